@@ -1,0 +1,1 @@
+"""Designed experiments over training runs, from the plan to the paper's tables."""

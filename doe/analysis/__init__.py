@@ -1,0 +1,1 @@
+"""Statistics of two-level experiments: pure functions on arrays and tables."""

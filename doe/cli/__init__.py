@@ -1,0 +1,31 @@
+"""The `doe` command: parse, call, print. Heavy imports stay inside the commands."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from doe.errors import DoeError
+
+app = typer.Typer(
+    name="doe",
+    help="Designed experiments over training runs: plan, run, analyse, report.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback()
+def _root() -> None:
+    """Designed experiments over training runs: plan, run, analyse, report."""
+
+
+def main() -> None:
+    """Run the command line; a DoeError is one message on standard error and exit code 1."""
+    try:
+        app()
+    except DoeError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)

@@ -1,0 +1,1 @@
+"""Engines start workers somewhere; the run directory decides what became of them."""

@@ -1,0 +1,25 @@
+"""Errors that a user can mend: what was got, what is expected, how to mend it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class DoeError(Exception):
+    """A mistake in the input or the surroundings; printed as one message, exit code 1."""
+
+
+class SpecError(DoeError):
+    """One or several mistakes in a study file, all reported at once."""
+
+    def __init__(self, source: str, problems: Iterable[str]) -> None:
+        self.problems = tuple(problems)
+        lines = "\n".join(f"  - {problem}" for problem in self.problems)
+        super().__init__(f"{source} is not a valid study:\n{lines}")
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return " (did you mean 'x'?)" for the known name closest to `name`, or an empty string."""
+    match = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f" (did you mean {match[0]!r}?)" if match else ""

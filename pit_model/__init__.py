@@ -1,0 +1,1 @@
+"""Physics-Informed Tracking: the trainer that the built-in study runs."""

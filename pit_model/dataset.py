@@ -1,0 +1,165 @@
+"""Splits of the data as tensors, and the batches of an epoch.
+
+A split holds trajectories and, where there is noise, one background per video; frames are drawn on
+the training device when a batch asks for them. A batch is K chunks of L consecutive frames, each
+from a video of its own choosing; a chunk holds L − 2 windows of three frames, and each of its
+frames is encoded once for all the windows it stands in.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pit_model.config import Config, Units
+from pit_model.render import draw, noise_image
+from pit_model.simulate import simulate_split, stream
+
+_ORDER, _NOISE = 1, 2  # keys of streams, beside the one that draws the initial conditions
+
+
+class Batch(NamedTuple):
+    """K chunks of L consecutive frames: K·(L − 2) windows of three."""
+
+    frames: Tensor
+    """(K, L, S, S), intensities in [0, 1]."""
+    position: Tensor
+    """(K, L, 2), pixels."""
+    velocity: Tensor
+    """(K, L, 2), pixels per frame."""
+    bounce: Tensor
+    """(K, L), 1 where a wall was hit since the frame before."""
+
+
+class Chunks(NamedTuple):
+    """The place of a batch in its split: which videos, from which frame on, how many frames."""
+
+    videos: tuple[int, ...]
+    starts: tuple[int, ...]
+    length: int
+
+
+@dataclass(frozen=True)
+class Split:
+    """The videos of one part of the data."""
+
+    config: Config
+    position: Tensor
+    """(V, T, 2), pixels."""
+    velocity: Tensor
+    """(V, T, 2), pixels per frame."""
+    bounce: Tensor
+    """(V, T)."""
+    noise: Tensor | None
+    """(V, S, S): the background of each video; none for clean videos or noise of every frame."""
+    noise_keys: tuple[int, ...]
+    """What the noise of each video is drawn from."""
+
+    def __len__(self) -> int:
+        return len(self.position)
+
+    def batch(self, chunks: Chunks) -> Batch:
+        """Draw the frames of some chunks and collect their targets."""
+        device = self.position.device
+        video = torch.tensor(chunks.videos, device=device)[:, None]  # (K, 1)
+        start = torch.tensor(chunks.starts, device=device)[:, None]
+        time = start + torch.arange(chunks.length, device=device)  # (K, L)
+        position = self.position[video, time]  # (K, L, 2)
+        frames = draw(
+            self._background(chunks),
+            position.flatten(0, 1),
+            self.config.radius_px,
+            self.config.antialias,
+        )
+        return Batch(
+            frames.view(*time.shape, *frames.shape[1:]),  # (K, L, S, S)
+            position,
+            self.velocity[video, time],
+            self.bounce[video, time],
+        )
+
+    def _background(self, chunks: Chunks) -> Tensor:
+        """What the balls of some chunks are drawn on: (K·L, S, S)."""
+        size, device = self.config.image_size, self.position.device
+        if self.config.sigma == 0:
+            count = len(chunks.videos) * chunks.length
+            return torch.zeros(1, size, size, device=device).expand(count, size, size)
+        if self.noise is not None:
+            index = torch.tensor(chunks.videos, device=device).repeat_interleave(chunks.length)
+            return self.noise[index]
+        keys = (
+            self.noise_keys[video] + start + t
+            for video, start in zip(chunks.videos, chunks.starts, strict=True)
+            for t in range(chunks.length)
+        )
+        return torch.stack([noise_image(k, size, self.config.sigma) for k in keys]).to(device)
+
+
+def make_split(config: Config, name: str, seed: int, device: str | torch.device = "cpu") -> Split:
+    """Simulate one part of the data (`train`, `val` or `test`) and put it on a device.
+
+    The run's seed plays a part only where the settings say that data vary from run to run.
+    """
+    count = {
+        "train": config.train_sequences,
+        "val": config.val_sequences,
+        "test": config.test_sequences,
+    }[name]
+    data_seed = (config.data_seed, seed) if config.vary_data else (config.data_seed,)
+    flight = simulate_split(name, count, config.frames, Units.of(config), data_seed)
+    keys = tuple(int(stream(data_seed, name, i, _NOISE).integers(2**62)) for i in range(count))
+    noise = None
+    if config.sigma > 0 and config.noise == "static":
+        images = [noise_image(key, config.image_size, config.sigma) for key in keys]
+        noise = torch.stack(images).to(device)
+    position, velocity, bounce = (
+        torch.from_numpy(part).to(device=device, dtype=torch.float32) for part in flight
+    )
+    return Split(config, position, velocity, bounce, noise, keys)
+
+
+def training_batches(split: Split, seed: int, epoch: int) -> Iterator[Batch]:
+    """Yield the batches of an epoch; each window of the split is in exactly one of them."""
+    return map(split.batch, epoch_chunks(split.config, len(split), seed, epoch))
+
+
+def evaluation_batches(split: Split) -> Iterator[Batch]:
+    """Yield whole videos in their order, a few at a time."""
+    step = split.config.eval_videos
+    for first in range(0, len(split), step):
+        videos = tuple(range(first, min(first + step, len(split))))
+        yield split.batch(Chunks(videos, (0,) * len(videos), split.config.frames))
+
+
+def epoch_chunks(config: Config, videos: int, seed: int, epoch: int) -> list[Chunks]:
+    """Cut the videos of an epoch into chunks and deal these into batches.
+
+    The T − 2 windows of a video become as few chunks as `chunk_windows` allows, with lengths that
+    differ by at most one, cut in an order that is random for each video and epoch. Chunks of one
+    length are dealt into batches of nearly equal size, at most `batch_windows` windows each, and
+    the batches are shuffled. The order depends on (seed, epoch) alone, so that a resumed run
+    continues with the batches it would have had.
+    """
+    rng = np.random.default_rng([seed, _ORDER, epoch])
+    windows = config.frames - 2
+    longest = min(config.chunk_windows, config.batch_windows, windows)
+    parts = -(-windows // longest)
+    short, longer = divmod(windows, parts)
+    sizes = np.array([short + 1] * longer + [short] * (parts - longer))
+    by_size: dict[int, list[tuple[int, int]]] = {int(size): [] for size in sizes}
+    for video in range(videos):
+        cut = rng.permutation(sizes)
+        starts = np.cumsum(cut) - cut
+        for size, start in zip(cut.tolist(), starts.tolist(), strict=True):
+            by_size[size].append((video, start))
+    batches = []
+    for size, places in by_size.items():
+        per_batch = config.batch_windows // longest
+        order = rng.permutation(len(places))
+        for some in np.array_split(order, -(-len(order) // per_batch)):
+            of_video, of_start = zip(*(places[i] for i in some), strict=True)
+            batches.append(Chunks(of_video, of_start, size + 2))
+    return [batches[i] for i in rng.permutation(len(batches))]

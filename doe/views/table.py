@@ -1,0 +1,121 @@
+"""The one table model: columns, raw values, format rules, notes.
+
+Terminal, LaTeX, CSV and HTML render the same object. Rounding happens here and nowhere else, so
+that no two renderings can show different numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
+
+Value = str | int | float | bool | None
+Format = Literal["text", "int", "num", "signed", "fixed1", "fixed2", "percent", "p", "stars", "bar"]
+Mark = Literal["best", "good", "bad", "strong", "dim"]
+RowStyle = Literal["plain", "baseline", "section", "total"]
+
+MISSING = "–"
+STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"), (0.1, "."))
+"""Significance codes, as R prints them."""
+
+
+class Column(NamedTuple):
+    """A column: how its raw values are written, and what gives way on a narrow screen."""
+
+    key: str
+    title: str
+    format: Format = "text"
+    keep: bool = True
+    """Stays at every width; one that is False is left out where the table does not fit."""
+
+    @property
+    def numeric(self) -> bool:
+        """Whether cells align right."""
+        return self.format not in ("text", "stars", "bar")
+
+
+class Row(NamedTuple):
+    """Raw values, one per column; a section row has its heading alone."""
+
+    values: tuple[Value, ...]
+    style: RowStyle = "plain"
+    marks: Mapping[str, Mark] = {}
+    """Column key -> what to say about that cell: best of its column, helps, harms."""
+
+
+class Table(NamedTuple):
+    """A table of results, free of any rendering."""
+
+    name: str
+    """Short name, used for files and labels."""
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def data_rows(self) -> tuple[Row, ...]:
+        """Rows that are not section headings."""
+        return tuple(row for row in self.rows if row.style != "section")
+
+
+def cell_text(value: Value, form: Format) -> str:
+    """Write one value by its column's rule; the only place where numbers are rounded."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return MISSING
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str) or form == "text":
+        return str(value)
+    if isinstance(value, float) and math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    return _minus(_number(float(value), form))
+
+
+def _number(value: float, form: Format) -> str:
+    match form:
+        case "int":
+            return f"{value:.0f}"
+        case "num":
+            return significant(value, 4)
+        case "signed":
+            text = significant(value, 4)
+            return text if text.startswith("-") or float(text) == 0 else f"+{text}"
+        case "fixed1":
+            return f"{value:.1f}"
+        case "fixed2":
+            return f"{value:.2f}"
+        case "percent":
+            return f"{value:.1f}%"
+        case "p":
+            return p_text(value)
+        case "stars":
+            return stars(value)
+        case _:
+            return significant(value, 4)
+
+
+def significant(value: float, digits: int) -> str:
+    """Write a number to `digits` significant figures, plainly where that is readable."""
+    if value == 0:
+        return "0"
+    exponent = math.floor(math.log10(abs(value)))
+    if -4 <= exponent < 7:
+        return f"{value:.{max(digits - 1 - exponent, 0)}f}"
+    return f"{value:.{digits - 1}e}"
+
+
+def p_text(value: float) -> str:
+    """Write a p-value: four decimals down to .0001, exponent form below."""
+    return f"{value:.4f}" if value >= 1e-4 else f"{value:.1e}"
+
+
+def stars(value: float) -> str:
+    """Significance code of a p-value: *** ** * . at .001 .01 .05 .1."""
+    return next((code for limit, code in STARS if value <= limit), "")
+
+
+def _minus(text: str) -> str:
+    """Use the minus sign that lines up with digits, except inside an exponent."""
+    return f"−{text[1:]}" if text.startswith("-") else text

@@ -1,0 +1,111 @@
+"""Tables on the terminal, drawn with rich; nothing here rounds or computes statistics."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from doe.views.table import Column, Row, Table, Value, cell_text
+
+BAR_WIDTH = 12
+MARK_STYLES = {"best": "bold underline", "good": "green", "bad": "red", "strong": "bold"}
+ROW_STYLES = {"plain": "", "baseline": "italic", "total": "dim", "section": "bold"}
+
+
+def console(width: int | None = None) -> Console:
+    """A console on standard output; plain when piped or where NO_COLOR is set."""
+    if width is None and not sys.stdout.isatty():
+        width = 100
+    return Console(width=width, highlight=False)
+
+
+def print_table(table: Table, to: Console | None = None) -> None:
+    """Print a table within the console's width."""
+    to = console() if to is None else to
+    to.print(render_table(table, to.width))
+
+
+def print_json(value: Any) -> None:
+    """Print a machine-readable answer: one JSON document and nothing else."""
+    print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def render_table(table: Table, width: int) -> RenderableType:
+    """Draw a table; columns marked as giving way are left out, and named, where it is narrow."""
+    columns, hidden = _fitting(table, width)
+    drawn = RichTable(
+        title=Text(table.title, style="bold"),
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        show_edge=False,
+        header_style="bold",
+    )
+    for column in columns:
+        drawn.add_column(
+            column.title,
+            justify="right" if column.numeric else "left",
+            no_wrap=column.format != "text",
+        )
+    largest = {column.key: _largest(table, column) for column in columns}
+    for row in table.rows:
+        if row.style == "section":
+            drawn.add_row(Text(str(row.values[0]), style=ROW_STYLES["section"]))
+            continue
+        values = dict(zip((c.key for c in table.columns), row.values, strict=True))
+        cells = [_cell(values[c.key], c, row, largest[c.key]) for c in columns]
+        drawn.add_row(*cells, style=ROW_STYLES[row.style])
+    notes = list(table.notes)
+    if hidden:
+        notes.append(f"Wider than this screen: {', '.join(c.title for c in hidden)} not shown.")
+    lines = [Text(note, style="dim") for note in notes]
+    return Padding(Group(drawn, *lines), (0, 0, 1, 0))
+
+
+def _cell(value: Value, column: Column, row: Row, largest: float) -> Text:
+    style = MARK_STYLES.get(row.marks.get(column.key, ""), "")
+    if column.format == "bar" and isinstance(value, (int, float)):
+        return Text(bar(float(value), largest), style=style)
+    return Text(cell_text(value, column.format), style=style)
+
+
+def bar(value: float, largest: float, width: int = BAR_WIDTH) -> str:
+    """A horizontal bar in eighths of a character, its length |value| relative to `largest`."""
+    eighths = round(8 * width * abs(value) / largest) if largest > 0 else 0
+    full, rest = divmod(min(eighths, 8 * width), 8)
+    return "█" * full + ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")[rest]
+
+
+def _largest(table: Table, column: Column) -> float:
+    i = table.columns.index(column)
+    values = [row.values[i] for row in table.data_rows]
+    return max((abs(float(v)) for v in values if isinstance(v, (int, float))), default=0.0)
+
+
+def _fitting(table: Table, width: int) -> tuple[Sequence[Column], Sequence[Column]]:
+    """Columns that fit, and those left out: the last ones that may give way go first."""
+    columns, hidden = list(table.columns), []
+    while _width(table, columns) > width and (loose := [c for c in columns if not c.keep]):
+        columns.remove(loose[-1])
+        hidden.insert(0, loose[-1])
+    return columns, hidden
+
+
+def _width(table: Table, columns: Sequence[Column]) -> int:
+    return sum(_column_width(table, c) + 2 for c in columns)
+
+
+def _column_width(table: Table, column: Column) -> int:
+    if column.format == "bar":
+        return max(BAR_WIDTH, len(column.title))
+    i = table.columns.index(column)
+    cells = (len(cell_text(row.values[i], column.format)) for row in table.data_rows)
+    return max(len(column.title), *cells, 0)

@@ -1,0 +1,171 @@
+"""Contrast effects: the fast Walsh-Hadamard transform, and least squares on what was observed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from doe import terms as term_algebra
+from doe.errors import DoeError
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+MOST_COLUMNS = 4096
+"""Least squares on more columns than this would take minutes: such designs need `--order`."""
+
+
+def fwht(values: Floats) -> Floats:
+    """Fast Walsh-Hadamard transform over the last axis, in standard order.
+
+    Entry m of the result is ``sum_r values[r] * prod_{i in m} x_ri`` with x = -1/+1 and the first
+    factor fastest: the contrast of term m. Yates's algorithm, n log2 n additions.
+    """
+    result = np.array(values, dtype=np.float64)
+    n = result.shape[-1]
+    half = 1
+    while half < n:
+        pairs = result.reshape(*result.shape[:-1], n // (2 * half), 2, half)
+        low, high = pairs[..., 0, :], pairs[..., 1, :]
+        result = np.stack([low + high, high - low], axis=-2).reshape(result.shape)
+        half *= 2
+    return result
+
+
+def cell_index(coded: NDArray[np.int8]) -> Ints:
+    """Row number in the full standard order of each run: bit i is set where factor i is high."""
+    weights = 1 << np.arange(coded.shape[1], dtype=np.int64)
+    return np.asarray((coded > 0) @ weights, dtype=np.int64)
+
+
+def sign_columns(cells: Ints, masks: Sequence[int]) -> Floats:
+    """Columns -1/+1 of the terms `masks` at the given cells: the product of their factors."""
+    mask = np.asarray(masks, dtype=np.int64)
+    low = mask[None, :] & ~cells[:, None]
+    return 1.0 - 2.0 * (np.bitwise_count(low) & 1)
+
+
+def block_columns(block: Ints | None, n: int) -> Floats:
+    """Indicator columns of the blocks, the first one spanned by the mean."""
+    if block is None:
+        return np.empty((n, 0))
+    count = int(block.max()) + 1 if n else 0
+    return (block[:, None] == np.arange(1, count)[None, :]).astype(np.float64)
+
+
+class Balance(Struct, frozen=True):
+    """How the runs fill the cells."""
+
+    cells: int  # 2^k
+    replicates: int  # runs per cell when all are equal, else 0
+    orthogonal_blocks: bool  # every block holds every cell equally often
+
+    @property
+    def full(self) -> bool:
+        """Every cell holds equally many runs, and blocks are orthogonal to all terms."""
+        return self.replicates > 0 and self.orthogonal_blocks
+
+
+def balance(cells: Ints, factors: int, block: Ints | None) -> Balance:
+    """See whether Walsh-Hadamard contrasts are the least-squares estimates."""
+    size = 1 << factors
+    counts = np.bincount(cells, minlength=size)
+    replicates = int(counts[0]) if (counts == counts[0]).all() else 0
+    orthogonal = True
+    if block is not None:
+        blocks = int(block.max()) + 1
+        table = np.bincount(block * size + cells, minlength=blocks * size).reshape(blocks, size)
+        orthogonal = bool((table == table[:, :1]).all())
+    return Balance(size, replicates, orthogonal)
+
+
+def cell_means(y: Floats, cells: Ints, size: int) -> Floats:
+    """Mean of each cell, NaN where a cell is empty."""
+    counts = np.bincount(cells, minlength=size)
+    totals = np.bincount(cells, weights=y, minlength=size)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(totals / counts)
+
+
+class Model(Struct, frozen=True):
+    """The terms that the runs can estimate, in standard order, and what became of the others."""
+
+    masks: tuple[int, ...]
+    aliases: dict[int, tuple[int, ...]]  # estimated term -> the terms that it stands for as well
+    with_blocks: tuple[int, ...]  # terms confounded with blocks
+    inestimable: tuple[int, ...]  # terms that missing cells make inestimable
+    balanced: bool
+
+
+def estimable(cells: Ints, factors: int, order: int, block: Ints | None) -> Model:
+    """Choose the terms that the observed cells can tell apart.
+
+    Low orders come first: a term equal to an earlier one up to sign is its alias, a term in the
+    span of the block columns is confounded with blocks, and any other term in the span of earlier
+    columns is inestimable. What stays is estimated under the assumption that the rest is zero.
+    """
+    masks = term_algebra.terms_up_to(factors, order)
+    state = balance(cells, factors, block)
+    if state.full:
+        return Model(tuple(masks), {}, (), (), True)
+    unique, place = np.unique(cells, return_inverse=True)
+    if min(len(masks), len(cells)) > MOST_COLUMNS:
+        raise DoeError(
+            f"{len(masks)} terms on {len(cells)} runs of an unbalanced design are too many; "
+            "give --order 2 to estimate main effects and two-factor interactions"
+        )
+    masks.sort(key=lambda mask: (mask.bit_count(), mask))
+    chosen, aliases = _distinct(unique, masks)
+    blocks = block_columns(block, len(cells))
+    base = np.column_stack([np.ones(len(cells)), blocks])
+    kept, gone = _independent(base, sign_columns(unique, chosen)[place], chosen)
+    held = set(_independent(base, sign_columns(unique, gone)[place], gone)[1]) if gone else set()
+    alone = _independent(base[:, :1], sign_columns(unique, gone)[place], gone)[0] if gone else []
+    confounded = tuple(sorted(mask for mask in gone if mask in held and mask in alone))
+    return Model(
+        masks=tuple(sorted(kept)),
+        aliases={mask: aliases[mask] for mask in sorted(kept) if mask in aliases},
+        with_blocks=confounded,
+        inestimable=tuple(sorted(set(gone) - set(confounded))),
+        balanced=False,
+    )
+
+
+def _distinct(unique: Ints, masks: Sequence[int]) -> tuple[list[int], dict[int, tuple[int, ...]]]:
+    """Group terms whose columns agree up to sign; the mean is a term as well."""
+    columns = sign_columns(unique, masks).astype(np.int8)
+    columns *= columns[:1]
+    first: dict[bytes, int] = {np.ones(len(unique), np.int8).tobytes(): term_algebra.MEAN}
+    groups: dict[int, list[int]] = {}
+    chosen: list[int] = []
+    for i, mask in enumerate(masks):
+        leader = first.setdefault(columns[:, i].tobytes(), mask)
+        if leader == mask:
+            chosen.append(mask)
+        else:
+            groups.setdefault(leader, []).append(mask)
+    return chosen, {mask: tuple(members) for mask, members in groups.items()}
+
+
+def _independent(
+    base: Floats, columns: Floats, names: Sequence[int]
+) -> tuple[list[int], list[int]]:
+    """Split `names` into columns independent of `base` and of earlier ones, and the rest."""
+    basis = np.empty((len(base), min(len(base), base.shape[1] + columns.shape[1])))
+    rank = 0
+    kept: list[int] = []
+    gone: list[int] = []
+    for j, column in enumerate(np.column_stack([base, columns]).T):
+        rest = column - basis[:, :rank] @ (basis[:, :rank].T @ column)
+        rest = rest - basis[:, :rank] @ (basis[:, :rank].T @ rest)
+        norm = float(np.linalg.norm(rest))
+        independent = norm > 1e-9 * float(np.linalg.norm(column)) and rank < basis.shape[1]
+        if independent:
+            basis[:, rank] = rest / norm
+            rank += 1
+        if j >= base.shape[1]:
+            (kept if independent else gone).append(names[j - base.shape[1]])
+    return kept, gone

@@ -134,6 +134,11 @@ def evaluation_batches(split: Split) -> Iterator[Batch]:
         yield split.batch(Chunks(videos, (0,) * len(videos), split.config.frames))
 
 
+def windows(x: Tensor) -> Tensor:
+    """Slide a window of three frames over chunks: (K, L, …) to (K·(L − 2), 3, …)."""
+    return x.unfold(1, 3, 1).movedim(-1, 2).flatten(0, 1)
+
+
 def epoch_chunks(config: Config, videos: int, seed: int, epoch: int) -> list[Chunks]:
     """Cut the videos of an epoch into chunks and deal these into batches.
 

@@ -208,3 +208,32 @@ def design_csv(design: Design) -> str:
     writer.writerow(csv_header(design.keys))
     writer.writerows(_csv_rows(design))
     return out.getvalue()
+
+
+def read_design_csv(text: str, study: Study, source: str = "design.csv") -> Design:
+    """Read a planned design back; every line must be what the study says of that run.
+
+    Raises
+    ------
+    DoeError
+        If a line differs from the study, naming the line.
+    """
+    lines = list(csv.reader(io.StringIO(text)))
+    header = csv_header(study.keys)
+    if not lines or lines[0] != header:
+        raise DoeError(f"{source}: expected the columns {', '.join(header)}; plan the study again")
+    width = max(3, len(str((1 << len(study.factors)) - 1)))
+    runs = []
+    for number, line in enumerate(lines[1:], start=1):
+        try:
+            _, _, row, replicate, block, seed = map(int, ["0", *line[1:6]])
+            run = _run(study, _Slot(row, replicate, block, seed), number, width)
+        except ValueError:
+            run = None
+        if run is None or next(_csv_rows(Design(study.keys, (run,)))) != line:
+            raise DoeError(
+                f"{source} line {number + 1} is not what study.toml plans; it must not be edited. "
+                "Restore it, or move it away and plan again: no result is touched."
+            )
+        runs.append(run)
+    return Design(study.keys, tuple(runs))

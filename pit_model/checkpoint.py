@@ -10,6 +10,7 @@ import io
 import json
 import logging
 import os
+import pickle
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -65,8 +66,11 @@ def load(path: Path, mark: str) -> dict[str, Any]:
     payload = data[_DIGEST_BYTES:]
     if hashlib.sha256(payload).digest() != data[:_DIGEST_BYTES]:
         raise PitError(f"{path.name} is damaged: its checksum does not fit its content")
-    content = torch.load(io.BytesIO(payload), map_location="cpu", weights_only=True)
-    found = content["fingerprint"]
+    try:
+        content = torch.load(io.BytesIO(payload), map_location="cpu", weights_only=True)
+        found = content["fingerprint"]
+    except (pickle.UnpicklingError, RuntimeError, EOFError, KeyError, TypeError) as error:
+        raise PitError(f"{path.name} does not hold plain data of a run: {error}") from error
     if found != mark:
         raise PitError(
             f"{path.name} belongs to another run: its fingerprint is {found}, expected {mark}"

@@ -14,7 +14,7 @@ from doe.errors import DoeError
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-MOST_COLUMNS = 4096
+MOST_COLUMNS = 1024
 """Least squares on more columns than this would take minutes: such designs need `--order`."""
 
 
@@ -35,6 +35,15 @@ def fwht(values: Floats) -> Floats:
     return result
 
 
+def evaluate(coef: Floats) -> Floats:
+    """Value of the model at every cell in standard order, from one coefficient per mask.
+
+    The inverse of ``fwht(values) / n``: ``sum_m coef[m] prod_{i in m} x_ri``.
+    """
+    parity = 1.0 - 2.0 * (np.bitwise_count(np.arange(coef.shape[-1])) & 1)
+    return np.asarray(parity * fwht(parity * coef))
+
+
 def cell_index(coded: NDArray[np.int8]) -> Ints:
     """Row number in the full standard order of each run: bit i is set where factor i is high."""
     weights = 1 << np.arange(coded.shape[1], dtype=np.int64)
@@ -45,7 +54,7 @@ def sign_columns(cells: Ints, masks: Sequence[int]) -> Floats:
     """Columns -1/+1 of the terms `masks` at the given cells: the product of their factors."""
     mask = np.asarray(masks, dtype=np.int64)
     low = mask[None, :] & ~cells[:, None]
-    return 1.0 - 2.0 * (np.bitwise_count(low) & 1)
+    return np.asarray(1.0 - 2.0 * (np.bitwise_count(low) & 1))
 
 
 def block_columns(block: Ints | None, n: int) -> Floats:
@@ -122,16 +131,21 @@ def estimable(cells: Ints, factors: int, order: int, block: Ints | None) -> Mode
     blocks = block_columns(block, len(cells))
     base = np.column_stack([np.ones(len(cells)), blocks])
     kept, gone = _independent(base, sign_columns(unique, chosen)[place], chosen)
-    held = set(_independent(base, sign_columns(unique, gone)[place], gone)[1]) if gone else set()
-    alone = _independent(base[:, :1], sign_columns(unique, gone)[place], gone)[0] if gone else []
-    confounded = tuple(sorted(mask for mask in gone if mask in held and mask in alone))
+    confounded = [mask for mask in gone if _spanned(base, sign_columns(cells, [mask])[:, 0])]
+    named = {*kept, *confounded, term_algebra.MEAN}
     return Model(
         masks=tuple(sorted(kept)),
-        aliases={mask: aliases[mask] for mask in sorted(kept) if mask in aliases},
-        with_blocks=confounded,
+        aliases={mask: aliases[mask] for mask in sorted(named) if mask in aliases},
+        with_blocks=tuple(sorted(confounded)),
         inestimable=tuple(sorted(set(gone) - set(confounded))),
         balanced=False,
     )
+
+
+def _spanned(base: Floats, column: Floats) -> bool:
+    """Whether a column lies in the span of `base`."""
+    rest = column - base @ np.linalg.lstsq(base, column, rcond=None)[0]
+    return float(np.linalg.norm(rest)) < 1e-9 * float(np.linalg.norm(column))
 
 
 def _distinct(unique: Ints, masks: Sequence[int]) -> tuple[list[int], dict[int, tuple[int, ...]]]:

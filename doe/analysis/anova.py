@@ -1,0 +1,125 @@
+"""Analysis of variance: blocks first, then terms, lack of fit, error and total."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy import linalg, stats
+
+from doe.analysis.contrasts import Floats
+from doe.analysis.fit import Fit, design_matrix
+from doe.analysis.values import Anova, AnovaRow, Blocking
+
+MOST_TYPE2 = 256
+"""Type II needs one decomposition per term; beyond this many terms type III alone is given."""
+
+
+def anova(fit: Fit, names: Sequence[str], block: str | None) -> Anova:
+    """Table with an F test of every term against the error, and the model's summary figures."""
+    type2 = None
+    if not fit.model.balanced and 0 < len(names) <= MOST_TYPE2:
+        type2 = _rows(fit, names, type_two(fit))
+    r2, adjusted, predicted = r_squared(fit)
+    return Anova(
+        rows=_rows(fit, names, fit.ss),
+        type2=type2,
+        balanced=fit.model.balanced,
+        error=fit.error,
+        r2=r2,
+        r2_adjusted=adjusted,
+        r2_predicted=predicted,
+        blocking=blocking(fit, block),
+    )
+
+
+def type_two(fit: Fit) -> Floats:
+    """Type II sums of squares: each term after blocks and all terms that do not contain it.
+
+    The reduction is ``b_j² / [(X_s' X_s)^-1]_jj`` in the model s of the terms that do not
+    strictly contain term j.
+    """
+    X = design_matrix(fit.cells, fit.block, fit.model)
+    gram, moment = X.T @ X, X.T @ fit.y
+    first = X.shape[1] - len(fit.model.masks)
+    masks = np.asarray(fit.model.masks, dtype=np.int64)
+    result = np.empty(len(masks))
+    for j, mask in enumerate(fit.model.masks):
+        inside = ((masks & mask) != mask) | (masks == mask)
+        chosen = np.concatenate([np.arange(first), first + np.flatnonzero(inside)])
+        at = first + int(inside[:j].sum())
+        factor = linalg.cho_factor(gram[np.ix_(chosen, chosen)])
+        unit = np.zeros(len(chosen))
+        unit[at] = 1.0
+        column = linalg.cho_solve(factor, unit)
+        result[j] = float(column @ moment[chosen]) ** 2 / column[at]
+    return result
+
+
+def _rows(fit: Fit, names: Sequence[str], ss: Floats) -> tuple[AnovaRow, ...]:
+    rows: list[AnovaRow] = []
+    if fit.df_block > 0:
+        rows.append(
+            AnovaRow("Block", fit.df_block, fit.ss_block, fit.ss_block / fit.df_block, None, None)
+        )
+    values = ss.tolist()
+    if fit.df_error > 0:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            f = ss / fit.ms_error
+        tails = stats.f.sf(f, 1, fit.df_error).tolist()
+        lines = zip(names, values, f.tolist(), tails, strict=True)
+        rows += [AnovaRow(name, 1, s, s, ratio, p) for name, s, ratio, p in lines]
+    else:
+        rows += [AnovaRow(name, 1, s, s, None, None) for name, s in zip(names, values, strict=True)]
+    df_lack = fit.df_residual - fit.df_pure
+    if fit.df_pure > 0 and df_lack > 0:
+        lack = max(fit.ss_residual - fit.ss_pure, 0.0)
+        f_lack = lack / df_lack / fit.ms_error if fit.ms_error > 0 else float("inf")
+        p_lack = float(stats.f.sf(f_lack, df_lack, fit.df_pure))
+        rows.append(AnovaRow("Lack of fit", df_lack, lack, lack / df_lack, f_lack, p_lack))
+    if fit.df_error > 0:
+        rows.append(
+            AnovaRow("Error", fit.df_error, fit.ms_error * fit.df_error, fit.ms_error, None, None)
+        )
+    rows.append(AnovaRow("Total", fit.n - 1, fit.ss_total, None, None, None))
+    return tuple(rows)
+
+
+def r_squared(fit: Fit) -> tuple[float | None, float | None, float | None]:
+    """R², adjusted R² and predicted R² (1 - PRESS / SS_total) of terms and blocks together."""
+    if fit.ss_total <= 0:
+        return None, None, None
+    r2 = 1.0 - fit.ss_residual / fit.ss_total
+    if fit.df_residual == 0:
+        return r2, None, None
+    adjusted = 1.0 - (fit.ss_residual / fit.df_residual) / (fit.ss_total / (fit.n - 1))
+    free = 1.0 - fit.leverage
+    if (free < 1e-9).any():
+        return r2, adjusted, None
+    press = float(((fit.residual / free) ** 2).sum())
+    return r2, adjusted, 1.0 - press / fit.ss_total
+
+
+def blocking(fit: Fit, name: str | None) -> Blocking | None:
+    """Variance component of blocks and the efficiency of blocking against none.
+
+    ``s²_block = max(0, (MS_block - MS_error) / c)`` and, for b blocks of c runs,
+    ``RE = ((b - 1) MS_block + b (c - 1) MS_error) / ((b c - 1) MS_error)``.
+    """
+    if name is None or fit.df_block == 0 or fit.df_error == 0 or fit.ms_error <= 0:
+        return None
+    blocks = fit.df_block + 1
+    size = fit.n / blocks
+    ms_block = fit.ss_block / fit.df_block
+    variance = max(0.0, (ms_block - fit.ms_error) / size)
+    gain = (fit.df_block * ms_block + blocks * (size - 1) * fit.ms_error) / (
+        (fit.n - 1) * fit.ms_error
+    )
+    share = variance / (variance + fit.ms_error)
+    worth = (
+        f"without blocks the same precision would take {gain:.2f} times the replicates"
+        if gain > 1
+        else "blocking gained nothing here and cost little"
+    )
+    sentence = f"{name} carries {100 * share:.0f}% of the variance within a cell; {worth}."
+    return Blocking(name, blocks, variance, gain, sentence)

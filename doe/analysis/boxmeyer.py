@@ -1,0 +1,91 @@
+"""Box and Meyer's posterior probabilities that factors are active (1993)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+
+from doe.analysis.contrasts import Floats, Ints, block_columns, sign_columns
+from doe.analysis.values import BoxMeyer, FactorProbability, ModelProbability
+
+PRIOR = 0.25
+GAMMA = 2.0
+ORDER = 3
+MOST_FACTORS, MOST_RUNS = 8, 256
+TOP_MODELS = 10
+
+
+def box_meyer(
+    y: Floats,
+    cells: Ints,
+    keys: Sequence[str],
+    block: Ints | None = None,
+    *,
+    prior: float = PRIOR,
+    gamma: float = GAMMA,
+    order: int = ORDER,
+) -> BoxMeyer | None:
+    """Posterior over all sets of active factors; None for designs that are not small.
+
+    A set of f active factors has all their effects and interactions up to `order`, each with
+    prior variance γ²σ²; mean and blocks are flat. With Γ = I/γ² on the effects,
+    ``p(set | y) ∝ (π / (1 - π))^f γ^-t |X0'X0|^½ / |Γ + X'X|^½ (S / S0)^(-(n - q) / 2)``
+    where S = residual plus penalty, t the number of effects and q the columns of X0.
+    """
+    factors = len(keys)
+    if factors > MOST_FACTORS or len(y) > MOST_RUNS or float(np.ptp(y)) == 0.0:
+        return None
+    base = np.column_stack([np.ones(len(y)), block_columns(block, len(y))])
+    flat = np.linalg.qr(base)[0]
+    centred = y - flat @ (flat.T @ y)
+    sets = [c for size in range(factors + 1) for c in combinations(range(factors), size)]
+    logs = np.array(
+        [_log_weight(centred, flat, cells, chosen, prior, gamma, order) for chosen in sets]
+    )
+    weights = np.exp(logs - logs.max())
+    weights /= weights.sum()
+    share = [
+        float(sum(w for w, chosen in zip(weights, sets, strict=True) if i in chosen))
+        for i in range(factors)
+    ]
+    ranked = np.argsort(-weights, kind="stable")[:TOP_MODELS].tolist()
+    return BoxMeyer(
+        prior=prior,
+        gamma=gamma,
+        order=order,
+        factors=tuple(FactorProbability(k, p) for k, p in zip(keys, share, strict=True)),
+        models=tuple(
+            ModelProbability(tuple(keys[j] for j in sets[i]), float(weights[i])) for i in ranked
+        ),
+    )
+
+
+def _log_weight(
+    centred: Floats,
+    flat: Floats,
+    cells: Ints,
+    chosen: tuple[int, ...],
+    prior: float,
+    gamma: float,
+    order: int,
+) -> float:
+    """Logarithm of the unnormalised posterior of one set of active factors."""
+    free = len(centred) - flat.shape[1]
+    odds = len(chosen) * float(np.log(prior / (1.0 - prior)))
+    masks = [
+        sum(1 << i for i in part)
+        for size in range(1, min(order, len(chosen)) + 1)
+        for part in combinations(chosen, size)
+    ]
+    if not masks:
+        return odds - 0.5 * free * float(np.log(centred @ centred))
+    columns = sign_columns(cells, masks)
+    columns = columns - flat @ (flat.T @ columns)
+    precision = columns.T @ columns + np.eye(len(masks)) / gamma**2
+    moment = columns.T @ centred
+    rest = float(centred @ centred - moment @ np.linalg.solve(precision, moment))
+    determinant = float(np.linalg.slogdet(precision)[1])
+    spread = len(masks) * float(np.log(gamma))
+    return odds - spread - 0.5 * determinant - 0.5 * free * float(np.log(rest))

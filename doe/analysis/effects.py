@@ -1,0 +1,58 @@
+"""The effect table: effects with standard errors, tests and shares of the variation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy import stats
+
+from doe.analysis.adjust import benjamini_hochberg, holm
+from doe.analysis.contrasts import Floats
+from doe.analysis.fit import Fit
+from doe.analysis.values import Effect, Lenth
+
+
+def t_tests(fit: Fit) -> tuple[Floats, Floats, Floats]:
+    """Standard error of each effect, t and two-sided p on the error's degrees of freedom.
+
+    ``se = 2 sigma sqrt(Var(coef) / sigma²)``, which is ``2 sigma / sqrt(n)`` when balanced.
+    """
+    se = 2.0 * np.sqrt(fit.scale * fit.ms_error)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = 2.0 * fit.coef / se
+    return se, t, 2.0 * stats.t.sf(np.abs(t), fit.df_error)
+
+
+def effect_table(
+    fit: Fit, names: Sequence[str], shown: Sequence[bool], lenth: Lenth | None, alpha: float
+) -> tuple[Effect, ...]:
+    """Effects of the terms that are `shown`; adjusted p values are over these.
+
+    With degrees of freedom for error the test is t; a saturated design is tested by Lenth's
+    ratio against its simulated distribution, and has neither standard errors nor intervals.
+    """
+    index = np.flatnonzero(np.asarray(shown, dtype=bool))
+    effect = 2.0 * fit.coef
+    se = low = high = t = p = np.full(len(effect), np.nan)
+    if fit.df_error > 0:
+        se, t, p = t_tests(fit)
+        reach = float(stats.t.isf(alpha / 2.0, fit.df_error)) * se
+        low, high = effect - reach, effect + reach
+    elif lenth is not None:
+        t, p = effect / lenth.pse, np.asarray(lenth.p)
+    tested = index[np.isfinite(p[index])]
+    p_holm, p_bh = np.full((2, len(effect)), np.nan)
+    p_holm[tested], p_bh[tested] = holm(p[tested]), benjamini_hochberg(p[tested])
+    share = 100.0 / fit.ss_total if fit.ss_total > 0 else 0.0
+    columns = (effect, fit.coef, se, low, high, t, p, p_holm, p_bh, fit.ss, share * fit.ss)
+    lists = [_plain(column[index]) for column in columns]
+    chosen = [names[i] for i in index.tolist()]
+    return tuple(Effect(*line) for line in zip(chosen, *lists, strict=True))
+
+
+def _plain(values: Floats) -> list[float | None]:
+    """Floats of Python, with None for what does not exist."""
+    if np.isfinite(values).all():
+        return list(values.tolist())
+    return [None if value != value else value for value in values.tolist()]

@@ -1,0 +1,177 @@
+"""The fitted model: coefficients, sums of squares, pure error, fitted values and leverage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+
+from doe.analysis.contrasts import (
+    Floats,
+    Ints,
+    Model,
+    block_columns,
+    cell_means,
+    evaluate,
+    fwht,
+    sign_columns,
+)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Least squares of one response on the mean, the blocks and the terms of `model`."""
+
+    model: Model
+    factors: int
+    y: Floats
+    cells: Ints
+    block: Ints | None
+    mean: float  # the intercept: mean over cells, blocks weighted equally
+    coef: Floats  # one per term
+    scale: Floats  # Var(coef) / sigma²
+    ss: Floats  # type III sum of squares of each term
+    fitted: Floats
+    leverage: Floats
+    ss_total: float
+    ss_block: float  # blocks first
+    df_block: int
+    ss_residual: float
+    df_residual: int
+    ss_pure: float
+    df_pure: int
+
+    @property
+    def n(self) -> int:
+        """Number of observed runs."""
+        return len(self.y)
+
+    @property
+    def residual(self) -> Floats:
+        """Observed minus fitted."""
+        return self.y - self.fitted
+
+    @property
+    def error(self) -> str | None:
+        """What estimates the error: pure error where there is some, else the residual."""
+        if self.df_pure > 0:
+            return "pure error"
+        return "residual" if self.df_residual > 0 else None
+
+    @property
+    def df_error(self) -> int:
+        """Degrees of freedom of the error; 0 in a saturated design."""
+        return self.df_pure if self.df_pure > 0 else self.df_residual
+
+    @property
+    def ms_error(self) -> float:
+        """Mean square of the error, NaN in a saturated design."""
+        if self.df_pure > 0:
+            return self.ss_pure / self.df_pure
+        return self.ss_residual / self.df_residual if self.df_residual > 0 else float("nan")
+
+
+def fit(y: Floats, cells: Ints, factors: int, block: Ints | None, model: Model) -> Fit:
+    """Fit `model` to the observed runs.
+
+    Balanced designs take the Walsh-Hadamard transform of the cell means,
+    ``coef_m = 2^-k sum_r mean_r prod_{i in m} x_ri``; all others an orthogonal decomposition of
+    the model matrix. Both are the least-squares estimate.
+    """
+    if model.balanced:
+        mean, coef, scale, fitted, leverage = _by_transform(y, cells, factors, block, model)
+    else:
+        mean, coef, scale, fitted, leverage = _by_qr(y, cells, block, model)
+    centre = float(y.mean())
+    ss_block, df_block = 0.0, 0
+    if block is not None:
+        counts = np.bincount(block)
+        means = np.bincount(block, weights=y) / counts
+        ss_block = float(counts @ (means - centre) ** 2)
+        df_block = len(counts) - 1
+    ss_pure, df_pure = pure_error(y, cells, block)
+    df_residual = len(y) - 1 - df_block - len(coef)
+    return Fit(
+        model=model,
+        factors=factors,
+        y=y,
+        cells=cells,
+        block=block,
+        mean=mean,
+        coef=coef,
+        scale=scale,
+        ss=coef**2 / scale,
+        fitted=fitted,
+        leverage=leverage,
+        ss_total=float(((y - centre) ** 2).sum()),
+        ss_block=ss_block,
+        df_block=df_block,
+        ss_residual=float(((y - fitted) ** 2).sum()) if df_residual > 0 else 0.0,
+        df_residual=df_residual,
+        ss_pure=ss_pure,
+        df_pure=df_pure,
+    )
+
+
+Parts = tuple[float, Floats, Floats, Floats, Floats]
+
+
+def _by_transform(y: Floats, cells: Ints, factors: int, block: Ints | None, model: Model) -> Parts:
+    size, n = 1 << factors, len(y)
+    spectrum = fwht(cell_means(y, cells, size)) / size
+    masks = np.asarray(model.masks, dtype=np.int64)
+    kept = np.zeros(size)
+    kept[masks] = spectrum[masks]
+    kept[0] = spectrum[0]
+    fitted = evaluate(kept)[cells]
+    if block is not None:
+        means = np.bincount(block, weights=y) / np.bincount(block)
+        fitted = fitted + (means - y.mean())[block]
+    blocks = 0 if block is None else int(block.max())
+    return (
+        float(spectrum[0]),
+        spectrum[masks],
+        np.full(len(masks), 1.0 / n),
+        fitted,
+        np.full(n, (1 + blocks + len(masks)) / n),
+    )
+
+
+def design_matrix(cells: Ints, block: Ints | None, model: Model) -> Floats:
+    """Columns of the mean, the blocks (deviation coded) and the terms, one row per run."""
+    blocks = block_columns(block, len(cells))
+    if block is not None:
+        blocks = blocks - (block == 0)[:, None]
+    return np.column_stack([np.ones(len(cells)), blocks, sign_columns(cells, model.masks)])
+
+
+def _by_qr(y: Floats, cells: Ints, block: Ints | None, model: Model) -> Parts:
+    X = design_matrix(cells, block, model)
+    Q, R = linalg.qr(X, mode="economic")
+    beta = linalg.solve_triangular(R, Q.T @ y)
+    inverse = linalg.solve_triangular(R, np.eye(len(R)))
+    first = X.shape[1] - len(model.masks)
+    scale = (inverse**2).sum(axis=1)
+    return float(beta[0]), beta[first:], scale[first:], X @ beta, (Q**2).sum(axis=1)
+
+
+def pure_error(y: Floats, cells: Ints, block: Ints | None) -> tuple[float, int]:
+    """Sum of squares and degrees of freedom left by cells and blocks together.
+
+    Without blocks this is the spread of replicates within cells; when a replicate is a block it
+    is the interaction of block and cell.
+    """
+    unique, place = np.unique(cells, return_inverse=True)
+    counts = np.bincount(place)
+    within = y - (np.bincount(place, weights=y) / counts)[place]
+    df = len(y) - len(unique)
+    if block is not None and df > 0:
+        columns = block_columns(block, len(y))
+        sums = np.zeros((len(unique), columns.shape[1]))
+        np.add.at(sums, place, columns)
+        columns = columns - (sums / counts[:, None])[place]
+        solution, _, rank, _ = np.linalg.lstsq(columns, within, rcond=1e-10)
+        within = within - columns @ solution
+        df -= int(rank)
+    return (float((within**2).sum()), df) if df > 0 else (0.0, 0)

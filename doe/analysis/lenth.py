@@ -1,0 +1,128 @@
+"""Lenth's method for unreplicated designs, with t and with simulated critical values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from scipy import stats
+
+from doe.analysis.contrasts import Floats
+from doe.analysis.values import HalfNormalPoint, Lenth
+
+SEED = 1989
+DRAWS = 6_000_000
+FEWEST, MOST = 100, 100_000
+
+
+def scale_estimates(effects: Floats) -> tuple[Floats, Floats]:
+    """Lenth's s0 and pseudo standard error over the last axis.
+
+    ``s0 = 1.5 median |c|`` and ``PSE = 1.5 median {|c| : |c| < 2.5 s0}``, trimming strictly below.
+    """
+    magnitude = np.sort(np.abs(effects), axis=-1)
+    m = magnitude.shape[-1]
+    s0 = 0.75 * (magnitude[..., (m - 1) // 2] + magnitude[..., m // 2])
+    kept = (magnitude < 2.5 * s0[..., None]).sum(axis=-1)
+    last = np.maximum(kept - 1, 0)
+    lower = np.take_along_axis(magnitude, (last // 2)[..., None], axis=-1)[..., 0]
+    upper = np.take_along_axis(magnitude, ((last + 1) // 2)[..., None], axis=-1)[..., 0]
+    return s0, 0.75 * (lower + upper)
+
+
+def zahn(effects: Floats) -> float:
+    """Zahn's scale: slope through the origin of the smallest 68.3 % in the half-normal plot.
+
+    Plotting positions (i - 3/8) / (m + 1/4), as Zahn (1975) has them.
+    """
+    m = len(effects)
+    count = int(0.683 * m + 0.5)
+    position = (np.arange(1, count + 1) - 0.375) / (m + 0.25)
+    quantile = stats.norm.ppf((1.0 + position) / 2.0)
+    magnitude = np.sort(np.abs(effects))[:count]
+    return float(quantile @ magnitude / (quantile @ quantile))
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Simulated null distributions of |c|/PSE and of the largest |c|/PSE, both ascending."""
+
+    single: Floats
+    largest: Floats
+
+
+@lru_cache(maxsize=32)
+def reference(m: int) -> Reference:
+    """Simulate Lenth's ratios for `m` inert effects; seeded, and kept for the process's life."""
+    rng = np.random.default_rng([SEED, m])
+    count = int(np.clip(DRAWS // m, FEWEST, MOST))
+    chunk = max(1, 1_000_000 // m)
+    single: list[Floats] = []
+    for start in range(0, count, chunk):
+        draws = np.abs(rng.standard_normal((min(chunk, count - start), m), dtype=np.float32))
+        _, pse = scale_estimates(draws)
+        single.append(draws / pse[:, None])
+    ratios = np.concatenate(single)
+    return Reference(np.sort(ratios, axis=None), np.sort(ratios.max(axis=1)))
+
+
+def critical_values(m: int, alpha: float) -> tuple[float, float]:
+    """Simulated multipliers of PSE: margin of error and simultaneous margin of error."""
+    known = reference(m)
+    return (
+        float(np.quantile(known.single, 1.0 - alpha)),
+        float(np.quantile(known.largest, 1.0 - alpha)),
+    )
+
+
+def critical_values_t(m: int, alpha: float) -> tuple[float, float]:
+    """Lenth's own multipliers: t on m/3 degrees of freedom, the simultaneous one with
+    ``gamma = (1 + (1 - alpha)^(1/m)) / 2``.
+    """
+    upper = -np.expm1(np.log1p(-alpha) / m) / 2.0
+    return float(stats.t.isf(alpha / 2.0, m / 3.0)), float(stats.t.isf(upper, m / 3.0))
+
+
+def simulated_p(ratio: Floats, m: int) -> Floats:
+    """Share of simulated |c|/PSE at or above each ratio, never zero: (count + 1) / (N + 1)."""
+    single = reference(m).single
+    above = len(single) - np.searchsorted(single, np.abs(ratio).astype(np.float32), side="left")
+    return np.asarray((above + 1.0) / (len(single) + 1.0))
+
+
+def lenth(effects: Floats, terms: Sequence[str], alpha: float) -> Lenth | None:
+    """Lenth's analysis of the effects of one response; None where the scale is 0 or undefined."""
+    m = len(effects)
+    if m < 3:
+        return None
+    s0, pse = (float(value) for value in scale_estimates(effects))
+    if not pse > 0.0:
+        return None
+    me, sme = critical_values(m, alpha)
+    me_t, sme_t = critical_values_t(m, alpha)
+    return Lenth(
+        m=m,
+        alpha=alpha,
+        s0=s0,
+        pse=pse,
+        me=me * pse,
+        sme=sme * pse,
+        me_t=me_t * pse,
+        sme_t=sme_t * pse,
+        p=tuple(simulated_p(effects / pse, m).tolist()),
+        points=half_normal(effects, terms),
+    )
+
+
+def half_normal(effects: Floats, terms: Sequence[str]) -> tuple[HalfNormalPoint, ...]:
+    """Coordinates of the half-normal plot, by rising |effect|; plotting position (i - 1/2)/m."""
+    m = len(effects)
+    magnitude = np.abs(effects)
+    order = np.argsort(magnitude, kind="stable")
+    quantile = stats.norm.ppf(0.5 + 0.5 * (np.arange(1, m + 1) - 0.5) / m).tolist()
+    return tuple(
+        HalfNormalPoint(terms[i], size, q)
+        for i, size, q in zip(order.tolist(), magnitude[order].tolist(), quantile, strict=True)
+    )

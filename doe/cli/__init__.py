@@ -6,6 +6,9 @@ import sys
 
 import typer
 
+from doe.cli.alias import alias
+from doe.cli.plan import plan
+from doe.cli.power import power
 from doe.errors import DoeError
 
 app = typer.Typer(
@@ -20,6 +23,11 @@ app = typer.Typer(
 @app.callback()
 def _root() -> None:
     """Designed experiments over training runs: plan, run, analyse, report."""
+
+
+app.command()(plan)
+app.command()(alias)
+app.command()(power)
 
 
 def main() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,8 +21,6 @@ ROW_STYLES = {"plain": "", "baseline": "italic", "total": "dim", "section": "bol
 
 def console(width: int | None = None) -> Console:
     """A console on standard output; plain when piped or where NO_COLOR is set."""
-    if width is None and not sys.stdout.isatty():
-        width = 100
     return Console(width=width, highlight=False)
 
 
@@ -67,7 +64,7 @@ def render_table(table: Table, width: int) -> RenderableType:
     if hidden:
         notes.append(f"Wider than this screen: {', '.join(c.title for c in hidden)} not shown.")
     lines = [Text(note, style="dim") for note in notes]
-    return Padding(Group(drawn, *lines), (0, 0, 1, 0))
+    return Padding(Group(drawn, *lines), (0, 0, 1, 0), expand=False)
 
 
 def _cell(value: Value, column: Column, row: Row, largest: float) -> Text:
@@ -92,7 +89,7 @@ def _largest(table: Table, column: Column) -> float:
 
 def _fitting(table: Table, width: int) -> tuple[Sequence[Column], Sequence[Column]]:
     """Columns that fit, and those left out: the last ones that may give way go first."""
-    columns, hidden = list(table.columns), []
+    columns, hidden = list(table.columns), list[Column]()
     while _width(table, columns) > width and (loose := [c for c in columns if not c.keep]):
         columns.remove(loose[-1])
         hidden.insert(0, loose[-1])

@@ -1,0 +1,65 @@
+"""`doe alias`: what a fraction can and cannot tell apart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from doe.cli.options import FactorsOption, FractionOption, JsonOption, OrderOption, StudyOption
+
+LETTERS = "ABCDEFGHJKLMNOPQ"
+"""Factor letters; I is left out because it names the mean."""
+
+
+def alias(
+    factors: FactorsOption = None,
+    fraction: FractionOption = None,
+    study: StudyOption = None,
+    order: OrderOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Show the aliases of a fraction, given by numbers or taken from a planned study."""
+    from doe.alias import alias_chains, defining_relation, parse_generators, resolution
+    from doe.alias import word_length_pattern as pattern
+    from doe.terms import term_name
+    from doe.views.plan_tables import alias_table, telling_order
+    from doe.views.terminal import print_json, print_table
+
+    keys, text = fraction_asked(factors, fraction, study)
+    generators = parse_generators(text, keys)
+    highest = min(order or telling_order(generators), len(keys))
+    if not json:
+        print_table(alias_table(generators, keys, highest))
+        return
+    print_json(
+        {
+            "factors": list(keys),
+            "fraction": text,
+            "resolution": resolution(generators),
+            "word_length_pattern": list(pattern(generators, len(keys))),
+            "defining_relation": [
+                {"term": term_name(word.mask, keys), "sign": word.sign}
+                for word in defining_relation(generators)
+            ],
+            "aliases": [
+                [{"term": term_name(t.mask, keys), "sign": t.sign} for t in chain]
+                for chain in alias_chains(generators, len(keys), highest)
+            ],
+        }
+    )
+
+
+def fraction_asked(
+    factors: int | None, fraction: str | None, study: Path | None
+) -> tuple[tuple[str, ...], str]:
+    """Factor keys and generators: from the numbers given, else from a planned study."""
+    from doe.errors import DoeError
+    from doe.plan import find_study, fraction_generators, load_plan
+
+    if factors is not None:
+        if study is not None:
+            raise DoeError("give either --factors or --study, not both")
+        keys = tuple(LETTERS[:factors])
+        return keys, fraction_generators(fraction or "", keys)
+    planned = load_plan(find_study(study)).study
+    text = planned.fraction if fraction is None else fraction_generators(fraction, planned.keys)
+    return planned.keys, text

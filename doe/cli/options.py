@@ -1,0 +1,24 @@
+"""Options that several commands share, so that they read alike everywhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+StudyOption = Annotated[
+    Path | None,
+    typer.Option("--study", help="Study directory [default: the only one below runs/]."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
+FactorsOption = Annotated[
+    int | None, typer.Option("--factors", "-k", min=1, max=16, help="Number of factors A, B, C, …")
+]
+FractionOption = Annotated[
+    str | None,
+    typer.Option("--fraction", help="Generators such as F=ABCDE, or a fraction such as 1/4."),
+]
+OrderOption = Annotated[
+    int | None, typer.Option("--order", min=1, help="Highest order of interactions.")
+]

@@ -1,0 +1,184 @@
+"""`doe plan`: from a study file to a planned study on disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from doe.cli.options import FractionOption, JsonOption
+
+if TYPE_CHECKING:
+    from doe.plan import Outcome, Plan
+    from doe.study import Study
+
+FIRST_RUNS = 8
+SAID = {
+    "created": "Planned",
+    "unchanged": "Already planned, nothing changed:",
+    "completed": "Already planned; completed the design of",
+    "augmented": "Added runs to",
+}
+
+
+def plan(
+    file: Annotated[
+        Path | None, typer.Argument(help="Study file (TOML); without one, the PIT study.")
+    ] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(help="Size of the PIT study: demo, small or paper [default: paper]."),
+    ] = None,
+    replicates: Annotated[
+        int | None, typer.Option("--replicates", "-n", min=1, help="Replicates of each run.")
+    ] = None,
+    fraction: FractionOption = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Where to plan [default: runs/NAME of the study].")
+    ] = None,
+    augment: Annotated[
+        str | None,
+        typer.Option(help="Add N replicates, or the foldover of a fraction, as new blocks."),
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Write the design of a study and say what it can tell."""
+    from doe.plan import RUNS, augment_plan, find_study, write_plan
+
+    if augment is not None:
+        _refuse_with_augment(file, preset, replicates, fraction)
+        planned, outcome = augment_plan(find_study(out), augment)
+    else:
+        study = _asked_study(file, preset, replicates, fraction)
+        planned, outcome = write_plan(study, out or RUNS / study.name)
+    if json:
+        from doe.views.terminal import print_json
+
+        print_json(plan_json(planned, outcome))
+    else:
+        _print(planned, outcome)
+
+
+def _refuse_with_augment(*given: object) -> None:
+    from doe.errors import DoeError
+
+    if any(value is not None for value in given):
+        raise DoeError(
+            "--augment adds to a planned study and takes only --out with its directory; "
+            "leave out the study file, --preset, --replicates and --fraction"
+        )
+
+
+def _asked_study(
+    file: Path | None, preset: str | None, replicates: int | None, fraction: str | None
+) -> Study:
+    from doe.builtin import pit_study
+    from doe.errors import DoeError
+    from doe.plan import with_overrides
+    from doe.spec import load_study
+
+    if file is not None and preset is not None:
+        raise DoeError(
+            "--preset sizes the built-in PIT study; with a study file, set preset under [settings]"
+        )
+    study = load_study(file) if file is not None else pit_study(preset or "paper")
+    return with_overrides(study, replicates, fraction)
+
+
+def _print(planned: Plan, outcome: Outcome) -> None:
+    from rich.text import Text
+
+    from doe.alias import parse_generators
+    from doe.views.plan_tables import alias_table, factors_table, order_table, telling_order
+    from doe.views.terminal import console, print_table
+
+    to = console()
+    study, design = planned.study, planned.design
+    to.print(Text(f"{SAID[outcome]} {planned.directory}", style="bold"))
+    for line in summary_lines(planned):
+        to.print(Text(line))
+    to.print()
+    print_table(factors_table(study), to)
+    generators = parse_generators(study.fraction, study.keys)
+    if generators and not study.augment:
+        print_table(alias_table(generators, study.keys, telling_order(generators)), to)
+    print_table(order_table(design, FIRST_RUNS), to)
+
+
+def summary_lines(planned: Plan) -> list[str]:
+    """The plan in sentences: size, blocks, aliases, what effect can be seen."""
+    from doe.alias import parse_generators, resolution
+    from doe.plan import confounded_terms, layout
+    from doe.power import detectable_effect
+    from doe.terms import term_name
+    from doe.views.plan_tables import roman
+
+    study, design = planned.study, planned.design
+    generators = parse_generators(study.fraction, study.keys)
+    k, p = len(study.factors), len(generators)
+    exponent = f"({k}−{p})" if p else str(k)
+    lines = [
+        f"2^{exponent} design, {1 << (k - p)} configurations, {study.replicates} replicates: "
+        f"{len(design.runs)} runs in {design.blocks} blocks, random order within each block."
+    ]
+    if study.augment:
+        lines.append("Augmented; every added part is a block of its own.")
+    elif generators:
+        lines.append(f"Resolution {roman(resolution(generators) or 0)}: {study.fraction}.")
+    else:
+        lines.append("Full factorial: no effect is aliased with another.")
+    if confounded := confounded_terms(study):
+        names = ", ".join(term_name(mask, study.keys) for mask in sorted(confounded))
+        lines.append(f"Confounded with blocks: {names}.")
+    size = layout(study)
+    if size.df_error < 1:
+        lines.append(
+            "Without replicates there is no error to test against: Lenth's method judges the "
+            "effects, or leave out high orders at the analysis."
+        )
+    elif not study.augment:
+        effect = detectable_effect(1.0, size)
+        lines.append(
+            f"Detectable with 80 % power at α = 0.05: an effect of {effect:.3f} σ "
+            f"({size.df_error} degrees of freedom for error)."
+        )
+    return lines
+
+
+def plan_json(planned: Plan, outcome: Outcome) -> dict[str, Any]:
+    """The plan as one JSON object."""
+    import msgspec
+
+    from doe.alias import alias_chains, defining_relation, parse_generators, resolution
+    from doe.plan import layout
+    from doe.power import detectable_effect
+    from doe.terms import term_name
+    from doe.views.plan_tables import telling_order
+
+    study = planned.study
+    generators = parse_generators(study.fraction, study.keys)
+    size = layout(study)
+    tested = size.df_error >= 1 and not study.augment
+    return {
+        "study": study.name,
+        "directory": str(planned.directory),
+        "outcome": outcome,
+        "runs": len(planned.design.runs),
+        "blocks": planned.design.blocks,
+        "replicates": study.replicates,
+        "factors": msgspec.to_builtins(study.factors),
+        "fraction": study.fraction,
+        "resolution": resolution(generators),
+        "defining_relation": [
+            {"term": term_name(word.mask, study.keys), "sign": word.sign}
+            for word in defining_relation(generators)
+        ],
+        "aliases": [
+            [{"term": term_name(t.mask, study.keys), "sign": t.sign} for t in chain]
+            for chain in alias_chains(generators, len(study.keys), telling_order(generators))
+            if len(chain) > 1
+        ],
+        "detectable_effect_per_sigma": detectable_effect(1.0, size) if tested else None,
+        "order": [run.run_id for run in planned.design.runs],
+    }

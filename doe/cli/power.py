@@ -1,0 +1,155 @@
+"""`doe power`: what effect a design can see, and how many replicates it takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from doe.cli.options import FactorsOption, FractionOption, JsonOption, OrderOption, StudyOption
+
+if TYPE_CHECKING:
+    from doe.power import Layout
+    from doe.views.table import Table
+
+
+def power(
+    factors: FactorsOption = None,
+    fraction: FractionOption = None,
+    study: StudyOption = None,
+    response: Annotated[
+        str | None, typer.Option(help="With a study that has run: take sigma from this response.")
+    ] = None,
+    sigma: Annotated[
+        float | None, typer.Option(help="Standard deviation between replicates [default: 1].")
+    ] = None,
+    effect: Annotated[
+        float | None, typer.Option(help="Effect to detect: mean at high minus mean at low.")
+    ] = None,
+    replicates: Annotated[int, typer.Option("--replicates", "-n", min=1, help="Show 1 to N.")] = 8,
+    blocks: Annotated[
+        bool, typer.Option("--blocks/--no-blocks", help="Each replicate is a block.")
+    ] = True,
+    order: OrderOption = None,
+    alpha: Annotated[float, typer.Option(help="Level of the test.")] = 0.05,
+    target: Annotated[float, typer.Option("--power", help="Power aimed at.")] = 0.8,
+    json: JsonOption = False,
+) -> None:
+    """Power of a two-level design by the noncentral t distribution."""
+    from doe.power import replicates_needed
+    from doe.views.terminal import print_json, print_table
+
+    base, pilot = _layout(factors, fraction, study, order, blocks, response)
+    sigma = pilot if sigma is None and pilot is not None else (1.0 if sigma is None else sigma)
+    rows = power_rows(base, replicates, sigma, effect, alpha, target)
+    needed = None if effect is None else replicates_needed(effect, sigma, base, alpha, target)
+    if json:
+        print_json(
+            {
+                "sigma": sigma,
+                "sigma_from": response,
+                "effect": effect,
+                "alpha": alpha,
+                "power": target,
+                "replicates_needed": needed,
+                "designs": rows,
+            }
+        )
+        return
+    print_table(power_table(base, rows, sigma, response, effect, needed, alpha, target))
+
+
+def _layout(
+    factors: int | None,
+    fraction: str | None,
+    study: Path | None,
+    order: int | None,
+    blocks: bool,
+    response: str | None,
+) -> tuple[Layout, float | None]:
+    """The design, and sigma where a pilot study has run."""
+    from doe.alias import alias_chains, parse_generators
+    from doe.cli.alias import fraction_asked
+    from doe.plan import find_study, layout, load_plan
+    from doe.power import Layout
+
+    if factors is None:
+        planned = load_plan(find_study(study))
+        base = layout(planned.study, order)
+        pilot = pilot_sigma(planned.directory, response) if response else None
+        return (base if blocks else base._replace(blocks_per_replicate=0)), pilot
+    if response is not None:
+        from doe.errors import DoeError
+
+        raise DoeError("--response takes sigma from a study; name it with --study, not --factors")
+    keys, text = fraction_asked(factors, fraction, study)
+    generators = parse_generators(text, keys)
+    terms = len(alias_chains(generators, len(keys), order or len(keys)))
+    return Layout(1 << (len(keys) - len(generators)), 1, int(blocks), terms), None
+
+
+def pilot_sigma(directory: Path, response: str) -> float:
+    """Standard deviation between replicates of a configuration, from the runs of a study."""
+    from doe.errors import DoeError, nearest
+    from doe.power import pooled_sigma
+    from doe.responses import load
+
+    table = load(directory)
+    if response not in table.columns:
+        raise DoeError(f"{response!r} is no response of {directory}{nearest(response, table)}")
+    done = table[table["state"].isin(["done", "diverged"]) & table[response].notna()]
+    return pooled_sigma(done[response].tolist(), done["row"].tolist(), done["block"].tolist())
+
+
+def power_rows(
+    base: Layout, most: int, sigma: float, effect: float | None, alpha: float, target: float
+) -> list[dict[str, Any]]:
+    """One row per number of replicates."""
+    from doe.power import detectable_effect, power
+
+    rows = []
+    for n in range(1, most + 1):
+        size = base._replace(replicates=n)
+        tested = size.df_error >= 1
+        found = power(effect, sigma, size, alpha) if tested and effect is not None else None
+        rows.append(
+            {
+                "replicates": n,
+                "runs": size.runs,
+                "df_error": size.df_error,
+                "detectable": detectable_effect(sigma, size, alpha, target) if tested else None,
+                "power": found,
+            }
+        )
+    return rows
+
+
+def power_table(
+    base: Layout,
+    rows: list[dict[str, Any]],
+    sigma: float,
+    response: str | None,
+    effect: float | None,
+    needed: int | None,
+    alpha: float,
+    target: float,
+) -> Table:
+    """The rows as a table, with what was assumed in its notes."""
+    from doe.views.table import Column, Row, Table
+
+    columns = [
+        Column("replicates", "Replicates", "int"),
+        Column("runs", "Runs", "int"),
+        Column("df_error", "Error df", "int"),
+        Column("detectable", f"Effect at {target:.0%} power", "num"),
+    ]
+    if effect is not None:
+        columns.append(Column("power", f"Power at {effect:g}", "num"))
+    source = f"from the runs' {response}" if response else "assumed"
+    blocked = "each replicate a block" if base.blocks_per_replicate else "without blocks"
+    notes = [f"σ = {sigma:.4g} ({source}), α = {alpha:g}, two-sided, {blocked}."]
+    if needed is not None:
+        notes.append(f"An effect of {effect:g} needs {needed} replicates for {target:.0%} power.")
+    body = tuple(Row(tuple(row[c.key] for c in columns)) for row in rows)
+    return Table("power", "Power of the design", tuple(columns), body, tuple(notes))

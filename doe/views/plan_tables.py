@@ -1,0 +1,103 @@
+"""Tables of a plan: factors, aliases, run order, power."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from doe.alias import (
+    Generator,
+    SignedTerm,
+    alias_chains,
+    defining_relation,
+    format_chain,
+    format_generators,
+    resolution,
+    word_length_pattern,
+)
+from doe.design import Design, level_text
+from doe.study import Study
+from doe.terms import term_name
+from doe.views.table import Column, Row, Table
+
+ROMAN = ("0", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII", "XIII")
+
+
+def roman(number: int) -> str:
+    """A resolution in the Roman numerals that it is written in."""
+    return ROMAN[number] if number < len(ROMAN) else str(number)
+
+
+def factors_table(study: Study) -> Table:
+    """Factors with their levels."""
+    columns = (
+        Column("key", "Factor"),
+        Column("name", "Name"),
+        Column("low", "Low (−1)"),
+        Column("high", "High (+1)"),
+        Column("description", "Meaning", keep=False),
+    )
+    rows = tuple(
+        Row((f.key, f.name, level_text(f.low), level_text(f.high), f.description))
+        for f in study.factors
+    )
+    return Table("factors", "Factors", columns, rows)
+
+
+def order_table(design: Design, most: int) -> Table:
+    """The first runs in the order in which they start."""
+    columns = (
+        Column("order", "Order", "int"),
+        Column("run", "Run"),
+        Column("config", "Configuration"),
+        Column("replicate", "Replicate", "int"),
+        Column("block", "Block", "int"),
+        Column("seed", "Seed", "int"),
+    )
+    rows = tuple(
+        Row((r.run_order, r.run_id, r.config, r.replicate, r.block, r.seed))
+        for r in design.runs[:most]
+    )
+    left = len(design.runs) - len(rows)
+    notes = (f"{left} more runs follow in design.csv.",) if left else ()
+    return Table("run-order", f"Run order, first {len(rows)}", columns, rows, notes)
+
+
+def alias_table(generators: Sequence[Generator], keys: Sequence[str], highest: int) -> Table:
+    """Terms up to an order that the design cannot tell apart, a chain in each row."""
+    columns = (Column("term", "Estimates"), Column("chain", "Aliased with"))
+    chains = alias_chains(generators, len(keys), highest)
+    rows = tuple(
+        Row((term_name(chain[0].mask, keys), _others(chain, keys)))
+        for chain in chains
+        if len(chain) > 1
+    )
+    clear = [term_name(chain[0].mask, keys) for chain in chains if len(chain) == 1]
+    notes = _relation(generators, keys)
+    if generators and clear:
+        notes = (f"Clear of all terms up to order {highest}: {', '.join(clear)}", *notes)
+    return Table("aliases", f"Aliases up to order {highest}", columns, rows, notes)
+
+
+def telling_order(generators: Sequence[Generator]) -> int:
+    """The order up to which a table of aliases must go to show the first ones."""
+    return max(2, ((resolution(generators) or 0) + 1) // 2)
+
+
+def _others(chain: tuple[SignedTerm, ...], keys: Sequence[str]) -> str:
+    first = term_name(chain[0].mask, keys)
+    return format_chain(chain, keys)[len(first) :].removeprefix(" + ").strip()
+
+
+def _relation(generators: Sequence[Generator], keys: Sequence[str]) -> tuple[str, ...]:
+    shortest = resolution(generators)
+    if shortest is None:
+        return ("Full factorial: nothing is aliased.",)
+    words = " = ".join(
+        ("−" if w.sign < 0 else "") + term_name(w.mask, keys) for w in defining_relation(generators)
+    )
+    pattern = word_length_pattern(generators, len(keys))
+    return (
+        f"Resolution {roman(shortest)}; generators {format_generators(generators, keys)}",
+        f"Defining relation I = {words}",
+        f"Words of length 3, 4, …: {', '.join(map(str, pattern))}",
+    )

@@ -1,14 +1,39 @@
-"""The study on disk: its names and its atomic writes. No other module knows a path."""
+"""The study on disk: its names, its atomic writes, its verdicts. No other module knows a path.
+
+Why every run is committed exactly once
+---------------------------------------
+1. A verdict is written to a temporary file beside its place, synced, then linked to `result.json`.
+   A link is made whole or not at all, and never over an existing name, on NFS too: of all writers
+   one wins, and whoever comes late changes nothing.
+2. Leases (`doe.lease`) are numbered files made in the same way and never removed or replaced. To
+   take over lease k is to make lease k + 1, which can succeed once. There is no moment at which a
+   crash leaves a lock that needs a hand, since the end of the list is the state.
+3. A worker looks for a verdict again after it has taken its lease, so a run that was committed in
+   between is not run again. A worker that lost its lease stops; if it commits all the same, (1).
+4. A verdict is moved away only by the holder of a lease, only if its bytes are the ones that were
+   judged (damaged, or failed and asked for again), and is put back if they turn out not to be.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
+import re
 import tempfile
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
+
+import msgspec
 
 from doe.errors import DoeError
+
+State = Literal["done", "diverged", "failed"]
+FailureKind = Literal["exception", "crash", "timeout", "gpu-memory"]
+
+
+def step(name: str) -> None:
+    """Mark a point between two system calls; tests replace this to end the process there."""
 
 
 class StudyDir(NamedTuple):
@@ -25,6 +50,87 @@ class StudyDir(NamedTuple):
     def design(self) -> Path:
         """The planned runs."""
         return self.root / "design.csv"
+
+    def run(self, run_id: str) -> RunDir:
+        """One run's own directory."""
+        return RunDir(self.root / run_id)
+
+
+class RunDir(NamedTuple):
+    """Every name below one run's directory."""
+
+    path: Path
+
+    @property
+    def request(self) -> Path:
+        """What the run is: factors, settings, seed."""
+        return self.path / "request.json"
+
+    @property
+    def result(self) -> Path:
+        """The verdict."""
+        return self.path / "result.json"
+
+    @property
+    def log(self) -> Path:
+        """Standard output and error of the run."""
+        return self.path / "log.txt"
+
+    @property
+    def progress(self) -> Path:
+        """Steps that the backend reported, a JSON line each."""
+        return self.path / "progress.jsonl"
+
+    def lease(self, attempt: int) -> Path:
+        """The lease of an attempt; made once, never removed."""
+        return self.path / ("lease.json" if attempt == 1 else f"lease-{attempt}.json")
+
+    def attempt(self, attempt: int) -> Path:
+        """How an attempt failed; the last one becomes the verdict when none is left."""
+        return self.path / f"attempt-{attempt}.json"
+
+    def aside(self, kind: str, attempt: int) -> Path:
+        """Where a verdict goes that an attempt replaces."""
+        return self.path / f"{self.result.name}.{kind}-{attempt}"
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """Why a run has no metrics."""
+
+    kind: FailureKind | Literal["diverged"]
+    message: str
+    type: str = ""
+    traceback: str = ""
+    log: tuple[str, ...] = ()
+    """The last lines of the log."""
+    alone: bool = True
+    """Whether the run had its GPU to itself."""
+
+    @property
+    def reason(self) -> str:
+        """One line for tables."""
+        first = self.message.strip().splitlines()[0] if self.message.strip() else ""
+        return f"{self.type}: {first}" if self.type else first
+
+
+class Result(msgspec.Struct, frozen=True):
+    """A verdict: what `result.json` holds besides its checksum."""
+
+    state: State
+    metrics: dict[str, float | None] = {}
+    """A metric that is not finite is null; the error tells which it was."""
+    error: Failure | None = None
+    provenance: dict[str, Any] = {}
+
+
+class Verdict(NamedTuple):
+    """What stands in `result.json`: a result, or None if the file is damaged."""
+
+    result: Result | None
+    raw: bytes
+
+
+# Atomic writes ----------------------------------------------------------------------------------
 
 
 def write_atomic(path: Path, text: str) -> None:
@@ -43,6 +149,7 @@ def write_atomic(path: Path, text: str) -> None:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
+            os.chmod(name, 0o644)
             os.replace(name, path)
         except BaseException:
             with contextlib.suppress(OSError):
@@ -53,9 +160,124 @@ def write_atomic(path: Path, text: str) -> None:
         raise DoeError(f"cannot write {path}: {error.strerror}; nothing was changed") from error
 
 
+def put_once(path: Path, data: bytes, nonce: str, durable: bool = True) -> bool:
+    """Make a file whole if none of its name exists; tell whether it is ours that stands there.
+
+    The answer is read from the file, not from the call: an NFS server may have made the link and
+    lost its reply. A leftover of a killed process is `.name.nonce`, swept by the next attempt.
+    """
+    temporary = path.parent / f".{path.name}.{nonce}"
+    try:
+        with open(temporary, "wb") as file:
+            file.write(data)
+            file.flush()
+            step(f"{path.name} written")
+            if durable:
+                os.fsync(file.fileno())
+        step(f"{path.name} synced")
+        with contextlib.suppress(FileExistsError, FileNotFoundError):
+            os.link(temporary, path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+    step(f"{path.name} linked")
+    temporary.unlink(missing_ok=True)
+    step(f"{path.name} cleared")
+    if durable:
+        _sync_directory(path.parent)
+    step(f"{path.name} durable")
+    with contextlib.suppress(FileNotFoundError):
+        return path.read_bytes() == data
+    return False
+
+
 def _sync_directory(directory: Path) -> None:
     handle = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+# Verdicts ---------------------------------------------------------------------------------------
+
+_CHECKSUM = re.compile(rb',\n "checksum": "([0-9a-f]{64})"\n}\n\Z')
+_DECODER = msgspec.json.Decoder(Result)
+
+
+def encode_result(result: Result) -> bytes:
+    """Write a verdict; its last field is the SHA-256 of every byte before it."""
+    text = msgspec.json.format(msgspec.json.encode(result), indent=1)
+    body = text.removesuffix(b"\n}")
+    return body + b',\n "checksum": "%b"\n}\n' % hashlib.sha256(body).hexdigest().encode()
+
+
+def decode_result(raw: bytes) -> Result | None:
+    """Read a verdict; None if a byte of it is missing or altered."""
+    end = _CHECKSUM.search(raw)
+    if not end or hashlib.sha256(raw[: end.start()]).hexdigest().encode() != end[1]:
+        return None
+    try:
+        return _DECODER.decode(raw)
+    except msgspec.MsgspecError:
+        return None
+
+
+def checksum(raw: bytes) -> str:
+    """The checksum that stands in a verdict, by which it is named."""
+    end = _CHECKSUM.search(raw)
+    return end[1].decode() if end else ""
+
+
+def read_verdict(run: RunDir) -> Verdict | None:
+    """What stands in `result.json`, or None if nothing does."""
+    try:
+        raw = run.result.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise DoeError(f"cannot read {run.result}: {error.strerror}") from error
+    return Verdict(decode_result(raw), raw)
+
+
+def commit(run: RunDir, result: Result, nonce: str) -> bool:
+    """Give a run its verdict; False, and no change, if it has one."""
+    return put_once(run.result, encode_result(result), nonce)
+
+
+def set_aside(run: RunDir, kind: str, attempt: int, judged: bytes) -> None:
+    """Move a verdict away, for the holder of a lease only; put it back if it is not the judged one.
+
+    The name holds the number of the attempt, and an attempt has one holder, so no name is taken.
+    """
+    place = run.aside(kind, attempt)
+    try:
+        os.rename(run.result, place)
+    except FileNotFoundError:
+        return
+    step("aside moved")
+    if place.read_bytes() != judged:
+        with contextlib.suppress(FileExistsError):
+            os.link(place, run.result)
+    step("aside checked")
+
+
+def recover(run: RunDir, nonce: str) -> None:
+    """Sweep what killed writers left, and put back a good verdict that was moved away by mistake.
+
+    For the holder of a lease, whose nonce is spared.
+    """
+    names = os.listdir(run.path)
+    for name in names:
+        if name.startswith((".result.json.", ".lease", ".attempt-")) and not name.endswith(nonce):
+            (run.path / name).unlink(missing_ok=True)
+    step("swept")
+    if run.result.name in names:
+        return
+    for name in names:
+        if name.startswith(f"{run.result.name}."):
+            result = decode_result((run.path / name).read_bytes())
+            if result and result.state != "failed":
+                with contextlib.suppress(FileExistsError):
+                    os.link(run.path / name, run.result)
+                step("put back")

@@ -1,0 +1,91 @@
+"""Where a result comes from: code, versions, machine. Asked once per process, not once per run."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import platform
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+PACKAGES = ("pit-doe", "numpy", "torch", "scikit-learn")
+"""Packages whose versions are noted where installed."""
+
+
+class Gpu(NamedTuple):
+    """A GPU as the driver names it."""
+
+    number: int
+    name: str
+    driver: str
+
+
+def ask_gpus() -> tuple[Gpu, ...]:
+    """The GPUs that `nvidia-smi` lists; none where there is no such program."""
+    query = ["nvidia-smi", "--query-gpu=index,name,driver_version", "--format=csv,noheader"]
+    try:
+        answer = subprocess.run(query, capture_output=True, text=True, timeout=30, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return ()
+    lines = [line.split(", ") for line in answer.stdout.splitlines() if line.strip()]
+    return tuple(Gpu(int(index), name, driver) for index, name, driver in lines)
+
+
+def static_facts(backend: str, gpu: Gpu | None = None) -> dict[str, Any]:
+    """What is the same for all runs of one process."""
+    commit, dirty = code_version(backend)
+    return {
+        "commit": commit,
+        "dirty": dirty,
+        "versions": {"python": platform.python_version(), **_versions()},
+        "host": platform.node(),
+        "hardware": gpu.name if gpu else cpu_name(),
+        "driver": gpu.driver if gpu else "",
+    }
+
+
+def code_version(backend: str) -> tuple[str, bool]:
+    """Commit of the backend's code and whether tracked files differ from it; "" without git."""
+    place = _code_directory(backend)
+    commit = _git(place, "rev-parse", "HEAD")
+    if commit is None:
+        return "", False
+    return commit, bool(_git(place, "status", "--porcelain", "--untracked-files=no"))
+
+
+def cpu_name() -> str:
+    """The processor as the kernel names it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def _code_directory(backend: str) -> Path:
+    """Where a backend's code stands: its module's directory, or for a command, here."""
+    module = sys.modules.get(backend.partition(":")[0])
+    origin = getattr(module, "__file__", None)
+    return Path(origin).parent if origin else Path.cwd()
+
+
+def _git(place: Path, *words: str) -> str | None:
+    call = ["git", "--no-optional-locks", "-C", str(place), *words]
+    try:
+        answer = subprocess.run(call, capture_output=True, text=True, timeout=30, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return answer.stdout.strip()
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for package in PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found

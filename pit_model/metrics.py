@@ -45,7 +45,7 @@ class Totals(NamedTuple):
     """Summed errors so far. Adding to them never waits for the device."""
 
     sums: Tensor
-    """(5, 3) in double precision: kinds of metric by scales."""
+    """(5, scales) in double precision: kinds of metric by scales."""
     windows: int
 
 
@@ -54,13 +54,13 @@ def metric_names(scales: Sequence[int]) -> tuple[str, ...]:
     return tuple(f"{kind}{scale}" for kind in KINDS for scale in scales)
 
 
-def no_totals(device: torch.device | str = "cpu") -> Totals:
+def no_totals(device: torch.device | str = "cpu", scales: int = 3) -> Totals:
     """Return the totals of no window at all."""
-    return Totals(torch.zeros(len(KINDS), 3, dtype=torch.float64, device=device), 0)
+    return Totals(torch.zeros(len(KINDS), scales, dtype=torch.float64, device=device), 0)
 
 
 def add(totals: Totals, tracks: Sequence[Track], batch: Batch) -> Totals:
-    """Add the errors of a batch: `tracks` holds the three scales, coarse to fine.
+    """Add the errors of a batch: `tracks` holds one entry per scale, coarse to fine.
 
     The windows of the tracks are in the order of `dataset.windows`: chunk by chunk, then in time.
     """

@@ -10,14 +10,41 @@ import math
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
-Value = str | int | float | bool | None
-Format = Literal["text", "int", "num", "signed", "fixed1", "fixed2", "percent", "p", "stars", "bar"]
+Format = Literal[
+    "text",
+    "int",
+    "num",
+    "signed",
+    "signed2",
+    "fixed1",
+    "fixed2",
+    "percent",
+    "p",
+    "stars",
+    "bar",
+    "spread1",
+    "spread2",
+    "capped",
+]
+"""Rules by which raw values are written; spread1, spread2 and capped take a `Spread`."""
 Mark = Literal["best", "good", "bad", "strong", "dim"]
 RowStyle = Literal["plain", "baseline", "section", "total"]
 
 MISSING = "–"
 STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"), (0.1, "."))
 """Significance codes, as R prints them."""
+CAPS = (50, 20, 10)
+"""A capped mean above one of these is written as no more than that: >50, >20, >10."""
+
+
+class Spread(NamedTuple):
+    """A mean with the standard deviation around it; None where a single run gives no spread."""
+
+    mean: float
+    std: float | None
+
+
+Value = str | int | float | bool | Spread | None
 
 
 class Column(NamedTuple):
@@ -66,6 +93,8 @@ def cell_text(value: Value, form: Format) -> str:
         return MISSING
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, Spread):
+        return spread_text(value, form)
     if isinstance(value, str) or form == "text":
         return str(value)
     if isinstance(value, float) and math.isinf(value):
@@ -82,6 +111,8 @@ def _number(value: float, form: Format) -> str:
         case "signed":
             text = significant(value, 4)
             return text if text.startswith("-") or float(text) == 0 else f"+{text}"
+        case "signed2":
+            return f"{value:+.2f}" if round(value, 2) else f"{abs(value):.2f}"
         case "fixed1":
             return f"{value:.1f}"
         case "fixed2":
@@ -94,6 +125,19 @@ def _number(value: float, form: Format) -> str:
             return stars(value)
         case _:
             return significant(value, 4)
+
+
+def spread_text(value: Spread, form: Format) -> str:
+    """Write mean±std; a capped mean above 10, 20 or 50 is written as >10, >20 or >50 alone."""
+    if math.isnan(value.mean):
+        return MISSING
+    if form == "capped" and (cap := next((cap for cap in CAPS if value.mean > cap), None)):
+        return f">{cap}"
+    digits = 2 if form == "spread2" else 1
+    mean = _minus(f"{value.mean:.{digits}f}")
+    if value.std is None or math.isnan(value.std):
+        return mean
+    return f"{mean}±{value.std:.{digits}f}"
 
 
 def significant(value: float, digits: int) -> str:

@@ -1,0 +1,60 @@
+"""Tables as CSV: the raw values, unrounded, one line per row."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+
+from doe.views.table import Column, Spread, Table, Value
+
+
+def render(table: Table) -> str:
+    """Write a table as CSV with the column keys as header.
+
+    A missing value is empty, a mean with its spread takes two columns, `key` and `key_std`, and a
+    section heading becomes the first column of the rows below it. Bars repeat a number of the same
+    row and are left out.
+    """
+    sections = any(row.style == "section" for row in table.rows)
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    header = [key for column in table.columns for key in _keys(column)]
+    writer.writerow(["section", *header] if sections else header)
+    section = ""
+    for row in table.rows:
+        if row.style == "section":
+            section = str(row.values[0])
+            continue
+        cells = [
+            cell
+            for column, value in zip(table.columns, row.values, strict=True)
+            for cell in _cells(column, value)
+        ]
+        writer.writerow([section, *cells] if sections else cells)
+    return out.getvalue()
+
+
+def _keys(column: Column) -> tuple[str, ...]:
+    if column.format == "bar":
+        return ()
+    if column.format in ("spread1", "spread2", "capped"):
+        return (column.key, f"{column.key}_std")
+    return (column.key,)
+
+
+def _cells(column: Column, value: Value) -> tuple[str, ...]:
+    keys = _keys(column)
+    if len(keys) == 2:
+        mean, std = value if isinstance(value, Spread) else (None, None)
+        return (_raw(mean), _raw(std))
+    assert not isinstance(value, Spread)
+    return (_raw(value),) if keys else ()
+
+
+def _raw(value: str | int | float | bool | None) -> str:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return repr(value) if isinstance(value, float) else str(value)

@@ -1,0 +1,248 @@
+"""Tables in LaTeX with booktabs, ready to `\\input`; nothing here rounds or computes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from doe.views.table import Column, Row, Table, cell_text
+
+ROWS_PER_FLOAT = 40
+"""A longer table goes on in further floats, so that none is too large for a page."""
+NARROW = 60
+"""Characters up to which a table is set in one column of a two-column paper."""
+LONG_TEXT = 34
+"""Text columns with longer cells are set as paragraphs."""
+LONG_WORD = 20
+BREAK = "\u200b"
+"""Zero-width space: a line may break here."""
+PACKAGES = ("array", "booktabs", "graphicx")
+
+GREEK = {
+    "α": "alpha",
+    "β": "beta",
+    "γ": "gamma",
+    "δ": "delta",
+    "ε": "epsilon",
+    "η": "eta",
+    "θ": "theta",
+    "λ": "lambda",
+    "μ": "mu",
+    "ν": "nu",
+    "π": "pi",
+    "ρ": "rho",
+    "σ": "sigma",
+    "τ": "tau",
+    "φ": "phi",
+    "χ": "chi",
+    "ω": "omega",
+    "Δ": "Delta",
+    "Σ": "Sigma",
+    "Ω": "Omega",
+}
+SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": "{$<$}",
+    ">": "{$>$}",
+    "|": "{$|$}",
+    '"': "''",
+    "`": r"\textasciigrave{}",
+    "−": "$-$",
+    "±": r"$\pm$",
+    "×": r"$\times$",
+    "÷": r"$\div$",
+    "·": r"$\cdot$",
+    "∞": r"$\infty$",
+    "≤": r"$\le$",
+    "≥": r"$\ge$",
+    "≠": r"$\ne$",
+    "≈": r"$\approx$",
+    "→": r"$\to$",
+    "√": r"$\surd$",
+    "²": "$^2$",
+    "³": "$^3$",
+    "⁴": "$^4$",
+    "⁵": "$^5$",
+    "⁶": "$^6$",
+    "½": r"$\frac12$",
+    "–": "--",
+    "—": "---",
+    "…": r"\dots{}",
+    "“": "``",
+    "”": "''",
+    "‘": "`",
+    "’": "'",
+    "\u00a0": "~",
+    BREAK: r"\hspace{0pt}",
+    "\n": " ",
+    "\t": " ",
+} | {letter: f"$\\{name}$" for letter, name in GREEK.items()}
+
+_EXPONENT = re.compile(r"^([−+]?[\d.]+)e([+-])0*(\d+)$")
+_WRAPS = {"best": r"\underline", "strong": r"\textbf", "good": "", "bad": "", "dim": ""}
+
+
+def escape(text: str) -> str:
+    """Make any text safe for LaTeX: special characters, signs, Greek letters.
+
+    Any other character beyond Latin-1 is written as its code point, U+4E2D, so that a document
+    compiles whatever a study is called.
+    """
+    return "".join(_escaped(character) for character in text)
+
+
+def _escaped(character: str) -> str:
+    if character in SPECIAL:
+        return SPECIAL[character]
+    if " " <= character <= "~" or "À" <= character <= "ÿ":
+        return character
+    return f"U+{ord(character):04X}"
+
+
+def render(table: Table) -> str:
+    """Write a table as one or more floats with caption, label, tabular and notes.
+
+    A table wider than the page is scaled down to it. Bars are left out: they repeat a number of
+    the same row.
+    """
+    shown = [i for i, column in enumerate(table.columns) if column.format != "bar"]
+    chunks = list(_chunks(table.rows))
+    floats = [
+        _float(table, shown, chunk, first=i == 0, last=i == len(chunks) - 1)
+        for i, chunk in enumerate(chunks)
+    ]
+    return "\n".join([f"% needs \\usepackage{{{','.join(PACKAGES)}}}", *floats])
+
+
+def document(names: Sequence[str]) -> str:
+    """A document that inputs tables by file name: a proof that they compile, and a print-out."""
+    packages = "".join(f"\\usepackage{{{name}}}\n" for name in PACKAGES)
+    inputs = "\n".join(f"\\input{{{name}}}\n\\clearpage" for name in names)
+    return (
+        "\\documentclass{article}\n\\usepackage[T1]{fontenc}\n"
+        f"{packages}\\begin{{document}}\n{inputs}\n\\end{{document}}\n"
+    )
+
+
+def _chunks(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
+    for start in range(0, max(len(rows), 1), ROWS_PER_FLOAT):
+        yield rows[start : start + ROWS_PER_FLOAT]
+
+
+def _float(table: Table, shown: Sequence[int], rows: Sequence[Row], first: bool, last: bool) -> str:
+    starred = "*" if _characters(table, shown) > NARROW else ""
+    title = escape(table.title) + ("" if first else " (continued)")
+    label = f"\\label{{tab:{slug(table.name)}}}\n" if first else ""
+    notes = "".join(_note(note) for note in table.notes) if last else ""
+    return (
+        f"\\begin{{table{starred}}}[tbp]\n\\centering\\small\n\\caption{{{title}}}\n{label}"
+        "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%\n"
+        f"{_tabular(table, shown, rows)}}}\n{notes}\\end{{table{starred}}}\n"
+    )
+
+
+def _tabular(table: Table, shown: Sequence[int], rows: Sequence[Row]) -> str:
+    columns = [table.columns[i] for i in shown]
+    long = [_is_long(table, i) for i in shown]
+    layout = "".join(_alignment(c, is_long) for c, is_long in zip(columns, long, strict=True))
+    lines = [
+        f"\\begin{{tabular}}{{{layout}}}",
+        "\\toprule",
+        " & ".join(escape(column.title) for column in columns) + r" \\",
+        "\\midrule",
+    ]
+    for i, row in enumerate(rows):
+        if i and _ruled(rows[i - 1], row):
+            lines.append("\\midrule")
+        lines.append(_line(table, shown, long, row))
+    return "\n".join([*lines, "\\bottomrule", "\\end{tabular}%\n"])
+
+
+def _ruled(above: Row, row: Row) -> bool:
+    """Whether a rule parts two rows: before a section, after a baseline, before the totals."""
+    if row.style == "section":
+        return True
+    return row.style != above.style and (above.style == "baseline" or row.style == "total")
+
+
+def _line(table: Table, shown: Sequence[int], long: Sequence[bool], row: Row) -> str:
+    if row.style == "section":
+        text = escape(str(row.values[0]))
+        return f"\\multicolumn{{{len(shown)}}}{{l}}{{\\emph{{{text}}}}} \\\\"
+    cells = [
+        _cell(row, table.columns[i], cell_text(row.values[i], table.columns[i].format), is_long)
+        for i, is_long in zip(shown, long, strict=True)
+    ]
+    return " & ".join(cells) + r" \\"
+
+
+def _cell(row: Row, column: Column, text: str, is_long: bool) -> str:
+    written = _number(text)
+    if column.format == "text":
+        written = escape(_breakable(text) if is_long else text)
+    wraps = [_WRAPS[row.marks[column.key]]] if column.key in row.marks else []
+    if row.style == "baseline":
+        wraps.append(r"\textit")
+    for wrap in wraps:
+        written = f"{wrap}{{{written}}}" if wrap else written
+    return written
+
+
+def _breakable(text: str) -> str:
+    """Let long words break: after a separator, or anywhere if they have none."""
+    text = re.sub(r"([,:=/_])(?=\S)", r"\1" + BREAK, text)
+    return re.sub(rf"([^\s{BREAK}]{{{LONG_WORD}}})(?=\S)", r"\1" + BREAK, text)
+
+
+def _number(text: str) -> str:
+    """A written number with its spread small and its power of ten as such."""
+    if power := _EXPONENT.match(text):
+        sign = "-" if power[2] == "-" else ""
+        return f"{escape(power[1])}$\\times$10$^{{{sign}{power[3]}}}$"
+    mean, plus_minus, std = text.partition("±")
+    return escape(mean) + (f"{{\\tiny$\\pm${std}}}" if plus_minus else "")
+
+
+def _note(note: str) -> str:
+    return (
+        f"\\par\\smallskip\\parbox{{\\linewidth}}{{\\footnotesize\\raggedright {escape(note)}}}\n"
+    )
+
+
+def _alignment(column: Column, is_long: bool) -> str:
+    if is_long:
+        return r">{\raggedright\arraybackslash}p{0.45\linewidth}"
+    return "r" if column.numeric else "l"
+
+
+def _is_long(table: Table, i: int) -> bool:
+    if table.columns[i].format != "text":
+        return False
+    return any(len(str(row.values[i])) > LONG_TEXT for row in table.data_rows)
+
+
+def _characters(table: Table, shown: Sequence[int]) -> int:
+    """Width of a table in characters, with two between columns."""
+    return sum(
+        2
+        + max(
+            len(table.columns[i].title),
+            *(len(cell_text(row.values[i], table.columns[i].format)) for row in table.data_rows),
+            0,
+        )
+        for i in shown
+    )
+
+
+def slug(name: str) -> str:
+    """A name for files and labels: lower-case letters, digits and hyphens."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "table"

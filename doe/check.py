@@ -6,7 +6,7 @@ import math
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from string import Formatter
 from typing import Any, get_type_hints
 
@@ -45,41 +45,50 @@ def checked_study(table: Mapping[str, Any], source: str) -> Study:
     """Build a Study from a parsed TOML table, or raise SpecError with all its mistakes."""
     problems: list[str] = []
     report = problems.append
-    table = dict(table)
-    factors = _factors(table.pop("factors", None), report)
-    responses = _section(Responses, table.pop("responses", None), "responses", report)
-    augment = _augments(table.pop("augment", []), report)
-    known = [name for name in Study.__struct_fields__ if name not in ("factors", "responses")]
-    values = _fields(Study, table, "", report, known=[*known, "factors", "responses", "augment"])
-    if responses is not None:
-        values["responses"] = responses
-    values |= {"factors": factors, "augment": augment}
+    plain = {key: v for key, v in table.items() if key not in ("factors", "responses", "augment")}
+    factors = _factors(table.get("factors"), report)
+    keys_known = not problems
+    responses = _section(Responses, table.get("responses"), "responses", report)
+    augment = _augments(table.get("augment", []), report)
+    values = _fields(Study, plain, "", report, Study.__struct_fields__)
     for name in ("name", "backend"):
         if name not in table:
             report(f"{name}: missing; expected text")
-    if problems:
-        raise SpecError(source, problems)
-    study = Study(**values)
+    # What could not be read is replaced by something valid, so that the rest is still checked.
+    study = Study(
+        **{"name": "study", "backend": "module:function"}
+        | values
+        | {"factors": factors, "augment": augment}
+        | {"responses": responses or Responses(metrics=("metric",))}
+    )
     if not study.seeds and 1 <= study.replicates <= MOST_RUNS:
         study = msgspec.structs.replace(study, seeds=tuple(range(1, study.replicates + 1)))
-    check_study(study, source)
+    found = study_problems(study, keys_known)
+    if problems or found:
+        raise SpecError(source, [*problems, *found])
     return study
 
 
 def check_study(study: Study, source: str = "the study") -> None:
     """Raise SpecError with everything that is inconsistent within a study's values."""
+    if problems := study_problems(study):
+        raise SpecError(source, problems)
+
+
+def study_problems(study: Study, keys_known: bool = True) -> list[str]:
+    """Everything that is inconsistent; what refers to factors only if their keys are known."""
     problems: list[str] = []
     report = problems.append
     _check_name(study.name, report)
     _check_factors(study, report)
     _check_responses(study, report)
     _check_replicates(study, report)
-    _check_backend(study, report)
     _check_plain(study.settings, "settings", report)
     _check_plain(study.slurm, "slurm", report)
-    _check_structure(study, report)
-    if problems:
-        raise SpecError(source, problems)
+    if keys_known:
+        _check_backend(study, report)
+        _check_structure(study, report)
+    return problems
 
 
 # Tables to values -------------------------------------------------------------------------------
@@ -90,11 +99,10 @@ def _fields(
     table: Mapping[str, Any],
     where: str,
     report: Report,
-    known: Iterable[str] | None = None,
+    names: Sequence[str],
 ) -> dict[str, Any]:
     """Convert each known key of a table to its field's type; report every other one."""
     hints = get_type_hints(kind)
-    names = list(kind.__struct_fields__ if known is None else known)
     values = {}
     for key, value in table.items():
         path = f"{where}.{key}" if where else key

@@ -6,7 +6,7 @@ import csv
 import hashlib
 import io
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from doe.alias import Generator, parse_blocks, parse_generators
 from doe.errors import DoeError
@@ -67,18 +67,33 @@ def make_design(study: Study) -> Design:
 
 def standard_rows(study: Study) -> list[int]:
     """Row numbers of the base design in standard order, the first factor fastest."""
-    import pyDOE2
-
+    pydoe = _pydoe()
     generators = parse_generators(study.fraction, study.keys)
     if generators:
-        matrix = pyDOE2.fracfact(_pydoe_generators(study, generators))
+        matrix = pydoe.fracfact(_pydoe_generators(study, generators))
     else:
-        matrix = pyDOE2.ff2n(len(study.factors))
+        matrix = pydoe.ff2n(len(study.factors))
     rows = [sum(1 << i for i, x in enumerate(line) if x > 0) for line in matrix.tolist()]
     expected = _rows_by_parity(len(study.factors), generators)
     if sorted(rows) != expected:
         raise DoeError("pyDOE2 returned a matrix that its generators do not allow; check pyDOE2")
     return rows
+
+
+def _pydoe() -> Any:
+    """Import pyDOE2, which asks for the module `imp` (gone in Python 3.12) and never uses it."""
+    import sys
+    import types
+
+    absent = "imp" not in sys.modules
+    if absent:
+        sys.modules["imp"] = types.ModuleType("imp")
+    try:
+        import pyDOE2
+    finally:
+        if absent:
+            del sys.modules["imp"]
+    return pyDOE2
 
 
 def _pydoe_generators(study: Study, generators: tuple[Generator, ...]) -> str:

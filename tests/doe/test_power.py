@@ -1,0 +1,77 @@
+import numpy as np
+import pytest
+from scipy import stats
+
+from doe.errors import DoeError
+from doe.power import Layout, detectable_effect, pooled_sigma, power, replicates_needed
+
+
+def test_degrees_of_freedom_of_the_papers_design():
+    layout = Layout(cells=64, replicates=4, blocks_per_replicate=1, terms=63)
+    assert layout.df_error == 63 * 3
+    assert layout._replace(blocks_per_replicate=0).df_error == 64 * 3
+
+
+def test_power_agrees_with_the_noncentral_f():
+    """The square of a noncentral t with λ is a noncentral F(1, df) with λ²."""
+    layout = Layout(8, 2, 1, 7)
+    effect, sigma = 1.3, 1.0
+    df, ncp = layout.df_error, effect**2 * 16 / (4 * sigma**2)
+    expected = stats.ncf.sf(stats.f.isf(0.05, 1, df), 1, df, ncp)
+    assert power(effect, sigma, layout) == pytest.approx(expected, rel=1e-10)
+
+
+def test_power_agrees_with_simulation():
+    rng = np.random.default_rng(5)
+    layout, effect, n = Layout(8, 3, 1, 7), 1.0, 20_000
+    estimate = effect + rng.standard_normal(n) * 2 / np.sqrt(layout.runs)
+    s2 = rng.chisquare(layout.df_error, n) / layout.df_error
+    t = estimate / (2 * np.sqrt(s2 / layout.runs))
+    rate = np.mean(np.abs(t) > stats.t.isf(0.025, layout.df_error))
+    assert power(effect, 1.0, layout) == pytest.approx(rate, abs=0.01)
+
+
+def test_no_effect_has_power_alpha():
+    assert power(0.0, 1.0, Layout(8, 2, 1, 7), alpha=0.01) == pytest.approx(0.01, rel=1e-9)
+
+
+def test_detectable_effect_has_the_power_asked_for_and_scales_with_sigma():
+    layout = Layout(64, 4, 1, 63)
+    effect = detectable_effect(2.0, layout, target=0.9)
+    assert power(effect, 2.0, layout) == pytest.approx(0.9, abs=1e-9)
+    assert detectable_effect(4.0, layout, target=0.9) == pytest.approx(2 * effect)
+
+
+def test_replicates_needed_is_the_first_number_that_suffices():
+    layout = Layout(16, 1, 1, 15)
+    n = replicates_needed(0.7, 1.0, layout)
+    assert power(0.7, 1.0, layout._replace(replicates=n)) >= 0.8
+    fewer = layout._replace(replicates=n - 1)
+    assert fewer.df_error < 1 or power(0.7, 1.0, fewer) < 0.8
+
+
+def test_sigma_of_montgomerys_blocked_square():
+    """2² in three blocks: error mean square 24.833 / 6 with blocks taken out."""
+    y = [28, 36, 18, 31, 25, 32, 19, 30, 27, 32, 23, 29]
+    cells = [0, 1, 2, 3] * 3
+    blocks = [b for b in range(3) for _ in range(4)]
+    assert pooled_sigma(y, cells, blocks) ** 2 == pytest.approx(24.8333333333 / 6, rel=1e-9)
+    assert pooled_sigma(y, cells, [0] * 12) ** 2 == pytest.approx(31.3333333333 / 8, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: power(1, 0, Layout(8, 2, 1, 7)),
+        lambda: power(1, 1, Layout(8, 2, 1, 7), alpha=1.5),
+        lambda: power(1, 1, Layout(8, 1, 1, 7)),
+        lambda: detectable_effect(1, Layout(8, 2, 1, 7), target=0.01),
+        lambda: replicates_needed(0, 1, Layout(8, 2, 1, 7)),
+        lambda: replicates_needed(1e-9, 1, Layout(8, 2, 1, 7)),
+        lambda: pooled_sigma([], [], []),
+        lambda: pooled_sigma([1.0, 2.0], [0, 1], [0, 0]),
+    ],
+)
+def test_what_cannot_be_answered_is_refused(call):
+    with pytest.raises(DoeError):
+        call()

@@ -144,7 +144,7 @@ def _float(table: Table, shown: Sequence[int], rows: Sequence[Row], first: bool,
     label = f"\\label{{tab:{slug(table.name)}}}\n" if first else ""
     notes = "".join(_note(note) for note in table.notes) if last else ""
     return (
-        f"\\begin{{table{starred}}}[tbp]\n\\centering\\small\n\\caption{{{title}}}\n{label}"
+        f"\\begin{{table{starred}}}[tbp]\n\\centering\\small\n\\caption{{{title}}}\n{label}\\smallskip\n"
         "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%\n"
         f"{_tabular(table, shown, rows)}}}\n{notes}\\end{{table{starred}}}\n"
     )

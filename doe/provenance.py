@@ -6,7 +6,6 @@ import importlib.metadata
 import importlib.util
 import platform
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -66,10 +65,12 @@ def cpu_name() -> str:
 
 
 def _code_directory(backend: str) -> Path:
-    """Where a backend's code stands: its module's directory, or for a command, here."""
-    module = sys.modules.get(backend.partition(":")[0])
-    origin = getattr(module, "__file__", None)
-    return Path(origin).parent if origin else Path.cwd()
+    """Where a backend's code stands: its package's directory, or for a command, here."""
+    try:
+        spec = importlib.util.find_spec(backend.partition(":")[0].partition(".")[0])
+    except (ImportError, ValueError):
+        spec = None
+    return Path(spec.origin).parent if spec and spec.origin else Path.cwd()
 
 
 def _git(place: Path, *words: str) -> str | None:

@@ -65,8 +65,17 @@ def make_design(study: Study) -> Design:
     return Design(study.keys, runs)
 
 
-def standard_rows(study: Study) -> list[int]:
-    """Row numbers of the base design in standard order, the first factor fastest."""
+def check_matrix(study: Study) -> None:
+    """Compare the base design's rows with the matrix that pyDOE2 makes of the same generators.
+
+    Two derivations must agree before anything is planned: rows by the parity of their defining
+    words here, products of columns there.
+
+    Raises
+    ------
+    DoeError
+        If they differ.
+    """
     pydoe = _pydoe()
     generators = parse_generators(study.fraction, study.keys)
     if generators:
@@ -74,10 +83,11 @@ def standard_rows(study: Study) -> list[int]:
     else:
         matrix = pydoe.ff2n(len(study.factors))
     rows = [sum(1 << i for i, x in enumerate(line) if x > 0) for line in matrix.tolist()]
-    expected = _rows_by_parity(len(study.factors), generators)
-    if sorted(rows) != expected:
-        raise DoeError("pyDOE2 returned a matrix that its generators do not allow; check pyDOE2")
-    return rows
+    if sorted(rows) != _rows_by_parity(len(study.factors), generators):
+        raise DoeError(
+            f"pyDOE2 makes another design of {study.fraction or 'the full factorial'}; "
+            "nothing was planned. Check the installed pyDOE2 against constraints.txt."
+        )
 
 
 def _pydoe() -> Any:
@@ -125,8 +135,8 @@ def _sign(row: int, term: int) -> int:
 
 
 def _base(study: Study) -> list[_Slot]:
-    rows = standard_rows(study)
     generators = parse_generators(study.fraction, study.keys)
+    rows = _rows_by_parity(len(study.factors), generators)
     words = parse_blocks(study.blocks, study.keys, generators)
     slots = []
     for replicate in range(1, study.replicates + 1):
@@ -223,32 +233,3 @@ def design_csv(design: Design) -> str:
     writer.writerow(csv_header(design.keys))
     writer.writerows(_csv_rows(design))
     return out.getvalue()
-
-
-def read_design_csv(text: str, study: Study, source: str = "design.csv") -> Design:
-    """Read a planned design back; every line must be what the study says of that run.
-
-    Raises
-    ------
-    DoeError
-        If a line differs from the study, naming the line.
-    """
-    lines = list(csv.reader(io.StringIO(text)))
-    header = csv_header(study.keys)
-    if not lines or lines[0] != header:
-        raise DoeError(f"{source}: expected the columns {', '.join(header)}; plan the study again")
-    width = max(3, len(str((1 << len(study.factors)) - 1)))
-    runs = []
-    for number, line in enumerate(lines[1:], start=1):
-        try:
-            _, _, row, replicate, block, seed = map(int, ["0", *line[1:6]])
-            run = _run(study, _Slot(row, replicate, block, seed), number, width)
-        except ValueError:
-            run = None
-        if run is None or next(_csv_rows(Design(study.keys, (run,)))) != line:
-            raise DoeError(
-                f"{source} line {number + 1} is not what study.toml plans; it must not be edited. "
-                "Restore it, or move it away and plan again: no result is touched."
-            )
-        runs.append(run)
-    return Design(study.keys, tuple(runs))

@@ -16,7 +16,7 @@ from doe.alias import (
     parse_generators,
 )
 from doe.check import check_study
-from doe.design import Design, design_csv, make_design
+from doe.design import Design, check_matrix, design_csv, make_design
 from doe.errors import DoeError
 from doe.power import Layout
 from doe.spec import dump_study, load_study
@@ -52,6 +52,7 @@ def write_plan(study: Study, directory: Path) -> tuple[Plan, Outcome]:
     if not files.study.exists():
         if files.design.exists():
             raise DoeError(f"{files.design} stands there without study.toml; move it away first")
+        check_matrix(study)
         _write(plan)
         return plan, "created"
     planned = load_study(files.study)

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from doe.attempts import failed_attempts
-from doe.design import Design, Run, read_design_csv
+from doe.design import Design, Run
 from doe.errors import DoeError
 from doe.lease import Found, Watch, last_lease
-from doe.spec import load_study
+from doe.plan import load_plan
 from doe.store import Result, StudyDir, checksum, read_verdict
 from doe.study import Study
 
@@ -47,13 +47,8 @@ class Seen(NamedTuple):
 
 def open_study(directory: Path) -> tuple[Study, Design]:
     """Read a planned study as it stands on disk."""
-    files = StudyDir(directory)
-    study = load_study(files.study)
-    try:
-        text = files.design.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DoeError(f"cannot read {files.design}: {error}; plan the study again") from error
-    return study, read_design_csv(text, study, str(files.design))
+    plan = load_plan(directory)
+    return plan.study, plan.design
 
 
 def scan(files: StudyDir, runs: Iterable[Run], watch: Watch | None = None) -> list[Seen]:

@@ -96,8 +96,9 @@ def pilot_sigma(directory: Path, response: str) -> float:
     from doe.responses import load
 
     table = load(directory)
-    if response not in table.columns:
-        raise DoeError(f"{response!r} is no response of {directory}{nearest(response, table)}")
+    names = [str(name) for name in table.columns]
+    if response not in names:
+        raise DoeError(f"{response!r} is no response of {directory}{nearest(response, names)}")
     done = table[table["state"].isin(["done", "diverged"]) & table[response].notna()]
     return pooled_sigma(done[response].tolist(), done["row"].tolist(), done["block"].tolist())
 

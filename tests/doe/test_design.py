@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from doe.builtin import pit_study
-from doe.design import config_label, design_csv, make_design
+from doe.design import check_matrix, config_label, design_csv, make_design
 from doe.errors import DoeError
 from doe.spec import Augment, Factor, Responses, Study
 from doe.terms import terms_up_to
@@ -138,3 +138,16 @@ def test_sixteen_factors_are_planned_whole():
     factors = tuple(Factor(key=key, low=0, high=1) for key in "ABCDEFGHJKLMNOPQ")
     design = make_design(study(factors=factors))
     assert len({run.run_id for run in design.runs}) == 2**16
+
+
+@pytest.mark.parametrize("fraction", ["", "D=ABC", "C=-AB, D=AB", "B=-AC, D=-AC"])
+def test_rows_agree_with_the_matrix_of_pydoe2(fraction):
+    check_matrix(study(4, fraction=fraction))
+
+
+def test_a_matrix_that_differs_stops_the_plan(monkeypatch):
+    import pyDOE2
+
+    monkeypatch.setattr(pyDOE2, "fracfact", lambda text: pyDOE2.ff2n(4)[:8])
+    with pytest.raises(DoeError, match="pyDOE2 makes another design"):
+        check_matrix(study(4, fraction="D=ABC"))

@@ -1,0 +1,71 @@
+"""The function that a study calls: one training run from a request to its metrics."""
+
+from collections.abc import Mapping
+from math import nan
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+
+from pit_model.config import Config
+from pit_model.errors import PitError
+from pit_model.metrics import metric_names
+from pit_model.rundir import write_run
+from pit_model.trainer import Report, train
+
+
+class Request(Protocol):
+    """What is asked for; whoever asks brings a value of this form."""
+
+    @property
+    def factors(self) -> Mapping[str, Any]:
+        """Levels of the factors, A to F or any other setting."""
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The other settings; `preset` fills in what is not given."""
+
+    @property
+    def seed(self) -> int:
+        """Seed of the weights and of the order of the batches."""
+
+    @property
+    def device(self) -> str:
+        """``cpu``, ``cuda`` or ``cuda:1``."""
+
+    @property
+    def threads(self) -> int:
+        """Threads of the CPU to compute with."""
+
+    @property
+    def run_dir(self) -> Path:
+        """The run's own directory; a checkpoint of the same run in it is continued."""
+
+    @property
+    def report(self) -> Report:
+        """Called after each epoch."""
+
+
+def run(request: Request) -> dict[str, float]:
+    """Train one configuration.
+
+    Returns
+    -------
+    The 15 test metrics (not a number where an epoch could not be chosen) and what `trainer.train`
+    tells beside them: the chosen epochs, the values after the last epoch, seconds, divergence.
+    """
+    config = Config.from_settings(request.settings, request.factors)
+    device = find_device(request.device)
+    torch.set_num_threads(request.threads)
+    write_run(request.run_dir, config, request.seed)
+    values = train(config, request.seed, device, request.run_dir, request.report)
+    return {**dict.fromkeys(metric_names(config.scales), nan), **values}
+
+
+def find_device(name: str) -> torch.device:
+    """Return a device that is there, or say which ones are."""
+    there = ["cpu", *(f"cuda:{i}" for i in range(torch.cuda.device_count()))]
+    wanted = "cuda:0" if name == "cuda" else name
+    if wanted not in there:
+        raise PitError(f"device {name!r} is not there; this machine has {', '.join(there)}")
+    return torch.device(wanted)

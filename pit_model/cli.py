@@ -1,0 +1,144 @@
+"""The `pit` command: parse, call, print. Each command loads the heavy modules it needs."""
+
+import sys
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from pit_model.config import Config, parse_label
+from pit_model.errors import PitError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Physics-Informed Tracking: simulate, train, evaluate, draw, compare.",
+)
+
+Preset = Annotated[str, typer.Option(help="paper, small or demo.")]
+Settings = Annotated[
+    list[str], typer.Option("--set", metavar="KEY=VALUE", help="Override a setting; repeatable.")
+]
+Device = Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")]
+Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads; all cores by default.")]
+RunDir = Annotated[Path, typer.Argument(help="The directory of a trained run.")]
+
+
+def main() -> None:
+    """Run the command line; a user's mistake is one line and exit code 1."""
+    try:
+        app()
+    except (PitError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)
+
+
+@app.command()
+def simulate(
+    out: Annotated[Path, typer.Option(help="Directory for the videos.")],
+    preset: Preset = "paper",
+    split: Annotated[str, typer.Option(help="train, val or test.")] = "test",
+    count: Annotated[int, typer.Option(min=1, help="How many sequences of the split.")] = 5,
+    noisy: Annotated[bool, typer.Option(help="Put noise behind the ball.")] = False,
+    film: Annotated[str, typer.Option("--format", help="gif or mp4.")] = "gif",
+    settings: Settings = [],  # noqa: B006 (the form that Typer asks for)
+) -> None:
+    """Write sequences as npz (frames, position, velocity, bounce) and as films to look at."""
+    from pit_model.simulate import SPLITS
+    from pit_model.video import check_format, write_sequences
+
+    if split not in SPLITS:
+        raise PitError(f"split {split!r} is unknown; expected one of {', '.join(SPLITS)}")
+    check_format(film)
+    sizes = {f"{split}_sequences": count, "F": noisy}
+    config = Config.from_settings({"preset": preset, **sizes, **parse_settings(settings)})
+    paths = write_sequences(config, split, out, film)
+    print(f"{len(paths)} sequences of {config.frames} frames at {config.image_size} px in {out}")
+
+
+@app.command()
+def train(
+    out: Annotated[Path, typer.Option(help="Directory of the run; an unfinished one goes on.")],
+    config: Annotated[str, typer.Option(help="Levels of the six factors.")] = "A1B1C1D0E1F0",
+    preset: Preset = "small",
+    seed: Annotated[int, typer.Option(min=0, help="Weights and order of batches.")] = 100,
+    device: Device = "cpu",
+    threads: Threads = None,
+    settings: Settings = [],  # noqa: B006
+) -> None:
+    """Train one configuration and print its test metrics."""
+    levels = parse_label(config)
+    given = {"preset": preset, **parse_settings(settings)}
+    chosen = Config.from_settings(given, levels)
+    from pit_model import display
+
+    display.train_run(chosen, seed, device, threads, out)
+
+
+@app.command()
+def evaluate(
+    run_dir: RunDir,
+    split: Annotated[str, typer.Option(help="train, val or test.")] = "test",
+    device: Device = "cpu",
+    threads: Threads = None,
+) -> None:
+    """Evaluate a trained run at the epochs that the validation set chose."""
+    from pit_model import display
+
+    display.evaluate_run(run_dir, split, device, threads)
+
+
+@app.command()
+def figures(
+    run_dir: RunDir,
+    out: Annotated[Path | None, typer.Option(help="Directory; RUN_DIR/figures by default.")] = None,
+    video: Annotated[int | None, typer.Option(help="Number of the test video.")] = None,
+    ending: Annotated[str, typer.Option("--format", help="png, pdf or svg.")] = "png",
+    device: Device = "cpu",
+) -> None:
+    """Draw example frames, heatmaps and trajectories from a trained run."""
+    if ending not in ("png", "pdf", "svg"):
+        raise PitError(f"figure format {ending!r} is unknown; expected png, pdf or svg")
+    from pit_model.backend import find_device
+    from pit_model.figures import inspect_run, write_figures
+    from pit_model.rundir import read_trained
+
+    trained = read_trained(run_dir)
+    seen = inspect_run(trained, video, find_device(device))
+    for path in write_figures(trained, seen, out or run_dir / "figures", ending):
+        print(path)
+
+
+@app.command()
+def baseline(
+    preset: Preset = "paper",
+    run_dir: Annotated[
+        Path | None, typer.Option("--run", help="Take the videos of this run and show it beside.")
+    ] = None,
+    threads: Threads = None,
+    settings: Settings = [],  # noqa: B006
+) -> None:
+    """Track the test videos without a network: motion masks and their centroids."""
+    from pit_model import display
+
+    given = parse_settings(settings)
+    if run_dir is not None and given:
+        raise PitError("--run brings its own settings; leave out --set")
+    display.baselines({"preset": preset, **given}, run_dir, threads)
+
+
+def parse_settings(pairs: list[str]) -> Mapping[str, Any]:
+    """Read KEY=VALUE pairs; a value is a TOML number or true or false, or else a plain word."""
+    values: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, text = pair.partition("=")
+        if not equals or not key.strip():
+            raise PitError(f"--set {pair!r} is not of the form KEY=VALUE, as in image_size=112")
+        try:
+            values[key.strip()] = tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError:
+            values[key.strip()] = text.strip()
+    return values

@@ -1,0 +1,173 @@
+"""What the `pit` commands show: progress while training, and tables of metrics."""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from pit_model import backend, baseline, rundir
+from pit_model.config import Config
+from pit_model.errors import PitError
+from pit_model.metrics import KINDS
+from pit_model.selection import choose_epochs
+from pit_model.simulate import SPLITS
+
+UNIT = {"B": "px", "H": "px", "P": "px", "V": "px/frame", "bounce": ""}
+VIDEOS: dict[str, dict[str, Any]] = {
+    "clean": {"F": False},
+    "static noise": {"F": True, "noise": "static"},
+    "noise of every frame": {"F": True, "noise": "per_frame"},
+}
+"""The conditions under which the baselines are shown."""
+
+
+class Watch:
+    """Shows how a run comes along: a bar on a terminal, a line for each epoch elsewhere."""
+
+    def __init__(self, console: Console, config: Config) -> None:
+        self._console = console
+        self._name = f"B{config.image_size}"
+        self._best = float("inf")
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[numbers]}"),
+            TimeRemainingColumn(),
+            console=console,
+            disable=not console.is_terminal,
+            speed_estimate_period=3600,
+        )
+        self._task = self._bar.add_task(config.label, total=config.epochs, numbers="")
+
+    def __enter__(self) -> "Watch":
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def __call__(self, step: int, total: int, **metrics: float) -> None:
+        """Take the report of an epoch."""
+        self._best = min(self._best, metrics.get(self._name, self._best))
+        numbers = f"loss {metrics['loss']:.4f}  best {self._name} {self._best:.3f} px"
+        self._bar.update(self._task, completed=step, numbers=numbers)
+        if not self._console.is_terminal:
+            self._console.print(f"epoch {step}/{total}  {numbers}", highlight=False)
+
+
+def train_run(config: Config, seed: int, device: str, threads: int | None, out: Path) -> None:
+    """Train into a directory, or go on with what is there, and print the test metrics."""
+    console = Console()
+    out.mkdir(parents=True, exist_ok=True)
+    if (out / rundir.RUN).exists() and rundir.read_run(out) != (config, seed):
+        raise PitError(f"{out} holds a run of other settings or another seed; give another --out")
+    with Watch(console, config) as watch:
+        values = backend.run(
+            SimpleNamespace(
+                factors={},
+                settings=config.as_dict(),
+                seed=seed,
+                device=device,
+                threads=threads or os.cpu_count() or 1,
+                run_dir=out,
+                report=watch,
+            )
+        )
+    rundir.write_json(out / rundir.METRICS, values)
+    chosen = {
+        name[: -len("_epoch")]: int(e) for name, e in values.items() if name.endswith("_epoch")
+    }
+    title = f"{config.label} at {config.image_size} px, seed {seed}: test"
+    console.print(_scale_table(title, values, chosen, config))
+    if values["diverged"]:
+        epoch, step = int(values["diverged_epoch"]), int(values["diverged_step"])
+        console.print(f"training diverged in epoch {epoch}, step {step}; epochs before it count")
+    console.print(f"{values['train_seconds']:.0f} s of training; everything is in {out}")
+
+
+def evaluate_run(run_dir: Path, split: str, device: str, threads: int | None) -> None:
+    """Print the metrics of a trained run on a split."""
+    if split not in SPLITS:
+        raise PitError(f"split {split!r} is unknown; expected one of {', '.join(SPLITS)}")
+    where = backend.find_device(device)
+    torch.set_num_threads(threads or os.cpu_count() or 1)
+    trained = rundir.read_trained(run_dir)
+    values = rundir.evaluate_run(trained, split, where)
+    config = trained.config
+    title = f"{config.label} at {config.image_size} px, seed {trained.seed}: {split}"
+    Console().print(_scale_table(title, values, choose_epochs(trained.history), config))
+
+
+def baselines(settings: Mapping[str, Any], run_dir: Path | None, threads: int | None) -> None:
+    """Print what the baselines reach, under each kind of noise or on the videos of a run."""
+    torch.set_num_threads(threads or os.cpu_count() or 1)
+    if run_dir is None:
+        configs = {
+            name: Config.from_settings({**settings, **condition})
+            for name, condition in VIDEOS.items()
+        }
+        rows = [
+            (videos, method, values)
+            for videos, config in configs.items()
+            for method, values in baseline.evaluate(config, seed=0).items()
+        ]
+    else:
+        config, seed = rundir.read_run(run_dir)
+        configs = {"": config}
+        rows = [("", method, values) for method, values in baseline.evaluate(config, seed).items()]
+        rows.append(("", f"PIT {config.label}", _read_metrics(run_dir)))
+    size = next(iter(configs.values())).image_size
+    table = Table(title=f"{_count(configs)} test videos at {size} px: mean absolute errors")
+    if run_dir is None:
+        table.add_column("videos")
+    table.add_column("method")
+    for kind in KINDS:
+        table.add_column(_head(f"{kind}{size}", kind), justify="right")
+    for videos, method, values in rows:
+        numbers = [f"{values[f'{kind}{size}']:.3f}" for kind in KINDS]
+        table.add_row(*([videos] if run_dir is None else []), method, *numbers)
+    Console().print(table)
+
+
+def _read_metrics(run_dir: Path) -> dict[str, float]:
+    try:
+        content: dict[str, float] = json.loads((run_dir / rundir.METRICS).read_text())
+    except FileNotFoundError:
+        raise PitError(
+            f"{run_dir} is not finished: there is no {rundir.METRICS}; finish it with `pit train`"
+        ) from None
+    return content
+
+
+def _scale_table(
+    title: str, values: Mapping[str, float], chosen: Mapping[str, int], config: Config
+) -> Table:
+    """Kinds of metric by scales; beside each value the epoch that the validation set chose."""
+    table = Table(title=title)
+    table.add_column("metric")
+    for scale in config.scales:
+        table.add_column(f"{scale}", justify="right")
+        table.add_column("epoch", justify="right", style="dim")
+    for kind in KINDS:
+        cells = []
+        for scale in config.scales:
+            name = f"{kind}{scale}"
+            cells += [f"{values.get(name, float('nan')):.3f}", f"{chosen.get(name, '-')}"]
+        table.add_row(f"{kind} [{UNIT[kind]}]" if UNIT[kind] else kind, *cells)
+    return table
+
+
+def _head(name: str, kind: str) -> str:
+    return f"{name} [{UNIT[kind]}]" if UNIT[kind] else name
+
+
+def _count(configs: Mapping[str, Config]) -> int:
+    return next(iter(configs.values())).test_sequences

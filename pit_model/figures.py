@@ -1,0 +1,178 @@
+"""The paper's figures: what a run shows is computed first (`inspect_run`), then drawn."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from torch import Tensor
+
+from pit_model.config import Config, Units
+from pit_model.dataset import Chunks, Split, make_split
+from pit_model.errors import PitError
+from pit_model.predict import METRICS, predict
+from pit_model.rundir import Trained, network_at
+from pit_model.selection import choose_epochs
+from pit_model.trainer import make_forward
+
+EXAMPLES = (0, 5, 10)
+"""Frames of the example figure, as in the paper."""
+BLUE, ORANGE, BLACK = "#0072b2", "#d55e00", "#222222"
+
+Array = NDArray[np.float32]
+
+
+class Inspection(NamedTuple):
+    """A trained network on one test video of T frames, at the finest scale."""
+
+    config: Config
+    video: int
+    frames: Array
+    """(T, S, S), what the network sees."""
+    heatmap: Array
+    """(T, S, S), what it predicts."""
+    soft: Array
+    """(T, 2), pixels."""
+    physics: Array
+    """(T, 2), pixels."""
+    velocity: Array
+    """(T, 2), pixels per frame."""
+    true_position: Array
+    true_velocity: Array
+    true_bounce: Array
+    """(T,)."""
+
+
+def inspect_run(trained: Trained, video: int | None, device: torch.device) -> Inspection:
+    """Run the network, at the epoch that the finest soft position chose, over a test video.
+
+    Without a number the first video with a bounce in frames 4 to 8 is taken, as in the paper.
+    """
+    config = trained.config
+    split = make_split(config, "test", trained.seed, device)
+    video = _first_bounce(split) if video is None else video
+    if not 0 <= video < len(split):
+        raise PitError(f"video {video} is not there; expected 0 to {len(split) - 1}")
+    chosen = choose_epochs(trained.history)
+    network = network_at(trained, chosen[f"B{config.image_size}"], device).eval()
+    batch = split.batch(Chunks((video,), (0,), config.frames))
+    with torch.inference_mode():
+        forward = make_forward(network, config, device)
+        fine = predict(forward, batch.frames, Units.of(config), METRICS).scales[-1]
+    said = (fine.heatmap, fine.soft, fine.position, fine.velocity)
+    heatmap, soft, physics, velocity = (_by_frame(x) for x in said if x is not None)
+    frames, *truth = (x[0].cpu().numpy() for x in batch)
+    return Inspection(config, video, frames, heatmap, soft, physics, velocity, *truth)
+
+
+def draw_examples(config: Config, seed: int) -> Figure:
+    """Frames 0, 5 and 10 of the first test video, clean on the left and noisy on the right."""
+    settings = config.as_dict()
+    times = [t for t in EXAMPLES if t < config.frames]
+    figure = Figure(figsize=(2.0 * 2 * len(times), 2.5), layout="constrained")
+    axes = figure.subplots(1, 2 * len(times), squeeze=False)[0]
+    for noisy in (False, True):
+        split = make_split(Config(**{**settings, "F": noisy}), "test", seed)  # type: ignore[arg-type]
+        frames = split.batch(Chunks((0,), (0,), config.frames)).frames[0].numpy()
+        sigma = config.noise_sigma if noisy else 0
+        for axis, t in zip(axes[len(times) * noisy :], times, strict=False):
+            _show(axis, frames[t], "gray", 1.0)
+            axis.set_title(f"σ = {sigma:g}, t = {t * config.dt:.2f} s", fontsize=9)
+    return figure
+
+
+def draw_heatmaps(seen: Inspection) -> Figure:
+    """Input, target heatmap and predicted heatmap for three frames around the first bounce."""
+    middle = min(max(_bounce_time(seen), 1), seen.config.frames - 2)
+    times = (middle - 1, middle, middle + 1)
+    figure = Figure(figsize=(6.2, 6.4), layout="constrained")
+    axes = figure.subplots(3, 3)
+    for column, t in enumerate(times):
+        _show(axes[0, column], seen.frames[t], "gray", 1.0)
+        _show(axes[1, column], _target(seen, t), "magma", 1.0)
+        _show(axes[2, column], seen.heatmap[t], "magma", None)
+        axes[0, column].set_title(f"frame {t}", fontsize=10)
+        axes[2, column].plot(*seen.true_position[t], "+", color="white", markersize=9, alpha=0.7)
+    names = ("input", "target heatmap", "predicted heatmap")
+    for row, name in enumerate(names):
+        axes[row, 0].set_ylabel(name, fontsize=10)
+    figure.suptitle(_title(seen), fontsize=10)
+    return figure
+
+
+def draw_trajectory(seen: Inspection) -> Figure:
+    """Position and velocity over time, true and predicted, with the true bounces marked."""
+    figure = Figure(figsize=(8.0, 6.0), layout="constrained")
+    axes = figure.subplots(2, 2, sharex=True)
+    time = np.arange(seen.config.frames)
+    for i, name in enumerate("xy"):
+        place, speed = axes[0, i], axes[1, i]
+        place.plot(time, seen.true_position[:, i], color=BLACK, lw=1.2, label="truth")
+        place.plot(time, seen.soft[:, i], "o", color=BLUE, ms=3.5, label="soft-argmax")
+        place.plot(time, seen.physics[:, i], "x", color=ORANGE, ms=4.5, label="physics")
+        place.set_ylabel(f"{name} [px]")
+        speed.plot(time, seen.true_velocity[:, i], color=BLACK, lw=1.2, label="truth")
+        speed.plot(time, seen.velocity[:, i], "x", color=ORANGE, ms=4.5, label="physics")
+        speed.set_ylabel(f"v{name} [px/frame]")
+        speed.set_xlabel("frame")
+    for axis in axes.flat:
+        for n, t in enumerate(np.flatnonzero(seen.true_bounce)):
+            axis.axvline(t, color="0.75", lw=0.9, ls="--", label=None if n else "bounce", zorder=0)
+    axes[0, 1].invert_yaxis()  # y points downwards in an image
+    handles = axes[0, 0].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
+    figure.suptitle(_title(seen), fontsize=10)
+    return figure
+
+
+def write_figures(trained: Trained, seen: Inspection, out: Path, ending: str) -> list[Path]:
+    """Draw the three figures into a directory and name the files."""
+    drawn = {
+        "frames": draw_examples(trained.config, trained.seed),
+        "heatmaps": draw_heatmaps(seen),
+        "trajectory": draw_trajectory(seen),
+    }
+    out.mkdir(parents=True, exist_ok=True)
+    paths = [out / f"{name}.{ending}" for name in drawn]
+    for path, figure in zip(paths, drawn.values(), strict=True):
+        figure.savefig(path, dpi=160)
+    return paths
+
+
+def _by_frame(x: Tensor) -> Array:
+    """Read each frame off the window it stands in the middle of: (T − 2, 3, …) to (T, …)."""
+    return torch.cat([x[:1, 0], x[:, 1], x[-1:, 2]]).cpu().numpy()
+
+
+def _first_bounce(split: Split) -> int:
+    shows = split.bounce[:, 4:9].sum(1) > 0
+    return int(shows.long().argmax())
+
+
+def _bounce_time(seen: Inspection) -> int:
+    """The first frame from the fourth on with a bounce; the middle of the video if none has."""
+    later = [int(t) for t in np.flatnonzero(seen.true_bounce) if t >= 4]
+    return later[0] if later else seen.config.frames // 2
+
+
+def _target(seen: Inspection, t: int) -> Array:
+    """The Gaussian that the heatmap is trained towards at the finest scale."""
+    index = np.arange(seen.config.image_size)
+    x, y = (
+        np.exp(-((index - c) ** 2) / 2 / seen.config.target_sigma**2) for c in seen.true_position[t]
+    )
+    return np.outer(y, x).astype(np.float32)
+
+
+def _show(axis: Axes, image: Array, colours: str, top: float | None) -> None:
+    axis.imshow(image, cmap=colours, vmin=0.0, vmax=top, interpolation="nearest")
+    axis.set_xticks([])
+    axis.set_yticks([])
+
+
+def _title(seen: Inspection) -> str:
+    noise = f"σ = {seen.config.sigma:g}"
+    return f"{seen.config.label}, {noise}, test video {seen.video}, {seen.config.image_size} px"

@@ -107,16 +107,18 @@ def _pydoe() -> Any:
 
 
 def _pydoe_generators(study: Study, generators: tuple[Generator, ...]) -> str:
-    """Write the generators in pyDOE2's form: one lower-case word per factor."""
-    letters = "abcdefghijklmnop"
+    """Write the generators in pyDOE2's form: a word per factor, the basic ones a, b, c, …"""
     by_factor = {g.factor: g for g in generators}
+    masks = [1 << i for i in range(len(study.factors))]
+    basic = [mask for mask in masks if mask not in by_factor]
+    letters = dict(zip(basic, "abcdefghijklmnop", strict=False))
     words = []
-    for i in range(len(study.factors)):
-        if g := by_factor.get(1 << i):
-            word = "".join(letters[j] for j in range(len(study.factors)) if g.interaction >> j & 1)
+    for mask in masks:
+        if g := by_factor.get(mask):
+            word = "".join(letters[m] for m in basic if g.interaction & m)
             words.append(f"-{word}" if g.sign < 0 else word)
         else:
-            words.append(letters[i])
+            words.append(letters[mask])
     return " ".join(words)
 
 

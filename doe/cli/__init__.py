@@ -9,6 +9,7 @@ import typer
 from doe.cli.alias import alias
 from doe.cli.plan import plan
 from doe.cli.power import power
+from doe.cli.run import bare_cpu, run
 from doe.errors import DoeError
 
 app = typer.Typer(
@@ -28,12 +29,13 @@ def _root() -> None:
 app.command()(plan)
 app.command()(alias)
 app.command()(power)
+app.command()(run)
 
 
 def main() -> None:
     """Run the command line; a DoeError is one message on standard error and exit code 1."""
     try:
-        app()
+        app(bare_cpu(sys.argv[1:]))
     except DoeError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(1)

@@ -1,0 +1,77 @@
+"""`doe run`: execute what a study has planned."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from doe.cli.options import StudyOption
+
+
+def run(
+    study: StudyOption = None,
+    gpus: Annotated[str | None, typer.Option(help="GPUs to use, as in 0,1; a slot each.")] = None,
+    per_gpu: Annotated[int, typer.Option(min=1, help="Runs at once on each GPU.")] = 1,
+    cpu: Annotated[
+        int | None, typer.Option(min=0, help="Slots on the CPU; 0 for one per core [default].")
+    ] = None,
+    engine: Annotated[str, typer.Option(help="Where runs are executed.")] = "local",
+    only: Annotated[
+        list[str] | None, typer.Option(help="Only this configuration; may be repeated.")
+    ] = None,
+    replicate: Annotated[int, typer.Option(min=0, help="Only this replicate; 0 for all.")] = 0,
+    limit: Annotated[int, typer.Option(min=0, help="Start at most N runs; 0 for all.")] = 0,
+    retries: Annotated[int, typer.Option(min=0, help="Further attempts after a crash.")] = 2,
+    retry_errors: Annotated[
+        bool, typer.Option("--retry-errors", help="Try again after exceptions as well.")
+    ] = False,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Run again what has failed for good.")
+    ] = False,
+    timeout: Annotated[
+        float, typer.Option(min=0, help="Seconds a run may take; 0 for no limit.")
+    ] = 0.0,
+    grace: Annotated[
+        float, typer.Option(min=0, help="Seconds between asking a run to end and killing it.")
+    ] = 10.0,
+) -> None:
+    """Run every planned run exactly once; go on where an earlier `doe run` ended.
+
+    Ctrl-C lets running runs finish and starts no more; a second Ctrl-C ends them.
+    """
+    from doe.attempts import Policy
+    from doe.engines import Resources
+    from doe.execute import execute
+    from doe.plan import find_study, load_plan
+    from doe.ready import Options
+    from doe.views.terminal import console
+
+    options = Options(
+        policy=Policy(retries, retry_errors),
+        timeout=timeout,
+        only=tuple(only or ()),
+        replicate=replicate,
+        limit=limit,
+        retry_failed=retry_failed,
+        grace=grace,
+    )
+    plan = load_plan(find_study(study))
+    screen = console()
+    resources = Resources(gpus or "", per_gpu, cpu)
+    number, finished = execute(plan, options, engine, resources, screen)
+    screen.print(", ".join(f"{count} {state}" for state, count in number.items() if count))
+    if not finished:
+        screen.print("Stopped; `doe run` goes on with the rest.")
+        raise typer.Exit(130)
+    if number["failed"]:
+        screen.print("`doe status` shows why runs failed; --retry-failed runs them again.")
+        raise typer.Exit(3)
+
+
+def bare_cpu(arguments: list[str]) -> list[str]:
+    """Let `--cpu` stand alone: it then chooses the number of slots itself."""
+    given: list[str] = []
+    for word, after in zip(arguments, [*arguments[1:], ""], strict=True):
+        given += [word, "0"] if word == "--cpu" and not after.isdecimal() else [word]
+    return given

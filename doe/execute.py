@@ -1,0 +1,73 @@
+"""Running a planned study: engine, display and runner put together."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from doe.engines import Resources, open_engine
+from doe.errors import DoeError
+from doe.ready import Options
+from doe.runner import Runner
+from doe.scan import RunState, counts
+from doe.store import StudyDir
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from doe.plan import Plan
+
+
+def execute(
+    plan: Plan, options: Options, engine: str, resources: Resources, console: Console
+) -> tuple[dict[RunState, int], bool]:
+    """Run a study to its end; return how many runs are in each state and whether it was let run.
+
+    On the way out, whatever the reason, idle helpers leave and running runs go on.
+    """
+    from doe.views.live import open_display
+
+    files = StudyDir(plan.directory)
+    check_writable(files)
+    working = open_engine(engine, plan.study, plan.directory, resources)
+    display = open_display(console)
+    try:
+        with counted_interrupts() as interrupts:
+            runner = Runner(files, plan.study, plan.design, working, options, display)
+            finished = runner.run(lambda: len(interrupts))
+        return counts(list(runner.views.values())), finished
+    finally:
+        display.close()
+        working.close()
+
+
+def check_writable(files: StudyDir) -> None:
+    """Say early that results could not be written."""
+    probe = files.root / f".writable.{os.getpid()}"
+    try:
+        probe.write_bytes(b"x" * 4096)
+        probe.unlink()
+    except OSError as error:
+        probe.unlink(missing_ok=True)
+        raise DoeError(
+            f"cannot write in {files.root}: {error.strerror}; results would have no place. "
+            "Nothing was started, and what is there is untouched"
+        ) from error
+
+
+@contextmanager
+def counted_interrupts() -> Iterator[list[int]]:
+    """Collect Ctrl-C instead of breaking off, where this is the main thread."""
+    seen: list[int] = []
+    try:
+        former = signal.signal(signal.SIGINT, lambda number, _: seen.append(number))
+    except ValueError:  # a notebook's worker thread: its own interrupt stays as it is
+        yield seen
+        return
+    try:
+        yield seen
+    finally:
+        signal.signal(signal.SIGINT, former)

@@ -1,0 +1,88 @@
+"""Backends that end in every way a run can end."""
+
+import ctypes
+import math
+import os
+import signal
+import time
+
+
+def value(request):
+    """A number that depends on the levels and the seed alone."""
+    levels = sum((i + 1) * bool(level) for i, level in enumerate(request.factors.values()))
+    return levels + request.seed / 7
+
+
+def noop(request):
+    return {"y": value(request)}
+
+
+def traced(request):
+    """Leave a mark for each call, to count executions."""
+    with open(request.run_dir / "calls.txt", "a") as file:
+        file.write(f"{os.getpid()}\n")
+    seconds = request.settings.get("seconds", 0.0)
+    for step in range(1, 5):
+        time.sleep(seconds / 4)
+        request.report(step, 4, y=value(request) / step)
+    return {"y": value(request)}
+
+
+def ending(request):
+    """End as the first factor's level says, in the high state of factor B."""
+    kind = request.settings["kind"]
+    print("about to end:", kind)
+    if not request.factors["B"]:
+        return {"y": value(request)}
+    return ENDINGS[kind](request)
+
+
+def torch_product(request):
+    import torch
+
+    product = torch.ones(256, 256) @ torch.ones(256, 256)
+    return {"y": float(product.sum()) + request.seed, "threads": torch.get_num_threads()}
+
+
+def _sleep_for_ever(request):
+    while True:
+        time.sleep(0.05)
+
+
+def _once(end):
+    """End that way in the first attempt only."""
+
+    def run(request):
+        return {"y": 1.0} if request.resumed else end(request)
+
+    return run
+
+
+def _gpu_memory(request):
+    raise RuntimeError("CUDA out of memory. Tried to allocate 20.00 GiB")
+
+
+def _memory_when_shared(request):
+    """Out of GPU memory while somebody else is on the same GPU."""
+    mark = request.run_dir.parent / "busy"
+    if list(request.run_dir.parent.glob("busy-*")):
+        _gpu_memory(request)
+    mark = request.run_dir.parent / f"busy-{os.getpid()}"
+    mark.touch()
+    time.sleep(0.3)
+    mark.unlink()
+    return {"y": value(request)}
+
+
+ENDINGS = {
+    "segfault": lambda request: ctypes.string_at(0),
+    "exit": lambda request: os._exit(7),
+    "kill": lambda request: os.kill(os.getpid(), signal.SIGKILL),
+    "hang": _sleep_for_ever,
+    "exception": lambda request: {}["nothing"],
+    "sysexit": lambda request: exit(4),
+    "nan": lambda request: {"y": math.nan},
+    "missing": lambda request: {"z": 1.0},
+    "segfault once": _once(lambda request: ctypes.string_at(0)),
+    "memory": _gpu_memory,
+}

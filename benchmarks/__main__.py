@@ -48,7 +48,7 @@ def main(names: list[str]) -> None:
     if names:
         return
     head = (
-        "# Benchmark results\n\nWritten by `make bench`. Figures are ratios measured side by side in "
+        "# Benchmark results\n\nWritten by `make bench`: ratios measured side by side in "
         f"one run.\n\n{datetime.date.today()}: {machine()}\n"
     )
     path = Path(__file__).parent / "RESULTS.md"

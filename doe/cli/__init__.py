@@ -7,9 +7,11 @@ import sys
 import typer
 
 from doe.cli.alias import alias
+from doe.cli.logs import logs
 from doe.cli.plan import plan
 from doe.cli.power import power
 from doe.cli.run import bare_cpu, run
+from doe.cli.status import status
 from doe.errors import DoeError
 
 app = typer.Typer(
@@ -17,6 +19,7 @@ app = typer.Typer(
     help="Designed experiments over training runs: plan, run, analyse, report.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help: the rich one loads a Markdown parser, twice the time
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -30,6 +33,8 @@ app.command()(plan)
 app.command()(alias)
 app.command()(power)
 app.command()(run)
+app.command()(status)
+app.command()(logs)
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ def alias(
     order: OrderOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Show the aliases of a fraction, given by numbers or taken from a planned study."""
+    """Show which effects a fraction cannot tell apart."""
     from doe.alias import alias_chains, defining_relation, parse_generators, resolution
     from doe.alias import word_length_pattern as pattern
     from doe.terms import term_name

@@ -1,0 +1,1 @@
+"""Every chart, defined once: saved for a paper, interactive in the page."""

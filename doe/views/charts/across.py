@@ -1,0 +1,77 @@
+"""Effects over all responses in one picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import altair as alt
+
+from doe.analysis.values import Across
+from doe.views.charts.model import ChartData, Drawing, Record
+from doe.views.charts.shared import below, hover
+from doe.views.charts.theme import DIVERGING
+
+HEAT_TERMS = 24
+"""Terms in the heatmap."""
+
+
+def draw_heatmap() -> alt.TopLevelMixin:
+    """Terms × responses; colour is the effect relative to the response's largest one."""
+    base = alt.Chart(alt.NamedData("cells")).encode(
+        x=alt.X("response:N", title=None, sort=None, axis=alt.Axis(labelAngle=-50, orient="top")),
+        y=alt.Y("term:N", title=None, sort=None),
+        tooltip=hover("term", "response", "effect", "p", "p_bh"),
+    )
+    colour = alt.Color(
+        "relative:Q",
+        title="effect / largest of the response",
+        scale=alt.Scale(domain=[-1, 1], range=list(DIVERGING), interpolate="lab"),
+        legend=alt.Legend(orient="bottom", gradientLength=160, gradientThickness=8, tickCount=3),
+    )
+    marks = base.transform_filter("datum.found").mark_point(
+        shape="circle", filled=True, size=14, color="#111111", opacity=1
+    )
+    return alt.layer(base.mark_rect(stroke=None).encode(color=colour), marks).properties(
+        width=alt.Step(17), height=alt.Step(13)
+    )
+
+
+def heatmap_data(across: Across, alpha: float) -> ChartData:
+    """The strongest terms over all responses; a dot where the false discovery rate is met."""
+    largest = [
+        max((abs(row.effects[j] or 0.0) for row in across.rows), default=0.0)
+        for j in range(len(across.responses))
+    ]
+    strength = {row.term: _strength(row.effects, largest) for row in across.rows}
+    ranked = sorted(across.rows, key=lambda row: (-strength[row.term], row.term))[:HEAT_TERMS]
+    cells: list[Record] = []
+    for row in ranked:
+        for j, response in enumerate(across.responses):
+            effect = row.effects[j]
+            cells.append(
+                {
+                    "term": row.term,
+                    "response": response,
+                    "effect": effect,
+                    "relative": effect / largest[j] if effect is not None and largest[j] else None,
+                    "p": row.p[j],
+                    "p_bh": row.p_bh[j],
+                    "found": below(row.p_bh[j], alpha),
+                }
+            )
+    return ChartData({"cells": cells})
+
+
+def _strength(effects: Sequence[float | None], largest: Sequence[float]) -> float:
+    """Sum of squares of the effects relative to their responses' largest ones."""
+    pairs = zip(effects, largest, strict=True)
+    return sum((effect / top) ** 2 for effect, top in pairs if effect is not None and top > 0)
+
+
+HEATMAP = Drawing(
+    "heatmap",
+    "Effects over all responses",
+    "Blue lowers a response, orange raises it, relative to the response's largest effect. "
+    "Dots pass the false discovery rate over all terms and responses.",
+    draw_heatmap,
+)

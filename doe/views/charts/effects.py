@@ -1,0 +1,189 @@
+"""The half-normal plot and the Pareto chart of effects."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import altair as alt
+
+from doe.analysis.values import Analysis
+from doe.views.charts.labels import place
+from doe.views.charts.model import ChartData, Drawing, Record
+from doe.views.charts.shared import below, better, effect_record, helps, hover, scale_name
+from doe.views.charts.theme import BLUE, GREY, HEIGHT, ORANGE, WIDTH
+from doe.views.table import cell_text
+
+BARS = 20
+"""Terms in the Pareto chart."""
+GROUPS = ("beyond SME", "beyond ME", "within ME")
+MOST_LABELS = 18
+
+
+def draw_half_normal() -> alt.TopLevelMixin:
+    """|effect| on x, half-normal quantile on y, ME and SME, the line of inert effects."""
+    x = alt.X("magnitude:Q", title="{magnitude}", scale=alt.Scale(nice=False, zero=True))
+    y = alt.Y("quantile:Q", title="Half-normal quantile", scale=alt.Scale(nice=False, zero=True))
+    frame = alt.Chart(alt.NamedData("frame")).mark_point(opacity=0).encode(x=x, y=y)
+    line = alt.Chart(alt.NamedData("reference")).mark_line(strokeWidth=1, color=GREY)
+    margins = alt.Chart(alt.NamedData("margins"))
+    rules = margins.mark_rule(strokeDash=[4, 3]).encode(x="magnitude:Q")
+    names = margins.mark_text(align="left", dx=3, dy=-4, baseline="bottom")
+    leaders = alt.Chart(alt.NamedData("labels")).mark_rule(strokeWidth=0.6)
+    labels = alt.Chart(alt.NamedData("labels")).mark_text(baseline="middle")
+    points = alt.Chart(alt.NamedData("points")).mark_circle(size=34, opacity=0.95)
+    return alt.layer(
+        frame,
+        line.encode(x=x, y=y),
+        rules,
+        names.encode(x="magnitude:Q", y=alt.value(0), text="name:N"),
+        leaders.encode(x="from_x:Q", y="from_y:Q", x2="to_x:Q", y2="to_y:Q"),
+        points.encode(
+            x=x,
+            y=y,
+            color=alt.Color(
+                "group:N",
+                title=None,
+                scale=alt.Scale(domain=list(GROUPS), range=[ORANGE, BLUE, GREY]),
+            ),
+            tooltip=hover("term", "effect", "p", "p_holm"),
+        ),
+        labels.encode(x="at_x:Q", y="at_y:Q", text="term:N"),
+    ).properties(width=WIDTH, height=HEIGHT)
+
+
+def half_normal_data(analysis: Analysis) -> ChartData | None:
+    """Points, margins and placed labels; None where there are too few effects for Lenth."""
+    lenth = analysis.lenth
+    if lenth is None:
+        return None
+    by_term = {effect.term: effect for effect in analysis.effects}
+    largest = max((point.magnitude for point in lenth.points), default=0.0)
+    right = 1.06 * max(largest, lenth.sme) or 1.0
+    top = 1.08 * max(point.quantile for point in lenth.points)
+    points: list[Record] = []
+    for point in lenth.points:
+        size = point.magnitude
+        group = GROUPS[0 if size > lenth.sme else 1 if size > lenth.me else 2]
+        record = effect_record(by_term[point.term])
+        points.append(record | {"magnitude": size, "quantile": point.quantile, "group": group})
+    end = min(right, top * lenth.pse) if lenth.pse > 0 else 0.0
+    reference = [(0.0, 0.0), (end, end / lenth.pse if lenth.pse > 0 else top)]
+    return ChartData(
+        {
+            "points": points,
+            "frame": [_xy(0.0, 0.0), _xy(right, top)],
+            "reference": [_xy(x, y) for x, y in reference],
+            "margins": [
+                {"name": "ME", "magnitude": lenth.me},
+                {"name": "SME", "magnitude": lenth.sme},
+            ],
+            "labels": _label_records(points, right, top),
+        },
+        {"magnitude": f"|effect| on {scale_name(analysis)}"},
+    )
+
+
+def _xy(x: float, y: float) -> Record:
+    return {"magnitude": x, "quantile": y}
+
+
+def _label_records(points: Sequence[Record], right: float, top: float) -> list[Record]:
+    """Labels of the effects beyond ME, the largest first, and always of the largest three."""
+    at = [
+        (float(p["magnitude"] or 0) / right * WIDTH, (1 - float(p["quantile"] or 0) / top) * HEIGHT)
+        for p in points
+    ]
+    texts = [str(p["term"]) for p in points]
+    falling = list(reversed(range(len(points))))
+    wanted = [i for k, i in enumerate(falling) if k < 3 or points[i]["group"] != GROUPS[2]]
+    records: list[Record] = []
+    for label in place(at, texts, wanted[:MOST_LABELS], WIDTH, HEIGHT):
+        text = texts[label.point]
+        x, y = label.x / WIDTH * right, (1 - label.y / HEIGHT) * top
+        record: Record = {"term": text, "at_x": x, "at_y": y}
+        if label.led:
+            point = points[label.point]
+            edge = _edge(label.x, at[label.point][0], text) / WIDTH * right
+            record |= {"from_x": point["magnitude"], "from_y": point["quantile"]}
+            record |= {"to_x": edge, "to_y": y}
+        records.append(record)
+    return records
+
+
+def _edge(label: float, point: float, text: str) -> float:
+    """The end of a label that faces its point."""
+    half = 3.1 * len(text)
+    return label + half if label < point else label - half
+
+
+HALF_NORMAL = Drawing(
+    "half-normal",
+    "Half-normal plot",
+    "Effects off the line and beyond ME stand out from the noise; beyond SME they do so even "
+    "among this many.",
+    draw_half_normal,
+)
+
+
+# Pareto -----------------------------------------------------------------------------------------
+
+
+def draw_pareto() -> alt.TopLevelMixin:
+    """Bars of |effect|, the largest first, by whether they help."""
+    order = alt.EncodingSortField("magnitude", order="descending")
+    bars = alt.Chart(alt.NamedData("bars"))
+    margin = alt.Chart(alt.NamedData("margins"))
+    return alt.layer(
+        bars.mark_bar(height=8).encode(
+            x=alt.X("magnitude:Q", title="{magnitude}"),
+            y=alt.Y("term:N", sort=order, title=None),
+            color=helps(),
+            opacity=alt.Opacity(
+                "significant:N",
+                legend=None,
+                scale=alt.Scale(domain=["yes", "no"], range=[1.0, 0.45]),
+            ),
+            tooltip=hover("term", "effect", "ci_low", "ci_high", "p", "p_holm", "percent"),
+        ),
+        margin.mark_rule(strokeDash=[4, 3]).encode(x="magnitude:Q"),
+        margin.mark_text(align="left", dx=3, baseline="bottom", dy=-2).encode(
+            x="magnitude:Q", y=alt.value(0), text="name:N"
+        ),
+    ).properties(width=WIDTH, height=alt.Step(12))
+
+
+def pareto_data(analysis: Analysis) -> ChartData:
+    """The largest effects, and the margin beyond which one is significant by itself."""
+    ranked = sorted(analysis.effects, key=lambda e: (-abs(e.effect), e.term))[:BARS]
+    bars = [
+        effect_record(effect)
+        | {
+            "magnitude": abs(effect.effect),
+            "direction": better(effect.effect, analysis.goal),
+            "significant": "yes" if below(effect.p_holm, analysis.alpha) else "no",
+        }
+        for effect in ranked
+    ]
+    return ChartData(
+        {"bars": bars, "margins": _margin(analysis)},
+        {"magnitude": f"|effect| on {scale_name(analysis)}"},
+    )
+
+
+def _margin(analysis: Analysis) -> list[Record]:
+    """Half the width of the interval of an effect where all share it, else Lenth's ME."""
+    widths = [(e.ci_high or 0) - (e.ci_low or 0) for e in analysis.effects if e.ci_low is not None]
+    if widths and max(widths) - min(widths) < 1e-6 * max(widths):
+        level = cell_text(100 * (1 - analysis.alpha), "int")
+        return [{"name": f"{level} % margin", "magnitude": widths[0] / 2}]
+    if not widths and analysis.lenth is not None:
+        return [{"name": "ME", "magnitude": analysis.lenth.me}]
+    return []
+
+
+PARETO = Drawing(
+    "pareto",
+    "Pareto chart of effects",
+    "The largest effects. Pale bars are not significant after Holm's adjustment.",
+    draw_pareto,
+)

@@ -1,0 +1,122 @@
+"""Main effects and interactions as lines between means."""
+
+from __future__ import annotations
+
+import altair as alt
+
+from doe.analysis.values import Analysis
+from doe.terms import parse_term
+from doe.views.charts.model import ChartData, Drawing, Record
+from doe.views.charts.shared import coefficients, hover, scale_name
+from doe.views.charts.theme import BLUE, ORANGE
+
+PAIRS = 6
+"""Interactions that get a panel."""
+
+
+def draw_main() -> alt.TopLevelMixin:
+    """Means at the two levels of each factor, side by side on one scale."""
+    base = alt.Chart().encode(
+        x=alt.X("level:O", title=None, sort=["low", "high"], axis=alt.Axis(labelAngle=0)),
+        y=alt.Y("mean:Q", title="{mean}", scale=alt.Scale(zero=False)),
+        tooltip=[*hover("factor"), alt.Tooltip("given:N", title="level"), *hover("mean")],
+    )
+    grand = alt.Chart().mark_rule(strokeDash=[2, 3]).encode(y="grand:Q")
+    return (
+        alt.layer(grand, base.mark_line(color=BLUE), base.mark_circle(color=BLUE, size=40))
+        .properties(width=42, height=150)
+        .facet(
+            data=alt.NamedData("main"),
+            column=alt.Column("factor:N", title=None, sort=None),
+            spacing=6,
+        )
+    )
+
+
+def main_data(analysis: Analysis) -> ChartData:
+    """Means at low and high: the mean of the study minus and plus the coefficient."""
+    coef = coefficients(analysis)
+    rows: list[Record] = []
+    for factor in analysis.factors:
+        for level, given, sign in (("low", factor.low, -1), ("high", factor.high, 1)):
+            if factor.key in coef:
+                rows.append(
+                    {
+                        "factor": factor.key,
+                        "level": level,
+                        "given": given,
+                        "mean": analysis.mean + sign * coef[factor.key],
+                        "grand": analysis.mean,
+                    }
+                )
+    return ChartData({"main": rows}, {"mean": f"Mean {scale_name(analysis)}"})
+
+
+def draw_interactions() -> alt.TopLevelMixin:
+    """Lines that are not parallel: the effect of one factor depends on the other."""
+    base = alt.Chart().encode(
+        x=alt.X("level:O", title=None, sort=["low", "high"], axis=alt.Axis(labelAngle=0)),
+        y=alt.Y("mean:Q", title="{mean}", scale=alt.Scale(zero=False)),
+        color=alt.Color(
+            "other:N",
+            title="second factor",
+            scale=alt.Scale(domain=["low", "high"], range=[BLUE, ORANGE]),
+        ),
+        tooltip=hover("pair", "first", "second", "mean"),
+    )
+    dashes = alt.StrokeDash(
+        "other:N",
+        title="second factor",
+        scale=alt.Scale(domain=["low", "high"], range=[[1, 0], [5, 3]]),
+    )
+    return (
+        alt.layer(base.mark_line().encode(strokeDash=dashes), base.mark_circle(size=36))
+        .properties(width=84, height=84)
+        .facet(
+            data=alt.NamedData("pairs"),
+            facet=alt.Facet("pair:N", title=None, sort=None),
+            columns=3,
+            spacing=14,
+        )
+    )
+
+
+def interaction_data(analysis: Analysis) -> ChartData | None:
+    """Means of the four combinations for the strongest two-factor interactions."""
+    coef = coefficients(analysis)
+    keys = [factor.key for factor in analysis.factors]
+    levels = {factor.key: {-1: factor.low, 1: factor.high} for factor in analysis.factors}
+    pairs = [e for e in analysis.effects if parse_term(e.term, keys).bit_count() == 2]
+    pairs.sort(key=lambda effect: (-abs(effect.effect), effect.term))
+    rows: list[Record] = []
+    for effect in pairs[:PAIRS]:
+        mask = parse_term(effect.term, keys)
+        a, b = (key for i, key in enumerate(keys) if mask >> i & 1)
+        for x, y in ((-1, -1), (1, -1), (-1, 1), (1, 1)):
+            shift = x * coef.get(a, 0.0) + y * coef.get(b, 0.0) + x * y * effect.coef
+            rows.append(
+                {
+                    "pair": f"{a} × {b}",
+                    "level": "high" if x > 0 else "low",
+                    "other": "high" if y > 0 else "low",
+                    "first": f"{a} = {levels[a][x]}",
+                    "second": f"{b} = {levels[b][y]}",
+                    "mean": analysis.mean + shift,
+                }
+            )
+    return ChartData({"pairs": rows}, {"mean": f"Mean {scale_name(analysis)}"}) if rows else None
+
+
+MAIN = Drawing(
+    "main-effects",
+    "Main effects",
+    "Mean at the low and high level of each factor; the dashed line is the mean of the study.",
+    draw_main,
+)
+INTERACTIONS = Drawing(
+    "interactions",
+    "Strongest interactions",
+    "Lines that are not parallel: the effect of the first factor (x axis) depends on the "
+    "level of the second (colour).",
+    draw_interactions,
+)

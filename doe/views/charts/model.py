@@ -1,0 +1,72 @@
+"""What a chart is: a drawing that holds no number, and the data that fill it.
+
+A drawing is made once by Altair and refers to its data by name and to its wording by ``{key}``. The
+same drawing is filled here to be saved as PDF, SVG and PNG, and in the browser for whichever
+response is selected, so there is one definition of each chart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import altair as alt
+
+from doe.views.charts.theme import config
+
+Record = dict[str, str | int | float | bool | None]
+Spec = dict[str, Any]
+
+
+class ChartData(NamedTuple):
+    """What fills a drawing: data by name, and words by key."""
+
+    datasets: dict[str, list[Record]]
+    words: Mapping[str, str] = {}
+
+
+class Drawing(NamedTuple):
+    """A chart's definition."""
+
+    name: str
+    title: str
+    caption: str
+    """How to read it, in a sentence."""
+    draw: Callable[[], alt.TopLevelMixin]
+
+
+def spec(drawing: Drawing) -> Spec:
+    """The Vega-Lite form of a drawing, without data and words."""
+    made = drawing.draw().to_dict(validate=False)
+    made.pop("datasets", None)
+    made.pop("config", None)
+    return made
+
+
+def filled(drawing: Spec, data: ChartData, dark: bool = False) -> Spec:
+    """A drawing with its data, words and look, complete for any Vega-Lite renderer."""
+    worded: Spec = _with_words(drawing, data.words)
+    return worded | {"datasets": data.datasets, "config": config(dark)}
+
+
+def _with_words(part: Any, words: Mapping[str, str]) -> Any:
+    if isinstance(part, dict):
+        return {key: _with_words(value, words) for key, value in part.items()}
+    if isinstance(part, list):
+        return [_with_words(value, words) for value in part]
+    if isinstance(part, str) and part.startswith("{") and part.endswith("}"):
+        return words.get(part[1:-1], part)
+    return part
+
+
+def save(chart: Spec, stem: Path) -> tuple[Path, ...]:
+    """Write a filled chart as SVG, PDF and PNG (300 dots per inch at 360 px = 3.3 in)."""
+    import vl_convert
+
+    drawn = vl_convert.vegalite_to_svg(chart)
+    paths = tuple(stem.with_name(f"{stem.name}.{kind}") for kind in ("svg", "pdf", "png"))
+    paths[0].write_text(drawn, encoding="utf-8")
+    paths[1].write_bytes(vl_convert.svg_to_pdf(drawn))
+    paths[2].write_bytes(vl_convert.svg_to_png(drawn, scale=2.75))
+    return paths

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import combinations
 
@@ -72,20 +73,20 @@ def _log_weight(
     order: int,
 ) -> float:
     """Logarithm of the unnormalised posterior of one set of active factors."""
-    free = len(centred) - flat.shape[1]
-    odds = len(chosen) * float(np.log(prior / (1.0 - prior)))
+    free = len(centred) - int(flat.shape[1])
+    odds = len(chosen) * math.log(prior / (1.0 - prior))
     masks = [
         sum(1 << i for i in part)
         for size in range(1, min(order, len(chosen)) + 1)
         for part in combinations(chosen, size)
     ]
     if not masks:
-        return odds - 0.5 * free * float(np.log(centred @ centred))
+        return odds - 0.5 * free * math.log(float((centred**2).sum()))
     columns = sign_columns(cells, masks)
     columns = columns - flat @ (flat.T @ columns)
     precision = columns.T @ columns + np.eye(len(masks)) / gamma**2
     moment = columns.T @ centred
     rest = float(centred @ centred - moment @ np.linalg.solve(precision, moment))
     determinant = float(np.linalg.slogdet(precision)[1])
-    spread = len(masks) * float(np.log(gamma))
-    return odds - spread - 0.5 * determinant - 0.5 * free * float(np.log(rest))
+    spread = len(masks) * math.log(gamma)
+    return odds - spread - 0.5 * determinant - 0.5 * free * math.log(rest)

@@ -41,7 +41,7 @@ def evaluate(coef: Floats) -> Floats:
     The inverse of ``fwht(values) / n``: ``sum_m coef[m] prod_{i in m} x_ri``.
     """
     parity = 1.0 - 2.0 * (np.bitwise_count(np.arange(coef.shape[-1])) & 1)
-    return np.asarray(parity * fwht(parity * coef))
+    return np.asarray(parity * fwht(parity * coef), dtype=np.float64)
 
 
 def cell_index(coded: NDArray[np.int8]) -> Ints:
@@ -54,7 +54,7 @@ def sign_columns(cells: Ints, masks: Sequence[int]) -> Floats:
     """Columns -1/+1 of the terms `masks` at the given cells: the product of their factors."""
     mask = np.asarray(masks, dtype=np.int64)
     low = mask[None, :] & ~cells[:, None]
-    return np.asarray(1.0 - 2.0 * (np.bitwise_count(low) & 1))
+    return np.asarray(1.0 - 2.0 * (np.bitwise_count(low) & 1), dtype=np.float64)
 
 
 def block_columns(block: Ints | None, n: int) -> Floats:
@@ -62,7 +62,7 @@ def block_columns(block: Ints | None, n: int) -> Floats:
     if block is None:
         return np.empty((n, 0))
     count = int(block.max()) + 1 if n else 0
-    return (block[:, None] == np.arange(1, count)[None, :]).astype(np.float64)
+    return np.asarray(block[:, None] == np.arange(1, count)[None, :], dtype=np.float64)
 
 
 class Balance(Struct, frozen=True):

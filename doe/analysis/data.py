@@ -26,21 +26,10 @@ from doe.analysis.levels import (
 from doe.analysis.values import FactorLevels
 from doe.errors import DoeError, nearest
 
-BOOKKEEPING = [
-    "run_id",
-    "run",
-    "run_order",
-    "row",
-    "replicate",
-    "block",
-    "seed",
-    "config",
-    "state",
-    "reason",
-    "slot",
-    "host",
-    "seconds",
-]
+BOOKKEEPING = frozenset(
+    {"run_id", "run", "run_order", "row", "replicate", "block", "seed", "config"}
+    | {"state", "reason", "slot", "host", "seconds"}
+)
 """Columns that are never a response or a factor unless named."""
 
 EMPTY = {"", "na", "n/a", "nan", "none", "null", "-", "–", "inf", "-inf", "+inf"}

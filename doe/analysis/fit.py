@@ -156,22 +156,45 @@ def _by_qr(y: Floats, cells: Ints, block: Ints | None, model: Model) -> Parts:
     return float(beta[0]), beta[first:], scale[first:], X @ beta, (Q**2).sum(axis=1)
 
 
+def estimator(cells: Ints, block: Ints | None, model: Model) -> Floats:
+    """Matrix that takes the responses to the coefficients of the terms, one row per term."""
+    if model.balanced:
+        return np.asarray(sign_columns(cells, model.masks).T / len(cells))
+    X = design_matrix(cells, block, model)
+    Q, R = linalg.qr(X, mode="economic")
+    first = X.shape[1] - len(model.masks)
+    return np.asarray(linalg.solve_triangular(R, Q.T)[first:])
+
+
 def pure_error(y: Floats, cells: Ints, block: Ints | None) -> tuple[float, int]:
     """Sum of squares and degrees of freedom left by cells and blocks together.
 
     Without blocks this is the spread of replicates within cells; when a replicate is a block it
     is the interaction of block and cell.
     """
+    within, _, df = _within_cells(y, cells, block)
+    return (float((within**2).sum()), df) if df > 0 else (0.0, 0)
+
+
+def without_blocks(y: Floats, cells: Ints, block: Ints | None) -> Floats:
+    """Responses less the effect of their block, which averages zero over blocks."""
+    if block is None:
+        return y
+    shift = _within_cells(y, cells, block)[1]
+    return np.asarray(y - (shift - shift.mean())[block])
+
+
+def _within_cells(y: Floats, cells: Ints, block: Ints | None) -> tuple[Floats, Floats, int]:
+    """Deviations within cells after blocks, the block effects, and degrees of freedom."""
     unique, place = np.unique(cells, return_inverse=True)
     counts = np.bincount(place)
     within = y - (np.bincount(place, weights=y) / counts)[place]
     df = len(y) - len(unique)
-    if block is not None and df > 0:
-        columns = block_columns(block, len(y))
-        sums = np.zeros((len(unique), columns.shape[1]))
-        np.add.at(sums, place, columns)
-        columns = columns - (sums / counts[:, None])[place]
-        solution, _, rank, _ = np.linalg.lstsq(columns, within, rcond=1e-10)
-        within = within - columns @ solution
-        df -= int(rank)
-    return (float((within**2).sum()), df) if df > 0 else (0.0, 0)
+    if block is None:
+        return within, np.zeros(1), df
+    columns = block_columns(block, len(y))
+    sums = np.zeros((len(unique), columns.shape[1]))
+    np.add.at(sums, place, columns)
+    columns = columns - (sums / counts[:, None])[place]
+    solution, _, rank, _ = np.linalg.lstsq(columns, within, rcond=1e-10)
+    return within - columns @ solution, np.concatenate([[0.0], solution]), df - int(rank)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Sequence
 
 import numpy as np
 from scipy import optimize, stats
@@ -46,7 +47,7 @@ def box_cox(fit: Fit, alpha: float) -> BoxCox | None:
     def loglik(exponent: float) -> float:
         z = power(y / scale, exponent)
         rest = z - basis @ (basis.T @ z)
-        return float(-0.5 * len(y) * np.log(max(rest @ rest, 1e-300) / len(y)))
+        return -0.5 * len(y) * math.log(max(float((rest**2).sum()), 1e-300) / len(y))
 
     # Dividing by the geometric mean turns the Jacobian into a constant, -Σ ln y.
     found = optimize.minimize_scalar(
@@ -102,25 +103,23 @@ def back(effects: Sequence[Effect], mean: float, chosen: Transformation) -> tupl
     """
     if chosen.exponent is None:
         return ()
-    if chosen.exponent == 0.0:
-        return tuple(
-            ScaleEffect(e.term, "ratio", *(_or_none(v, np.exp) for v in _ends(e))) for e in effects
-        )
     exponent = chosen.exponent
+
+    def ratio(effect: float) -> float:
+        return math.exp(effect)
 
     def difference(effect: float) -> float:
         ends = unpower(np.array([mean + effect / 2, mean - effect / 2]), exponent)
         return float(ends[0] - ends[1])
 
+    kind, scale = ("ratio", ratio) if exponent == 0.0 else ("difference", difference)
     return tuple(
-        ScaleEffect(e.term, "difference", *(_or_none(v, difference) for v in _ends(e)))
+        ScaleEffect(
+            e.term,
+            kind,
+            scale(e.effect),
+            None if e.ci_low is None else scale(e.ci_low),
+            None if e.ci_high is None else scale(e.ci_high),
+        )
         for e in effects
     )
-
-
-def _ends(effect: Effect) -> tuple[float | None, float | None, float | None]:
-    return effect.effect, effect.ci_low, effect.ci_high
-
-
-def _or_none(value: float | None, map_: Callable[[float], float]) -> float | None:
-    return None if value is None else float(map_(value))

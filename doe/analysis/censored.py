@@ -1,0 +1,96 @@
+"""Effects as intervals: exact bounds from values that are only known to lie between limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from doe.analysis.contrasts import Floats, estimable
+from doe.analysis.data import Observations
+from doe.analysis.fit import estimator
+from doe.analysis.values import BoundedEffect, CensoredAnalysis
+from doe.errors import DoeError
+from doe.terms import parse_term, term_name
+
+MOST_RUNS = 4096
+
+
+def effect_bounds(maps: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """Smallest and largest value of the contrasts ``maps @ y`` for all low <= y <= high.
+
+    A contrast is linear, so each bound takes every value at the end that its sign asks for.
+    """
+    up, down = np.maximum(maps, 0.0), np.minimum(maps, 0.0)
+    return _times(up, low) + _times(down, high), _times(up, high) + _times(down, low)
+
+
+def _times(maps: Floats, values: Floats) -> Floats:
+    """Product in which a zero weight cancels an infinite value."""
+    finite = np.where(np.isfinite(values), values, 0.0)
+    result = maps @ finite
+    for sign in (1.0, -1.0):
+        infinite = np.isinf(values) & (np.sign(values) == sign)
+        if infinite.any():
+            weight = maps[:, infinite].sum(axis=1)
+            result = np.where(weight == 0.0, result, result + weight * sign * np.inf)
+    return np.asarray(result)
+
+
+def sign_of(low: float, high: float) -> str:
+    """Sign of a value between two bounds, or "?" where both are possible."""
+    return "+" if low > 0 else "-" if high < 0 else "?"
+
+
+def bounded(
+    names: Sequence[str], effects: Sequence[float | None], low: Floats, high: Floats
+) -> tuple[BoundedEffect, ...]:
+    """Put bounds beside names."""
+    lines = zip(names, effects, low.tolist(), high.tolist(), strict=True)
+    return tuple(BoundedEffect(n, e, a, b, sign_of(a, b)) for n, e, a, b in lines)
+
+
+def analyze_censored(
+    seen: Observations, order: int | None, drop: Sequence[str], ceiling: float | None
+) -> CensoredAnalysis:
+    """Effect intervals of a table with censored or rounded values.
+
+    A printed number may be off by half of its last digit; ``>50`` lies between 50 and the next
+    printed limit, or the ceiling for the highest one.
+    """
+    where = seen.layout
+    kept = np.flatnonzero(~np.isnan(seen.low))
+    if len(kept) > MOST_RUNS:
+        raise DoeError(f"{len(kept)} runs are too many for a censored table; at most {MOST_RUNS}")
+    cells = where.cells[kept]
+    block = None if where.block is None else where.block[kept]
+    factors = len(where.keys)
+    model = estimable(cells, factors, factors if order is None else order, block)
+    gone = sum(parse_term(key, where.keys) for key in drop)
+    shown = [i for i, mask in enumerate(model.masks) if not mask & gone]
+    maps = 2.0 * estimator(cells, block, model)[shown]
+    low, high = effect_bounds(maps, seen.low[kept], seen.high[kept])
+    names = [term_name(model.masks[i], where.keys) for i in shown]
+    censored = int(np.isnan(seen.y[kept]).sum())
+    return CensoredAnalysis(
+        response=seen.response,
+        unit=seen.unit,
+        n=len(kept),
+        censored=censored,
+        ceiling=ceiling,
+        factors=where.factors,
+        effects=bounded(names, [None] * len(names), low, high),
+        warnings=_warnings(seen, ceiling, len(kept)),
+    )
+
+
+def _warnings(seen: Observations, ceiling: float | None, n: int) -> tuple[str, ...]:
+    warnings = list(seen.layout.notes)
+    if ceiling is None and np.isinf(seen.high).any():
+        warnings.append(
+            "the highest limit has no upper end, so that effects are unbounded; give the largest "
+            "possible value, as in --ceiling 112"
+        )
+    if n < len(seen.y):
+        warnings.append(f"{len(seen.y) - n} of {len(seen.y)} runs have no value at all")
+    return tuple(warnings)

@@ -1,0 +1,216 @@
+"""Checks of the model's assumptions; each finding ends in what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy import stats
+
+from doe.analysis.contrasts import Floats
+from doe.analysis.data import Layout
+from doe.analysis.fit import Fit, without_blocks
+from doe.analysis.transform import box_cox
+from doe.analysis.values import BoxCox, Diagnostics, Finding, Residual, Transformation
+
+CONFOUNDED = 0.5
+"""Share of a factor's variation explained by slots or hosts from which confounding is reported."""
+
+
+def diagnose(
+    fit: Fit, where: Layout, kept: Sequence[int], chosen: Transformation, alpha: float
+) -> Diagnostics:
+    """All checks for the observed runs `kept` (rows of the layout)."""
+    if fit.df_residual < 1 or fit.ss_residual <= 1e-24 * max(fit.ss_total, 1e-300):
+        advice = (
+            "No residual is left to check: the design is saturated or the fit exact. Read the "
+            "half-normal plot, or reduce the model with --order."
+        )
+        return Diagnostics((Finding("residuals", True, None, None, advice),), (), None)
+    residuals = residual_table(fit, where, kept)
+    profile = box_cox(fit, alpha) if chosen.name == "none" else None
+    findings = [
+        normality(fit, alpha),
+        equal_variance(fit, alpha, chosen),
+        drift(fit, [where.run_order[i] for i in kept], alpha),
+        *confounding(fit, where, kept, alpha),
+        outliers(residuals, fit, alpha),
+        high_leverage(residuals, fit),
+        *([_box_cox_finding(profile)] if profile else []),
+    ]
+    return Diagnostics(tuple(f for f in findings if f is not None), residuals, profile)
+
+
+def residual_table(fit: Fit, where: Layout, kept: Sequence[int]) -> tuple[Residual, ...]:
+    """Residuals in run order, externally studentized, with leverage and Cook's distance.
+
+    ``t_i = e_i / (s_(i) sqrt(1 - h_i))``, ``D_i = e_i² h_i / (p s² (1 - h_i)²)``.
+    """
+    e, h = fit.residual, np.minimum(fit.leverage, 1.0)
+    p, df = fit.n - fit.df_residual, fit.df_residual
+    free = 1.0 - h
+    s2 = fit.ss_residual / df
+    with np.errstate(divide="ignore", invalid="ignore"):
+        without = (fit.ss_residual - e**2 / free) / (df - 1)
+        student = e / np.sqrt(np.maximum(without, 0.0) * free)
+        cook = e**2 * h / (p * s2 * free**2)
+    rank = stats.rankdata(e, method="ordinal")
+    quantile = stats.norm.ppf((rank - 0.5) / fit.n)
+    ok = free > 1e-9
+    order = sorted(range(fit.n), key=lambda i: where.run_order[kept[i]])
+    labels = {cell: where.config(cell) for cell in set(fit.cells.tolist())}
+    return tuple(
+        Residual(
+            run_id=where.run_ids[kept[i]],
+            run_order=where.run_order[kept[i]],
+            config=labels[int(fit.cells[i])],
+            fitted=float(fit.fitted[i]),
+            residual=float(e[i]),
+            studentized=float(student[i]) if ok[i] and np.isfinite(student[i]) else None,
+            leverage=float(h[i]),
+            cook=float(cook[i]) if ok[i] else None,
+            normal_quantile=float(quantile[i]),
+        )
+        for i in order
+    )
+
+
+def normality(fit: Fit, alpha: float) -> Finding | None:
+    """Shapiro and Wilk's test of the residuals."""
+    if not 3 <= fit.n <= 5000:
+        return None
+    w, p = (float(value) for value in stats.shapiro(fit.residual))
+    ok = p >= alpha
+    advice = (
+        "Residuals look normal; nothing to do."
+        if ok
+        else "Residuals are not normal: compare with --robust, and try --transform auto."
+    )
+    return Finding("normality", ok, w, p, advice)
+
+
+def equal_variance(fit: Fit, alpha: float, chosen: Transformation) -> Finding | None:
+    """Brown and Forsythe's test over cells, for cells of three runs or more."""
+    y = without_blocks(fit.y, fit.cells, fit.block)
+    groups = [y[fit.cells == cell] for cell in np.unique(fit.cells)]
+    groups = [group for group in groups if len(group) >= 3]
+    if len(groups) < 2:
+        return None
+    f, p = (float(value) for value in stats.levene(*groups, center="median"))
+    if not np.isfinite(f):
+        return None
+    ok = p >= alpha
+    cure = "--transform log or auto" if chosen.name == "none" else "--robust"
+    advice = (
+        "The spread is alike in all configurations; nothing to do."
+        if ok
+        else f"The spread differs between configurations: use {cure}, and see the dispersion table."
+    )
+    return Finding("equal variance", ok, f, p, advice)
+
+
+def drift(fit: Fit, order: Sequence[int], alpha: float) -> Finding | None:
+    """Slope of the residuals over run order, by t."""
+    if fit.df_residual < 3:
+        return None
+    x = stats.rankdata(order) - (fit.n + 1) / 2
+    e = fit.residual
+    r = float(x @ e / np.sqrt((x @ x) * (e @ e)))
+    df = fit.df_residual - 1
+    t = r * np.sqrt(df / max(1.0 - r * r, 1e-15))
+    p = float(2.0 * stats.t.sf(abs(t), df))
+    ok = p >= alpha
+    advice = (
+        "No drift over run order; nothing to do."
+        if ok
+        else "Residuals drift with run order: look for a change in data, code or machine, "
+        "and trust effects only where runs were randomised."
+    )
+    return Finding("drift", ok, float(t), p, advice)
+
+
+def confounding(fit: Fit, where: Layout, kept: Sequence[int], alpha: float) -> list[Finding]:
+    """Whether slots or hosts explain residuals (F), or stand in for a factor (R²)."""
+    findings = []
+    for name, all_labels in (("slot", where.slot), ("host", where.host)):
+        if all_labels is None:
+            continue
+        labels = np.array([all_labels[i] for i in kept])
+        groups = np.unique(labels)
+        df = fit.df_residual - len(groups) + 1
+        if len(groups) < 2 or df < 1:
+            continue
+        between = _between(fit.residual, labels)
+        f = between / (len(groups) - 1) / max((fit.ss_residual - between) / df, 1e-300)
+        p = float(stats.f.sf(f, len(groups) - 1, df))
+        coded = where.coded[list(kept)].astype(float)
+        shares = [
+            _between(x - x.mean(), labels) / max(float(x.var() * len(x)), 1e-300) for x in coded.T
+        ]
+        tied = [key for key, share in zip(where.keys, shares, strict=True) if share > CONFOUNDED]
+        ok = p >= alpha and not tied
+        findings.append(Finding(name, ok, float(f), p, _confounding_advice(name, p < alpha, tied)))
+    return findings
+
+
+def _between(values: Floats, labels: np.ndarray[tuple[int, ...], np.dtype[np.str_]]) -> float:
+    """Sum of squares between groups of centred values."""
+    return float(
+        sum(values[labels == g].sum() ** 2 / (labels == g).sum() for g in np.unique(labels))
+    )
+
+
+def _confounding_advice(name: str, differs: bool, tied: Sequence[str]) -> str:
+    if tied:
+        return (
+            f"Factor {', '.join(tied)} goes with the {name}: their effects cannot be told apart. "
+            "Run the study again with its randomised order."
+        )
+    if differs:
+        return f"Residuals differ between {name}s: compare the {name}s' logs and versions."
+    return f"No difference between {name}s; nothing to do."
+
+
+def outliers(residuals: Sequence[Residual], fit: Fit, alpha: float) -> Finding | None:
+    """Runs whose externally studentized residual is significant after Bonferroni."""
+    if fit.df_residual < 3:
+        return None
+    sizes = [(abs(r.studentized), r) for r in residuals if r.studentized is not None]
+    if not sizes:
+        return None
+    largest = max(size for size, _ in sizes)
+    limit = float(stats.t.isf(alpha / (2 * len(sizes)), fit.df_residual - 1))
+    runs = tuple(r.run_id for size, r in sorted(sizes, key=lambda s: -s[0]) if size > limit)
+    p = min(1.0, float(2 * len(sizes) * stats.t.sf(largest, fit.df_residual - 1)))
+    named = ", ".join(runs[:6]) + (" and others" if len(runs) > 6 else "")
+    advice = (
+        f"Look at {named}: far from the rest of the configuration. Do not drop them for that alone."
+        if runs
+        else "No outlying run; nothing to do."
+    )
+    return Finding("outliers", not runs, largest, p, advice, runs)
+
+
+def high_leverage(residuals: Sequence[Residual], fit: Fit) -> Finding | None:
+    """Runs with more than twice the mean leverage."""
+    mean = (fit.n - fit.df_residual) / fit.n
+    runs = tuple(r.run_id for r in residuals if r.leverage > max(2 * mean, mean + 1e-9) - 1e-12)
+    alone = tuple(r.run_id for r in residuals if r.leverage > 1 - 1e-9)
+    runs = tuple(dict.fromkeys((*runs, *alone)))
+    if not runs:
+        return None
+    advice = (
+        f"{', '.join(runs[:6])} decide their own fit (replicates are missing): repeat their "
+        "configurations."
+    )
+    return Finding("leverage", False, max(r.leverage for r in residuals), None, advice, runs)
+
+
+def _box_cox_finding(profile: BoxCox) -> Finding:
+    span = f"λ = {profile.exponent:.2f} ({profile.low:.2f} to {profile.high:.2f})"
+    advice = {
+        "none": f"Box-Cox {span} allows the scale as it is; nothing to do.",
+        "log": f"Box-Cox {span} asks for logarithms: --transform log.",
+        "boxcox": f"Box-Cox {span} asks for a power: --transform boxcox.",
+    }[profile.suggestion]
+    return Finding("box-cox", profile.suggestion == "none", profile.exponent, None, advice)

@@ -1,0 +1,75 @@
+"""Dispersion effects: which factors change the spread between replicates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from scipy import special, stats
+
+from doe.analysis.adjust import holm
+from doe.analysis.contrasts import Floats, Ints, estimable
+from doe.analysis.fit import estimator, without_blocks
+from doe.analysis.lenth import lenth
+from doe.analysis.values import Dispersion, DispersionEffect
+from doe.terms import term_name
+
+
+def dispersion(
+    y: Floats,
+    cells: Ints,
+    block: Ints | None,
+    keys: Sequence[str],
+    order: int,
+    alpha: float,
+    label: Callable[[int], str],
+) -> Dispersion | None:
+    """Effects on ln s² of the cells, after blocks; None without replicates.
+
+    For normal data ``Var(ln s²) = ψ'(ν / 2)`` with ν = replicates - 1, which gives each contrast
+    a known standard error; Lenth's method beside it needs no normality. A cell whose replicates
+    are all equal has no ln s² and is named.
+    """
+    adjusted = without_blocks(y, cells, block)
+    unique, place, counts = np.unique(cells, return_inverse=True, return_counts=True)
+    means = np.bincount(place, weights=adjusted) / counts
+    squares = np.bincount(place, weights=(adjusted - means[place]) ** 2)
+    floor = 1e-24 * max(float((adjusted**2).mean()), 1e-300)
+    usable = (counts >= 2) & (squares > floor)
+    if usable.sum() < 2 or (counts >= 2).sum() < 2:
+        return None
+    used, nu = unique[usable], counts[usable] - 1
+    log_variance = np.log(squares[usable] / nu)
+    model = estimable(used, len(keys), order, None)
+    if not model.masks:
+        return None
+    maps = estimator(used, None, model)
+    effect = 2.0 * maps @ log_variance
+    se = 2.0 * np.sqrt(maps**2 @ special.polygamma(1, nu / 2.0))
+    z = effect / se
+    p = 2.0 * stats.norm.sf(np.abs(z))
+    names = [term_name(mask, keys) for mask in model.masks]
+    columns = (effect, np.exp(effect), z, p, holm(p))
+    effects = tuple(
+        DispersionEffect(*line)
+        for line in zip(names, *(column.tolist() for column in columns), strict=True)
+    )
+    return Dispersion(
+        effects=effects,
+        replicates=int(counts[usable].min()),
+        lenth=lenth(effect, names, alpha),
+        skipped=tuple(label(int(cell)) for cell in unique[~usable]),
+        sentence=_sentence(effects, alpha),
+    )
+
+
+def _sentence(effects: Sequence[DispersionEffect], alpha: float) -> str:
+    found = sorted((e for e in effects if e.p_holm < alpha), key=lambda e: e.p)[:4]
+    if not found:
+        return "No term changes the spread between replicates beyond chance."
+    parts = [
+        f"{e.term} at high {'multiplies' if e.effect > 0 else 'divides'} the variance "
+        f"by {max(e.ratio, 1 / e.ratio):.3g}"
+        for e in found
+    ]
+    return "; ".join(parts) + "."

@@ -1,0 +1,156 @@
+"""Runs without a value: who they are, whether factors cause them, and what they could change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from doe.analysis.adjust import holm
+from doe.analysis.censored import bounded, effect_bounds
+from doe.analysis.contrasts import Floats, estimable
+from doe.analysis.data import Layout
+from doe.analysis.fit import estimator
+from doe.analysis.values import BoundedEffect, DivergenceRow, Effect, Missing
+from doe.terms import parse_term
+
+WAITING = ("pending", "running")
+MOST_RUNS = 4096
+
+
+def firth(X: Floats, lost: Floats) -> tuple[Floats, Floats]:
+    """Firth's penalised logistic regression, and a penalised likelihood ratio p per column.
+
+    Maximises ``l(b) + ½ ln |X'WX|``, which stays finite where levels separate the outcomes. The
+    test of a column fixes its coefficient at 0 and keeps it in the penalty (Heinze and Schemper).
+    The first column is the mean and has p = NaN.
+    """
+    every = np.ones(X.shape[1], dtype=bool)
+    b, top = _maximise(X, lost, every)
+    p = np.full(X.shape[1], np.nan)
+    for j in range(1, X.shape[1]):
+        free = every.copy()
+        free[j] = False
+        ratio = max(0.0, 2.0 * (top - _maximise(X, lost, free)[1]))
+        p[j] = stats.chi2.sf(ratio, 1)
+    return b, p
+
+
+def _maximise(X: Floats, lost: Floats, free: NDArray[np.bool_]) -> tuple[Floats, float]:
+    """Newton's method on the penalised score, with step halving."""
+    b = np.zeros(X.shape[1])
+    value = _penalised(X, lost, b)
+    for _ in range(100):
+        chance = 1.0 / (1.0 + np.exp(-(X @ b)))
+        weight = np.maximum(chance * (1.0 - chance), 1e-300)
+        information = X.T @ (weight[:, None] * X)
+        inverse = np.linalg.inv(information)
+        hat = weight * np.einsum("ij,jk,ik->i", X, inverse, X)
+        score = X.T @ (lost - chance + hat * (0.5 - chance))
+        step = np.zeros(len(b))
+        step[free] = np.linalg.solve(information[np.ix_(free, free)], score[free])
+        step *= min(1.0, 5.0 / max(float(np.abs(step).max()), 1e-300))
+        size = 1.0
+        while _penalised(X, lost, b + size * step) < value - 1e-12 and size > 1e-8:
+            size *= 0.5
+        b = b + size * step
+        value = _penalised(X, lost, b)
+        if float(np.abs(score[free]).max(initial=0.0)) < 1e-9:
+            break
+    return b, value
+
+
+def _penalised(X: Floats, lost: Floats, b: Floats) -> float:
+    eta = X @ b
+    chance = 1.0 / (1.0 + np.exp(-eta))
+    weight = np.maximum(chance * (1.0 - chance), 1e-300)
+    likelihood = float(lost @ eta - np.logaddexp(0.0, eta).sum())
+    return likelihood + 0.5 * float(np.linalg.slogdet(X.T @ (weight[:, None] * X))[1])
+
+
+def divergence_rates(
+    where: Layout, lost: Floats, judged: Sequence[int]
+) -> tuple[DivergenceRow, ...]:
+    """Lost runs by factor level: Fisher's exact test, and Firth's with all factors together."""
+    coded = where.coded[list(judged)].astype(np.float64)
+    y = lost[list(judged)]
+    if y.sum() == 0 or y.sum() == len(y):
+        return ()
+    b, p = firth(np.column_stack([np.ones(len(y)), coded]), y)
+    adjusted = holm(p[1:])
+    rows = []
+    for i, key in enumerate(where.keys):
+        high = coded[:, i] > 0
+        low_lost, low_n = int(y[~high].sum()), int((~high).sum())
+        high_lost, high_n = int(y[high].sum()), int(high.sum())
+        table = [[low_lost, low_n - low_lost], [high_lost, high_n - high_lost]]
+        exact = float(stats.fisher_exact(np.array(table))[1])
+        rows.append(
+            DivergenceRow(
+                factor=key,
+                low_lost=low_lost,
+                low_n=low_n,
+                high_lost=high_lost,
+                high_n=high_n,
+                p_exact=exact,
+                log_odds=2.0 * float(b[i + 1]),
+                p_firth=float(p[i + 1]),
+                p_holm=float(adjusted[i]),
+            )
+        )
+    return tuple(rows)
+
+
+def missing(
+    where: Layout, y: Floats, effects: Sequence[Effect], order: int, alpha: float
+) -> Missing | None:
+    """Everything about the runs whose value is NaN; None when there is none."""
+    gone = np.flatnonzero(np.isnan(y))
+    if len(gone) == 0:
+        return None
+    lost = np.isnan(y).astype(np.float64)
+    judged = [i for i, state in enumerate(where.states) if not state.startswith(WAITING)]
+    rates = divergence_rates(where, lost, judged)
+    cells = where.cells
+    empty = sorted(set(cells.tolist()) - set(cells[~np.isnan(y)].tolist()))
+    low, high = float(np.nanmin(y)), float(np.nanmax(y))
+    return Missing(
+        planned=len(y),
+        observed=len(y) - len(gone),
+        runs=tuple(where.run_ids[i] for i in gone),
+        states=tuple(where.states[i] or "missing" for i in gone),
+        empty_cells=tuple(where.config(cell) for cell in empty),
+        rates=rates,
+        bounds=_worst_case(where, y, effects, order, (low, high)) if len(y) <= MOST_RUNS else (),
+        bound_low=low,
+        bound_high=high,
+        sentence=_sentence(rates, len(gone), len(y), alpha),
+    )
+
+
+def _worst_case(
+    where: Layout, y: Floats, effects: Sequence[Effect], order: int, ends: tuple[float, float]
+) -> tuple[BoundedEffect, ...]:
+    """Effects of the design as planned, each gone value anywhere in the observed range."""
+    model = estimable(where.cells, len(where.keys), order, where.block)
+    at = {mask: i for i, mask in enumerate(model.masks)}
+    known = [e for e in effects if parse_term(e.term, where.keys) in at]
+    rows = [at[parse_term(e.term, where.keys)] for e in known]
+    maps = 2.0 * estimator(where.cells, where.block, model)[rows]
+    low = np.where(np.isnan(y), ends[0], y)
+    high = np.where(np.isnan(y), ends[1], y)
+    names = [e.term for e in known]
+    return bounded(names, [e.effect for e in known], *effect_bounds(maps, low, high))
+
+
+def _sentence(rates: Sequence[DivergenceRow], gone: int, planned: int, alpha: float) -> str:
+    lead = f"{gone} of {planned} planned runs have no value."
+    found = [row for row in rates if row.p_holm < alpha]
+    if not rates:
+        return f"{lead} Nothing can be said yet about what loses runs."
+    if not found:
+        return f"{lead} No factor is shown to lose runs."
+    parts = [f"{r.factor} at {'high' if r.log_odds > 0 else 'low'}" for r in found]
+    return f"{lead} Runs are lost more often with {', '.join(parts)}: the rest is no fair sample."

@@ -1,0 +1,178 @@
+"""Answers that lean on fewer assumptions: HC3, permutation, bootstrap, trimmed contrasts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy import linalg, stats
+
+from doe.analysis.contrasts import Floats, Ints, sign_columns
+from doe.analysis.fit import Fit, design_matrix, without_blocks
+from doe.analysis.values import Effect, Robust, RobustRow
+
+BOOTSTRAPS = 2000
+TRIM = 0.25
+CHUNK = 2000
+MOST_RUNS = 4096
+
+
+def hc3(fit: Fit) -> Floats | None:
+    """Two-sided p values of all terms with MacKinnon and White's HC3 standard errors.
+
+    ``V = (X'X)^-1 X' diag(e_i² / (1 - h_i)²) X (X'X)^-1``, t on the residual degrees of freedom.
+    None where a run decides its own fit.
+    """
+    free = 1.0 - fit.leverage
+    if fit.df_residual < 1 or (free < 1e-9).any() or fit.n > MOST_RUNS:
+        return None
+    X = design_matrix(fit.cells, fit.block, fit.model)
+    Q, R = linalg.qr(X, mode="economic")
+    maps = linalg.solve_triangular(R, Q.T)[X.shape[1] - len(fit.coef) :]
+    variance = (maps**2) @ (fit.residual / free) ** 2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(2.0 * stats.t.sf(np.abs(fit.coef) / np.sqrt(variance), fit.df_residual))
+
+
+def permutation(fit: Fit, permutations: int, seed: int) -> tuple[Floats, Floats]:
+    """Permutation p of every term, alone and adjusted for all terms by the largest statistic.
+
+    Responses are exchanged within blocks; the statistic is |t| with the residual mean square of
+    the permuted data (|coef| in a saturated design), so that large effects do not hide small ones.
+    ``p = (1 + #{T* >= T}) / (1 + N)``.
+    """
+    X = design_matrix(fit.cells, fit.block, fit.model)
+    Q, R = linalg.qr(X, mode="economic")
+    first = X.shape[1] - len(fit.coef)
+    inverse = linalg.solve_triangular(R, np.eye(len(R)))[first:]
+    total = float(fit.y @ fit.y)
+
+    def statistic(rows: Floats) -> Floats:
+        z = rows @ Q
+        size = np.abs(z @ inverse.T) / np.sqrt(fit.scale)
+        if fit.df_residual < 1:
+            return np.asarray(size)
+        rest = np.maximum(total - (z**2).sum(axis=1), 1e-12 * total + 1e-300)
+        return np.asarray(size / np.sqrt(rest / fit.df_residual)[:, None])
+
+    observed = statistic(fit.y[None, :])[0]
+    limit = observed * (1.0 - 1e-9)  # ties count although they are rounded differently
+    rng = np.random.default_rng(seed)
+    alone, largest = np.zeros(len(observed)), np.zeros(len(observed))
+    for start in range(0, permutations, CHUNK):
+        drawn = statistic(_permuted(fit, min(CHUNK, permutations - start), rng))
+        alone += (drawn >= limit).sum(axis=0)
+        peak = np.sort(drawn.max(axis=1))
+        largest += len(peak) - np.searchsorted(peak, limit, side="left")
+    return (1.0 + alone) / (1.0 + permutations), (1.0 + largest) / (1.0 + permutations)
+
+
+def _permuted(fit: Fit, count: int, rng: np.random.Generator) -> Floats:
+    """`count` copies of the responses, each exchanged at random within blocks."""
+    block = np.zeros(fit.n, np.int64) if fit.block is None else fit.block
+    result = np.empty((count, fit.n))
+    for b in range(int(block.max()) + 1):
+        place = np.flatnonzero(block == b)
+        result[:, place] = rng.permuted(np.tile(fit.y[place], (count, 1)), axis=1)
+    return result
+
+
+def bootstrap(fit: Fit, alpha: float, count: int, seed: int) -> tuple[Floats, Floats] | None:
+    """Percentile intervals of the effects, resampling deviations within cells.
+
+    Deviations after blocks are stretched by ``sqrt(n / df)``, which undoes the shrinkage of
+    residuals; without it intervals from few replicates are too short. None without replicates.
+    """
+    if fit.df_pure < 1 or fit.n > MOST_RUNS:
+        return None
+    y = without_blocks(fit.y, fit.cells, fit.block)
+    order = np.argsort(fit.cells, kind="stable")
+    sizes = np.unique(fit.cells[order], return_counts=True)[1]
+    starts = np.repeat(np.cumsum(sizes) - sizes, sizes)
+    sums = np.add.reduceat(y[order], np.cumsum(sizes) - sizes) / sizes
+    deviation = (y[order] - np.repeat(sums, sizes)) * np.sqrt(fit.n / fit.df_pure)
+    X = design_matrix(fit.cells, fit.block, fit.model)[order]
+    Q, R = linalg.qr(X, mode="economic")
+    maps = linalg.solve_triangular(R, Q.T)[X.shape[1] - len(fit.coef) :]
+    rng = np.random.default_rng(seed)
+    pick = starts + (rng.random((count, fit.n)) * np.repeat(sizes, sizes)).astype(np.int64)
+    drawn = 2.0 * (fit.coef + deviation[pick] @ maps.T)
+    low, high = np.quantile(drawn, [alpha / 2.0, 1.0 - alpha / 2.0], axis=0)
+    return np.asarray(low), np.asarray(high)
+
+
+def robust_contrasts(fit: Fit) -> tuple[Floats | None, Floats | None]:
+    """Effects from trimmed cell means (a quarter off each end) and from cell medians.
+
+    Trimming needs four runs in every cell, medians three; with fewer they are the means.
+    """
+    y = without_blocks(fit.y, fit.cells, fit.block)
+    unique, counts = np.unique(fit.cells, return_counts=True)
+    groups = [y[fit.cells == cell] for cell in unique] if fit.n <= MOST_RUNS else []
+    trimmed = median = None
+    if groups and counts.min() >= 4:
+        trimmed = _contrast(fit, unique, np.array([stats.trim_mean(g, TRIM) for g in groups]))
+    if groups and counts.min() >= 3:
+        median = _contrast(fit, unique, np.array([np.median(g) for g in groups]))
+    return trimmed, median
+
+
+def _contrast(fit: Fit, unique: Ints, values: Floats) -> Floats:
+    X = np.column_stack([np.ones(len(unique)), sign_columns(unique, fit.model.masks)])
+    return np.asarray(2.0 * np.linalg.lstsq(X, values, rcond=None)[0][1:])
+
+
+def robust(
+    fit: Fit,
+    names: Sequence[str],
+    effects: Sequence[Effect],
+    alpha: float,
+    permutations: int,
+    seed: int,
+) -> Robust:
+    """The shown effects by every method, and where the conclusions differ."""
+    at = {name: i for i, name in enumerate(names)}
+    p_hc3 = hc3(fit)
+    alone, largest = permutation(fit, permutations, seed)
+    span = bootstrap(fit, alpha, BOOTSTRAPS, seed)
+    trimmed, median = robust_contrasts(fit)
+    rows = []
+    for effect in effects:
+        i = at[effect.term]
+        low, high = (None, None) if span is None else (float(span[0][i]), float(span[1][i]))
+        verdicts = (
+            None if effect.p is None else effect.p < alpha,
+            None if p_hc3 is None else bool(p_hc3[i] < alpha),
+            bool(alone[i] < alpha),
+            None if low is None or high is None else low > 0 or high < 0,
+        )
+        rows.append(
+            RobustRow(
+                term=effect.term,
+                effect=effect.effect,
+                p=effect.p,
+                p_hc3=_at(p_hc3, i),
+                p_permutation=float(alone[i]),
+                p_maxt=float(largest[i]),
+                boot_low=low,
+                boot_high=high,
+                trimmed=_at(trimmed, i),
+                median=_at(median, i),
+                verdicts=verdicts,
+                agree=len({v for v in verdicts if v is not None}) <= 1,
+            )
+        )
+    bootstraps = BOOTSTRAPS if span is not None else 0
+    sentence = _sentence([row.term for row in rows if not row.agree], alpha)
+    return Robust(tuple(rows), alpha, permutations, bootstraps, seed, sentence)
+
+
+def _at(values: Floats | None, i: int) -> float | None:
+    return None if values is None else float(values[i])
+
+
+def _sentence(differ: Sequence[str], alpha: float) -> str:
+    if not differ:
+        return f"All methods agree on every term at {alpha:g}."
+    named = ", ".join(differ[:8]) + (" …" if len(differ) > 8 else "")
+    return f"The conclusion depends on the method for {named}: treat these terms as open."

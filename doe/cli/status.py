@@ -1,0 +1,118 @@
+"""`doe status`: how a study stands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from doe.cli.options import JsonOption, StudyOption
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+    from doe.overview import Overview
+
+WATCH_SECONDS = 1.0
+MOST_NAMES = 12
+
+
+def status(
+    study: StudyOption = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Draw again until all is done.")] = False,
+    json: JsonOption = False,
+    csv: Annotated[
+        bool, typer.Option("--csv", help="Print the responses table instead, a row per run.")
+    ] = False,
+) -> None:
+    """Show counts, failures by reason, running runs, time left, balance and what is missing."""
+    from doe.errors import DoeError
+    from doe.overview import as_json, overview
+    from doe.plan import find_study
+    from doe.views.terminal import console, print_json
+
+    if watch + json + csv > 1:
+        raise DoeError("--watch, --json and --csv exclude each other; choose one")
+    directory = find_study(study)
+    state = overview(directory)
+    if json:
+        print_json(as_json(state))
+    elif csv:
+        _print_csv(state)
+    elif watch:
+        _watch(state, console())
+    else:
+        screen = console()
+        screen.print(_picture(state, screen.width))
+
+
+def _print_csv(state: Overview) -> None:
+    import csv
+    import sys
+
+    from doe.design import level_text
+    from doe.responses import columns, table_rows
+
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(columns(state.study))
+    for row in table_rows(state.study, state.views):
+        cells = [level_text(cell) if isinstance(cell, bool) else cell for cell in row]
+        writer.writerow(["" if cell != cell else cell for cell in cells])  # NaN differs from itself
+
+
+def _watch(state: Overview, screen: Console) -> None:
+    import time
+
+    from rich.live import Live
+
+    from doe.overview import overview
+
+    try:
+        with Live(_picture(state, screen.width), console=screen, auto_refresh=False) as live:
+            while state.counts["running"] or state.counts["pending"]:
+                time.sleep(WATCH_SECONDS)
+                state = overview(state.directory)
+                live.update(_picture(state, screen.width), refresh=True)
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+
+
+def _picture(state: Overview, width: int) -> RenderableType:
+    """Everything on one page."""
+    from rich.console import Group
+    from rich.text import Text
+
+    from doe.views.status_tables import failure_table, running_table
+    from doe.views.terminal import render_table
+
+    parts: list[RenderableType] = [Text("\n".join(_lines(state)))]
+    if state.running:
+        parts += [Text(), render_table(running_table(state), width)]
+    if state.failures:
+        parts += [Text(), render_table(failure_table(state), width)]
+    parts += [Text(f"warning: {warning}", style="yellow") for warning in state.warnings]
+    return Group(*parts)
+
+
+def _lines(state: Overview) -> list[str]:
+    from doe.progress import duration_text
+
+    number = ", ".join(f"{count} {name}" for name, count in state.counts.items() if count)
+    balance = ", ".join(
+        f"{configs} configuration{'s' if configs != 1 else ''} with {done}"
+        for done, configs in state.balance.items()
+    )
+    lines = [
+        f"{state.study.name}: {len(state.views)} runs: {number}",
+        f"replicates done: {balance}",
+    ]
+    if state.running:
+        lines.append(f"time left: {duration_text(state.left)}")
+    if state.missing and len(state.missing) < len(state.views):
+        shown = ", ".join(state.missing[:MOST_NAMES])
+        more = len(state.missing) - MOST_NAMES
+        lines.append(f"missing: {shown}" + (f" and {more} more" if more > 0 else ""))
+    lines += [
+        f"to be tried again: {run}: {why}" for run, why in [*state.again.items()][:MOST_NAMES]
+    ]
+    return lines

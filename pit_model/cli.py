@@ -56,7 +56,8 @@ def simulate(
     sizes = {f"{split}_sequences": count, "F": noisy}
     config = Config.from_settings({"preset": preset, **sizes, **parse_settings(settings)})
     paths = write_sequences(config, split, out, film)
-    print(f"{len(paths)} sequences of {config.frames} frames at {config.image_size} px in {out}")
+    first, last = paths[0].stem, paths[-1].stem
+    print(f"{first} to {last}: {config.frames} frames at {config.image_size} px, in {out}")
 
 
 @app.command()

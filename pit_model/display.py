@@ -60,7 +60,7 @@ class Watch:
         numbers = f"loss {metrics['loss']:.4f}  best {self._name} {self._best:.3f} px"
         self._bar.update(self._task, completed=step, numbers=numbers)
         if not self._console.is_terminal:
-            self._console.print(f"epoch {step}/{total}  {numbers}", highlight=False)
+            self._console.print(f"{step}/{total} epochs  {numbers}", highlight=False)
 
 
 def train_run(config: Config, seed: int, device: str, threads: int | None, out: Path) -> None:
@@ -151,7 +151,7 @@ def _scale_table(
     title: str, values: Mapping[str, float], chosen: Mapping[str, int], config: Config
 ) -> Table:
     """Kinds of metric by scales; beside each value the epoch that the validation set chose."""
-    table = Table(title=title)
+    table = Table(title=title, caption="each at the epoch that validation chose, counted from 0")
     table.add_column("metric")
     for scale in config.scales:
         table.add_column(f"{scale}", justify="right")
@@ -161,12 +161,12 @@ def _scale_table(
         for scale in config.scales:
             name = f"{kind}{scale}"
             cells += [f"{values.get(name, float('nan')):.3f}", f"{chosen.get(name, '-')}"]
-        table.add_row(f"{kind} [{UNIT[kind]}]" if UNIT[kind] else kind, *cells)
+        table.add_row(_head(kind, kind), *cells)
     return table
 
 
 def _head(name: str, kind: str) -> str:
-    return f"{name} [{UNIT[kind]}]" if UNIT[kind] else name
+    return f"{name}, {UNIT[kind]}" if UNIT[kind] else name
 
 
 def _count(configs: Mapping[str, Config]) -> int:

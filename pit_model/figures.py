@@ -56,8 +56,12 @@ def inspect_run(trained: Trained, video: int | None, device: torch.device) -> In
     video = _first_bounce(split) if video is None else video
     if not 0 <= video < len(split):
         raise PitError(f"video {video} is not there; expected 0 to {len(split) - 1}")
-    chosen = choose_epochs(trained.history)
-    network = network_at(trained, chosen[f"B{config.image_size}"], device).eval()
+    best = choose_epochs(trained.history).get(f"B{config.image_size}")
+    if best is None:
+        raise PitError(
+            "the run has no epoch with a finite position error: there is nothing to draw"
+        )
+    network = network_at(trained, best, device).eval()
     batch = split.batch(Chunks((video,), (0,), config.frames))
     with torch.inference_mode():
         forward = make_forward(network, config, device)

@@ -1,0 +1,81 @@
+import csv
+from math import isfinite
+
+import pytest
+import torch
+
+from pit_model import backend
+from pit_model.backend import find_device
+from pit_model.config import Config
+from pit_model.errors import PitError
+from pit_model.metrics import metric_names
+
+from .conftest import TINY, Asked
+
+NAMES = metric_names((4, 8, 16))
+
+
+def test_a_request_becomes_fifteen_metrics_and_what_goes_with_them(trained):
+    _, answer = trained
+    assert set(NAMES) <= set(answer)
+    for name in NAMES:
+        assert isfinite(answer[name])
+        assert answer[f"{name}_epoch"] in (0, 1)
+        assert isfinite(answer[f"{name}_final"])
+    assert answer["train_seconds"] > 0
+    assert answer["diverged"] == 0
+
+
+def test_progress_is_reported_after_each_epoch(trained):
+    asked, _ = trained
+    assert [(step, total) for step, total, _ in asked.reports] == [(1, 2), (2, 2)]
+    assert {"loss", *NAMES} <= set(asked.reports[0][2])
+
+
+def test_the_table_of_epochs_is_in_the_run_directory(trained):
+    asked, _ = trained
+    with (asked.run_dir / "epochs.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["epoch"] for row in rows] == ["0", "1"]
+    speed = {"train_windows_per_s", "eval_windows_per_s", "peak_rss_mb"}
+    assert {"loss", "ae", *NAMES, *speed} <= set(rows[0])
+
+
+def test_levels_settings_seed_and_threads_reach_the_trainer(tmp_path, monkeypatch):
+    heard = {}
+
+    def train(config, seed, device, run_dir, report):
+        threads = torch.get_num_threads()
+        heard.update(config=config, seed=seed, device=device, run_dir=run_dir, threads=threads)
+        return {"B4": 1.0}
+
+    monkeypatch.setattr(backend, "train", train)
+    before = torch.get_num_threads()
+    levels = {"A": False, "B": True, "C": False, "D": True, "E": False, "F": True}
+    answer = backend.run(Asked(tmp_path, factors=levels, threads=3, seed=12))
+    torch.set_num_threads(before)
+    assert heard["config"] == Config.from_settings(TINY, levels)
+    assert heard["config"].label == "A0B1C0D1E0F1"
+    assert (heard["seed"], heard["threads"], heard["run_dir"]) == (12, 3, tmp_path)
+    assert answer["B4"] == 1.0
+    assert answer["P16"] != answer["P16"]  # a metric without a choice is there, and not a number
+
+
+def test_the_same_request_in_a_finished_directory_gives_the_same_numbers(trained):
+    asked, answer = trained
+    again = backend.run(Asked(asked.run_dir, resumed=True))
+    assert again == answer
+
+
+def test_a_device_that_is_not_there_is_named():
+    assert find_device("cpu") == torch.device("cpu")
+    with pytest.raises(PitError, match="device 'cuda:9' is not there; this machine has cpu"):
+        find_device("cuda:9")
+    with pytest.raises(PitError, match="'gpu' is not there"):
+        find_device("gpu")
+
+
+def test_a_bad_setting_ends_before_anything_is_written(tmp_path):
+    with pytest.raises(PitError, match="did you mean 'epochs'"):
+        backend.run(Asked(tmp_path, settings={**TINY, "epoch": 3}))
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,68 @@
+import numpy as np
+import pytest
+import torch
+
+from pit_model.errors import PitError
+from pit_model.figures import (
+    draw_examples,
+    draw_heatmaps,
+    draw_trajectory,
+    inspect_run,
+    write_figures,
+)
+from pit_model.rundir import read_trained
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def seen(trained):
+    return inspect_run(read_trained(trained[0].run_dir), 1, CPU)
+
+
+def test_a_network_is_read_frame_by_frame(seen):
+    assert seen.frames.shape == seen.heatmap.shape == (8, 16, 16)
+    assert seen.soft.shape == seen.physics.shape == seen.velocity.shape == (8, 2)
+    assert seen.true_bounce.shape == (8,)
+    assert 0 <= seen.heatmap.min() <= seen.heatmap.max() <= 1
+
+
+def test_the_three_figures_are_drawn_and_written(trained, seen, tmp_path):
+    run = read_trained(trained[0].run_dir)
+    paths = write_figures(run, seen, tmp_path / "figures", "png")
+    assert [path.name for path in paths] == ["frames.png", "heatmaps.png", "trajectory.png"]
+    assert all(path.stat().st_size > 1000 for path in paths)
+
+
+def test_examples_are_clean_then_noisy(seen):
+    figure = draw_examples(seen.config, seed=7)
+    titles = [axis.get_title() for axis in figure.axes]
+    assert titles == [f"σ = {s}, t = {t:.2f} s" for s in (0, 1) for t in (0.0, 0.2)]
+    clean, noisy = (figure.axes[i].images[0].get_array() for i in (0, 2))
+    assert set(np.unique(clean)) == {0.0, 1.0}
+    assert ((noisy > 0) & (noisy < 1)).any()
+
+
+def test_the_target_peaks_at_the_true_position(seen):
+    figure = draw_heatmaps(seen)
+    t = int(figure.axes[1].get_title().removeprefix("frame "))
+    target = figure.axes[4].images[0].get_array()
+    y, x = np.unravel_index(target.argmax(), target.shape)
+    assert np.abs(seen.true_position[t] - (x, y)).max() <= 0.5
+
+
+def test_every_bounce_is_marked(seen):
+    flags = np.zeros(8, np.float32)
+    flags[[2, 5]] = 1
+    figure = draw_trajectory(seen._replace(true_bounce=flags))
+    for axis in figure.axes:
+        dashed = [line.get_xdata()[0] for line in axis.lines if line.get_linestyle() == "--"]
+        assert dashed == [2, 5]
+    lines = {line.get_label(): line.get_ydata() for line in figure.axes[1].lines}
+    np.testing.assert_array_equal(lines["truth"], seen.true_position[:, 1])
+    np.testing.assert_array_equal(lines["physics"], seen.physics[:, 1])
+
+
+def test_a_video_that_is_not_there_is_refused(trained):
+    with pytest.raises(PitError, match="video 2 is not there; expected 0 to 1"):
+        inspect_run(read_trained(trained[0].run_dir), 2, CPU)

@@ -168,6 +168,8 @@ def study_layout(frame: pd.DataFrame, factors: Sequence[FactorLevels]) -> Layout
     ids = run_ids(frame)
     coded = frame[[f"{f.key}_coded" for f in factors]].to_numpy(dtype=np.int8)
     block = codes(frame["block"]) if "block" in frame.columns else np.zeros(len(frame), np.int64)
+    if not _shared_seeds(frame):
+        block = np.zeros(len(frame), np.int64)
     same = "replicate" in frame.columns and (codes(frame["replicate"]) == block).all()
     check_duplicates(frame, coded, ids, "block")
     return Layout(
@@ -182,6 +184,13 @@ def study_layout(frame: pd.DataFrame, factors: Sequence[FactorLevels]) -> Layout
         states=states(frame),
         notes=(),
     )
+
+
+def _shared_seeds(frame: pd.DataFrame) -> bool:
+    """Whether all configurations of a replicate ran with one seed."""
+    if "seed" not in frame.columns or "replicate" not in frame.columns:
+        return True
+    return bool((frame.groupby("replicate")["seed"].nunique() <= 1).all())
 
 
 def observe(

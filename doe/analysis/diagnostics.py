@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
 
 from doe.analysis.contrasts import Floats
 from doe.analysis.data import Layout
-from doe.analysis.fit import Fit, without_blocks
+from doe.analysis.fit import Fit, design_matrix, without_blocks
 from doe.analysis.transform import box_cox
 from doe.analysis.values import BoxCox, Diagnostics, Finding, Residual, Transformation
 
+MOST_RUNS = 4096
 CONFOUNDED = 0.5
 """Share of a factor's variation explained by slots or hosts from which confounding is reported."""
 
@@ -109,55 +111,67 @@ def equal_variance(fit: Fit, alpha: float, chosen: Transformation) -> Finding | 
     return Finding("equal variance", ok, f, p, advice)
 
 
+def added_columns(fit: Fit, columns: Floats) -> tuple[float, float] | None:
+    """F and p of further columns after the model; None where they add nothing to it."""
+    X = design_matrix(fit.cells, fit.block, fit.model)
+    basis = np.linalg.qr(X)[0]
+    rest = columns - basis @ (basis.T @ columns)
+    left, size, _ = np.linalg.svd(rest, full_matrices=False)
+    left = left[:, size > 1e-8 * max(float(np.linalg.norm(columns)), 1e-300)]
+    df, rank = fit.df_residual - left.shape[1], left.shape[1]
+    if rank == 0 or df < 1:
+        return None
+    gain = float(((left.T @ fit.residual) ** 2).sum())
+    f = gain / rank / max((fit.ss_residual - gain) / df, 1e-300)
+    return f, float(stats.f.sf(f, rank, df))
+
+
 def drift(fit: Fit, order: Sequence[int], alpha: float) -> Finding | None:
-    """Slope of the residuals over run order, by t."""
-    if fit.df_residual < 3:
+    """Linear trend over run order, tested after the model."""
+    if fit.n > MOST_RUNS:
         return None
     x = stats.rankdata(order) - (fit.n + 1) / 2
-    e = fit.residual
-    r = float(x @ e / np.sqrt((x @ x) * (e @ e)))
-    df = fit.df_residual - 1
-    t = r * np.sqrt(df / max(1.0 - r * r, 1e-15))
-    p = float(2.0 * stats.t.sf(abs(t), df))
-    ok = p >= alpha
+    found = added_columns(fit, x[:, None])
+    if found is None:
+        return None
+    ok = found[1] >= alpha
     advice = (
         "No drift over run order; nothing to do."
         if ok
-        else "Residuals drift with run order: look for a change in data, code or machine, "
+        else "Results drift with run order: look for a change in data, code or machine, "
         "and trust effects only where runs were randomised."
     )
-    return Finding("drift", ok, float(t), p, advice)
+    return Finding("drift", ok, *found, advice)
 
 
 def confounding(fit: Fit, where: Layout, kept: Sequence[int], alpha: float) -> list[Finding]:
-    """Whether slots or hosts explain residuals (F), or stand in for a factor (R²)."""
+    """Whether slots or hosts explain results after the model (F), or stand in for a factor (R²)."""
     findings = []
     for name, all_labels in (("slot", where.slot), ("host", where.host)):
-        if all_labels is None:
+        if all_labels is None or fit.n > MOST_RUNS:
             continue
         labels = np.array([all_labels[i] for i in kept])
         groups = np.unique(labels)
-        df = fit.df_residual - len(groups) + 1
-        if len(groups) < 2 or df < 1:
+        if len(groups) < 2:
             continue
-        between = _between(fit.residual, labels)
-        f = between / (len(groups) - 1) / max((fit.ss_residual - between) / df, 1e-300)
-        p = float(stats.f.sf(f, len(groups) - 1, df))
-        coded = where.coded[list(kept)].astype(float)
-        shares = [
-            _between(x - x.mean(), labels) / max(float(x.var() * len(x)), 1e-300) for x in coded.T
-        ]
+        found = added_columns(fit, (labels[:, None] == groups[None, 1:]).astype(np.float64))
+        shares = [_explained(x, labels) for x in where.coded[list(kept)].T.astype(np.float64)]
         tied = [key for key, share in zip(where.keys, shares, strict=True) if share > CONFOUNDED]
-        ok = p >= alpha and not tied
-        findings.append(Finding(name, ok, float(f), p, _confounding_advice(name, p < alpha, tied)))
+        differs = found is not None and found[1] < alpha
+        f, p = (None, None) if found is None else found
+        advice = _confounding_advice(name, differs, tied)
+        findings.append(Finding(name, not differs and not tied, f, p, advice))
     return findings
 
 
-def _between(values: Floats, labels: np.ndarray[tuple[int, ...], np.dtype[np.str_]]) -> float:
-    """Sum of squares between groups of centred values."""
-    return float(
-        sum(values[labels == g].sum() ** 2 / (labels == g).sum() for g in np.unique(labels))
-    )
+def _explained(x: Floats, labels: NDArray[np.str_]) -> float:
+    """Share of the variation of x that lies between groups, beyond that of random groups."""
+    groups = np.unique(labels)
+    centred = x - x.mean()
+    between = sum(centred[labels == g].sum() ** 2 / (labels == g).sum() for g in groups)
+    share = float(between) / max(float(centred @ centred), 1e-300)
+    chance = (len(groups) - 1) / max(len(x) - 1, 1)
+    return (share - chance) / max(1.0 - chance, 1e-9)
 
 
 def _confounding_advice(name: str, differs: bool, tied: Sequence[str]) -> str:

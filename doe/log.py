@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 
 from doe.store import RunDir
 
-LOG_LINES = 20
+LOG_LINES = 40
 MARK = "== attempt "
 """Begins the line in the log that separates attempts."""
 
@@ -20,6 +21,9 @@ def open_log(run: RunDir, attempt: int) -> None:
     os.dup2(handle, 1)
     os.dup2(handle, 2)
     os.close(handle)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(line_buffering=True)  # a crash must not take the last lines along
     if attempt > 1:
         os.write(1, f"\n{MARK}{attempt} ==\n".encode())
 

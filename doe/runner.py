@@ -70,7 +70,8 @@ class Runner:
         self.views = {seen.run.run_id: seen for seen in scan(files, design.runs, self.watch)}
         self.active: dict[str, Active] = {}
         self.elsewhere: set[str] = set()
-        self.breaker = Breaker(slot.name for slot in engine.slots)
+        proven = any(seen.state == "done" for seen in self.views.values())
+        self.breaker = Breaker((slot.name for slot in engine.slots), proven)
         self.stopping = False
         self._started = 0
         self._queue: deque[str] = deque()
@@ -259,9 +260,10 @@ class Runner:
         if self.breaker.hopeless:
             self.engine.stop(self.options.grace)
             self.active.clear()
+            told = failure.traceback or "\n".join([*failure.log, failure.reason])
             raise DoeError(
                 f"the first runs all failed in the same way, so the study was stopped:\n"
-                f"{failure.traceback}\nMend it, then go on with `doe run --retry-failed`"
+                f"{told}\nMend it, then go on with `doe run --retry-failed`"
             )
 
     def _watch_others(self) -> None:

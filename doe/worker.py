@@ -216,10 +216,13 @@ def _failure(error: BaseException, alone: bool) -> Failure:
     name = type(error).__name__
     memory = name == "OutOfMemoryError" or "CUDA out of memory" in str(error)
     kind: FailureKind = "gpu-memory" if memory else "exception"
+    if isinstance(error, DoeError):  # a command that failed, or a reply that is none
+        print(f"doe: {error}", file=sys.stderr)
+        return Failure(kind, str(error), alone=alone)
     place = error.__traceback__.tb_next if error.__traceback__ else None
     text = "".join(traceback.format_exception(type(error), error, place))
     print(text, file=sys.stderr, end="")
-    return Failure(kind, str(error), "" if name == "DoeError" else name, text, (), alone)
+    return Failure(kind, str(error), name, text, (), alone)
 
 
 def _complete(
@@ -271,7 +274,7 @@ def _prepare(request: RunRequest, device: str) -> Prepared:
 
 def _arm(timeout: float) -> None:
     """End on SIGTERM with the lease given back; end a hang with its stack in the log."""
-    faulthandler.enable(file=2)
+    faulthandler.enable(file=2, all_threads=False)
     if timeout > 0:
         faulthandler.dump_traceback_later(timeout, exit=True, file=2)
 

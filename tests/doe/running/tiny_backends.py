@@ -4,6 +4,7 @@ import ctypes
 import math
 import os
 import signal
+import subprocess
 import time
 
 
@@ -37,11 +38,36 @@ def ending(request):
     return ENDINGS[kind](request)
 
 
-def torch_product(request):
-    import torch
+def always_wrong(request):
+    return {"y": 1 / (request.seed - request.seed)}
 
-    product = torch.ones(256, 256) @ torch.ones(256, 256)
-    return {"y": float(product.sum()) + request.seed, "threads": torch.get_num_threads()}
+
+def wrong_in_many_ways(request):
+    kind = (KeyError, ValueError, TypeError)[sum(request.factors.values()) % 3]
+    if sum(request.factors.values()) % 2:
+        raise kind("one way")
+    raise kind("another way")
+
+
+def visible(request):
+    return {"y": float(os.environ["CUDA_VISIBLE_DEVICES"])}
+
+
+def leaves_children(request):
+    child = subprocess.Popen(["sleep", "60"])
+    (request.run_dir / "child.txt").write_text(str(child.pid))
+    return {"y": 1.0}
+
+
+def memory_when_shared(request):
+    """Out of GPU memory while another run is on the same GPU."""
+    if list(request.run_dir.parent.glob("busy-*")):
+        _gpu_memory(request)
+    mark = request.run_dir.parent / f"busy-{os.getpid()}"
+    mark.touch()
+    time.sleep(0.2)
+    mark.unlink()
+    return {"y": value(request)}
 
 
 def _sleep_for_ever(request):
@@ -62,23 +88,12 @@ def _gpu_memory(request):
     raise RuntimeError("CUDA out of memory. Tried to allocate 20.00 GiB")
 
 
-def _memory_when_shared(request):
-    """Out of GPU memory while somebody else is on the same GPU."""
-    mark = request.run_dir.parent / "busy"
-    if list(request.run_dir.parent.glob("busy-*")):
-        _gpu_memory(request)
-    mark = request.run_dir.parent / f"busy-{os.getpid()}"
-    mark.touch()
-    time.sleep(0.3)
-    mark.unlink()
-    return {"y": value(request)}
-
-
 ENDINGS = {
     "segfault": lambda request: ctypes.string_at(0),
     "exit": lambda request: os._exit(7),
     "kill": lambda request: os.kill(os.getpid(), signal.SIGKILL),
     "hang": _sleep_for_ever,
+    "stop": lambda request: os.kill(os.getpid(), signal.SIGSTOP),
     "exception": lambda request: {}["nothing"],
     "sysexit": lambda request: exit(4),
     "nan": lambda request: {"y": math.nan},

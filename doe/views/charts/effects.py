@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import altair as alt
 
 from doe.analysis.values import Analysis
-from doe.views.charts.labels import place
+from doe.views.charts.labels import CHARACTER, LINE, Box, place
 from doe.views.charts.model import ChartData, Drawing, Record
 from doe.views.charts.shared import below, better, effect_record, helps, hover, scale_name
 from doe.views.charts.theme import BLUE, GREY, HEIGHT, ORANGE, WIDTH
@@ -17,6 +17,8 @@ BARS = 20
 """Terms in the Pareto chart."""
 GROUPS = ("beyond SME", "beyond ME", "within ME")
 MOST_LABELS = 18
+MARGIN_TEXT = {"ME": 0.0, "SME": LINE}
+"""Where the names of the two lines stand, in pixels from the top: the lines may be close."""
 
 
 def draw_half_normal() -> alt.TopLevelMixin:
@@ -27,7 +29,7 @@ def draw_half_normal() -> alt.TopLevelMixin:
     line = alt.Chart(alt.NamedData("reference")).mark_line(strokeWidth=1, color=GREY)
     margins = alt.Chart(alt.NamedData("margins"))
     rules = margins.mark_rule(strokeDash=[4, 3]).encode(x="magnitude:Q")
-    names = margins.mark_text(align="left", dx=3, dy=-4, baseline="bottom")
+    names = margins.mark_text(align="left", dx=3, baseline="top")
     leaders = alt.Chart(alt.NamedData("labels")).mark_rule(strokeWidth=0.6)
     labels = alt.Chart(alt.NamedData("labels")).mark_text(baseline="middle")
     points = alt.Chart(alt.NamedData("points")).mark_circle(size=34, opacity=0.95)
@@ -35,7 +37,12 @@ def draw_half_normal() -> alt.TopLevelMixin:
         frame,
         line.encode(x=x, y=y),
         rules,
-        names.encode(x="magnitude:Q", y=alt.value(0), text="name:N"),
+        names.transform_filter("datum.name == 'ME'").encode(
+            x="magnitude:Q", y=alt.value(MARGIN_TEXT["ME"]), text="name:N"
+        ),
+        names.transform_filter("datum.name == 'SME'").encode(
+            x="magnitude:Q", y=alt.value(MARGIN_TEXT["SME"]), text="name:N"
+        ),
         leaders.encode(x="from_x:Q", y="from_y:Q", x2="to_x:Q", y2="to_y:Q"),
         points.encode(
             x=x,
@@ -68,16 +75,14 @@ def half_normal_data(analysis: Analysis) -> ChartData | None:
         points.append(record | {"magnitude": size, "quantile": point.quantile, "group": group})
     end = min(right, top * lenth.pse) if lenth.pse > 0 else 0.0
     reference = [(0.0, 0.0), (end, end / lenth.pse if lenth.pse > 0 else top)]
+    margins = {"ME": lenth.me, "SME": lenth.sme}
     return ChartData(
         {
             "points": points,
             "frame": [_xy(0.0, 0.0), _xy(right, top)],
             "reference": [_xy(x, y) for x, y in reference],
-            "margins": [
-                {"name": "ME", "magnitude": lenth.me},
-                {"name": "SME", "magnitude": lenth.sme},
-            ],
-            "labels": _label_records(points, right, top),
+            "margins": [{"name": name, "magnitude": x} for name, x in margins.items()],
+            "labels": _label_records(points, margins, right, top),
         },
         {"magnitude": f"|effect| on {scale_name(analysis)}"},
     )
@@ -87,7 +92,9 @@ def _xy(x: float, y: float) -> Record:
     return {"magnitude": x, "quantile": y}
 
 
-def _label_records(points: Sequence[Record], right: float, top: float) -> list[Record]:
+def _label_records(
+    points: Sequence[Record], margins: Mapping[str, float], right: float, top: float
+) -> list[Record]:
     """Labels of the effects beyond ME, the largest first, and always of the largest three."""
     at = [
         (float(p["magnitude"] or 0) / right * WIDTH, (1 - float(p["quantile"] or 0) / top) * HEIGHT)
@@ -96,8 +103,12 @@ def _label_records(points: Sequence[Record], right: float, top: float) -> list[R
     texts = [str(p["term"]) for p in points]
     falling = list(reversed(range(len(points))))
     wanted = [i for k, i in enumerate(falling) if k < 3 or points[i]["group"] != GROUPS[2]]
+    names = [
+        Box(x, MARGIN_TEXT[name], x + 4 + len(name) * CHARACTER, MARGIN_TEXT[name] + LINE)
+        for name, x in ((name, margin / right * WIDTH) for name, margin in margins.items())
+    ]
     records: list[Record] = []
-    for label in place(at, texts, wanted[:MOST_LABELS], WIDTH, HEIGHT):
+    for label in place(at, texts, wanted[:MOST_LABELS], WIDTH, HEIGHT, names):
         text = texts[label.point]
         x, y = label.x / WIDTH * right, (1 - label.y / HEIGHT) * top
         record: Record = {"term": text, "at_x": x, "at_y": y}
@@ -146,9 +157,6 @@ def draw_pareto() -> alt.TopLevelMixin:
             tooltip=hover("term", "effect", "ci_low", "ci_high", "p", "p_holm", "percent"),
         ),
         margin.mark_rule(strokeDash=[4, 3]).encode(x="magnitude:Q"),
-        margin.mark_text(align="left", dx=3, baseline="bottom", dy=-2).encode(
-            x="magnitude:Q", y=alt.value(0), text="name:N"
-        ),
     ).properties(width=WIDTH, height=alt.Step(12))
 
 
@@ -164,20 +172,22 @@ def pareto_data(analysis: Analysis) -> ChartData:
         }
         for effect in ranked
     ]
+    margin = _margin(analysis)
+    said = "".join(f"; dashed: {name}" for name, _ in margin)
     return ChartData(
-        {"bars": bars, "margins": _margin(analysis)},
-        {"magnitude": f"|effect| on {scale_name(analysis)}"},
+        {"bars": bars, "margins": [{"magnitude": at} for _, at in margin]},
+        {"magnitude": f"|effect| on {scale_name(analysis)}" + said},
     )
 
 
-def _margin(analysis: Analysis) -> list[Record]:
+def _margin(analysis: Analysis) -> list[tuple[str, float]]:
     """Half the width of the interval of an effect where all share it, else Lenth's ME."""
     widths = [(e.ci_high or 0) - (e.ci_low or 0) for e in analysis.effects if e.ci_low is not None]
     if widths and max(widths) - min(widths) < 1e-6 * max(widths):
         level = cell_text(100 * (1 - analysis.alpha), "int")
-        return [{"name": f"{level} % margin", "magnitude": widths[0] / 2}]
+        return [(f"{level} % margin", widths[0] / 2)]
     if not widths and analysis.lenth is not None:
-        return [{"name": "ME", "magnitude": analysis.lenth.me}]
+        return [("ME", analysis.lenth.me)]
     return []
 
 

@@ -9,7 +9,7 @@ import altair as alt
 
 from doe.analysis.values import Analysis, Residual
 from doe.views.charts.model import ChartData, Drawing, Record
-from doe.views.charts.shared import hover
+from doe.views.charts.shared import chosen_scale, hover, scale_type
 from doe.views.charts.theme import BLUE, GREEN, GREY, HEIGHT, ORANGE, WIDTH
 
 CELLS = 24
@@ -83,7 +83,9 @@ def draw_residuals() -> alt.TopLevelMixin:
 
     line = alt.Chart(alt.NamedData("normal")).mark_line(color=GREY, strokeWidth=1)
     histogram = base.mark_bar(color=BLUE, opacity=0.8).encode(
-        x=alt.X("residual:Q", bin=alt.Bin(maxbins=24), title="Residual"),
+        x=alt.X(
+            "residual:Q", bin=alt.Bin(maxbins=24), title="Residual", axis=alt.Axis(tickCount=5)
+        ),
         y=alt.Y("count()", title="Runs"),
     )
     return alt.concat(
@@ -162,8 +164,8 @@ def draw_spread() -> alt.TopLevelMixin:
     """Standard deviation between replicates against the mean, a point per configuration."""
     points = alt.Chart(alt.NamedData("spread")).mark_circle(size=34, color=BLUE, opacity=0.75)
     drawn: alt.Chart = points.encode(
-        x=alt.X("mean:Q", title="{mean}", scale=alt.Scale(type="symlog", constant=0.1)),
-        y=alt.Y("std:Q", title="{std}", scale=alt.Scale(type="symlog", constant=0.01)),
+        x=alt.X("mean:Q", title="{mean}", scale=chosen_scale()),
+        y=alt.Y("std:Q", title="{std}", scale=chosen_scale()),
         tooltip=hover("config", "mean", "std", "runs"),
     )
     return drawn.properties(width=WIDTH, height=HEIGHT - 40)
@@ -177,7 +179,11 @@ def spread_data(name: str, unit: str, values: dict[str, list[float]]) -> ChartDa
             mean, std = mean_and_std(found)
             rows.append({"config": label, "mean": mean, "std": std, "runs": len(found)})
     suffix = f" ({unit})" if unit else ""
-    words = {"mean": f"Mean {name}{suffix}", "std": f"Replicate std{suffix}"}
+    words = {
+        "mean": f"Mean {name}{suffix}",
+        "std": f"Replicate std{suffix}",
+        "scale": scale_type([row["mean"] for row in rows] + [row["std"] for row in rows]),
+    }
     return ChartData({"spread": rows}, words) if rows else None
 
 

@@ -43,13 +43,15 @@ def place(
     wanted: Sequence[int],
     width: float,
     height: float,
+    occupied: Sequence[Box] = (),
 ) -> list[Placed]:
     """Place the labels of the `wanted` points, the first ones first, one after another.
 
     A label is tried beside its point, then farther away with a line to it; one that finds no room
-    is left out, since the chart shows it when pointed at.
+    is left out, since the chart shows it when pointed at. `occupied` holds other text.
     """
-    taken = [Box(x - POINT, y - POINT, x + POINT, y + POINT) for x, y in points]
+    dots = [Box(x - POINT, y - POINT, x + POINT, y + POINT) for x, y in points]
+    taken = [*occupied, *dots]
     placed = []
     for i in wanted:
         half = len(texts[i]) * CHARACTER / 2 + 1

@@ -17,14 +17,19 @@ PAIRS = 6
 def draw_main() -> alt.TopLevelMixin:
     """Means at the two levels of each factor, side by side on one scale."""
     base = alt.Chart().encode(
-        x=alt.X("level:O", title=None, sort=["low", "high"], axis=alt.Axis(labelAngle=0)),
+        x=alt.X(
+            "level:O",
+            title=None,
+            sort=["low", "high"],
+            axis=alt.Axis(labelAngle=0, labelFontSize=9),
+        ),
         y=alt.Y("mean:Q", title="{mean}", scale=alt.Scale(zero=False)),
         tooltip=[*hover("factor"), alt.Tooltip("given:N", title="level"), *hover("mean")],
     )
     grand = alt.Chart().mark_rule(strokeDash=[2, 3]).encode(y="grand:Q")
     return (
         alt.layer(grand, base.mark_line(color=BLUE), base.mark_circle(color=BLUE, size=40))
-        .properties(width=42, height=150)
+        .properties(width=44, height=150)
         .facet(
             data=alt.NamedData("main"),
             column=alt.Column("factor:N", title=None, sort=None),
@@ -55,12 +60,18 @@ def main_data(analysis: Analysis) -> ChartData:
 def draw_interactions() -> alt.TopLevelMixin:
     """Lines that are not parallel: the effect of one factor depends on the other."""
     base = alt.Chart().encode(
-        x=alt.X("level:O", title=None, sort=["low", "high"], axis=alt.Axis(labelAngle=0)),
+        x=alt.X(
+            "level:O",
+            title=None,
+            sort=["low", "high"],
+            axis=alt.Axis(labelAngle=0, labelFontSize=9),
+        ),
         y=alt.Y("mean:Q", title="{mean}", scale=alt.Scale(zero=False)),
         color=alt.Color(
             "other:N",
             title="second factor",
             scale=alt.Scale(domain=["low", "high"], range=[BLUE, ORANGE]),
+            legend=alt.Legend(symbolType="stroke", symbolSize=200),
         ),
         tooltip=hover("pair", "first", "second", "mean"),
     )
@@ -74,7 +85,7 @@ def draw_interactions() -> alt.TopLevelMixin:
         .properties(width=84, height=84)
         .facet(
             data=alt.NamedData("pairs"),
-            facet=alt.Facet("pair:N", title=None, sort=None),
+            facet=alt.Facet("pair:N", title=None, sort=alt.EncodingSortField("rank", op="min")),
             columns=3,
             spacing=14,
         )
@@ -89,13 +100,14 @@ def interaction_data(analysis: Analysis) -> ChartData | None:
     pairs = [e for e in analysis.effects if parse_term(e.term, keys).bit_count() == 2]
     pairs.sort(key=lambda effect: (-abs(effect.effect), effect.term))
     rows: list[Record] = []
-    for effect in pairs[:PAIRS]:
+    for rank, effect in enumerate(pairs[:PAIRS]):
         mask = parse_term(effect.term, keys)
         a, b = (key for i, key in enumerate(keys) if mask >> i & 1)
         for x, y in ((-1, -1), (1, -1), (-1, 1), (1, 1)):
             shift = x * coef.get(a, 0.0) + y * coef.get(b, 0.0) + x * y * effect.coef
             rows.append(
                 {
+                    "rank": rank,
                     "pair": f"{a} × {b}",
                     "level": "high" if x > 0 else "low",
                     "other": "high" if y > 0 else "low",

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import altair as alt
+from altair.utils.schemapi import debug_mode
 
 from doe.views.charts.theme import config
 
@@ -38,7 +39,9 @@ class Drawing(NamedTuple):
 
 def spec(drawing: Drawing) -> Spec:
     """The Vega-Lite form of a drawing, without data and words."""
-    made = drawing.draw().to_dict(validate=False)
+    # Words stand where the schema wants names of scales; the filled form is what must be valid.
+    with debug_mode(False):
+        made = drawing.draw().to_dict(validate=False)
     made.pop("datasets", None)
     made.pop("config", None)
     return made

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import altair as alt
 
 from doe.views.charts.model import ChartData, Drawing, Record
-from doe.views.charts.shared import hover
+from doe.views.charts.shared import chosen_scale, hover, scale_type
 from doe.views.charts.theme import CATEGORIES, GREY, HEIGHT, STATES, WIDTH
 
 NAMED = 5
@@ -26,7 +26,7 @@ def draw_curves() -> alt.TopLevelMixin:
         legend=alt.Legend(columns=2, symbolType="stroke", orient="bottom"),
     )
     x = alt.X("epoch:Q", title="Epoch", axis=alt.Axis(tickMinStep=1))
-    y = alt.Y("value:Q", title="{value}", scale=alt.Scale(type="symlog", constant=0.5))
+    y = alt.Y("value:Q", title="{value}", scale=chosen_scale())
     others = alt.Chart(alt.NamedData("others")).mark_line(color=GREY, opacity=0.35, strokeWidth=0.7)
     named = alt.Chart(alt.NamedData("named")).mark_line(strokeWidth=1.8)
     what = hover("config", "epoch", "value")
@@ -45,7 +45,8 @@ def curve_data(
     best = [config for config in ranked if config in curves][:NAMED]
     rest = [config for config in curves if config not in best]
     return ChartData(
-        {"named": _points(curves, best), "others": _points(curves, rest)}, {"value": label}
+        {"named": _points(curves, best), "others": _points(curves, rest)},
+        {"value": label, "scale": scale_type([y for curve in curves.values() for _, y in curve])},
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import altair as alt
 
@@ -71,3 +72,15 @@ def hover(*fields: str) -> list[alt.Tooltip]:
         else alt.Tooltip(f"{field}:Q", title=titles.get(field, field), format=".4~g")
         for field in fields
     ]
+
+
+def scale_type(values: Sequence[object]) -> str:
+    """Logarithmic where every value is positive, else linear."""
+    positive = all(isinstance(value, (int, float)) and value > 0 for value in values)
+    return "log" if positive else "linear"
+
+
+def chosen_scale() -> alt.Scale:
+    """A scale whose type is chosen with the data, by the word "scale"."""
+    word: Any = "{scale}"
+    return alt.Scale(type=word, zero=False)

@@ -7,16 +7,16 @@ from typing import Any
 
 import msgspec
 
-from doe.analysis.values import Analysis, CensoredAnalysis
+from doe.analysis.values import Across, Analysis, CensoredAnalysis
 
 EXTRAS = ("missing", "dispersion", "best", "box_meyer", "robust")
 
 
-def to_plain(analysis: Analysis | CensoredAnalysis) -> dict[str, Any]:
+def to_plain(analysis: Analysis | CensoredAnalysis, family: Across | None = None) -> dict[str, Any]:
     """The object that `doe analyze --json` prints for one response.
 
     What a study's consumer reads has names of its own at the top; every further analysis stands
-    below `diagnostics`.
+    below `diagnostics`, with `p_bh_all`, the p values adjusted over all responses of a family.
     """
     if isinstance(analysis, CensoredAnalysis):
         found: dict[str, Any] = finite(msgspec.to_builtins(analysis))
@@ -36,6 +36,9 @@ def to_plain(analysis: Analysis | CensoredAnalysis) -> dict[str, Any]:
         "error": analysis.anova.error,
         **{name: whole[name] for name in EXTRAS},
     }
+    if family is not None:
+        at = family.responses.index(analysis.response)
+        diagnostics["p_bh_all"] = {row.term: row.p_bh[at] for row in family.rows}
     return {
         "response": analysis.response,
         "n": analysis.n,

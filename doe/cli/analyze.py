@@ -1,0 +1,275 @@
+"""`doe analyze`: from results to effects, tests and advice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from doe.cli.options import JsonOption, OrderOption, StudyOption
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.console import Console
+
+    from doe.analysis.analyze import Options
+    from doe.analysis.data import Observations
+    from doe.analysis.values import Across, Analysis, CensoredAnalysis
+    from doe.views.table import Table
+
+SHORT = 6
+
+
+def analyze(
+    study: StudyOption = None,
+    table: Annotated[
+        Path | None, typer.Option("--table", help="CSV table of results instead of a study.")
+    ] = None,
+    factors: Annotated[
+        str | None, typer.Option("--factors", help="Factor columns of the table: A,B or lr,aug.")
+    ] = None,
+    low: Annotated[str | None, typer.Option("--low", help="Low levels: lr=0.001,opt=sgd.")] = None,
+    block: Annotated[
+        str | None, typer.Option("--block", help="Column of the table that names the block.")
+    ] = None,
+    response: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--response", "-r", help="Response, several (a,b), `all`, or `further` metrics."
+        ),
+    ] = None,
+    goal: Annotated[
+        str | None, typer.Option("--goal", help="min or max: which way is better in a table.")
+    ] = None,
+    transform: Annotated[
+        str, typer.Option("--transform", help="none, log, boxcox or auto.")
+    ] = "none",
+    order: OrderOption = None,
+    drop: Annotated[
+        str | None, typer.Option("--drop", help="Factors whose terms are not shown: F or E,F.")
+    ] = None,
+    ceiling: Annotated[
+        float | None,
+        typer.Option("--ceiling", help="Largest possible value, for tables with cells like >50."),
+    ] = None,
+    robust: Annotated[
+        bool, typer.Option("--robust", help="Add HC3, permutation, bootstrap, trimmed contrasts.")
+    ] = False,
+    permutations: Annotated[
+        int | None,
+        typer.Option("--permutations", min=99, help="Permutations; implies --robust [10000]."),
+    ] = None,
+    alpha: Annotated[float, typer.Option("--alpha", help="Level of tests and intervals.")] = 0.05,
+    json: JsonOption = False,
+    latex: Annotated[bool, typer.Option("--latex", help="Print LaTeX tables instead.")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Print CSV tables instead.")] = False,
+) -> None:
+    """Analyse the responses of a study, or of any table of results."""
+    from doe.analysis.analyze import Options
+    from doe.errors import DoeError
+
+    if json + latex + csv > 1:
+        raise DoeError("--json, --latex and --csv exclude each other; give one of them")
+    if not 0 < alpha < 1:
+        raise DoeError(f"--alpha {alpha:g} is no level; expected a number between 0 and 1")
+    options = Options(
+        transform=transform,
+        order=order,
+        drop=_split(drop),
+        robust=robust or permutations is not None,
+        permutations=permutations or Options().permutations,
+        alpha=alpha,
+    )
+    asked = tuple(name for part in response or () for name in _split(part))
+    if table is not None:
+        if study is not None:
+            raise DoeError("--study and --table exclude each other; give one of them")
+        seen = _from_table(table, _split(factors), _pairs(low), block, asked, goal, ceiling)
+    else:
+        _only_with_table(factors=factors, low=low, block=block, goal=goal, ceiling=ceiling)
+        seen = _from_study(study, asked)
+    _print(seen, options, ceiling, "json" if json else "latex" if latex else "csv" if csv else "")
+
+
+def _split(text: str | None) -> tuple[str, ...]:
+    return tuple(part.strip() for part in (text or "").split(",") if part.strip())
+
+
+def _pairs(text: str | None) -> dict[str, str]:
+    from doe.errors import DoeError
+
+    pairs = [part.partition("=") for part in _split(text)]
+    if wrong := [key for key, equals, level in pairs if not equals or not level]:
+        raise DoeError(f"--low {wrong[0]!r} is no pair; expected KEY=LEVEL, as in lr=0.001")
+    return {key.strip(): level.strip() for key, _, level in pairs}
+
+
+def _only_with_table(**given: object) -> None:
+    from doe.errors import DoeError
+
+    if wrong := [name for name, value in given.items() if value is not None]:
+        raise DoeError(
+            f"--{wrong[0]} belongs to --table; a study knows its factors, blocks and goal"
+        )
+
+
+def _from_table(
+    path: Path,
+    factors: tuple[str, ...],
+    low: dict[str, str],
+    block: str | None,
+    asked: tuple[str, ...],
+    goal: str | None,
+    ceiling: float | None,
+) -> list[Observations]:
+    from doe.analysis.data import layout, observe, read_table, response_columns
+    from doe.errors import DoeError
+
+    if goal not in (None, "min", "max"):
+        raise DoeError(f"--goal {goal!r} is neither min nor max")
+    frame = read_table(str(path))
+    where = layout(frame, factors, low, block)
+    known = response_columns(frame, [*where.keys, *([block] if block else [])])
+    names = [n for part in asked for n in (known if part == "all" else [part])]
+    if not names:
+        if len(known) != 1:
+            raise DoeError(
+                f"which response? Give --response, one of {', '.join(known) or 'none found'}, "
+                "or --response all"
+            )
+        names = known
+    names = list(dict.fromkeys(names))
+    return [observe(frame, where, n, goal=goal or "min", ceiling=ceiling) for n in names]
+
+
+def _from_study(given: Path | None, asked: tuple[str, ...]) -> list[Observations]:
+    from doe.analysis.data import observe, study_layout
+    from doe.analysis.values import FactorLevels
+    from doe.design import level_text
+    from doe.errors import DoeError
+    from doe.plan import find_study
+    from doe.responses import load
+    from doe.scan import open_study
+
+    directory = find_study(given)
+    study, _ = open_study(directory)
+    frame: pd.DataFrame = load(directory)
+    levels = [FactorLevels(f.key, level_text(f.low), level_text(f.high)) for f in study.factors]
+    where = study_layout(frame, levels)
+    answers = study.responses
+    groups = {"all": [*answers.metrics, *answers.averages], "further": list(answers.further)}
+    default = list(answers.averages) or list(answers.metrics)
+    names = [n for part in asked for n in groups.get(part, [part])] or default
+    if not frame["state"].eq("done").any():
+        raise DoeError(f"no run of {directory} is done yet; start it with `doe run`")
+    return [
+        observe(frame, where, n, unit=answers.unit_of(n), goal=answers.goal)
+        for n in dict.fromkeys(names)
+    ]
+
+
+def _print(seen: list[Observations], options: Options, ceiling: float | None, form: str) -> None:
+    from doe.analysis.across import across
+    from doe.analysis.analyze import analyze as analyze_one
+    from doe.analysis.censored import analyze_censored
+    from doe.analysis.plain import to_plain
+    from doe.analysis.values import Analysis
+    from doe.views import csv, latex
+    from doe.views.terminal import print_json
+
+    results: list[Analysis | CensoredAnalysis] = [
+        analyze_censored(o, options.order, options.drop, ceiling)
+        if o.censored
+        else analyze_one(o, options)
+        for o in seen
+    ]
+    whole = [r for r in results if isinstance(r, Analysis)]
+    family = across(whole) if len(whole) > 1 else None
+    if form == "json":
+        plain = [to_plain(result, family) for result in results]
+        print_json(plain[0] if len(plain) == 1 else plain)
+    elif form:
+        render = latex.render if form == "latex" else csv.render
+        print("\n".join(render(table) for table in _files(results, family, form)), end="")
+    else:
+        _show(results, family)
+
+
+def _files(
+    results: list[Analysis | CensoredAnalysis], family: Across | None, form: str
+) -> list[Table]:
+    """Tables to print whole: one for CSV, which has one header; effects and ANOVA for LaTeX."""
+    from doe.analysis.values import Analysis
+    from doe.views.analysis_tables import across_table, anova_table, censored_table, effects_table
+
+    whole = [r for r in results if isinstance(r, Analysis)]
+    tables = [censored_table(r) for r in results if not isinstance(r, Analysis)]
+    if family is not None:
+        tables.insert(0, across_table(family, whole))
+    if family is None or form == "latex":
+        for one in whole:
+            tables += [effects_table(one), *([anova_table(one)] if form == "latex" else [])]
+    return tables
+
+
+def _show(results: list[Analysis | CensoredAnalysis], family: Across | None) -> None:
+    from doe.analysis.values import Analysis
+    from doe.views.analysis_tables import TOP, across_table, censored_table
+    from doe.views.terminal import console, print_table
+
+    to = console()
+    whole = [r for r in results if isinstance(r, Analysis)]
+    if family is not None:
+        print_table(across_table(family, whole, TOP), to)
+        _show_advice(whole, to)
+    for result in results:
+        if not isinstance(result, Analysis):
+            print_table(censored_table(result, TOP), to)
+            _warn(result.warnings, to)
+        elif family is None:
+            for table in _sections(result):
+                print_table(table, to)
+            _warn(result.warnings, to)
+
+
+def _sections(one: Analysis) -> list[Table]:
+    """What a person reads, in order: effects, variance, doubts, the best, advice."""
+    from doe.views import analysis_tables as main
+    from doe.views import doubt_tables as doubts
+
+    small = one.df_error == 0
+    tables = [
+        main.effects_table(one, main.TOP),
+        main.anova_table(one, SHORT + 4),
+        main.lenth_table(one),
+        doubts.rates_table(one),
+        doubts.bounds_table(one, SHORT),
+        doubts.robust_table(one, main.TOP),
+        main.dispersion_table(one, SHORT),
+        doubts.box_meyer_table(one) if small else None,
+        main.best_table(one, SHORT),
+        main.findings_table(one),
+    ]
+    return [table for table in tables if table is not None]
+
+
+def _show_advice(whole: list[Analysis], to: Console) -> None:
+    """Findings of all responses that need a look, alike ones together."""
+    from rich.text import Text
+
+    said: dict[str, list[str]] = {}
+    for one in whole:
+        for text in (*(f.advice for f in one.diagnostics.findings if not f.ok), *one.warnings):
+            said.setdefault(text, []).append(one.response)
+    for text, names in said.items():
+        everywhere = len(names) == len(whole)
+        to.print(Text("" if everywhere else f"{', '.join(names)}: ", style="bold"), end="")
+        to.print(Text(text))
+
+
+def _warn(warnings: tuple[str, ...], to: Console) -> None:
+    from rich.text import Text
+
+    for warning in warnings:
+        to.print(Text("note: ", style="yellow"), Text(warning), end="\n", sep="")

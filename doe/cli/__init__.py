@@ -7,6 +7,7 @@ import sys
 import typer
 
 from doe.cli.alias import alias
+from doe.cli.analyze import analyze
 from doe.cli.logs import logs
 from doe.cli.plan import plan
 from doe.cli.power import power
@@ -35,6 +36,7 @@ app.command()(power)
 app.command()(run)
 app.command()(status)
 app.command()(logs)
+app.command()(analyze)
 
 
 def main() -> None:

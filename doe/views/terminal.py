@@ -97,7 +97,7 @@ def _fitting(table: Table, width: int) -> tuple[Sequence[Column], Sequence[Colum
 
 
 def _width(table: Table, columns: Sequence[Column]) -> int:
-    return sum(_column_width(table, c) + 2 for c in columns)
+    return sum(_column_width(table, c) + 3 for c in columns) - 3
 
 
 def _column_width(table: Table, column: Column) -> int:

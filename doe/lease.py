@@ -128,7 +128,11 @@ def last_lease(run: RunDir) -> Found | None:
     numbers = [int(m[1] or 1) for n in names if (m := re.fullmatch(r"lease(?:-(\d+))?\.json", n))]
     if not numbers:
         return None
-    attempt = max(numbers)
+    return read_lease(run, max(numbers))
+
+
+def read_lease(run: RunDir, attempt: int) -> Found:
+    """The lease of an attempt."""
     raw = run.lease(attempt).read_bytes()
     try:
         return Found(attempt, raw, _DECODER.decode(raw))

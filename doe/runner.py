@@ -23,7 +23,7 @@ from doe.errors import DoeError
 from doe.lease import Watch, last_lease, machine, new_owner, process_alive, process_name
 from doe.ready import Options, check_unchanged, prepare, selected
 from doe.scan import Seen, look, scan
-from doe.store import Failure, StudyDir
+from doe.store import Failure, StudyDir, sweep_leftovers
 from doe.study import Study
 from doe.worker import BUSY, UNWRITABLE, Order
 
@@ -81,6 +81,9 @@ class Runner:
         self._here = machine()
         self._me = process_name(os.getpid())
         self._looked = 0.0
+        for seen in self.views.values():
+            if seen.result:
+                sweep_leftovers(files.run(seen.run.run_id))
         check_unchanged(study, self.views.values(), files)
         self._plan()
 

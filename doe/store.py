@@ -262,15 +262,21 @@ def set_aside(run: RunDir, kind: str, attempt: int, judged: bytes) -> None:
     step("aside checked")
 
 
-def recover(run: RunDir, nonce: str) -> None:
-    """Sweep what killed writers left, and put back a good verdict that was moved away by mistake.
+def sweep_leftovers(run: RunDir, nonce: str = "-") -> list[str]:
+    """Remove what killed writers left, for one who holds the lease or sees a verdict.
 
-    For the holder of a lease, whose nonce is spared.
+    A writer that is late rather than dead finds its temporary file gone, and changes nothing.
     """
     names = os.listdir(run.path)
     for name in names:
         if name.startswith((".result.json.", ".lease", ".attempt-")) and not name.endswith(nonce):
             (run.path / name).unlink(missing_ok=True)
+    return names
+
+
+def recover(run: RunDir, nonce: str) -> None:
+    """Sweep leftovers, and put back a good verdict that was moved away by mistake."""
+    names = sweep_leftovers(run, nonce)
     step("swept")
     if run.result.name in names:
         return

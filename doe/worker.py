@@ -40,9 +40,10 @@ from doe.backend import (
     resolve,
 )
 from doe.errors import DoeError
-from doe.lease import Held, Watch, acquire, new_owner
+from doe.lease import Held, Lease, Watch, acquire, new_owner, read_lease
 from doe.log import log_tail, open_log, portable
 from doe.provenance import ask_gpus, static_facts
+from doe.sessions import sweep
 from doe.store import (
     Failure,
     FailureKind,
@@ -101,24 +102,45 @@ class Interrupted(SystemExit):
 def work(run: RunDir, order: Order, prepared: Prepared | None = None) -> int:
     """Execute a run unless it is done or taken; return the exit code."""
     request, raw = read_request(run)
+    held = begin(run, order, new_owner(order.job, order.slot, order.supervisor), Watch())
+    if isinstance(held, int):
+        return held
+    return _execute(held, order, request, hashlib.sha256(raw).hexdigest(), prepared)
+
+
+def begin(run: RunDir, order: Order, owner: Lease, watch: Watch) -> Held | int:
+    """Take a run that needs running; otherwise the exit code that says why not."""
     if _settled(read_verdict(run), order):
         return 0
-    held = _take(run, order)
-    if held is None:
-        return 0 if _settled(read_verdict(run), order) else BUSY
-    nonce, attempt = held.lease.nonce, held.lease.attempt
-    recover(run, nonce)
+    held = acquire(run, owner, watch, order.over)
+    while held is None:
+        if _settled(read_verdict(run), order):
+            return 0
+        if not order.wait:
+            return BUSY
+        time.sleep(1.0)
+        held = acquire(run, owner, watch, order.over)
+    _sweep_former(run, held.lease)
+    recover(run, owner.nonce)
     # Again, now that nobody else can begin: the former holder may have committed at last.
     verdict = read_verdict(run)
     if _settled(verdict, order):
         held.release()
         return 0
     if verdict is not None:
-        set_aside(run, "failed" if verdict.result else "damaged", attempt, verdict.raw)
-    elif settle(run, order.policy, nonce):  # the record was made, the verdict was not
+        kind = "failed" if verdict.result else "damaged"
+        set_aside(run, kind, held.lease.attempt, verdict.raw)
+    elif settle(run, order.policy, owner.nonce):  # the record was made, the verdict was not
         held.release()
         return 0
-    return _execute(held, order, request, hashlib.sha256(raw).hexdigest(), prepared)
+    return held
+
+
+def _sweep_former(run: RunDir, lease: Lease) -> None:
+    """Kill what the processes of a dead former holder left running on this machine."""
+    former = read_lease(run, lease.attempt - 1) if lease.attempt > 1 else None
+    if former and former.lease and former.lease.machine == lease.machine:
+        sweep(former.lease.pid)
 
 
 def _settled(verdict: Verdict | None, order: Order) -> bool:
@@ -126,16 +148,6 @@ def _settled(verdict: Verdict | None, order: Order) -> bool:
     if verdict is None or verdict.result is None:
         return False
     return not order.replace or checksum(verdict.raw) != order.replace
-
-
-def _take(run: RunDir, order: Order) -> Held | None:
-    watch = Watch()
-    owner = new_owner(order.job, order.slot, order.supervisor)
-    while True:
-        held = acquire(run, owner, watch, order.over)
-        if held or not order.wait or _settled(read_verdict(run), order):
-            return held
-        time.sleep(1.0)
 
 
 def _execute(
@@ -171,10 +183,10 @@ def _execute(
     sys.stdout.flush()
     sys.stderr.flush()
     outcome = _complete(outcome, held, order, request, digest, facts, began)
-    return _finish(held, order, outcome)
+    return finish(held, order, outcome)
 
 
-def _finish(held: Held, order: Order, outcome: Result) -> int:
+def finish(held: Held, order: Order, outcome: Result) -> int:
     """Put the outcome on record; on a full disk, wait for room rather than lose it."""
     run, nonce = held.run, held.lease.nonce
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import altair as alt
 
@@ -11,6 +11,7 @@ from doe.analysis.values import Analysis, Residual
 from doe.views.charts.model import ChartData, Drawing, Record
 from doe.views.charts.shared import chosen_scale, hover, scale_type
 from doe.views.charts.theme import BLUE, GREEN, GREY, HEIGHT, ORANGE, WIDTH
+from doe.views.table import Spread
 
 CELLS = 24
 """Configurations shown with their names, the best ones first."""
@@ -166,18 +167,18 @@ def draw_spread() -> alt.TopLevelMixin:
     drawn: alt.Chart = points.encode(
         x=alt.X("mean:Q", title="{mean}", scale=chosen_scale()),
         y=alt.Y("std:Q", title="{std}", scale=chosen_scale()),
-        tooltip=hover("config", "mean", "std", "runs"),
+        tooltip=hover("config", "mean", "std"),
     )
     return drawn.properties(width=WIDTH, height=HEIGHT - 40)
 
 
-def spread_data(name: str, unit: str, values: dict[str, list[float]]) -> ChartData | None:
+def spread_data(name: str, unit: str, cells: Mapping[str, Spread]) -> ChartData | None:
     """Mean and standard deviation of each configuration that has two runs or more."""
-    rows: list[Record] = []
-    for label, found in values.items():
-        if len(found) > 1:
-            mean, std = mean_and_std(found)
-            rows.append({"config": label, "mean": mean, "std": std, "runs": len(found)})
+    rows: list[Record] = [
+        {"config": config, "mean": spread.mean, "std": spread.std}
+        for config, spread in cells.items()
+        if spread.std is not None
+    ]
     suffix = f" ({unit})" if unit else ""
     words = {
         "mean": f"Mean {name}{suffix}",
@@ -185,14 +186,6 @@ def spread_data(name: str, unit: str, values: dict[str, list[float]]) -> ChartDa
         "scale": scale_type([row["mean"] for row in rows] + [row["std"] for row in rows]),
     }
     return ChartData({"spread": rows}, words) if rows else None
-
-
-def mean_and_std(values: Sequence[float]) -> tuple[float, float | None]:
-    """Mean and sample standard deviation; None for the latter of a single value."""
-    mean = math.fsum(values) / len(values)
-    if len(values) < 2:
-        return mean, None
-    return mean, math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (len(values) - 1))
 
 
 CELL_MEANS = Drawing(

@@ -1,0 +1,222 @@
+"""The tables of a paper from the runs: best rows, effects, further metrics, every configuration."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from doe.analysis.values import Across
+from doe.study import Study
+from doe.views.table import Column, Format, Mark, Row, Spread, Table
+
+EFFECTS = 10
+"""Terms in a table of effects."""
+
+
+class Cell(NamedTuple):
+    """One configuration: mean and standard deviation of every response over its runs."""
+
+    row: int
+    config: str
+    coded: tuple[int, ...]
+    spreads: Mapping[str, Spread]
+    """Responses with a value in some run."""
+
+
+class Group(NamedTuple):
+    """Responses that share a table."""
+
+    name: str
+    title: str
+    responses: tuple[str, ...]
+    baseline: Mapping[str, int] = {}
+    """Coded levels that mark the baseline; empty for none."""
+
+
+class Paper(NamedTuple):
+    """How the runs of a study are laid out in tables."""
+
+    groups: tuple[Group, ...]
+    further: Group | None
+    split: str | None
+    """Factor whose two levels make the two parts of each table."""
+    drop: tuple[str, ...]
+    """Factors whose terms are left out of the tables of effects."""
+
+
+PIT_BASELINES = {
+    "enc_avg": {"A": -1, "B": -1, "C": 1, "D": -1, "E": -1},
+    "dec_avg": {"A": 1, "B": 1, "C": 1, "D": -1, "E": -1},
+}
+"""Heatmap supervision alone for the encoder; with the decoder's paths open for the decoder."""
+PIT_NAMES = {"enc_avg": ("enc", "Encoder"), "dec_avg": ("dec", "Decoder")}
+
+
+def paper(study: Study) -> Paper:
+    """The tables of a study: PIT's as published, any other's by its averages."""
+    answers = study.responses
+    if study.keys == tuple("ABCDEF") and set(PIT_NAMES) <= set(answers.averages):
+        groups = tuple(
+            Group(short, f"{title} tracking errors", answers.averages[key], PIT_BASELINES[key])
+            for key, (short, title) in PIT_NAMES.items()
+        )
+        velocities = tuple(name for name in answers.further if name.startswith("V"))
+        speed = Group(
+            "velocity", "Velocity prediction errors", velocities, PIT_BASELINES["dec_avg"]
+        )
+        return Paper(groups, speed if velocities else None, "F", ("F",))
+    groups = tuple(Group(name, name, parts) for name, parts in answers.averages.items())
+    whole = Group("metrics", "Metrics", answers.metrics)
+    further = Group("further", "Further metrics", answers.further) if answers.further else None
+    return Paper(groups or (whole,), further, None, ())
+
+
+def paper_tables(
+    study: Study, layout: Paper, cells: Sequence[Cell], effects: Mapping[str, Across]
+) -> tuple[Table, ...]:
+    """Every table of the paper, in its order; `effects` are by group."""
+    tables = [best_rows(study, layout, group, cells) for group in layout.groups]
+    tables += [
+        effect_rows(group, effects[group.name], _runs_text(cells, study))
+        for group in layout.groups
+        if group.name in effects
+    ]
+    if layout.further is not None:
+        tables.append(best_rows(study, layout, layout.further, cells))
+    return (*tables, *full_tables(study, layout, cells))
+
+
+# Best rows --------------------------------------------------------------------------------------
+
+
+def best_rows(study: Study, layout: Paper, group: Group, cells: Sequence[Cell]) -> Table:
+    """The baseline, and each configuration that is best in some column, by parts of the design."""
+    rows: list[Row] = []
+    for heading, part in _parts(study, layout, cells):
+        baselines = [cell for cell in part if _is_baseline(study, group, cell)]
+        others = [cell for cell in part if cell not in baselines]
+        best = best_cells(others, group.responses, study.responses.goal)
+        winners = [cell for cell in others if cell.row in best.values()]
+        if heading:
+            rows.append(Row((heading,), "section"))
+        rows += [_spread_row(cell, group.responses, {}, "baseline") for cell in baselines]
+        rows += [_spread_row(cell, group.responses, best) for cell in winners]
+    said = "Best per column and part is underlined" if layout.split else "Best is underlined"
+    title = f"{group.title} ({_runs_text(cells, study)}, mean ± std{_unit(study, group)})."
+    italic = ", baseline is italic." if group.baseline else "."
+    prefix = "l1-best" if group.baseline else "best"
+    name = group.name if group is layout.further else f"{prefix}-{group.name}"
+    return Table(name, f"{title} {said}{italic}", _columns(group.responses, "spread2"), tuple(rows))
+
+
+def best_cells(cells: Sequence[Cell], responses: Sequence[str], goal: str) -> dict[str, int]:
+    """Response -> row number of the configuration with the best mean."""
+    best = {}
+    for name in responses:
+        known = [(cell.spreads[name].mean, cell.row) for cell in cells if name in cell.spreads]
+        if known:
+            best[name] = (max if goal == "max" else min)(known, key=lambda pair: pair[0])[1]
+    return best
+
+
+def _is_baseline(study: Study, group: Group, cell: Cell) -> bool:
+    levels = dict(zip(study.keys, cell.coded, strict=True))
+    return bool(group.baseline) and all(levels[k] == x for k, x in group.baseline.items())
+
+
+def _spread_row(
+    cell: Cell,
+    responses: Sequence[str],
+    best: Mapping[str, int],
+    style: str = "plain",
+) -> Row:
+    marks: dict[str, Mark] = {name: "best" for name in responses if best.get(name) == cell.row}
+    values = (cell.row, cell.config, *(cell.spreads.get(name) for name in responses))
+    return Row(values, "baseline" if style == "baseline" else "plain", marks)
+
+
+def _columns(responses: Sequence[str], form: Format) -> tuple[Column, ...]:
+    return (
+        Column("row", "Row", "int"),
+        Column("config", "Config"),
+        *(Column(name, name, form) for name in responses),
+    )
+
+
+def _parts(study: Study, layout: Paper, cells: Sequence[Cell]) -> list[tuple[str, Sequence[Cell]]]:
+    """The parts of the design with their headings, in standard order."""
+    ordered = sorted(cells, key=lambda cell: cell.row)
+    if layout.split is None:
+        return [("", ordered)]
+    i = study.keys.index(layout.split)
+    name = study.factors[i].name or layout.split
+    return [
+        (f"{layout.split}={level} ({name} {word})", [c for c in ordered if c.coded[i] == x])
+        for level, word, x in ((0, "off", -1), (1, "on", 1))
+    ]
+
+
+# Effects ----------------------------------------------------------------------------------------
+
+
+def effect_rows(group: Group, across: Across, runs: str) -> Table:
+    """The largest effects by the magnitude of their average over the group's responses."""
+    columns = (
+        Column("term", "Factor"),
+        *(Column(name, name, "signed2") for name in across.responses),
+        Column("average", "Avg", "signed2"),
+    )
+    rows = tuple(
+        Row((row.term, *row.effects, row.average), marks={"average": "best"} if i == 0 else {})
+        for i, row in enumerate(across.rows[:EFFECTS])
+    )
+    title = group.title.removesuffix(" tracking errors") + " factorial effects"
+    return Table(
+        f"effects-{group.name}", f"{title} ({runs}). Negative lowers the value.", columns, rows
+    )
+
+
+# Every configuration ----------------------------------------------------------------------------
+
+
+def full_tables(study: Study, layout: Paper, cells: Sequence[Cell]) -> tuple[Table, ...]:
+    """Every configuration with every metric, a table for each part of the design."""
+    metrics = study.responses.metrics
+    capped: Format = "capped" if layout.split else "spread1"
+    tables = []
+    for number, (heading, part) in enumerate(_parts(study, layout, cells)):
+        best = best_cells(part, metrics, study.responses.goal)
+        where = f"{heading}, " if heading else ""
+        tables.append(
+            Table(
+                f"l1-full-columns-{layout.split.lower()}{number}" if layout.split else "full",
+                f"Full factorial results ({where}{_runs_text(cells, study)}, mean ± std).",
+                _columns(metrics, capped),
+                tuple(_spread_row(cell, metrics, best) for cell in part),
+                ("A mean above 10, 20 or 50 is written as >10, >20 or >50.",)
+                if layout.split
+                else (),
+            )
+        )
+    return tuple(tables)
+
+
+def _runs_text(cells: Sequence[Cell], study: Study) -> str:
+    return f"n = {study.replicates} replicate{'s' if study.replicates != 1 else ''}"
+
+
+def _unit(study: Study, group: Group) -> str:
+    units = {study.responses.unit_of(name) for name in group.responses} - {""}
+    return f", {units.pop()}" if len(units) == 1 else ""
+
+
+def cell_spread(values: Sequence[float]) -> Spread | None:
+    """Mean and sample standard deviation of the values that are there; None without any."""
+    known = [value for value in values if not math.isnan(value)]
+    if not known:
+        return None
+    mean = math.fsum(known) / len(known)
+    if len(known) < 2:
+        return Spread(mean, None)
+    return Spread(mean, math.sqrt(math.fsum((v - mean) ** 2 for v in known) / (len(known) - 1)))

@@ -51,6 +51,11 @@ class StudyDir(NamedTuple):
         """The planned runs."""
         return self.root / "design.csv"
 
+    @property
+    def slurm(self) -> Path:
+        """What was handed to Slurm and has not ended."""
+        return self.root / "slurm"
+
     def run(self, run_id: str) -> RunDir:
         """One run's own directory."""
         return RunDir(self.root / run_id)
@@ -75,6 +80,11 @@ class RunDir(NamedTuple):
     def log(self) -> Path:
         """Standard output and error of the run."""
         return self.path / "log.txt"
+
+    @property
+    def epochs(self) -> Path:
+        """A line per epoch, where the backend writes them."""
+        return self.path / "epochs.csv"
 
     @property
     def progress(self) -> Path:

@@ -67,7 +67,7 @@ def inspect_run(trained: Trained, video: int | None, device: torch.device) -> In
         forward = make_forward(network, config, device)
         fine = predict(forward, batch.frames, Units.of(config), METRICS).scales[-1]
     said = (fine.heatmap, fine.soft, fine.position, fine.velocity)
-    heatmap, soft, physics, velocity = (_by_frame(x) for x in said if x is not None)
+    heatmap, soft, physics, velocity = (by_frame(x) for x in said if x is not None)
     frames, *truth = (x[0].cpu().numpy() for x in batch)
     return Inspection(config, video, frames, heatmap, soft, physics, velocity, *truth)
 
@@ -146,7 +146,7 @@ def write_figures(trained: Trained, seen: Inspection, out: Path, ending: str) ->
     return paths
 
 
-def _by_frame(x: Tensor) -> Array:
+def by_frame(x: Tensor) -> Array:
     """Read each frame off the window it stands in the middle of: (T − 2, 3, …) to (T, …)."""
     return torch.cat([x[:1, 0], x[:, 1], x[-1:, 2]]).cpu().numpy()
 

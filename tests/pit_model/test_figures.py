@@ -4,6 +4,7 @@ import torch
 
 from pit_model.errors import PitError
 from pit_model.figures import (
+    by_frame,
     draw_examples,
     draw_heatmaps,
     draw_trajectory,
@@ -25,6 +26,11 @@ def test_a_network_is_read_frame_by_frame(seen):
     assert seen.soft.shape == seen.physics.shape == seen.velocity.shape == (8, 2)
     assert seen.true_bounce.shape == (8,)
     assert 0 <= seen.heatmap.min() <= seen.heatmap.max() <= 1
+
+
+def test_each_frame_comes_from_the_window_around_it():
+    window = torch.tensor([[10, 11, 12], [21, 22, 23], [32, 33, 34]])
+    assert by_frame(window).tolist() == [10, 11, 22, 33, 34]
 
 
 def test_the_three_figures_are_drawn_and_written(trained, seen, tmp_path):

@@ -103,6 +103,18 @@ def test_elastic_hops_of_any_number_keep_their_height():
     assert state.v == pytest.approx(0.0, abs=1e-9)
 
 
+@pytest.mark.parametrize("e", [0.3, 0.75, 0.95])
+def test_one_long_step_equals_many_short_ones(e):
+    axis = Axis(low=0.0, high=20.0, acceleration=1.0, restitution=e)
+    for height in (0.01, 0.3, 2.0, 15.0):
+        long, _ = advance(State(20 - height, -0.1), axis, 4.0)
+        short = State(20 - height, -0.1)
+        for _ in range(40):
+            short, _ = advance(short, axis, 0.1)
+        assert long.p == pytest.approx(short.p, abs=1e-9)
+        assert long.v == pytest.approx(short.v, abs=1e-6)
+
+
 def test_energy_never_grows_and_the_ball_stays_inside():
     flight = simulate_split("train", 100, 200, UNITS, SEED)
     assert (np.diff(energy(flight, UNITS), axis=1) <= 1e-9).all()

@@ -70,8 +70,8 @@ class Encoder(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Encode M frames, each by itself."""
-        x = functional.max_pool2d(self.res1(self.conv1(x).relu_()), 2)  # (M, 32, S/2, S/2)
-        return functional.max_pool2d(self.res2(self.conv2(x).relu_()), 2)  # (M, 64, S/4, S/4)
+        x = functional.max_pool2d(self.res1(self.conv1(x).relu_()), 2, 2)  # (M, 32, S/2, S/2)
+        return functional.max_pool2d(self.res2(self.conv2(x).relu_()), 2, 2)  # (M, 64, S/4, S/4)
 
 
 class Decoder(nn.Module):
@@ -123,18 +123,18 @@ class Network(nn.Module):
         fused = WINDOW * (1 + RESIDUAL)
         self.fuse = nn.Conv2d(fused, fused, 1)
         self.decoder = Decoder(config.A, config.B)
-        nn.Module.to(self, memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self._start_alive()
 
     def forward(self, frames: Tensor, with_image: bool = True) -> Maps:
         """Map K chunks of L frames, (K, L, S, S), to their N = K·(L − 2) windows.
 
         Windows are ordered by chunk and then by time; (N, 3, …) holds the frames of a window.
         """
-        encoded = self.encoder(frames.flatten(0, 1)[:, None])  # (K·L, 64, s, s)
+        center, residual = self._encode(frames.flatten(0, 1)[:, None])
         chunks = frames.shape[:2]
-        center = self.center(encoded).unflatten(0, chunks)  # (K, L, 1, s, s)
-        residual = self.residual(encoded).relu_().unflatten(0, chunks)  # (K, L, 6, s, s)
-        parts = [windows(center).flatten(1, 2), windows(residual).flatten(1, 2)]
+        center = windows(center.view(*chunks, *center.shape[1:]))  # (N, 3, 1, s, s)
+        residual = windows(residual.view(*chunks, *residual.shape[1:]))  # (N, 3, 6, s, s)
+        parts = [center.flatten(1, 2), residual.flatten(1, 2)]
         fused = self.fuse(torch.cat(parts, 1))  # (N, 3 + 18, s, s)
         if self.fuse_relu == "all":
             fused = fused.relu_()
@@ -143,6 +143,38 @@ class Network(nn.Module):
             rest = rest.relu()
         middle, fine, image = self.decoder(logits, rest, with_image)
         return Maps((logits, middle, fine), image)
+
+    def _start_alive(self) -> None:
+        """Let each heatmap start as its own frame's, brightest where features are strongest.
+
+        The focal loss pushes a whole background down. Behind the ReLU of LatentFuse a heatmap whose
+        ball starts no brighter than its background would sink below zero with it, for good.
+        """
+        with torch.no_grad():
+            self.center.weight.abs_()
+            self.fuse.weight.add_(torch.eye(len(self.fuse.weight))[..., None, None])
+
+    def _encode(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Frames (M, 1, S, S) to heatmaps (M, 1, s, s) and residuals (M, 6, s, s), each by itself.
+
+        On the CPU all of it runs in the blocked layout of oneDNN: its convolutions are fastest
+        there, above all the gradient of the weights, and nothing is rearranged in between.
+        """
+        blocked = _in_blocks(x)
+        encoded = self.encoder(x.to_mkldnn() if blocked else x)  # (M, 64, s, s)
+        center, residual = self.center(encoded), self.residual(encoded).relu_()
+        return (center.to_dense(), residual.to_dense()) if blocked else (center, residual)
+
+
+def _in_blocks(x: Tensor) -> bool:
+    """Whether the blocked layout of oneDNN can be used: plain float32 on the CPU."""
+    return (
+        x.device.type == "cpu"
+        and x.dtype == torch.float32
+        and torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+        and not torch.is_autocast_enabled("cpu")
+        and not torch.compiler.is_compiling()
+    )
 
 
 def _up(x: Tensor, factor: int) -> Tensor:

@@ -222,20 +222,6 @@ def evaluate(network: Network, forward: Forward, split: Split) -> dict[str, floa
     return metrics.read(totals, split.config.scales)
 
 
-def load_network(run_dir: Path, config: Config, seed: int, metric: str) -> Network:
-    """Give the network of a trained run at the epoch that a metric chose."""
-    path = run_dir / CHECKPOINT
-    if not path.exists():
-        raise PitError(f"no trained network in {run_dir.name}; expected the file {CHECKPOINT}")
-    state = checkpoint.load(path, checkpoint.fingerprint(config, seed))
-    chosen = choose_epochs(state["history"])
-    if metric not in chosen:
-        raise PitError(f"no epoch was chosen by {metric!r}; expected one of {', '.join(chosen)}")
-    network = Network(config)
-    network.load_state_dict(state["kept"][chosen[metric]])
-    return network
-
-
 def _advance(run: Run, forward: Forward, train_split: Split, val_split: Split, seed: int) -> None:
     """Add an epoch to a run: train, evaluate, choose, keep. Or note that it diverged."""
     config, epoch = train_split.config, len(run.history)

@@ -1,0 +1,119 @@
+import pytest
+import torch
+
+from pit_model.config import Config, Units
+from pit_model.physics import trajectory, verlet_step
+from pit_model.simulate import simulate_split
+
+UNITS = Units.of(Config.from_settings({}))
+
+
+def windows_of_flight():
+    """Windows of simulated flight with the number of bounces in each."""
+    flight = simulate_split("train", 40, 40, UNITS, (42,))
+    position, velocity, bounce = (torch.from_numpy(part).double() for part in flight)
+    parts = [x.unfold(1, 3, 1).movedim(-1, 2).flatten(0, 1) for x in (position, velocity)]
+    flags = bounce.unfold(1, 3, 1).flatten(0, 1)
+    return (*parts, flags)
+
+
+def test_free_flight_is_exact_in_every_frame():
+    position, velocity, bounce = windows_of_flight()
+    inner = (position > UNITS.low + 2).all((1, 2)) & (position < UNITS.high - 2).all((1, 2))
+    ahead = position[:, 0] + 2 * (position[:, 1] - position[:, 0])
+    ahead[:, 1] += 3 * UNITS.gravity
+    clear = (ahead > UNITS.low).all(1) & (ahead < UNITS.high).all(1)
+    free = (bounce[:, 1:].sum(1) == 0) & inner & clear
+    assert free.sum() > 300
+    said = trajectory(position[free], UNITS)
+    assert torch.allclose(said.position, position[free], atol=1e-9)
+    assert torch.allclose(said.velocity, velocity[free], atol=1e-9)
+    assert said.bounce.sum() == 0
+
+
+def test_an_outlier_in_the_middle_is_replaced_by_the_parabola():
+    p = torch.tensor([[100.0, 100.0], [103.0, 90.0], [110.0, 102.0]], dtype=torch.float64)
+    said = trajectory(p, UNITS)
+    g = UNITS.gravity
+    assert said.position[1].tolist() == pytest.approx([105.0, 101.0 - g / 2])
+    assert said.velocity[0].tolist() == pytest.approx([5.0, 1.0 - g])
+    assert said.velocity[2].tolist() == pytest.approx([5.0, 1.0 + g])
+    assert torch.allclose(said.position[[0, 2]], p[[0, 2]])
+
+
+def test_a_step_by_hand():
+    position = torch.tensor([100.0, 100.0], dtype=torch.float64)
+    velocity = torch.tensor([3.0, -4.0], dtype=torch.float64)
+    gravity = torch.tensor([0.0, 2.0], dtype=torch.float64)
+    ahead, speed, hit = verlet_step(position, velocity, gravity, UNITS)
+    assert ahead.tolist() == [103.0, 97.0]
+    assert speed.tolist() == [3.0, -2.0]
+    assert not hit
+
+
+@pytest.mark.parametrize(
+    ("position", "velocity", "where", "speed"),
+    [
+        ([220.0, 100.0], [10.0, 0.0], [222.0, 100.5], [-7.5, 1.0]),  # right wall
+        ([5.0, 100.0], [-10.0, 0.0], [2.0, 100.5], [7.5, 1.0]),  # left wall
+        ([100.0, 220.0], [0.0, 10.0], [100.0, 222.0], [0.0, -0.75 * 10.5 + 0.5]),  # floor
+        ([100.0, 5.0], [0.0, -10.0], [100.0, 2.0], [0.0, 0.75 * 9.5 + 0.5]),  # ceiling
+        ([220.0, 220.0], [10.0, 10.0], [222.0, 222.0], [-7.5, -0.75 * 10.5 + 0.5]),  # corner
+    ],
+)
+def test_walls_reflect_and_hold(position, velocity, where, speed):
+    gravity = torch.tensor([0.0, 1.0])
+    ahead, after, hit = verlet_step(torch.tensor(position), torch.tensor(velocity), gravity, UNITS)
+    assert hit
+    assert ahead.tolist() == pytest.approx(where)
+    assert after.tolist() == pytest.approx(speed)
+
+
+def test_the_flag_stands_at_the_frame_after_the_wall():
+    moving_right = torch.tensor([[200.0, 100.0], [212.0, 100.0], [216.0, 101.0]])
+    said = trajectory(moving_right, UNITS)
+    assert said.bounce.tolist() == [0, 0, 1]
+    assert said.velocity[2, 0] == pytest.approx(-0.75 * 12)
+    beyond = torch.tensor([[212.0, 100.0], [223.0, 100.0], [210.0, 101.0]])
+    assert trajectory(beyond, UNITS).bounce.tolist() == [0, 1, 0]
+
+
+def test_bounces_of_the_simulator_into_the_third_frame_are_flagged():
+    position, _, bounce = windows_of_flight()
+    step = position[:, 1] - position[:, 0]
+    ahead = position[:, 1] + step
+    deep = ((ahead < UNITS.low - 2) | (ahead > UNITS.high + 2)).any(1)
+    inner = (position[:, :2] > UNITS.low + 1).all((1, 2)) & (position[:, :2] < UNITS.high - 1).all(
+        (1, 2)
+    )
+    sure = deep & inner & (bounce[:, 1] == 0)
+    assert sure.sum() > 50
+    said = trajectory(position[sure], UNITS)
+    assert torch.equal(said.bounce[:, 1:], bounce[sure][:, 1:])
+
+
+def test_a_collision_never_adds_energy():
+    generator = torch.manual_seed(3)
+    position = torch.rand(500, 2, generator=generator, dtype=torch.float64) * 220 + 2
+    velocity = torch.randn(500, 2, generator=generator, dtype=torch.float64) * 15
+    gravity = torch.tensor([0.0, UNITS.gravity], dtype=torch.float64)
+    ahead, after, hit = verlet_step(position, velocity, gravity, UNITS)
+    assert hit.sum() > 20
+    assert (ahead >= UNITS.low).all()
+    assert (ahead <= UNITS.high).all()
+
+    def energy(p, v):
+        return (v**2).sum(-1) / 2 - UNITS.gravity * p[..., 1]
+
+    assert torch.allclose(energy(ahead, after)[~hit], energy(position, velocity)[~hit])
+    kicked = (velocity + gravity / 2).abs()
+    assert ((after - gravity / 2).abs() <= kicked + 1e-12).all()
+
+
+def test_gradients_away_from_the_kinks():
+    smooth = torch.tensor([[[100.0, 100.0], [103.0, 90.0], [110.0, 102.0]]], dtype=torch.float64)
+    bouncing = torch.tensor([[[200.0, 90.0], [212.0, 95.0], [216.0, 101.0]]], dtype=torch.float64)
+    for landmarks in (smooth, bouncing):
+        assert torch.autograd.gradcheck(
+            lambda p: trajectory(p, UNITS)[:2], landmarks.requires_grad_()
+        )

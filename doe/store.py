@@ -261,6 +261,7 @@ def set_aside(run: RunDir, kind: str, attempt: int, judged: bytes) -> None:
     The name holds the number of the attempt, and an attempt has one holder, so no name is taken.
     """
     place = run.aside(kind, attempt)
+    step("aside judged")
     try:
         os.rename(run.result, place)
     except FileNotFoundError:

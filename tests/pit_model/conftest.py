@@ -32,6 +32,12 @@ class Asked:
         self.reports.append((step, total, metrics))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _one_thread():
+    """Compute in one thread: threads that wait for each other on a busy machine take minutes."""
+    torch.set_num_threads(1)
+
+
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory):
     """A tiny finished run: what was asked, and what the backend answered."""

@@ -1,0 +1,132 @@
+"""From a study's directory to everything that a report shows; nothing is drawn here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from doe.analysis.across import across
+from doe.analysis.analyze import Options, analyze
+from doe.analysis.values import Across, Analysis
+from doe.errors import DoeError
+from doe.history import Curve, learning_curves
+from doe.overview import Overview, overview
+from doe.results import layout_of, observations, results_table
+from doe.scan import Seen
+from doe.store import StudyDir
+from doe.study import Study
+from doe.terms import parse_term
+from doe.views.paper_tables import Cell, Paper, cell_spread, paper, paper_tables
+from doe.views.table import Spread, Table
+
+
+class Report(NamedTuple):
+    """A study, its analyses and its tables, as far as it has run."""
+
+    state: Overview
+    options: Options
+    layout: Paper
+    cells: tuple[Cell, ...]
+    """Configurations in standard order."""
+    analyses: dict[str, Analysis]
+    refused: dict[str, str]
+    """Response -> why there is no analysis of it."""
+    across: Across | None
+    tables: tuple[Table, ...]
+    """The tables of the paper."""
+    curves: dict[str, dict[str, Curve]]
+    values: dict[str, tuple[float | None, ...]]
+    """Response -> its value in each run, in run order."""
+
+    @property
+    def study(self) -> Study:
+        """The study reported on."""
+        return self.state.study
+
+    @property
+    def provisional(self) -> bool:
+        """Whether runs are still to come, so that every number may change."""
+        return bool(self.state.counts["pending"] or self.state.counts["running"])
+
+    @property
+    def headline_responses(self) -> tuple[str, ...]:
+        """Responses that a report begins with: the averages, else the first metric."""
+        answers = self.study.responses
+        names = tuple(answers.averages) or answers.metrics[:1]
+        return tuple(name for name in names if name in self.analyses)
+
+
+def gather(directory: Path, options: Options, drop: tuple[str, ...] | None = None) -> Report:
+    """Read a study and analyse every response; `drop` replaces the factors left out of effects.
+
+    Raises
+    ------
+    DoeError
+        If there is no study, or an option does not fit it.
+    """
+    state = overview(directory)
+    study, answers = state.study, state.study.responses
+    names = (*answers.averages, *answers.metrics, *answers.further)
+    frame = results_table(study, state.views)
+    layout = paper(study)
+    if drop is not None:
+        for key in drop:
+            parse_term(key, study.keys)
+        layout = layout._replace(drop=drop)
+    analyses: dict[str, Analysis] = {}
+    refused: dict[str, str] = {}
+    where = layout_of(study, frame)
+    for name in names:
+        try:
+            analyses[name] = analyze(observations(study, frame, where, [name])[0], options)
+        except DoeError as error:
+            refused[name] = str(error)
+    cells = _cells(state.views, {name: frame[name].tolist() for name in names})
+    return Report(
+        state=state,
+        options=options,
+        layout=layout,
+        cells=cells,
+        analyses=analyses,
+        refused=refused,
+        across=across(list(analyses.values())) if analyses else None,
+        tables=paper_tables(study, layout, cells, _group_effects(study, layout, analyses)),
+        curves=learning_curves(StudyDir(directory), study, state.views),
+        values={name: tuple(_finite(v) for v in frame[name].tolist()) for name in names},
+    )
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _cells(views: Sequence[Seen], values: dict[str, list[float]]) -> tuple[Cell, ...]:
+    """Means and standard deviations of all configurations, over the runs that have a value."""
+    places: dict[int, list[int]] = {}
+    for i, seen in enumerate(views):
+        places.setdefault(seen.run.row, []).append(i)
+    cells = []
+    for row in sorted(places):
+        run = views[places[row][0]].run
+        spreads: dict[str, Spread] = {}
+        for name, column in values.items():
+            if (spread := cell_spread([column[i] for i in places[row]])) is not None:
+                spreads[name] = spread
+        cells.append(Cell(row, run.config, run.coded, spreads))
+    return tuple(cells)
+
+
+def _group_effects(study: Study, layout: Paper, analyses: dict[str, Analysis]) -> dict[str, Across]:
+    """Effects on each group of responses, without the terms of dropped factors."""
+    dropped = sum(parse_term(key, study.keys) for key in layout.drop)
+    found = {}
+    for group in layout.groups:
+        if all(name in analyses for name in group.responses):
+            whole = across([analyses[name] for name in group.responses])
+            kept = [row for row in whole.rows if not parse_term(row.term, study.keys) & dropped]
+            found[group.name] = msgspec.structs.replace(whole, rows=tuple(kept))
+    return found

@@ -163,7 +163,7 @@ def run_command(command: tuple[str, ...], request: Request) -> Reply:
     metrics.unlink(missing_ok=True)
     words = [part.format(**values) for part in command]
     try:
-        code = subprocess.call(words, stdin=subprocess.DEVNULL, preexec_fn=_end_with_parent)
+        code = subprocess.call(words, stdin=subprocess.DEVNULL, preexec_fn=end_with_parent)
     except OSError as error:
         raise DoeError(f"cannot start {words[0]!r}: {error.strerror}") from error
     if code < 0:
@@ -185,8 +185,8 @@ def _load_prctl() -> Any:
 _PRCTL = _load_prctl()
 
 
-def _end_with_parent() -> None:
-    """Let the kernel kill the command when its run's process is gone; no orphan trains on."""
+def end_with_parent() -> None:
+    """Let the kernel kill this process when its parent is gone; no orphan trains on."""
     if _PRCTL is not None:
         _PRCTL(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 

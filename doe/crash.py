@@ -7,19 +7,15 @@ import time
 
 from doe.attempts import Policy, record_failure, settle
 from doe.backend import read_request
-from doe.design import Run
 from doe.engines.base import Ended
 from doe.lease import Lease, Watch, acquire, last_lease
 from doe.log import log_tail
 from doe.provenance import static_facts
 from doe.store import Failure, FailureKind, Result, RunDir
-from doe.study import Study
 from doe.worker import timestamp
 
 
-def record_crash(
-    place: RunDir, run: Run, study: Study, ended: Ended, owner: Lease, policy: Policy
-) -> None:
+def record_crash(place: RunDir, ended: Ended, owner: Lease, policy: Policy) -> None:
     """Put a crash on record for the attempt that it ended, and settle the run if it was the last.
 
     A process that died before it had a lease gets one here, so that every failure has its number.
@@ -33,13 +29,13 @@ def record_crash(
             return
         lease = held.lease
         held.release()
-    _, raw = read_request(place)
+    request, raw = read_request(place)
     now = time.time()
-    facts = static_facts(study.backend) | {
+    facts = static_facts(request.backend) | {
         "host": lease.host,
         "slot": lease.slot,
         "job": ended.job,
-        "seed": run.seed,
+        "seed": request.seed,
         "attempt": lease.attempt,
         "start": timestamp(lease.since),
         "end": timestamp(now),

@@ -28,6 +28,8 @@ class Options(NamedTuple):
     retry_failed: bool = False
     grace: float = 10.0
     """Seconds between TERM and KILL."""
+    detach: bool = False
+    """Hand the runs over and leave: no scheduler watches them."""
 
 
 def selected(runs: Sequence[Run], options: Options) -> list[str]:

@@ -97,16 +97,28 @@ class Runner:
         under_way = {active.run_id for active in self.active.values()}
         for run_id in selected(list(self.runs.values()), self.options):
             seen = self.views[run_id]
+            if run_id in under_way:
+                continue
             if seen.state == "failed" and self.options.retry_failed:
                 self._replace[run_id] = seen.checksum
                 self._queue.append(run_id)
-            elif run_id in under_way or seen.state in ("done", "diverged", "failed"):
+            elif seen.state in ("done", "diverged", "failed"):
                 continue
-            elif seen.state == "running":
+            elif self._taken(seen):
                 self.elsewhere.add(run_id)
                 self.display.note("adopted", f"{run_id} {seen.run.config} is running already")
             else:
                 self._queue.append(run_id)
+
+    def _taken(self, seen: Seen) -> bool:
+        """Whether somebody else executes a run.
+
+        A lease of another machine is known to be over only by watching it. Where nobody stays to
+        watch, the run is started all the same, and its worker does the watching (`Order.wait`).
+        """
+        lease = seen.lease.lease if seen.lease else None
+        certain = lease is not None and lease.machine == self._here
+        return seen.state == "running" and (certain or not self.options.detach)
 
     @property
     def waiting(self) -> int:
@@ -160,10 +172,10 @@ class Runner:
     def _job(self, run_id: str, slot: Slot, lonely: bool) -> Job | None:
         """Make a run ready to start; None if somebody else has it meanwhile."""
         seen = self._look(run_id)
-        if seen.state == "running":
+        if self._taken(seen):
             self.elsewhere.add(run_id)
             return None
-        if seen.state != "pending" and seen.checksum != self._replace.get(run_id):
+        if seen.state not in ("pending", "running") and seen.checksum != self._replace.get(run_id):
             self._settled(seen, "")
             return None
         place = self.files.run(run_id)
@@ -177,13 +189,19 @@ class Runner:
             timeout=self.options.timeout,
             policy=self.options.policy,
             replace=self._replace.get(run_id, ""),
-            over=seen.lease.lease.nonce if seen.lease and seen.lease.lease else "",
+            over=self._nonce_over(seen),
+            wait=self.options.detach,
             alone=lonely or not (slot.group and sharing),
-            supervisor=self._me,
+            supervisor="" if self.options.detach else self._me,
         )
         self.active[order.job] = Active(run_id, slot, lonely, time.monotonic())
         self._started += 1
         return Job(run_id, place.path, slot, order)
+
+    @staticmethod
+    def _nonce_over(seen: Seen) -> str:
+        lease = seen.lease.lease if seen.lease else None
+        return lease.nonce if lease and seen.state == "pending" else ""
 
     # Seeing what came of it ---------------------------------------------------------------------
 
@@ -204,7 +222,11 @@ class Runner:
             )
         seen = self._look(run_id)
         replaced = seen.checksum and seen.checksum == self._replace.get(run_id)
-        if seen.state == "pending" or replaced:
+        lease = seen.lease.lease if seen.lease else None
+        # Of another machine's process, the engine knows sooner than its lease falls silent.
+        far = lease is not None and lease.machine != self._here
+        gone = far and lease is not None and lease.job == ended.job and not ended.interrupted
+        if seen.state == "pending" or replaced or (seen.state == "running" and gone):
             self._without_verdict(ended, seen, slot)
         elif seen.state == "running":
             self.elsewhere.add(run_id)
@@ -226,7 +248,7 @@ class Runner:
             return
         if not recorded:
             owner = new_owner(ended.job, slot, self._me)
-            record_crash(place, seen.run, self.study, ended, owner, self.options.policy)
+            record_crash(place, ended, owner, self.options.policy)
         seen = self._look(run_id)
         if seen.state == "failed":
             self._settled(seen, slot)
@@ -260,6 +282,8 @@ class Runner:
     def _count_failure(self, slot: str, run_id: str, failure: Failure) -> None:
         if self.breaker.failed(slot, run_id, failure):
             self.display.note("closed", f"{slot}: three runs in a row failed; it takes no more")
+            if self.breaker.all_closed:
+                self.engine.withdraw()
         if self.breaker.hopeless:
             self.engine.stop(self.options.grace)
             self.active.clear()
@@ -300,6 +324,7 @@ class Runner:
             if asked and not self.stopping:
                 self.stopping = True
                 self.display.note("stop", "no more runs are started; running ones finish")
+                self.engine.withdraw()
             if asked > 1:
                 self._end_all()
                 return False
@@ -318,6 +343,11 @@ class Runner:
                 f"{self.waiting} runs were not started. Mend it, then `doe run --retry-failed`"
             )
         return not self.stopping
+
+    def hand_over(self) -> int:
+        """Start all that waits and leave it to the engine; return how many runs that are."""
+        self._dispatch()
+        return self._started
 
     def _busy(self) -> bool:
         """Whether something is under way that is worth waiting for."""

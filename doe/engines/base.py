@@ -79,6 +79,9 @@ class Engine(Protocol):
     def wait(self, seconds: float) -> Sequence[Ended]:
         """Return what has ended, as soon as something has, or nothing after `seconds`."""
 
+    def withdraw(self) -> None:
+        """Take back what waits and has not begun; `wait` reports it as interrupted."""
+
     def stop(self, grace: float) -> None:
         """End all runs: TERM, after `grace` seconds KILL; return when no process is left."""
 

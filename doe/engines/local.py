@@ -154,6 +154,9 @@ class LocalEngine:
             if ended or time.monotonic() >= deadline:
                 return ended
 
+    def withdraw(self) -> None:
+        """Nothing: a run that is handed to a free slot begins at once."""
+
     def stop(self, grace: float) -> None:
         """End all runs and their parents; no process is left."""
         import psutil

@@ -65,7 +65,7 @@ def crashing(run, order):
     """What a scheduler writes when a worker died with its lease."""
     plan_run, study = PLANNED["run"], PLANNED["study"]
     ended = Ended(plan_run.run_id, "", -11, "killed by SIGSEGV")
-    record_crash(run, plan_run, study, ended, new_owner(), Policy(retries=0))
+    record_crash(run, ended, new_owner(), Policy(retries=0))
 
 
 PLANNED = {}

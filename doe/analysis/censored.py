@@ -33,7 +33,7 @@ def _times(maps: Floats, values: Floats) -> Floats:
         infinite = np.isinf(values) & (np.sign(values) == sign)
         if infinite.any():
             weight = maps[:, infinite].sum(axis=1)
-            result = np.where(weight == 0.0, result, result + weight * sign * np.inf)
+            result = result + np.where(weight == 0.0, 0.0, np.copysign(np.inf, weight * sign))
     return np.asarray(result)
 
 

@@ -30,7 +30,7 @@ def dispersion(
     a known standard error; Lenth's method beside it needs no normality. A cell whose replicates
     are all equal has no ln s² and is named.
     """
-    adjusted = without_blocks(y, cells, block)
+    adjusted = _steadied(without_blocks(y, cells, block), cells, block)
     unique, place, counts = np.unique(cells, return_inverse=True, return_counts=True)
     means = np.bincount(place, weights=adjusted) / counts
     squares = np.bincount(place, weights=(adjusted - means[place]) ** 2)
@@ -61,6 +61,20 @@ def dispersion(
         skipped=tuple(label(int(cell)) for cell in unique[~usable]),
         sentence=_sentence(effects, alpha),
     )
+
+
+def _steadied(y: Floats, cells: Ints, block: Ints | None) -> Floats:
+    """Take the median deviation of each block out as well.
+
+    Least-squares block effects carry the noise of unstable cells into the stable ones, which
+    would hide the very difference that is looked for; medians over cells do not.
+    """
+    if block is None:
+        return y
+    place = np.unique(cells, return_inverse=True)[1]
+    within = y - (np.bincount(place, weights=y) / np.bincount(place))[place]
+    shift = np.array([np.median(within[block == b]) for b in range(int(block.max()) + 1)])
+    return np.asarray(y - shift[block])
 
 
 def _sentence(effects: Sequence[DispersionEffect], alpha: float) -> str:

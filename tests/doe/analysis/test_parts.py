@@ -1,0 +1,214 @@
+"""Each further analysis on data where the right answer is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from factorial_tables import FILTRATION, PLASMA, by_term, study, table
+from scipy import stats
+
+from doe.analysis.across import across
+from doe.analysis.boxmeyer import box_meyer
+from doe.analysis.hsu import critical_value, with_the_best
+from doe.analysis.plain import to_plain
+from doe.analysis.transform import power, unpower
+from doe.errors import DoeError
+
+RUNS = np.array([6, 12, 23, 14, 28, 24, 15, 29, 25, 18, 3, 1]) - 1
+REACTED = np.array([56, 93, 67, 60, 77, 65, 95, 49, 44, 63, 63, 61], float)
+
+
+def test_box_meyer_agrees_with_bsmd() -> None:
+    # BsProb(X, y, blk=0, mFac=5, mInt=3, p=0.25, g=1.6, ng=1, nMod=10) on BM93.e1.data
+    found = box_meyer(REACTED, RUNS, "ABCDE", gamma=1.6)
+    assert found is not None
+    assert [f.probability for f in found.factors] == pytest.approx(
+        [0.01096336997131, 0.96362620753872, 0.00890948675893, 0.89923623011182, 0.57746794463052],
+        rel=1e-8,
+    )
+    assert found.models[0].factors == ("B", "D", "E")
+    assert found.models[0].probability == pytest.approx(0.56331580780217, rel=1e-8)
+    # the same with mInt=2, g=2
+    second = box_meyer(REACTED, RUNS, "ABCDE", gamma=2.0, order=2)
+    assert second is not None
+    assert second.factors[4].probability == pytest.approx(0.91981259442009, rel=1e-8)
+
+
+def test_hsu_critical_values() -> None:
+    # one comparison is a one-sided t; Dunnett's one-sided table for 20 degrees of freedom
+    assert critical_value(((3, 1),), 3, 20, 0.05) == pytest.approx(stats.t.isf(0.05, 20), rel=1e-8)
+    table_20 = [1.72, 2.03, 2.19, 2.30, 2.39]
+    found = [critical_value(((3, p),), 3, 20, 0.05) for p in range(1, 6)]
+    assert found == pytest.approx(table_20, abs=5.1e-3)
+
+
+def test_hsu_by_simulation_with_unequal_counts() -> None:
+    rng = np.random.default_rng(4)
+    counts = np.array([2, 3, 3, 6])
+    truth = np.array([0.0, 0.3, 0.5, 0.5])
+    covered = 0
+    for _ in range(600):
+        means = truth + rng.normal(size=4) / np.sqrt(counts)
+        sigma = np.sqrt(rng.chisquare(10) / 10)
+        low, high, _ = with_the_best(means, counts, float(sigma), 10, 0.05)
+        gap = np.array([truth[i] - np.delete(truth, i).max() for i in range(4)])
+        covered += bool(((low <= gap + 1e-12) & (gap <= high + 1e-12)).all())
+    assert covered / 600 >= 0.93
+
+
+def test_best_configuration_of_the_plasma_etch() -> None:
+    found = study(table("ABC", PLASMA), "ABC", goal="max").best
+    assert found.among_best == ("A0B1C1", "A0B0C1")
+    assert found.cells[0].mean == pytest.approx(1069)
+    d = critical_value(((2, 7),), 2, 8, 0.05)
+    half = d * np.sqrt(18020.5 / 8)  # sqrt(2/n) is 1
+    assert found.cells[0].mcb_high == pytest.approx(1069 - 1044.5 + half)
+    assert found.cells[0].mcb_low == pytest.approx(1069 - 1044.5 - half)
+    assert found.cells[2].mcb_high == 0
+    lowest = study(table("ABC", PLASMA), "ABC", goal="min").best
+    assert lowest.cells[0].config == "A0B0C0"
+    assert lowest.cells[0].mcb_low is not None
+    assert lowest.cells[0].mcb_low < 0 < (lowest.cells[0].mcb_high or 0)
+
+
+def test_reduced_model_keeps_the_parents() -> None:
+    rng = np.random.default_rng(0)
+    frame = table("ABC", np.zeros(32))
+    signs = 2 * frame[list("ABC")].to_numpy() - 1
+    frame["y"] = 5 * signs[:, 0] * signs[:, 1] + rng.normal(size=32)
+    reduced = study(frame, "ABC").best.reduced
+    assert reduced.terms == ("A", "B", "AB")
+    assert set(reduced.added) == {"A", "B"}
+    assert reduced.best.config[:4] in ("A0B1", "A1B0")
+    assert reduced.best.ci_low < reduced.best.mean < reduced.best.ci_high  # type: ignore[operator]
+
+
+def test_dispersion_finds_the_factor_that_makes_runs_unstable() -> None:
+    rng = np.random.default_rng(1)
+    frame = table("ABC", np.zeros(64))
+    frame["y"] = rng.normal(size=64) * np.where(frame["B"] == 1, 6.0, 1.0) + frame["day"]
+    found = study(frame, "ABC", block="day").dispersion
+    assert found is not None
+    strongest = max(found.effects, key=lambda e: abs(e.effect))
+    assert strongest.term == "B"
+    assert strongest.p_holm < 0.001
+    assert 10 < strongest.ratio < 130
+    assert "B at high multiplies the variance" in found.sentence
+
+
+def test_dispersion_z_is_standard_normal_under_the_null() -> None:
+    rng = np.random.default_rng(8)
+    z = []
+    for _ in range(150):
+        found = study(table("AB", rng.normal(size=20)), "AB").dispersion
+        assert found is not None
+        z.append(found.effects[0].z)
+    assert 0.8 < np.std(z) < 1.2
+
+
+def test_log_effects_come_back_as_ratios() -> None:
+    frame = table("AB", np.exp(np.array([0, 1, 0.5, 1.5] * 3) + 0.01 * np.arange(12) % 0.03))
+    found = study(frame, "AB", transform="log")
+    back = {e.term: e for e in found.response_scale}
+    high, low = frame.loc[frame["A"] == 1, "y"], frame.loc[frame["A"] == 0, "y"]
+    assert back["A"].kind == "ratio"
+    assert back["A"].value == pytest.approx(stats.gmean(high) / stats.gmean(low), rel=1e-10)
+    assert found.best.cells[0].mean == pytest.approx(stats.gmean(frame["y"][::4]), rel=1e-10)
+
+
+def test_box_cox_finds_its_exponent_and_auto_follows_it() -> None:
+    rng = np.random.default_rng(7)
+    frame = table("ABC", np.zeros(64))
+    scale = 3 + frame["A"] + 0.4 * frame["B"] + 0.2 * rng.normal(size=64)
+    exact = study(frame.assign(y=np.exp(scale)), "ABC").diagnostics
+    assert exact.boxcox is not None
+    assert exact.boxcox.low < 0 < exact.boxcox.high < 1
+    assert any("--transform log" in f.advice for f in exact.findings)
+    assert study(frame.assign(y=np.exp(scale)), "ABC", transform="auto").transform.name == "log"
+    assert study(frame.assign(y=scale), "ABC", transform="auto").transform.name == "none"
+    root = study(frame.assign(y=scale**4), "ABC", transform="boxcox")
+    assert root.transform.exponent == pytest.approx(0.25, abs=0.25)
+    y = np.array([0.5, 2.0, 30.0])
+    for exponent in (-1.0, 0.0, 0.5):
+        assert unpower(power(y, exponent), exponent) == pytest.approx(y)
+    with pytest.raises(DoeError, match="positive"):
+        study(frame.assign(y=scale - 4), "ABC", transform="log")
+
+
+def test_diagnostics_name_what_is_wrong() -> None:
+    rng = np.random.default_rng(12)
+    frame = table("ABC", rng.normal(size=32))
+    frame["run_id"] = [f"run-{i}" for i in range(32)]
+    frame["run_order"] = rng.permutation(32) + 1
+    frame["slot"] = np.where(frame["A"] == 1, "gpu1", "gpu0")
+    frame["host"] = rng.choice(["n1", "n2"], 32)
+    clean = {f.check: f for f in study(frame, "ABC").diagnostics.findings}
+    assert clean["drift"].ok
+    assert clean["outliers"].ok
+    assert clean["host"].ok
+    assert not clean["slot"].ok
+    assert "Factor A goes with the slot" in clean["slot"].advice
+    frame["y"] += 0.3 * frame["run_order"] + 30 * (frame["run_id"] == "run-9")
+    frame["y"] += 8 * (frame["host"] == "n2")
+    found = {f.check: f for f in study(frame, "ABC").diagnostics.findings}
+    assert found["outliers"].runs == ("run-9",)
+    assert "run-9" in found["outliers"].advice
+    frame["y"] -= 30 * (frame["run_id"] == "run-9")
+    found = {f.check: f for f in study(frame, "ABC").diagnostics.findings}
+    assert not found["host"].ok
+    assert not found["drift"].ok
+
+
+def test_robust_methods_differ_where_one_run_is_wild() -> None:
+    rng = np.random.default_rng(21)
+    frame = table("AB", 10 + rng.normal(size=20) + 3 * np.tile([0, 1, 0, 1], 5))
+    calm = study(frame, "AB", robust=True, permutations=999).robust
+    assert calm is not None
+    assert calm.rows[0].term == "A"
+    assert calm.rows[0].p_maxt == pytest.approx(0.001, abs=0.002)
+    assert calm.rows[0].verdicts == (True, True, True, True)
+    frame.loc[1, "y"] += 200
+    wild = study(frame, "AB", robust=True, permutations=999).robust
+    assert wild is not None
+    a = wild.rows[0]
+    assert a.effect > 15
+    assert a.median == pytest.approx(3, abs=1.5)
+    assert a.trimmed == pytest.approx(3, abs=1.5)
+
+
+def test_several_responses_are_ranked_by_their_average_and_adjusted_together() -> None:
+    first = study(table("ABC", PLASMA), "ABC")
+    second = study(table("ABC", [v / 10 for v in PLASMA[::-1]]), "ABC")
+    found = across([first, second])
+    averages = [abs(row.average) for row in found.rows]
+    assert averages == sorted(averages, reverse=True)
+    by_name = {row.term: row for row in found.rows}
+    one, two = by_term(first), by_term(second)
+    assert by_name["C"].average == pytest.approx((one["C"].effect + two["C"].effect) / 2)
+    flat = [e.p for row in found.rows for e in (one[row.term], two[row.term])]
+    expected = stats.false_discovery_control(np.array(flat, float))
+    assert [p for row in found.rows for p in row.p_bh] == pytest.approx(list(expected))
+    assert found.tests == 14
+    dropped = study(table("ABC", PLASMA), "ABC", drop=("A",))
+    assert [e.term for e in dropped.effects] == ["B", "C", "BC"]
+    assert by_term(dropped)["C"].se == one["C"].se
+
+
+def test_saturated_design_is_tested_by_lenth() -> None:
+    found = study(table("ABCD", FILTRATION), "ABCD", goal="max")
+    effects = by_term(found)
+    assert found.df_error == 0
+    assert effects["A"].se is effects["A"].ci_low is effects["A"].ci_high is None
+    assert {t for t, e in effects.items() if e.p is not None and e.p < 0.05} >= {"A", "C", "D"}
+    assert effects["A"].t == pytest.approx(21.625 / 2.625)
+    plain = to_plain(found)
+    assert list(plain) == [
+        *("response", "n", "factors", "block", "transform", "df_error", "sigma", "r2"),
+        *("effects", "anova", "lenth", "diagnostics", "warnings"),
+    ]
+    assert list(plain["effects"][0]) == [
+        *("term", "effect", "coef", "se", "ci_low", "ci_high"),
+        *("t", "p", "p_holm", "p_bh", "ss", "percent"),
+    ]
+    assert list(plain["lenth"]) == ["s0", "pse", "me", "sme", "me_t", "sme_t"]
+    assert list(plain["anova"][0]) == ["source", "df", "ss", "ms", "f", "p"]

@@ -1,0 +1,175 @@
+"""What must hold for any data: orthogonality, invariance, agreement of independent routes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.formula.api as smf
+from factorial_tables import by_term, study, table
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from statsmodels.stats.anova import anova_lm
+
+from doe.analysis.adjust import benjamini_hochberg, holm
+from doe.analysis.contrasts import Model, estimable, evaluate, fwht, sign_columns
+from doe.analysis.fit import fit
+from doe.analysis.lenth import lenth, scale_estimates, simulated_p
+from doe.analysis.robust import bootstrap, permutation
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+@given(seeds, st.integers(1, 6))
+@settings(max_examples=30, deadline=None)
+def test_transform_is_the_product_with_the_sign_table(seed: int, factors: int) -> None:
+    size = 1 << factors
+    y = np.random.default_rng(seed).normal(size=size)
+    signs = sign_columns(np.arange(size), range(size))
+    assert fwht(y) == pytest.approx(signs.T @ y, abs=1e-10)
+    assert signs.T @ signs == pytest.approx(size * np.eye(size))
+    assert evaluate(fwht(y) / size) == pytest.approx(y, abs=1e-12)
+
+
+@given(seeds, st.integers(1, 5), st.integers(1, 3), st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_transform_and_least_squares_agree(
+    seed: int, factors: int, replicates: int, blocks: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    cells = np.tile(np.arange(1 << factors), replicates)
+    block = np.repeat(np.arange(replicates), 1 << factors) if blocks and replicates > 1 else None
+    y = 10 * rng.normal(size=len(cells))
+    model = estimable(cells, factors, factors, block)
+    assert model.balanced
+    fast = fit(y, cells, factors, block, model)
+    slow = fit(y, cells, factors, block, Model(model.masks, {}, (), (), False))
+    for name in ("mean", "coef", "scale", "ss", "fitted", "leverage", "ss_residual", "ss_pure"):
+        assert getattr(fast, name) == pytest.approx(getattr(slow, name), rel=1e-10, abs=1e-10)
+
+
+@given(seeds)
+@settings(max_examples=20, deadline=None)
+def test_sums_of_squares_add_up_in_a_balanced_design(seed: int) -> None:
+    y = np.random.default_rng(seed).normal(size=24)
+    found = study(table("ABC", y), "ABC", block="day")
+    parts = [row.ss for row in found.anova.rows if row.source != "Total"]
+    assert sum(parts) == pytest.approx(found.anova.rows[-1].ss, rel=1e-10)
+    assert sum(row.df for row in found.anova.rows[:-1]) == 23
+
+
+@given(seeds)
+@settings(max_examples=15, deadline=None)
+def test_order_of_runs_and_names_of_levels_do_not_matter(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    frame = table("ABC", rng.normal(size=16)).drop(index=5)
+    first = by_term(study(frame, "ABC"))
+    mixed = frame.sample(frac=1, random_state=seed % 1000).reset_index(drop=True)
+    second = by_term(study(mixed, "ABC"))
+    turned = by_term(study(frame.assign(A=1 - frame["A"]), "ABC"))
+    swapped = by_term(study(frame.rename(columns={"A": "B", "B": "A"}), "BAC"))
+    for term, effect in first.items():
+        assert second[term].effect == pytest.approx(effect.effect, rel=1e-9, abs=1e-12)
+        assert second[term].p == pytest.approx(effect.p, rel=1e-9)
+        sign = -1 if "A" in term else 1
+        assert turned[term].effect == pytest.approx(sign * effect.effect, rel=1e-9, abs=1e-12)
+    assert swapped["B"].effect == pytest.approx(first["A"].effect, rel=1e-9)
+
+
+def test_types_two_and_three_agree_with_statsmodels() -> None:
+    rng = np.random.default_rng(3)
+    frame = table("ABCD", rng.normal(size=48)).drop(index=[1, 7, 20, 21, 40])
+    found = study(frame.reset_index(drop=True), "ABCD", block="day")
+    coded = frame.assign(**{f"x{key}": 2 * frame[key] - 1 for key in "ABCD"}).drop(columns="C")
+    peer = smf.ols("y ~ C(day, Sum) + xA*xB*xC*xD", coded).fit()
+    assert found.anova.type2 is not None
+    for kind, rows in ((2, found.anova.type2), (3, found.anova.rows)):
+        theirs = anova_lm(peer, typ=kind)
+        for row in rows:
+            if row.source in ("Block", "Error", "Total"):
+                continue
+            line = theirs.loc[":".join(f"x{key}" for key in row.source)]
+            assert row.ss == pytest.approx(line["sum_sq"], rel=1e-8)
+            assert row.p == pytest.approx(line["PR(>F)"], rel=1e-8)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
+@settings(max_examples=50, deadline=None)
+def test_adjusted_p_values_agree_with_scipy_and_keep_their_order(values: list[float]) -> None:
+    p = np.array(values)
+    assert benjamini_hochberg(p) == pytest.approx(stats.false_discovery_control(p), abs=1e-12)
+    assert (holm(p) >= np.minimum(1, p)).all()
+    assert (np.diff(holm(p)[np.argsort(p, kind="stable")]) >= 0).all()
+
+
+def test_permutation_p_is_uniform_under_the_null() -> None:
+    cells = np.tile(np.arange(4), 3)
+    block = np.repeat(np.arange(3), 4)
+    model = estimable(cells, 2, 2, block)
+    rng = np.random.default_rng(11)
+    alone, most = [], []
+    for i in range(300):
+        y = rng.normal(size=12) + 5 * block
+        p, adjusted = permutation(fit(y, cells, 2, block, model), 199, seed=i)
+        alone.append(p[0])
+        most.append(adjusted.min())
+    jitter = rng.random(300) / 200
+    assert stats.kstest(np.array(alone) - jitter, "uniform").pvalue > 0.01
+    assert stats.kstest(np.array(most) - jitter, "uniform").pvalue > 0.01
+
+
+def test_permutation_within_blocks_does_not_see_the_blocks() -> None:
+    cells = np.tile(np.arange(4), 4)
+    block = np.repeat(np.arange(4), 4)
+    y = np.random.default_rng(1).normal(size=16)
+    model = estimable(cells, 2, 2, block)
+    plain = permutation(fit(y, cells, 2, block, model), 500, seed=1)
+    shifted = permutation(fit(y + 100.0 * block, cells, 2, block, model), 500, seed=1)
+    assert plain[0] == pytest.approx(shifted[0])
+    assert (plain[1] >= plain[0]).all()
+
+
+def test_bootstrap_intervals_cover() -> None:
+    cells = np.tile(np.arange(8), 4)
+    block = np.repeat(np.arange(4), 8)
+    model = estimable(cells, 3, 3, block)
+    rng = np.random.default_rng(5)
+    hits = 0
+    for i in range(200):
+        y = rng.normal(size=32) + (cells & 1) + block
+        span = bootstrap(fit(y, cells, 3, block, model), 0.05, 400, seed=i)
+        assert span is not None
+        hits += span[0][0] <= 1.0 <= span[1][0]
+    assert 0.89 <= hits / 200 <= 0.985
+
+
+def test_lenth_p_is_uniform_for_inert_effects() -> None:
+    draws = np.random.default_rng(2).normal(size=(400, 15))
+    _, pse = scale_estimates(draws)
+    p = simulated_p(draws[:, 0] / pse, 15)
+    assert stats.kstest(p, "uniform").pvalue > 0.01
+
+
+def test_trimming_is_strictly_below() -> None:
+    # 1, 1, 1, 3.75: s0 = 1.5 and 2.5 s0 = 3.75, which must not count.
+    s0, pse = scale_estimates(np.array([1.0, -1.0, 1.0, 3.75]))
+    assert (float(s0), float(pse)) == (1.5, 1.5)
+
+
+def test_half_normal_coordinates() -> None:
+    found = lenth(np.array([3.0, -1.0, 2.0]), ["A", "B", "AB"], 0.05)
+    assert found is not None
+    assert [(p.term, p.magnitude) for p in found.points] == [("B", 1.0), ("AB", 2.0), ("A", 3.0)]
+    quantiles = stats.halfnorm.ppf((np.array([1, 2, 3]) - 0.5) / 3)
+    assert [p.quantile for p in found.points] == pytest.approx(quantiles)
+
+
+def test_effects_do_not_change_with_an_added_factor_of_no_effect() -> None:
+    rng = np.random.default_rng(9)
+    y = rng.normal(size=8)
+    small = by_term(study(table("ABC", y), "ABC"))
+    double = pd.concat([table("ABC", y)] * 2, ignore_index=True).assign(D=[0] * 8 + [1] * 8)
+    large = by_term(study(double, "ABCD"))
+    assert large["AB"].effect == pytest.approx(small["AB"].effect)
+    assert large["D"].effect == pytest.approx(0, abs=1e-12)

@@ -1,0 +1,145 @@
+"""Worked examples of the textbooks, to the digits that they print."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from factorial_tables import (
+    FILTRATION,
+    PILOT,
+    PLASMA,
+    REACTOR,
+    THREE_BLOCKS,
+    by_term,
+    study,
+    table,
+)
+
+from doe.analysis.lenth import critical_values, critical_values_t, zahn
+
+
+def test_plasma_etch_effects_sums_of_squares_and_tests() -> None:
+    found = study(table("ABC", PLASMA), "ABC")
+    effects = by_term(found)
+    terms = ["A", "B", "AB", "C", "AC", "BC", "ABC"]
+    assert [e.term for e in found.effects] == terms
+    assert [effects[t].effect for t in terms] == pytest.approx(
+        [-101.625, 7.375, -24.875, 306.125, -153.625, -2.125, 5.625], rel=1e-12
+    )
+    assert [effects[t].coef * 2 for t in terms] == [effects[t].effect for t in terms]
+    assert [effects[t].ss for t in terms] == pytest.approx(
+        [41310.5625, 217.5625, 2475.0625, 374850.0625, 94402.5625, 18.0625, 126.5625], rel=1e-12
+    )
+    rows = {row.source: row for row in found.anova.rows}
+    assert [rows[t].f for t in terms] == pytest.approx(
+        [18.339, 0.0966, 1.0988, 166.41, 41.909, 0.008, 0.0562], rel=3e-3
+    )
+    assert [effects[t].p for t in terms] == pytest.approx(
+        [0.00268, 0.764, 0.325, 1.23e-6, 1.93e-4, 0.931, 0.819], rel=3e-3
+    )
+    assert (rows["Error"].ss, rows["Error"].df) == (pytest.approx(18020.5), 8)
+    assert rows["Total"].ss == pytest.approx(531420.9375, rel=1e-12)
+
+
+def test_plasma_etch_without_its_last_run() -> None:
+    frame = table("ABC", PLASMA)
+    frame.loc[15, "y"] = np.nan
+    found = study(frame, "ABC")
+    effects = by_term(found)
+    rows = {row.source: row for row in found.anova.rows}
+    assert (rows["Error"].ss, rows["Error"].df) == (pytest.approx(9440), 7)
+    assert effects["A"].effect == pytest.approx(-118)
+    assert effects["A"].t == pytest.approx(-6.059, abs=5e-4)
+    assert rows["A"].ss == pytest.approx(49507.56, abs=5e-3)
+    assert effects["C"].effect == pytest.approx(289.75)
+    assert effects["C"].t == pytest.approx(14.878, abs=5e-4)
+    assert effects["AC"].effect == pytest.approx(-170)
+    assert effects["AC"].t == pytest.approx(-8.729, abs=5e-4)
+
+
+def test_filtration_rate_effects_and_lenth() -> None:
+    found = study(table("ABCD", FILTRATION), "ABCD", goal="max")
+    assert [e.effect for e in found.effects] == pytest.approx(
+        [
+            *(21.625, 3.125, 0.125, 9.875, -18.125, 2.375, 1.875, 14.625),
+            *(16.625, -0.375, 4.125, -1.125, -1.625, -2.625, 1.375),
+        ],
+        rel=1e-12,
+    )
+    assert found.lenth is not None
+    assert (found.lenth.s0, found.lenth.pse) == (3.9375, 2.625)
+    assert found.lenth.me_t == pytest.approx(6.748, abs=5e-4)
+    assert found.lenth.sme_t == pytest.approx(13.699, abs=5e-4)
+
+
+def test_filtration_rate_in_two_blocks_confounded_with_abcd() -> None:
+    plain = table("ABCD", FILTRATION)
+    sign = np.prod(2 * plain[list("ABCD")].to_numpy() - 1, axis=1)
+    shifted = plain.assign(y=plain["y"] - 20 * (sign > 0), day=1 + (sign > 0))
+    before, after = by_term(study(plain, "ABCD")), by_term(study(shifted, "ABCD"))
+    changed = [t for t in before if abs(before[t].effect - after[t].effect) > 1e-9]
+    assert changed == ["ABCD"]
+    assert after["ABCD"].effect == pytest.approx(-18.625)
+    assert after["ABCD"].ss == pytest.approx(1387.5625)
+    blocked = study(shifted, "ABCD", block="day")
+    assert blocked.inestimable == ("ABCD",)
+    assert blocked.anova.rows[0].source == "Block"
+    assert blocked.anova.rows[0].ss == pytest.approx(1387.5625)
+    assert blocked.anova.rows[0].f is None
+
+
+def test_two_factors_in_three_blocks() -> None:
+    blocked = study(table("AB", THREE_BLOCKS), "AB", block="day")
+    rows = {row.source: row for row in blocked.anova.rows}
+    assert [row.source for row in blocked.anova.rows] == ["Block", "A", "B", "AB", "Error", "Total"]
+    assert rows["Block"].ss == pytest.approx(6.5)
+    assert [rows[t].ss for t in ("A", "B", "AB")] == pytest.approx([208.333, 75, 8.333], rel=1e-4)
+    assert (rows["Error"].ss, rows["Error"].df) == (pytest.approx(24.833, abs=5e-4), 6)
+    assert [rows[t].f for t in ("A", "B", "AB")] == pytest.approx([50.34, 18.12, 2.013], rel=3e-4)
+    assert [rows[t].p for t in ("A", "B", "AB")] == pytest.approx(
+        [0.000394, 0.00534, 0.2057], rel=1e-3
+    )
+    plain = {row.source: row for row in study(table("AB", THREE_BLOCKS), "AB").anova.rows}
+    assert plain["Error"].ss == pytest.approx(31.333, abs=5e-4)
+    assert [plain[t].f for t in ("A", "B", "AB")] == pytest.approx([53.19, 19.15, 2.128], rel=3e-4)
+
+
+def test_reactor() -> None:
+    found = study(table("ABCDE", REACTOR), "ABCDE", goal="max")
+    effects = by_term(found)
+    assert [effects[t].effect for t in ("B", "BD", "DE", "D", "E")] == [
+        19.5,
+        13.25,
+        -11,
+        10.75,
+        -6.25,
+    ]
+    assert found.lenth is not None
+    assert found.lenth.pse == 1.3125
+    assert found.lenth.me_t == pytest.approx(2.912, abs=5e-4)
+    assert found.lenth.sme_t == pytest.approx(5.536, abs=5e-4)
+
+
+def test_pilot_plant() -> None:
+    found = study(table("TCK", PILOT), "TCK", goal="max")
+    assert {e.term: e.effect for e in found.effects} == {
+        "T": 23, "C": -5, "TC": 1.5, "K": 1.5, "TK": 10, "CK": 0, "TCK": 0.5,
+    }  # fmt: skip
+    assert found.lenth is not None
+    assert found.lenth.pse == 2.25
+    assert zahn(np.array([e.effect for e in found.effects])) == pytest.approx(4.011005, abs=5e-7)
+
+
+@pytest.mark.parametrize(
+    ("m", "me_t", "me", "sme_t", "sme"),
+    [
+        (7, 3.764, 2.309, 9.008, 4.796),
+        (15, 2.571, 2.164, 5.219, 4.281),
+        (31, 2.218, 2.060, 4.218, 3.897),
+        (63, 2.080, 2.014, 3.906, 3.777),
+    ],
+)
+def test_multipliers_of_lenth(m: int, me_t: float, me: float, sme_t: float, sme: float) -> None:
+    assert critical_values_t(m, 0.05) == pytest.approx((me_t, sme_t), abs=6e-4)
+    # The table is itself simulated; its last digits carry the error of some thousand draws.
+    assert critical_values(m, 0.05) == pytest.approx((me, sme), rel=0.015)

@@ -31,9 +31,15 @@ def main() -> None:
     """Run the command line; a user's mistake is one line and exit code 1."""
     try:
         app()
-    except (PitError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(1)
+    except PitError as error:
+        sys.exit(_complain(f"{error}"))
+    except OSError as error:
+        sys.exit(_complain(f"{error.filename or 'file'}: {error.strerror or error}"))
+
+
+def _complain(message: str) -> int:
+    print(f"error: {message}", file=sys.stderr)
+    return 1
 
 
 @app.command()

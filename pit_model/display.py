@@ -1,8 +1,10 @@
 """What the `pit` commands show: progress while training, and tables of metrics."""
 
+import csv
 import json
 import os
 from collections.abc import Mapping
+from math import inf
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,6 +20,7 @@ from pit_model.errors import PitError
 from pit_model.metrics import KINDS
 from pit_model.selection import choose_epochs
 from pit_model.simulate import SPLITS
+from pit_model.trainer import EPOCHS
 
 UNIT = {"B": "px", "H": "px", "P": "px", "V": "px/frame", "bounce": ""}
 VIDEOS: dict[str, dict[str, Any]] = {
@@ -31,10 +34,10 @@ VIDEOS: dict[str, dict[str, Any]] = {
 class Watch:
     """Shows how a run comes along: a bar on a terminal, a line for each epoch elsewhere."""
 
-    def __init__(self, console: Console, config: Config) -> None:
+    def __init__(self, console: Console, config: Config, run_dir: Path) -> None:
         self._console = console
         self._name = f"B{config.image_size}"
-        self._best = float("inf")
+        self._best = _best_so_far(run_dir / EPOCHS, self._name)
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -69,7 +72,7 @@ def train_run(config: Config, seed: int, device: str, threads: int | None, out: 
     out.mkdir(parents=True, exist_ok=True)
     if (out / rundir.RUN).exists() and rundir.read_run(out) != (config, seed):
         raise PitError(f"{out} holds a run of other settings or another seed; give another --out")
-    with Watch(console, config) as watch:
+    with Watch(console, config, out) as watch:
         values = backend.run(
             SimpleNamespace(
                 factors={},
@@ -135,6 +138,14 @@ def baselines(settings: Mapping[str, Any], run_dir: Path | None, threads: int | 
         numbers = [f"{values[f'{kind}{size}']:.3f}" for kind in KINDS]
         table.add_row(*([videos] if run_dir is None else []), method, *numbers)
     Console().print(table)
+
+
+def _best_so_far(path: Path, name: str) -> float:
+    """The smallest value of a metric in the epochs that an earlier attempt finished."""
+    if not path.exists():
+        return inf
+    with path.open(newline="") as file:
+        return min((float(row[name]) for row in csv.DictReader(file)), default=inf)
 
 
 def _read_metrics(run_dir: Path) -> dict[str, float]:

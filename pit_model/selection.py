@@ -26,8 +26,3 @@ def choose_epochs(history: Sequence[Mapping[str, float]]) -> dict[str, int]:
 def epochs_to_keep(chosen: Mapping[str, int]) -> tuple[int, ...]:
     """Return the distinct chosen epochs in order: those whose weights are still needed."""
     return tuple(sorted(set(chosen.values())))
-
-
-def best_values(history: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Return each metric's value at the epoch it chooses."""
-    return {name: history[epoch][name] for name, epoch in choose_epochs(history).items()}

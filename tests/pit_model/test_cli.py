@@ -3,10 +3,13 @@ import subprocess
 import sys
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from pit_model import cli
 from pit_model.cli import app, parse_settings
+from pit_model.config import Config
+from pit_model.display import Watch
 from pit_model.errors import PitError
 
 from .conftest import TINY
@@ -46,6 +49,19 @@ def test_train_evaluate_figures_and_baseline(tmp_path):
 
     with pytest.raises(PitError, match="holds a run of other settings or another seed"):
         call(*train, "--seed", 101)
+
+
+def test_the_best_value_of_an_earlier_attempt_is_kept(tmp_path, capsys):
+    config = Config.from_settings(TINY)
+    (tmp_path / "epochs.csv").write_text("epoch,B16\n0,4.5\n1,3.25\n")
+    with Watch(Console(), config, tmp_path) as watch:
+        watch(3, 4, loss=1.0, B16=5.0)
+        watch(4, 4, loss=0.5, B16=2.0)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [
+        "3/4 epochs  loss 1.0000  best B16 3.250 px",
+        "4/4 epochs  loss 0.5000  best B16 2.000 px",
+    ]
 
 
 def test_baseline_shows_each_kind_of_noise():

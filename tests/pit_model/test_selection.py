@@ -1,12 +1,11 @@
 from math import inf, nan
 
-from pit_model.selection import best_values, choose_epochs, epochs_to_keep
+from pit_model.selection import choose_epochs, epochs_to_keep
 
 
 def test_each_metric_chooses_its_own_smallest_value():
     history = [{"B": 3.0, "V": 1.0}, {"B": 1.0, "V": 2.0}, {"B": 2.0, "V": 0.5}]
     assert choose_epochs(history) == {"B": 1, "V": 2}
-    assert best_values(history) == {"B": 1.0, "V": 0.5}
     assert epochs_to_keep(choose_epochs(history)) == (1, 2)
 
 

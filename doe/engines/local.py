@@ -133,6 +133,8 @@ class LocalEngine:
         self._gpus = {f"gpu{gpu.number}": gpu for gpu in gpus}
         self._parents: dict[str, _Parent] = {}
         self._selector = selectors.DefaultSelector()
+        self._unready = 0
+        """Parents that were killed before they had imported the backend."""
 
     def adopt(self) -> Sequence[tuple[str, str, str]]:
         """Nothing: leases tell of runs that an earlier scheduler has left."""
@@ -226,7 +228,8 @@ class LocalEngine:
             if not parent.alive and not (parent.child and process_alive(parent.child)):
                 del self._parents[parent.slot.name]
                 code = parent.process.wait()
-                if not parent.ready:
+                self._unready += not parent.ready
+                if not parent.ready and (code != -signal.SIGKILL or self._unready > 3):
                     raise DoeError(
                         f"the backend {self._study.backend!r} ended the process that imported it "
                         f"({ending(code)}):\n{parent.said()}"
@@ -234,7 +237,7 @@ class LocalEngine:
                 parent.close()
                 if job:
                     # Nobody saw how the run's process ended, so it is not held against the run.
-                    unseen = bool(parent.child)
+                    unseen = bool(parent.child) or not parent.ready
                     message = f"the parent process of its slot was gone ({ending(code)})"
                     ended.append(Ended(job.run_id, job.order.job, None, message, False, unseen))
         return ended

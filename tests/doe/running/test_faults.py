@@ -63,8 +63,7 @@ def working(backend):
 
 def crashing(run, order):
     """What a scheduler writes when a worker died with its lease."""
-    plan_run, study = PLANNED["run"], PLANNED["study"]
-    ended = Ended(plan_run.run_id, "", -11, "killed by SIGSEGV")
+    ended = Ended(PLANNED["run"].run_id, "", -11, "killed by SIGSEGV")
     record_crash(run, ended, new_owner(), Policy(retries=0))
 
 
@@ -121,7 +120,7 @@ def count_steps(task, place: Path):
 @pytest.fixture
 def fresh(planned, tmp_path):
     plan = planned()
-    PLANNED.update(run=plan.design.runs[0], study=plan.study)
+    PLANNED.update(run=plan.design.runs[0])
 
     def make(name):
         run = RunDir(tmp_path / "faults" / name)

@@ -38,6 +38,17 @@ def ending(request):
     return ENDINGS[kind](request)
 
 
+def stubborn(request):
+    """Neither a request to end nor an exception ends this."""
+    with open(request.run_dir / "calls.txt", "a") as file:
+        file.write(f"{os.getpid()}\n")
+    while True:
+        try:
+            time.sleep(0.05)
+        except BaseException:
+            continue
+
+
 def always_wrong(request):
     return {"y": 1 / (request.seed - request.seed)}
 

@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: setup demo test lint bench clean
+.PHONY: setup demo test lint bench clean chaos
 
 setup: $(STAMP)
 
@@ -25,6 +25,9 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/mypy doe
 	$(BIN)/mypy pit_model
+
+chaos: setup
+	$(BIN)/python tests/doe/running/chaos.py --kills 1000
 
 bench: setup
 	$(BIN)/python -m benchmarks

@@ -63,6 +63,8 @@ LOST = 76
 INTERRUPTED = 143
 PATIENCE_SECONDS = 3600.0
 """How long a finished run waits for room on a full disk before it gives up its result."""
+ROOM_SECONDS = 5.0
+"""Time between two tries to write a verdict on a full disk."""
 
 
 class Order(msgspec.Struct, frozen=True):
@@ -208,7 +210,7 @@ def finish(held: Held, order: Order, outcome: Result) -> int:
                 print(f"doe: cannot write the verdict: {error.strerror}", file=sys.stderr)
             if not full or time.monotonic() > deadline:
                 return UNWRITABLE
-            time.sleep(min(5.0, PATIENCE_SECONDS))
+            time.sleep(ROOM_SECONDS)
     held.release()
     return 0
 

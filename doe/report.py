@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
-
-import msgspec
 
 from doe.analysis.across import across
 from doe.analysis.analyze import Options, analyze
@@ -15,13 +12,11 @@ from doe.analysis.values import Across, Analysis
 from doe.errors import DoeError
 from doe.history import Curve, learning_curves
 from doe.overview import Overview, overview
+from doe.paper import Cell, Paper, cells_of, group_effects, paper
 from doe.results import layout_of, observations, results_table
-from doe.scan import Seen
 from doe.store import StudyDir
 from doe.study import Study
 from doe.terms import parse_term
-from doe.views.paper_tables import Cell, Paper, cell_spread, paper, paper_tables
-from doe.views.table import Spread, Table
 
 
 class Report(NamedTuple):
@@ -36,8 +31,8 @@ class Report(NamedTuple):
     refused: dict[str, str]
     """Response -> why there is no analysis of it."""
     across: Across | None
-    tables: tuple[Table, ...]
-    """The tables of the paper."""
+    group_effects: dict[str, Across]
+    """Effects on each group of responses of the paper's layout."""
     curves: dict[str, dict[str, Curve]]
     values: dict[str, tuple[float | None, ...]]
     """Response -> its value in each run, in run order."""
@@ -85,48 +80,20 @@ def gather(directory: Path, options: Options, drop: tuple[str, ...] | None = Non
             analyses[name] = analyze(observations(study, frame, where, [name])[0], options)
         except DoeError as error:
             refused[name] = str(error)
-    cells = _cells(state.views, {name: frame[name].tolist() for name in names})
+    values = {name: frame[name].tolist() for name in names}
     return Report(
         state=state,
         options=options,
         layout=layout,
-        cells=cells,
+        cells=cells_of(state.views, values),
         analyses=analyses,
         refused=refused,
         across=across(list(analyses.values())) if analyses else None,
-        tables=paper_tables(study, layout, cells, _group_effects(study, layout, analyses)),
+        group_effects=group_effects(study, layout, analyses),
         curves=learning_curves(StudyDir(directory), study, state.views),
-        values={name: tuple(_finite(v) for v in frame[name].tolist()) for name in names},
+        values={name: tuple(_finite(v) for v in column) for name, column in values.items()},
     )
 
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
-
-
-def _cells(views: Sequence[Seen], values: dict[str, list[float]]) -> tuple[Cell, ...]:
-    """Means and standard deviations of all configurations, over the runs that have a value."""
-    places: dict[int, list[int]] = {}
-    for i, seen in enumerate(views):
-        places.setdefault(seen.run.row, []).append(i)
-    cells = []
-    for row in sorted(places):
-        run = views[places[row][0]].run
-        spreads: dict[str, Spread] = {}
-        for name, column in values.items():
-            if (spread := cell_spread([column[i] for i in places[row]])) is not None:
-                spreads[name] = spread
-        cells.append(Cell(row, run.config, run.coded, spreads))
-    return tuple(cells)
-
-
-def _group_effects(study: Study, layout: Paper, analyses: dict[str, Analysis]) -> dict[str, Across]:
-    """Effects on each group of responses, without the terms of dropped factors."""
-    dropped = sum(parse_term(key, study.keys) for key in layout.drop)
-    found = {}
-    for group in layout.groups:
-        if all(name in analyses for name in group.responses):
-            whole = across([analyses[name] for name in group.responses])
-            kept = [row for row in whole.rows if not parse_term(row.term, study.keys) & dropped]
-            found[group.name] = msgspec.structs.replace(whole, rows=tuple(kept))
-    return found

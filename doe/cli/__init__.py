@@ -11,6 +11,7 @@ from doe.cli.analyze import analyze
 from doe.cli.logs import logs
 from doe.cli.plan import plan
 from doe.cli.power import power
+from doe.cli.report import report
 from doe.cli.run import bare_cpu, run
 from doe.cli.status import status
 from doe.errors import DoeError
@@ -37,6 +38,7 @@ app.command()(run)
 app.command()(status)
 app.command()(logs)
 app.command()(analyze)
+app.command()(report)
 
 
 def main() -> None:

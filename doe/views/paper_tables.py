@@ -2,74 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from doe.analysis.values import Across
+from doe.paper import Cell, Group, Paper
 from doe.study import Study
-from doe.views.table import Column, Format, Mark, Row, Spread, Table
+from doe.views.table import Column, Format, Mark, Row, Table
 
 EFFECTS = 10
 """Terms in a table of effects."""
-
-
-class Cell(NamedTuple):
-    """One configuration: mean and standard deviation of every response over its runs."""
-
-    row: int
-    config: str
-    coded: tuple[int, ...]
-    spreads: Mapping[str, Spread]
-    """Responses with a value in some run."""
-
-
-class Group(NamedTuple):
-    """Responses that share a table."""
-
-    name: str
-    title: str
-    responses: tuple[str, ...]
-    baseline: Mapping[str, int] = {}
-    """Coded levels that mark the baseline; empty for none."""
-
-
-class Paper(NamedTuple):
-    """How the runs of a study are laid out in tables."""
-
-    groups: tuple[Group, ...]
-    further: Group | None
-    split: str | None
-    """Factor whose two levels make the two parts of each table."""
-    drop: tuple[str, ...]
-    """Factors whose terms are left out of the tables of effects."""
-
-
-PIT_BASELINES = {
-    "enc_avg": {"A": -1, "B": -1, "C": 1, "D": -1, "E": -1},
-    "dec_avg": {"A": 1, "B": 1, "C": 1, "D": -1, "E": -1},
-}
-"""Heatmap supervision alone for the encoder; with the decoder's paths open for the decoder."""
-PIT_NAMES = {"enc_avg": ("enc", "Encoder"), "dec_avg": ("dec", "Decoder")}
-
-
-def paper(study: Study) -> Paper:
-    """The tables of a study: PIT's as published, any other's by its averages."""
-    answers = study.responses
-    if study.keys == tuple("ABCDEF") and set(PIT_NAMES) <= set(answers.averages):
-        groups = tuple(
-            Group(short, f"{title} tracking errors", answers.averages[key], PIT_BASELINES[key])
-            for key, (short, title) in PIT_NAMES.items()
-        )
-        velocities = tuple(name for name in answers.further if name.startswith("V"))
-        speed = Group(
-            "velocity", "Velocity prediction errors", velocities, PIT_BASELINES["dec_avg"]
-        )
-        return Paper(groups, speed if velocities else None, "F", ("F",))
-    groups = tuple(Group(name, name, parts) for name, parts in answers.averages.items())
-    whole = Group("metrics", "Metrics", answers.metrics)
-    further = Group("further", "Further metrics", answers.further) if answers.further else None
-    return Paper(groups or (whole,), further, None, ())
 
 
 def paper_tables(
@@ -209,14 +150,3 @@ def _runs_text(cells: Sequence[Cell], study: Study) -> str:
 def _unit(study: Study, group: Group) -> str:
     units = {study.responses.unit_of(name) for name in group.responses} - {""}
     return f", {units.pop()}" if len(units) == 1 else ""
-
-
-def cell_spread(values: Sequence[float]) -> Spread | None:
-    """Mean and sample standard deviation of the values that are there; None without any."""
-    known = [value for value in values if not math.isnan(value)]
-    if not known:
-        return None
-    mean = math.fsum(known) / len(known)
-    if len(known) < 2:
-        return Spread(mean, None)
-    return Spread(mean, math.sqrt(math.fsum((v - mean) ** 2 for v in known) / (len(known) - 1)))

@@ -1,0 +1,109 @@
+"""`doe report`: the page, the tables and the figures of a study."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from doe.cli.options import StudyOption
+
+if TYPE_CHECKING:
+    from doe.report import Report
+
+REPORTS = Path("reports")
+"""Where reports go unless said otherwise."""
+
+
+def report(
+    study: StudyOption = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write [default: reports/NAME of the study].")
+    ] = None,
+    transform: Annotated[
+        str, typer.Option("--transform", help="none, log, boxcox or auto.")
+    ] = "none",
+    drop: Annotated[
+        str | None,
+        typer.Option(
+            "--drop",
+            help="Factors left out of the paper's tables of effects: F or E,F, or '' for none "
+            "[default: F in the PIT study].",
+        ),
+    ] = None,
+    figures: Annotated[
+        str | None,
+        typer.Option(
+            help="Responses whose charts are saved: a,b, or `all` [default: the averages]."
+        ),
+    ] = None,
+    serve: Annotated[
+        int | None,
+        typer.Option(
+            "--serve",
+            min=0,
+            max=65535,
+            help="Serve the page on 127.0.0.1 at this port, up to date while the study runs.",
+        ),
+    ] = None,
+) -> None:
+    """Write a page with charts and findings, the paper's tables in LaTeX, and figures."""
+    from doe.analysis.analyze import Options
+    from doe.plan import find_study
+    from doe.report import gather
+
+    directory = find_study(study)
+    options = Options(transform=transform, robust=True)
+    left_out = None if drop is None else tuple(part for part in drop.split(",") if part.strip())
+
+    def look() -> Report:
+        return gather(directory, options, left_out)
+
+    if serve is not None:
+        from doe.serve import serve_page
+
+        serve_page(directory, look, serve)
+        return
+    found = look()
+    _write(found, out or REPORTS / found.state.directory.name, _saved(found, figures))
+
+
+def _saved(found: Report, asked: str | None) -> tuple[str, ...]:
+    """Responses whose charts are saved."""
+    from doe.errors import DoeError, nearest
+
+    if asked is None:
+        return found.headline_responses
+    if asked == "all":
+        return tuple(found.values)
+    names = tuple(part.strip() for part in asked.split(",") if part.strip())
+    for name in names:
+        if name not in found.values:
+            known = ", ".join(found.values)
+            raise DoeError(
+                f"--figures: {name!r} is no response{nearest(name, found.values)}; "
+                f"the responses are {known}"
+            )
+    return names
+
+
+def _write(found: Report, out: Path, figures: tuple[str, ...]) -> None:
+    from rich.text import Text
+
+    from doe.views.files import write_report
+    from doe.views.headlines import headlines
+    from doe.views.terminal import console
+
+    written = write_report(found, out, figures)
+    to = console()
+    counts = found.state.counts
+    if found.provisional:
+        text = f"Provisional: {counts['done']} of {len(found.state.views)} runs are done."
+        to.print(Text(text, style="yellow"))
+    for name in found.headline_responses:
+        to.print(Text(headlines(found.analyses[name]).effects[0]))
+    to.print(Text(f"{len(written.tables) - 1} tables in LaTeX and CSV: {written.tables[0].parent}"))
+    if written.figures:
+        to.print(Text(f"{len(written.figures)} figures: {written.figures[0].parent}"))
+    to.print(Text(f"Page: {written.page}", style="bold"), soft_wrap=True)

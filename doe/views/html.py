@@ -1,0 +1,119 @@
+"""The page: one file that holds all it needs and asks no network for anything."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from doe.report import Report
+from doe.study import Study
+from doe.views.charts.theme import STATES
+from doe.views.headlines import headlines
+from doe.views.page import commands, payload
+
+VEGA_GLOBALS = "window.vegaEmbed = vegaEmbed;"
+"""What the page's own script needs of the bundle."""
+SECTIONS = (
+    ("s-findings", "Findings"),
+    ("s-design", "Design"),
+    ("s-response", "Response"),
+    ("s-all", "All responses"),
+    ("s-paper", "Paper"),
+    ("s-runs", "Runs"),
+    ("s-reproduce", "Reproduce"),
+)
+
+
+def render(report: Report, written: str, live: bool = False) -> str:
+    """The page of a study; `written` is the one date on it.
+
+    A live page, which a server sends, also asks that server whether the study has moved on.
+    """
+    templates = jinja2.Environment(
+        loader=jinja2.PackageLoader("doe.views", "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return templates.get_template("page.html").render(
+        **_texts(report),
+        written=written,
+        live=live,
+        sections=SECTIONS,
+        css=Markup(_source(templates, "page.css")),
+        script=Markup(_source(templates, "page.js")),
+        live_script=Markup(_source(templates, "live.js")),
+        vega=Markup(vega_bundle()),
+        data=Markup(script_json(payload(report))),
+    )
+
+
+def _texts(report: Report) -> dict[str, Any]:
+    study, counts = report.study, report.state.counts
+    total = len(report.state.views)
+    states = [f"{count} {state}" for state, count in counts.items() if count]
+    return {
+        "name": study.name,
+        "description": study.description,
+        "facts": [
+            (str(len(study.factors)), "factors"),
+            (str(len(report.cells)), "configurations"),
+            (str(total), "runs"),
+            (str(counts["done"]), "done"),
+        ],
+        "provisional": report.provisional,
+        "progress": f"{counts['done']} of {total} runs are done: {', '.join(states)}.",
+        "bars": [(state, count, STATES[state]) for state, count in counts.items()],
+        "lost": _lost(report),
+        "findings": [
+            (name, study.responses.unit_of(name), headlines(report.analyses[name]))
+            for name in report.headline_responses
+        ],
+        "design": _design(study),
+        "warnings": report.state.warnings,
+        "commands": commands(report),
+    }
+
+
+def _design(study: Study) -> str:
+    kind = f"Fraction {study.fraction}" if study.fraction else "Full factorial"
+    half = (len(study.keys) + 1) // 2
+    across, down = ", ".join(study.keys[:half]), ", ".join(study.keys[half:])
+    return (
+        f"{kind}, {study.replicates} replicates. Each field is a configuration and each mark in it "
+        f"a run, replicates from left to right; {across} change across, {down or 'nothing'} down."
+    )
+
+
+def _lost(report: Report) -> str:
+    """Runs that failed or diverged, by reason; empty if there are none."""
+    parts = [f"{len(runs)} × {reason}" for reason, runs in report.state.failures.items()]
+    if not parts:
+        return ""
+    return f"{'; '.join(parts)}. They are named under Runs; effects are those of the other runs."
+
+
+def _source(templates: jinja2.Environment, name: str) -> str:
+    assert templates.loader is not None
+    return templates.loader.get_source(templates, name)[0]
+
+
+def script_json(value: Any) -> str:
+    """JSON that no text in it can end early, whatever a study or a run is called."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+@cache
+def vega_bundle() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script."""
+    import vl_convert
+
+    return vl_convert.javascript_bundle(VEGA_GLOBALS).replace("</script", "<\\/script")

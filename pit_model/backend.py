@@ -10,7 +10,7 @@ import torch
 from pit_model.config import Config
 from pit_model.errors import PitError
 from pit_model.metrics import metric_names
-from pit_model.rundir import write_run
+from pit_model.rundir import METRICS, write_json, write_run
 from pit_model.trainer import Report, train
 
 
@@ -59,7 +59,9 @@ def run(request: Request) -> dict[str, float]:
     torch.set_num_threads(request.threads)
     write_run(request.run_dir, config, request.seed)
     values = train(config, request.seed, device, request.run_dir, request.report)
-    return {**dict.fromkeys(metric_names(config.scales), nan), **values}
+    answer = {**dict.fromkeys(metric_names(config.scales), nan), **values}
+    write_json(request.run_dir / METRICS, answer)
+    return answer
 
 
 def find_device(name: str) -> torch.device:

@@ -121,7 +121,7 @@ def figures(
 
 @app.command()
 def baseline(
-    preset: Preset = "paper",
+    preset: Annotated[str | None, typer.Option(help="paper (the default), small or demo.")] = None,
     run_dir: Annotated[
         Path | None, typer.Option("--run", help="Take the videos of this run and show it beside.")
     ] = None,
@@ -131,10 +131,12 @@ def baseline(
     """Track the test videos without a network: motion masks and their centroids."""
     from pit_model import display
 
-    given = parse_settings(settings)
-    if run_dir is not None and given:
-        raise PitError("--run brings its own settings; leave out --set")
-    display.baselines({"preset": preset, **given}, run_dir, threads)
+    if run_dir is None:
+        display.baselines(preset or "paper", parse_settings(settings), threads)
+    elif preset or settings:
+        raise PitError("--run brings its own settings; leave out --preset and --set")
+    else:
+        display.baselines_beside(run_dir, threads)
 
 
 def parse_settings(pairs: list[str]) -> Mapping[str, Any]:

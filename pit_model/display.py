@@ -1,7 +1,6 @@
 """What the `pit` commands show: progress while training, and tables of metrics."""
 
 import csv
-import json
 import os
 from collections.abc import Mapping
 from math import inf
@@ -84,7 +83,6 @@ def train_run(config: Config, seed: int, device: str, threads: int | None, out: 
                 report=watch,
             )
         )
-    rundir.write_json(out / rundir.METRICS, values)
     chosen = {
         name[: -len("_epoch")]: int(e) for name, e in values.items() if name.endswith("_epoch")
     }
@@ -109,35 +107,45 @@ def evaluate_run(run_dir: Path, split: str, device: str, threads: int | None) ->
     Console().print(_scale_table(title, values, choose_epochs(trained.history), config))
 
 
-def baselines(settings: Mapping[str, Any], run_dir: Path | None, threads: int | None) -> None:
-    """Print what the baselines reach, under each kind of noise or on the videos of a run."""
+def baselines(preset: str, settings: Mapping[str, Any], threads: int | None) -> None:
+    """Print what the baselines reach under each kind of noise."""
+    for name in ("F", "noise"):
+        if name in settings:
+            raise PitError(f"{name} cannot be set here: every kind of noise is shown")
     torch.set_num_threads(threads or os.cpu_count() or 1)
-    if run_dir is None:
-        configs = {
-            name: Config.from_settings({**settings, **condition})
-            for name, condition in VIDEOS.items()
-        }
-        rows = [
-            (videos, method, values)
-            for videos, config in configs.items()
-            for method, values in baseline.evaluate(config, seed=0).items()
-        ]
-    else:
-        config, seed = rundir.read_run(run_dir)
-        configs = {"": config}
-        rows = [("", method, values) for method, values in baseline.evaluate(config, seed).items()]
-        rows.append(("", f"PIT {config.label}", _read_metrics(run_dir)))
-    size = next(iter(configs.values())).image_size
-    table = Table(title=f"{_count(configs)} test videos at {size} px: mean absolute errors")
-    if run_dir is None:
-        table.add_column("videos")
-    table.add_column("method")
+    groups = {}
+    for videos, condition in VIDEOS.items():
+        config = Config.from_settings({"preset": preset, **settings, **condition})
+        groups[videos] = baseline.evaluate(config, seed=0)
+    Console().print(_baseline_table(config, groups))
+
+
+def baselines_beside(run_dir: Path, threads: int | None) -> None:
+    """Print what the baselines reach on the test videos of a run, and the run beside them."""
+    torch.set_num_threads(threads or os.cpu_count() or 1)
+    config, seed = rundir.read_run(run_dir)
+    run = {f"PIT {config.label}": rundir.read_metrics(run_dir)}
+    videos = f"σ = {config.sigma:g}, {config.noise}" if config.F else "clean"
+    groups = {videos: {**baseline.evaluate(config, seed), **run}}
+    Console().print(_baseline_table(config, groups))
+
+
+def _baseline_table(
+    config: Config, groups: Mapping[str, Mapping[str, Mapping[str, float]]]
+) -> Table:
+    """Methods by metrics at the full image size, under a heading for each group of videos."""
+    size = config.image_size
+    title = f"{config.test_sequences} test videos at {size} px: mean absolute errors"
+    table = Table(title=title, caption="B, H, P in px; V in px/frame")
+    table.add_column("videos and method", no_wrap=True)
     for kind in KINDS:
-        table.add_column(_head(f"{kind}{size}", kind), justify="right")
-    for videos, method, values in rows:
-        numbers = [f"{values[f'{kind}{size}']:.3f}" for kind in KINDS]
-        table.add_row(*([videos] if run_dir is None else []), method, *numbers)
-    Console().print(table)
+        table.add_column(f"{kind}{size}", justify="right")
+    for videos, methods in groups.items():
+        table.add_section()
+        table.add_row(videos, style="bold")
+        for method, values in methods.items():
+            table.add_row(f"  {method}", *(f"{values[f'{kind}{size}']:.3f}" for kind in KINDS))
+    return table
 
 
 def _best_so_far(path: Path, name: str) -> float:
@@ -146,16 +154,6 @@ def _best_so_far(path: Path, name: str) -> float:
         return inf
     with path.open(newline="") as file:
         return min((float(row[name]) for row in csv.DictReader(file)), default=inf)
-
-
-def _read_metrics(run_dir: Path) -> dict[str, float]:
-    try:
-        content: dict[str, float] = json.loads((run_dir / rundir.METRICS).read_text())
-    except FileNotFoundError:
-        raise PitError(
-            f"{run_dir} is not finished: there is no {rundir.METRICS}; finish it with `pit train`"
-        ) from None
-    return content
 
 
 def _scale_table(
@@ -172,13 +170,5 @@ def _scale_table(
         for scale in config.scales:
             name = f"{kind}{scale}"
             cells += [f"{values.get(name, float('nan')):.3f}", f"{chosen.get(name, '-')}"]
-        table.add_row(_head(kind, kind), *cells)
+        table.add_row(f"{kind}, {UNIT[kind]}" if UNIT[kind] else kind, *cells)
     return table
-
-
-def _head(name: str, kind: str) -> str:
-    return f"{name}, {UNIT[kind]}" if UNIT[kind] else name
-
-
-def _count(configs: Mapping[str, Config]) -> int:
-    return next(iter(configs.values())).test_sequences

@@ -52,6 +52,18 @@ def read_run(run_dir: Path) -> tuple[Config, int]:
         raise PitError(f"{path} is damaged: {error}; train the run again") from error
 
 
+def read_metrics(run_dir: Path) -> dict[str, float]:
+    """Read the numbers of a finished run."""
+    path = run_dir / METRICS
+    try:
+        values: dict[str, float] = json.loads(path.read_text())
+    except FileNotFoundError:
+        raise PitError(f"{run_dir} is not finished: there is no {METRICS} yet") from None
+    except ValueError as error:
+        raise PitError(f"{path} is damaged: {error}; train the run again") from error
+    return values
+
+
 def read_trained(run_dir: Path) -> Trained:
     """Read a run with the weights of its chosen epochs."""
     config, seed = read_run(run_dir)

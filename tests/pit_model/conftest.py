@@ -38,11 +38,14 @@ def _one_thread():
     torch.set_num_threads(1)
 
 
+@pytest.fixture(autouse=True)
+def _one_thread():
+    """Sums in another number of threads differ in their last bits; commands set that number."""
+    torch.set_num_threads(1)
+
+
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory):
     """A tiny finished run: what was asked, and what the backend answered."""
-    threads = torch.get_num_threads()
     asked = Asked(tmp_path_factory.mktemp("run"))
-    answer = run(asked)
-    torch.set_num_threads(threads)
-    return asked, answer
+    return asked, run(asked)

@@ -50,10 +50,8 @@ def test_levels_settings_seed_and_threads_reach_the_trainer(tmp_path, monkeypatc
         return {"B4": 1.0}
 
     monkeypatch.setattr(backend, "train", train)
-    before = torch.get_num_threads()
     levels = {"A": False, "B": True, "C": False, "D": True, "E": False, "F": True}
     answer = backend.run(Asked(tmp_path, factors=levels, threads=3, seed=12))
-    torch.set_num_threads(before)
     assert heard["config"] == Config.from_settings(TINY, levels)
     assert heard["config"].label == "A0B1C0D1E0F1"
     assert (heard["seed"], heard["threads"], heard["run_dir"]) == (12, 3, tmp_path)

@@ -70,6 +70,19 @@ def test_baseline_shows_each_kind_of_noise():
         assert videos in said
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--set", "F=true"], "F cannot be set here: every kind of noise is shown"),
+        (["--set", "noise=static"], "noise cannot be set here"),
+        (["--run", ".", "--preset", "demo"], "leave out --preset and --set"),
+    ],
+)
+def test_baseline_ignores_no_option(words, message):
+    with pytest.raises(PitError, match=message):
+        call("baseline", *words)
+
+
 def test_simulate_writes_sequences(tmp_path):
     call("simulate", "--out", tmp_path, "--preset", "demo", "--count", 2, "--noisy")
     names = sorted(path.name for path in tmp_path.iterdir())

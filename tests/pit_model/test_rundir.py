@@ -6,7 +6,7 @@ import torch
 from pit_model.config import Config
 from pit_model.errors import PitError
 from pit_model.metrics import metric_names
-from pit_model.rundir import RUN, evaluate_run, read_run, read_trained, write_run
+from pit_model.rundir import RUN, evaluate_run, read_metrics, read_run, read_trained, write_run
 
 from .conftest import TINY
 
@@ -31,6 +31,13 @@ def test_validation_gives_the_smallest_values_of_the_history(trained):
     values = evaluate_run(run, "val", CPU)
     for name, value in values.items():
         assert value == min(epoch[name] for epoch in run.history)
+
+
+def test_the_answer_of_the_backend_is_kept(trained, tmp_path):
+    asked, answer = trained
+    assert read_metrics(asked.run_dir) == answer
+    with pytest.raises(PitError, match="is not finished"):
+        read_metrics(tmp_path)
 
 
 def test_what_is_missing_or_damaged_is_named(tmp_path, trained):

@@ -168,12 +168,13 @@ class Network(nn.Module):
 
 def _in_blocks(x: Tensor) -> bool:
     """Whether the blocked layout of oneDNN can be used: plain float32 on the CPU."""
+    if torch.compiler.is_compiling():
+        return False
     return (
         x.device.type == "cpu"
         and x.dtype == torch.float32
         and torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
         and not torch.is_autocast_enabled("cpu")
-        and not torch.compiler.is_compiling()
     )
 
 

@@ -24,7 +24,9 @@ def take(maps: Tensor, grid: Tensor) -> tuple[Tensor, Tensor]:
     """
     height, width = maps.shape[-2:]
     x, y = grid.unbind(-2)  # (..., n) each
-    column, row = x.clamp(0, width - 1), y.clamp(0, height - 1)
+    # A place that is not a number, as in a run that diverges, must still be a legal index.
+    column = x.nan_to_num().clamp(0, width - 1)
+    row = y.nan_to_num().clamp(0, height - 1)
     inside = (column == x)[..., None, :] & (row == y)[..., :, None]  # (..., n, n)
     index = (row[..., :, None] * width + column[..., None, :]).long()
     values = maps.flatten(-2).gather(-1, index.flatten(-2)).view(index.shape)

@@ -122,3 +122,8 @@ def test_batches_are_rows_by_themselves(operator):
     heatmap = torch.rand(4, 3, 8, 8, generator=torch.manual_seed(2))
     assert operator(heatmap).shape == (4, 3, 2)
     assert torch.allclose(operator(heatmap)[2, 1], operator(heatmap[2, 1]))
+
+
+@pytest.mark.parametrize("operator", SOFT)
+def test_a_heatmap_of_nans_gives_nans_and_no_error(operator):
+    operator(torch.full((2, 8, 8), torch.nan))

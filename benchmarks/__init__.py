@@ -1,41 +1,28 @@
-"""Benchmarks: ratios against peers, measured side by side in one run.
+"""Measurements of this project against what it replaces; `make bench` runs them all.
 
-Each module has ``run() -> list[Section]``. `python -m benchmarks` runs all of them and writes
-RESULTS.md; `python -m benchmarks train runner` runs some and prints them.
+The contract of a benchmark module ``benchmarks/<name>.py``: a function ``run() -> list[Section]``
+that measures and returns tables of text. `python -m benchmarks` calls each module that is there, in
+alphabetical order, prints the tables and writes them to ``benchmarks/RESULTS.md`` with the machine,
+the versions and the date; `python -m benchmarks train` runs one module and replaces its tables
+alone. What is compared is run side by side, in turns, within one call.
 """
 
-from __future__ import annotations
-
-import statistics
-import time
-from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 
 class Section(NamedTuple):
-    """One table of results with what it compares."""
+    """A table of results with a line about how it was measured."""
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...] = ()
+    note: str = ""
 
-
-def side_by_side(
-    cases: Mapping[str, Callable[[], object]], repeats: int = 5
-) -> dict[str, list[float]]:
-    """Seconds of each case in every repeat, cases taking turns so that noise hits all alike."""
-    seconds: dict[str, list[float]] = {name: [] for name in cases}
-    for case in cases.values():
-        case()
-    for _ in range(repeats):
-        for name, case in cases.items():
-            start = time.perf_counter()
-            case()
-            seconds[name].append(time.perf_counter() - start)
-    return seconds
-
-
-def median_ratio(slow: list[float], fast: list[float]) -> float:
-    """Median over the repeats of slow / fast, each pair measured one after the other."""
-    return statistics.median(a / b for a, b in zip(slow, fast, strict=True))
+    def markdown(self) -> str:
+        """Render the section for RESULTS.md."""
+        lines = [f"### {self.title}", ""]
+        if self.note:
+            lines += [self.note, ""]
+        lines += ["| " + " | ".join(self.columns) + " |", "| " + "--- | " * len(self.columns)]
+        lines += ["| " + " | ".join(row) + " |" for row in self.rows]
+        return "\n".join(lines) + "\n"

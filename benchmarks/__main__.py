@@ -1,59 +1,60 @@
-"""Run the benchmarks and write RESULTS.md."""
+"""Run the benchmarks and write RESULTS.md: ``python -m benchmarks [NAME ...]``."""
 
-from __future__ import annotations
-
-import datetime
 import importlib
-import importlib.metadata
-import os
 import platform
+import re
 import sys
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks import Section
+HERE = Path(__file__).parent
+RESULTS = HERE / "RESULTS.md"
+PACKAGES = ("torch", "numpy", "scipy", "pandas", "statsmodels")
 
-MODULES = ("startup", "analysis", "runner", "train")
-PACKAGES = ("torch", "numpy", "scipy", "pandas", "statsmodels", "joblib")
+
+def modules() -> list[str]:
+    """Name the benchmark modules that are there."""
+    return sorted(path.stem for path in HERE.glob("*.py") if not path.stem.startswith("_"))
 
 
 def machine() -> str:
-    """Processor, cores, Python and package versions in one paragraph."""
-    model = platform.processor() or platform.machine()
+    """Describe processor, memory, system and versions in a line each."""
     cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        names = [line for line in cpuinfo.read_text().splitlines() if line.startswith("model name")]
-        model = names[0].partition(":")[2].strip() if names else model
-    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in PACKAGES)
-    return f"{model}, {os.cpu_count()} cores; Python {platform.python_version()}; {versions}."
+    text = cpuinfo.read_text() if cpuinfo.exists() else ""
+    model = re.search(r"model name\s*:\s*(.+)", text)
+    cores = text.count("processor\t:") or "?"
+    packages = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
+    return (
+        f"- machine: {model[1] if model else platform.machine()}, {cores} cores, "
+        f"{platform.system()} {platform.release()}\n"
+        f"- versions: Python {platform.python_version()}, {packages}\n"
+        f"- date: {datetime.now(UTC):%Y-%m-%d %H:%M} UTC\n"
+    )
 
 
-def markdown(section: Section) -> str:
-    """One section as a Markdown table."""
-    lines = [f"## {section.title}", ""]
-    lines.append("| " + " | ".join(section.columns) + " |")
-    lines.append("|" + " --- |" * len(section.columns))
-    lines += ["| " + " | ".join(row) + " |" for row in section.rows]
-    lines += ["", *section.notes] if section.notes else []
-    return "\n".join(lines) + "\n"
+def measured(name: str) -> str:
+    """Run one module and render its part of the results."""
+    sections = importlib.import_module(f"benchmarks.{name}").run()
+    return f"## {name}\n\n{machine()}\n" + "\n".join(s.markdown() for s in sections)
+
+
+def parts(text: str) -> dict[str, str]:
+    """Split RESULTS.md into the parts of its modules."""
+    found = re.split(r"^(?=## )", text, flags=re.MULTILINE)[1:]
+    return {part.split("\n", 1)[0][3:]: part.rstrip() + "\n" for part in found}
 
 
 def main(names: list[str]) -> None:
-    """Run the named benchmarks, or all of them and write RESULTS.md."""
-    texts = []
-    for name in names or MODULES:
-        print(f"# {name}", file=sys.stderr, flush=True)
-        for section in importlib.import_module(f"benchmarks.{name}").run():
-            texts.append(markdown(section))
-            print(texts[-1], flush=True)
-    if names:
-        return
-    head = (
-        "# Benchmark results\n\nWritten by `make bench`: ratios measured side by side in "
-        f"one run.\n\n{datetime.date.today()}: {machine()}\n"
-    )
-    path = Path(__file__).parent / "RESULTS.md"
-    path.write_text("\n".join([head, *texts]), encoding="utf-8")
-    print(f"Wrote {path.relative_to(Path.cwd())}")
+    """Measure the named modules, or all, and rewrite their parts of RESULTS.md."""
+    unknown = sorted(set(names) - set(modules()))
+    if unknown:
+        sys.exit(f"unknown benchmark {', '.join(unknown)}; expected {', '.join(modules())}")
+    there = parts(RESULTS.read_text()) if RESULTS.exists() else {}
+    for name in names or modules():
+        there[name] = measured(name)
+        print(there[name], flush=True)
+        RESULTS.write_text("# Benchmarks\n\n" + "\n".join(there[key] for key in sorted(there)))
 
 
 if __name__ == "__main__":

@@ -32,15 +32,13 @@ class Asked:
         self.reports.append((step, total, metrics))
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _one_thread():
-    """Compute in one thread: threads that wait for each other on a busy machine take minutes."""
-    torch.set_num_threads(1)
-
-
 @pytest.fixture(autouse=True)
 def _one_thread():
-    """Sums in another number of threads differ in their last bits; commands set that number."""
+    """Compute in one thread before each test, whatever a command set before.
+
+    Threads that wait for each other on a busy machine take minutes, and sums in another number of
+    threads differ in their last bits.
+    """
     torch.set_num_threads(1)
 
 

@@ -32,12 +32,20 @@ def execute(
 
     files = StudyDir(plan.directory)
     check_writable(files)
+    if options.detach and engine != "slurm":
+        raise DoeError(
+            f"--detach needs an engine that goes on by itself; got --engine {engine}, "
+            "expected --engine slurm"
+        )
     working = open_engine(engine, plan.study, plan.directory, resources)
     display = open_display(console)
     try:
         with counted_interrupts() as interrupts:
             runner = Runner(files, plan.study, plan.design, working, options, display)
-            finished = runner.run(lambda: len(interrupts))
+            if options.detach:
+                number = runner.hand_over()
+                display.note("detached", f"{number} runs were handed over; they go on by themselves")
+            finished = options.detach or runner.run(lambda: len(interrupts))
         return counts(list(runner.views.values())), finished
     finally:
         display.close()

@@ -16,7 +16,34 @@ def run(
     cpu: Annotated[
         int | None, typer.Option(min=0, help="Slots on the CPU; 0 for one per core [default].")
     ] = None,
-    engine: Annotated[str, typer.Option(help="Where runs are executed.")] = "local",
+    engine: Annotated[
+        str, typer.Option(help="Where runs are executed: local, slurm or ray.")
+    ] = "local",
+    detach: Annotated[
+        bool, typer.Option("--detach", help="Submit to Slurm and return; the study goes on.")
+    ] = False,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Cluster: most runs (Slurm: jobs) at once.")
+    ] = None,
+    cpus: Annotated[int | None, typer.Option(min=1, help="Cluster: cores of each run.")] = None,
+    partition: Annotated[str | None, typer.Option(help="Slurm: partition.")] = None,
+    account: Annotated[str | None, typer.Option(help="Slurm: account.")] = None,
+    time: Annotated[
+        str | None, typer.Option(help="Slurm: time limit of a job, as in 90 or 1:30:00.")
+    ] = None,
+    gres: Annotated[
+        str | None, typer.Option(help="Slurm: GPU of each job, as in gpu:1 or shard:1.")
+    ] = None,
+    mem: Annotated[str | None, typer.Option(help="Slurm: memory of each job, as in 16G.")] = None,
+    runs_per_job: Annotated[
+        int | None, typer.Option(min=1, help="Slurm: runs that a job executes in turn.")
+    ] = None,
+    ray_address: Annotated[
+        str | None, typer.Option(help="Ray: a running cluster, as in auto or HOST:PORT.")
+    ] = None,
+    gpus_per_run: Annotated[
+        float | None, typer.Option(min=0, help="Ray: GPUs of each run; 0.5 puts two on one.")
+    ] = None,
     only: Annotated[
         list[str] | None, typer.Option(help="Only this configuration; may be repeated.")
     ] = None,
@@ -55,12 +82,30 @@ def run(
         limit=limit,
         retry_failed=retry_failed,
         grace=grace,
+        detach=detach,
     )
     plan = load_plan(find_study(study))
     screen = console()
-    resources = Resources(gpus or "", per_gpu, cpu)
+    resources = Resources(
+        gpus=gpus or "",
+        per_gpu=per_gpu,
+        cpu=cpu,
+        cpus=cpus,
+        jobs=jobs,
+        partition=partition,
+        account=account,
+        time=time,
+        gres=gres,
+        mem=mem,
+        runs_per_job=runs_per_job,
+        ray_address=ray_address,
+        gpus_per_run=gpus_per_run,
+    )
     number, finished = execute(plan, options, engine, resources, screen)
     screen.print(", ".join(f"{count} {state}" for state, count in number.items() if count))
+    if detach:
+        screen.print("`doe status` shows how far it is; `doe run --engine slurm` picks it up.")
+        return
     if not finished:
         screen.print("Stopped; `doe run` goes on with the rest.")
         raise typer.Exit(130)

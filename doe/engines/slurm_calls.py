@@ -1,0 +1,134 @@
+"""Slurm's commands, with output made for machines. Nothing here needs an accounting database."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from doe.errors import DoeError
+
+CALL_SECONDS = 60.0
+"""A command that takes longer is taken as unanswered."""
+LIVE = {
+    *("PENDING", "CONFIGURING", "RUNNING", "SUSPENDED", "STOPPED", "RESIZING", "SIGNALING"),
+    *("COMPLETING", "STAGE_OUT", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT"),
+}
+"""States of jobs that wait or run."""
+AWAY = re.compile(
+    r"unable to contact|connect(ion)? (failure|refused|timed out)|timed out|zero bytes were"
+    r"|temporarily unable|resource temporarily unavailable|communication connection failure"
+    r"|slurm backup controller|in standby mode|transport endpoint|no route to host",
+    re.IGNORECASE,
+)
+"""What the commands say when no controller answers; anything else is a refusal."""
+WIDTHS = {"Name": 80, "ArrayTaskID": 20, "State": 20, "exit_code": 20, "Reason": 80}
+
+
+class AwayError(Exception):
+    """The controller does not answer."""
+
+
+class Row(NamedTuple):
+    """One task of an array as the controller knows it."""
+
+    name: str
+    task: int
+    state: str
+    code: int
+    """Exit code, or minus the signal's number; 0 while it lives."""
+    reason: str
+
+    @property
+    def live(self) -> bool:
+        """Whether it waits or runs."""
+        return self.state in LIVE
+
+
+def most_tasks() -> int:
+    """How many tasks an array may have."""
+    found = re.search(r"^MaxArraySize\s*=\s*(\d+)", _call("scontrol", "show", "config"), re.M)
+    return max(1, int(found[1]) - 1) if found else 1000
+
+
+def submit(name: str, script: str, options: Sequence[str], tasks: int, at_once: int) -> None:
+    """Submit one array of jobs.
+
+    Raises
+    ------
+    AwayError
+        If there was no answer; the array may have been submitted all the same.
+    DoeError
+        If Slurm refuses it.
+    """
+    throttle = f"%{at_once}" if at_once else ""
+    words = [
+        *("--parsable", f"--job-name={name}", f"--array=0-{tasks - 1}{throttle}"),
+        *("--no-requeue", "--output=/dev/null", "--export=ALL"),
+    ]
+    # A setting of the user's shell would be stronger than the lines of a script.
+    quiet = {k: v for k, v in os.environ.items() if not k.startswith(("SBATCH_", "SLURM_JOB"))}
+    quiet = {k: v for k, v in quiet.items() if not k.startswith("SLURM_ARRAY")}
+    _call("sbatch", *words, *options, text=script, environment=quiet)
+
+
+def look(names: Sequence[str]) -> list[Row]:
+    """All tasks of some arrays that the controller knows, ended ones included.
+
+    It forgets a job some minutes after its end (`MinJobAge`).
+    """
+    if not names:
+        return []
+    form = ",".join(f"{field}:{width}" for field, width in WIDTHS.items())
+    filters = ("--noheader", "--array", "--states=all", f"--name={','.join(names)}")
+    rows = []
+    for line in _call("squeue", *filters, f"--Format={form}").splitlines():
+        cells, start = [], 0
+        for width in WIDTHS.values():
+            cells.append(line[start : start + width].strip())
+            start += width
+        name, task, state, code, reason = cells
+        if name in names and task.isdecimal():
+            rows.append(Row(name, int(task), state, _exit_code(code), reason))
+    return rows
+
+
+def _exit_code(status: str) -> int:
+    """Read a status as wait(2) gives it: the exit code, or minus the signal's number."""
+    number = int(status) if status.isdecimal() else 0
+    return -(number & 127) or number >> 8
+
+
+def cancel(name: str, *options: str) -> None:
+    """Cancel the jobs of one name: an id may belong to another job by now."""
+    _call("scancel", "--quiet", f"--name={name}", *options)
+
+
+def _call(*words: str, text: str | None = None, environment: dict[str, str] | None = None) -> str:
+    try:
+        done = subprocess.run(
+            words,
+            input=text,
+            stdin=subprocess.DEVNULL if text is None else None,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=CALL_SECONDS,
+            env=environment,
+            start_new_session=True,  # Ctrl-C is for the scheduler alone
+        )
+    except FileNotFoundError:
+        raise DoeError(
+            f"there is no {words[0]} on this machine; start `doe run --engine slurm` where Slurm's "
+            "commands are installed, or choose another --engine"
+        ) from None
+    except subprocess.TimeoutExpired as error:
+        raise AwayError(f"{words[0]} gave no answer within {CALL_SECONDS:.0f} s") from error
+    if done.returncode == 0:
+        return done.stdout
+    said = done.stderr.strip() or f"{words[0]} ended with exit code {done.returncode}"
+    if AWAY.search(said):
+        raise AwayError(said)
+    raise DoeError(f"{words[0]} failed: {said}\nAsked for: {' '.join(words[1:])}")

@@ -11,7 +11,7 @@ from doe.analysis import transform as scale
 from doe.analysis.anova import anova
 from doe.analysis.best import best
 from doe.analysis.boxmeyer import box_meyer
-from doe.analysis.contrasts import Floats, Ints, Model, estimable
+from doe.analysis.contrasts import Floats, Ints, Model, estimable, names_of
 from doe.analysis.data import Layout, Observations
 from doe.analysis.diagnostics import diagnose
 from doe.analysis.dispersion import dispersion
@@ -82,7 +82,7 @@ def analyze(seen: Observations, options: Options = DEFAULTS) -> Analysis:
     block = _renumber(where.block, kept)
     model = estimable(cells, len(where.keys), order, block)
     chosen, fitted = _on_scale(raw, cells, block, model, seen, options)
-    names = [term_name(mask, where.keys) for mask in model.masks]
+    names = names_of(model.masks, where.keys)
     shown = _shown(model, options.drop, where.keys)
     parts = core(
         fitted, names, shown, where.block_name if block is not None else None, options.alpha

@@ -44,6 +44,20 @@ def evaluate(coef: Floats) -> Floats:
     return np.asarray(parity * fwht(parity * coef), dtype=np.float64)
 
 
+def names_of(masks: Sequence[int], keys: Sequence[str]) -> list[str]:
+    """Names of many terms, each made from that of the term without its last factor."""
+    separator = "" if all(len(key) == 1 for key in keys) else ":"
+    known = {1 << i: key for i, key in enumerate(keys)}
+
+    def name(mask: int) -> str:
+        if mask not in known:
+            last = 1 << (mask.bit_length() - 1)
+            known[mask] = f"{name(mask ^ last)}{separator}{known[last]}"
+        return known[mask]
+
+    return [name(mask) for mask in masks]
+
+
 def cell_index(coded: NDArray[np.int8]) -> Ints:
     """Row number in the full standard order of each run: bit i is set where factor i is high."""
     weights = 1 << np.arange(coded.shape[1], dtype=np.int64)

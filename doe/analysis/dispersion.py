@@ -8,11 +8,10 @@ import numpy as np
 from scipy import special, stats
 
 from doe.analysis.adjust import holm
-from doe.analysis.contrasts import Floats, Ints, estimable
+from doe.analysis.contrasts import Floats, Ints, estimable, names_of
 from doe.analysis.fit import estimator, without_blocks
 from doe.analysis.lenth import lenth
 from doe.analysis.values import Dispersion, DispersionEffect
-from doe.terms import term_name
 
 
 def dispersion(
@@ -48,7 +47,7 @@ def dispersion(
     se = 2.0 * np.sqrt(maps**2 @ special.polygamma(1, nu / 2.0))
     z = effect / se
     p = 2.0 * stats.norm.sf(np.abs(z))
-    names = [term_name(mask, keys) for mask in model.masks]
+    names = names_of(model.masks, keys)
     columns = (effect, np.exp(effect), z, p, holm(p))
     effects = tuple(
         DispersionEffect(*line)

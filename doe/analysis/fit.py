@@ -186,15 +186,14 @@ def without_blocks(y: Floats, cells: Ints, block: Ints | None) -> Floats:
 
 def _within_cells(y: Floats, cells: Ints, block: Ints | None) -> tuple[Floats, Floats, int]:
     """Deviations within cells after blocks, the block effects, and degrees of freedom."""
-    unique, place = np.unique(cells, return_inverse=True)
-    counts = np.bincount(place)
-    within = y - (np.bincount(place, weights=y) / counts)[place]
-    df = len(y) - len(unique)
+    counts = np.bincount(cells)
+    filled = np.maximum(counts, 1)
+    within = y - (np.bincount(cells, weights=y) / filled)[cells]
+    df = len(y) - int(np.count_nonzero(counts))
     if block is None:
         return within, np.zeros(1), df
     columns = block_columns(block, len(y))
-    sums = np.zeros((len(unique), columns.shape[1]))
-    np.add.at(sums, place, columns)
-    columns = columns - (sums / counts[:, None])[place]
+    sums = [np.bincount(cells, weights=column) for column in columns.T]
+    columns = columns - (np.stack(sums, axis=1) / filled[:, None])[cells]
     solution, _, rank, _ = np.linalg.lstsq(columns, within, rcond=1e-10)
     return within - columns @ solution, np.concatenate([[0.0], solution]), df - int(rank)

@@ -68,15 +68,23 @@ def reference(m: int) -> Reference:
     return Reference(np.sort(ratios, axis=None), np.sort(ratios.max(axis=1)))
 
 
+@lru_cache(maxsize=256)
 def critical_values(m: int, alpha: float) -> tuple[float, float]:
     """Simulated multipliers of PSE: margin of error and simultaneous margin of error."""
     known = reference(m)
-    return (
-        float(np.quantile(known.single, 1.0 - alpha)),
-        float(np.quantile(known.largest, 1.0 - alpha)),
-    )
+    return _upper(known.single, alpha), _upper(known.largest, alpha)
 
 
+def _upper(ascending: Floats, alpha: float) -> float:
+    """Quantile 1 - α of sorted values, linear between neighbours."""
+    at = (len(ascending) - 1) * (1.0 - alpha)
+    below = int(at)
+    above = min(below + 1, len(ascending) - 1)
+    low, high = float(ascending[below]), float(ascending[above])
+    return low + (at - below) * (high - low)
+
+
+@lru_cache(maxsize=256)
 def critical_values_t(m: int, alpha: float) -> tuple[float, float]:
     """Lenth's own multipliers: t on m/3 degrees of freedom, the simultaneous one with
     ``gamma = (1 + (1 - alpha)^(1/m)) / 2``.
@@ -121,8 +129,15 @@ def half_normal(effects: Floats, terms: Sequence[str]) -> tuple[HalfNormalPoint,
     m = len(effects)
     magnitude = np.abs(effects)
     order = np.argsort(magnitude, kind="stable")
-    quantile = stats.norm.ppf(0.5 + 0.5 * (np.arange(1, m + 1) - 0.5) / m).tolist()
     return tuple(
         HalfNormalPoint(terms[i], size, q)
-        for i, size, q in zip(order.tolist(), magnitude[order].tolist(), quantile, strict=True)
+        for i, size, q in zip(
+            order.tolist(), magnitude[order].tolist(), _half_quantiles(m), strict=True
+        )
     )
+
+
+@lru_cache(maxsize=32)
+def _half_quantiles(m: int) -> tuple[float, ...]:
+    """Half-normal quantiles of the plotting positions."""
+    return tuple(stats.norm.ppf(0.5 + 0.5 * (np.arange(1, m + 1) - 0.5) / m).tolist())

@@ -13,10 +13,11 @@ from scipy import stats
 from statsmodels.stats.anova import anova_lm
 
 from doe.analysis.adjust import benjamini_hochberg, holm
-from doe.analysis.contrasts import Model, estimable, evaluate, fwht, sign_columns
+from doe.analysis.contrasts import Model, estimable, evaluate, fwht, names_of, sign_columns
 from doe.analysis.fit import fit
 from doe.analysis.lenth import lenth, scale_estimates, simulated_p
 from doe.analysis.robust import bootstrap, permutation
+from doe.terms import term_name, terms_up_to
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -173,3 +174,9 @@ def test_effects_do_not_change_with_an_added_factor_of_no_effect() -> None:
     large = by_term(study(double, "ABCD"))
     assert large["AB"].effect == pytest.approx(small["AB"].effect)
     assert large["D"].effect == pytest.approx(0, abs=1e-12)
+
+
+def test_names_of_many_terms_are_those_of_single_ones() -> None:
+    for keys in ("ABCD", ["lr", "aug", "opt"]):
+        masks = terms_up_to(len(keys))
+        assert names_of(masks, keys) == [term_name(mask, keys) for mask in masks]

@@ -51,7 +51,7 @@ def draw(background: Tensor, position: Tensor, radius: float, antialias: bool = 
     coverage = coverage * seen[:, 0, None, :] * seen[:, 1, :, None]
     inside = cells.clamp(0, size - 1)
     index = (inside[:, 1, :, None] * size + inside[:, 0, None, :]).flatten(1)  # (N, R·R)
-    frames = background.flatten(1).clone()
+    frames = background.clone(memory_format=torch.contiguous_format).flatten(1)
     below = frames.gather(1, index)
     value = below + coverage.flatten(1) * (1.0 - below)
     # Pixels beyond the border are folded onto it with coverage 0, and the maximum drops them.

@@ -173,7 +173,7 @@ def test_starts_are_uniform_between_the_walls():
 
 
 def test_all_250_sequences_take_less_than_a_second():
-    begin = time.perf_counter()
+    begin = time.process_time()  # not the time that other processes take
     for name, count in zip(SPLITS, (100, 50, 100), strict=True):
         simulate_split(name, count, 40, UNITS, SEED)
-    assert time.perf_counter() - begin < 1.0
+    assert time.process_time() - begin < 1.0

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import statsmodels.formula.api as smf
 from statsmodels.stats.anova import anova_lm
+from statsmodels.stats.multitest import multipletests
 
 from benchmarks import Section
 from doe.analysis.analyze import core
@@ -49,14 +50,17 @@ def _ours(coded: np.ndarray, block: np.ndarray, y: np.ndarray) -> list[object]:
 
 
 def _theirs(frame: pd.DataFrame) -> list[object]:
-    """The same by statsmodels: formula, fit, ANOVA, and Lenth on twice the coefficients."""
+    """The same by statsmodels: formula, fit, intervals, adjusted p, ANOVA, and Lenth's PSE."""
     right = "C(block) + " + "*".join(f"x{key}" for key in KEYS)
     found: list[object] = []
     for i in range(RESPONSES):
         result = smf.ols(f"y{i} ~ {right}", frame).fit()
         intervals = result.conf_int()
         pse = scale_estimates(2.0 * result.params.to_numpy()[REPLICATES:])
-        found.append((result.tvalues, result.pvalues, intervals, anova_lm(result, typ=1), pse))
+        p = result.pvalues.to_numpy()[REPLICATES:]
+        adjusted = [multipletests(p, method=method)[1] for method in ("holm", "fdr_bh")]
+        table = anova_lm(result, typ=1)
+        found.append((result.tvalues, intervals, adjusted, table, pse))
     return found
 
 

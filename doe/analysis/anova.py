@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import linalg, stats
+from scipy import linalg
 
 from doe.analysis.contrasts import Floats
 from doe.analysis.fit import Fit, design_matrix
+from doe.analysis.tails import f_upper
 from doe.analysis.values import Anova, AnovaRow, Blocking
 
 MOST_TYPE2 = 256
@@ -66,7 +67,7 @@ def _rows(fit: Fit, names: Sequence[str], ss: Floats) -> tuple[AnovaRow, ...]:
     if fit.df_error > 0:
         with np.errstate(divide="ignore", invalid="ignore"):
             f = ss / fit.ms_error
-        tails = stats.f.sf(f, 1, fit.df_error).tolist()
+        tails = f_upper(f, 1, fit.df_error).tolist()
         lines = zip(names, values, f.tolist(), tails, strict=True)
         rows += [AnovaRow(name, 1, s, s, ratio, p) for name, s, ratio, p in lines]
     else:
@@ -75,7 +76,7 @@ def _rows(fit: Fit, names: Sequence[str], ss: Floats) -> tuple[AnovaRow, ...]:
     if fit.df_pure > 0 and df_lack > 0:
         lack = max(fit.ss_residual - fit.ss_pure, 0.0)
         f_lack = lack / df_lack / fit.ms_error if fit.ms_error > 0 else float("inf")
-        p_lack = float(stats.f.sf(f_lack, df_lack, fit.df_pure))
+        p_lack = float(f_upper(np.array(f_lack), df_lack, fit.df_pure))
         rows.append(AnovaRow("Lack of fit", df_lack, lack, lack / df_lack, f_lack, p_lack))
     if fit.df_error > 0:
         rows.append(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from scipy import stats
 
 from doe.analysis.contrasts import Floats, Model, evaluate
 from doe.analysis.fit import Fit, design_matrix, fit, without_blocks
 from doe.analysis.hsu import with_the_best
+from doe.analysis.tails import t_critical
 from doe.analysis.transform import unpower
 from doe.analysis.values import Best, CellMean, Effect, Prediction, ReducedModel, Transformation
 from doe.terms import parse_term, term_name
@@ -43,7 +43,7 @@ def best(
     among = np.zeros(len(means), dtype=bool)
     among[order[0]] = True
     if full.df_error > 0:
-        reach = float(stats.t.isf(alpha / 2, full.df_error)) * sigma / np.sqrt(counts)
+        reach = t_critical(alpha, full.df_error) * sigma / np.sqrt(counts)
         if 1 < len(means) <= MOST_CELLS and sigma > 0:
             lower, upper, d = with_the_best(sign * means, counts, sigma, full.df_error, alpha)
             low, high = (lower, upper) if sign > 0 else (-upper, -lower)
@@ -141,7 +141,7 @@ def _reach(small: Fit, cell: int, alpha: float) -> float:
         odd = [(mask & ~cell).bit_count() & 1 for mask in small.model.masks]
         at[first:] = [1.0 - 2.0 * bit for bit in odd]
         scale = float(at @ np.linalg.solve(X.T @ X, at))
-    return float(stats.t.isf(alpha / 2, small.df_error) * np.sqrt(scale * small.ms_error))
+    return t_critical(alpha, small.df_error) * float(np.sqrt(scale * small.ms_error))
 
 
 def _sentence(cells: Sequence[CellMean], among: Sequence[str], critical: float | None) -> str:

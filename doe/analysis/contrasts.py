@@ -24,13 +24,14 @@ def fwht(values: Floats) -> Floats:
     Entry m of the result is ``sum_r values[r] * prod_{i in m} x_ri`` with x = -1/+1 and the first
     factor fastest: the contrast of term m. Yates's algorithm, n log2 n additions.
     """
-    result = np.array(values, dtype=np.float64)
+    result = np.array(values, dtype=np.float64, order="C")
     n = result.shape[-1]
     half = 1
     while half < n:
-        pairs = result.reshape(*result.shape[:-1], n // (2 * half), 2, half)
-        low, high = pairs[..., 0, :], pairs[..., 1, :]
-        result = np.stack([low + high, high - low], axis=-2).reshape(result.shape)
+        pairs = result.reshape(-1, 2, half)
+        low = pairs[:, 0].copy()
+        pairs[:, 0] += pairs[:, 1]
+        pairs[:, 1] -= low
         half *= 2
     return result
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import stats
 
 from doe.analysis.adjust import benjamini_hochberg, holm
 from doe.analysis.contrasts import Floats
 from doe.analysis.fit import Fit
+from doe.analysis.tails import t_critical, t_two_sided
 from doe.analysis.values import Effect, Lenth
 
 
@@ -21,7 +21,7 @@ def t_tests(fit: Fit) -> tuple[Floats, Floats, Floats]:
     se = 2.0 * np.sqrt(fit.scale * fit.ms_error)
     with np.errstate(divide="ignore", invalid="ignore"):
         t = 2.0 * fit.coef / se
-    return se, t, 2.0 * stats.t.sf(np.abs(t), fit.df_error)
+    return se, t, t_two_sided(t, fit.df_error)
 
 
 def effect_table(
@@ -37,7 +37,7 @@ def effect_table(
     se = low = high = t = p = np.full(len(effect), np.nan)
     if fit.df_error > 0:
         se, t, p = t_tests(fit)
-        reach = float(stats.t.isf(alpha / 2.0, fit.df_error)) * se
+        reach = t_critical(alpha, fit.df_error) * se
         low, high = effect - reach, effect + reach
     elif lenth is not None:
         t, p = effect / lenth.pse, np.asarray(lenth.p)

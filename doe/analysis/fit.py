@@ -90,7 +90,7 @@ def fit(y: Floats, cells: Ints, factors: int, block: Ints | None, model: Model) 
         means = np.bincount(block, weights=y) / counts
         ss_block = float(counts @ (means - centre) ** 2)
         df_block = len(counts) - 1
-    ss_pure, df_pure = pure_error(y, cells, block)
+    ss_pure, df_pure = pure_error(y, cells, block, orthogonal=model.balanced)
     df_residual = len(y) - 1 - df_block - len(coef)
     return Fit(
         model=model,
@@ -166,13 +166,15 @@ def estimator(cells: Ints, block: Ints | None, model: Model) -> Floats:
     return np.asarray(linalg.solve_triangular(R, Q.T)[first:])
 
 
-def pure_error(y: Floats, cells: Ints, block: Ints | None) -> tuple[float, int]:
+def pure_error(
+    y: Floats, cells: Ints, block: Ints | None, *, orthogonal: bool = False
+) -> tuple[float, int]:
     """Sum of squares and degrees of freedom left by cells and blocks together.
 
     Without blocks this is the spread of replicates within cells; when a replicate is a block it
-    is the interaction of block and cell.
+    is the interaction of block and cell. Blocks `orthogonal` to cells need no least squares.
     """
-    within, _, df = _within_cells(y, cells, block)
+    within, _, df = _within_cells(y, cells, block, orthogonal)
     return (float((within**2).sum()), df) if df > 0 else (0.0, 0)
 
 
@@ -184,7 +186,9 @@ def without_blocks(y: Floats, cells: Ints, block: Ints | None) -> Floats:
     return np.asarray(y - (shift - shift.mean())[block])
 
 
-def _within_cells(y: Floats, cells: Ints, block: Ints | None) -> tuple[Floats, Floats, int]:
+def _within_cells(
+    y: Floats, cells: Ints, block: Ints | None, orthogonal: bool = False
+) -> tuple[Floats, Floats, int]:
     """Deviations within cells after blocks, the block effects, and degrees of freedom."""
     counts = np.bincount(cells)
     filled = np.maximum(counts, 1)
@@ -192,6 +196,9 @@ def _within_cells(y: Floats, cells: Ints, block: Ints | None) -> tuple[Floats, F
     df = len(y) - int(np.count_nonzero(counts))
     if block is None:
         return within, np.zeros(1), df
+    if orthogonal:
+        shift = np.bincount(block, weights=within) / np.bincount(block)
+        return within - shift[block], shift, df - len(shift) + 1
     columns = block_columns(block, len(y))
     sums = [np.bincount(cells, weights=column) for column in columns.T]
     columns = columns - (np.stack(sums, axis=1) / filled[:, None])[cells]

@@ -2,6 +2,7 @@
 
 Numbers are Python floats; ``None`` stands for a quantity that does not exist (the standard error
 in a saturated design). Tuples keep the order of the terms (standard order) unless said otherwise.
+The values that come in thousands hold scalars only and are left out of garbage collection.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 
-class Effect(Struct, frozen=True):
+class Effect(Struct, frozen=True, gc=False):
     """One term of the model on the analysed scale."""
 
     term: str
@@ -26,7 +27,7 @@ class Effect(Struct, frozen=True):
     percent: float  # of the total sum of squares
 
 
-class ScaleEffect(Struct, frozen=True):
+class ScaleEffect(Struct, frozen=True, gc=False):
     """An effect taken back from the analysed scale to the scale of the response."""
 
     term: str
@@ -36,7 +37,7 @@ class ScaleEffect(Struct, frozen=True):
     high: float | None
 
 
-class AnovaRow(Struct, frozen=True):
+class AnovaRow(Struct, frozen=True, gc=False):
     """A line of the analysis of variance: Block first, then terms, Lack of fit, Error, Total."""
 
     source: str
@@ -70,7 +71,7 @@ class Anova(Struct, frozen=True):
     blocking: Blocking | None
 
 
-class HalfNormalPoint(Struct, frozen=True):
+class HalfNormalPoint(Struct, frozen=True, gc=False):
     """A point of the half-normal plot: |effect| on x, half-normal quantile on y."""
 
     term: str
@@ -93,7 +94,7 @@ class Lenth(Struct, frozen=True):
     points: tuple[HalfNormalPoint, ...]  # by rising magnitude; reference line y = x / pse
 
 
-class Residual(Struct, frozen=True):
+class Residual(Struct, frozen=True, gc=False):
     """One observed run under the model."""
 
     run_id: str
@@ -137,7 +138,7 @@ class Diagnostics(Struct, frozen=True):
     boxcox: BoxCox | None
 
 
-class RobustRow(Struct, frozen=True):
+class RobustRow(Struct, frozen=True, gc=False):
     """One term by several methods."""
 
     term: str
@@ -165,7 +166,7 @@ class Robust(Struct, frozen=True):
     sentence: str
 
 
-class DispersionEffect(Struct, frozen=True):
+class DispersionEffect(Struct, frozen=True, gc=False):
     """Effect of a term on ln s² of the cells."""
 
     term: str
@@ -186,7 +187,7 @@ class Dispersion(Struct, frozen=True):
     sentence: str
 
 
-class CellMean(Struct, frozen=True):
+class CellMean(Struct, frozen=True, gc=False):
     """One configuration on the response scale."""
 
     config: str
@@ -245,7 +246,7 @@ class DivergenceRow(Struct, frozen=True):
     p_holm: float  # of p_firth
 
 
-class BoundedEffect(Struct, frozen=True):
+class BoundedEffect(Struct, frozen=True, gc=False):
     """An effect that is only known to lie between two values."""
 
     term: str

@@ -17,6 +17,7 @@ from doe.analysis.contrasts import Model, estimable, evaluate, fwht, names_of, s
 from doe.analysis.fit import fit
 from doe.analysis.lenth import lenth, scale_estimates, simulated_p
 from doe.analysis.robust import bootstrap, permutation
+from doe.analysis.tails import f_upper, t_two_sided
 from doe.terms import term_name, terms_up_to
 
 seeds = st.integers(0, 2**32 - 1)
@@ -180,3 +181,11 @@ def test_names_of_many_terms_are_those_of_single_ones() -> None:
     for keys in ("ABCD", ["lr", "aug", "opt"]):
         masks = terms_up_to(len(keys))
         assert names_of(masks, keys) == [term_name(mask, keys) for mask in masks]
+
+
+def test_tails_are_those_of_scipy() -> None:
+    x = np.array([0.0, 0.3, 2.0, 11.0, 60.0])
+    for df in (1, 7, 189):
+        assert t_two_sided(x, df) == pytest.approx(2 * stats.t.sf(x, df), rel=1e-10)
+        assert f_upper(x, 1, df) == pytest.approx(stats.f.sf(x, 1, df), rel=1e-10)
+        assert f_upper(x, 9, df) == pytest.approx(stats.f.sf(x, 9, df), rel=1e-10)

@@ -80,9 +80,10 @@ def _marks(effect: Effect, analysis: Analysis) -> dict[str, Mark]:
 
 
 def _effect_notes(analysis: Analysis, rest: Sequence[Effect]) -> tuple[str, ...]:
+    helping = "positive" if analysis.goal == "max" else "negative"
     notes = [
         "*** ** * . at .001 .01 .05 .1. Effect = mean at high − mean at low = 2 × coefficient. "
-        f"Goal: {analysis.goal}; green helps, red harms."
+        f"Goal: {analysis.goal}, so that {helping} effects help."
     ]
     if analysis.sigma is not None:
         notes.append(
@@ -272,7 +273,7 @@ def across_table(found: Across, analyses: Sequence[Analysis], top: int | None = 
         rows.append(Row((row.term, row.average, *row.effects), marks=marks))
     notes = [
         f"Ranked by |average effect|. Coloured: significant at {alpha:g} with the false discovery "
-        f"rate controlled over all {found.tests} tests; green helps, red harms."
+        f"rate controlled over all {found.tests} tests, by whether they help."
     ]
     if top is not None and len(found.rows) > top:
         notes.append(f"{len(found.rows) - top} further terms with --csv or --json.")

@@ -49,6 +49,11 @@ def report(
     ] = None,
 ) -> None:
     """Write a page with charts and findings, the paper's tables in LaTeX, and figures."""
+    import os
+
+    # The matrices are small: threads of the linear algebra library would only wait for each other.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
     from doe.analysis.analyze import Options
     from doe.plan import find_study
     from doe.report import gather

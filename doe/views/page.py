@@ -31,6 +31,7 @@ def payload(report: Report) -> Json:
     return {
         "responses": names,
         "selected": (*report.headline_responses, *report.analyses, *names)[0],
+        "headlines": list(report.headline_responses),
         "themes": {"light": config(dark=False), "dark": config(dark=True)},
         "drawings": {
             drawing.name: {

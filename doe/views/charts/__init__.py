@@ -15,9 +15,9 @@ BY_RESPONSE: tuple[Drawing, ...] = (
     MAIN,
     INTERACTIONS,
     CELL_MEANS,
-    SPREAD,
-    CURVES,
     RESIDUALS,
+    CURVES,
+    SPREAD,
     BOX_COX,
 )
 """Charts of one response, in the order of reading."""

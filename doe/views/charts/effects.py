@@ -149,11 +149,7 @@ def draw_pareto() -> alt.TopLevelMixin:
             x=alt.X("magnitude:Q", title="{magnitude}"),
             y=alt.Y("term:N", sort=order, title=None),
             color=helps(),
-            opacity=alt.Opacity(
-                "significant:N",
-                legend=None,
-                scale=alt.Scale(domain=["yes", "no"], range=[1.0, 0.45]),
-            ),
+            opacity=alt.condition("datum.significant", alt.value(1.0), alt.value(0.45)),
             tooltip=hover("term", "effect", "ci_low", "ci_high", "p", "p_holm", "percent"),
         ),
         margin.mark_rule(strokeDash=[4, 3]).encode(x="magnitude:Q"),
@@ -168,7 +164,7 @@ def pareto_data(analysis: Analysis) -> ChartData:
         | {
             "magnitude": abs(effect.effect),
             "direction": better(effect.effect, analysis.goal),
-            "significant": "yes" if below(effect.p_holm, analysis.alpha) else "no",
+            "significant": below(effect.p_holm, analysis.alpha),
         }
         for effect in ranked
     ]

@@ -83,4 +83,4 @@ def scale_type(values: Sequence[object]) -> str:
 def chosen_scale() -> alt.Scale:
     """A scale whose type is chosen with the data, by the word "scale"."""
     word: Any = "{scale}"
-    return alt.Scale(type=word, zero=False)
+    return alt.Scale(type=word)

@@ -38,8 +38,8 @@
   const watcher = new IntersectionObserver((entries) => {
     for (const entry of entries) {
       const figure = figures.get(entry.target);
-      if (entry.isIntersecting && figure && figure.view.dataset.drawn !== figure.key) {
-        figure.view.dataset.drawn = "";
+      if (entry.isIntersecting && figure && !figure.begun) {
+        figure.begun = true;
         draw(figure).catch((error) => { figure.view.textContent = `This chart cannot be drawn: ${error.message}`; });
       }
     }
@@ -224,7 +224,7 @@
     at("response-refused").replaceChildren(...(found.refused ? [make("p", "notice warn", found.refused)] : []));
     const words = at("response-words");
     words.replaceChildren();
-    if (found.headlines) {
+    if (found.headlines && !data.headlines.includes(state.response)) {
       const list = make("ul");
       list.append(...[...found.headlines.effects, found.headlines.best].map((text) => make("li", "", text)));
       words.append(list);

@@ -1,0 +1,107 @@
+"""A PIT study that has run, with made-up numbers of a plausible shape."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from doe.backend import request_bytes
+from doe.builtin import pit_study
+from doe.design import Run
+from doe.plan import Plan, write_plan
+from doe.store import Failure, Result, StudyDir, commit
+from doe.study import Study
+
+START = datetime(2026, 11, 16, 8, 0, tzinfo=UTC)
+EPOCHS = 8
+LOSSES = ("loss", "autoencoder", "cone", "heatmap", "pill", "pills")
+
+
+def study_directory(
+    root: Path,
+    preset: str = "paper",
+    replicates: int | None = None,
+    unfinished: int = 0,
+    failed: tuple[str, ...] = (),
+    diverged: tuple[str, ...] = (),
+    name: str | None = None,
+    study: Study | None = None,
+    epochs: bool = True,
+) -> Path:
+    """Plan a study below `root` and give its runs verdicts; the last `unfinished` have none."""
+    study = study or pit_study(preset)
+    if replicates is not None:
+        seeds = study.seeds[:replicates]
+        study = msgspec.structs.replace(study, replicates=replicates, seeds=seeds)
+    if name is not None:
+        study = msgspec.structs.replace(study, name=name)
+    directory = root / "study"
+    plan, _ = write_plan(study, directory)
+    done = len(plan.design.runs) - unfinished
+    for run in plan.design.runs[:done]:
+        _finish(plan, run, failed, diverged, epochs)
+    return directory
+
+
+def _finish(
+    plan: Plan, run: Run, failed: tuple[str, ...], diverged: tuple[str, ...], epochs: bool
+) -> None:
+    place = StudyDir(plan.directory).run(run.run_id)
+    place.path.mkdir(parents=True, exist_ok=True)
+    request = request_bytes(plan.study, run)
+    place.request.write_bytes(request)
+    metrics: dict[str, float | None] = dict(made_up(plan.study, run))
+    state, error = "done", None
+    if run.run_id in failed:
+        state, metrics = "failed", {}
+        error = Failure("exception", "made to fail <b>here</b>", "ValueError")
+    if run.run_id in diverged:
+        state, metrics = "diverged", dict.fromkeys(metrics)
+        error = Failure("diverged", "loss is nan at epoch 3")
+    begun = START + timedelta(seconds=30 * ((run.run_order - 1) // 2))
+    provenance = {
+        "commit": "0123456789abcdef0123456789abcdef01234567",
+        "dirty": False,
+        "versions": {"python": "3.11.7", "numpy": "2.4.6"},
+        "host": "node1",
+        "hardware": "a processor",
+        "slot": f"cpu{run.run_order % 2}",
+        "device": "cpu",
+        "seed": run.seed,
+        "attempt": 1,
+        "start": begun.isoformat(timespec="milliseconds"),
+        "end": (begun + timedelta(seconds=28)).isoformat(timespec="milliseconds"),
+        "seconds": 28.0,
+        "request": hashlib.sha256(request).hexdigest(),
+    }
+    assert commit(place, Result(state, metrics, error, provenance), run.run_id)  # type: ignore[arg-type]
+    if epochs and state == "done":
+        _write_epochs(place.path, metrics)
+
+
+def made_up(study: Study, run: Run) -> dict[str, float]:
+    """Errors with a few strong effects on the log scale, more noise where they are large."""
+    rng = np.random.default_rng([run.row, run.replicate])
+    x = dict(zip(study.keys, run.coded, strict=True))
+    values = {}
+    for i, metric in enumerate((*study.responses.metrics, *study.responses.further)):
+        a, c, e = x.get("A", 1), x.get("C", 1), x.get("E", 1)
+        f, ac = x.get("F", 1), x.get("A", 1) * x.get("C", 1)
+        shape = 1.2 - 0.7 * a - 0.6 * c - 0.35 * e + 0.45 * f - 0.3 * ac + 0.02 * i * a
+        values[metric] = float(math.exp(shape + (0.12 + 0.05 * (f > 0)) * rng.standard_normal()))
+    return values
+
+
+def _write_epochs(path: Path, metrics: dict[str, float | None]) -> None:
+    lines = [",".join(["epoch", *LOSSES, *metrics])]
+    for epoch in range(EPOCHS):
+        fall = 1 + 3 * math.exp(-epoch / 2)
+        losses = [f"{fall / (k + 1):.5g}" for k in range(len(LOSSES))]
+        values = [f"{(value or 0) * fall:.5g}" for value in metrics.values()]
+        lines.append(",".join([str(epoch), *losses, *values]))
+    (path / "epochs.csv").write_text("\n".join(lines) + "\n")

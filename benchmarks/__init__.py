@@ -7,6 +7,9 @@ the versions and the date; `python -m benchmarks train` runs one module and repl
 alone. What is compared is run side by side, in turns, within one call.
 """
 
+import statistics
+import time
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 
@@ -26,3 +29,23 @@ class Section(NamedTuple):
         lines += ["| " + " | ".join(self.columns) + " |", "| " + "--- | " * len(self.columns)]
         lines += ["| " + " | ".join(row) + " |" for row in self.rows]
         return "\n".join(lines) + "\n"
+
+
+def side_by_side(
+    cases: Mapping[str, Callable[[], object]], repeats: int = 5
+) -> dict[str, list[float]]:
+    """Seconds of each case in every repeat, cases taking turns so that noise hits all alike."""
+    seconds: dict[str, list[float]] = {name: [] for name in cases}
+    for case in cases.values():
+        case()
+    for _ in range(repeats):
+        for name, case in cases.items():
+            start = time.perf_counter()
+            case()
+            seconds[name].append(time.perf_counter() - start)
+    return seconds
+
+
+def median_ratio(slow: list[float], fast: list[float]) -> float:
+    """Median over the repeats of slow / fast, each pair measured one after the other."""
+    return statistics.median(a / b for a, b in zip(slow, fast, strict=True))

@@ -29,4 +29,4 @@ def run() -> list[Section]:
         for name, times in seconds.items()
     )
     note = f"Aim: `doe --help` at most {LIMIT:g} times the import of typer and rich."
-    return [Section("Start of the command line", ("command", "median", "ratio"), rows, (note,))]
+    return [Section("Start of the command line", ("command", "median", "ratio"), rows, note)]

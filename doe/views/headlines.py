@@ -86,9 +86,7 @@ def _best(analysis: Analysis) -> str:
 
 
 def _fragile(analysis: Analysis) -> tuple[str, ...]:
-    said = [f.advice for f in analysis.diagnostics.findings if not f.ok]
+    said = list(analysis.warnings)
     if analysis.robust is not None and not all(row.agree for row in analysis.robust.rows):
-        said.insert(0, analysis.robust.sentence)
-    if analysis.missing is not None:
-        said.insert(0, analysis.missing.sentence)
-    return (*said, *analysis.warnings)
+        said.append(analysis.robust.sentence)
+    return (*said, *(f.advice for f in analysis.diagnostics.findings if not f.ok))

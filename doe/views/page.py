@@ -15,7 +15,7 @@ from doe.study import Study
 from doe.views import analysis_tables, doubt_tables
 from doe.views.charts import BY_RESPONSE, OF_STUDY
 from doe.views.charts.model import ChartData, Record, spec
-from doe.views.charts.theme import STATES, config
+from doe.views.charts.theme import ON_DARK, STATES, config
 from doe.views.headlines import headlines
 from doe.views.paper_tables import paper_tables
 from doe.views.plan_tables import factors_table
@@ -32,7 +32,7 @@ def payload(report: Report) -> Json:
         "responses": names,
         "selected": (*report.headline_responses, *report.analyses, *names)[0],
         "headlines": list(report.headline_responses),
-        "themes": {"light": config(dark=False), "dark": config(dark=True)},
+        "themes": {"light": config(dark=False), "dark": config(dark=True), "onDark": ON_DARK},
         "drawings": {
             drawing.name: {
                 "title": drawing.title,

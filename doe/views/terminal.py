@@ -55,7 +55,7 @@ def render_table(table: Table, width: int) -> RenderableType:
     largest = {column.key: _largest(table, column) for column in columns}
     for row in table.rows:
         if row.style == "section":
-            drawn.add_row(Text(str(row.values[0]), style=ROW_STYLES["section"]))
+            drawn.add_row(*_section(columns, str(row.values[0])))
             continue
         values = dict(zip((c.key for c in table.columns), row.values, strict=True))
         cells = [_cell(values[c.key], c, row, largest[c.key]) for c in columns]
@@ -65,6 +65,12 @@ def render_table(table: Table, width: int) -> RenderableType:
         notes.append(f"Wider than this screen: {', '.join(c.title for c in hidden)} not shown.")
     lines = [Text(note, style="dim") for note in notes]
     return Padding(Group(drawn, *lines), (0, 0, 1, 0), expand=False)
+
+
+def _section(columns: Sequence[Column], heading: str) -> list[Text]:
+    """A heading in the first column of text, which is wide enough for it."""
+    place = next((i for i, column in enumerate(columns) if not column.numeric), 0)
+    return [Text("")] * place + [Text(heading, style=ROW_STYLES["section"])]
 
 
 def _cell(value: Value, column: Column, row: Row, largest: float) -> Text:

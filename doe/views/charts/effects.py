@@ -112,12 +112,12 @@ def _label_records(
         text = texts[label.point]
         x, y = label.x / WIDTH * right, (1 - label.y / HEIGHT) * top
         record: Record = {"term": text, "at_x": x, "at_y": y}
-        if label.led:
-            point = points[label.point]
-            edge = _edge(label.x, at[label.point][0], text) / WIDTH * right
-            record |= {"from_x": point["magnitude"], "from_y": point["quantile"]}
-            record |= {"to_x": edge, "to_y": y}
-        records.append(record)
+        point = points[label.point]
+        record |= {"from_x": point["magnitude"], "from_y": point["quantile"]}
+        # Without a line to its point, a label has one of no length.
+        edge = _edge(label.x, at[label.point][0], text) / WIDTH * right
+        ends = (edge, y) if label.led else (point["magnitude"], point["quantile"])
+        records.append(record | {"to_x": ends[0], "to_y": ends[1]})
     return records
 
 
@@ -171,7 +171,8 @@ def pareto_data(analysis: Analysis) -> ChartData:
     margin = _margin(analysis)
     said = "".join(f"; dashed: {name}" for name, _ in margin)
     return ChartData(
-        {"bars": bars, "margins": [{"magnitude": at} for _, at in margin]},
+        # Vega warns of an empty data set; a line at zero lies on the axis.
+        {"bars": bars, "margins": [{"magnitude": at} for _, at in margin or [("", 0.0)]]},
         {"magnitude": f"|effect| on {scale_name(analysis)}" + said},
     )
 

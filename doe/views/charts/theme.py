@@ -25,6 +25,9 @@ STATES = {
 DIVERGING = ("#0B5A8E", "#6BAED6", "#F2F2F2", "#F4A261", "#B34700")
 """Blue for effects that lower the response, orange for those that raise it."""
 
+ON_DARK = {BLUE: "#4BA3DA", ORANGE: "#EE7D3C", "#111111": "#0B0D10"}
+"""Colours that are too dim on a dark ground, and what takes their place there."""
+
 FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif"
 WIDTH, HEIGHT = 300, 220
 """Plot area in pixels; with its axes about 360 wide, so that 10 px text is 6.6 pt in a column."""
@@ -33,7 +36,7 @@ WIDTH, HEIGHT = 300, 220
 def config(dark: bool = False) -> dict[str, Any]:
     """Vega-Lite configuration, on a light or a dark ground."""
     ink = "#D8DCE2" if dark else "#24292F"
-    faint = "#3A4048" if dark else "#E4E7EB"
+    faint = "#2A3038" if dark else "#E4E7EB"
     rule = "#6B7280" if dark else "#9AA1AB"
     return {
         "background": None if dark else "white",

@@ -22,11 +22,16 @@
     const key = typeof part === "string" && part.startsWith("{") && part.endsWith("}") ? part.slice(1, -1) : null;
     return key !== null && key in words ? words[key] : part;
   };
+  const recoloured = (spec) => {
+    const swap = (text, [from, to]) => text.replaceAll(`"${from}"`, `"${to}"`);
+    return JSON.parse(Object.entries(data.themes.onDark).reduce(swap, JSON.stringify(spec)));
+  };
   const draw = async (figure) => {
     const { name, chart } = figure;
     const datasets = Object.fromEntries(Object.entries(chart.datasets).map(([key, set]) => [key, records(set)]));
     const theme = { ...data.themes[dark.matches ? "dark" : "light"], background: null };
-    const spec = { ...worded(data.drawings[name].spec, chart.words), datasets, config: theme };
+    const drawing = dark.matches ? recoloured(data.drawings[name].spec) : data.drawings[name].spec;
+    const spec = { ...worded(drawing, chart.words), datasets, config: theme };
     await vegaEmbed(figure.view, spec, {
       renderer: "svg",
       actions: false,

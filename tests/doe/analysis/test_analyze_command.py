@@ -1,0 +1,118 @@
+"""`doe analyze` as a person types it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from factorial_tables import FILTRATION, PLASMA, table
+from typer.testing import CliRunner
+
+from doe.cli import app
+from doe.errors import DoeError
+
+PAPER = Path(__file__).parents[3] / "examples" / "paper" / "full_factorial.csv"
+
+
+@pytest.fixture
+def plasma(tmp_path: Path) -> str:
+    path = tmp_path / "plasma.csv"
+    table("ABC", PLASMA).assign(z=PLASMA[::-1]).to_csv(path, index=False)
+    return str(path)
+
+
+def run(*arguments: str) -> str:
+    result = CliRunner().invoke(app, ["analyze", *arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def fails(*arguments: str) -> str:
+    with pytest.raises(DoeError) as error:
+        CliRunner().invoke(app, ["analyze", *arguments], catch_exceptions=False)
+    return str(error.value)
+
+
+def test_json_is_one_object_and_a_list_for_several(plasma: str) -> None:
+    base = ("--table", plasma, "--factors", "A,B,C", "--json")
+    one = json.loads(run(*base, "--response", "y"))
+    assert one["response"] == "y"
+    assert one["factors"] == ["A", "B", "C"]
+    assert one["block"] is None
+    assert one["effects"][0]["effect"] == pytest.approx(-101.625)
+    blocked = json.loads(run(*base, "--response", "y", "--block", "day"))
+    assert blocked["block"] == "day"
+    assert blocked["anova"][0]["source"] == "Block"
+    both = json.loads(run(*base, "--response", "y,z"))
+    assert [item["response"] for item in both] == ["y", "z"]
+    every = json.loads(run(*base, "--response", "all", "--block", "day"))
+    assert [item["response"] for item in every] == ["y", "z"]
+    assert every[0]["diagnostics"]["p_bh_all"]["C"] < 0.001
+
+
+def test_saturated_json_has_nulls(tmp_path: Path) -> None:
+    path = tmp_path / "rate.csv"
+    table("ABCD", FILTRATION).drop(columns="day").to_csv(path, index=False)
+    found = json.loads(run("--table", str(path), "--factors", "A,B,C,D", "--json"))
+    first = found["effects"][0]
+    assert (first["se"], first["ci_low"], first["ci_high"]) == (None, None, None)
+    assert 0 < first["p"] < 0.01
+    assert found["df_error"] == 0
+    assert found["sigma"] is None
+
+
+def test_terminal_shows_effects_variance_and_advice(plasma: str) -> None:
+    shown = run("--table", plasma, "--factors", "A,B,C", "--response", "y", "--goal", "max")
+    assert shown.index("Effects on y") < shown.index("Analysis of variance")
+    assert shown.index("C ") < shown.index("AC ")
+    assert "***" in shown
+    assert "+306.1" in shown
+    assert "What to do" in shown
+    assert "A0B1C1 is best" in shown
+    robust = run(
+        *("--table", plasma, "--factors", "A,B,C", "-r", "y", "--permutations", "199"),
+    )
+    assert "199 permutations" in robust
+
+
+def test_csv_and_latex_render_the_same_effects(plasma: str) -> None:
+    base = ("--table", plasma, "--factors", "A,B,C", "--response", "y")
+    lines = list(csv.DictReader(io.StringIO(run(*base, "--csv"))))
+    assert [line["term"] for line in lines] == ["C", "AC", "A", "AB", "B", "ABC", "BC"]
+    assert float(lines[0]["effect"]) == 306.125
+    latex = run(*base, "--latex", "--order", "1")
+    assert "\\toprule" in latex
+    assert "Lack of fit" in latex
+    dropped = list(csv.DictReader(io.StringIO(run(*base, "--csv", "--drop", "A"))))
+    assert {line["term"] for line in dropped} == {"B", "C", "BC"}
+
+
+def test_log_shows_ratios(plasma: str) -> None:
+    shown = run("--table", plasma, "--factors", "A,B,C", "-r", "y", "--transform", "log")
+    assert "ln y" in shown
+    assert "Ratio" in shown
+
+
+def test_published_table(plasma: str) -> None:
+    shown = run("--table", str(PAPER), "--response", "B56", "--ceiling", "112")
+    assert "+20.33" in shown
+    assert "40 of 64 cells are limits" in shown
+    found = json.loads(run("--table", str(PAPER), "--response", "all", "--json"))
+    assert len(found) == 9
+    assert found[0]["effects"][0]["low"] is None
+
+
+def test_refusals(plasma: str, tmp_path: Path) -> None:
+    base = ("--table", plasma, "--factors", "A,B,C")
+    assert "which response?" in fails(*base)
+    assert "did you mean" in fails(*base, "--response", "yy", "--factors", "A,B,C,dya")
+    assert "exclude each other" in fails(*base, "-r", "y", "--json", "--csv")
+    assert "is not one of none, log, boxcox, auto" in fails(*base, "-r", "y", "--transform", "logg")
+    assert "no table" in fails("--table", str(tmp_path / "none.csv"), "--factors", "A")
+    assert "belongs to --table" in fails("--factors", "A")
+    assert "--order 9" in fails(*base, "-r", "y", "--order", "9")
+    assert "no factor of that name" in fails(*base, "-r", "y", "--drop", "Q")
+    assert "no pair" in fails(*base, "-r", "y", "--low", "A")

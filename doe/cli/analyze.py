@@ -64,13 +64,16 @@ def analyze(
     json: JsonOption = False,
     latex: Annotated[bool, typer.Option("--latex", help="Print LaTeX tables instead.")] = False,
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV tables instead.")] = False,
+    plot: Annotated[
+        bool, typer.Option("--plot", help="Draw a half-normal plot of the effects as well.")
+    ] = False,
 ) -> None:
     """Analyse the responses of a study, or of any table of results."""
     from doe.analysis.analyze import Options
     from doe.errors import DoeError
 
-    if json + latex + csv > 1:
-        raise DoeError("--json, --latex and --csv exclude each other; give one of them")
+    if json + latex + csv + plot > 1:
+        raise DoeError("--json, --latex, --csv and --plot exclude each other; give one of them")
     if not 0 < alpha < 1:
         raise DoeError(f"--alpha {alpha:g} is no level; expected a number between 0 and 1")
     options = Options(
@@ -89,7 +92,8 @@ def analyze(
     else:
         _only_with_table(factors=factors, low=low, block=block, goal=goal, ceiling=ceiling)
         seen = _from_study(study, asked)
-    _print(seen, options, ceiling, "json" if json else "latex" if latex else "csv" if csv else "")
+    form = "json" if json else "latex" if latex else "csv" if csv else "plot" if plot else ""
+    _print(seen, options, ceiling, form)
 
 
 def _split(text: str | None) -> tuple[str, ...]:
@@ -144,29 +148,22 @@ def _from_table(
 
 
 def _from_study(given: Path | None, asked: tuple[str, ...]) -> list[Observations]:
-    from doe.analysis.data import observe, study_layout
-    from doe.analysis.values import FactorLevels
-    from doe.design import level_text
     from doe.errors import DoeError
     from doe.plan import find_study
     from doe.responses import load
+    from doe.results import layout_of, observations
     from doe.scan import open_study
 
     directory = find_study(given)
     study, _ = open_study(directory)
     frame: pd.DataFrame = load(directory)
-    levels = [FactorLevels(f.key, level_text(f.low), level_text(f.high)) for f in study.factors]
-    where = study_layout(frame, levels)
     answers = study.responses
     groups = {"all": [*answers.metrics, *answers.averages], "further": list(answers.further)}
     default = list(answers.averages) or list(answers.metrics)
     names = [n for part in asked for n in groups.get(part, [part])] or default
     if not frame["state"].eq("done").any():
         raise DoeError(f"no run of {directory} is done yet; start it with `doe run`")
-    return [
-        observe(frame, where, n, unit=answers.unit_of(n), goal=answers.goal)
-        for n in dict.fromkeys(names)
-    ]
+    return observations(study, frame, layout_of(study, frame), names)
 
 
 def _print(seen: list[Observations], options: Options, ceiling: float | None, form: str) -> None:
@@ -189,11 +186,13 @@ def _print(seen: list[Observations], options: Options, ceiling: float | None, fo
     if form == "json":
         plain = [to_plain(result, family) for result in results]
         print_json(plain[0] if len(plain) == 1 else plain)
-    elif form:
+    elif form in ("latex", "csv"):
         render = latex.render if form == "latex" else csv.render
         print("\n".join(render(table) for table in _files(results, family, form)), end="")
     else:
         _show(results, family)
+        if form == "plot":
+            _plot(whole)
 
 
 def _files(
@@ -231,6 +230,16 @@ def _show(results: list[Analysis | CensoredAnalysis], family: Across | None) -> 
             for table in _sections(result):
                 print_table(table, to)
             _warn(result.warnings, to)
+
+
+def _plot(whole: list[Analysis]) -> None:
+    from doe.views.plot import half_normal
+    from doe.views.terminal import console
+
+    to = console()
+    for one in whole:
+        if (drawn := half_normal(one, to.width)) is not None:
+            to.print(drawn)
 
 
 def _sections(one: Analysis) -> list[Table]:

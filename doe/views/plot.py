@@ -1,0 +1,87 @@
+"""A compact half-normal plot in characters, for the terminal."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from doe.analysis.values import Analysis, Lenth
+from doe.views.table import cell_text
+
+HEIGHT = 14
+LEFT = 6
+"""Columns for the numbers of the y axis."""
+WIDEST = 92
+INERT, ACTIVE = "·", "●"
+
+
+def half_normal(analysis: Analysis, width: int) -> RenderableType | None:
+    """|effect| on x and half-normal quantile on y, with the margins and names of what stands out.
+
+    None where there are too few effects for Lenth's method.
+    """
+    lenth = analysis.lenth
+    if lenth is None:
+        return None
+    columns = min(width, WIDEST) - LEFT - 1
+    right = 1.04 * max(lenth.points[-1].magnitude, lenth.sme)
+    top = 1.02 * lenth.points[-1].quantile
+    canvas = [[" "] * columns for _ in range(HEIGHT)]
+    _draw_margins(canvas, lenth, right)
+    _draw_points(canvas, lenth, right, top)
+    lines = [
+        Text(f"{_tick(i, top):>{LEFT - 1}} │{''.join(row).rstrip()}")
+        for i, row in enumerate(canvas)
+    ]
+    axis = Text(" " * LEFT + "└" + "─" * (columns - 1))
+    end = cell_text(right, "num")
+    numbers = Text(" " * LEFT + "0" + f"{end:>{columns - 1}}")
+    unit = f" [{analysis.unit}]" if analysis.unit and analysis.transform.name == "none" else ""
+    title = f"Half-normal plot of |effect| on {analysis.response}{unit}"
+    note = (
+        f"{ACTIVE} beyond ME = {cell_text(lenth.me, 'num')} (┊), "
+        f"SME = {cell_text(lenth.sme, 'num')} (┆); y: half-normal quantile"
+    )
+    body = Group(Text(title, style="bold"), *lines, axis, numbers, Text(note, style="dim"))
+    return Padding(body, (0, 0, 1, 0), expand=False)
+
+
+def _tick(line: int, top: float) -> str:
+    """The quantile at a line, on every fourth one."""
+    return cell_text(top * (HEIGHT - 1 - line) / (HEIGHT - 1), "fixed1") if line % 4 == 1 else ""
+
+
+def _draw_margins(canvas: list[list[str]], lenth: Lenth, right: float) -> None:
+    for margin, mark in ((lenth.sme, "┆"), (lenth.me, "┊")):
+        x = _place(margin / right, len(canvas[0]))
+        for row in canvas:
+            row[x] = mark
+
+
+def _draw_points(canvas: list[list[str]], lenth: Lenth, right: float, top: float) -> None:
+    """Points first, then the names of the active ones, the largest first, where there is room."""
+    at = []
+    for point in lenth.points:
+        x = _place(point.magnitude / right, len(canvas[0]))
+        y = HEIGHT - 1 - _place(point.quantile / top, HEIGHT)
+        active = point.magnitude > lenth.me
+        canvas[y][x] = ACTIVE if active else canvas[y][x] if canvas[y][x] == ACTIVE else INERT
+        if active:
+            at.append((x, y, point.term))
+    for x, y, term in reversed(at):
+        for start in (x + 2, x - 1 - len(term)):
+            cells = range(start - 1, start + len(term) + 1)
+            if start >= 0 and start + len(term) <= len(canvas[0]) and _free(canvas[y], cells, x):
+                canvas[y][start : start + len(term)] = term
+                break
+
+
+def _free(row: list[str], cells: range, point: int) -> bool:
+    """Whether a name fits: nothing stands there but margins and its own point."""
+    return all(i == point or not 0 <= i < len(row) or row[i] in " ┊┆" for i in cells)
+
+
+def _place(share: float, size: int) -> int:
+    """A share of an axis as one of `size` places."""
+    return min(max(round(share * (size - 1)), 0), size - 1)

@@ -15,7 +15,7 @@ from doe.analysis.values import Best, CellMean, Effect, Prediction, ReducedModel
 from doe.terms import parse_term, term_name
 
 MOST_CELLS = 1024
-"""Hsu's comparisons need a table of all pairs of cells."""
+"""Hsu's comparisons need a table of all pairs of cells; of more cells the best are listed."""
 
 
 def best(
@@ -63,7 +63,7 @@ def best(
             mcb_high=listed[4][i],
             among_best=bool(among[i]),
         )
-        for i in order.tolist()
+        for i in order[:MOST_CELLS].tolist()
     )
     names = tuple(cell.config for cell in cells if cell.among_best)
     return Best(
@@ -72,7 +72,7 @@ def best(
         critical=critical,
         among_best=names,
         reduced=reduced_model(full, effects, keys, goal, chosen, alpha, label),
-        sentence=_sentence(cells, names, critical),
+        sentence=_sentence(cells[0].config, names, len(means), critical),
     )
 
 
@@ -144,11 +144,10 @@ def _reach(small: Fit, cell: int, alpha: float) -> float:
     return t_critical(alpha, small.df_error) * float(np.sqrt(scale * small.ms_error))
 
 
-def _sentence(cells: Sequence[CellMean], among: Sequence[str], critical: float | None) -> str:
-    top = cells[0].config
+def _sentence(top: str, among: Sequence[str], cells: int, critical: float | None) -> str:
     if critical is None:
         return f"{top} has the best value; without an error estimate no other can be ruled out."
     if len(among) == 1:
         return f"{top} is the best configuration."
     others = f"{len(among) - 1} other configuration{'s' if len(among) > 2 else ''}"
-    return f"{top} is best; {others} of {len(cells)} cannot be told from it."
+    return f"{top} is best; {others} of {cells} cannot be told from it."

@@ -206,18 +206,10 @@ def observe(
     cells = column(frame, response, "response")
     parsed = [_value(cell, i, response, where) for i, cell in enumerate(cells.tolist())]
     y = np.array([value for value, _ in parsed])
-    low, high = y.copy(), y.copy()
-    limits = sorted({limit for _, limit in parsed if limit is not None and limit[0] == ">"})
-    steps = [limit for _, limit in limits]
-    for i, (_, limit) in enumerate(parsed):
-        if limit is None:
-            half = _rounding(str(cells.iloc[i]))
-            low[i], high[i] = low[i] - half, high[i] + half
-        elif limit[0] == ">":
-            top = math.inf if ceiling is None else ceiling
-            low[i], high[i] = limit[1], min((s for s in steps if s > limit[1]), default=top)
-        else:
-            low[i], high[i] = (0.0 if limit[1] > 0 else -math.inf), limit[1]
+    low, high = y, y
+    if any(limit is not None for _, limit in parsed):
+        texts = [str(cell) for cell in cells.tolist()]
+        low, high = _bounds(y, texts, [limit for _, limit in parsed], response, ceiling)
     if not np.isfinite(low).any() and not np.isfinite(y).any():
         raise DoeError(f"response {response!r} has no value in any run")
     return Observations(where, response, y, low, high, unit, goal)
@@ -264,6 +256,32 @@ def _value(cell: object, row: int, name: str, where: Layout) -> tuple[float, Lim
         f"response {name!r} holds the text {text!r} in row {row + 1} (run {where.run_ids[row]}); "
         "expected a number, a limit such as >50, or nothing for a missing run"
     )
+
+
+def _bounds(
+    y: Floats,
+    texts: Sequence[str],
+    limits: Sequence[Limit | None],
+    response: str,
+    ceiling: float | None,
+) -> tuple[Floats, Floats]:
+    """Ends between which each value lies: half a last digit around a printed number, from a
+    limit such as ``>20`` to the next one of the column or the ceiling, from 0 to ``<0.1``.
+    """
+    low, high = y.copy(), y.copy()
+    steps = sorted({limit[1] for limit in limits if limit is not None and limit[0] == ">"})
+    if ceiling is not None and steps and ceiling < steps[-1]:
+        raise DoeError(f"--ceiling {ceiling:g} is below >{steps[-1]:g}, a limit in {response!r}")
+    top = math.inf if ceiling is None else ceiling
+    for i, limit in enumerate(limits):
+        if limit is None:
+            half = _rounding(texts[i])
+            low[i], high[i] = low[i] - half, high[i] + half
+        elif limit[0] == ">":
+            low[i], high[i] = limit[1], min((s for s in steps if s > limit[1]), default=top)
+        else:
+            low[i], high[i] = (0.0 if limit[1] > 0 else -math.inf), limit[1]
+    return low, high
 
 
 def _rounding(text: str) -> float:

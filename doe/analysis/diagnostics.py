@@ -32,7 +32,7 @@ def diagnose(
     residuals = residual_table(fit, where, kept)
     profile = box_cox(fit, alpha) if chosen.name == "none" else None
     findings = [
-        normality(fit, alpha),
+        normality(fit, alpha, chosen),
         equal_variance(fit, alpha, chosen),
         drift(fit, [where.run_order[i] for i in kept], alpha),
         *confounding(fit, where, kept, alpha),
@@ -77,16 +77,17 @@ def residual_table(fit: Fit, where: Layout, kept: Sequence[int]) -> tuple[Residu
     )
 
 
-def normality(fit: Fit, alpha: float) -> Finding | None:
+def normality(fit: Fit, alpha: float, chosen: Transformation) -> Finding | None:
     """Shapiro and Wilk's test of the residuals."""
     if not 3 <= fit.n <= 5000:
         return None
     w, p = (float(value) for value in stats.shapiro(fit.residual))
     ok = p >= alpha
+    cure = ", and try --transform auto" if chosen.name == "none" else ""
     advice = (
         "Residuals look normal; nothing to do."
         if ok
-        else "Residuals are not normal: compare with --robust, and try --transform auto."
+        else f"Residuals are not normal: compare with --robust{cure}."
     )
     return Finding("normality", ok, w, p, advice)
 

@@ -76,11 +76,12 @@ def two_levels(
     notes: list[str] = []
     numbers = _numbers(levels)
     if numbers is not None:
-        levels = [text for _, text in sorted(zip(numbers, levels, strict=True))]
-        distinct = sorted(set(numbers))
-        by_number = dict(zip(levels, sorted(numbers), strict=True))
-        texts = [next(t for t in levels if by_number[t] == by_number[text]) for text in texts]
-        levels = [next(t for t in levels if by_number[t] == value) for value in distinct]
+        spelling: dict[float, str] = {}  # 0.001 and 1e-3 are one level, known by its first spelling
+        for value, text in sorted(zip(numbers, levels, strict=True)):
+            spelling.setdefault(value, text)
+        same = {text: spelling[value] for value, text in zip(numbers, levels, strict=True)}
+        texts = [same[text] for text in texts]
+        levels = list(spelling.values())
     if len(levels) != 2:
         shown = ", ".join(levels[:5]) + (", …" if len(levels) > 5 else "")
         noun = "level" if len(levels) == 1 else "levels"

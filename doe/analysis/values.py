@@ -225,7 +225,7 @@ class Best(Struct, frozen=True):
     """Configurations ranked, the best first."""
 
     goal: str
-    cells: tuple[CellMean, ...]
+    cells: tuple[CellMean, ...]  # at most 1024
     critical: float | None  # Hsu's d, for the cell that is best
     among_best: tuple[str, ...]
     reduced: ReducedModel

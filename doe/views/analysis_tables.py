@@ -42,12 +42,12 @@ def effects_table(analysis: Analysis, top: int | None = None) -> Table:
     back = {e.term: e for e in analysis.response_scale}
     if back:
         ratio = analysis.transform.name == "log"
-        columns.insert(3, Column("back", "Ratio" if ratio else "Response scale", "num"))
+        columns.insert(5, Column("back", "Ratio" if ratio else "Response scale", "num"))
     rows = []
     for e in shown:
         values: list[Value] = [e.term, e.effect, abs(e.effect), e.ci_low, e.ci_high, e.p, e.p]
         if back:
-            values.insert(3, back[e.term].value)
+            values.insert(5, back[e.term].value)
         more = (e.p_holm, e.p_bh, e.percent, e.t, e.se, e.coef, e.ss)
         rows.append(Row((*values, *more), marks=_marks(e, analysis)))
     return Table(
@@ -241,7 +241,11 @@ def best_table(analysis: Analysis, top: int | None = None) -> Table:
     )
     rows = tuple(
         Row(
-            (c.config, c.n, c.mean, c.ci_low, c.ci_high, c.among_best, c.mcb_low, c.mcb_high),
+            (
+                *(c.config, c.n, c.mean, c.ci_low, c.ci_high),
+                None if found.critical is None else c.among_best,
+                *(c.mcb_low, c.mcb_high),
+            ),
             marks={"config": "strong"} if c.among_best else {},
         )
         for c in found.cells[:top]

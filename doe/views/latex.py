@@ -140,7 +140,7 @@ def _chunks(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
 
 def _float(table: Table, shown: Sequence[int], rows: Sequence[Row], first: bool, last: bool) -> str:
     starred = "*" if _characters(table, shown) > NARROW else ""
-    title = escape(table.title) + ("" if first else " (continued)")
+    title = escape(_breakable(table.title)) + ("" if first else " (continued)")
     label = f"\\label{{tab:{slug(table.name)}}}\n" if first else ""
     notes = "".join(_note(note) for note in table.notes) if last else ""
     return (
@@ -199,8 +199,12 @@ def _cell(row: Row, column: Column, text: str, is_long: bool) -> str:
 
 def _breakable(text: str) -> str:
     """Let long words break: after a separator, or anywhere if they have none."""
-    text = re.sub(r"([,:=/_])(?=\S)", r"\1" + BREAK, text)
-    return re.sub(rf"([^\s{BREAK}]{{{LONG_WORD}}})(?=\S)", r"\1" + BREAK, text)
+    return re.sub(rf"\S{{{LONG_WORD + 1},}}", lambda word: _broken(word[0]), text)
+
+
+def _broken(word: str) -> str:
+    word = re.sub(r"([,:=/_])(?=\S)", r"\1" + BREAK, word)
+    return re.sub(rf"([^{BREAK}]{{{LONG_WORD}}})(?=[^{BREAK}])", r"\1" + BREAK, word)
 
 
 def _number(text: str) -> str:
@@ -213,9 +217,8 @@ def _number(text: str) -> str:
 
 
 def _note(note: str) -> str:
-    return (
-        f"\\par\\smallskip\\parbox{{\\linewidth}}{{\\footnotesize\\raggedright {escape(note)}}}\n"
-    )
+    text = escape(_breakable(note))
+    return f"\\par\\smallskip\\parbox{{\\linewidth}}{{\\footnotesize\\raggedright {text}}}\n"
 
 
 def _alignment(column: Column, is_long: bool) -> str:

@@ -29,28 +29,24 @@ def study_directory(
     unfinished: int = 0,
     failed: tuple[str, ...] = (),
     diverged: tuple[str, ...] = (),
-    name: str | None = None,
     study: Study | None = None,
-    epochs: bool = True,
+    **changes: str,
 ) -> Path:
     """Plan a study below `root` and give its runs verdicts; the last `unfinished` have none."""
     study = study or pit_study(preset)
     if replicates is not None:
         seeds = study.seeds[:replicates]
         study = msgspec.structs.replace(study, replicates=replicates, seeds=seeds)
-    if name is not None:
-        study = msgspec.structs.replace(study, name=name)
+    study = msgspec.structs.replace(study, **changes)
     directory = root / "study"
     plan, _ = write_plan(study, directory)
     done = len(plan.design.runs) - unfinished
     for run in plan.design.runs[:done]:
-        _finish(plan, run, failed, diverged, epochs)
+        _finish(plan, run, failed, diverged)
     return directory
 
 
-def _finish(
-    plan: Plan, run: Run, failed: tuple[str, ...], diverged: tuple[str, ...], epochs: bool
-) -> None:
+def _finish(plan: Plan, run: Run, failed: tuple[str, ...], diverged: tuple[str, ...]) -> None:
     place = StudyDir(plan.directory).run(run.run_id)
     place.path.mkdir(parents=True, exist_ok=True)
     request = request_bytes(plan.study, run)
@@ -80,7 +76,7 @@ def _finish(
         "request": hashlib.sha256(request).hexdigest(),
     }
     assert commit(place, Result(state, metrics, error, provenance), run.run_id)  # type: ignore[arg-type]
-    if epochs and state == "done":
+    if state == "done":
         _write_epochs(place.path, metrics)
 
 

@@ -1,0 +1,62 @@
+"""Numbers are written once, by the rule of their column."""
+
+import math
+
+import pytest
+
+from doe.views import csv
+from doe.views.table import MISSING, Column, Row, Spread, Table, cell_text
+
+
+@pytest.mark.parametrize(
+    ("value", "form", "text"),
+    [
+        (1.2345678, "num", "1.235"),
+        (0.00012345, "num", "0.0001234"),
+        (123456.7, "num", "123457"),
+        (1.5e9, "num", "1.500e+09"),
+        (-0.5, "signed", "−0.5000"),
+        (0.5, "signed", "+0.5000"),
+        (0.0, "signed", "0"),
+        (-24.894, "signed2", "−24.89"),
+        (11.1, "signed2", "+11.10"),
+        (-0.001, "signed2", "0.00"),
+        (0.04321, "p", "0.0432"),
+        (1.234e-7, "p", "1.2e-07"),
+        (0.0009, "stars", "***"),
+        (0.2, "stars", ""),
+        (42.345, "percent", "42.3%"),
+        (True, "text", "yes"),
+        (None, "num", MISSING),
+        (math.nan, "num", MISSING),
+        (-math.inf, "num", "−∞"),
+        (Spread(1.138, 0.0123), "spread2", "1.14±0.01"),
+        (Spread(0.38, None), "spread2", "0.38"),
+        (Spread(math.nan, None), "spread2", MISSING),
+        (Spread(7.66, 2.11), "capped", "7.7±2.1"),
+        (Spread(10.0, 3.8), "capped", "10.0±3.8"),
+        (Spread(10.01, 3.8), "capped", ">10"),
+        (Spread(20.5, 3.8), "capped", ">20"),
+        (Spread(57.2, 0.1), "capped", ">50"),
+    ],
+)
+def test_every_rule_writes_what_it_says(value, form, text):
+    assert cell_text(value, form) == text
+
+
+def test_csv_holds_raw_values_and_every_spread_in_two_columns():
+    columns = (
+        Column("config", "Config"),
+        Column("B56", "B56", "spread2"),
+        Column("size", "", "bar"),
+        Column("p", "p", "p"),
+    )
+    rows = (
+        Row(("F=0",), "section"),
+        Row(("A0,B1", Spread(1 / 3, None), 1.0, 0.1)),
+        Row(("F=1",), "section"),
+        Row(('say "x"', None, 2.0, None)),
+    )
+    assert csv.render(Table("t", "T", columns, rows)) == (
+        'section,config,B56,B56_std,p\nF=0,"A0,B1",0.3333333333333333,,0.1\nF=1,"say ""x""",,,\n'
+    )

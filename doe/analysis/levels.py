@@ -175,14 +175,15 @@ def check_duplicates(
             "expected one row per run: remove the copies"
         )
     if "replicate" in frame.columns:
-        pairs = pd.DataFrame({"cell": cell_index(coded), "replicate": frame["replicate"].tolist()})
-        if "block" in frame.columns:
-            pairs["block"] = frame["block"].tolist()
-        if (again := pairs.duplicated()).any():
+        # Columns of two values may be factors that are left out of this analysis.
+        known = {"replicate", "block", "seed", "config", "row"}
+        chosen = [c for c in frame.columns if c in known or frame[c].nunique() == 2]
+        again = frame[chosen].assign(cell_of_run=cell_index(coded)).duplicated()
+        if again.any():
             row = int(np.flatnonzero(again.to_numpy())[0])
             raise DoeError(
                 f"row {row + 1} repeats a configuration within replicate "
-                f"{pairs['replicate'].iloc[row]}; expected one run of each: remove the copy"
+                f"{frame['replicate'].iloc[row]}; expected one run of each: remove the copy"
             )
     if not (same := frame.duplicated(keep=False)).any():
         return []

@@ -29,7 +29,7 @@ def text_table(tmp_path: Path, text: str) -> pd.DataFrame:
         ({"A": ["0", ""] * 8}, "factor 'A' has no level in row 2"),
         ({"y": [*PLASMA[:4], "good", *PLASMA[5:]]}, "'good' in row 5 .*expected a number"),
         ({"run_id": ["a", "a", *"cdefghijklmnop"]}, "run a stands more than once"),
-        ({"replicate": [1] * 16}, "row 9 repeats a configuration within replicate 1"),
+        ({"replicate": [1] * 16, "day": 1}, "row 9 repeats a configuration within replicate 1"),
         ({"y": np.nan}, "'y' has no value in any run"),
         ({"y": 1.0}, "no variation"),
     ],
@@ -63,6 +63,11 @@ def test_a_run_that_stands_twice_in_a_block_is_refused() -> None:
     with pytest.raises(DoeError, match="rows 3, 9 are the same in every column"):
         layout(doubled, ["A", "B"], block="day")
     assert "make sure that no run stands twice" in layout(doubled, ["A", "B"]).notes[0]
+
+
+def test_a_factor_may_be_left_out_of_the_analysis() -> None:
+    frame = table("ABC", PLASMA).assign(replicate=[1] * 8 + [2] * 8)
+    assert layout(frame, ["A", "B"], block="replicate").keys == ("A", "B")
 
 
 def test_low_levels(tmp_path: Path) -> None:

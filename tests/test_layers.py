@@ -22,6 +22,19 @@ LAYERS = {
     "power": {"errors"},
     "store": {"errors"},
     "plan": {"errors", "terms", "alias", "study", "check", "spec", "design", "power", "store"},
+    "lease": {"store"},
+    "attempts": {"store"},
+    "log": {"store"},
+    "breaker": {"store"},
+    "provenance": set(),
+    "sessions": {"lease"},
+    "backend": {"errors", "study", "design", "store"},
+    "worker": {
+        *("errors", "store", "lease", "attempts", "log", "provenance", "sessions", "backend"),
+    },
+    "scan": {"errors", "study", "design", "plan", "store", "lease", "attempts"},
+    "progress": {"scan", "store"},
+    "responses": {"scan", "store", "study"},
     "analysis": {"errors", "terms", "analysis"},
 }
 

@@ -23,8 +23,10 @@ REST_SECONDS = 5.0
 class Pages:
     """The current page; made when first asked for and again when results have come in."""
 
-    def __init__(self, directory: Path, look: Callable[[], Report]) -> None:
-        self._directory, self._look = directory, look
+    def __init__(
+        self, directory: Path, look: Callable[[], Report], rest: float = REST_SECONDS
+    ) -> None:
+        self._directory, self._look, self._rest = directory, look, rest
         self._lock = threading.Lock()
         self._page, self._state, self._made = b"", "", 0.0
 
@@ -42,17 +44,17 @@ class Pages:
 
         with self._lock:
             state = self.state()
-            rested = time.monotonic() - self._made >= REST_SECONDS
-            if not self._page or (state != self._state and rested):
+            if not self._page or (state != self._state and self._rested()):
                 self._page = html.render(self._look(), now(), live=True).encode()
                 self._state, self._made = state, time.monotonic()
             return self._page
 
     def shown(self) -> str:
         """The state that the page should show: the old one while the page rests."""
-        state = self.state()
-        rested = time.monotonic() - self._made >= REST_SECONDS
-        return state if rested or not self._state else self._state
+        return self._state if self._state and not self._rested() else self.state()
+
+    def _rested(self) -> bool:
+        return time.monotonic() - self._made >= self._rest
 
 
 def make_server(pages: Pages, port: int) -> ThreadingHTTPServer:

@@ -1,0 +1,281 @@
+"""The page in a real browser: no error, no network, what it says, how it answers."""
+
+import json
+import shutil
+import threading
+
+import msgspec
+import pytest
+
+from doe.analysis.analyze import Options, analyze
+from doe.analysis.plain import to_plain
+from doe.report import gather
+from doe.results import layout_of, observations, results_table
+from doe.serve import Pages, make_server
+from doe.views import html
+from doe.views.page import payload
+
+CHROMIUM = shutil.which("chromium")
+needs_chromium = pytest.mark.skipif(
+    CHROMIUM is None, reason="chromium is not installed (Debian's package chromium)"
+)
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def visit(browser):
+    """Opens a page and notes everything that it complains of or asks for."""
+    contexts = []
+
+    def open_page(address, scheme="light", width=1280):
+        context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 900})
+        contexts.append(context)
+        page = context.new_page()
+        page.heard = []
+        page.on("console", lambda m: page.heard.append(f"{m.type}: {m.text}"))
+        page.on("pageerror", lambda error: page.heard.append(f"error: {error}"))
+        page.on("dialog", lambda dialog: (page.heard.append("dialog"), dialog.dismiss()))
+        page.asked = []
+        page.on("request", lambda request: page.asked.append(request.url))
+        page.goto(address)
+        page.wait_for_selector("html[data-ready=yes]", state="attached")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture(scope="module")
+def paper_page(paper_report, tmp_path_factory):
+    path = tmp_path_factory.mktemp("page") / "index.html"
+    path.write_text(html.render(paper_report, "2026-11-16"), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def unfinished_page(unfinished_report, tmp_path_factory):
+    path = tmp_path_factory.mktemp("page") / "index.html"
+    path.write_text(html.render(unfinished_report, "2026-11-16"), encoding="utf-8")
+    return path
+
+
+def drawn(page, chart, response):
+    view = f'#response-charts [data-chart="{chart}"] .view[data-drawn="{response}/{chart}"] svg'
+    page.locator(f'#response-charts [data-chart="{chart}"]').scroll_into_view_if_needed()
+    page.wait_for_selector(view)
+    return page.locator(view)
+
+
+@needs_chromium
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 390)])
+def test_the_page_opens_from_disk_in_silence_and_draws_every_chart(
+    visit, paper_page, paper_report, scheme, width
+):
+    page = visit(paper_page.as_uri(), scheme, width)
+    for chart in payload(paper_report)["byResponse"]["enc_avg"]["charts"]:
+        assert drawn(page, chart, "enc_avg").count() == 1
+    for chart in ("heatmap", "timeline"):
+        page.locator(f'[data-chart="{chart}"]').scroll_into_view_if_needed()
+        page.wait_for_selector(f'[data-drawn="study/{chart}"] svg')
+    assert page.heard == []
+    assert page.asked == [paper_page.as_uri()]
+    assert page.evaluate("document.documentElement.scrollWidth") == width, "no sideways scrolling"
+
+
+@needs_chromium
+def test_dark_and_light_differ(visit, paper_page):
+    grounds = [
+        visit(paper_page.as_uri(), scheme).evaluate(
+            "getComputedStyle(document.body).backgroundColor"
+        )
+        for scheme in ("light", "dark")
+    ]
+    assert grounds == ["rgb(255, 255, 255)", "rgb(20, 23, 27)"]
+
+
+@needs_chromium
+def test_the_selector_switches_charts_tables_and_grid(visit, paper_page, paper_report):
+    page = visit(paper_page.as_uri())
+    before = drawn(page, "pareto", "enc_avg").inner_html()
+    page.click("#by-response")
+    old_colours = page.eval_on_selector_all("#grid .run", "runs => runs.map(r => r.dataset.colour)")
+    page.select_option("#response", "V224")
+    after = drawn(page, "pareto", "V224").inner_html()
+    assert before != after
+    assert "V224 (px/frame)" in page.inner_text("#response-name")
+    effect = max(paper_report.analyses["V224"].effects, key=lambda e: abs(e.effect))
+    first = page.locator('details[data-table="effects V224"] tbody tr').first.inner_text()
+    assert first.split()[0] == effect.term
+    colours = page.eval_on_selector_all("#grid .run", "runs => runs.map(r => r.dataset.colour)")
+    assert len(colours) == 256
+    assert colours != old_colours
+    page.reload()
+    page.wait_for_selector("html[data-ready=yes]", state="attached")
+    assert page.input_value("#response") == "V224", "a link keeps the response"
+    assert page.heard == []
+
+
+@needs_chromium
+def test_tables_sort_by_value_both_ways(visit, paper_page):
+    page = visit(paper_page.as_uri())
+    table = page.locator('details[data-table="effects enc_avg"]')
+    head = table.locator("th", has_text="Effect").first
+
+    def column():
+        cells = table.locator("tbody tr td:nth-child(2)").all_inner_texts()
+        return [float(cell.replace("−", "-")) for cell in cells]
+
+    head.click()
+    assert column() == sorted(column(), reverse=True)
+    head.click()
+    assert column() == sorted(column())
+    assert head.get_attribute("aria-sort") == "ascending"
+    table.locator("th", has_text="Term").click()
+    terms = table.locator("tbody tr td:first-child").all_inner_texts()
+    assert terms == sorted(terms)
+    assert len(terms) == 63
+
+
+@needs_chromium
+def test_sections_stay_together_when_a_table_is_sorted(visit, paper_page):
+    page = visit(paper_page.as_uri())
+    table = page.locator('details[data-table="l1-best-enc"]')
+    table.locator("summary").click()
+    table.locator("th", has_text="B56").click()
+    lines = table.locator("tbody tr").all_inner_texts()
+    assert lines[0].startswith("F=0")
+    noisy = next(i for i, line in enumerate(lines) if line.startswith("F=1"))
+    assert all("F0" in line for line in lines[1:noisy])
+    assert all("F1" in line for line in lines[noisy + 1 :])
+
+
+@needs_chromium
+def test_an_unfinished_study_says_so_and_markup_stays_text(visit, unfinished_page):
+    page = visit(unfinished_page.as_uri(), "dark")
+    assert page.inner_text("h1") == "<img src=x onerror=hacked=1>"
+    assert "105 of 128 runs are done" in page.inner_text("#provisional")
+    assert "made to fail <b>here</b>" in page.inner_text("#lost")
+    assert page.locator(".badge").count() >= 3
+    page.locator('details[data-table="failures"] summary').click()
+    assert "002-r1" in page.inner_text('details[data-table="failures"]')
+    assert page.evaluate("typeof window.hacked") == "undefined"
+    assert page.locator("main img, header img").count() == 0
+    states = page.eval_on_selector_all("#grid .run", "runs => runs.map(r => r.dataset.colour)")
+    assert len(set(states)) == 4, "done, pending, failed and diverged have colours of their own"
+    assert page.heard == []
+
+
+@needs_chromium
+def test_a_served_page_renews_itself_while_the_study_runs(visit, tmp_path):
+    from synthetic import study_directory
+
+    from doe.plan import load_plan
+    from doe.store import Result, StudyDir, commit
+
+    directory = study_directory(tmp_path, preset="demo", replicates=1, unfinished=1)
+    pages = Pages(directory, lambda: gather(directory, Options()), rest=0.0)
+    server = make_server(pages, 0)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        page = visit(f"http://127.0.0.1:{server.server_address[1]}/#response=dec_avg")
+        assert "63 of 64 runs are done" in page.inner_text("#provisional")
+        plan = load_plan(directory)
+        last = StudyDir(directory).run(plan.design.runs[-1].run_id)
+        last.path.mkdir(exist_ok=True)
+        answers = plan.study.responses
+        metrics = dict.fromkeys((*answers.metrics, *answers.further), 1.5)
+        commit(last, Result("done", metrics), "late")
+        page.wait_for_selector("#provisional", state="detached", timeout=30_000)
+        page.wait_for_selector("html[data-ready=yes]", state="attached")
+        assert page.input_value("#response") == "dec_avg"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+# Without a browser --------------------------------------------------------------------------------
+
+
+def test_numbers_in_the_page_equal_those_of_json(paper_report):
+    study, views = paper_report.study, paper_report.state.views
+    frame = results_table(study, views)
+    seen = observations(study, frame, layout_of(study, frame), ["dec_avg"])[0]
+    plain = to_plain(analyze(seen, paper_report.options))
+    tables = payload(paper_report)["byResponse"]["dec_avg"]["tables"]
+    effects = next(table for table in tables if table["name"] == "effects dec_avg")
+    keys = [column["key"] for column in effects["columns"]]
+    shown = {row["raw"][0]: dict(zip(keys, row["raw"], strict=True)) for row in effects["rows"]}
+    for effect in plain["effects"]:
+        for key in ("effect", "coef", "se", "ci_low", "ci_high", "t", "p", "p_holm", "p_bh", "ss"):
+            assert shown[effect["term"]][key] == effect[key], (effect["term"], key)
+    anova = next(table for table in tables if table["name"] == "anova dec_avg")
+    found = {row["raw"][0]: row["raw"][2] for row in anova["rows"]}
+    assert found == {row["source"]: row["ss"] for row in plain["anova"]}
+
+
+def test_no_text_can_end_the_data_early():
+    hostile = {"name": "</script><!-- <script> \u2028 &"}
+    text = html.script_json(hostile)
+    assert "<" not in text
+    assert "\u2028" not in text
+    assert json.loads(text) == hostile
+
+
+def test_the_page_names_no_other_place(paper_page):
+    text = paper_page.read_text(encoding="utf-8").replace(html.vega_bundle(), "")
+    assert "http://" not in text
+    assert "https://" not in text.replace("https://vega.github.io/schema/vega-lite/", "")
+    assert "src=" not in text
+
+
+def test_a_study_without_a_result_still_has_a_page(tmp_path):
+    from synthetic import study_directory
+
+    directory = study_directory(tmp_path, preset="demo", replicates=1, unfinished=64)
+    report = gather(directory, Options())
+    assert report.analyses == {}
+    assert set(report.refused) == set(report.values)
+    page = html.render(report, "today")
+    assert "No response can be analysed yet." in page
+    assert "0 of 64 runs are done" in page
+
+
+def test_a_study_with_words_for_keys_and_a_goal_of_its_own(tmp_path):
+    from synthetic import study_directory
+
+    from doe.study import Factor, Responses, Study
+
+    study = Study(
+        name="digits & co",
+        backend="digits:run",
+        factors=(Factor("lr", 0.1, 0.01), Factor("aug", "off", "on"), Factor("wd", 0, 1)),
+        responses=Responses(metrics=("accuracy",), goal="max"),
+        replicates=2,
+        seeds=(1, 2),
+    )
+    report = gather(study_directory(tmp_path, study=study), Options())
+    data = payload(report)
+    assert data["grid"]["columns"][1] == "lr=0.01, aug=off"
+    assert msgspec.json.encode(data)
+    assert "digits &amp; co" in html.render(report, "today")

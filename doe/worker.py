@@ -21,7 +21,6 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -42,6 +41,7 @@ from doe.backend import (
 from doe.errors import DoeError
 from doe.lease import Held, Lease, Watch, acquire, new_owner, read_lease
 from doe.log import log_tail, open_log, portable
+from doe.process import end_process, thread_environment
 from doe.provenance import ask_gpus, static_facts
 from doe.sessions import sweep
 from doe.store import (
@@ -301,28 +301,6 @@ def _arm(timeout: float) -> None:
 def _stop_lost() -> None:
     os.write(2, b"doe: another process has taken this run over; ending\n")
     os._exit(LOST)
-
-
-def thread_environment(threads: int) -> dict[str, str]:
-    """Variables by which numerical libraries learn how many threads they may use."""
-    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
-    return dict.fromkeys(names, str(threads))
-
-
-def end_process(task: Callable[[], int]) -> NoReturn:
-    """Run a task and leave without the clean-up of libraries, which a crash would skip as well."""
-    code = 1
-    try:
-        code = task()
-    except DoeError as error:
-        print(f"error: {error}", file=sys.stderr)
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        with contextlib.suppress(OSError, ValueError):
-            sys.stdout.flush()
-            sys.stderr.flush()
-        os._exit(code)
 
 
 def main() -> NoReturn:

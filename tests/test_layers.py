@@ -29,8 +29,10 @@ LAYERS = {
     "provenance": set(),
     "sessions": {"lease"},
     "backend": {"errors", "study", "design", "store"},
+    "process": {"errors"},
     "worker": {
-        *("errors", "store", "lease", "attempts", "log", "provenance", "sessions", "backend"),
+        *("errors", "store", "lease", "attempts", "log", "process", "provenance", "sessions"),
+        "backend",
     },
     "scan": {"errors", "study", "design", "plan", "store", "lease", "attempts"},
     "progress": {"scan", "store"},

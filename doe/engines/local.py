@@ -20,9 +20,10 @@ from doe.engines.base import Ended, Job, Slot
 from doe.engines.slot import Answer, Setup, Task
 from doe.errors import DoeError
 from doe.lease import process_alive, process_name
+from doe.process import thread_environment
 from doe.provenance import Gpu, ask_gpus
 from doe.study import Study
-from doe.worker import INTERRUPTED, LOST, thread_environment
+from doe.worker import INTERRUPTED, LOST
 
 LATE_SECONDS = 5.0
 """How long after its time limit a run that did not end itself is killed."""

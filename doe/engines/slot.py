@@ -24,9 +24,10 @@ import msgspec
 
 from doe.backend import resolve
 from doe.errors import DoeError
+from doe.process import end_process
 from doe.provenance import Gpu, static_facts
 from doe.store import RunDir
-from doe.worker import Order, Prepared, end_process, work
+from doe.worker import Order, Prepared, work
 
 
 class Setup(msgspec.Struct, frozen=True):

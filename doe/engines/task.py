@@ -27,6 +27,7 @@ from doe.engines.slot import forkable
 from doe.engines.submission import Entry, SubmissionFiles
 from doe.errors import DoeError
 from doe.lease import new_owner
+from doe.process import end_process, thread_environment
 from doe.provenance import static_facts
 from doe.store import RunDir, StudyDir
 from doe.worker import (
@@ -35,8 +36,6 @@ from doe.worker import (
     LOST,
     UNWRITABLE,
     Prepared,
-    end_process,
-    thread_environment,
     work,
 )
 

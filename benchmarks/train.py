@@ -47,6 +47,7 @@ def work(kind: str, mode: str, size: int, threads: int) -> dict[str, float]:
     import torch
 
     from benchmarks._plain import PlainNetwork, plain_loss, plain_read_out
+    from pit_model.adam import Adam
     from pit_model.config import Config, Units
     from pit_model.dataset import Chunks, make_split
     from pit_model.losses import total_loss, window_truth
@@ -64,11 +65,13 @@ def work(kind: str, mode: str, size: int, threads: int) -> dict[str, float]:
     units, split = Units.of(config), make_split(config, "train", 0)
     torch.manual_seed(0)
     network: Any = PlainNetwork() if kind == "plain" else Network(config)
-    optimizer = torch.optim.Adam(network.parameters(), config.learning_rate)
+    optimizer: Any = Adam(network.parameters(), config.learning_rate)
+    if kind == "plain":
+        optimizer = torch.optim.Adam(network.parameters(), config.learning_rate)
 
     if kind == "plain":
         windows, frames = 8, 24
-        batch = split.batch(Chunks((0, 1, 2, 3) * 2, (0, 5, 9, 2, 8, 1, 0, 3), 3))
+        batch = split.batch(Chunks((0, 1, 2, 3) * 2, (0, 5, 9, 2, 8, 1, 4, 3), 3))
     else:
         keep_freed_memory()
         chunk = config.chunk_windows if mode == "train" else config.frames - 2

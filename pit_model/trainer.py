@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from pit_model import checkpoint, metrics
+from pit_model.adam import Adam
 from pit_model.config import Config, Units
 from pit_model.dataset import Split, evaluation_batches, make_split, training_batches
 from pit_model.errors import PitError
@@ -63,7 +64,7 @@ class Run:
     """Everything that a run has come to after some epochs; what a checkpoint holds."""
 
     network: Network
-    optimizer: torch.optim.Optimizer
+    optimizer: Adam
     rows: list[dict[str, float]] = field(default_factory=list)
     """One for each finished epoch, as in `EPOCHS`."""
     history: list[dict[str, float]] = field(default_factory=list)
@@ -156,7 +157,7 @@ def new_run(config: Config, seed: int, device: torch.device) -> Run:
         torch.manual_seed(seed)
         network = Network(config)
     network.to(device)
-    return Run(network, torch.optim.Adam(network.parameters(), lr=config.learning_rate, fused=True))
+    return Run(network, Adam(network.parameters(), config.learning_rate))
 
 
 def make_forward(network: Network, config: Config, device: torch.device) -> Forward:

@@ -1,0 +1,54 @@
+"""Adam (Kingma and Ba, 2015) over one flat vector of all weights.
+
+It is what `torch.optim.Adam` computes with its defaults. That class loads the compiler of torch
+when it is first used, a second in which a short run of a study would do a fifth of its work.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
+
+
+class Adam:
+    """Steps along ``m̂ / (√v̂ + ε)``, the two moments of the gradient corrected for their start."""
+
+    def __init__(self, parameters: Iterable[Tensor], learning_rate: float) -> None:
+        self.parameters = list(parameters)
+        self.learning_rate = learning_rate
+        flat = torch.cat([p.detach().flatten() for p in self.parameters])
+        self.first, self.second = torch.zeros_like(flat), torch.zeros_like(flat)
+        self.steps = 0
+
+    def zero_grad(self) -> None:
+        """Forget the gradients."""
+        for parameter in self.parameters:
+            parameter.grad = None
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Move the weights once. A weight that no loss reaches has gradient zero and stays."""
+        gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in self.parameters]
+        gradient = torch.cat([g.flatten() for g in gradients])
+        self.steps += 1
+        self.first.lerp_(gradient, 1 - BETA1)
+        self.second.mul_(BETA2).addcmul_(gradient, gradient, value=1 - BETA2)
+        rate = self.learning_rate / (1 - BETA1**self.steps)
+        scale = (self.second / (1 - BETA2**self.steps)).sqrt_().add_(EPSILON)
+        change = self.first.div(scale).mul_(rate)
+        parts = torch.split(change, [p.numel() for p in self.parameters])
+        for parameter, part in zip(self.parameters, parts, strict=True):
+            parameter.sub_(part.view_as(parameter))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the moments and the number of steps."""
+        return {"first": self.first, "second": self.second, "steps": self.steps}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state_dict` gave."""
+        self.first.copy_(state["first"])
+        self.second.copy_(state["second"])
+        self.steps = state["steps"]

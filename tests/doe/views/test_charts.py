@@ -1,0 +1,148 @@
+"""Charts: one valid definition each, labels that leave each other room, files for a paper."""
+
+import altair as alt
+import pytest
+
+from doe.views.charts import BY_RESPONSE, OF_STUDY
+from doe.views.charts.effects import half_normal_data, pareto_data
+from doe.views.charts.labels import CHARACTER, LINE, POINT, Box, place
+from doe.views.charts.means import interaction_data, main_data
+from doe.views.charts.model import filled, save, spec
+from doe.views.charts.runs import MOST_STEPS, thinned, timeline_data
+from doe.views.report_charts import response_charts, study_charts
+
+
+def complete(report):
+    """Every chart of a report with its data."""
+    data = study_charts(report) | response_charts(report, "dec_avg")
+    return {d.name: filled(spec(d), data[d.name]) for d in (*BY_RESPONSE, *OF_STUDY)}
+
+
+def test_every_chart_is_valid_vega_lite_with_no_word_left_open(paper_report):
+    for name, chart in complete(paper_report).items():
+        alt.Chart.from_dict(chart)  # validates against the schema
+        text = str({key: value for key, value in chart.items() if key != "datasets"})
+        assert "'{" not in text, name
+        used = {
+            part["data"]["name"]
+            for part in walk(chart)
+            if isinstance(part.get("data"), dict) and "name" in part["data"]
+        }
+        assert used == set(chart["datasets"]), name
+
+
+def walk(part):
+    if isinstance(part, dict):
+        yield part
+        for value in part.values():
+            yield from walk(value)
+    elif isinstance(part, list):
+        for value in part:
+            yield from walk(value)
+
+
+def test_a_drawing_holds_no_data():
+    for drawing in (*BY_RESPONSE, *OF_STUDY):
+        assert "datasets" not in spec(drawing)
+        assert not any("values" in p["data"] for p in walk(spec(drawing)) if p.get("data"))
+
+
+def test_labels_cover_neither_each_other_nor_a_point():
+    points = [(20.0 + 3 * i, 180.0 - 2 * i) for i in range(40)] + [(200.0, 20.0), (201.0, 24.0)]
+    texts = [f"ABC{i}" for i in range(len(points))]
+    name = Box(190, 0, 230, 12)
+    placed = place(points, texts, list(reversed(range(len(points)))), 300, 220, [name])
+    assert len(placed) >= 10
+    boxes = [name] + [Box(x - POINT, y - POINT, x + POINT, y + POINT) for x, y in points]
+    for label in placed:
+        half = len(texts[label.point]) * CHARACTER / 2
+        box = Box(label.x - half, label.y - LINE / 2, label.x + half, label.y + LINE / 2)
+        assert not any(box.overlaps(other) for other in boxes)
+        assert box.left >= 0
+        assert box.right <= 300
+        boxes.append(box)
+
+
+def test_half_normal_shows_all_effects_their_groups_and_the_margins(paper_report):
+    analysis = paper_report.analyses["dec_avg"]
+    data = half_normal_data(analysis).datasets
+    assert len(data["points"]) == 63
+    assert [m["name"] for m in data["margins"]] == ["ME", "SME"]
+    beyond = {p["term"] for p in data["points"] if p["magnitude"] > analysis.lenth.me}
+    assert {p["term"] for p in data["points"] if p["group"] != "within ME"} == beyond
+    labelled = {label["term"] for label in data["labels"]}
+    assert {"A", "C", "F"} <= labelled
+    right, top = data["frame"][1]["magnitude"], data["frame"][1]["quantile"]
+    assert all(0 <= label["at_x"] <= right for label in data["labels"])
+    assert all(0 <= label["at_y"] <= top for label in data["labels"])
+    start, end = data["reference"]
+    assert (start["magnitude"], start["quantile"]) == (0, 0)
+    assert end["quantile"] / end["magnitude"] == pytest.approx(1 / analysis.lenth.pse)
+
+
+def test_pareto_ranks_by_magnitude_and_tells_better_from_worse(paper_report):
+    bars = pareto_data(paper_report.analyses["dec_avg"]).datasets["bars"]
+    sizes = [bar["magnitude"] for bar in bars]
+    assert sizes == sorted(sizes, reverse=True)
+    assert {bar["term"]: bar["direction"] for bar in bars[:4]} == {
+        "F": "worse",
+        "C": "better",
+        "A": "better",
+        "E": "better",
+    }
+
+
+def test_means_are_those_of_the_runs(paper_report):
+    values = paper_report.values["dec_avg"]
+    views = paper_report.state.views
+    analysis = paper_report.analyses["dec_avg"]
+    main = main_data(analysis).datasets["main"]
+    high = [v for v, seen in zip(values, views, strict=True) if seen.run.coded[0] > 0]
+    shown = next(r["mean"] for r in main if r["factor"] == "A" and r["level"] == "high")
+    assert shown == pytest.approx(sum(high) / len(high))
+    pair = interaction_data(analysis).datasets["pairs"][0]
+    assert pair["pair"] in ("C × F", "A × F")
+    first = "ABCDEF".index(pair["pair"][0])
+    low = [
+        v
+        for v, seen in zip(values, views, strict=True)
+        if seen.run.coded[first] < 0 and seen.run.coded[5] < 0
+    ]
+    assert pair["mean"] == pytest.approx(sum(low) / len(low))
+
+
+def test_curves_are_thinned_and_keep_their_end():
+    curve = [(float(i), 1.0) for i in range(1001)]
+    short = thinned(curve)
+    assert len(short) <= MOST_STEPS
+    assert short[-1] == curve[-1]
+    assert thinned(curve[:7]) == curve[:7]
+
+
+def test_the_timeline_chooses_its_unit_and_keeps_slots_together():
+    runs = [
+        {"run": "b", "config": "", "slot": "1", "state": "done", "start": 0.0, "end": 9000.0},
+        {"run": "a", "config": "", "slot": "0", "state": "failed", "start": 1.0, "end": 7200.0},
+    ]
+    data = timeline_data(runs)
+    assert data.words["elapsed"] == "Hours since the first start"
+    assert [r["run"] for r in data.datasets["runs"]] == ["a", "b"]
+    assert data.datasets["runs"][0]["end"] == 2.0
+    assert timeline_data([]) is None
+
+
+def test_charts_are_saved_in_three_forms_at_the_width_of_a_column(paper_report, tmp_path):
+    import struct
+
+    chart = complete(paper_report)["half-normal"]
+    svg, pdf, png = save(chart, tmp_path / "half-normal")
+    assert svg.read_text().startswith("<svg")
+    assert ">SME<" in svg.read_text()
+    assert pdf.read_bytes().startswith(b"%PDF")
+    width, height = struct.unpack(">II", png.read_bytes()[16:24])
+    assert 900 < width < 1100, "300 dots per inch at 3.3 inches"
+    assert height > 500
+    again = save(chart, tmp_path / "again")
+    # A PDF lists its resources in any order; what it shows is the SVG.
+    assert again[0].read_bytes() == svg.read_bytes()
+    assert again[2].read_bytes() == png.read_bytes()

@@ -1,0 +1,126 @@
+"""The paper's tables: published cells come out as published, best and baseline are marked."""
+
+import csv
+import math
+from pathlib import Path
+
+import pytest
+
+from doe.analysis.values import Across, TermAcross
+from doe.builtin import pit_study
+from doe.paper import Cell, cell_spread, paper
+from doe.views.paper_tables import best_rows, effect_rows, full_tables, paper_tables
+from doe.views.table import Spread, cell_text
+
+PUBLISHED = Path(__file__).parents[3] / "examples" / "paper" / "full_factorial.csv"
+STUDY = pit_study("paper")
+LAYOUT = paper(STUDY)
+
+
+def published_cells():
+    """The paper's configurations; a mean that was not printed is taken just above its limit."""
+    with PUBLISHED.open() as file:
+        lines = list(csv.DictReader(file))
+    cells = []
+    for line in lines:
+        row = int(line["row"])
+        spreads = {}
+        for name in STUDY.responses.metrics:
+            text, std = line[name], line[f"{name}_std"]
+            mean = float(text[1:]) + 0.1 if text.startswith(">") else float(text)
+            spreads[name] = Spread(mean, float(std) if std else None)
+        coded = tuple(1 if row >> i & 1 else -1 for i in range(6))
+        cells.append(Cell(row, line["config"], coded, spreads))
+    return cells, lines
+
+
+def test_full_tables_write_every_published_cell_by_the_papers_rule():
+    cells, lines = published_cells()
+    tables = full_tables(STUDY, LAYOUT, cells)
+    assert [table.name for table in tables] == ["l1-full-columns-f0", "l1-full-columns-f1"]
+    written = {}
+    for table in tables:
+        assert len(table.rows) == 32
+        for row in table.rows:
+            texts = [cell_text(v, c.format) for v, c in zip(row.values, table.columns, strict=True)]
+            written[int(texts[0])] = texts[1:]
+    for line in lines:
+        expected = [line["config"]]
+        for name in STUDY.responses.metrics:
+            text, std = line[name], line[f"{name}_std"]
+            mean = text if text.startswith(">") else f"{float(text):.1f}"
+            expected.append(f"{mean}±{std}" if std else mean)
+        assert written[int(line["row"])] == expected
+
+
+def test_best_rows_hold_the_baseline_and_each_columns_winner_among_the_others():
+    cells, _ = published_cells()
+    table = best_rows(STUDY, LAYOUT, LAYOUT.groups[1], cells)
+    assert table.name == "l1-best-dec"
+    baselines = [row.values[0] for row in table.rows if row.style == "baseline"]
+    assert baselines == [7, 39], "as in the paper"
+    noisy = [row for row in table.rows if row.style == "plain" and "F1" in str(row.values[1])]
+    assert 55 in {row.values[0] for row in noisy}, "the paper's best under noise"
+    for i, column in enumerate(table.columns[2:], start=2):
+        winners = [row for row in noisy if row.marks.get(column.key) == "best"]
+        assert len(winners) == 1
+        others = [c.spreads[column.key].mean for c in cells if c.coded[5] > 0 and c.row != 39]
+        assert winners[0].values[i].mean == min(others)
+
+
+def test_the_encoders_baseline_is_heatmap_supervision_alone():
+    cells, _ = published_cells()
+    table = best_rows(STUDY, LAYOUT, LAYOUT.groups[0], cells)
+    assert [row.values[0] for row in table.rows if row.style == "baseline"] == [4, 36]
+
+
+def test_effects_are_ten_rows_and_the_first_average_is_underlined():
+    rows = tuple(
+        TermAcross(f"T{i}", (-1.0 * i, 2.0 * i), (0.1, 0.1), (0.1, 0.1), 0.5 * i)
+        for i in range(12, 0, -1)
+    )
+    table = effect_rows(LAYOUT.groups[0], Across(("B56", "H56"), rows, 24), "n = 4 replicates")
+    assert len(table.rows) == 10
+    assert [c.title for c in table.columns] == ["Factor", "B56", "H56", "Avg"]
+    assert table.rows[0].marks == {"average": "best"}
+    assert not any(row.marks for row in table.rows[1:])
+    written = [cell_text(value, "signed2") for value in table.rows[0].values[1:]]
+    assert written == ["−12.00", "+24.00", "+6.00"]
+
+
+def test_terms_of_the_dropped_factor_are_left_out_by_default(paper_report):
+    by_group = paper_report.group_effects
+    assert set(by_group) == {"enc", "dec"}
+    assert not any("F" in row.term for across in by_group.values() for row in across.rows)
+    sizes = [abs(row.average) for row in by_group["dec"].rows]
+    assert sizes == sorted(sizes, reverse=True)
+    effects = {e.term: e.effect for e in paper_report.analyses["B112"].effects}
+    first = by_group["dec"].rows[0]
+    assert first.effects[0] == effects[first.term]
+
+
+def test_names_and_number_of_the_papers_tables(paper_report):
+    tables = paper_tables(
+        paper_report.study, paper_report.layout, paper_report.cells, paper_report.group_effects
+    )
+    assert [table.name for table in tables] == [
+        "l1-best-enc",
+        "l1-best-dec",
+        "effects-enc",
+        "effects-dec",
+        "velocity",
+        "l1-full-columns-f0",
+        "l1-full-columns-f1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([1.0, 3.0], Spread(2.0, math.sqrt(2))),
+        ([1.0, math.nan], Spread(1.0, None)),
+        ([math.nan], None),
+    ],
+)
+def test_a_cell_is_the_mean_and_sample_deviation_of_its_runs(values, expected):
+    assert cell_spread(values) == expected

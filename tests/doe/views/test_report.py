@@ -1,0 +1,155 @@
+"""`doe report` as a command: files, limits, the same bytes again, errors."""
+
+import re
+import resource
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+from synthetic import study_directory
+
+from doe.analysis.analyze import Options
+from doe.errors import DoeError
+from doe.report import gather
+from doe.serve import Pages, make_server
+
+CPU_SECONDS = 20
+"""The limit for the whole study is 20 s on two cores; one core's time is a stricter measure."""
+BYTES = 10 * 1024 * 1024
+
+
+def doe(*words, cwd, **environment):
+    command = [sys.executable, "-c", "from doe.cli import main; main()", *map(str, words)]
+    import os
+
+    return subprocess.run(
+        command, cwd=cwd, capture_output=True, text=True, env=os.environ | environment
+    )
+
+
+@pytest.fixture(scope="module")
+def written(paper_study, tmp_path_factory):
+    """The report of the whole study, written by the command."""
+    cwd = tmp_path_factory.mktemp("written")
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    ended = doe("report", "--study", paper_study, "--out", "reports/pit", cwd=cwd)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert ended.returncode == 0, ended.stderr
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return cwd / "reports" / "pit", ended.stdout, seconds
+
+
+def test_the_report_ends_by_naming_its_page(written):
+    _, said, _ = written
+    assert said.splitlines()[-1] == "Page: reports/pit/index.html"
+    assert "\x1b[" not in said, "no colours when piped"
+
+
+def test_the_report_of_256_runs_and_17_responses_keeps_its_limits(written):
+    out, _, seconds = written
+    assert seconds < CPU_SECONDS
+    assert (out / "index.html").stat().st_size < BYTES
+
+
+def test_tables_and_figures_stand_beside_the_page(written):
+    out, _, _ = written
+    tables = {path.name for path in (out / "tables").iterdir()}
+    assert {"all.tex", "l1-best-enc.tex", "l1-full-columns-f1.csv", "anova-dec-avg.tex"} <= tables
+    assert {"robust-v224.tex", "lenth-b56.tex", "best-dec-avg.tex"} <= tables
+    figures = {path.name for path in (out / "figures").iterdir()}
+    for chart in ("half-normal", "pareto", "main-effects", "interactions", "cell-means"):
+        assert {f"dec_avg-{chart}.{kind}" for kind in ("pdf", "svg", "png")} <= figures
+    assert {"heatmap.pdf", "timeline.svg", "enc_avg-learning-curves.png"} <= figures
+
+
+def test_the_same_runs_give_the_same_bytes_but_for_the_date(written, paper_study, tmp_path):
+    out, _, _ = written
+    ended = doe("report", "--study", paper_study, "--out", "again", "--figures", "", cwd=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+
+    def undated(path):
+        text = path.read_text(encoding="utf-8")
+        dates = re.findall(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", text)
+        assert len(dates) <= 1
+        return text.replace(dates[0], "") if dates else text
+
+    for path in sorted([out / "index.html", *(out / "tables").iterdir()]):
+        assert undated(path) == undated(tmp_path / "again" / path.relative_to(out)), path.name
+
+
+def test_a_report_of_a_moved_study_names_no_absolute_path(written, paper_study):
+    text = (written[0] / "index.html").read_text(encoding="utf-8")
+    assert str(paper_study) not in text
+    assert "doe analyze --study runs/study --response enc_avg --robust --json" in text
+
+
+def test_drop_and_transform_reach_the_tables(paper_study, tmp_path):
+    report = gather(paper_study, Options(transform="log"), drop=("E", "F"))
+    assert report.analyses["dec_avg"].transform.name == "log"
+    terms = [row.term for row in report.group_effects["enc"].rows]
+    assert not any(set("EF") & set(term) for term in terms)
+    with pytest.raises(DoeError, match="no factor"):
+        gather(paper_study, Options(), drop=("X",))
+
+
+def test_errors_are_one_line_without_a_traceback(tmp_path):
+    ended = doe("report", "--study", "nowhere", cwd=tmp_path)
+    assert ended.returncode == 1
+    assert "Traceback" not in ended.stderr
+    directory = study_directory(tmp_path, preset="demo", replicates=1)
+    ended = doe("report", "--study", directory, "--figures", "dec_avgs", cwd=tmp_path)
+    assert ended.returncode == 1
+    assert "did you mean 'dec_avg'?" in ended.stderr
+
+
+# The server ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def server(unfinished_report, unfinished_study):
+    made = make_server(Pages(unfinished_study, lambda: unfinished_report), 0)
+    thread = threading.Thread(target=made.serve_forever, daemon=True)
+    thread.start()
+    yield made
+    made.shutdown()
+    made.server_close()
+    thread.join()
+
+
+def fetch(server, path, host=None):
+    request = urllib.request.Request(f"http://127.0.0.1:{server.server_address[1]}{path}")
+    if host:
+        request.add_header("Host", host)
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return answer.read().decode()
+
+
+def test_the_server_listens_on_loopback_and_gives_the_page_and_its_state(server):
+    assert server.server_address[0] == "127.0.0.1"
+    assert "Provisional" in fetch(server, "/")
+    assert re.fullmatch(r"[0-9a-f]{16}", fetch(server, "/state"))
+    assert fetch(server, "/state") == fetch(server, "/state")
+
+
+@pytest.mark.parametrize(
+    ("path", "host", "status"),
+    [
+        ("/study.toml", None, 404),
+        ("/../study.toml", None, 404),
+        ("/", "elsewhere.example:80", 403),
+    ],
+)
+def test_the_server_gives_nothing_else(server, path, host, status):
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        fetch(server, path, host)
+    assert refused.value.code == status
+    refused.value.close()
+
+
+def test_a_taken_port_is_named(server):
+    with pytest.raises(DoeError, match="choose another port"):
+        make_server(Pages(Path(), lambda: None), server.server_address[1])

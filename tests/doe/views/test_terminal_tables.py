@@ -1,0 +1,149 @@
+"""Tables and the plot on consoles of fixed width, compared with what they looked like.
+
+Run with SNAPSHOTS=write to accept a new look, and read the difference before committing it.
+"""
+
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from rich.console import Console
+
+from doe.alias import parse_generators
+from doe.analysis.analyze import analyze
+from doe.analysis.data import layout, observe
+from doe.builtin import pit_study
+from doe.overview import overview
+from doe.paper import paper
+from doe.views import analysis_tables
+from doe.views.paper_tables import best_rows
+from doe.views.plan_tables import alias_table, factors_table
+from doe.views.plot import half_normal
+from doe.views.status_tables import failure_table
+from doe.views.table import Column, Row, Table
+from doe.views.terminal import console, print_table, render_table
+
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+
+
+def plasma_etch():
+    """Montgomery's plasma etch experiment: a 2^3 with two replicates."""
+    first = [550, 669, 633, 642, 1037, 749, 1075, 729]
+    second = [604, 650, 601, 635, 1052, 868, 1063, 860]
+    rows = [
+        {"A": row & 1, "B": row >> 1 & 1, "C": row >> 2 & 1, "etch": y}
+        for replicate in (first, second)
+        for row, y in enumerate(replicate)
+    ]
+    frame = pd.DataFrame(rows).astype(str)
+    return analyze(observe(frame, layout(frame, ["A", "B", "C"]), "etch", unit="Å/min"))
+
+
+def filtration():
+    """Montgomery's filtration rate experiment: an unreplicated 2^4."""
+    rates = [45, 71, 48, 65, 68, 60, 80, 65, 43, 100, 45, 104, 75, 86, 70, 96]
+    rows = [
+        {key: row >> i & 1 for i, key in enumerate("ABCD")} | {"rate": y}
+        for row, y in enumerate(rates)
+    ]
+    frame = pd.DataFrame(rows).astype(str)
+    return analyze(observe(frame, layout(frame, list("ABCD")), "rate", goal="max"))
+
+
+def fraction():
+    keys = tuple("ABCDEF")
+    return alias_table(parse_generators("E=ABC, F=BCD", keys), keys, 2)
+
+
+def failures(unfinished_study):
+    return failure_table(overview(unfinished_study))
+
+
+def drawn(renderable, width):
+    out = io.StringIO()
+    Console(file=out, width=width, color_system=None, highlight=False).print(renderable)
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+
+
+def compare(name, text):
+    path = SNAPSHOTS / f"{name}.txt"
+    if os.environ.get("SNAPSHOTS") == "write":
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("effects", lambda: analysis_tables.effects_table(plasma_etch())),
+        ("effects-saturated", lambda: analysis_tables.effects_table(filtration())),
+        ("anova", lambda: analysis_tables.anova_table(plasma_etch())),
+        ("best", lambda: analysis_tables.best_table(plasma_etch())),
+        ("factors", lambda: factors_table(pit_study("paper"))),
+        ("aliases", fraction),
+    ],
+)
+def test_tables_look_as_they_did(name, make, width):
+    text = drawn(render_table(make(), width), width)
+    assert max(map(len, text.splitlines())) <= width
+    compare(f"{name}-{width}", text)
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_failures_of_a_study_look_as_they_did(unfinished_study, width):
+    compare(f"failures-{width}", drawn(render_table(failures(unfinished_study), width), width))
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_plot_looks_as_it_did(width):
+    text = drawn(half_normal(filtration(), width), width)
+    assert max(map(len, text.splitlines())) <= width
+    for term in ("A", "AC", "AD", "D", "C"):
+        assert f"● {term}" in text or f"{term} ●" in text
+    compare(f"half-normal-{width}", text)
+
+
+def test_headings_of_parts_stand_over_the_configurations(paper_report):
+    study = paper_report.study
+    table = best_rows(study, paper(study), paper(study).groups[0], paper_report.cells)
+    lines = drawn(render_table(table, 80), 80).splitlines()
+    heading = next(line for line in lines if "F=0 (Noise off)" in line)
+    row = next(line for line in lines if "A0B0C1D0E0F0" in line)
+    assert heading.index("F=0") == row.index("A0B0")
+
+
+def test_columns_that_give_way_are_named_not_cut():
+    columns = (Column("a", "Term"), *(Column(f"c{i}", f"Column {i}", keep=i < 3) for i in range(9)))
+    table = Table("t", "Wide", columns, (Row(("x", *("y" * 8 for _ in range(9)))),))
+    text = drawn(render_table(table, 80), 80)
+    assert "Column 2" in text
+    assert "Column 8 not shown" in text
+    assert "…" not in text
+
+
+def test_no_colour_when_piped_or_when_asked(monkeypatch, capsys):
+    table = Table("t", "T", (Column("a", "A"),), (Row(("x",), marks={"a": "good"}),))
+    print_table(table)
+    assert "\x1b[" not in capsys.readouterr().out
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    print_table(table, console(80))
+    assert "\x1b[32m" in capsys.readouterr().out
+    monkeypatch.setenv("NO_COLOR", "1")
+    print_table(table, console(80))
+    assert "\x1b[32m" not in capsys.readouterr().out
+
+
+def test_commands_print_no_escape_codes_into_a_pipe(paper_study):
+    words = ["analyze", "--study", str(paper_study), "--response", "dec_avg", "--plot"]
+    command = [sys.executable, "-c", "from doe.cli import main; main()", *words]
+    ended = subprocess.run(command, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    assert "Half-normal plot of |effect| on dec_avg" in ended.stdout
+    assert "\x1b" not in ended.stdout
+    assert max(map(len, ended.stdout.splitlines())) <= 80

@@ -16,6 +16,9 @@ $(STAMP): pyproject.toml constraints.txt
 
 demo: setup
 	$(BIN)/doe plan --preset demo
+	$(BIN)/doe run --study runs/pit-demo --cpu 2
+	$(BIN)/doe analyze --study runs/pit-demo --response dec_avg
+	$(BIN)/doe report --study runs/pit-demo
 
 test: setup
 	$(BIN)/python -m pytest

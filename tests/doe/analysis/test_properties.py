@@ -146,6 +146,16 @@ def test_bootstrap_intervals_cover() -> None:
     assert 0.89 <= hits / 200 <= 0.985
 
 
+def test_bootstrap_intervals_are_as_wide_as_those_of_t() -> None:
+    cells, block = np.tile(np.arange(8), 4), np.repeat(np.arange(4), 8)
+    y = np.random.default_rng(3).normal(size=32)
+    fitted = fit(y, cells, 3, block, estimable(cells, 3, 3, block))
+    span = bootstrap(fitted, 0.05, 5000, seed=1)
+    assert span is not None
+    width = 2 * stats.norm.isf(0.025) * 2 * np.sqrt(fitted.ms_error / 32)
+    assert span[1] - span[0] == pytest.approx(width, rel=0.1)
+
+
 def test_lenth_p_is_uniform_for_inert_effects() -> None:
     draws = np.random.default_rng(2).normal(size=(400, 15))
     _, pse = scale_estimates(draws)
@@ -154,9 +164,9 @@ def test_lenth_p_is_uniform_for_inert_effects() -> None:
 
 
 def test_trimming_is_strictly_below() -> None:
-    # 1, 1, 1, 3.75: s0 = 1.5 and 2.5 s0 = 3.75, which must not count.
-    s0, pse = scale_estimates(np.array([1.0, -1.0, 1.0, 3.75]))
-    assert (float(s0), float(pse)) == (1.5, 1.5)
+    # s0 = 3 and 2.5 s0 = 7.5, which must not count: the median of 1 and 2 is left.
+    s0, pse = scale_estimates(np.array([1.0, -2.0, 7.5]))
+    assert (float(s0), float(pse)) == (3.0, 2.25)
 
 
 def test_half_normal_coordinates() -> None:

@@ -191,6 +191,7 @@ class Held:
         """Show a sign of life: overwrite the counter, which has the same width for ever."""
         self._count += 1
         self._write(f"{self._count:012d}")
+        os.fsync(self._file)  # or an NFS client would keep it to itself
 
     def lost(self) -> bool:
         """Whether somebody else holds the run by now."""
@@ -218,11 +219,10 @@ class Held:
         if self._thread is not None:
             self._thread.join()
         self._write(RELEASED)
-        os.close(self._file)
+        os.close(self._file)  # which makes it visible on NFS too
 
     def _write(self, beat: str) -> None:
         os.pwrite(self._file, beat.encode(), self._place)
-        os.fsync(self._file)
 
 
 def acquire(run: RunDir, owner: Lease, watch: Watch, over: str = "") -> Held | None:

@@ -11,6 +11,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable
+from itertools import islice
 from typing import NamedTuple, Protocol
 
 from doe import sessions
@@ -77,6 +78,8 @@ class Runner:
         self._queue: deque[str] = deque()
         self._lonely: deque[str] = deque()
         """Runs that ran out of GPU memory beside others."""
+        self._ready: set[str] = set()
+        """Runs whose request is in place."""
         self._replace: dict[str, str] = {}
         self._here = machine()
         self._me = process_name(os.getpid())
@@ -141,6 +144,13 @@ class Runner:
                     jobs.append(job)
         if jobs:
             self.engine.start(jobs)
+        for run_id in list(islice(self._queue, len(self.engine.slots))):
+            if self._may_start() and run_id not in self._ready:
+                self._prepare(run_id)  # while the slots work, not while they wait
+
+    def _prepare(self, run_id: str) -> None:
+        prepare(self.files.run(run_id), self.study, self.runs[run_id])
+        self._ready.add(run_id)
 
     def _free(self, slot: Slot) -> bool:
         """Whether a slot takes one more run; orphans of a dead scheduler hold their slot."""
@@ -179,7 +189,8 @@ class Runner:
             self._settled(seen, "")
             return None
         place = self.files.run(run_id)
-        prepare(place, self.study, seen.run)
+        if run_id not in self._ready:
+            self._prepare(run_id)
         sharing = sum(other.group == slot.group for other in self.engine.slots) > 1
         order = Order(
             job=f"{self._me}/{os.urandom(6).hex()}",

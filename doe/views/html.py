@@ -82,10 +82,11 @@ def _texts(report: Report) -> dict[str, Any]:
 
 def _design(study: Study) -> str:
     kind = f"Fraction {study.fraction}" if study.fraction else "Full factorial"
+    plural = "s" if study.replicates != 1 else ""
     half = (len(study.keys) + 1) // 2
     across, down = ", ".join(study.keys[:half]), ", ".join(study.keys[half:])
     return (
-        f"{kind}, {study.replicates} replicates. Each field is a configuration and each mark in it "
+        f"{kind}, {study.replicates} replicate{plural}. Each field is a configuration and each mark in it "
         f"a run, replicates from left to right; {across} change across, {down or 'nothing'} down."
     )
 

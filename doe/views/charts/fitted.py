@@ -33,8 +33,8 @@ def draw_cells() -> alt.TopLevelMixin:
     return alt.layer(
         band.encode(x="from:Q", x2="to:Q"),
         base.mark_rule(strokeWidth=1.4).encode(
-            x=alt.X("ci_low:Q", title="{mean}", scale=alt.Scale(zero=False)),
-            x2="ci_high:Q",
+            x=alt.X("from:Q", title="{mean}", scale=alt.Scale(zero=False)),
+            x2="to:Q",
             color=colour,
         ),
         base.mark_circle(size=34, opacity=1).encode(x="mean:Q", color=colour),
@@ -42,17 +42,22 @@ def draw_cells() -> alt.TopLevelMixin:
 
 
 def cells_data(analysis: Analysis) -> ChartData:
-    """The best configurations on the response scale; those not told from the best make the band."""
-    cells = analysis.best.cells
-    among = [cell.mean for cell in cells if cell.among_best]
+    """The best configurations on the response scale; those not told from the best make the band.
+
+    Without an error estimate there are no intervals, and none can be told from the best.
+    """
+    cells, untold = analysis.best.cells, analysis.best.critical is None
+    among = [cell.mean for cell in cells if cell.among_best or untold]
     rows: list[Record] = [
         {
             "config": cell.config,
             "mean": cell.mean,
             "ci_low": cell.ci_low,
             "ci_high": cell.ci_high,
+            "from": cell.mean if cell.ci_low is None else cell.ci_low,
+            "to": cell.mean if cell.ci_high is None else cell.ci_high,
             "runs": cell.n,
-            "group": "among the best" if cell.among_best else "worse",
+            "group": "among the best" if cell.among_best or untold else "worse",
         }
         for cell in cells[:CELLS]
     ]

@@ -199,6 +199,8 @@ def test_a_served_page_renews_itself_while_the_study_runs(visit, tmp_path):
     try:
         page = visit(f"http://127.0.0.1:{server.server_address[1]}/#response=dec_avg")
         assert "63 of 64 runs are done" in page.inner_text("#provisional")
+        drawn(page, "cell-means", "dec_avg")
+        assert page.heard == [], "a saturated design has no intervals, and is drawn all the same"
         plan = load_plan(directory)
         last = StudyDir(directory).run(plan.design.runs[-1].run_id)
         last.path.mkdir(exist_ok=True)

@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from itertools import islice
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from doe import sessions
 from doe.attempts import failed_attempts
@@ -22,6 +22,7 @@ from doe.design import Design
 from doe.engines.base import Ended, Engine, Job, Slot
 from doe.errors import DoeError
 from doe.lease import Watch, last_lease, machine, new_owner, process_alive, process_name
+from doe.placing import Active, next_kind
 from doe.ready import Options, check_unchanged, prepare, selected
 from doe.scan import Seen, look, scan
 from doe.store import Failure, StudyDir, sweep_leftovers
@@ -30,15 +31,6 @@ from doe.worker import BUSY, UNWRITABLE, Order
 
 WATCH_SECONDS = 0.5
 """Time between two looks at runs that others execute."""
-
-
-class Active(NamedTuple):
-    """A run that this scheduler has started."""
-
-    run_id: str
-    slot: Slot
-    alone: bool
-    since: float
 
 
 class Display(Protocol):
@@ -134,11 +126,14 @@ class Runner:
 
     def _dispatch(self) -> None:
         jobs = []
+        orphans = [self._orphan_slot(self.views[run_id]) for run_id in self.elsewhere]
         for slot in self.engine.slots:
-            while self._may_start() and self._free(slot):
-                alone = self._takes_lonely(slot)
-                if not alone and (not self._queue or self._held_back(slot)):
+            while self._may_start() and slot.name not in self.breaker.closed:
+                active = self.active.values()
+                kind = next_kind(slot, active, orphans, bool(self._queue), bool(self._lonely))
+                if kind is None:
                     break
+                alone = kind == "lonely"
                 run_id = (self._lonely if alone else self._queue).popleft()
                 if job := self._job(run_id, slot, alone):
                     jobs.append(job)
@@ -152,32 +147,12 @@ class Runner:
         prepare(self.files.run(run_id), self.study, self.runs[run_id])
         self._ready.add(run_id)
 
-    def _free(self, slot: Slot) -> bool:
-        """Whether a slot takes one more run; orphans of a dead scheduler hold their slot."""
-        if slot.name in self.breaker.closed:
-            return False
-        held = sum(active.slot.name == slot.name for active in self.active.values())
-        for run_id in self.elsewhere:
-            held += self._orphan_slot(self.views[run_id]) == slot.name
-        return held < slot.places
-
     def _orphan_slot(self, seen: Seen) -> str:
         """Slot of a run on this machine whose scheduler is gone, or an empty text."""
         lease = seen.lease.lease if seen.lease else None
         if lease is None or lease.machine != self._here or process_alive(lease.supervisor):
             return ""
         return lease.slot
-
-    def _group_idle(self, slot: Slot) -> bool:
-        return not any(a.slot.group == slot.group for a in self.active.values())
-
-    def _takes_lonely(self, slot: Slot) -> bool:
-        return bool(self._lonely) and (not slot.group or self._group_idle(slot))
-
-    def _held_back(self, slot: Slot) -> bool:
-        """Whether a slot waits for its GPU to become idle, or for a run that has it alone."""
-        shares = [a for a in self.active.values() if slot.group and a.slot.group == slot.group]
-        return bool(slot.group) and (bool(self._lonely) or any(a.alone for a in shares))
 
     def _job(self, run_id: str, slot: Slot, lonely: bool) -> Job | None:
         """Make a run ready to start; None if somebody else has it meanwhile."""

@@ -15,7 +15,8 @@ from doe.progress import Progress, duration_text, read_progress, sparkline, time
 from doe.scan import STATES, counts
 
 if TYPE_CHECKING:
-    from doe.runner import Active, Runner
+    from doe.placing import Active
+    from doe.runner import Runner
 
 STYLES = {
     "done": "green",

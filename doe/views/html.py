@@ -86,8 +86,9 @@ def _design(study: Study) -> str:
     half = (len(study.keys) + 1) // 2
     across, down = ", ".join(study.keys[:half]), ", ".join(study.keys[half:])
     return (
-        f"{kind}, {study.replicates} replicate{plural}. Each field is a configuration and each mark in it "
-        f"a run, replicates from left to right; {across} change across, {down or 'nothing'} down."
+        f"{kind}, {study.replicates} replicate{plural}. Each field is a configuration and each "
+        "mark in it a run, replicates from left to right; "
+        f"{across} change across, {down or 'nothing'} down."
     )
 
 

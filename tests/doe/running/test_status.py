@@ -3,9 +3,12 @@
 import io
 import json
 import math
+import os
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -14,7 +17,7 @@ from rich.console import Console
 from doe.design import design_csv
 from doe.lease import Lease, new_owner
 from doe.overview import overview
-from doe.plan import Plan
+from doe.plan import Plan, write_plan
 from doe.progress import Progress, duration_text, read_progress, sparkline, time_left
 from doe.ready import Options
 from doe.responses import load
@@ -270,13 +273,16 @@ def _verdict(metrics, facts):
     ("factors", "replicates", "limit"), [("ABCDEF", 4, 0.5), ("ABCDEFGH", 40, 2.0)]
 )
 def test_status_is_quick(planned, factors, replicates, limit):
-    plan = planned("noop", factors=factors, replicates=replicates)
-    fill(plan)
+    study = planned("noop", factors=factors, replicates=replicates).study
+    memory = "/dev/shm" if os.path.isdir("/dev/shm") else None  # ten thousand directories
     times = []
-    for _ in range(3):  # processor time: the wall clock tells of a busy machine, not of us
-        before = time.process_time()
-        overview(plan.directory)
-        times.append(time.process_time() - before)
+    with tempfile.TemporaryDirectory(dir=memory) as place:
+        plan, _ = write_plan(study, Path(place) / "tiny")
+        fill(plan)
+        for _ in range(3):  # processor time: the wall clock tells of a busy machine, not of us
+            before = time.process_time()
+            overview(plan.directory)
+            times.append(time.process_time() - before)
     assert min(times) < limit - IMPORTS
 
 

@@ -11,6 +11,8 @@ ROWS_PER_FLOAT = 40
 """A longer table goes on in further floats, so that none is too large for a page."""
 NARROW = 60
 """Characters up to which a table is set in one column of a two-column paper."""
+WIDEST = 105
+"""Characters that are still readable when scaled to the width of a page."""
 LONG_TEXT = 34
 """Text columns with longer cells are set as paragraphs."""
 LONG_WORD = 20
@@ -111,10 +113,19 @@ def _escaped(character: str) -> str:
 def render(table: Table) -> str:
     """Write a table as one or more floats with caption, label, tabular and notes.
 
-    A table wider than the page is scaled down to it. Bars are left out: they repeat a number of
-    the same row.
+    A table wider than the page is scaled down to it, after the columns that may give way have
+    been left out and named. Bars are left out too: they repeat a number of the same row.
     """
     shown = [i for i, column in enumerate(table.columns) if column.format != "bar"]
+    left_out: list[str] = []
+    while _characters(table, shown) > WIDEST and (
+        loose := [i for i in shown if not table.columns[i].keep]
+    ):
+        shown.remove(loose[-1])
+        left_out.insert(0, table.columns[loose[-1]].title)
+    if left_out:
+        note = f"Left out for width: {', '.join(left_out)}."
+        table = table._replace(notes=(*table.notes, note))
     chunks = list(_chunks(table.rows))
     floats = [
         _float(table, shown, chunk, first=i == 0, last=i == len(chunks) - 1)

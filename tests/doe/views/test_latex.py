@@ -55,6 +55,13 @@ def test_a_long_table_goes_on_in_further_floats_with_one_label():
     assert all(f"\n{i} \\\\" in text for i in range(90))
 
 
+def test_columns_that_may_give_way_are_left_out_and_named_where_the_page_ends():
+    columns = (Column("a", "Term"), *(Column(f"c{i}", f"Col {i}", keep=i < 9) for i in range(12)))
+    text = latex.render(Table("t", "T", columns, (Row(("x", *("y" * 8 for _ in range(12)))),)))
+    assert "Left out for width: Col 9, Col 10, Col 11." in text
+    assert "Col 8 " in text
+
+
 def compiled(folder, names):
     (folder / "all.tex").write_text(latex.document(names), encoding="utf-8")
     command = ["pdflatex", "-draftmode", "-interaction=nonstopmode", "-halt-on-error", "all.tex"]

@@ -48,7 +48,7 @@ PRESETS: dict[str, dict[str, int | float]] = {
     "demo": {
         "image_size": 32,
         "frames": 16,
-        "train_sequences": 10,
+        "train_sequences": 8,
         "val_sequences": 4,
         "test_sequences": 8,
         "epochs": 4,

@@ -276,8 +276,8 @@ def across_table(found: Across, analyses: Sequence[Analysis], top: int | None = 
                 marks[a.response] = "good" if (effect > 0) == (a.goal == "max") else "bad"
         rows.append(Row((row.term, row.average, *row.effects), marks=marks))
     notes = [
-        f"Ranked by |average effect|. Coloured: significant at {alpha:g} with the false discovery "
-        f"rate controlled over all {found.tests} tests, by whether they help."
+        f"Ranked by |average effect|. Marked: significant at {alpha:g} with the false discovery "
+        f"rate controlled over all {found.tests} tests."
     ]
     if top is not None and len(found.rows) > top:
         notes.append(f"{len(found.rows) - top} further terms with --csv or --json.")

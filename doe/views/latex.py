@@ -90,7 +90,13 @@ SPECIAL = {
 } | {letter: f"$\\{name}$" for letter, name in GREEK.items()}
 
 _EXPONENT = re.compile(r"^([−+]?[\d.]+)e([+-])0*(\d+)$")
-_WRAPS = {"best": r"\underline", "strong": r"\textbf", "good": "", "bad": "", "dim": ""}
+_WRAPS = {
+    "best": r"\underline",
+    "strong": r"\textbf",
+    "good": r"\textbf",
+    "bad": r"\textbf",
+    "dim": "",
+}
 
 
 def escape(text: str) -> str:

@@ -1,32 +1,86 @@
-"""What the command line costs before it does anything."""
+"""What the command line costs: before it does anything, and to look at a study."""
 
 from __future__ import annotations
 
 import statistics
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 from benchmarks import Section, median_ratio, side_by_side
 
+DOE = [sys.executable, "-c", "from doe.cli import main; main()"]
+FLOOR = "python -c 'import typer, rich'"
 CASES = {
     "python -c pass": [sys.executable, "-c", "pass"],
-    "python -c 'import typer, rich'": [sys.executable, "-c", "import typer, rich"],
-    "doe --help": [sys.executable, "-c", "from doe.cli import main; main()", "--help"],
+    FLOOR: [sys.executable, "-c", "import typer, rich"],
+    "doe --help": [*DOE, "--help"],
 }
-LIMIT = 2.0
+HELP_LIMIT = 2.0
+STATUS_LIMITS = {4: 0.5, 160: 2.0}
+"""Seconds for `doe status` by replicates of 64 configurations: 256 and 10,240 runs."""
 
 
 def run() -> list[Section]:
-    """Time `doe --help` against importing its two libraries."""
+    """Time `doe --help` and `doe status`."""
+    return [_help(), _status()]
 
-    def call(command: list[str]) -> None:
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
-    seconds = side_by_side({n: (lambda c=c: call(c)) for n, c in CASES.items()}, repeats=15)
-    floor = seconds["python -c 'import typer, rich'"]
+def _call(command: list[str]) -> None:
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+
+def _help() -> Section:
+    seconds = side_by_side({n: (lambda c=c: _call(c)) for n, c in CASES.items()}, repeats=15)
     rows = tuple(
-        (name, f"{1000 * statistics.median(times):.0f} ms", f"{median_ratio(times, floor):.2f}")
-        for name, times in seconds.items()
+        (name, f"{1000 * statistics.median(s):.0f} ms", f"{median_ratio(s, seconds[FLOOR]):.2f}")
+        for name, s in seconds.items()
     )
-    note = f"Aim: `doe --help` at most {LIMIT:g} times the import of typer and rich."
-    return [Section("Start of the command line", ("command", "median", "ratio"), rows, note)]
+    note = f"Aim: `doe --help` at most {HELP_LIMIT:g} times the import of typer and rich."
+    return Section("Start of the command line", ("command", "median", "ratio"), rows, note)
+
+
+def _status() -> Section:
+    with tempfile.TemporaryDirectory() as place:
+        studies = {n: finished_study(Path(place) / str(n), n) for n in STATUS_LIMITS}
+        seconds = side_by_side(
+            {
+                FLOOR: lambda: _call(CASES[FLOOR]),
+                **{
+                    str(n): (lambda d=d: _call([*DOE, "status", "--study", str(d)]))
+                    for n, d in studies.items()
+                },
+            },
+            repeats=7,
+        )
+    rows = tuple(
+        (f"{64 * n}", f"{statistics.median(seconds[str(n)]):.2f} s", f"{limit:g} s")
+        for n, limit in STATUS_LIMITS.items()
+    )
+    floor = 1000 * statistics.median(seconds[FLOOR])
+    note = f"The whole command; importing typer and rich took {floor:.0f} ms beside it."
+    return Section("`doe status`", ("runs", "median", "aim"), rows, note)
+
+
+def finished_study(directory: Path, replicates: int) -> Path:
+    """Plan a study of 64 configurations and give every run a verdict without running it."""
+    from doe.plan import write_plan
+    from doe.store import Result, StudyDir, encode_result
+    from doe.study import Factor, Responses, Study
+
+    study = Study(
+        name="bench",
+        backend="benchmarks.runner:nothing",
+        factors=tuple(Factor(key=key, low=False, high=True) for key in "ABCDEF"),
+        responses=Responses(metrics=("y",)),
+        replicates=replicates,
+        seeds=tuple(range(replicates)),
+    )
+    plan, _ = write_plan(study, directory)
+    facts = {"seconds": 1.0, "commit": "c", "request": "r", "versions": {"python": "3"}}
+    for i, planned in enumerate(plan.design.runs):
+        place = StudyDir(directory).run(planned.run_id)
+        place.path.mkdir()
+        place.result.write_bytes(encode_result(Result("done", {"y": float(i)}, None, facts)))
+    return directory

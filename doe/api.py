@@ -96,10 +96,10 @@ def analyze(
     """Analyse one response of a study, as `doe analyze` does; all results are frozen values."""
     from doe.analysis.analyze import Options
     from doe.analysis.analyze import analyze as analyze_one
+    from doe.plan import load_plan
     from doe.results import layout_of, observations
-    from doe.scan import open_study
 
-    study, _ = open_study(Path(directory))
+    study = load_plan(Path(directory)).study
     frame = load(directory)
     (seen,) = observations(study, frame, layout_of(study, frame), [response])
     options = Options(transform=transform, order=order, robust=robust, alpha=alpha)

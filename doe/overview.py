@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from doe.plan import load_plan
 from doe.progress import read_progress, time_left
 from doe.ready import changed_runs
-from doe.scan import RunState, Seen, counts, open_study, retried_reason, scan
+from doe.scan import RunState, Seen, counts, retried_reason, scan
 from doe.store import StudyDir
 from doe.study import Study
 
@@ -50,7 +51,7 @@ class Overview(NamedTuple):
 
 def overview(directory: Path) -> Overview:
     """Read the state of a study."""
-    study, design = open_study(directory)
+    _, study, design = load_plan(directory)
     files = StudyDir(directory)
     views = scan(files, design.runs)
     running = [_running(files, seen) for seen in views if seen.state == "running"]

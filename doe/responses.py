@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from doe.scan import Seen, open_study, scan
+from doe.plan import load_plan
+from doe.scan import Seen, scan
 from doe.store import StudyDir
 from doe.study import Study
 
@@ -25,7 +26,7 @@ def load(directory: Path | str) -> pd.DataFrame:
     """
     import pandas as pd
 
-    study, design = open_study(Path(directory))
+    _, study, design = load_plan(Path(directory))
     views = scan(StudyDir(Path(directory)), design.runs)
     return pd.DataFrame(table_rows(study, views), columns=columns(study))
 

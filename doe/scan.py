@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Literal, NamedTuple
 
 from doe.attempts import failed_attempts
-from doe.design import Design, Run
+from doe.design import Run
 from doe.errors import DoeError
 from doe.lease import Found, Watch, last_lease
-from doe.plan import load_plan
 from doe.store import Result, StudyDir, checksum, read_verdict
-from doe.study import Study
 
 RunState = Literal["done", "diverged", "failed", "running", "pending"]
 STATES: tuple[RunState, ...] = ("done", "diverged", "failed", "running", "pending")
@@ -43,12 +40,6 @@ class Seen(NamedTuple):
     def seconds(self) -> float | None:
         """How long the run took, if it ended."""
         return self.result.provenance.get("seconds") if self.result else None
-
-
-def open_study(directory: Path) -> tuple[Study, Design]:
-    """Read a planned study as it stands on disk."""
-    plan = load_plan(directory)
-    return plan.study, plan.design
 
 
 def scan(files: StudyDir, runs: Iterable[Run], watch: Watch | None = None) -> list[Seen]:

@@ -11,8 +11,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from doe.errors import DoeError
+from doe.plan import load_plan
 from doe.report import Report
-from doe.scan import open_study, scan
+from doe.scan import scan
 from doe.store import StudyDir
 
 HOST = "127.0.0.1"
@@ -32,7 +33,7 @@ class Pages:
 
     def state(self) -> str:
         """A short text that changes when a run begins or ends."""
-        study, design = open_study(self._directory)
+        _, study, design = load_plan(self._directory)
         views = scan(StudyDir(self._directory), design.runs)
         told = "\n".join(f"{seen.run.run_id} {seen.state} {seen.checksum}" for seen in views)
         return hashlib.sha256(f"{study.name}\n{told}".encode()).hexdigest()[:16]

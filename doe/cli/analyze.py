@@ -149,13 +149,12 @@ def _from_table(
 
 def _from_study(given: Path | None, asked: tuple[str, ...]) -> list[Observations]:
     from doe.errors import DoeError
-    from doe.plan import find_study
+    from doe.plan import find_study, load_plan
     from doe.responses import load
     from doe.results import layout_of, observations
-    from doe.scan import open_study
 
     directory = find_study(given)
-    study, _ = open_study(directory)
+    study = load_plan(directory).study
     frame: pd.DataFrame = load(directory)
     answers = study.responses
     groups = {"all": [*answers.metrics, *answers.averages], "further": list(answers.further)}

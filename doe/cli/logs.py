@@ -23,12 +23,11 @@ def logs(
     import time
 
     from doe.errors import DoeError, nearest
-    from doe.plan import find_study
-    from doe.scan import open_study
+    from doe.plan import find_study, load_plan
     from doe.store import StudyDir, read_verdict
 
     directory = find_study(study)
-    _, design = open_study(directory)
+    design = load_plan(directory).design
     known = [one.run_id for one in design.runs]
     if run not in known:
         raise DoeError(

@@ -25,9 +25,8 @@ import psutil
 from doe.attempts import Policy
 from doe.engines import Resources
 from doe.execute import execute
-from doe.plan import Plan, write_plan
+from doe.plan import Plan, load_plan, write_plan
 from doe.ready import Options
-from doe.scan import open_study
 from doe.store import StudyDir, decode_result
 from doe.study import Factor, Responses, Study
 
@@ -54,7 +53,7 @@ def schedule(directory: Path) -> int:
     """What `doe run` does, without the check that needs the design made anew."""
     from rich.console import Console
 
-    study, design = open_study(directory)
+    _, study, design = load_plan(directory)
     options = Options(policy=Policy(retries=10**6))
     console = Console(quiet=True)
     plan = Plan(directory, study, design)

@@ -1,7 +1,6 @@
 """Every way in which a run can end leaves a verdict with its reason, and no process."""
 
 import contextlib
-import itertools
 import json
 import os
 import subprocess
@@ -139,17 +138,6 @@ def test_torch_computes_in_a_forked_child_with_its_threads(planned, go):
     result = verdict(plan, "001-r1")
     assert result.metrics["y"] == 256.0**3 + 1
     assert result.metrics["threads"] == result.provenance["threads"]
-
-
-def test_a_run_that_does_nothing_takes_little_slot_time(planned, go):
-    """From one start to the next on a slot: fork, lease, run, durable commit, end, hand-over."""
-    plan = planned("noop", factors="ABC", replicates=4)
-    go(plan, cpu=1)
-    leases = [json.loads(path.read_text()) for path in plan.directory.glob("*/lease.json")]
-    starts = sorted(lease["since"] for lease in leases)
-    gaps = sorted(after - before for before, after in itertools.pairwise(starts))
-    # The quickest tenth: the others measure who else uses the machine.
-    assert gaps[len(gaps) // 10] < 0.05
 
 
 def test_a_backend_that_begins_threads_gets_new_processes(planned, go):

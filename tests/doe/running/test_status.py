@@ -3,26 +3,21 @@
 import io
 import json
 import math
-import os
 import subprocess
 import sys
-import tempfile
-import time
-from pathlib import Path
 
 import pandas as pd
 import pytest
 from rich.console import Console
 
 from doe.design import design_csv
-from doe.lease import Lease, new_owner
 from doe.overview import overview
-from doe.plan import Plan, write_plan
+from doe.plan import load_plan
 from doe.progress import Progress, duration_text, read_progress, sparkline, time_left
 from doe.ready import Options
 from doe.responses import load
 from doe.runner import Runner
-from doe.scan import Seen, open_study
+from doe.scan import Seen
 from doe.store import Result, StudyDir, commit, write_atomic
 from doe.views.live import LiveDisplay, picture
 
@@ -235,57 +230,6 @@ def test_the_live_view_shows_slots_progress_and_counts(planned, go):
     assert "it broke" in out.getvalue()
 
 
-# Speed --------------------------------------------------------------------------------------------
-
-
-IMPORTS = 0.35
-"""What starting the command line takes before it looks at a study, in seconds."""
-
-
-def fill(plan: Plan):
-    """Give every run of a study a verdict or a lease, without running it."""
-    files = StudyDir(plan.directory)
-    owner = new_owner(slot="cpu0")
-    for i, run in enumerate(plan.design.runs):
-        place = files.run(run.run_id)
-        place.path.mkdir()
-        if i % 64 == 63:
-            lease = Lease(1, "n", "far", "another machine", 1, "1", since=owner.since)
-            place.lease(1).write_text(json.dumps({"attempt": 1, **_plain(lease)}))
-        else:
-            facts = {"seconds": 1.0, "commit": "c", "request": "r", "versions": {"python": "3"}}
-            place.result.write_bytes(_verdict({"y": float(i)}, facts))
-
-
-def _plain(lease):
-    import msgspec
-
-    return msgspec.to_builtins(lease)
-
-
-def _verdict(metrics, facts):
-    from doe.store import encode_result
-
-    return encode_result(Result("done", metrics, None, facts))
-
-
-@pytest.mark.parametrize(
-    ("factors", "replicates", "limit"), [("ABCDEF", 4, 0.5), ("ABCDEFGH", 40, 2.0)]
-)
-def test_status_is_quick(planned, factors, replicates, limit):
-    study = planned("noop", factors=factors, replicates=replicates).study
-    memory = "/dev/shm" if os.path.isdir("/dev/shm") else None  # ten thousand directories
-    times = []
-    with tempfile.TemporaryDirectory(dir=memory) as place:
-        plan, _ = write_plan(study, Path(place) / "tiny")
-        fill(plan)
-        for _ in range(3):  # processor time: the wall clock tells of a busy machine, not of us
-            before = time.process_time()
-            overview(plan.directory)
-            times.append(time.process_time() - before)
-    assert min(times) < limit - IMPORTS
-
-
 def test_status_loads_nothing_heavy(planned):
     plan = planned("noop")
     code = (
@@ -300,9 +244,8 @@ def test_status_loads_nothing_heavy(planned):
 
 def test_reading_a_planned_study_checks_its_lines(planned):
     plan = planned(replicates=2)
-    study, design = open_study(plan.directory)
-    assert (study, design) == (plan.study, plan.design)
-    text = design_csv(design).replace("A1B0", "A1B1", 1)
+    assert load_plan(plan.directory) == plan
+    text = design_csv(plan.design).replace("A1B0", "A1B1", 1)
     write_atomic(StudyDir(plan.directory).design, text)
     wrong = doe("status", "--study", plan.directory, check=1)
     assert "differs from what study.toml plans" in wrong.stderr

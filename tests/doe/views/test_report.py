@@ -1,5 +1,6 @@
 """`doe report` as a command: files, limits, the same bytes again, errors."""
 
+import os
 import re
 import resource
 import subprocess
@@ -22,13 +23,10 @@ CPU_SECONDS = 20
 BYTES = 10 * 1024 * 1024
 
 
-def doe(*words, cwd, **environment):
+def doe(*words, cwd):
     command = [sys.executable, "-c", "from doe.cli import main; main()", *map(str, words)]
-    import os
-
-    return subprocess.run(
-        command, cwd=cwd, capture_output=True, text=True, env=os.environ | environment
-    )
+    plain = {k: v for k, v in os.environ.items() if k != "FORCE_COLOR"} | {"COLUMNS": "80"}
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, env=plain)
 
 
 @pytest.fixture(scope="module")

@@ -142,7 +142,8 @@ def test_no_colour_when_piped_or_when_asked(monkeypatch, capsys):
 def test_commands_print_no_escape_codes_into_a_pipe(paper_study):
     words = ["analyze", "--study", str(paper_study), "--response", "dec_avg", "--plot"]
     command = [sys.executable, "-c", "from doe.cli import main; main()", *words]
-    ended = subprocess.run(command, capture_output=True, text=True)
+    plain = {k: v for k, v in os.environ.items() if k != "FORCE_COLOR"} | {"COLUMNS": "80"}
+    ended = subprocess.run(command, capture_output=True, text=True, env=plain)
     assert ended.returncode == 0, ended.stderr
     assert "Half-normal plot of |effect| on dec_avg" in ended.stdout
     assert "\x1b" not in ended.stdout

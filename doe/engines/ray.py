@@ -11,6 +11,7 @@ import contextlib
 import math
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -30,6 +31,7 @@ from doe.worker import INTERRUPTED, LOST, Order
 
 SLOT = "ray"
 POLL_SECONDS = 0.05
+CONNECT_SECONDS = 10.0
 CANCEL_SECONDS = 60.0
 """How long Ray may take to end tasks that are killed."""
 
@@ -94,6 +96,7 @@ class RayEngine:
     def _connect(self) -> None:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+        _check_listening(self._settings.address)
         local = {"include_dashboard": False} if not self._settings.address else {}
         try:
             self._ray.init(
@@ -104,10 +107,7 @@ class RayEngine:
                 **local,
             )
         except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
-            raise DoeError(
-                f"cannot reach a Ray cluster at {self._settings.address or 'this machine'}: "
-                f"{error}\nStart one with `ray start --head`, or leave out --ray-address"
-            ) from error
+            raise _unreachable(self._settings.address, error) from error
 
     def _room(self) -> int:
         """How many runs fit on the cluster at once."""
@@ -188,6 +188,24 @@ class RayEngine:
     def close(self) -> None:
         """Leave the cluster; one that was started here ends."""
         self._ray.shutdown()
+
+
+def _check_listening(address: str) -> None:
+    """Say at once that nothing is at an address; Ray itself would go on trying for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdecimal():
+        try:
+            socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
+        except OSError as error:
+            raise _unreachable(address, error) from error
+
+
+def _unreachable(address: str, error: Exception) -> DoeError:
+    return DoeError(
+        f"cannot reach a Ray cluster at {address or 'this machine'}: {error}\n"
+        "Start one with `ray start --head`, or leave out --ray-address to run on this machine. "
+        "If the cluster asks for a token, export RAY_AUTH_MODE=token as Ray's manual says"
+    )
 
 
 def _import_ray() -> Any:

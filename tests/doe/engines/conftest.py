@@ -3,8 +3,10 @@
 import contextlib
 import os
 import re
+import secrets
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import psutil
@@ -42,9 +44,25 @@ def slurm(slurm_node, monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def ray_head():
+def ray_token(tmp_path_factory):
+    """Ray asks for a token; one of the tests' own, so that none is made in the home directory.
+
+    Ray reads these variables once, when it is imported: not before here.
+    """
+    if find_spec("ray") is None:
+        pytest.skip("needs the package ray")
+    token = tmp_path_factory.mktemp("ray") / "token"
+    token.write_text(secrets.token_hex(32))
+    token.chmod(0o600)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_AUTH_MODE", "token")
+        patch.setenv("RAY_AUTH_TOKEN_PATH", str(token))
+        yield
+
+
+@pytest.fixture(scope="session")
+def ray_head(ray_token):
     """Address of a Ray cluster of one node with four cores and two GPUs."""
-    pytest.importorskip("ray")
     words = ["start", "--head", "--block", "--port=0", "--num-cpus=4", "--num-gpus=2"]
     words += ["--include-dashboard=false", "--disable-usage-stats", "--node-ip-address=127.0.0.1"]
     ray = Path(sys.executable).parent / "ray"

@@ -20,11 +20,25 @@ def quick(request):
     return {"y": value(request)}
 
 
+def meet(request, number):
+    """Wait until as many runs as that are under way at once, half a minute at most."""
+    book = request.run_dir.parent / "met.txt"
+    with open(book, "a") as file:
+        file.write(f"{request.run_dir.name}\n")
+    place = book.read_text().split().index(request.run_dir.name)
+    deadline = time.monotonic() + 30
+    while len(book.read_text().split()) < (place // number + 1) * number:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{number} runs were never under way at once")
+        time.sleep(0.02)
+
+
 def watched(request):
-    """Say which GPU was given, and when."""
+    """Say which GPU was given, and when; together with some other runs."""
     note(request)
     began = time.time()
-    time.sleep(request.settings.get("seconds", 1.0))
+    meet(request, request.settings.get("together", 1))
+    time.sleep(request.settings.get("seconds", 0.2))
     gpu = os.environ.get("CUDA_VISIBLE_DEVICES", "")
     (request.run_dir / "seen.txt").write_text(f"{gpu}|{request.device}|{began}|{time.time()}")
     return {"y": value(request)}
@@ -63,4 +77,32 @@ def hang_at_high(request):
     note(request)
     while request.factors["A"]:
         time.sleep(0.1)
+    return {"y": value(request)}
+
+
+def unfinished_at_first(request):
+    """Never end in the first attempt, with steps at the low level and without at the high one."""
+    note(request)
+    step = 0
+    while not request.resumed:
+        step += 1
+        time.sleep(0.2)
+        if not request.factors["A"]:
+            request.report(step, 1_000_000)
+    return {"y": value(request)}
+
+
+def memory_on_a_share(request):
+    """Out of memory where Slurm gave a share of a GPU."""
+    note(request)
+    if "SLURM_SHARDS_ON_NODE" in os.environ:
+        raise RuntimeError("CUDA out of memory")
+    return {"y": value(request)}
+
+
+def flavoured(request):
+    note(request)
+    (request.run_dir / "flavour.txt").write_text(
+        f"{os.environ.get('FLAVOUR')}|{os.environ.get('SLURM_CPUS_PER_TASK')}|{request.threads}"
+    )
     return {"y": value(request)}

@@ -28,7 +28,7 @@ def test_64_short_runs_are_each_run_once(bench, planned):
 
 
 def test_each_run_has_a_gpu_of_its_own(bench, planned):
-    plan = planned("watched", seconds=0.6)
+    plan = planned("watched", together=2)
     assert run(plan, bench, bench.gpus)[0] == {"done": 4}
     rows = seen(plan)
     assert {device for _, device, _, _ in rows} == {"cuda:0"}
@@ -39,10 +39,10 @@ def test_each_run_has_a_gpu_of_its_own(bench, planned):
 
 
 def test_several_runs_share_a_gpu(bench, planned):
-    plan = planned("watched", seconds=2.0)
+    plan = planned("watched", together=4)
     assert run(plan, bench, bench.shares)[0] == {"done": 4}
     rows = seen(plan)
-    assert most_at_once(rows) > 2
+    assert most_at_once(rows) == 4
     for gpu in ("0", "1"):
         assert most_at_once([row for row in rows if row[0] == gpu]) == 2
 
@@ -148,7 +148,7 @@ def test_two_interrupts_end_them(bench, planned):
 
 
 def test_two_schedulers_share_the_work(bench, planned):
-    plan = planned("watched", factors="ABC", replicates=1, seconds=0.2)
+    plan = planned("watched", factors="ABC", replicates=1)
     both = [Scheduler(plan, bench) for _ in range(2)]
     assert [one.wait() for one in both] == [0, 0], [one.said() for one in both]
     assert {len(pids) for pids in calls(plan).values()} == {1}

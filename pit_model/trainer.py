@@ -138,6 +138,7 @@ def train(
         saved = checkpoint.resume(path, mark)
         if saved is not None:
             run.restore(saved)
+            write_rows(run_dir / EPOCHS, run.rows, config)
         forward = make_forward(run.network, config, device)
         train_split = splits(config, "train", seed, device)
         val_split = splits(config, "val", seed, device)
@@ -157,6 +158,8 @@ def new_run(config: Config, seed: int, device: torch.device) -> Run:
         torch.manual_seed(seed)
         network = Network(config)
     network.to(device)
+    if device.type == "cuda":
+        network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     return Run(network, Adam(network.parameters(), config.learning_rate))
 
 

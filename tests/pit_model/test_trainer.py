@@ -3,6 +3,7 @@ import functools
 import multiprocessing
 import os
 import random
+import shutil
 import signal
 import time
 
@@ -182,6 +183,16 @@ def test_a_run_stopped_after_an_epoch_goes_on_bit_for_bit(whole, tmp_path, after
     assert steps == list(range(after + 1, 4))
     assert numbers(result) == numbers(whole[1])
     assert stable_rows(tmp_path) == stable_rows(whole[0])
+
+
+def test_a_kill_between_checkpoint_and_table_loses_no_row(whole, tmp_path):
+    """The table is written anew from the checkpoint, even if nothing is left to train."""
+    run_dir = tmp_path / "run"
+    shutil.copytree(whole[0], run_dir)
+    (run_dir / trainer.EPOCHS).unlink()
+    result = trainer.train(config_of(), 5, "cpu", run_dir, quiet)
+    assert numbers(result) == numbers(whole[1])
+    assert stable_rows(run_dir) == stable_rows(whole[0])
 
 
 def _train_in_child(run_dir, queue):

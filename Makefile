@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: setup demo test lint bench clean chaos
+.PHONY: setup demo test test-cluster lint bench clean chaos
 
 setup: $(STAMP)
 
@@ -22,6 +22,12 @@ demo: setup
 
 test: setup
 	$(BIN)/python -m pytest
+
+# The engine suite on this machine, on a real Slurm of one node (started as root) and a real Ray.
+test-cluster: setup
+	$(BIN)/python -c 'import ray' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,ray]'
+	command -v sbatch slurmctld slurmd munged >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends slurmctld slurmd slurm-client munge >/dev/null; }
+	$(BIN)/python -m pytest tests/doe/engines -m 'cluster or not cluster'
 
 lint: setup
 	$(BIN)/ruff format --check .

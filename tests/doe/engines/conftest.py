@@ -28,7 +28,7 @@ FAKE_NVIDIA_SMI = "#!/bin/sh\nprintf '0, Tiny GPU, 1.0\\n1, Tiny GPU, 1.0\\n'\n"
 def slurm_node(tmp_path_factory):
     """A Slurm cluster of one node with two GPUs, for all tests."""
     if not available():
-        pytest.skip("needs root and Debian's slurmctld, slurmd, slurm-client, munge")
+        pytest.fail("needs root and Debian's slurmctld, slurmd, slurm-client and munge")
     cluster = SlurmCluster(tmp_path_factory.mktemp("slurm"))
     cluster.up()
     yield cluster
@@ -50,7 +50,7 @@ def ray_token(tmp_path_factory):
     Ray reads these variables once, when it is imported: not before here.
     """
     if find_spec("ray") is None:
-        pytest.skip("needs the package ray")
+        pytest.fail("needs the package ray")
     token = tmp_path_factory.mktemp("ray") / "token"
     token.write_text(secrets.token_hex(32))
     token.chmod(0o600)

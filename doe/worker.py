@@ -293,6 +293,7 @@ def _arm(timeout: float) -> None:
         faulthandler.dump_traceback_later(timeout, exit=True, file=2)
 
     def interrupt(_number: int, _frame: object) -> NoReturn:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not stop the giving back
         raise Interrupted(INTERRUPTED)
 
     signal.signal(signal.SIGTERM, interrupt)

@@ -260,8 +260,8 @@ class SlurmEngine:
         self._cancel(names)
         deadline = time.monotonic() + grace
         while any(row.live for row in self._patiently(lambda: slurm.look(names))):
-            late = time.monotonic() > deadline
-            self._cancel(names, *(("--signal=KILL", "--full") if late else ()))
+            if time.monotonic() > deadline:
+                self._cancel(names, "--signal=KILL", "--full")
             time.sleep(0.2)
         for sent in self._sent.values():
             sent.files.remove()

@@ -45,7 +45,11 @@ def latex_tables(report: Report) -> list[Table]:
     tables = [*tables_of_paper(report), *study_tables(report)]
     for name in report.analyses:
         tables += [t for t in response_tables(report, name) if t.name.split()[0] in IN_LATEX]
-    return tables
+    if not report.provisional:
+        return tables
+    done, planned = report.state.counts["done"], len(report.state.views)
+    note = f"Provisional: {done} of {planned} runs are done."
+    return [table._replace(notes=(note, *table.notes)) for table in tables]
 
 
 def _write_tables(report: Report, folder: Path) -> list[Path]:

@@ -23,6 +23,10 @@ from doe.views.report_charts import response_charts, study_charts
 from doe.views.table import Column, Row, Spread, Table, Value, cell_text
 
 Json = dict[str, Any]
+SQUARE_FACTORS = 10
+BLOCK = 32
+MOST_ROWS = 500
+"""Rows of a table on the page and in print; `doe analyze --csv` has them all."""
 
 
 def payload(report: Report) -> Json:
@@ -71,20 +75,20 @@ def _response(report: Report, name: str) -> Json:
 
 
 def response_tables(report: Report, name: str) -> list[Table]:
-    """Every table of one response, whole."""
+    """Every table of one response."""
     analysis = report.analyses.get(name)
     if analysis is None:
         return []
     tables = [
-        analysis_tables.effects_table(analysis),
-        analysis_tables.anova_table(analysis),
-        analysis_tables.best_table(analysis),
+        analysis_tables.effects_table(analysis, MOST_ROWS),
+        analysis_tables.anova_table(analysis, MOST_ROWS),
+        analysis_tables.best_table(analysis, MOST_ROWS),
         analysis_tables.findings_table(analysis),
-        doubt_tables.robust_table(analysis),
+        doubt_tables.robust_table(analysis, MOST_ROWS),
         analysis_tables.lenth_table(analysis),
-        analysis_tables.dispersion_table(analysis),
+        analysis_tables.dispersion_table(analysis, MOST_ROWS),
         doubt_tables.rates_table(analysis),
-        doubt_tables.bounds_table(analysis),
+        doubt_tables.bounds_table(analysis, MOST_ROWS),
         doubt_tables.box_meyer_table(analysis),
     ]
     return [table for table in tables if table is not None]
@@ -99,7 +103,8 @@ def study_tables(report: Report) -> list[Table]:
     """Tables over all responses."""
     if report.across is None or len(report.analyses) < 2:
         return []
-    return [analysis_tables.across_table(report.across, list(report.analyses.values()))]
+    analyses = list(report.analyses.values())
+    return [analysis_tables.across_table(report.across, analyses, MOST_ROWS)]
 
 
 # Runs -------------------------------------------------------------------------------------------
@@ -156,25 +161,33 @@ def _facts(origin: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def grid(report: Report) -> Json:
-    """The design as a square: the first half of the factors across, the others down."""
-    keys = report.study.keys
-    across = (len(keys) + 1) // 2
+    """The design as a square: the first half of the factors across, the others down.
+
+    A design too large to be looked at so is a plain block of its configurations in standard order.
+    """
+    study, views = report.study, report.state.views
+    across = (len(study.keys) + 1) // 2
+    square = len(study.keys) <= SQUARE_FACTORS
+    index = {row: i for i, row in enumerate(sorted({seen.run.row for seen in views}))}
+
+    def place(row: int) -> tuple[int, int]:
+        return (row % (1 << across), row >> across) if square else divmod(index[row], BLOCK)[::-1]
+
     runs = [
         {
             "id": seen.run.run_id,
-            "row": seen.run.row,
+            "x": place(seen.run.row)[0],
+            "y": place(seen.run.row)[1],
             "config": seen.run.config,
-            "replicate": seen.run.replicate,
             "state": seen.state,
             "reason": seen.reason,
         }
-        for seen in report.state.views
+        for seen in views
     ]
+    wide, tall = min(BLOCK, len(index)), -(-len(index) // BLOCK)
     return {
-        "columns": _headings(report.study, keys[:across]),
-        "rows": _headings(report.study, keys[across:]),
-        "across": across,
-        "replicates": max((seen.run.replicate for seen in report.state.views), default=1),
+        "columns": _headings(study, study.keys[:across]) if square else [""] * wide,
+        "rows": _headings(study, study.keys[across:]) if square else [""] * tall,
         "runs": runs,
         "values": {name: list(values) for name, values in report.values.items()},
         "texts": {

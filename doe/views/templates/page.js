@@ -162,14 +162,15 @@
     const texts = grid.texts[state.response];
     const unit = data.byResponse[state.response].unit;
     const cells = new Map();
-    grid.runs.forEach((run, i) => cells.set(run.row, [...(cells.get(run.row) || []), i]));
+    const key = (x, y) => `${x},${y}`;
+    grid.runs.forEach((run, i) => cells.set(key(run.x, run.y), [...(cells.get(key(run.x, run.y)) || []), i]));
     place.style.gridTemplateColumns = `auto repeat(${grid.columns.length}, auto)`;
     place.replaceChildren(make("span", "corner"), ...grid.columns.map((text) => make("span", "head", text)));
     grid.rows.forEach((text, down) => {
       place.append(make("span", "side", text));
       grid.columns.forEach((_, over) => {
         const cell = make("div", "cell");
-        for (const i of cells.get(over + (down << grid.across)) || []) {
+        for (const i of cells.get(key(over, down)) || []) {
           const run = grid.runs[i];
           const mark = make("span", "run");
           const value = values[i];

@@ -70,6 +70,11 @@ def compiled(folder, names):
     return ended.stdout
 
 
+def test_tables_of_an_unfinished_study_say_so(unfinished_report, paper_report):
+    assert all("105 of 128" in table.notes[0] for table in latex_tables(unfinished_report))
+    assert not any("Provisional" in str(table.notes) for table in latex_tables(paper_report))
+
+
 @needs_pdflatex
 def test_every_table_of_a_report_compiles_without_overfull_boxes(paper_report, tmp_path):
     names = []

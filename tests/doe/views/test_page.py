@@ -281,3 +281,33 @@ def test_a_study_with_words_for_keys_and_a_goal_of_its_own(tmp_path):
     assert data["grid"]["columns"][1] == "lr=0.01, aug=off"
     assert msgspec.json.encode(data)
     assert "digits &amp; co" in html.render(report, "today")
+
+
+def test_runs_stand_where_their_factors_put_them(paper_report):
+    from doe.views.page import grid
+
+    found = grid(paper_report)
+    assert len(found["columns"]) == len(found["rows"]) == 8
+    for run in found["runs"]:
+        assert found["columns"][run["x"]] + found["rows"][run["y"]] == run["config"]
+
+
+def test_a_large_design_is_a_block_of_its_configurations(tmp_path):
+    from synthetic import study_directory
+
+    from doe.study import Factor, Responses, Study
+    from doe.views.page import grid
+
+    study = Study(
+        name="wide",
+        backend="x:run",
+        factors=tuple(Factor(key, 0, 1) for key in "ABCDEFGHJKLM"),
+        responses=Responses(metrics=("y",)),
+        fraction="H=ABC,J=BCD,K=CDE,L=DEF,M=EFG",
+        seeds=(1,),
+    )
+    found = grid(gather(study_directory(tmp_path, study=study), Options()))
+    assert (len(found["columns"]), len(found["rows"])) == (32, 4)
+    places = {(run["x"], run["y"]) for run in found["runs"]}
+    assert len(places) == 128
+    assert max(places) == (31, 3)

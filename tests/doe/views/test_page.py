@@ -135,6 +135,21 @@ def test_the_selector_switches_charts_tables_and_grid(visit, paper_page, paper_r
 
 
 @needs_chromium
+def test_pointing_at_an_effect_tells_its_term_size_and_p(visit, paper_page):
+    page = visit(paper_page.as_uri())
+    chart = drawn(page, "half-normal", "enc_avg")
+    chart.locator('path[aria-label*="term: A;"]').first.hover()
+    tooltip = page.locator("#vg-tooltip-element.visible")
+    tooltip.wait_for()
+    told = tooltip.inner_text().split()
+    assert told[:2] == ["term", "A"]
+    assert {"effect", "p"} <= set(told)
+    page.hover("#grid .run >> nth=3")
+    assert "A0B0C0D0E0F0" in page.inner_text("#tip")
+    assert page.heard == []
+
+
+@needs_chromium
 def test_tables_sort_by_value_both_ways(visit, paper_page):
     page = visit(paper_page.as_uri())
     table = page.locator('details[data-table="effects enc_avg"]')

@@ -95,7 +95,6 @@ class RayEngine:
 
     def _connect(self) -> None:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         _check_listening(self._settings.address)
         local = {"include_dashboard": False} if not self._settings.address else {}
         try:

@@ -68,10 +68,9 @@ def submit(name: str, script: str, options: Sequence[str], tasks: int, at_once: 
         *("--parsable", f"--job-name={name}", f"--array=0-{tasks - 1}{throttle}"),
         *("--no-requeue", "--output=/dev/null", "--export=ALL"),
     ]
-    # A setting of the user's shell would be stronger than the lines of a script.
-    quiet = {k: v for k, v in os.environ.items() if not k.startswith(("SBATCH_", "SLURM_JOB"))}
-    quiet = {k: v for k, v in quiet.items() if not k.startswith("SLURM_ARRAY")}
-    _call("sbatch", *words, *options, text=script, environment=quiet)
+    # The user's defaults (SBATCH_ACCOUNT and the like) hold, but nobody waits for the jobs here.
+    environment = {key: value for key, value in os.environ.items() if key != "SBATCH_WAIT"}
+    _call("sbatch", *words, *options, text=script, environment=environment)
 
 
 def look(names: Sequence[str]) -> list[Row]:

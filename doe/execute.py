@@ -44,7 +44,9 @@ def execute(
             runner = Runner(files, plan.study, plan.design, working, options, display)
             if options.detach:
                 number = runner.hand_over()
-                display.note("detached", f"{number} runs were handed over; they go on by themselves")
+                display.note(
+                    "detached", f"{number} runs were handed over; they go on by themselves"
+                )
             finished = options.detach or runner.run(lambda: len(interrupts))
         return counts(list(runner.views.values())), finished
     finally:

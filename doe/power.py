@@ -128,12 +128,17 @@ def pooled_sigma(
 
 
 def _power(noncentrality: float, df: int, alpha: float) -> float:
+    """P(|T| > t) of a noncentral t, by its square: a noncentral F on 1 and df with λ².
+
+    SciPy's own noncentral t is NaN at some arguments (3 degrees of freedom, λ = 8), and its
+    noncentral F is wrong at λ = 0, where the power is alpha by definition.
+    """
     from scipy import stats
 
-    critical = stats.t.isf(alpha / 2, df)
-    upper = stats.nct.sf(critical, df, noncentrality)
-    lower = stats.nct.cdf(-critical, df, noncentrality)
-    return float(upper + lower)
+    if noncentrality == 0:
+        return alpha
+    critical = stats.f.isf(alpha, 1, df)
+    return float(stats.ncf.sf(critical, 1, df, noncentrality**2))
 
 
 def _check(sigma: float, alpha: float) -> None:

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import integrate, stats
 
 from doe.errors import DoeError
 from doe.power import Layout, detectable_effect, pooled_sigma, power, replicates_needed
@@ -12,13 +12,29 @@ def test_degrees_of_freedom_of_the_papers_design():
     assert layout._replace(blocks_per_replicate=0).df_error == 64 * 3
 
 
-def test_power_agrees_with_the_noncentral_f():
-    """The square of a noncentral t with λ is a noncentral F(1, df) with λ²."""
-    layout = Layout(8, 2, 1, 7)
-    effect, sigma = 1.3, 1.0
-    df, ncp = layout.df_error, effect**2 * 16 / (4 * sigma**2)
-    expected = stats.ncf.sf(stats.f.isf(0.05, 1, df), 1, df, ncp)
-    assert power(effect, sigma, layout) == pytest.approx(expected, rel=1e-10)
+@pytest.mark.parametrize("df", [1, 2, 3, 8, 63, 189])
+@pytest.mark.parametrize("ncp", [0.0, 0.5, 2.0, 4.0, 8.0, 16.0])
+def test_power_agrees_with_the_integral_over_the_estimated_sigma(df, ncp):
+    """P(|Z + λ| > t·s) averaged over s, the root of a chi-square over its degrees of freedom."""
+    cells = df + 1
+    layout = Layout(cells, 2, 1, df)
+    assert layout.df_error == df
+    critical = stats.t.isf(0.025, df)
+
+    def beyond(s):
+        tails = stats.norm.sf(critical * s - ncp) + stats.norm.cdf(-critical * s - ncp)
+        return tails * stats.chi.pdf(s * np.sqrt(df), df) * np.sqrt(df)
+
+    points = [0.5, 1.0, 2.0, max(ncp / critical, 1e-3)]
+    expected = integrate.quad(beyond, 0, 40, points=points, limit=500)[0]
+    effect = ncp * 2 / np.sqrt(layout.runs)
+    assert power(effect, 1.0, layout) == pytest.approx(expected, abs=1e-8)
+
+
+def test_the_smallest_replicated_designs_have_a_detectable_effect():
+    for layout in (Layout(2, 2, 1, 1), Layout(4, 2, 1, 3), Layout(4, 3, 1, 3)):
+        effect = detectable_effect(1.0, layout)
+        assert power(effect, 1.0, layout) == pytest.approx(0.8, abs=1e-9)
 
 
 def test_power_agrees_with_simulation():

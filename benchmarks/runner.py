@@ -21,7 +21,7 @@ NOTHING_RUNS = 256
 ISOLATED_RUNS = 16
 """Fewer for the pool that starts an interpreter for each."""
 BUSY_RUNS = 16
-BUSY_LOOPS = 4_000_000
+BUSY_LOOPS = 20_000_000
 SLOT_LIMIT_MS = 50.0
 EFFICIENCY_LIMIT = 0.95
 BUSY_SHARES: list[float] = []

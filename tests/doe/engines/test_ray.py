@@ -54,9 +54,9 @@ def test_what_waits_in_ray_is_taken_back(head, planned):
 
 
 def test_a_cluster_of_its_own_ends_with_a_killed_driver(planned):
-    plan = planned("stepwise", replicates=1, steps=20)
+    plan = planned("stepwise", replicates=1, steps=100)  # outlives the cluster's end
     scheduler = Scheduler(plan, Bench("ray", {}, {}, {}))
-    until(lambda: workers(plan), what="a run under way")
+    until(lambda: any(calls(plan).values()), what="a run that has begun its training")
     family = psutil.Process(scheduler.process.pid).children(recursive=True)
     # Ray's two agents try to reach the dead cluster for a minute before they leave.
     agents = [one for one in family if "Agent" in " ".join(one.cmdline())]

@@ -26,7 +26,7 @@ class Section(NamedTuple):
         lines = [f"### {self.title}", ""]
         if self.note:
             lines += [self.note, ""]
-        lines += ["| " + " | ".join(self.columns) + " |", "| " + "--- | " * len(self.columns)]
+        lines += ["| " + " | ".join(self.columns) + " |", "|" + " --- |" * len(self.columns)]
         lines += ["| " + " | ".join(row) + " |" for row in self.rows]
         return "\n".join(lines) + "\n"
 

@@ -10,6 +10,7 @@ import msgspec
 from doe.alias import (
     alias_chains,
     best_foldover,
+    defining_relation,
     format_generators,
     minimum_aberration,
     parse_blocks,
@@ -158,9 +159,7 @@ def confounded_terms(study: Study) -> frozenset[int]:
     span = {0}
     for word in parse_blocks(study.blocks, study.keys, generators):
         span |= {word ^ other for other in span}
-    relation = {0}
-    for generator in generators:
-        relation |= {generator.word ^ other for other in relation}
+    relation = {0, *(word.mask for word in defining_relation(generators))}
     return frozenset(a ^ b for a in span - {0} for b in relation)
 
 

@@ -18,10 +18,8 @@ def alias(
     json: JsonOption = False,
 ) -> None:
     """Show which effects a fraction cannot tell apart."""
-    from doe.alias import alias_chains, defining_relation, parse_generators, resolution
-    from doe.alias import word_length_pattern as pattern
-    from doe.terms import term_name
-    from doe.views.plan_tables import alias_table, telling_order
+    from doe.alias import alias_chains, parse_generators, word_length_pattern
+    from doe.views.plan_tables import alias_json, alias_table, telling_order
     from doe.views.terminal import print_json, print_table
 
     keys, text = fraction_asked(factors, fraction, study)
@@ -34,16 +32,8 @@ def alias(
         {
             "factors": list(keys),
             "fraction": text,
-            "resolution": resolution(generators),
-            "word_length_pattern": list(pattern(generators, len(keys))),
-            "defining_relation": [
-                {"term": term_name(word.mask, keys), "sign": word.sign}
-                for word in defining_relation(generators)
-            ],
-            "aliases": [
-                [{"term": term_name(t.mask, keys), "sign": t.sign} for t in chain]
-                for chain in alias_chains(generators, len(keys), highest)
-            ],
+            "word_length_pattern": list(word_length_pattern(generators, len(keys))),
+            **alias_json(generators, keys, alias_chains(generators, len(keys), highest)),
         }
     )
 

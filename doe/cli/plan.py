@@ -150,14 +150,14 @@ def plan_json(planned: Plan, outcome: Outcome) -> dict[str, Any]:
     """The plan as one JSON object."""
     import msgspec
 
-    from doe.alias import alias_chains, defining_relation, parse_generators, resolution
+    from doe.alias import alias_chains, parse_generators
     from doe.plan import layout
     from doe.power import detectable_effect
-    from doe.terms import term_name
-    from doe.views.plan_tables import telling_order
+    from doe.views.plan_tables import alias_json, telling_order
 
     study = planned.study
     generators = parse_generators(study.fraction, study.keys)
+    chains = alias_chains(generators, len(study.keys), telling_order(generators))
     size = layout(study)
     tested = size.df_error >= 1 and not study.augment
     return {
@@ -169,16 +169,7 @@ def plan_json(planned: Plan, outcome: Outcome) -> dict[str, Any]:
         "replicates": study.replicates,
         "factors": msgspec.to_builtins(study.factors),
         "fraction": study.fraction,
-        "resolution": resolution(generators),
-        "defining_relation": [
-            {"term": term_name(word.mask, study.keys), "sign": word.sign}
-            for word in defining_relation(generators)
-        ],
-        "aliases": [
-            [{"term": term_name(t.mask, study.keys), "sign": t.sign} for t in chain]
-            for chain in alias_chains(generators, len(study.keys), telling_order(generators))
-            if len(chain) > 1
-        ],
+        **alias_json(generators, study.keys, [chain for chain in chains if len(chain) > 1]),
         "detectable_effect_per_sigma": detectable_effect(1.0, size) if tested else None,
         "order": [run.run_id for run in planned.design.runs],
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from doe.alias import (
     Generator,
@@ -76,6 +77,21 @@ def alias_table(generators: Sequence[Generator], keys: Sequence[str], highest: i
     if generators and clear:
         notes = (f"Clear of all terms up to order {highest}: {', '.join(clear)}", *notes)
     return Table("aliases", f"Aliases up to order {highest}", columns, rows, notes)
+
+
+def alias_json(
+    generators: Sequence[Generator], keys: Sequence[str], chains: Sequence[Sequence[SignedTerm]]
+) -> dict[str, Any]:
+    """The structure of a fraction as JSON values, with the chains that are asked for."""
+
+    def signed(terms: Sequence[SignedTerm]) -> list[dict[str, Any]]:
+        return [{"term": term_name(t.mask, keys), "sign": t.sign} for t in terms]
+
+    return {
+        "resolution": resolution(generators),
+        "defining_relation": signed(defining_relation(generators)),
+        "aliases": [signed(chain) for chain in chains],
+    }
 
 
 def telling_order(generators: Sequence[Generator]) -> int:

@@ -14,9 +14,9 @@ PAIRS = 6
 """Interactions that get a panel."""
 
 
-def draw_main() -> alt.TopLevelMixin:
-    """Means at the two levels of each factor, side by side on one scale."""
-    base = alt.Chart().encode(
+def _mean_by_level() -> alt.Chart:
+    """Axes that both charts share: the two levels across, the mean up, not from zero."""
+    return alt.Chart().encode(
         x=alt.X(
             "level:O",
             title=None,
@@ -24,6 +24,12 @@ def draw_main() -> alt.TopLevelMixin:
             axis=alt.Axis(labelAngle=0, labelFontSize=9),
         ),
         y=alt.Y("mean:Q", title="{mean}", scale=alt.Scale(zero=False)),
+    )
+
+
+def draw_main() -> alt.TopLevelMixin:
+    """Means at the two levels of each factor, side by side on one scale."""
+    base = _mean_by_level().encode(
         tooltip=[*hover("factor"), alt.Tooltip("given:N", title="level"), *hover("mean")],
     )
     grand = alt.Chart().mark_rule(strokeDash=[2, 3]).encode(y="grand:Q")
@@ -59,14 +65,7 @@ def main_data(analysis: Analysis) -> ChartData:
 
 def draw_interactions() -> alt.TopLevelMixin:
     """Lines that are not parallel: the effect of one factor depends on the other."""
-    base = alt.Chart().encode(
-        x=alt.X(
-            "level:O",
-            title=None,
-            sort=["low", "high"],
-            axis=alt.Axis(labelAngle=0, labelFontSize=9),
-        ),
-        y=alt.Y("mean:Q", title="{mean}", scale=alt.Scale(zero=False)),
+    base = _mean_by_level().encode(
         color=alt.Color(
             "other:N",
             title="second factor",

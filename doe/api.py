@@ -12,7 +12,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from doe.errors import DoeError
 from doe.responses import load
 
 if TYPE_CHECKING:
@@ -35,19 +34,12 @@ def plan(
 
     Planning the same study again changes nothing.
     """
-    from doe.builtin import pit_study
-    from doe.plan import RUNS, with_overrides, write_plan
-    from doe.spec import load_study
+    from doe.plan import RUNS, asked_study, write_plan
 
-    if study is not None and preset is not None:
-        raise DoeError("got both a study and a preset; the preset is for the built-in study")
-    if study is None:
-        study = pit_study(preset or "paper")
-    elif isinstance(study, (str, Path)):
-        study = load_study(Path(study))
-    study = with_overrides(study, replicates, fraction)
-    directory = Path(out) if out is not None else RUNS / study.name
-    write_plan(study, directory)
+    given = Path(study) if isinstance(study, str) else study
+    asked = asked_study(given, preset, replicates, fraction)
+    directory = Path(out) if out is not None else RUNS / asked.name
+    write_plan(asked, directory)
     return directory
 
 

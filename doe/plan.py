@@ -16,6 +16,7 @@ from doe.alias import (
     parse_blocks,
     parse_generators,
 )
+from doe.builtin import pit_study
 from doe.check import check_study
 from doe.design import Design, check_matrix, design_csv, make_design
 from doe.errors import DoeError
@@ -114,6 +115,24 @@ def augment_plan(directory: Path, kind: str) -> tuple[Plan, Outcome]:
     plan = Plan(directory, study, make_design(study))
     _write(plan)
     return plan, "augmented"
+
+
+def asked_study(
+    given: Study | Path | None,
+    preset: str | None = None,
+    replicates: int | None = None,
+    fraction: str | None = None,
+) -> Study:
+    """The study that was given, or the built-in one at a preset, with what overrides it."""
+    if given is not None and preset is not None:
+        raise DoeError(
+            "got both a study and a preset; the preset sizes the built-in PIT study, in one of "
+            "your own set preset under [settings]"
+        )
+    if given is None:
+        given = pit_study(preset or "paper")
+    study = load_study(given) if isinstance(given, Path) else given
+    return with_overrides(study, replicates, fraction)
 
 
 def with_overrides(study: Study, replicates: int | None, fraction: str | None) -> Study:

@@ -11,7 +11,6 @@ from doe.cli.options import FractionOption, JsonOption
 
 if TYPE_CHECKING:
     from doe.plan import Outcome, Plan
-    from doe.study import Study
 
 FIRST_RUNS = 8
 SAID = {
@@ -44,13 +43,13 @@ def plan(
     json: JsonOption = False,
 ) -> None:
     """Write the design of a study and say what it can tell."""
-    from doe.plan import RUNS, augment_plan, find_study, write_plan
+    from doe.plan import RUNS, asked_study, augment_plan, find_study, write_plan
 
     if augment is not None:
         _refuse_with_augment(file, preset, replicates, fraction)
         planned, outcome = augment_plan(find_study(out), augment)
     else:
-        study = _asked_study(file, preset, replicates, fraction)
+        study = asked_study(file, preset, replicates, fraction)
         planned, outcome = write_plan(study, out or RUNS / study.name)
     if json:
         from doe.views.terminal import print_json
@@ -68,22 +67,6 @@ def _refuse_with_augment(*given: object) -> None:
             "--augment adds to a planned study and takes only --out with its directory; "
             "leave out the study file, --preset, --replicates and --fraction"
         )
-
-
-def _asked_study(
-    file: Path | None, preset: str | None, replicates: int | None, fraction: str | None
-) -> Study:
-    from doe.builtin import pit_study
-    from doe.errors import DoeError
-    from doe.plan import with_overrides
-    from doe.spec import load_study
-
-    if file is not None and preset is not None:
-        raise DoeError(
-            "--preset sizes the built-in PIT study; with a study file, set preset under [settings]"
-        )
-    study = load_study(file) if file is not None else pit_study(preset or "paper")
-    return with_overrides(study, replicates, fraction)
 
 
 def _print(planned: Plan, outcome: Outcome) -> None:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks import Section
 
@@ -42,8 +42,38 @@ def training_flops(size: int, frames: int, windows: int) -> int:
     return 2 * (macs - frames * 9 * 32 * size**2)
 
 
-def work(kind: str, mode: str, size: int, chunk: int, threads: int) -> dict[str, float]:
-    """Measure in this process, a chunk of so many windows at a time; two chunks in training."""
+class Case(NamedTuple):
+    """What is measured: the work of a step, and on what."""
+
+    mode: str
+    """``train`` or ``eval``."""
+    size: int
+    """Pixels of a frame's side."""
+    plain: int
+    """Windows in a step of the plain implementation, three frames each."""
+    chunk: int
+    """Neighbouring windows that share their frames in the fast one."""
+    chunks: int
+    """Chunks in a step of the fast one."""
+    threads: int
+    processes: int
+
+
+CASES = (
+    Case("train", 224, 8, 13, 2, 2, 1),  # the paper preset
+    Case("eval", 224, 8, 38, 1, 2, 1),
+    Case("train", 56, 9, 9, 1, 1, 2),  # the small preset
+    Case("train", 56, 8, 38, 1, 1, 2),  # whole videos, against the plain one's best batch
+    Case("train", 56, 38, 38, 1, 1, 2),  # whole videos, equal batches
+    Case("eval", 56, 8, 38, 1, 1, 2),
+)
+"""The plain implementation is fastest with 8 to 26 windows in a step at 56 pixels."""
+SECONDS = 4.0
+"""Time over which the steps of a training process are measured."""
+
+
+def work(kind: str, case: Case) -> dict[str, float]:
+    """Measure in this process."""
     import torch
 
     from benchmarks._plain import PlainNetwork, plain_loss, plain_read_out
@@ -55,10 +85,11 @@ def work(kind: str, mode: str, size: int, chunk: int, threads: int) -> dict[str,
     from pit_model.predict import METRICS, predict, training_needs
     from pit_model.runtime import keep_freed_memory
 
-    torch.set_num_threads(threads)
+    mode, size = case.mode, case.size
+    torch.set_num_threads(case.threads)
     if kind == "sgemm":
         a, b = torch.rand(4096, 4096), torch.rand(4096, 4096)
-        return {"gflops": 2 * 4096**3 / _best_seconds(lambda: a @ b) / 1e9}
+        return {"gflops": 2 * 4096**3 / _median_seconds(lambda: a @ b) / 1e9}
 
     config = Config.from_settings({"image_size": size, "train_sequences": 4})
     units, split = Units.of(config), make_split(config, "train", 0)
@@ -69,13 +100,14 @@ def work(kind: str, mode: str, size: int, chunk: int, threads: int) -> dict[str,
         optimizer = torch.optim.Adam(network.parameters(), config.learning_rate)
 
     if kind == "plain":
-        windows, frames = 8, 24
-        batch = split.batch(Chunks((0, 1, 2, 3) * 2, (0, 5, 9, 2, 8, 1, 4, 3), 3))
+        windows, frames = case.plain, 3 * case.plain
+        videos = tuple(i % 4 for i in range(windows))
+        batch = split.batch(Chunks(videos, tuple(7 * i % 37 for i in range(windows)), 3))
     else:
         keep_freed_memory()
-        chunks = 2 if mode == "train" else 1
-        windows, frames = chunks * chunk, chunks * (chunk + 2)
-        batch = split.batch(Chunks((0, 1)[:chunks], (0, 0)[:chunks], chunk + 2))
+        windows, frames = case.chunks * case.chunk, case.chunks * (case.chunk + 2)
+        videos = tuple(range(case.chunks))
+        batch = split.batch(Chunks(videos, (0,) * case.chunks, case.chunk + 2))
 
     def step() -> None:
         if kind == "plain":
@@ -96,7 +128,7 @@ def work(kind: str, mode: str, size: int, chunk: int, threads: int) -> dict[str,
 
     if mode == "eval":
         network.eval()
-    seconds = _best_seconds(step if mode == "train" else evaluation)
+    seconds = _median_seconds(step if mode == "train" else evaluation)
     return {
         "windows_per_s": windows / seconds,
         "gflops": training_flops(size, frames, windows) / seconds / 1e9,
@@ -104,25 +136,22 @@ def work(kind: str, mode: str, size: int, chunk: int, threads: int) -> dict[str,
     }
 
 
-def _best_seconds(function: Any) -> float:
-    """Median time of two calls after a first one."""
+def _median_seconds(function: Any) -> float:
+    """Median time of a call, over `SECONDS` and at least two calls after a first one."""
     function()
-    times = []
-    for _ in range(2):
+    times: list[float] = []
+    while len(times) < 2 or sum(times) < SECONDS:
         start = time.perf_counter()
         function()
         times.append(time.perf_counter() - start)
     return median(times)
 
 
-def measure(
-    kind: str, mode: str, size: int, chunk: int, threads: int, processes: int
-) -> dict[str, float]:
+def measure(kind: str, case: Case) -> dict[str, float]:
     """Run one or more measuring processes at once and add up their rates."""
-    numbers = [str(size), str(chunk), str(threads)]
-    command = [sys.executable, "-m", "benchmarks.train", kind, mode, *numbers]
+    command = [sys.executable, "-m", "benchmarks.train", kind, case.mode, *map(str, case[1:])]
     children = [
-        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(processes)
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(case.processes)
     ]
     outputs = [child.communicate()[0] for child in children]
     if any(child.returncode for child in children):
@@ -133,15 +162,10 @@ def measure(
     return {**total, "peak_gb": peak}
 
 
-def in_turns(
-    mode: str, size: int, chunk: int, threads: int, processes: int
-) -> dict[str, dict[str, float]]:
+def in_turns(case: Case) -> dict[str, dict[str, float]]:
     """Medians over turns of plain, fast and, for training, a matrix product."""
-    kinds = ("plain", "fast", "sgemm") if mode == "train" else ("plain", "fast")
-    turns = [
-        {kind: measure(kind, mode, size, chunk, threads, processes) for kind in kinds}
-        for _ in range(REPEATS)
-    ]
+    kinds = ("plain", "fast", "sgemm") if case.mode == "train" else ("plain", "fast")
+    turns = [{kind: measure(kind, case) for kind in kinds} for _ in range(REPEATS)]
     medians = {
         kind: {key: median(turn[kind][key] for turn in turns) for key in turns[0][kind]}
         for kind in kinds
@@ -153,22 +177,17 @@ def in_turns(
 def run() -> list[Section]:
     """Measure training and evaluation at 224 and 56 pixels on two cores."""
     rows = []
-    for mode, size, chunk, threads, processes in (
-        ("train", 224, 13, 2, 1),  # the paper preset
-        ("eval", 224, 38, 2, 1),
-        ("train", 56, 9, 1, 2),  # the small preset
-        ("train", 56, 38, 1, 2),  # whole videos
-        ("eval", 56, 38, 1, 2),
-    ):
-        result = in_turns(mode, size, chunk, threads, processes)
+    for case in CASES:
+        result = in_turns(case)
         fast = result["fast"]
         sgemm = result.get("sgemm", {}).get("gflops")
         rows.append(
             (
-                {"train": "training", "eval": "evaluation"}[mode],
-                f"{size}",
-                f"{chunk}",
-                f"{processes} × {threads}",
+                {"train": "training", "eval": "evaluation"}[case.mode],
+                f"{case.size}",
+                f"{case.processes} × {case.threads}",
+                f"{case.plain}",
+                f"{case.chunks} × {case.chunk}",
                 f"{result['plain']['windows_per_s']:.2f}",
                 f"{fast['windows_per_s']:.2f}",
                 f"{result['ratio']['value']:.2f}",
@@ -180,18 +199,19 @@ def run() -> list[Section]:
         )
     note = (
         f"Configuration {LABEL}, 32-bit floats. Windows per second, medians of {REPEATS} turns; "
-        "each turn runs plain and fast one after the other, in processes of their own. Operations "
-        "counted: 2 × (3 × multiply-adds forward, less the input gradient of the first "
+        "each turn runs plain and fast one after the other, in processes of their own. A plain "
+        "step is so many windows of three frames, a fast one chunks × neighbouring windows. "
+        "Operations counted: 2 × (3 × multiply-adds forward, less the input gradient of the first "
         f"convolution), with {frame_macs(224) / 1e9:.3f}·10⁹ multiply-adds for a 224-pixel frame "
         f"and {window_macs(224) / 1e9:.3f}·10⁹ for what a window adds; the matrix product is a "
         "4096³ sgemm in the same turns."
     )
     columns = (
-        "", "pixels", "windows per chunk", "processes × threads", "plain /s", "fast /s", "ratio",
-        "GFLOP/s of sgemm's", "share", "plain GB", "fast GB",
+        "", "pixels", "processes × threads", "plain step", "fast step", "plain /s", "fast /s",
+        "ratio", "GFLOP/s of sgemm's", "share", "plain GB", "fast GB",
     )  # fmt: skip
     return [Section("Windows per second", columns, tuple(rows), note)]
 
 
 if __name__ == "__main__":
-    print(json.dumps(work(sys.argv[1], sys.argv[2], *map(int, sys.argv[3:]))))
+    print(json.dumps(work(sys.argv[1], Case(sys.argv[2], *map(int, sys.argv[3:])))))

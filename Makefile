@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: setup demo test test-cluster lint bench clean chaos
+.PHONY: setup setup-cluster demo test test-cluster lint bench clean chaos
 
 setup: $(STAMP)
 
@@ -23,11 +23,16 @@ demo: setup
 test: setup
 	$(BIN)/python -m pytest
 
-# The engine suite on this machine, on a real Slurm of one node (started as root) and a real Ray.
-test-cluster: setup
+# What a cluster of one node needs: Ray, and Debian's Slurm (installed as root).
+setup-cluster: setup
 	$(BIN)/python -c 'import ray' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,ray]'
 	command -v sbatch slurmctld slurmd munged >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends slurmctld slurmd slurm-client munge >/dev/null; }
-	$(BIN)/python -m pytest tests/doe/engines -m 'cluster or not cluster'
+
+# The engine suite on this machine, on a real Slurm of one node (started as root) and a real Ray;
+# ENGINES=cluster leaves out what `test` has run.
+ENGINES ?= cluster or not cluster
+test-cluster: setup-cluster
+	$(BIN)/python -m pytest tests/doe/engines -m '$(ENGINES)'
 
 lint: setup
 	$(BIN)/ruff format --check .

@@ -71,6 +71,21 @@ def test_status_tells_counts_reasons_balance_and_what_is_missing(mixed):
     assert f"{number['done']} done" in text
 
 
+def test_status_can_be_watched_until_all_is_done(planned, go):
+    plan = planned("noop", factors="AB")
+    go(plan, options=Options(limit=2))
+    words = ["-c", "from doe.cli import main; main()", "status", "--watch", "--study"]
+    watching = subprocess.Popen(
+        [sys.executable, *words, str(plan.directory)], stdout=subprocess.PIPE, text=True
+    )
+    with pytest.raises(subprocess.TimeoutExpired):
+        watching.wait(4)
+    go(plan)
+    said, _ = watching.communicate(timeout=60)
+    assert watching.returncode == 0
+    assert "tiny: 4 runs: 4 done" in said
+
+
 def test_status_exports_the_responses_table(mixed):
     text = doe("status", "--study", mixed.directory, "--csv").stdout
     exported = pd.read_csv(io.StringIO(text))

@@ -90,6 +90,8 @@ class Runner:
         for run_id, job, slot in self.engine.adopt():
             self.active[job] = Active(run_id, slots[slot], True, time.monotonic())
         under_way = {active.run_id for active in self.active.values()}
+        if under_way:
+            self.display.note("adopted", f"runs that were submitted before: {len(under_way)}")
         for run_id in selected(list(self.runs.values()), self.options):
             seen = self.views[run_id]
             if run_id in under_way:

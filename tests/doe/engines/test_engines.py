@@ -147,6 +147,25 @@ def test_two_interrupts_end_them(bench, planned):
     assert not any(failed_attempts(place) for place in places(plan))
 
 
+@pytest.mark.parametrize(
+    "bench", ["local", pytest.param("slurm", marks=pytest.mark.cluster)], indirect=True
+)
+def test_two_interrupts_end_what_was_taken_over(bench, planned):
+    """Under Ray nothing is left to take over: runs end with their scheduler."""
+    plan = planned("stepwise", factors="AB", replicates=1, steps=100, pause=0.3)
+    first = Scheduler(plan, bench)
+    until(lambda: any(_step(place) >= 2 for place in places(plan)), what="two steps")
+    first.kill()
+    second = Scheduler(plan, bench, "--grace", "5")
+    until(lambda: "adopted" in second.said(), what="the runs are taken over")
+    second.interrupt()
+    until(lambda: "no more runs" in second.said(), what="the first interrupt is told")
+    second.interrupt()
+    assert second.wait() == 130, second.said()
+    assert not workers(plan)
+    assert not verdicts(plan)
+
+
 def test_two_schedulers_share_the_work(bench, planned):
     plan = planned("watched", factors="ABC", replicates=1)
     both = [Scheduler(plan, bench) for _ in range(2)]

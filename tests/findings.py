@@ -192,6 +192,19 @@ def main_effects_table() -> str:
     return lines(("factor", "encoder, px (95 %)", "decoder, px (95 %)"), body)
 
 
+def noise_table() -> str:
+    """Terms with F that are real for the encoder or the decoder."""
+    both = {key: {e.term: e.effect for e in analysis(key).effects} for key in GROUPS}
+    strong = {key: significant(analysis(key)) for key in GROUPS}
+    terms = {term for found in strong.values() for term in found if "F" in term}
+    largest = sorted(terms, key=lambda term: -max(abs(both[key][term]) for key in GROUPS))
+    body = [
+        (term, *(signed(both[key][term]) + "*" * (term in strong[key]) for key in GROUPS))
+        for term in largest
+    ]
+    return lines(("term", "encoder, px", "decoder, px"), body)
+
+
 def subpixel_table() -> str:
     """How many of the 32 configurations err by less than a pixel on average, clean and noisy."""
     body = []
@@ -286,6 +299,7 @@ TABLES = {
     "agreement of the effects": agreement_table,
     "agreement of the configurations": order_table,
     "main effects": main_effects_table,
+    "noise": noise_table,
     "sub-pixel": subpixel_table,
     "methods": fragile_table,
     "best": best_table,
@@ -296,6 +310,26 @@ TABLES = {
 
 
 # Phrases ------------------------------------------------------------------------------------------
+
+
+def over(response: str, **levels: int) -> str:
+    """Mean of a response over the runs with some levels."""
+    chosen = np.logical_and.reduce([runs()[key].astype(int) == at for key, at in levels.items()])
+    return f"{runs().loc[chosen, response].mean():.1f}"
+
+
+def scattered(response: str) -> pd.DataFrame:
+    """Configurations whose worst replicate errs three times as much as the best."""
+    cells = runs().groupby("config")[response].agg(["min", "max"])
+    return cells[cells["max"] > 3 * cells["min"]]
+
+
+def interactions(response: str, factor: str) -> tuple[int, int]:
+    """How many significant interactions of a factor lower the error, and of how many."""
+    found = analysis(response).effects
+    strong = [e for e in found if e.term in significant(analysis(response))]
+    with_it = [e for e in strong if factor in e.term and len(e.term) > 1]
+    return sum(e.effect < 0 for e in with_it), len(with_it)
 
 
 def phrases() -> list[str]:
@@ -309,11 +343,34 @@ def phrases() -> list[str]:
         f"{len(table)} runs, {states.get('done', 0)} done",
         f"{hours:.1f} hours of one core",
         f"errs by {stuck():.1f} px",
+        # the encoder under noise
+        f"{over('enc_avg', B=0, C=1, F=1)} px with B = 0",
+        f"{over('enc_avg', B=1, C=1, F=1)} px with B = 1",
+        f"{over('enc_avg', C=1, F=0)} px on clean videos",
+        # the physics losses
+        f"{over('dec_avg', C=1, E=0, F=0)} px without E",
+        f"{over('dec_avg', C=1, E=1, F=0)} px with it",
+        f"{over('dec_avg', B=1, C=1, D=0, E=0, F=0)} px without D",
+        f"{over('dec_avg', B=1, C=1, D=1, E=0, F=0)} px with D",
+        f"{over('dec_avg', B=1, C=1, E=0, F=1)} px without E under noise",
+        f"{over('dec_avg', B=1, C=1, E=1, F=1)} px with E under noise",
+        # the gradient through the heatmaps
+        f"{over('dec_avg', A=0, B=1, C=1, F=0)} px with A = 0",
+        f"{over('dec_avg', A=1, B=1, C=1, F=0)} px with A = 1",
+        # an encoder that nothing trains
+        f"{over('enc_avg', A=0, B=0, C=0, D=0, E=0, F=0)} px untrained",
     ]
     for key, name in (("enc_avg", "encoder"), ("dec_avg", "decoder")):
+        mains = [term for term in effects(key) if len(term) == 1]
+        lower, of = interactions(key, "E")
+        cells = scattered(key)
+        both = [cells.index.str.contains(f"C{level}").sum() for level in (0, 1)]
         found += [
             f"Only in pixels, {name}: {listed(raw[key] - log[key])}.",
             f"Only on the log scale, {name}: {listed(log[key] - raw[key])}.",
+            f"main effects on the {name} by size: {', '.join(mains)}",
+            f"{lower} of the {of} significant interactions of E lower the error of the {name}",
+            f"{len(cells)} configurations ({both[0]} with C = 0, {both[1]} with C = 1)",
         ]
     return found
 

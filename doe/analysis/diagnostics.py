@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from doe.analysis.adjust import holm
 from doe.analysis.contrasts import Floats
 from doe.analysis.data import Layout
 from doe.analysis.fit import Fit, design_matrix, without_blocks
@@ -34,6 +35,7 @@ def diagnose(
     findings = [
         normality(fit, alpha, chosen),
         equal_variance(fit, alpha, chosen),
+        spread_by_factor(fit, where.keys, alpha, chosen),
         drift(fit, [where.run_order[i] for i in kept], alpha),
         *confounding(fit, where, kept, alpha),
         outliers(residuals, fit, alpha),
@@ -94,22 +96,62 @@ def normality(fit: Fit, alpha: float, chosen: Transformation) -> Finding | None:
 
 def equal_variance(fit: Fit, alpha: float, chosen: Transformation) -> Finding | None:
     """Brown and Forsythe's test over cells, for cells of three runs or more."""
-    y = without_blocks(fit.y, fit.cells, fit.block)
-    groups = [y[fit.cells == cell] for cell in np.unique(fit.cells)]
-    groups = [group for group in groups if len(group) >= 3]
+    distance, cells = _distances(fit)
+    order = np.argsort(cells, kind="stable")
+    groups = np.split(distance[order], np.flatnonzero(np.diff(cells[order])) + 1)
     if len(groups) < 2:
         return None
-    f, p = (float(value) for value in stats.levene(*groups, center="median"))
+    f, p = (float(value) for value in stats.f_oneway(*groups))
     if not np.isfinite(f):
         return None
     ok = p >= alpha
-    cure = "--transform log or auto" if chosen.name == "none" else "--robust"
     advice = (
-        "The spread is alike in all configurations; nothing to do."
+        "No sign that the spread differs between configurations; nothing to do."
         if ok
-        else f"The spread differs between configurations: use {cure}, and see the dispersion table."
+        else f"The spread differs between configurations: {_cure(chosen)}."
     )
     return Finding("equal variance", ok, f, p, advice)
+
+
+def spread_by_factor(
+    fit: Fit, keys: Sequence[str], alpha: float, chosen: Transformation
+) -> Finding | None:
+    """The same between the two levels of each factor, Holm-adjusted.
+
+    Few runs in a cell say little about its own spread; half of all runs say more.
+    """
+    distance, cells = _distances(fit)
+    high = [(cells >> j & 1).astype(bool) for j in range(len(keys))]
+    if any(min(level.sum(), (~level).sum()) < 2 for level in high):
+        return None
+    tests = np.array([stats.f_oneway(distance[level], distance[~level]) for level in high])
+    if not np.isfinite(tests).all():
+        return None
+    p = holm(tests[:, 1])
+    first = int(np.argmin(tests[:, 1]))
+    names = ", ".join(key for key, value in zip(keys, p, strict=True) if value < alpha)
+    advice = (
+        f"The spread differs between the levels of {names}: {_cure(chosen)}."
+        if names
+        else "No factor changes the spread; nothing to do."
+    )
+    return Finding("spread by factor", not names, float(tests[first, 0]), float(p[first]), advice)
+
+
+def _distances(fit: Fit) -> tuple[Floats, NDArray[np.int64]]:
+    """Distance of each run from the median of its cell, for cells of three runs or more."""
+    y = without_blocks(fit.y, fit.cells, fit.block)
+    _, place, counts = np.unique(fit.cells, return_inverse=True, return_counts=True)
+    ordered = y[np.lexsort((y, place))]
+    first = np.cumsum(counts) - counts
+    medians = (ordered[first + (counts - 1) // 2] + ordered[first + counts // 2]) / 2
+    kept = counts[place] >= 3
+    return np.abs(y - medians[place])[kept], fit.cells[kept]
+
+
+def _cure(chosen: Transformation) -> str:
+    cure = "--transform log or auto" if chosen.name == "none" else "--robust"
+    return f"use {cure}, and see the dispersion table"
 
 
 def added_columns(fit: Fit, columns: Floats) -> tuple[float, float] | None:

@@ -111,7 +111,7 @@ class Residual(Struct, frozen=True, gc=False):
 class Finding(Struct, frozen=True):
     """One check, its figures, and a sentence that says what to do."""
 
-    check: str  # normality, equal variance, drift, slot, host, outliers, leverage, box-cox
+    check: str  # normality, equal variance, spread by factor, drift, slot, host, outliers, …
     ok: bool
     statistic: float | None
     p: float | None

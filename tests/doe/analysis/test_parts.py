@@ -165,6 +165,27 @@ def test_diagnostics_name_what_is_wrong() -> None:
     assert not found["drift"].ok
 
 
+def test_a_spread_that_few_runs_of_a_cell_cannot_show_is_seen_by_factor() -> None:
+    rng = np.random.default_rng(3)
+    frame = table("ABCDEF", rng.normal(size=192))
+    clean = {f.check: f for f in study(frame, "ABCDEF").diagnostics.findings}
+    assert clean["spread by factor"].ok
+    frame["y"] *= np.where(frame["C"] == 1, 1.0, 2.0)
+    found = {f.check: f for f in study(frame, "ABCDEF").diagnostics.findings}
+    assert found["equal variance"].ok  # 64 cells of three runs each
+    assert not found["spread by factor"].ok
+    assert "between the levels of C: use --transform log" in found["spread by factor"].advice
+
+
+def test_spread_by_factor_is_brown_and_forsythe_where_a_level_is_a_cell() -> None:
+    rng = np.random.default_rng(4)
+    frame = table("A", rng.normal(size=14))
+    found = {f.check: f for f in study(frame, "A").diagnostics.findings}["spread by factor"]
+    low, high = (frame.loc[frame["A"] == level, "y"] for level in (0, 1))
+    expected = stats.levene(low, high, center="median")
+    assert (found.statistic, found.p) == pytest.approx(tuple(expected))
+
+
 def test_robust_methods_differ_where_one_run_is_wild() -> None:
     rng = np.random.default_rng(21)
     frame = table("AB", 10 + rng.normal(size=20) + 3 * np.tile([0, 1, 0, 1], 5))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -41,7 +42,7 @@ class Plan(NamedTuple):
 
 
 def write_plan(study: Study, directory: Path) -> tuple[Plan, Outcome]:
-    """Write study.toml and design.csv; an identical plan is left alone, a different one refused.
+    """Write study.toml and design.csv; an identical plan keeps its words, a different is refused.
 
     Raises
     ------
@@ -64,6 +65,8 @@ def write_plan(study: Study, directory: Path) -> tuple[Plan, Outcome]:
             f"{directory} holds another plan, which stays as it is:\n{listing}\n"
             "Plan elsewhere with --out, or add runs to this study with --augment."
         )
+    with contextlib.suppress(OSError):  # a study that one may only read
+        files.study.touch()  # planned last, for `find_study`
     if _complete_design(plan):
         return plan, "completed"
     return plan, "unchanged"
@@ -80,17 +83,23 @@ def load_plan(directory: Path) -> Plan:
     return plan
 
 
+def planned_studies(runs: Path = RUNS) -> list[Path]:
+    """Directories of all studies below runs/, the one planned last at the end."""
+    return [file.parent for file in sorted(runs.glob("*/study.toml"), key=_planned_at)]
+
+
+def _planned_at(file: Path) -> int:
+    return file.stat().st_mtime_ns
+
+
 def find_study(given: Path | None, runs: Path = RUNS) -> Path:
-    """The study directory that was named, or the only one below runs/."""
+    """The study directory that was named, or the one below runs/ that was planned last."""
     if given is not None:
         return given.parent if given.name == "study.toml" else given
-    found = sorted(path.parent for path in runs.glob("*/study.toml"))
-    if len(found) == 1:
-        return found[0]
+    found = planned_studies(runs)
     if not found:
         raise DoeError(f"no study below {runs}/; plan one with `doe plan`, or name it with --study")
-    names = ", ".join(str(path) for path in found)
-    raise DoeError(f"several studies below {runs}/: {names}; name one with --study")
+    return found[-1]
 
 
 def augmented(study: Study, kind: str) -> Study:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from doe.cli.options import FactorsOption, FractionOption, JsonOption, OrderOption, StudyOption
+from doe.cli.options import (
+    FactorsOption,
+    FractionOption,
+    JsonOption,
+    OrderOption,
+    StudyOption,
+    chosen_study,
+)
 
 LETTERS = "ABCDEFGHJKLMNOPQ"
 """Factor letters; I is left out because it names the mean."""
@@ -43,13 +50,13 @@ def fraction_asked(
 ) -> tuple[tuple[str, ...], str]:
     """Factor keys and generators: from the numbers given, else from a planned study."""
     from doe.errors import DoeError
-    from doe.plan import find_study, fraction_generators, load_plan
+    from doe.plan import fraction_generators, load_plan
 
     if factors is not None:
         if study is not None:
             raise DoeError("give either --factors or --study, not both")
         keys = tuple(LETTERS[:factors])
         return keys, fraction_generators(fraction or "", keys)
-    planned = load_plan(find_study(study)).study
+    planned = load_plan(chosen_study(study)).study
     text = planned.fraction if fraction is None else fraction_generators(fraction, planned.keys)
     return planned.keys, text

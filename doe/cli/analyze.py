@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from doe.cli.options import JsonOption, OrderOption, StudyOption
+from doe.cli.options import JsonOption, OrderOption, StudyOption, chosen_study
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -149,11 +149,11 @@ def _from_table(
 
 def _from_study(given: Path | None, asked: tuple[str, ...]) -> list[Observations]:
     from doe.errors import DoeError
-    from doe.plan import find_study, load_plan
+    from doe.plan import load_plan
     from doe.responses import load
     from doe.results import layout_of, observations
 
-    directory = find_study(given)
+    directory = chosen_study(given)
     study = load_plan(directory).study
     frame: pd.DataFrame = load(directory)
     answers = study.responses

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from doe.cli.options import StudyOption
+from doe.cli.options import StudyOption, chosen_study
 
 FOLLOW_SECONDS = 0.2
 
@@ -23,10 +23,10 @@ def logs(
     import time
 
     from doe.errors import DoeError, nearest
-    from doe.plan import find_study, load_plan
+    from doe.plan import load_plan
     from doe.store import StudyDir, read_verdict
 
-    directory = find_study(study)
+    directory = chosen_study(study)
     design = load_plan(directory).design
     known = [one.run_id for one in design.runs]
     if run not in known:

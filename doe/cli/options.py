@@ -9,7 +9,7 @@ import typer
 
 StudyOption = Annotated[
     Path | None,
-    typer.Option("--study", help="Study directory [default: the only one below runs/]."),
+    typer.Option("--study", help="Study directory [default: the last planned below runs/]."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
 FactorsOption = Annotated[
@@ -22,3 +22,13 @@ FractionOption = Annotated[
 OrderOption = Annotated[
     int | None, typer.Option("--order", min=1, help="Highest order of interactions.")
 ]
+
+
+def chosen_study(given: Path | None) -> Path:
+    """The study that was named, or the one planned last, which is then said."""
+    from doe.plan import find_study, planned_studies
+
+    directory = find_study(given)
+    if given is None and (number := len(planned_studies())) > 1:
+        typer.echo(f"study: {directory}, the last planned of {number}", err=True)
+    return directory

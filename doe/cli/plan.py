@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from doe.cli.options import FractionOption, JsonOption
+from doe.cli.options import FractionOption, JsonOption, chosen_study
 
 if TYPE_CHECKING:
     from doe.plan import Outcome, Plan
@@ -43,11 +43,11 @@ def plan(
     json: JsonOption = False,
 ) -> None:
     """Write the design of a study and say what it can tell."""
-    from doe.plan import RUNS, asked_study, augment_plan, find_study, write_plan
+    from doe.plan import RUNS, asked_study, augment_plan, write_plan
 
     if augment is not None:
         _refuse_with_augment(file, preset, replicates, fraction)
-        planned, outcome = augment_plan(find_study(out), augment)
+        planned, outcome = augment_plan(chosen_study(out), augment)
     else:
         study = asked_study(file, preset, replicates, fraction)
         planned, outcome = write_plan(study, out or RUNS / study.name)

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from doe.cli.options import FactorsOption, FractionOption, JsonOption, OrderOption, StudyOption
+from doe.cli.options import (
+    FactorsOption,
+    FractionOption,
+    JsonOption,
+    OrderOption,
+    StudyOption,
+    chosen_study,
+)
 
 if TYPE_CHECKING:
     from doe.power import Layout
@@ -71,11 +78,11 @@ def _layout(
     """The design, and sigma where a pilot study has run."""
     from doe.alias import alias_chains, parse_generators
     from doe.cli.alias import fraction_asked
-    from doe.plan import find_study, layout, load_plan
+    from doe.plan import layout, load_plan
     from doe.power import Layout
 
     if factors is None:
-        planned = load_plan(find_study(study))
+        planned = load_plan(chosen_study(study))
         base = layout(planned.study, order)
         pilot = pilot_sigma(planned.directory, response) if response else None
         return (base if blocks else base._replace(blocks_per_replicate=0)), pilot

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from doe.cli.options import StudyOption
+from doe.cli.options import StudyOption, chosen_study
 
 if TYPE_CHECKING:
     from doe.report import Report
@@ -55,10 +55,9 @@ def report(
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
     from doe.analysis.analyze import Options
-    from doe.plan import find_study
     from doe.report import gather
 
-    directory = find_study(study)
+    directory = chosen_study(study)
     options = Options(transform=transform, robust=True)
     left_out = None if drop is None else tuple(part for part in drop.split(",") if part.strip())
 

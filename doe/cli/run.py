@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from doe.cli.options import StudyOption
+from doe.cli.options import StudyOption, chosen_study
 
 
 def run(
@@ -70,7 +70,7 @@ def run(
     from doe.attempts import Policy
     from doe.engines import Resources
     from doe.execute import execute
-    from doe.plan import find_study, load_plan
+    from doe.plan import load_plan
     from doe.ready import Options
     from doe.views.terminal import console
 
@@ -84,7 +84,7 @@ def run(
         grace=grace,
         detach=detach,
     )
-    plan = load_plan(find_study(study))
+    plan = load_plan(chosen_study(study))
     screen = console()
     resources = Resources(
         gpus=gpus or "",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from doe.cli.options import JsonOption, StudyOption
+from doe.cli.options import JsonOption, StudyOption, chosen_study
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -28,12 +28,11 @@ def status(
     """Show counts, failures by reason, running runs, time left, balance and what is missing."""
     from doe.errors import DoeError
     from doe.overview import as_json, overview
-    from doe.plan import find_study
     from doe.views.terminal import console, print_json
 
     if watch + json + csv > 1:
         raise DoeError("--watch, --json and --csv exclude each other; choose one")
-    directory = find_study(study)
+    directory = chosen_study(study)
     state = overview(directory)
     if json:
         print_json(as_json(state))

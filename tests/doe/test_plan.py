@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -6,6 +7,7 @@ from typer.testing import CliRunner
 
 from doe.builtin import pit_study
 from doe.cli import app
+from doe.cli.options import chosen_study
 from doe.errors import DoeError
 from doe.plan import augment_plan, find_study, load_plan, write_plan
 from doe.store import StudyDir
@@ -93,15 +95,27 @@ def test_augmentation_that_makes_no_sense_is_refused(tmp_path, kind, said):
     assert contents(tmp_path) == before
 
 
-def test_the_only_study_is_found_and_several_are_named(tmp_path):
+def test_the_study_planned_last_is_found(tmp_path):
     with pytest.raises(DoeError, match="no study"):
         find_study(None, tmp_path)
-    write_plan(pit_study("demo"), tmp_path / "a")
-    assert find_study(None, tmp_path) == tmp_path / "a"
-    assert find_study(tmp_path / "a" / "study.toml") == tmp_path / "a"
-    write_plan(pit_study("demo"), tmp_path / "b")
-    with pytest.raises(DoeError, match="--study"):
-        find_study(None, tmp_path)
+    for name in "ba":
+        write_plan(pit_study("demo"), tmp_path / name)
+        assert find_study(None, tmp_path) == tmp_path / name
+    assert find_study(tmp_path / "b" / "study.toml") == tmp_path / "b"
+    write_plan(pit_study("demo"), tmp_path / "b")  # there already, and asked for again
+    assert find_study(None, tmp_path) == tmp_path / "b"
+
+
+def test_a_choice_among_several_studies_is_said(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    write_plan(pit_study("demo"), Path("runs/a"))
+    assert chosen_study(None) == Path("runs/a")
+    assert capsys.readouterr().err == ""
+    write_plan(pit_study("small"), Path("runs/b"))
+    assert chosen_study(None) == Path("runs/b")
+    assert capsys.readouterr().err == "study: runs/b, the last planned of 2\n"
+    assert chosen_study(Path("runs/a")) == Path("runs/a")
+    assert capsys.readouterr().err == ""
 
 
 def test_unwritable_place_is_one_message(tmp_path):

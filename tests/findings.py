@@ -325,11 +325,9 @@ def scattered(response: str) -> pd.DataFrame:
 
 
 def interactions(response: str, factor: str) -> tuple[int, int]:
-    """How many significant interactions of a factor lower the error, and of how many."""
-    found = analysis(response).effects
-    strong = [e for e in found if e.term in significant(analysis(response))]
-    with_it = [e for e in strong if factor in e.term and len(e.term) > 1]
-    return sum(e.effect < 0 for e in with_it), len(with_it)
+    """How many interactions of a factor are negative, and of how many."""
+    found = [e.effect for e in analysis(response).effects if factor in e.term and len(e.term) > 1]
+    return sum(effect < 0 for effect in found), len(found)
 
 
 def phrases() -> list[str]:
@@ -364,13 +362,17 @@ def phrases() -> list[str]:
         mains = [term for term in effects(key) if len(term) == 1]
         lower, of = interactions(key, "E")
         cells = scattered(key)
+        profile = analysis(key).diagnostics.boxcox
+        open_terms = [r.term for r in analysis(key, robust=True).robust.rows if not r.agree]
         both = [cells.index.str.contains(f"C{level}").sum() for level in (0, 1)]
         found += [
             f"Only in pixels, {name}: {listed(raw[key] - log[key])}.",
             f"Only on the log scale, {name}: {listed(log[key] - raw[key])}.",
             f"main effects on the {name} by size: {', '.join(mains)}",
-            f"{lower} of the {of} significant interactions of E lower the error of the {name}",
+            f"{lower} of the {of} interactions of E are negative for the {name}",
             f"{len(cells)} configurations ({both[0]} with C = 0, {both[1]} with C = 1)",
+            f"they disagree on {listed(open_terms)} for the {name}",
+            f"λ = {number(profile.exponent)} ({number(profile.low)} to {number(profile.high)})",
         ]
     return found
 

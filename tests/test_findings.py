@@ -1,0 +1,69 @@
+"""docs/findings.md says what the committed studies say."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from doe.analysis.analyze import Options
+from doe.plan import load_plan
+from doe.report import gather
+from doe.scan import scan
+from doe.store import StudyDir
+from doe.views.files import write_report
+from tests import findings
+
+DOCS = Path(__file__).parent.parent / "docs"
+REPORT = Path(__file__).parent.parent / "reports" / "pit-small"
+
+
+def text_of(name: str) -> str:
+    """A document with its sentences on one line, beside its lines."""
+    text = (DOCS / name).read_text()
+    return text + " ".join(text.split())
+
+
+def test_the_study_is_complete():
+    planned = load_plan(findings.STUDY)
+    views = scan(StudyDir(findings.STUDY), planned.design.runs)
+    assert len(views) == 256
+    assert {seen.state for seen in views} == {"done"}
+    assert not any(seen.damaged for seen in views)
+
+
+def test_its_runs_come_from_one_state_of_the_code():
+    planned = load_plan(findings.STUDY)
+    views = scan(StudyDir(findings.STUDY), planned.design.runs)
+    origins = {(s.result.provenance["commit"], s.result.provenance["dirty"]) for s in views}
+    assert len(origins) == 1
+    assert not next(iter(origins))[1]
+
+
+@pytest.mark.parametrize("name", findings.TABLES)
+def test_a_table_of_the_findings(name):
+    assert findings.TABLES[name]() in text_of("findings.md")
+
+
+def test_the_phrases_of_the_findings():
+    text = text_of("findings.md")
+    assert [phrase for phrase in findings.phrases() if phrase not in text] == []
+
+
+def test_the_rows_beside_the_paper():
+    assert findings.rows_table() in text_of("paper.md")
+
+
+def rounded(text: str) -> str:
+    """Without dates, and without the last digits, in which processors may differ."""
+    text = re.sub(r"\d{4}-\d{2}-\d{2} \d{2}:\d{2} UTC", "", text)
+    return re.sub(r"-?\d+\.\d{7,}(e-?\d+)?", lambda m: f"{round(float(m[0]), 9):.6g}", text)
+
+
+def test_the_report_is_that_of_the_runs(tmp_path):
+    written = write_report(gather(findings.STUDY, Options(robust=True)), tmp_path, ())
+    committed = sorted(path.name for path in (REPORT / "tables").iterdir())
+    assert sorted(path.name for path in (tmp_path / "tables").iterdir()) == committed
+    for name in committed:
+        new, old = (folder / "tables" / name for folder in (tmp_path, REPORT))
+        assert rounded(new.read_text()) == rounded(old.read_text()), name
+    assert rounded(written.page.read_text()) == rounded((REPORT / "index.html").read_text())

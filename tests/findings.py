@@ -3,7 +3,6 @@
 Tables and phrases come out as they stand in the document.
 """
 
-import sys
 from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
@@ -28,6 +27,7 @@ THEIRS = {name: f"{name[0]}{4 * int(name[1:])}" for name in METRICS}
 PAPER_STUCK = 57.0
 """Error of a tracker stuck at the centre in the paper, px."""
 GROUPS = {"enc_avg": "effects-enc.csv", "dec_avg": "effects-dec.csv"}
+NAMES = {"enc_avg": "encoder", "dec_avg": "decoder"}
 ROWS = (4, 7, 23, 31, 39, 55, 63)
 """Configurations that docs/paper.md prints beside the paper's."""
 
@@ -144,7 +144,7 @@ def effects_table(response: str) -> str:
 def agreement_table() -> str:
     """Rank correlation of the effects that the paper prints with ours."""
     body = []
-    for response, name in (("enc_avg", "encoder"), ("dec_avg", "decoder")):
+    for response, name in NAMES.items():
         paper, here = paper_effects(response), effects(response)
         ours = [here[term] for term in paper]
         theirs = list(paper.values())
@@ -232,7 +232,7 @@ def rows_table() -> str:
 def fragile_table() -> str:
     """Terms that some methods call real and others do not."""
     body = []
-    for response, name in (("enc_avg", "encoder"), ("dec_avg", "decoder")):
+    for response, name in NAMES.items():
         raw, log = significant(analysis(response)), significant(analysis(response, "log"))
         robust = analysis(response, robust=True).robust
         maxt = {row.term for row in robust.rows if row.p_maxt is not None and row.p_maxt < 0.05}
@@ -245,7 +245,7 @@ def fragile_table() -> str:
 def best_table() -> str:
     """The best configurations by Hsu's comparison with the best, on both scales."""
     body = []
-    for response, name in (("enc_avg", "encoder"), ("dec_avg", "decoder")):
+    for response, name in NAMES.items():
         for transform in ("none", "log"):
             best = analysis(response, transform).best
             first = best.cells[0].config
@@ -358,7 +358,7 @@ def phrases() -> list[str]:
         # an encoder that nothing trains
         f"{over('enc_avg', A=0, B=0, C=0, D=0, E=0, F=0)} px untrained",
     ]
-    for key, name in (("enc_avg", "encoder"), ("dec_avg", "decoder")):
+    for key, name in NAMES.items():
         mains = [term for term in effects(key) if len(term) == 1]
         lower, of = interactions(key, "E")
         cells = scattered(key)
@@ -380,4 +380,4 @@ def phrases() -> list[str]:
 if __name__ == "__main__":
     for name, table in TABLES.items():
         print(f"\n{name}\n{table()}")
-    print("\nrows for docs/paper.md\n" + rows_table(), "\n", *phrases(), sep="\n", file=sys.stdout)
+    print("\nrows for docs/paper.md\n" + rows_table(), "\n", *phrases(), sep="\n")

@@ -15,6 +15,8 @@ from doe.analysis.fit import Fit, design_matrix, without_blocks
 from doe.analysis.transform import box_cox
 from doe.analysis.values import BoxCox, Diagnostics, Finding, Residual, Transformation
 
+Cells = NDArray[np.int64]
+
 MOST_RUNS = 4096
 CONFOUNDED = 0.5
 """Share of a factor's variation explained by slots or hosts from which confounding is reported."""
@@ -32,10 +34,11 @@ def diagnose(
         return Diagnostics((Finding("residuals", True, None, None, advice),), (), None)
     residuals = residual_table(fit, where, kept)
     profile = box_cox(fit, alpha) if chosen.name == "none" else None
+    distance, cells = distances(fit)
     findings = [
         normality(fit, alpha, chosen),
-        equal_variance(fit, alpha, chosen),
-        spread_by_factor(fit, where.keys, alpha, chosen),
+        equal_variance(distance, cells, alpha, chosen),
+        spread_by_factor(distance, cells, where.keys, alpha, chosen),
         drift(fit, [where.run_order[i] for i in kept], alpha),
         *confounding(fit, where, kept, alpha),
         outliers(residuals, fit, alpha),
@@ -94,9 +97,21 @@ def normality(fit: Fit, alpha: float, chosen: Transformation) -> Finding | None:
     return Finding("normality", ok, w, p, advice)
 
 
-def equal_variance(fit: Fit, alpha: float, chosen: Transformation) -> Finding | None:
-    """Brown and Forsythe's test over cells, for cells of three runs or more."""
-    distance, cells = _distances(fit)
+def distances(fit: Fit) -> tuple[Floats, Cells]:
+    """Distance of each run from the median of its cell, for cells of three runs or more."""
+    y = without_blocks(fit.y, fit.cells, fit.block)
+    _, place, counts = np.unique(fit.cells, return_inverse=True, return_counts=True)
+    ordered = y[np.lexsort((y, place))]
+    first = np.cumsum(counts) - counts
+    medians = (ordered[first + (counts - 1) // 2] + ordered[first + counts // 2]) / 2
+    kept = counts[place] >= 3
+    return np.abs(y - medians[place])[kept], fit.cells[kept]
+
+
+def equal_variance(
+    distance: Floats, cells: Cells, alpha: float, chosen: Transformation
+) -> Finding | None:
+    """Brown and Forsythe's test over cells, from the distances to their medians."""
     order = np.argsort(cells, kind="stable")
     groups = np.split(distance[order], np.flatnonzero(np.diff(cells[order])) + 1)
     if len(groups) < 2:
@@ -114,13 +129,12 @@ def equal_variance(fit: Fit, alpha: float, chosen: Transformation) -> Finding | 
 
 
 def spread_by_factor(
-    fit: Fit, keys: Sequence[str], alpha: float, chosen: Transformation
+    distance: Floats, cells: Cells, keys: Sequence[str], alpha: float, chosen: Transformation
 ) -> Finding | None:
     """The same between the two levels of each factor, Holm-adjusted.
 
     Few runs in a cell say little about its own spread; half of all runs say more.
     """
-    distance, cells = _distances(fit)
     high = [(cells >> j & 1).astype(bool) for j in range(len(keys))]
     if any(min(level.sum(), (~level).sum()) < 2 for level in high):
         return None
@@ -136,17 +150,6 @@ def spread_by_factor(
         else "No factor changes the spread; nothing to do."
     )
     return Finding("spread by factor", not names, float(tests[first, 0]), float(p[first]), advice)
-
-
-def _distances(fit: Fit) -> tuple[Floats, NDArray[np.int64]]:
-    """Distance of each run from the median of its cell, for cells of three runs or more."""
-    y = without_blocks(fit.y, fit.cells, fit.block)
-    _, place, counts = np.unique(fit.cells, return_inverse=True, return_counts=True)
-    ordered = y[np.lexsort((y, place))]
-    first = np.cumsum(counts) - counts
-    medians = (ordered[first + (counts - 1) // 2] + ordered[first + counts // 2]) / 2
-    kept = counts[place] >= 3
-    return np.abs(y - medians[place])[kept], fit.cells[kept]
 
 
 def _cure(chosen: Transformation) -> str:

@@ -280,19 +280,25 @@ def test_a_forgotten_job_is_a_crash_only_if_it_began_and_got_nowhere(tmp_path):
 # The engine on made-up answers --------------------------------------------------------------------
 
 
-def test_a_run_that_is_done_counts_whatever_slurm_says(tmp_path, monkeypatch, planned):
-    plan = planned("quick")
+def submitted(plan):
+    """An engine, the first run of a study, and its submission as job j1."""
     engine = SlurmEngine(plan.study, plan.directory, SlurmSettings())
     run_id = plan.design.runs[0].run_id
     run = StudyDir(plan.directory).run(run_id)
     run.path.mkdir()
     files = SubmissionFiles(StudyDir(plan.directory.resolve()).slurm, "doe-tiny-1")
     files.write(Submission(files.name, ((Entry(run_id, Order(job="j1")),),)))
+    return engine, run, files
+
+
+def test_a_run_that_is_done_counts_whatever_slurm_says(monkeypatch, planned):
+    plan = planned("quick")
+    engine, run, files = submitted(plan)
     states = iter(["RUNNING", "TIMEOUT"])
     monkeypatch.setattr(
         slurm_calls, "look", lambda names: [Row(names[0], 0, next(states), 0, "")] if names else []
     )
-    assert engine.adopt() == [(run_id, "j1", "slurm")]
+    assert engine.adopt() == [(plan.design.runs[0].run_id, "j1", "slurm")]
     commit(run, Result("done", {"y": 1.0}), "n")
     (ended,) = engine.wait(1.0)
     assert (ended.code, ended.interrupted, ended.timeout) == (0, False, False)
@@ -300,13 +306,7 @@ def test_a_run_that_is_done_counts_whatever_slurm_says(tmp_path, monkeypatch, pl
 
 
 def test_a_verdict_that_is_late_to_be_seen_is_waited_for(monkeypatch, planned):
-    plan = planned("quick")
-    engine = SlurmEngine(plan.study, plan.directory, SlurmSettings())
-    run_id = plan.design.runs[0].run_id
-    run = StudyDir(plan.directory).run(run_id)
-    run.path.mkdir()
-    files = SubmissionFiles(StudyDir(plan.directory.resolve()).slurm, "doe-tiny-1")
-    files.write(Submission(files.name, ((Entry(run_id, Order(job="j1")),),)))
+    engine, _, _ = submitted(planned("quick"))
     states = iter(["RUNNING", *["COMPLETED"] * 100])
     monkeypatch.setattr(slurm_calls, "look", lambda names: [Row(names[0], 0, next(states), 0, "")])
     engine.adopt()

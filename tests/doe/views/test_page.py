@@ -55,6 +55,7 @@ def visit(browser):
         page.on("dialog", lambda dialog: (page.heard.append("dialog"), dialog.dismiss()))
         page.asked = []
         page.on("request", lambda request: page.asked.append(request.url))
+        page.set_default_timeout(120_000)  # a busy machine is no fault of the page
         page.goto(address)
         page.wait_for_selector("html[data-ready=yes]", state="attached")
         return page

@@ -49,6 +49,8 @@ def execute(
                 )
             finished = options.detach or runner.run(lambda: len(interrupts))
         return counts(list(runner.views.values())), finished
+    except OSError as error:
+        raise _broken_off(files, error) from error
     finally:
         display.close()
         working.close()
@@ -66,6 +68,19 @@ def check_writable(files: StudyDir) -> None:
             f"cannot write in {files.root}: {error.strerror}; results would have no place. "
             "Nothing was started, and what is there is untouched"
         ) from error
+
+
+def _broken_off(files: StudyDir, error: OSError) -> DoeError:
+    """What to say when the study's directory fails under a runner."""
+    if not files.root.exists():
+        return DoeError(
+            f"{files.root} was deleted while its runs were under way; they stop within seconds. "
+            "Plan the study again"
+        )
+    return DoeError(
+        f"cannot go on in {files.root}: {error}. Runs that are under way go on, and what is there "
+        "is untouched; start `doe run` again when this is mended"
+    )
 
 
 @contextmanager

@@ -194,11 +194,12 @@ class Held:
         os.fsync(self._file)  # or an NFS client would keep it to itself
 
     def lost(self) -> bool:
-        """Whether somebody else holds the run by now."""
-        return self.run.lease(self.lease.attempt + 1).exists()
+        """Whether somebody else holds the run by now, or the study was deleted with this lease."""
+        deleted = os.fstat(self._file).st_nlink == 0
+        return deleted or self.run.lease(self.lease.attempt + 1).exists()
 
     def keep(self, on_loss: Callable[[], None], every: float = BEAT_SECONDS) -> None:
-        """Beat from a thread until released; call `on_loss` if the lease was taken over."""
+        """Beat from a thread until released; call `on_loss` if the lease was lost."""
 
         def beating() -> None:
             while not self._stop.wait(every):

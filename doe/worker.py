@@ -300,7 +300,7 @@ def _arm(timeout: float) -> None:
 
 
 def _stop_lost() -> None:
-    os.write(2, b"doe: another process has taken this run over; ending\n")
+    os.write(2, b"doe: another process has taken this run over, or it was deleted; ending\n")
     os._exit(LOST)
 
 

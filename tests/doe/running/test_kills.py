@@ -1,6 +1,7 @@
 """Kill -9 of anything at any time: nothing is lost, nothing is run twice, nothing is left."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -136,3 +137,26 @@ def test_a_run_that_was_taken_over_stops(planned, doe_run):
     until(lambda: not living(pid), seconds=15)
     assert "taken this run over" in (run_dir / "log.txt").read_text()
     os.killpg(scheduler.pid, signal.SIGKILL)
+
+
+def test_a_run_whose_study_was_deleted_stops(planned, doe_run):
+    """It must not put its verdict into a study that is planned anew in the same place."""
+    plan = planned("traced", factors="A", seconds=240.0)
+    scheduler = doe_run(plan, "--cpu", "1")
+    ((pid,),) = until(lambda: calls(plan) and all(calls(plan)) and calls(plan))
+    scheduler.kill()
+    shutil.rmtree(plan.directory)
+    planned("traced", factors="A", seconds=240.0)
+    until(lambda: not living(pid), seconds=15)
+    assert not list(plan.directory.glob("*/result.json"))
+
+
+def test_a_scheduler_whose_study_was_deleted_says_so(planned, doe_run, capfd):
+    plan = planned("traced", factors="A", seconds=240.0)
+    scheduler = doe_run(plan, "--cpu", "1")
+    ((pid,),) = until(lambda: calls(plan) and all(calls(plan)) and calls(plan))
+    shutil.rmtree(plan.directory)
+    scheduler.communicate(timeout=30)
+    assert scheduler.returncode == 1
+    assert "was deleted while its runs were under way" in capfd.readouterr().err
+    assert not living(pid)

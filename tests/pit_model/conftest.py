@@ -32,9 +32,9 @@ class Asked:
         self.reports.append((step, total, metrics))
 
 
-@pytest.fixture(autouse=True)
-def _one_thread():
-    """Compute in one thread before each test, whatever a command set before.
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup():
+    """Compute in one thread from before the first fixture of each test, whatever was set before.
 
     Threads that wait for each other on a busy machine take minutes, and sums in another number of
     threads differ in their last bits.

@@ -18,22 +18,14 @@ from pit_model.metrics import metric_names
 from pit_model.runtime import arithmetic
 from pit_model.selection import choose_epochs
 
-TINY = {
-    "preset": "demo",
-    "image_size": 16,
-    "frames": 8,
-    "train_sequences": 3,
-    "val_sequences": 2,
-    "test_sequences": 2,
-    "epochs": 3,
-    "batch_windows": 6,
-    "chunk_windows": 3,
-}
+from .conftest import TINY
+
+SETTINGS = {**TINY, "epochs": 3, "batch_windows": 6, "chunk_windows": 3}
 TIMES = {"train_seconds"}
 
 
 def config_of(**more):
-    return Config.from_settings({**TINY, **more}, {"F": 1, "D": 1})
+    return Config.from_settings({**SETTINGS, **more}, {"F": 1, "D": 1})
 
 
 def quiet(step, total, **values):
@@ -99,7 +91,7 @@ def test_the_table_of_epochs(whole):
 
 
 def test_a_loss_that_is_off_leaves_its_column_empty(tmp_path):
-    config = Config.from_settings({**TINY, "epochs": 1}, {"C": 0, "D": 0, "E": 0, "A": 0})
+    config = Config.from_settings({**SETTINGS, "epochs": 1}, {"C": 0, "D": 0, "E": 0, "A": 0})
     trainer.train(config, 0, "cpu", tmp_path, quiet)
     row = stable_rows(tmp_path)[0]
     assert [row[part] for part in PARTS[1:]] == [""] * 4

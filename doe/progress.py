@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import time
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -72,20 +73,41 @@ def sparkline(values: Sequence[float], width: int = 16) -> str:
     return "".join(SPARKS[round((value - low) * scale)] for value in shown)
 
 
-def time_left(views: Sequence[Seen], elapsed: Mapping[str, float], places: int) -> float | None:
+def foresee(run: RunDir, age: float) -> float | None:
+    """Seconds that a run of this age will have taken, if its steps go on as they went.
+
+    None before its first step, and for one that was started again: at which step is not known.
+    """
+    progress = read_progress(run)
+    if progress is None or progress.step < 1 or run.lease(2).exists():
+        return None
+    try:
+        silent = time.time() - run.progress.stat().st_mtime
+    except OSError:
+        return None
+    return max(age - silent, 0.0) * max(progress.total / progress.step, 1.0)
+
+
+def time_left(
+    views: Sequence[Seen],
+    elapsed: Mapping[str, float],
+    places: int,
+    foreseen: Sequence[float] = (),
+) -> float | None:
     """Seconds until all runs have a verdict; None before anything is known.
 
     A run is expected to take the mean of its configuration's finished runs, or of all where there
     are none. Running runs are censored: they say only that a duration exceeds their age, so the
     mean over all is the exponential estimate, (finished + running time) / number finished, as soon
-    as a running one is older than the plain mean. What is left is shared among the places, and no
-    less than the longest single run needs.
+    as a running one is older than the plain mean. Before the first has finished, what running ones
+    foresee of themselves takes its place. What is left is shared among the places, and no less than
+    the longest single run needs.
     """
     finished: dict[str, list[float]] = {}
     for seen in views:
         if seen.state in ("done", "diverged") and seen.seconds is not None:
             finished.setdefault(seen.run.config, []).append(seen.seconds)
-    durations = [seconds for one in finished.values() for seconds in one]
+    durations = [seconds for one in finished.values() for seconds in one] or list(foreseen)
     if not durations:
         return None
     mean = sum(durations) / len(durations)

@@ -11,7 +11,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from doe.progress import Progress, duration_text, read_progress, sparkline, time_left
+from doe.progress import Progress, duration_text, foresee, read_progress, sparkline, time_left
 from doe.scan import STATES, counts
 
 if TYPE_CHECKING:
@@ -28,6 +28,10 @@ STYLES = {
     "stop": "bold",
 }
 DRAW_SECONDS = 0.25
+LOOK_SECONDS = 5.0
+"""Time between two looks for a first estimate of the time left."""
+FORESEEN = 32
+"""Runs under way that are asked for one, at most."""
 
 
 class PlainDisplay:
@@ -36,20 +40,26 @@ class PlainDisplay:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._shown = -1
+        self._looked = 0.0
+        self._foretold = False
 
     def note(self, kind: str, text: str) -> None:
         """Print what happened."""
         self._console.print(f"{kind:>8}  {text}", soft_wrap=True, markup=False)
 
     def show(self, runner: Runner) -> None:
-        """Print the counts at each tenth of the study."""
+        """Print the counts at each tenth of the study, and once the time left is known."""
         views = list(runner.views.values())
         ended = sum(seen.result is not None for seen in views)
-        tenth = 10 * ended // len(views)
-        if tenth > self._shown:
-            self._shown = tenth
-            left = duration_text(time_left(views, ages(runner), places(runner)))
-            self.note("progress", f"{ended} of {len(views)} runs, time left {left}")
+        tenth, now = 10 * ended // len(views), time.monotonic()
+        if tenth == self._shown and (self._foretold or now - self._looked < LOOK_SECONDS):
+            return
+        self._looked = now
+        left = remaining(runner)
+        if tenth > self._shown or left is not None:
+            self._shown, self._foretold = tenth, left is not None
+            text = duration_text(left)
+            self.note("progress", f"{ended} of {len(views)} runs, time left {text}")
 
     def close(self) -> None:
         """Nothing to clear up."""
@@ -97,6 +107,17 @@ def ages(runner: Runner) -> dict[str, float]:
     return found
 
 
+def remaining(runner: Runner) -> float | None:
+    """Seconds until the study's end; None if unknown."""
+    views, since = list(runner.views.values()), ages(runner)
+    foreseen: list[float] = []
+    if not any(seen.result for seen in views):
+        asked = list(since.items())[:FORESEEN]
+        known = [foresee(runner.files.run(run_id), age) for run_id, age in asked]
+        foreseen = [seconds for seconds in known if seconds is not None]
+    return time_left(views, since, places(runner), foreseen)
+
+
 def places(runner: Runner) -> int:
     """How many runs go on at once."""
     own = sum(s.places for s in runner.engine.slots if s.name not in runner.breaker.closed)
@@ -110,7 +131,7 @@ def picture(runner: Runner) -> RenderableType:
     number["running"] = len(runner.active) + len(runner.elsewhere)
     number["pending"] = len(views) - sum(number[s] for s in STATES if s != "pending")
     ended = number["done"] + number["diverged"] + number["failed"]
-    left = duration_text(time_left(views, ages(runner), places(runner)))
+    left = duration_text(remaining(runner))
     head = Table.grid(padding=(0, 1))
     head.add_row(
         Text(runner.study.name, style="bold"),

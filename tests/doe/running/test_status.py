@@ -3,8 +3,10 @@
 import io
 import json
 import math
+import os
 import subprocess
 import sys
+import time
 
 import pandas as pd
 import pytest
@@ -13,7 +15,7 @@ from rich.console import Console
 from doe.design import design_csv
 from doe.overview import overview
 from doe.plan import load_plan
-from doe.progress import Progress, duration_text, read_progress, sparkline, time_left
+from doe.progress import Progress, duration_text, foresee, read_progress, sparkline, time_left
 from doe.ready import Options
 from doe.responses import load
 from doe.runner import Runner
@@ -182,6 +184,23 @@ def test_time_left_counts_running_runs_as_censored(planned):
     same = [run for run in runs[1:] if run.config == runs[0].config]
     # The running one is past the old mean but not past the new one: 40 - 30 are left of it.
     assert old == pytest.approx(40 * (6 - len(same)) + 10 * len(same) + 10)
+
+
+def test_time_left_is_foreseen_from_steps_before_any_run_has_finished(planned, tmp_path):
+    runs = planned(replicates=1).design.runs
+    views = [seen(runs[0], "running"), *(seen(run, "pending") for run in runs[1:])]
+    assert time_left(views, {runs[0].run_id: 30.0}, 1, [100.0]) == pytest.approx(370)
+    assert time_left([seen(runs[0], "done", 10.0), *views[1:]], {}, 1, [100.0]) == pytest.approx(30)
+
+    run = StudyDir(tmp_path).run("000-r1")
+    run.path.mkdir()
+    assert foresee(run, 60.0) is None
+    run.progress.write_text('{"step": 2, "total": 8}\n')
+    last = time.time() - 20
+    os.utime(run.progress, (last, last))
+    assert foresee(run, 60.0) == pytest.approx(160, rel=0.05)  # two steps of eight in 40 s
+    run.lease(2).touch()  # started again, with steps that it did not make
+    assert foresee(run, 60.0) is None
 
 
 def test_progress_is_read_up_to_a_torn_line(tmp_path):

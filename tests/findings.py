@@ -19,6 +19,7 @@ from pit_model.dataset import make_split
 
 ROOT = Path(__file__).parent.parent
 STUDY = ROOT / "runs" / "pit-small"
+FULL = ROOT / "runs" / "pit-224"
 PAPER = ROOT / "examples" / "paper"
 
 METRICS = [f"{kind}{scale}" for kind in "BHP" for scale in (14, 28, 56)]
@@ -49,6 +50,23 @@ def analysis(response: str, transform: str = "none", robust: bool = False) -> An
 def means() -> pd.DataFrame:
     """Mean of each response over the replicates, by row of the paper's table."""
     return runs().groupby("row")[[*METRICS, *GROUPS]].mean()
+
+
+@cache
+def full_runs() -> pd.DataFrame:
+    """The runs at 224 pixels by row of the paper's table."""
+    table = load(FULL)
+    levels = table[["E", "F"]].astype(int)
+    return table.assign(row=7 + 16 * levels["E"] + 32 * levels["F"], **levels).sort_values("row")
+
+
+def full_error(row: int, metric: str) -> float:
+    return float(full_runs().set_index("row").at[row, metric])
+
+
+def full_course(run_id: str, metric: str) -> list[float]:
+    """A metric on the validation videos, epoch by epoch."""
+    return pd.read_csv(FULL / run_id / "epochs.csv")[metric].tolist()
 
 
 @cache
@@ -293,6 +311,18 @@ def baseline_table() -> str:
     return lines(("videos", "method", "B56", "H56", "P56"), body)
 
 
+def full_table() -> str:
+    """The configurations at the paper's 224 pixels, beside its own."""
+    body = []
+    for _, run in full_runs().iterrows():
+        label = f"A1B1C1D0E{run['E']:d}F{run['F']:d}"
+        body.append((f"{run['row']}", label, "paper", *paper_cells().loc[run["row"]]))
+        body.append(("", "", "here", *(number(run[THEIRS[metric]]) for metric in METRICS)))
+    return lines(("row", "configuration", "whose", *THEIRS.values()), body).replace(
+        "|  |  |", "| | |"
+    )
+
+
 TABLES = {
     "effects on the encoder": lambda: effects_table("enc_avg"),
     "effects on the decoder": lambda: effects_table("dec_avg"),
@@ -305,6 +335,7 @@ TABLES = {
     "best": best_table,
     "spread": spread_table,
     "baselines": baseline_table,
+    "full resolution": full_table,
 }
 """Tables of docs/findings.md by name."""
 
@@ -355,6 +386,10 @@ def phrases() -> list[str]:
         # the gradient through the heatmaps
         f"{over('dec_avg', A=0, B=1, C=1, F=0)} px with A = 0",
         f"{over('dec_avg', A=1, B=1, C=1, F=0)} px with A = 1",
+        # four configurations at full resolution
+        f"B112 of row 7 on validation falls from {full_course('000-r1', 'B112')[3]:.1f} px",
+        f"to {full_course('000-r1', 'B112')[7]:.1f} px at the eighth",
+        f"err by {full_error(23, 'P112'):.2f} and {full_error(23, 'P224'):.2f} px",
         # an encoder that nothing trains
         f"{over('enc_avg', A=0, B=0, C=0, D=0, E=0, F=0)} px untrained",
     ]

@@ -23,17 +23,20 @@ def text_of(name: str) -> str:
     return text + " ".join(text.split())
 
 
-def test_the_study_is_complete():
-    planned = load_plan(findings.STUDY)
-    views = scan(StudyDir(findings.STUDY), planned.design.runs)
-    assert len(views) == 256
+STUDIES = {findings.STUDY: 256, findings.FULL: 4}
+
+
+@pytest.mark.parametrize("study", STUDIES, ids=lambda path: path.name)
+def test_the_study_is_complete(study):
+    views = scan(StudyDir(study), load_plan(study).design.runs)
+    assert len(views) == STUDIES[study]
     assert {seen.state for seen in views} == {"done"}
     assert not any(seen.damaged for seen in views)
 
 
-def test_its_runs_come_from_one_state_of_the_code():
-    planned = load_plan(findings.STUDY)
-    views = scan(StudyDir(findings.STUDY), planned.design.runs)
+@pytest.mark.parametrize("study", STUDIES, ids=lambda path: path.name)
+def test_its_runs_come_from_one_state_of_the_code(study):
+    views = scan(StudyDir(study), load_plan(study).design.runs)
     origins = {(s.result.provenance["commit"], s.result.provenance["dirty"]) for s in views}
     assert len(origins) == 1
     assert not next(iter(origins))[1]

@@ -383,6 +383,8 @@ def phrases() -> list[str]:
         f"{over('dec_avg', B=1, C=1, D=1, E=0, F=0)} px with D",
         f"{over('dec_avg', B=1, C=1, E=0, F=1)} px without E under noise",
         f"{over('dec_avg', B=1, C=1, E=1, F=1)} px with E under noise",
+        f"B28 from {over('B28', C=1, D=0, E=1, F=0)} px to {over('B28', C=1, D=1, E=1, F=0)} px",
+        f"leaves P28 at {over('P28', C=1, D=1, E=1, F=0)} px",
         # the gradient through the heatmaps
         f"{over('dec_avg', A=0, B=1, C=1, F=0)} px with A = 0",
         f"{over('dec_avg', A=1, B=1, C=1, F=0)} px with A = 1",

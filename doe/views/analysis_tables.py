@@ -96,7 +96,7 @@ def _effect_notes(analysis: Analysis, rest: Sequence[Effect]) -> tuple[str, ...]
         notes.append("Ratio: geometric mean at high over that at low, on the response scale.")
     if rest:
         notes.append(
-            f"{len(rest)} smaller effects follow, the largest |{rest[0].effect:.3g}| "
+            f"{len(rest)} smaller effects follow, at most {abs(rest[0].effect):.3g} in size "
             f"({rest[0].term}); all of them with --csv or --json."
         )
     return tuple(notes)

@@ -267,7 +267,7 @@ def high_leverage(residuals: Sequence[Residual], fit: Fit) -> Finding | None:
 
 
 def _box_cox_finding(profile: BoxCox) -> Finding:
-    span = f"λ = {profile.exponent:.2f} ({profile.low:.2f} to {profile.high:.2f})"
+    span = f"λ = {profile.exponent:.2f} ({profile.low:.2f} to {profile.high:.2f})".replace("-", "−")
     advice = {
         "none": f"Box-Cox {span} allows the scale as it is; nothing to do.",
         "log": f"Box-Cox {span} asks for logarithms: --transform log.",

@@ -252,9 +252,10 @@ def best_table(analysis: Analysis, top: int | None = None) -> Table:
     )
     reduced = found.reduced
     terms = " ".join(reduced.terms) or "the mean alone"
-    prediction = f"{reduced.best.config} at {reduced.best.mean:.4g}"
+    value = f"{reduced.best.mean:.4g}"
     if reduced.best.ci_low is not None and reduced.best.ci_high is not None:
-        prediction += f" ({reduced.best.ci_low:.4g} to {reduced.best.ci_high:.4g})"
+        value += f" ({reduced.best.ci_low:.4g} to {reduced.best.ci_high:.4g})"
+    prediction = f"{reduced.best.config} at {value.replace('-', '−')}"
     notes = (found.sentence, f"Reduced model ({terms}) predicts the best: {prediction}.")
     title = f"Configurations by {analysis.response}, the best first"
     return Table(f"best {analysis.response}", title, columns, rows, notes)

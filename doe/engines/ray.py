@@ -23,7 +23,7 @@ import msgspec
 from doe import sessions
 from doe.backend import end_with_parent
 from doe.engines.base import Ended, Job, Slot
-from doe.engines.begun import has_begun, needs_gpu_alone
+from doe.engines.begun import await_death, has_begun, needs_gpu_alone
 from doe.engines.local import LATE_SECONDS, ending
 from doe.errors import DoeError
 from doe.store import RunDir
@@ -34,6 +34,8 @@ POLL_SECONDS = 0.05
 CONNECT_SECONDS = 10.0
 CANCEL_SECONDS = 60.0
 """How long Ray may take to end tasks that are killed."""
+DEATH_SECONDS = 5.0
+"""How long the kernel may take to end a worker whose task has died."""
 
 
 class RaySettings(msgspec.Struct, frozen=True):
@@ -163,6 +165,7 @@ class RayEngine:
         except (errors.NodeDiedError, errors.LocalRayletDiedError):
             return Ended(run_id, name, None, "its machine left the cluster", interrupted=True)
         except errors.RayError as error:
+            await_death(RunDir(job.run_dir), name, DEATH_SECONDS)
             return Ended(run_id, name, None, f"Ray: {type(error).__name__}: {error}")
         if code not in (0, INTERRUPTED) and 0 < limit <= time.monotonic() - began:
             return Ended(run_id, name, code, f"took longer than {limit:g} s", timeout=True)

@@ -20,8 +20,11 @@ demo: setup
 	$(BIN)/doe analyze --study runs/pit-demo --response dec_avg
 	$(BIN)/doe report --study runs/pit-demo
 
+# Tests that kill and wait run one after the other, all others on two cores.
+WAITING := tests/doe/running tests/doe/engines
 test: setup
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile tests $(WAITING:%=--ignore=%)
+	$(BIN)/python -m pytest $(WAITING)
 
 # What a cluster of one node needs: Ray, and Debian's Slurm (installed as root).
 setup-cluster: setup

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from doe.plan import load_plan
-from doe.progress import foresee, read_progress, time_left
+from doe.progress import foreseen, read_progress, time_left
 from doe.ready import changed_runs
 from doe.scan import RunState, Seen, counts, retried_reason, scan
 from doe.store import StudyDir
@@ -56,8 +56,6 @@ def overview(directory: Path) -> Overview:
     views = scan(files, design.runs)
     running = [_running(files, seen) for seen in views if seen.state == "running"]
     ages = {one.run_id: one.seconds for one in running}
-    known = [foresee(files.run(run_id), age) for run_id, age in ages.items()]
-    foreseen = [seconds for seconds in known if seconds is not None]
     done: Counter[str] = Counter({run.config: 0 for run in design.runs})
     done.update(seen.run.config for seen in views if seen.state == "done")
     again = {
@@ -72,7 +70,9 @@ def overview(directory: Path) -> Overview:
         failures=_failures(views),
         again=again,
         running=running,
-        left=time_left(views, ages, len(running), foreseen) if running else None,
+        left=time_left(views, ages, len(running), foreseen(files, views, ages))
+        if running
+        else None,
         balance=dict(sorted(Counter(done.values()).items())),
         missing=[seen.run.run_id for seen in views if seen.state != "done"],
         warnings=_warnings(study, views),

@@ -11,10 +11,12 @@ from typing import NamedTuple
 import msgspec
 
 from doe.scan import Seen
-from doe.store import RunDir
+from doe.store import RunDir, StudyDir
 
 SPARKS = "▁▂▃▄▅▆▇█"
 TAIL_BYTES = 16384
+ASKED = 32
+"""Runs under way that are asked for a first estimate of the time left, at most."""
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -73,6 +75,15 @@ def sparkline(values: Sequence[float], width: int = 16) -> str:
     return "".join(SPARKS[round((value - low) * scale)] for value in shown)
 
 
+def foreseen(files: StudyDir, views: Sequence[Seen], elapsed: Mapping[str, float]) -> list[float]:
+    """What runs under way foresee of themselves; nothing once one has finished, which says more."""
+    if _finished(views):
+        return []
+    asked = list(elapsed.items())[:ASKED]
+    known = [foresee(files.run(run_id), age) for run_id, age in asked]
+    return [seconds for seconds in known if seconds is not None]
+
+
 def foresee(run: RunDir, age: float) -> float | None:
     """Seconds that a run of this age will have taken, if its steps go on as they went.
 
@@ -103,10 +114,7 @@ def time_left(
     foresee of themselves takes its place. What is left is shared among the places, and no less than
     the longest single run needs.
     """
-    finished: dict[str, list[float]] = {}
-    for seen in views:
-        if seen.state in ("done", "diverged") and seen.seconds is not None:
-            finished.setdefault(seen.run.config, []).append(seen.seconds)
+    finished = _finished(views)
     durations = [seconds for one in finished.values() for seconds in one] or list(foreseen)
     if not durations:
         return None
@@ -122,6 +130,15 @@ def time_left(
             # Past its expected end, a run of a memoryless kind has as long to go as ever.
             left.append(expected - age if age < expected else expected)
     return max(sum(left) / max(places, 1), max(left)) if left else 0.0
+
+
+def _finished(views: Sequence[Seen]) -> dict[str, list[float]]:
+    """Seconds that finished runs took, by configuration."""
+    found: dict[str, list[float]] = {}
+    for seen in views:
+        if seen.state in ("done", "diverged") and seen.seconds is not None:
+            found.setdefault(seen.run.config, []).append(seen.seconds)
+    return found
 
 
 def duration_text(seconds: float | None) -> str:

@@ -237,14 +237,20 @@ def subpixel_table() -> str:
     return lines(("of 32", *METRICS), body)
 
 
+def beside_paper(heads: Iterable[str], rows: Iterable[tuple[int, str, Iterable[float]]]) -> str:
+    """Rows of the paper's table, each with our label and our errors under it."""
+    body = []
+    for row, label, errors in rows:
+        body.append((f"{row}", label, "paper", *paper_cells().loc[row]))
+        body.append(("", "", "here", *map(number, errors)))
+    return lines(("row", "configuration", "whose", *heads), body).replace("|  |  |", "| | |")
+
+
 def rows_table() -> str:
     """Rows of the paper beside ours: for docs/paper.md."""
     labels = runs().drop_duplicates("row").set_index("row")["config"]
-    body = []
-    for row in ROWS:
-        body.append((f"{row}", labels[row], "paper", *paper_cells().loc[row]))
-        body.append(("", "", "here", *(number(means().loc[row, metric]) for metric in METRICS)))
-    return lines(("row", "configuration", "whose", *"BBBHHHPPP"), body).replace("|  |  |", "| | |")
+    rows = [(row, labels[row], means().loc[row, METRICS]) for row in ROWS]
+    return beside_paper("BBBHHHPPP", rows)
 
 
 def fragile_table() -> str:
@@ -313,14 +319,12 @@ def baseline_table() -> str:
 
 def full_table() -> str:
     """The configurations at the paper's 224 pixels, beside its own."""
-    body = []
-    for _, run in full_runs().iterrows():
-        label = f"A1B1C1D0E{run['E']:d}F{run['F']:d}"
-        body.append((f"{run['row']}", label, "paper", *paper_cells().loc[run["row"]]))
-        body.append(("", "", "here", *(number(run[THEIRS[metric]]) for metric in METRICS)))
-    return lines(("row", "configuration", "whose", *THEIRS.values()), body).replace(
-        "|  |  |", "| | |"
-    )
+    heads = list(THEIRS.values())
+    rows = [
+        (run["row"], f"A1B1C1D0E{run['E']:d}F{run['F']:d}", run[heads])
+        for _, run in full_runs().iterrows()
+    ]
+    return beside_paper(heads, rows)
 
 
 TABLES = {

@@ -11,7 +11,7 @@ from doe.analysis.values import (
     CensoredAnalysis,
     Effect,
 )
-from doe.views.table import Column, Mark, Row, Table, Value
+from doe.views.table import Column, Mark, Row, Table, Value, minus
 
 TOP = 20
 """Rows of a ranked table on the terminal."""
@@ -252,10 +252,10 @@ def best_table(analysis: Analysis, top: int | None = None) -> Table:
     )
     reduced = found.reduced
     terms = " ".join(reduced.terms) or "the mean alone"
-    value = f"{reduced.best.mean:.4g}"
+    prediction = f"{reduced.best.config} at {minus(f'{reduced.best.mean:.4g}')}"
     if reduced.best.ci_low is not None and reduced.best.ci_high is not None:
-        value += f" ({reduced.best.ci_low:.4g} to {reduced.best.ci_high:.4g})"
-    prediction = f"{reduced.best.config} at {value.replace('-', '−')}"
+        low, high = (minus(f"{end:.4g}") for end in (reduced.best.ci_low, reduced.best.ci_high))
+        prediction += f" ({low} to {high})"
     notes = (found.sentence, f"Reduced model ({terms}) predicts the best: {prediction}.")
     title = f"Configurations by {analysis.response}, the best first"
     return Table(f"best {analysis.response}", title, columns, rows, notes)

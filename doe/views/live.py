@@ -11,7 +11,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from doe.progress import Progress, duration_text, foresee, read_progress, sparkline, time_left
+from doe.progress import Progress, duration_text, foreseen, read_progress, sparkline, time_left
 from doe.scan import STATES, counts
 
 if TYPE_CHECKING:
@@ -30,8 +30,6 @@ STYLES = {
 DRAW_SECONDS = 0.25
 LOOK_SECONDS = 5.0
 """Time between two looks for a first estimate of the time left."""
-FORESEEN = 32
-"""Runs under way that are asked for one, at most."""
 
 
 class PlainDisplay:
@@ -110,12 +108,7 @@ def ages(runner: Runner) -> dict[str, float]:
 def remaining(runner: Runner) -> float | None:
     """Seconds until the study's end; None if unknown."""
     views, since = list(runner.views.values()), ages(runner)
-    foreseen: list[float] = []
-    if not any(seen.result for seen in views):
-        asked = list(since.items())[:FORESEEN]
-        known = [foresee(runner.files.run(run_id), age) for run_id, age in asked]
-        foreseen = [seconds for seconds in known if seconds is not None]
-    return time_left(views, since, places(runner), foreseen)
+    return time_left(views, since, places(runner), foreseen(runner.files, views, since))
 
 
 def places(runner: Runner) -> int:

@@ -99,7 +99,7 @@ def cell_text(value: Value, form: Format) -> str:
         return str(value)
     if isinstance(value, float) and math.isinf(value):
         return "∞" if value > 0 else "−∞"
-    return _minus(_number(float(value), form))
+    return minus(_number(float(value), form))
 
 
 def _number(value: float, form: Format) -> str:
@@ -134,7 +134,7 @@ def spread_text(value: Spread, form: Format) -> str:
     if form == "capped" and (cap := next((cap for cap in CAPS if value.mean > cap), None)):
         return f">{cap}"
     digits = 2 if form == "spread2" else 1
-    mean = _minus(f"{value.mean:.{digits}f}")
+    mean = minus(f"{value.mean:.{digits}f}")
     if value.std is None or math.isnan(value.std):
         return mean
     return f"{mean}±{value.std:.{digits}f}"
@@ -160,6 +160,6 @@ def stars(value: float) -> str:
     return next((code for limit, code in STARS if value <= limit), "")
 
 
-def _minus(text: str) -> str:
+def minus(text: str) -> str:
     """Use the minus sign that lines up with digits, except inside an exponent."""
     return f"−{text[1:]}" if text.startswith("-") else text

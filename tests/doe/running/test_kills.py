@@ -52,6 +52,12 @@ def calls(plan):
     return [path.read_text().split() for path in plan.directory.glob("*/calls.txt")]
 
 
+def first_call(plan):
+    """The process of the only run that has begun, as soon as it has."""
+    ((pid,),) = until(lambda: calls(plan) and all(calls(plan)) and calls(plan))
+    return pid
+
+
 def living(pid):
     try:
         return psutil.Process(int(pid)).status() != psutil.STATUS_ZOMBIE
@@ -76,7 +82,7 @@ def test_a_restarted_scheduler_adopts_what_still_runs(planned, doe_run):
 def test_a_run_survives_the_death_of_its_slot(planned, doe_run):
     plan = planned("traced", factors="A", seconds=2.0)
     scheduler = doe_run(plan, "--cpu", "1")
-    ((pid,),) = until(lambda: calls(plan) and all(calls(plan)) and calls(plan))
+    pid = first_call(plan)
     psutil.Process(int(pid)).parent().kill()
     scheduler.communicate(timeout=60)
     assert scheduler.returncode == 0
@@ -130,7 +136,7 @@ def test_a_run_that_was_taken_over_stops(planned, doe_run):
     """What happens after a network partition: the old process finds a newer lease."""
     plan = planned("traced", factors="A", seconds=30.0)
     scheduler = doe_run(plan, "--cpu", "1")
-    ((pid,),) = until(lambda: calls(plan) and all(calls(plan)) and calls(plan))
+    pid = first_call(plan)
     (run_dir,) = {path.parent for path in plan.directory.glob("*/calls.txt")}
     lease = (run_dir / "lease.json").read_text()
     (run_dir / "lease-2.json").write_text(lease.replace('"attempt":1', '"attempt":2'))
@@ -143,7 +149,7 @@ def test_a_run_whose_study_was_deleted_stops(planned, doe_run):
     """It must not put its verdict into a study that is planned anew in the same place."""
     plan = planned("traced", factors="A", seconds=240.0)
     scheduler = doe_run(plan, "--cpu", "1")
-    ((pid,),) = until(lambda: calls(plan) and all(calls(plan)) and calls(plan))
+    pid = first_call(plan)
     scheduler.kill()
     shutil.rmtree(plan.directory)
     planned("traced", factors="A", seconds=240.0)
@@ -154,7 +160,7 @@ def test_a_run_whose_study_was_deleted_stops(planned, doe_run):
 def test_a_scheduler_whose_study_was_deleted_says_so(planned, doe_run, capfd):
     plan = planned("traced", factors="A", seconds=240.0)
     scheduler = doe_run(plan, "--cpu", "1")
-    ((pid,),) = until(lambda: calls(plan) and all(calls(plan)) and calls(plan))
+    pid = first_call(plan)
     shutil.rmtree(plan.directory)
     scheduler.communicate(timeout=30)
     assert scheduler.returncode == 1

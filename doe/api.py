@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from doe.responses import load
 
 if TYPE_CHECKING:
-    from doe.analysis.values import Analysis
+    from doe.analysis.analyze import Analysis
     from doe.scan import RunState
     from doe.study import Study
 
@@ -86,13 +86,15 @@ def analyze(
     alpha: float = 0.05,
 ) -> Analysis:
     """Analyse one response of a study, as `doe analyze` does; all results are frozen values."""
-    from doe.analysis.analyze import Options
     from doe.analysis.analyze import analyze as analyze_one
+    from doe.analysis.case import AnalysisOptions
     from doe.plan import load_plan
-    from doe.results import layout_of, observations
+    from doe.results import observations, study_runs
+    from doe.scan import scan
+    from doe.store import StudyDir
 
-    study = load_plan(Path(directory)).study
-    frame = load(directory)
-    (seen,) = observations(study, frame, layout_of(study, frame), [response])
-    options = Options(transform=transform, order=order, robust=robust, alpha=alpha)
-    return analyze_one(seen, options)
+    _, study, design = load_plan(Path(directory))
+    views = scan(StudyDir(Path(directory)), design.runs)
+    (observed,) = observations(study, views, study_runs(study, views), [response])
+    options = AnalysisOptions(transform=transform, order=order, robust=robust, alpha=alpha)
+    return analyze_one(observed, options)

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from doe.analysis.across import across
-from doe.analysis.values import Across, Analysis
+from doe.analysis.across import Across, across
+from doe.analysis.analyze import Analysis
 from doe.scan import Seen
 from doe.study import Study
 from doe.terms import parse_term

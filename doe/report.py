@@ -6,14 +6,15 @@ import math
 from pathlib import Path
 from typing import NamedTuple
 
-from doe.analysis.across import across
-from doe.analysis.analyze import Options, analyze
-from doe.analysis.values import Across, Analysis
+from doe.analysis.across import Across, across
+from doe.analysis.analyze import Analysis, analyze
+from doe.analysis.case import AnalysisOptions
 from doe.errors import DoeError
 from doe.history import Curve, learning_curves
 from doe.overview import Overview, overview
 from doe.paper import Cell, Paper, cells_of, group_effects, paper
-from doe.results import layout_of, observations, results_table
+from doe.responses import response_values
+from doe.results import observations, study_runs
 from doe.store import StudyDir
 from doe.study import Study
 from doe.terms import parse_term
@@ -23,7 +24,7 @@ class Report(NamedTuple):
     """A study, its analyses and its tables, as far as it has run."""
 
     state: Overview
-    options: Options
+    options: AnalysisOptions
     layout: Paper
     cells: tuple[Cell, ...]
     """Configurations in standard order."""
@@ -55,7 +56,9 @@ class Report(NamedTuple):
         return tuple(name for name in names if name in self.analyses)
 
 
-def gather(directory: Path, options: Options, drop: tuple[str, ...] | None = None) -> Report:
+def gather(
+    directory: Path, options: AnalysisOptions, drop: tuple[str, ...] | None = None
+) -> Report:
     """Read a study and analyse every response; `drop` replaces the factors left out of effects.
 
     Raises
@@ -66,7 +69,6 @@ def gather(directory: Path, options: Options, drop: tuple[str, ...] | None = Non
     state = overview(directory)
     study, answers = state.study, state.study.responses
     names = (*answers.averages, *answers.metrics, *answers.further)
-    frame = results_table(study, state.views)
     layout = paper(study)
     if drop is not None:
         for key in drop:
@@ -74,13 +76,14 @@ def gather(directory: Path, options: Options, drop: tuple[str, ...] | None = Non
         layout = layout._replace(drop=drop)
     analyses: dict[str, Analysis] = {}
     refused: dict[str, str] = {}
-    where = layout_of(study, frame)
+    runs = study_runs(study, state.views)
     for name in names:
         try:
-            analyses[name] = analyze(observations(study, frame, where, [name])[0], options)
+            analyses[name] = analyze(observations(study, state.views, runs, [name])[0], options)
         except DoeError as error:
             refused[name] = str(error)
-    values = {name: frame[name].tolist() for name in names}
+    rows = [response_values(study, seen) for seen in state.views]
+    values = {name: [row[name] for row in rows] for name in names}
     return Report(
         state=state,
         options=options,

@@ -14,9 +14,9 @@ from statsmodels.stats.multitest import multipletests
 from benchmarks import Section, median_ratio, side_by_side
 from doe.analysis.analyze import core
 from doe.analysis.contrasts import cell_index, estimable, names_of
+from doe.analysis.estimators.robust import permutation
 from doe.analysis.fit import fit
 from doe.analysis.lenth import lenth, reference, scale_estimates
-from doe.analysis.robust import permutation
 
 KEYS = "ABCDEF"
 RESPONSES = 17

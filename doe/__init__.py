@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
-    from doe.analysis.values import Analysis
+    from doe.analysis.analyze import Analysis
     from doe.store.scan import RunState
     from doe.study.values import Study
 
@@ -100,9 +100,9 @@ def load(directory: Path | str) -> pd.DataFrame:
     `reason`, `slot`, `host`, `seconds`, then metrics, further metrics and averages. An average is
     the plain mean of its metrics. A missing value is NaN.
     """
-    from doe.results.observations import load as load_study_and_table
+    from doe.results.observations import load as load_table
 
-    return load_study_and_table(Path(directory))[1]
+    return load_table(Path(directory))
 
 
 def analyze(
@@ -115,14 +115,13 @@ def analyze(
     alpha: float = 0.05,
 ) -> Analysis:
     """Analyse one response of a study, as `doe analyze` does; all results are frozen values."""
-    from doe.analysis.analyze import Options
     from doe.analysis.analyze import analyze as analyze_observations
-    from doe.results.observations import layout_of, observations
-    from doe.results.observations import load as load_study_and_table
+    from doe.analysis.case import AnalysisOptions
+    from doe.results.observations import observations, scan_study, study_runs
 
-    study, frame = load_study_and_table(Path(directory))
-    (observed,) = observations(study, frame, layout_of(study, frame), [response])
-    options = Options(transform=transform, order=order, robust=robust, alpha=alpha)
+    study, views = scan_study(Path(directory))
+    (observed,) = observations(study, views, study_runs(study, views), [response])
+    options = AnalysisOptions(transform=transform, order=order, robust=robust, alpha=alpha)
     return analyze_observations(observed, options)
 
 
@@ -130,10 +129,10 @@ def report(
     directory: Path | str, *, out: Path | str | None = None, transform: str = "none"
 ) -> Path:
     """Write a study's page, tables and figures, as `doe report` does; return the page."""
-    from doe.analysis.analyze import Options
+    from doe.analysis.case import AnalysisOptions
     from doe.results.report import gather
     from doe.views.files import REPORTS, write_report
 
-    gathered = gather(Path(directory), Options(transform=transform, robust=True))
+    gathered = gather(Path(directory), AnalysisOptions(transform=transform, robust=True))
     target = Path(out) if out is not None else REPORTS / Path(directory).name
     return write_report(gathered, target, gathered.headline_responses).page

@@ -12,7 +12,7 @@ import pandas as pd
 from scipy import stats
 
 from doe import analyze, load
-from doe.analysis.values import Analysis
+from doe.analysis.analyze import Analysis
 from pit_model import baseline
 from pit_model.config import Config
 from pit_model.dataset import make_split
@@ -258,7 +258,7 @@ def fragile_table() -> str:
     body = []
     for response, name in NAMES.items():
         raw, log = significant(analysis(response)), significant(analysis(response, "log"))
-        robust = analysis(response, robust=True).robust
+        robust = analysis(response, robust=True).estimates["robust"]
         maxt = {row.term for row in robust.rows if row.p_maxt is not None and row.p_maxt < 0.05}
         kinds = (raw, log, maxt, raw & log & maxt)
         body.append((name, *(f"{len(kind)}" for kind in kinds)))
@@ -294,7 +294,7 @@ def spread_table() -> str:
         cells = [term]
         for response in GROUPS:
             for transform in ("none", "log"):
-                found = analysis(response, transform).dispersion
+                found = analysis(response, transform).estimates["dispersion"]
                 effect = next(e for e in found.effects if e.term == term)
                 mark = "*" if effect.p_holm < 0.05 else ""
                 cells.append(f"{number(effect.ratio)}{mark}")
@@ -404,7 +404,9 @@ def phrases() -> list[str]:
         lower, of = interactions(key, "E")
         cells = scattered(key)
         profile = analysis(key).diagnostics.boxcox
-        open_terms = [r.term for r in analysis(key, robust=True).robust.rows if not r.agree]
+        open_terms = [
+            r.term for r in analysis(key, robust=True).estimates["robust"].rows if not r.agree
+        ]
         both = [cells.index.str.contains(f"C{level}").sum() for level in (0, 1)]
         found += [
             f"Only in pixels, {name}: {listed(raw[key] - log[key])}.",

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from doe.analysis.analyze import Options
+from doe.analysis.case import AnalysisOptions
 from doe.results.report import gather
 from doe.store.files import StudyDir
 from doe.store.plan import load_plan
@@ -63,7 +63,7 @@ def rounded(text: str) -> str:
 
 
 def test_the_report_is_that_of_the_runs(tmp_path):
-    written = write_report(gather(findings.STUDY, Options(robust=True)), tmp_path, ())
+    written = write_report(gather(findings.STUDY, AnalysisOptions(robust=True)), tmp_path, ())
     committed = sorted(path.name for path in (REPORT / "tables").iterdir())
     assert sorted(path.name for path in (tmp_path / "tables").iterdir()) == committed
     for name in committed:

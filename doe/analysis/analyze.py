@@ -3,38 +3,64 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 from msgspec import Struct
 
-from doe.analysis import transform as scale
-from doe.analysis.anova import anova
-from doe.analysis.best import best
-from doe.analysis.boxmeyer import box_meyer
-from doe.analysis.contrasts import Floats, Ints, Model, estimable, names_of
-from doe.analysis.data import Layout, Observations
-from doe.analysis.diagnostics import diagnose
-from doe.analysis.dispersion import dispersion
-from doe.analysis.effects import effect_table
+from doe.analysis import transform as scales
+from doe.analysis.anova import Anova, anova
+from doe.analysis.best import Best, best
+from doe.analysis.case import AnalysisOptions, Case
+from doe.analysis.contrasts import Ints, Model, estimable, names_of
+from doe.analysis.data import FactorLevels, Observations, Runs
+from doe.analysis.diagnostics import Diagnostics, diagnose
+from doe.analysis.effects import Effect, effect_table
+from doe.analysis.estimators import estimate_all
 from doe.analysis.fit import Fit, fit
-from doe.analysis.lenth import lenth
-from doe.analysis.missing import missing
-from doe.analysis.robust import MOST_RUNS, robust
-from doe.analysis.values import Analysis, Anova, Effect, Lenth, Missing, Transformation
+from doe.analysis.lenth import Lenth, lenth
+from doe.analysis.missing import Missing, missing
 from doe.errors import DoeError, nearest
 from doe.terms import MEAN, term_name
 
+Estimate = TypeVar("Estimate", bound=Struct)
 
-class Options(Struct, frozen=True):
-    """What the user may choose."""
 
-    transform: str = "none"
-    order: int | None = None  # highest interaction; None for all
-    drop: tuple[str, ...] = ()  # factors whose terms are not shown
-    robust: bool = False
-    permutations: int = 10_000
-    alpha: float = 0.05
-    seed: int = 42
+class Analysis(Struct, frozen=True):
+    """Everything about one response, enough to draw every view from.
+
+    Numbers are Python floats; ``None`` stands for a quantity that does not exist (the standard
+    error in a saturated design). Tuples keep the order of the terms (standard order).
+    """
+
+    response: str
+    unit: str
+    goal: str  # min or max
+    n: int
+    factors: tuple[FactorLevels, ...]
+    block: str | None
+    transform: scales.Transformation
+    alpha: float
+    order: int  # highest interaction in the model
+    df_error: int
+    sigma: float | None
+    r2: float | None
+    mean: float
+    effects: tuple[Effect, ...]
+    response_scale: tuple[scales.ScaleEffect, ...]  # empty without a transformation
+    anova: Anova
+    lenth: Lenth | None
+    diagnostics: Diagnostics
+    inestimable: tuple[str, ...]  # terms that the runs cannot tell from others
+    aliases: tuple[str, ...]  # "D = ABC": aliased terms, the estimated one first
+    missing: Missing | None
+    best: Best
+    estimates: dict[str, Struct | None]  # by module of `doe.analysis.estimators`
+    warnings: tuple[str, ...]
+
+    def get(self, kind: type[Estimate]) -> Estimate | None:
+        """The estimate of a kind, such as `Dispersion`; None where there is none."""
+        return next((e for e in self.estimates.values() if isinstance(e, kind)), None)
 
 
 class Core(Struct, frozen=True):
@@ -49,18 +75,18 @@ def core(
     fitted: Fit, names: Sequence[str], shown: Sequence[bool], block: str | None, alpha: float
 ) -> Core:
     """Effects, ANOVA and Lenth of a fitted model."""
-    tested = lenth(2.0 * fitted.coef, names, alpha)
+    margins = lenth(2.0 * fitted.coef, names, alpha)
     return Core(
-        effects=effect_table(fitted, names, shown, tested, alpha),
+        effects=effect_table(fitted, names, shown, margins, alpha),
         anova=anova(fitted, names, block),
-        lenth=tested,
+        lenth=margins,
     )
 
 
-DEFAULTS = Options()
+DEFAULTS = AnalysisOptions()
 
 
-def analyze(seen: Observations, options: Options = DEFAULTS) -> Analysis:
+def analyze(observed: Observations, options: AnalysisOptions = DEFAULTS) -> Analysis:
     """Analyse one response.
 
     Raises
@@ -68,36 +94,34 @@ def analyze(seen: Observations, options: Options = DEFAULTS) -> Analysis:
     DoeError
         If no run has a value, an option does not fit, or the response is censored.
     """
-    where = seen.layout
-    if seen.censored:
-        raise DoeError(f"response {seen.response!r} has limits such as >50; its effects are bounds")
-    order = _order(options.order, where)
-    kept = np.flatnonzero(~np.isnan(seen.y))
-    if len(kept) < 2 or float(np.ptp(seen.y[kept])) == 0.0:
+    runs, response = observed.runs, observed.response
+    if observed.censored:
+        raise DoeError(f"response {response!r} has limits such as >50; its effects are bounds")
+    order = _order(options.order, len(runs.keys))
+    kept = np.flatnonzero(~np.isnan(observed.y))
+    if len(kept) < 2 or float(np.ptp(observed.y[kept])) == 0.0:
         raise DoeError(
-            f"response {seen.response!r} has {len(kept)} values and no variation; "
+            f"response {response!r} has {len(kept)} values and no variation; "
             "expected at least two different ones"
         )
-    cells, raw = where.cells[kept], seen.y[kept]
-    block = _renumber(where.block, kept)
-    model = estimable(cells, len(where.keys), order, block)
-    chosen, fitted = _on_scale(raw, cells, block, model, seen, options)
-    names = names_of(model.masks, where.keys)
-    shown = _shown(model, options.drop, where.keys)
-    parts = core(
-        fitted, names, shown, where.block_name if block is not None else None, options.alpha
+    block = _renumber(runs.block, kept)
+    model = estimable(runs.cells[kept], len(runs.keys), order, block)
+    chosen, fitted = _on_scale(observed, kept, block, model, options)
+    names = names_of(model.masks, runs.keys)
+    block_name = None if block is None else runs.block_name
+    shown = _shown(model, options.drop, runs.keys)
+    parts = core(fitted, names, shown, block_name, options.alpha)
+    case = Case(
+        *(runs, kept.tolist(), fitted, names, parts.effects, observed.goal, chosen, order, options)
     )
-    y = seen.y.copy()
-    y[kept] = fitted.y
-    lost = missing(where, y, parts.effects, order, options.alpha)
-    small = fitted.n <= MOST_RUNS
+    lost = missing(case)
     return Analysis(
-        response=seen.response,
-        unit=seen.unit,
-        goal=seen.goal,
+        response=response,
+        unit=observed.unit,
+        goal=observed.goal,
         n=fitted.n,
-        factors=where.factors,
-        block=where.block_name if block is not None else None,
+        factors=runs.factors,
+        block=block_name,
         transform=chosen,
         alpha=options.alpha,
         order=order,
@@ -106,35 +130,26 @@ def analyze(seen: Observations, options: Options = DEFAULTS) -> Analysis:
         r2=parts.anova.r2,
         mean=fitted.mean,
         effects=parts.effects,
-        response_scale=scale.back(parts.effects, fitted.mean, chosen),
+        response_scale=scales.back(parts.effects, fitted.mean, chosen),
         anova=parts.anova,
         lenth=parts.lenth,
-        diagnostics=diagnose(fitted, where, kept.tolist(), chosen, options.alpha),
+        diagnostics=diagnose(case),
         inestimable=tuple(
-            term_name(m, where.keys) for m in (*model.with_blocks, *model.inestimable)
+            term_name(m, runs.keys) for m in (*model.with_blocks, *model.inestimable)
         ),
-        aliases=_alias_chains(model, where.keys),
+        aliases=_alias_chains(model, runs.keys),
         missing=lost,
-        dispersion=dispersion(
-            fitted.y, cells, block, where.keys, order, options.alpha, where.config
-        ),
-        best=best(
-            fitted, parts.effects, where.keys, seen.goal, chosen, options.alpha, where.config
-        ),
-        box_meyer=box_meyer(fitted.y, cells, where.keys, block),
-        robust=robust(
-            fitted, names, parts.effects, options.alpha, options.permutations, options.seed
-        )
-        if options.robust and small
-        else None,
-        warnings=_warnings(where, model, fitted, lost),
+        best=best(case),
+        estimates=estimate_all(case),
+        warnings=_warnings(runs, model, fitted, lost),
     )
 
 
-def _order(asked: int | None, where: Layout) -> int:
-    factors = len(where.keys)
+def _order(asked: int | None, factors: int) -> int:
     if asked is not None and not 1 <= asked <= factors:
-        raise DoeError(f"--order {asked} does not fit {factors} factors; expected 1 to {factors}")
+        raise DoeError(
+            f"a model of order {asked} does not fit {factors} factors; expected 1 to {factors}"
+        )
     return factors if asked is None else asked
 
 
@@ -142,28 +157,23 @@ def _renumber(block: Ints | None, kept: Ints) -> Ints | None:
     """Blocks of the observed runs, numbered without gaps; None when one is left."""
     if block is None:
         return None
-    found = np.unique(block[kept], return_inverse=True)[1].astype(np.int64)
-    return found if found.max() > 0 else None
+    renumbered = np.unique(block[kept], return_inverse=True)[1].astype(np.int64)
+    return renumbered if renumbered.max() > 0 else None
 
 
 def _on_scale(
-    raw: Floats,
-    cells: Ints,
-    block: Ints | None,
-    model: Model,
-    seen: Observations,
-    options: Options,
-) -> tuple[Transformation, Fit]:
+    observed: Observations, kept: Ints, block: Ints | None, model: Model, options: AnalysisOptions
+) -> tuple[scales.Transformation, Fit]:
     """Settle the scale, and fit on it."""
-    factors = len(seen.layout.keys)
-    plain = fit(raw, cells, factors, block, model)
+    y, cells, factors = observed.y[kept], observed.runs.cells[kept], len(observed.runs.keys)
+    untransformed = fit(y, cells, factors, block, model)
     profile = None
     if options.transform in ("boxcox", "auto"):
-        profile = scale.box_cox(plain, options.alpha)
-    chosen = scale.choose(options.transform, raw, seen.response, profile)
+        profile = scales.box_cox(untransformed, options.alpha)
+    chosen = scales.choose(options.transform, y, observed.response, profile)
     if chosen.name == "none":
-        return chosen, plain
-    return chosen, fit(scale.apply(raw, chosen), cells, factors, block, model)
+        return chosen, untransformed
+    return chosen, fit(chosen.scale.forward(y), cells, factors, block, model)
 
 
 def _shown(model: Model, drop: Sequence[str], keys: Sequence[str]) -> list[bool]:
@@ -171,8 +181,8 @@ def _shown(model: Model, drop: Sequence[str], keys: Sequence[str]) -> list[bool]
     for key in drop:
         if key not in keys:
             raise DoeError(
-                f"--drop {key}: no factor of that name{nearest(key, keys)}; "
-                f"the factors are {', '.join(keys)}"
+                f"terms of {key!r} cannot be left out: no factor has that name"
+                f"{nearest(key, keys)}; the factors are {', '.join(keys)}"
             )
         gone |= 1 << list(keys).index(key)
     return [not mask & gone for mask in model.masks]
@@ -186,9 +196,9 @@ def _alias_chains(model: Model, keys: Sequence[str]) -> tuple[str, ...]:
     )
 
 
-def _warnings(where: Layout, model: Model, fitted: Fit, lost: Missing | None) -> tuple[str, ...]:
-    keys = where.keys
-    warnings = list(where.notes)
+def _warnings(runs: Runs, model: Model, fitted: Fit, lost: Missing | None) -> tuple[str, ...]:
+    keys = runs.keys
+    warnings = list(runs.notes)
     if lost is not None:
         warnings.append(f"{lost.sentence} Effects are least squares on the {lost.observed} others.")
         if lost.empty_cells:

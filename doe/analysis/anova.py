@@ -5,15 +5,49 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from msgspec import Struct
 from scipy import linalg
 
 from doe.analysis.contrasts import Floats
 from doe.analysis.fit import Fit, design_matrix
-from doe.analysis.tails import f_upper
-from doe.analysis.values import Anova, AnovaRow, Blocking
+from doe.analysis.pvalues import f_upper
 
 MOST_TYPE2 = 256
 """Type II needs one decomposition per term; beyond this many terms type III alone is given."""
+
+
+class AnovaRow(Struct, frozen=True, gc=False):
+    """A line of the analysis of variance: Block first, then terms, Lack of fit, Error, Total."""
+
+    source: str
+    df: int
+    ss: float
+    ms: float | None
+    f: float | None
+    p: float | None
+
+
+class Blocking(Struct, frozen=True):
+    """What the blocks took out of the error."""
+
+    name: str
+    blocks: int
+    variance: float  # variance component (MS_block - MS_error) / runs per block, at least 0
+    efficiency: float  # replicates needed without blocks per replicate with them
+    sentence: str
+
+
+class Anova(Struct, frozen=True):
+    """The analysis of variance with the model's summary figures."""
+
+    rows: tuple[AnovaRow, ...]  # type III where the design is unbalanced
+    type2: tuple[AnovaRow, ...] | None  # type II, only where it differs (unbalanced)
+    balanced: bool
+    error: str | None  # "pure error", "residual", or None in a saturated design
+    r2: float | None
+    r2_adjusted: float | None
+    r2_predicted: float | None
+    blocking: Blocking | None
 
 
 def anova(fit: Fit, names: Sequence[str], block: str | None) -> Anova:

@@ -5,15 +5,36 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from msgspec import Struct
 
-from doe.analysis.contrasts import Floats, estimable
-from doe.analysis.data import Observations
+from doe.analysis.contrasts import MOST_RUNS, Floats, estimable
+from doe.analysis.data import FactorLevels, Observations
 from doe.analysis.fit import estimator
-from doe.analysis.values import BoundedEffect, CensoredAnalysis
 from doe.errors import DoeError
 from doe.terms import parse_term, term_name
 
-MOST_RUNS = 4096
+
+class BoundedEffect(Struct, frozen=True, gc=False):
+    """An effect that is only known to lie between two values."""
+
+    term: str
+    effect: float | None  # complete-case answer, or None for a censored table
+    low: float
+    high: float
+    sign: str  # "+", "-" or "?" where the interval holds 0
+
+
+class CensoredAnalysis(Struct, frozen=True):
+    """Effects of a published table with censored cells, as exact intervals."""
+
+    response: str
+    unit: str
+    n: int
+    censored: int
+    ceiling: float | None  # upper end of the highest class
+    factors: tuple[FactorLevels, ...]
+    effects: tuple[BoundedEffect, ...]
+    warnings: tuple[str, ...]
 
 
 def effect_bounds(maps: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
@@ -51,46 +72,46 @@ def bounded(
 
 
 def analyze_censored(
-    seen: Observations, order: int | None, drop: Sequence[str], ceiling: float | None
+    observed: Observations, order: int | None, drop: Sequence[str], ceiling: float | None
 ) -> CensoredAnalysis:
     """Effect intervals of a table with censored or rounded values.
 
     A printed number may be off by half of its last digit; ``>50`` lies between 50 and the next
     printed limit, or the ceiling for the highest one.
     """
-    where = seen.layout
-    kept = np.flatnonzero(~np.isnan(seen.low))
+    runs = observed.runs
+    kept = np.flatnonzero(~np.isnan(observed.low))
     if len(kept) > MOST_RUNS:
         raise DoeError(f"{len(kept)} runs are too many for a censored table; at most {MOST_RUNS}")
-    cells = where.cells[kept]
-    block = None if where.block is None else where.block[kept]
-    factors = len(where.keys)
+    cells = runs.cells[kept]
+    block = None if runs.block is None else runs.block[kept]
+    factors = len(runs.keys)
     model = estimable(cells, factors, factors if order is None else order, block)
-    gone = sum(parse_term(key, where.keys) for key in drop)
+    gone = sum(parse_term(key, runs.keys) for key in drop)
     shown = [i for i, mask in enumerate(model.masks) if not mask & gone]
     maps = 2.0 * estimator(cells, block, model)[shown]
-    low, high = effect_bounds(maps, seen.low[kept], seen.high[kept])
-    names = [term_name(model.masks[i], where.keys) for i in shown]
-    censored = int(np.isnan(seen.y[kept]).sum())
+    low, high = effect_bounds(maps, observed.low[kept], observed.high[kept])
+    names = [term_name(model.masks[i], runs.keys) for i in shown]
+    censored = int(np.isnan(observed.y[kept]).sum())
     return CensoredAnalysis(
-        response=seen.response,
-        unit=seen.unit,
+        response=observed.response,
+        unit=observed.unit,
         n=len(kept),
         censored=censored,
         ceiling=ceiling,
-        factors=where.factors,
+        factors=runs.factors,
         effects=bounded(names, [None] * len(names), low, high),
-        warnings=_warnings(seen, ceiling, len(kept)),
+        warnings=_warnings(observed, ceiling, len(kept)),
     )
 
 
-def _warnings(seen: Observations, ceiling: float | None, n: int) -> tuple[str, ...]:
-    warnings = list(seen.layout.notes)
-    if ceiling is None and np.isinf(seen.high).any():
+def _warnings(observed: Observations, ceiling: float | None, n: int) -> tuple[str, ...]:
+    warnings = list(observed.runs.notes)
+    if ceiling is None and np.isinf(observed.high).any():
         warnings.append(
-            "the highest limit has no upper end, so that effects are unbounded; give the largest "
-            "possible value, as in --ceiling 112"
+            "the highest limit has no upper end, so that effects are unbounded: a ceiling, the "
+            "largest possible value, would bound them"
         )
-    if n < len(seen.y):
-        warnings.append(f"{len(seen.y) - n} of {len(seen.y)} runs have no value at all")
+    if n < len(observed.y):
+        warnings.append(f"{len(observed.y) - n} of {len(observed.y)} runs have no value at all")
     return tuple(warnings)

@@ -15,7 +15,9 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 MOST_COLUMNS = 1024
-"""Least squares on more columns than this would take minutes: such designs need `--order`."""
+"""Least squares on more columns than this would take minutes: such designs need a lower order."""
+MOST_RUNS = 4096
+"""Beyond this, whatever needs a matrix of runs by terms is left out."""
 
 
 def fwht(values: Floats) -> Floats:
@@ -80,38 +82,16 @@ def block_columns(block: Ints | None, n: int) -> Floats:
     return np.asarray(block[:, None] == np.arange(1, count)[None, :], dtype=np.float64)
 
 
-class Balance(Struct, frozen=True):
-    """How the runs fill the cells."""
+def balanced(cells: Ints, factors: int, block: Ints | None) -> bool:
+    """Whether every cell, and every cell of every block, holds equally many runs.
 
-    cells: int  # 2^k
-    replicates: int  # runs per cell when all are equal, else 0
-    orthogonal_blocks: bool  # every block holds every cell equally often
-
-    @property
-    def full(self) -> bool:
-        """Every cell holds equally many runs, and blocks are orthogonal to all terms."""
-        return self.replicates > 0 and self.orthogonal_blocks
-
-
-def balance(cells: Ints, factors: int, block: Ints | None) -> Balance:
-    """See whether Walsh-Hadamard contrasts are the least-squares estimates."""
+    Walsh-Hadamard contrasts are then the least-squares estimates.
+    """
     size = 1 << factors
-    counts = np.bincount(cells, minlength=size)
-    replicates = int(counts[0]) if (counts == counts[0]).all() else 0
-    orthogonal = True
-    if block is not None:
-        blocks = int(block.max()) + 1
-        table = np.bincount(block * size + cells, minlength=blocks * size).reshape(blocks, size)
-        orthogonal = bool((table == table[:, :1]).all())
-    return Balance(size, replicates, orthogonal)
-
-
-def cell_means(y: Floats, cells: Ints, size: int) -> Floats:
-    """Mean of each cell, NaN where a cell is empty."""
-    counts = np.bincount(cells, minlength=size)
-    totals = np.bincount(cells, weights=y, minlength=size)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(totals / counts)
+    blocks = 1 if block is None else int(block.max()) + 1
+    index = cells if block is None else block * size + cells
+    counts = np.bincount(index, minlength=blocks * size).reshape(blocks, size)
+    return bool((counts == counts[:, :1]).all() and counts.sum(axis=0).min() > 0)
 
 
 class Model(Struct, frozen=True):
@@ -132,20 +112,19 @@ def estimable(cells: Ints, factors: int, order: int, block: Ints | None) -> Mode
     columns is inestimable. What stays is estimated under the assumption that the rest is zero.
     """
     masks = term_algebra.terms_up_to(factors, order)
-    state = balance(cells, factors, block)
-    if state.full:
+    if balanced(cells, factors, block):
         return Model(tuple(masks), {}, (), (), True)
-    unique, place = np.unique(cells, return_inverse=True)
+    unique, row_of_run = np.unique(cells, return_inverse=True)
     if min(len(masks), len(cells)) > MOST_COLUMNS:
         raise DoeError(
             f"{len(masks)} terms on {len(cells)} runs of an unbalanced design are too many; "
-            "give --order 2 to estimate main effects and two-factor interactions"
+            "a model of order 2 has the main effects and two-factor interactions alone"
         )
     masks.sort(key=lambda mask: (mask.bit_count(), mask))
     chosen, aliases = _distinct(unique, masks)
     blocks = block_columns(block, len(cells))
     base = np.column_stack([np.ones(len(cells)), blocks])
-    kept, gone = _independent(base, sign_columns(unique, chosen)[place], chosen)
+    kept, gone = _independent(base, sign_columns(unique, chosen)[row_of_run], chosen)
     confounded = [mask for mask in gone if _spanned(base, sign_columns(cells, [mask])[:, 0])]
     named = {*kept, *confounded, term_algebra.MEAN}
     return Model(

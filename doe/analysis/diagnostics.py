@@ -5,54 +5,88 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 from scipy import stats
 
-from doe.analysis.adjust import holm
-from doe.analysis.contrasts import Floats
-from doe.analysis.data import Layout
+from doe.analysis.case import Case
+from doe.analysis.contrasts import MOST_RUNS, Floats, Ints
 from doe.analysis.fit import Fit, design_matrix, without_blocks
-from doe.analysis.transform import box_cox
-from doe.analysis.values import BoxCox, Diagnostics, Finding, Residual, Transformation
+from doe.analysis.pvalues import holm
+from doe.analysis.transform import BoxCox, Transformation, box_cox
 
-Cells = NDArray[np.int64]
-
-MOST_RUNS = 4096
 CONFOUNDED = 0.5
 """Share of a factor's variation explained by slots or hosts from which confounding is reported."""
 
 
-def diagnose(
-    fit: Fit, where: Layout, kept: Sequence[int], chosen: Transformation, alpha: float
-) -> Diagnostics:
-    """All checks for the observed runs `kept` (rows of the layout)."""
+class Residual(Struct, frozen=True, gc=False):
+    """One observed run under the model."""
+
+    run_id: str
+    run_order: int
+    config: str
+    fitted: float
+    residual: float
+    studentized: float | None  # externally studentized; None where leverage is 1
+    leverage: float
+    cook: float | None
+    normal_quantile: float  # plotting position (i - 1/2)/n
+
+
+class Finding(Struct, frozen=True):
+    """One check, its figures, and a sentence that says what to do."""
+
+    check: str  # normality, equal variance, spread by factor, drift, slot, host, outliers, …
+    ok: bool
+    statistic: float | None
+    p: float | None
+    advice: str
+    runs: tuple[str, ...] = ()
+    remedies: tuple[str, ...] = ()  # options that would help: "robust", "transform=log", "order"
+
+
+class Diagnostics(Struct, frozen=True):
+    """All checks of the model's assumptions."""
+
+    findings: tuple[Finding, ...]
+    residuals: tuple[Residual, ...]  # in run order; empty in a saturated design
+    spread: float | None  # root mean square of the residuals
+    boxcox: BoxCox | None
+
+
+def diagnose(case: Case) -> Diagnostics:
+    """All checks for the observed runs."""
+    fit, chosen, alpha = case.fit, case.transform, case.alpha
     if fit.df_residual < 1 or fit.ss_residual <= 1e-24 * max(fit.ss_total, 1e-300):
         advice = (
             "No residual is left to check: the design is saturated or the fit exact. Read the "
-            "half-normal plot, or reduce the model with --order."
+            "half-normal plot, or reduce the model."
         )
-        return Diagnostics((Finding("residuals", True, None, None, advice),), (), None)
-    residuals = residual_table(fit, where, kept)
+        nothing = Finding("residuals", True, None, None, advice, remedies=("order",))
+        return Diagnostics((nothing,), (), None, None)
+    residuals = residual_table(case)
     profile = box_cox(fit, alpha) if chosen.name == "none" else None
     distance, cells = distances(fit)
     findings = [
         normality(fit, alpha, chosen),
         equal_variance(distance, cells, alpha, chosen),
-        spread_by_factor(distance, cells, where.keys, alpha, chosen),
-        drift(fit, [where.run_order[i] for i in kept], alpha),
-        *confounding(fit, where, kept, alpha),
+        spread_by_factor(distance, cells, case.keys, alpha, chosen),
+        drift(fit, [case.runs.run_order[i] for i in case.kept], alpha),
+        *confounding(case),
         outliers(residuals, fit, alpha),
         high_leverage(residuals, fit),
         *([_box_cox_finding(profile)] if profile else []),
     ]
-    return Diagnostics(tuple(f for f in findings if f is not None), residuals, profile)
+    spread = float(np.sqrt(fit.ss_residual / fit.n))
+    return Diagnostics(tuple(f for f in findings if f is not None), residuals, spread, profile)
 
 
-def residual_table(fit: Fit, where: Layout, kept: Sequence[int]) -> tuple[Residual, ...]:
+def residual_table(case: Case) -> tuple[Residual, ...]:
     """Residuals in run order, externally studentized, with leverage and Cook's distance.
 
     ``t_i = e_i / (s_(i) sqrt(1 - h_i))``, ``D_i = e_i² h_i / (p s² (1 - h_i)²)``.
     """
+    fit, runs, kept = case.fit, case.runs, case.kept
     e, h = fit.residual, np.minimum(fit.leverage, 1.0)
     p, df = fit.n - fit.df_residual, fit.df_residual
     free = 1.0 - h
@@ -64,12 +98,12 @@ def residual_table(fit: Fit, where: Layout, kept: Sequence[int]) -> tuple[Residu
     rank = stats.rankdata(e, method="ordinal")
     quantile = stats.norm.ppf((rank - 0.5) / fit.n)
     ok = free > 1e-9
-    order = sorted(range(fit.n), key=lambda i: where.run_order[kept[i]])
-    labels = {cell: where.config(cell) for cell in set(fit.cells.tolist())}
+    order = sorted(range(fit.n), key=lambda i: runs.run_order[kept[i]])
+    labels = {cell: runs.config(cell) for cell in set(fit.cells.tolist())}
     return tuple(
         Residual(
-            run_id=where.run_ids[kept[i]],
-            run_order=where.run_order[kept[i]],
+            run_id=runs.run_ids[kept[i]],
+            run_order=runs.run_order[kept[i]],
             config=labels[int(fit.cells[i])],
             fitted=float(fit.fitted[i]),
             residual=float(e[i]),
@@ -88,28 +122,28 @@ def normality(fit: Fit, alpha: float, chosen: Transformation) -> Finding | None:
         return None
     w, p = (float(value) for value in stats.shapiro(fit.residual))
     ok = p >= alpha
-    cure = ", and try --transform auto" if chosen.name == "none" else ""
-    advice = (
-        "Residuals look normal; nothing to do."
-        if ok
-        else f"Residuals are not normal: compare with --robust{cure}."
-    )
-    return Finding("normality", ok, w, p, advice)
+    if ok:
+        return Finding("normality", ok, w, p, "Residuals look normal; nothing to do.")
+    raw = chosen.name == "none"
+    cure = ", and try a transformation" if raw else ""
+    advice = f"Residuals are not normal: compare with the robust methods{cure}."
+    remedies = ("robust", *(("transform=auto",) if raw else ()))
+    return Finding("normality", ok, w, p, advice, remedies=remedies)
 
 
-def distances(fit: Fit) -> tuple[Floats, Cells]:
+def distances(fit: Fit) -> tuple[Floats, Ints]:
     """Distance of each run from the median of its cell, for cells of three runs or more."""
     y = without_blocks(fit.y, fit.cells, fit.block)
-    _, place, counts = np.unique(fit.cells, return_inverse=True, return_counts=True)
-    ordered = y[np.lexsort((y, place))]
+    _, group, counts = np.unique(fit.cells, return_inverse=True, return_counts=True)
+    ordered = y[np.lexsort((y, group))]
     first = np.cumsum(counts) - counts
     medians = (ordered[first + (counts - 1) // 2] + ordered[first + counts // 2]) / 2
-    kept = counts[place] >= 3
-    return np.abs(y - medians[place])[kept], fit.cells[kept]
+    enough = counts[group] >= 3
+    return np.abs(y - medians[group])[enough], fit.cells[enough]
 
 
 def equal_variance(
-    distance: Floats, cells: Cells, alpha: float, chosen: Transformation
+    distance: Floats, cells: Ints, alpha: float, chosen: Transformation
 ) -> Finding | None:
     """Brown and Forsythe's test over cells, from the distances to their medians."""
     order = np.argsort(cells, kind="stable")
@@ -119,17 +153,16 @@ def equal_variance(
     f, p = (float(value) for value in stats.f_oneway(*groups))
     if not np.isfinite(f):
         return None
-    ok = p >= alpha
-    advice = (
-        "No sign that the spread differs between configurations; nothing to do."
-        if ok
-        else f"The spread differs between configurations: {_cure(chosen)}."
-    )
-    return Finding("equal variance", ok, f, p, advice)
+    if p >= alpha:
+        advice = "No sign that the spread differs between configurations; nothing to do."
+        return Finding("equal variance", True, f, p, advice)
+    cure, remedies = _cure(chosen)
+    advice = f"The spread differs between configurations: {cure}."
+    return Finding("equal variance", False, f, p, advice, remedies=remedies)
 
 
 def spread_by_factor(
-    distance: Floats, cells: Cells, keys: Sequence[str], alpha: float, chosen: Transformation
+    distance: Floats, cells: Ints, keys: Sequence[str], alpha: float, chosen: Transformation
 ) -> Finding | None:
     """The same between the two levels of each factor, Holm-adjusted.
 
@@ -144,17 +177,21 @@ def spread_by_factor(
     p = holm(tests[:, 1])
     first = int(np.argmin(tests[:, 1]))
     names = ", ".join(key for key, value in zip(keys, p, strict=True) if value < alpha)
-    advice = (
-        f"The spread differs between the levels of {names}: {_cure(chosen)}."
-        if names
-        else "No factor changes the spread; nothing to do."
-    )
-    return Finding("spread by factor", not names, float(tests[first, 0]), float(p[first]), advice)
+    figures = (float(tests[first, 0]), float(p[first]))
+    if not names:
+        advice = "No factor changes the spread; nothing to do."
+        return Finding("spread by factor", True, *figures, advice)
+    cure, remedies = _cure(chosen)
+    advice = f"The spread differs between the levels of {names}: {cure}."
+    return Finding("spread by factor", False, *figures, advice, remedies=remedies)
 
 
-def _cure(chosen: Transformation) -> str:
-    cure = "--transform log or auto" if chosen.name == "none" else "--robust"
-    return f"use {cure}, and see the dispersion table"
+def _cure(chosen: Transformation) -> tuple[str, tuple[str, ...]]:
+    """What helps against unequal spread, in words and as options."""
+    spread = "and see the dispersion table"
+    if chosen.name == "none":
+        return f"transform the response, {spread}", ("transform=log", "transform=auto")
+    return f"compare with the robust methods, {spread}", ("robust",)
 
 
 def added_columns(fit: Fit, columns: Floats) -> tuple[float, float] | None:
@@ -177,34 +214,35 @@ def drift(fit: Fit, order: Sequence[int], alpha: float) -> Finding | None:
     if fit.n > MOST_RUNS:
         return None
     x = stats.rankdata(order) - (fit.n + 1) / 2
-    found = added_columns(fit, x[:, None])
-    if found is None:
+    trend = added_columns(fit, x[:, None])
+    if trend is None:
         return None
-    ok = found[1] >= alpha
+    ok = trend[1] >= alpha
     advice = (
         "No drift over run order; nothing to do."
         if ok
         else "Results drift with run order: look for a change in data, code or machine, "
         "and trust effects only where runs were randomised."
     )
-    return Finding("drift", ok, *found, advice)
+    return Finding("drift", ok, *trend, advice)
 
 
-def confounding(fit: Fit, where: Layout, kept: Sequence[int], alpha: float) -> list[Finding]:
+def confounding(case: Case) -> list[Finding]:
     """Whether slots or hosts explain results after the model (F), or stand in for a factor (R²)."""
+    runs, fit = case.runs, case.fit
     findings = []
-    for name, all_labels in (("slot", where.slot), ("host", where.host)):
+    for name, all_labels in (("slot", runs.slot), ("host", runs.host)):
         if all_labels is None or fit.n > MOST_RUNS:
             continue
-        labels = np.array([all_labels[i] for i in kept])
+        labels = np.array([all_labels[i] for i in case.kept])
         groups = np.unique(labels)
         if len(groups) < 2:
             continue
-        found = added_columns(fit, (labels[:, None] == groups[None, 1:]).astype(np.float64))
-        shares = [_explained(x, labels) for x in where.coded[list(kept)].T.astype(np.float64)]
-        tied = [key for key, share in zip(where.keys, shares, strict=True) if share > CONFOUNDED]
-        differs = found is not None and found[1] < alpha
-        f, p = (None, None) if found is None else found
+        columns = (labels[:, None] == groups[None, 1:]).astype(np.float64)
+        f, p = added_columns(fit, columns) or (None, None)
+        shares = [_explained(x, labels) for x in runs.coded[list(case.kept)].T.astype(np.float64)]
+        tied = [key for key, share in zip(runs.keys, shares, strict=True) if share > CONFOUNDED]
+        differs = p is not None and p < case.alpha
         advice = _confounding_advice(name, differs, tied)
         findings.append(Finding(name, not differs and not tied, f, p, advice))
     return findings
@@ -270,7 +308,9 @@ def _box_cox_finding(profile: BoxCox) -> Finding:
     span = f"λ = {profile.exponent:.2f} ({profile.low:.2f} to {profile.high:.2f})".replace("-", "−")
     advice = {
         "none": f"Box-Cox {span} allows the scale as it is; nothing to do.",
-        "log": f"Box-Cox {span} asks for logarithms: --transform log.",
-        "boxcox": f"Box-Cox {span} asks for a power: --transform boxcox.",
+        "log": f"Box-Cox {span} asks for logarithms.",
+        "boxcox": f"Box-Cox {span} asks for a power.",
     }[profile.suggestion]
-    return Finding("box-cox", profile.suggestion == "none", profile.exponent, None, advice)
+    ok = profile.suggestion == "none"
+    remedies = () if ok else (f"transform={profile.suggestion}",)
+    return Finding("box-cox", ok, profile.exponent, None, advice, remedies=remedies)

@@ -5,12 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from msgspec import Struct
 
-from doe.analysis.adjust import benjamini_hochberg, holm
 from doe.analysis.contrasts import Floats
 from doe.analysis.fit import Fit
-from doe.analysis.tails import t_critical, t_two_sided
-from doe.analysis.values import Effect, Lenth
+from doe.analysis.lenth import Lenth
+from doe.analysis.pvalues import benjamini_hochberg, holm, t_critical, t_two_sided
+
+
+class Effect(Struct, frozen=True, gc=False):
+    """One term of the model on the analysed scale."""
+
+    term: str
+    effect: float  # mean at high minus mean at low, twice the coefficient
+    coef: float
+    se: float | None  # standard error of the effect; None in a saturated design
+    ci_low: float | None
+    ci_high: float | None
+    t: float | None  # effect / se; in a saturated design effect / PSE
+    p: float | None  # two-sided t; in a saturated design Lenth's, simulated
+    p_holm: float | None
+    p_bh: float | None
+    ss: float  # type III sum of squares (all types agree in a balanced design)
+    percent: float  # of the total sum of squares
 
 
 def t_tests(fit: Fit) -> tuple[Floats, Floats, Floats]:

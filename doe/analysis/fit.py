@@ -12,7 +12,6 @@ from doe.analysis.contrasts import (
     Ints,
     Model,
     block_columns,
-    cell_means,
     evaluate,
     fwht,
     sign_columns,
@@ -119,7 +118,7 @@ Parts = tuple[float, Floats, Floats, Floats, Floats]
 
 def _by_transform(y: Floats, cells: Ints, factors: int, block: Ints | None, model: Model) -> Parts:
     size, n = 1 << factors, len(y)
-    spectrum = fwht(cell_means(y, cells, size)) / size
+    spectrum = fwht(np.bincount(cells, weights=y) / np.bincount(cells)) / size
     masks = np.asarray(model.masks, dtype=np.int64)
     kept = np.zeros(size)
     kept[masks] = spectrum[masks]

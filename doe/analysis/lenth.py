@@ -7,14 +7,37 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from msgspec import Struct
 from scipy import stats
 
 from doe.analysis.contrasts import Floats
-from doe.analysis.values import HalfNormalPoint, Lenth
 
 SEED = 1989
 DRAWS = 6_000_000
 FEWEST, MOST = 100, 100_000
+
+
+class HalfNormalPoint(Struct, frozen=True, gc=False):
+    """A point of the half-normal plot: |effect| on x, half-normal quantile on y."""
+
+    term: str
+    magnitude: float
+    quantile: float
+
+
+class Lenth(Struct, frozen=True):
+    """Lenth's pseudo standard error and margins of error of the effects."""
+
+    m: int  # number of effects
+    alpha: float
+    s0: float
+    pse: float
+    me: float  # margins with simulated critical values
+    sme: float
+    me_t: float  # margins with t critical values on m/3 degrees of freedom
+    sme_t: float
+    p: tuple[float, ...]  # simulated, one per effect in standard order
+    points: tuple[HalfNormalPoint, ...]  # by rising magnitude; reference line y = x / pse
 
 
 def scale_estimates(effects: Floats) -> tuple[Floats, Floats]:
@@ -30,19 +53,6 @@ def scale_estimates(effects: Floats) -> tuple[Floats, Floats]:
     lower = np.take_along_axis(magnitude, (last // 2)[..., None], axis=-1)[..., 0]
     upper = np.take_along_axis(magnitude, ((last + 1) // 2)[..., None], axis=-1)[..., 0]
     return s0, 0.75 * (lower + upper)
-
-
-def zahn(effects: Floats) -> float:
-    """Zahn's scale: slope through the origin of the smallest 68.3 % in the half-normal plot.
-
-    Plotting positions (i - 3/8) / (m + 1/4), as Zahn (1975) has them.
-    """
-    m = len(effects)
-    count = int(0.683 * m + 0.5)
-    position = (np.arange(1, count + 1) - 0.375) / (m + 0.25)
-    quantile = stats.norm.ppf((1.0 + position) / 2.0)
-    magnitude = np.sort(np.abs(effects))[:count]
-    return float(quantile @ magnitude / (quantile @ quantile))
 
 
 @dataclass(frozen=True)

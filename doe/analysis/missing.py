@@ -5,19 +5,48 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 from scipy import stats
 
-from doe.analysis.adjust import holm
-from doe.analysis.censored import bounded, effect_bounds
-from doe.analysis.contrasts import Floats, estimable
-from doe.analysis.data import Layout
+from doe.analysis.case import Case
+from doe.analysis.censored import BoundedEffect, bounded, effect_bounds
+from doe.analysis.contrasts import MOST_RUNS, Floats, estimable
+from doe.analysis.data import Runs
 from doe.analysis.fit import estimator
-from doe.analysis.values import BoundedEffect, DivergenceRow, Effect, Missing
+from doe.analysis.pvalues import holm
 from doe.terms import parse_term
 
 WAITING = ("pending", "running")
-MOST_RUNS = 4096
+
+
+class DivergenceRow(Struct, frozen=True):
+    """Rate of missing or diverged runs at the two levels of a factor."""
+
+    factor: str
+    low_lost: int
+    low_n: int
+    high_lost: int
+    high_n: int
+    p_exact: float  # Fisher
+    log_odds: float  # Firth's penalised estimate, all factors together
+    p_firth: float  # penalised likelihood ratio
+    p_holm: float  # of p_firth
+
+
+class Missing(Struct, frozen=True):
+    """Runs without a value, never dropped in silence."""
+
+    planned: int
+    observed: int
+    runs: tuple[str, ...]
+    states: tuple[str, ...]  # state and reason of each of them
+    empty_cells: tuple[str, ...]
+    rates: tuple[DivergenceRow, ...]
+    bounds: tuple[BoundedEffect, ...]  # every gone value anywhere in the two bounds
+    bound_low: float
+    bound_high: float
+    sentence: str
 
 
 def firth(X: Floats, lost: Floats) -> tuple[Floats, Floats]:
@@ -70,18 +99,16 @@ def _penalised(X: Floats, lost: Floats, b: Floats) -> float:
     return likelihood + 0.5 * float(np.linalg.slogdet(X.T @ (weight[:, None] * X))[1])
 
 
-def divergence_rates(
-    where: Layout, lost: Floats, judged: Sequence[int]
-) -> tuple[DivergenceRow, ...]:
+def divergence_rates(runs: Runs, lost: Floats, judged: Sequence[int]) -> tuple[DivergenceRow, ...]:
     """Lost runs by factor level: Fisher's exact test, and Firth's with all factors together."""
-    coded = where.coded[list(judged)].astype(np.float64)
+    coded = runs.coded[list(judged)].astype(np.float64)
     y = lost[list(judged)]
     if y.sum() == 0 or y.sum() == len(y):
         return ()
     b, p = firth(np.column_stack([np.ones(len(y)), coded]), y)
     adjusted = holm(p[1:])
     rows = []
-    for i, key in enumerate(where.keys):
+    for i, key in enumerate(runs.keys):
         high = coded[:, i] > 0
         low_lost, low_n = int(y[~high].sum()), int((~high).sum())
         high_lost, high_n = int(y[high].sum()), int(high.sum())
@@ -103,42 +130,40 @@ def divergence_rates(
     return tuple(rows)
 
 
-def missing(
-    where: Layout, y: Floats, effects: Sequence[Effect], order: int, alpha: float
-) -> Missing | None:
-    """Everything about the runs whose value is NaN; None when there is none."""
+def missing(case: Case) -> Missing | None:
+    """Everything about the runs without a value; None when there is none."""
+    runs, y = case.runs, case.y
     gone = np.flatnonzero(np.isnan(y))
     if len(gone) == 0:
         return None
     lost = np.isnan(y).astype(np.float64)
-    judged = [i for i, state in enumerate(where.states) if not state.startswith(WAITING)]
-    rates = divergence_rates(where, lost, judged)
-    cells = where.cells
+    judged = [i for i, state in enumerate(runs.states) if not state.startswith(WAITING)]
+    rates = divergence_rates(runs, lost, judged)
+    cells = runs.cells
     empty = sorted(set(cells.tolist()) - set(cells[~np.isnan(y)].tolist()))
     low, high = float(np.nanmin(y)), float(np.nanmax(y))
     return Missing(
         planned=len(y),
         observed=len(y) - len(gone),
-        runs=tuple(where.run_ids[i] for i in gone),
-        states=tuple(where.states[i] or "missing" for i in gone),
-        empty_cells=tuple(where.config(cell) for cell in empty),
+        runs=tuple(runs.run_ids[i] for i in gone),
+        states=tuple(runs.states[i] or "missing" for i in gone),
+        empty_cells=tuple(runs.config(cell) for cell in empty),
         rates=rates,
-        bounds=_worst_case(where, y, effects, order, (low, high)) if len(y) <= MOST_RUNS else (),
+        bounds=_worst_case(case, (low, high)) if len(y) <= MOST_RUNS else (),
         bound_low=low,
         bound_high=high,
-        sentence=_sentence(rates, len(gone), len(y), alpha),
+        sentence=_sentence(rates, len(gone), len(y), case.alpha),
     )
 
 
-def _worst_case(
-    where: Layout, y: Floats, effects: Sequence[Effect], order: int, ends: tuple[float, float]
-) -> tuple[BoundedEffect, ...]:
+def _worst_case(case: Case, ends: tuple[float, float]) -> tuple[BoundedEffect, ...]:
     """Effects of the design as planned, each gone value anywhere in the observed range."""
-    model = estimable(where.cells, len(where.keys), order, where.block)
-    at = {mask: i for i, mask in enumerate(model.masks)}
-    known = [e for e in effects if parse_term(e.term, where.keys) in at]
-    rows = [at[parse_term(e.term, where.keys)] for e in known]
-    maps = 2.0 * estimator(where.cells, where.block, model)[rows]
+    runs, y = case.runs, case.y
+    model = estimable(runs.cells, len(runs.keys), case.order, runs.block)
+    row_of = {mask: i for i, mask in enumerate(model.masks)}
+    known = [e for e in case.effects if parse_term(e.term, runs.keys) in row_of]
+    rows = [row_of[parse_term(e.term, runs.keys)] for e in known]
+    maps = 2.0 * estimator(runs.cells, runs.block, model)[rows]
     low = np.where(np.isnan(y), ends[0], y)
     high = np.where(np.isnan(y), ends[1], y)
     names = [e.term for e in known]
@@ -147,10 +172,10 @@ def _worst_case(
 
 def _sentence(rates: Sequence[DivergenceRow], gone: int, planned: int, alpha: float) -> str:
     lead = f"{gone} of {planned} planned runs have no value."
-    found = [row for row in rates if row.p_holm < alpha]
+    losing = [row for row in rates if row.p_holm < alpha]
     if not rates:
         return f"{lead} Nothing can be said yet about what loses runs."
-    if not found:
+    if not losing:
         return f"{lead} No factor is shown to lose runs."
-    parts = [f"{r.factor} at {'high' if r.log_odds > 0 else 'low'}" for r in found]
+    parts = [f"{r.factor} at {'high' if r.log_odds > 0 else 'low'}" for r in losing]
     return f"{lead} Runs are lost more often with {', '.join(parts)}: the rest is no fair sample."

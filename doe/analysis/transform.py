@@ -1,20 +1,35 @@
-"""Transformations of the response: Box-Cox with its profile, and the way back."""
+"""Transformations of the response: the scales, Box-Cox with its profile, and the way back.
+
+A further fixed scale is one more entry of `SCALES`.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
 from scipy import optimize, stats
 
-from doe.analysis.contrasts import Floats
+from doe.analysis.contrasts import MOST_RUNS, Floats
+from doe.analysis.effects import Effect
 from doe.analysis.fit import Fit, design_matrix
-from doe.analysis.values import BoxCox, Effect, ScaleEffect, Transformation
 from doe.errors import DoeError
 
-CHOICES = ("none", "log", "boxcox", "auto")
 GRID = np.round(np.linspace(-2.0, 2.0, 81), 10)
+
+
+class Scale(NamedTuple):
+    """A scale on which a response can be analysed."""
+
+    forward: Callable[[Floats], Floats]
+    back: Callable[[Floats], Floats]  # NaN where no response maps there
+    label: str  # how the response reads on this scale
+    ratio: bool = False  # whether exp(effect) is a ratio of means on the response scale
+    low: float = 0.0  # values must lie above
+    high: float = math.inf  # and below
 
 
 def power(y: Floats, exponent: float) -> Floats:
@@ -30,6 +45,53 @@ def unpower(z: Floats, exponent: float) -> Floats:
         return np.asarray(np.exp(np.log1p(exponent * z) / exponent))
 
 
+IDENTITY = Scale(np.asarray, np.asarray, "{}", low=-math.inf)
+SCALES = {"none": IDENTITY, "log": Scale(np.log, np.exp, "ln {}", ratio=True)}
+
+
+class Transformation(Struct, frozen=True):
+    """The scale on which the response was analysed."""
+
+    name: str  # none, log, boxcox
+    exponent: float | None  # 0 for log, None for a scale that is no power
+    asked: str  # what the user asked for: none, log, boxcox, auto
+
+    @property
+    def scale(self) -> Scale:
+        """The functions there and back."""
+        if self.name != "boxcox" or self.exponent is None:
+            return SCALES[self.name]
+        exponent = self.exponent
+        return Scale(
+            lambda y: power(y, exponent), lambda z: unpower(z, exponent), f"{{}}^{exponent}"
+        )
+
+    def label(self, response: str) -> str:
+        """The response as analysed: "loss", "ln loss" or "loss^0.5"."""
+        return self.scale.label.format(response)
+
+
+class BoxCox(Struct, frozen=True):
+    """Profile log-likelihood of the Box-Cox exponent under the model."""
+
+    exponent: float
+    low: float
+    high: float
+    suggestion: str  # none, log or boxcox
+    grid: tuple[float, ...]
+    loglik: tuple[float, ...]
+
+
+class ScaleEffect(Struct, frozen=True, gc=False):
+    """An effect taken back from the analysed scale to the scale of the response."""
+
+    term: str
+    kind: str  # "ratio" (log: geometric mean at high / at low) or "difference"
+    value: float
+    low: float | None
+    high: float | None
+
+
 def box_cox(fit: Fit, alpha: float) -> BoxCox | None:
     """Maximum-likelihood exponent under the fitted model, with its likelihood-ratio interval.
 
@@ -37,10 +99,9 @@ def box_cox(fit: Fit, alpha: float) -> BoxCox | None:
     ``l(λ) >= l(λ̂) - χ²_1(1 - α) / 2``. None unless all values are positive and error is left.
     """
     y = fit.y
-    if fit.df_residual < 1 or not (y > 0).all() or fit.ss_residual <= 0 or len(y) > 4096:
+    if fit.df_residual < 1 or not (y > 0).all() or fit.ss_residual <= 0 or len(y) > MOST_RUNS:
         return None
-    X = design_matrix(fit.cells, fit.block, fit.model)
-    basis = np.linalg.qr(X)[0]
+    basis = np.linalg.qr(design_matrix(fit.cells, fit.block, fit.model))[0]
     log_sum = float(np.log(y).sum())
     scale = float(np.exp(log_sum / len(y)))
 
@@ -50,10 +111,10 @@ def box_cox(fit: Fit, alpha: float) -> BoxCox | None:
         return -0.5 * len(y) * math.log(max(float((rest**2).sum()), 1e-300) / len(y))
 
     # Dividing by the geometric mean turns the Jacobian into a constant, -Σ ln y.
-    found = optimize.minimize_scalar(
+    maximum = optimize.minimize_scalar(
         lambda exponent: -loglik(exponent), bounds=(-3.0, 3.0), method="bounded"
     )
-    best, peak = float(found.x), -float(found.fun)
+    best, peak = float(maximum.x), -float(maximum.fun)
     drop = peak - 0.5 * float(stats.chi2.isf(alpha, 1))
     ends = []
     for edge in (-5.0, 5.0):
@@ -69,57 +130,52 @@ def box_cox(fit: Fit, alpha: float) -> BoxCox | None:
 
 def choose(asked: str, y: Floats, response: str, profile: BoxCox | None) -> Transformation:
     """Settle the transformation that was asked for, or say why it cannot be."""
-    if asked not in CHOICES:
-        raise DoeError(f"transform {asked!r} is not one of {', '.join(CHOICES)}")
-    if asked == "none" or (asked == "auto" and (profile is None or profile.suggestion == "none")):
-        return Transformation("none", None, asked)
-    if not (y > 0).all():
+    if asked not in (choices := (*SCALES, "boxcox", "auto")):
+        raise DoeError(f"transform {asked!r} is not one of {', '.join(choices)}")
+    name = asked
+    if asked == "auto":
+        name = "none" if profile is None else profile.suggestion
+    low, high = SCALES[name][-2:] if name in SCALES else (0.0, math.inf)
+    if not ((y > low) & (y < high)).all():
+        needs = "positive values" if (low, high) == (0.0, math.inf) else f"{low:g} < y < {high:g}"
+        wrong = y[(y <= low) | (y >= high)][0] if high < math.inf else y.min()
         raise DoeError(
-            f"--transform {asked} needs positive values, and {response!r} has {y.min():g}; "
-            "analyse it with --transform none"
+            f"the transformation {asked} needs {needs}, and {response!r} has {wrong:g}; "
+            "analyse it as it is"
         )
-    name = asked if asked != "auto" or profile is None else profile.suggestion
-    if name == "log":
-        return Transformation("log", 0.0, asked)
+    if name in SCALES:
+        return Transformation(name, 0.0 if name == "log" else None, asked)
     if profile is None:
         raise DoeError(
-            f"--transform boxcox needs replicates or a reduced model (--order) to find its "
-            f"exponent for {response!r}; use --transform log"
+            f"Box-Cox needs replicates or a model of lower order to find its exponent for "
+            f"{response!r}; take logarithms instead"
         )
     exponent = round(profile.exponent, 2)
     return Transformation("log" if exponent == 0.0 else "boxcox", exponent, asked)
 
 
-def apply(y: Floats, chosen: Transformation) -> Floats:
-    """The response on the analysed scale."""
-    return y if chosen.exponent is None else power(y, chosen.exponent)
-
-
 def back(effects: Sequence[Effect], mean: float, chosen: Transformation) -> tuple[ScaleEffect, ...]:
     """Effects on the response scale.
 
-    For log the ratio ``exp(effect)`` of the geometric means; for another exponent the difference
-    of the back-transformed means ``g(mean + effect/2) - g(mean - effect/2)``.
+    For log the ratio ``exp(effect)`` of the geometric means; else the difference of the
+    back-transformed means ``g(mean + effect/2) - g(mean - effect/2)``.
     """
-    if chosen.exponent is None:
+    if chosen.name == "none":
         return ()
-    exponent = chosen.exponent
-
-    def ratio(effect: float) -> float:
-        return math.exp(effect)
+    scale = chosen.scale
 
     def difference(effect: float) -> float:
-        ends = unpower(np.array([mean + effect / 2, mean - effect / 2]), exponent)
+        ends = scale.back(np.array([mean + effect / 2, mean - effect / 2]))
         return float(ends[0] - ends[1])
 
-    kind, scale = ("ratio", ratio) if exponent == 0.0 else ("difference", difference)
+    kind, value = ("ratio", math.exp) if scale.ratio else ("difference", difference)
     return tuple(
         ScaleEffect(
             e.term,
             kind,
-            scale(e.effect),
-            None if e.ci_low is None else scale(e.ci_low),
-            None if e.ci_high is None else scale(e.ci_high),
+            value(e.effect),
+            None if e.ci_low is None else value(e.ci_low),
+            None if e.ci_high is None else value(e.ci_high),
         )
         for e in effects
     )

@@ -12,9 +12,11 @@ from doe.cli.options import JsonOption, OrderOption, StudyOption, chosen_study
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from doe.analysis.analyze import Options
+    from doe.analysis.across import Across
+    from doe.analysis.analyze import Analysis
+    from doe.analysis.case import AnalysisOptions
+    from doe.analysis.censored import CensoredAnalysis
     from doe.analysis.data import Observations
-    from doe.analysis.values import Across, Analysis, CensoredAnalysis
     from doe.views.table import Table
 
 SHORT = 6
@@ -68,31 +70,31 @@ def analyze(
     ] = False,
 ) -> None:
     """Analyse the responses of a study, or of any table of results."""
-    from doe.analysis.analyze import Options
+    from doe.analysis.case import AnalysisOptions
     from doe.errors import DoeError
 
     if json + latex + csv + plot > 1:
         raise DoeError("--json, --latex, --csv and --plot exclude each other; give one of them")
     if not 0 < alpha < 1:
         raise DoeError(f"--alpha {alpha:g} is no level; expected a number between 0 and 1")
-    options = Options(
+    options = AnalysisOptions(
         transform=transform,
         order=order,
         drop=_split(drop),
         robust=robust or permutations is not None,
-        permutations=permutations or Options().permutations,
+        permutations=permutations or AnalysisOptions().permutations,
         alpha=alpha,
     )
     asked = tuple(name for part in response or () for name in _split(part))
     if table is not None:
         if study is not None:
             raise DoeError("--study and --table exclude each other; give one of them")
-        seen = _from_table(table, _split(factors), _pairs(low), block, asked, goal, ceiling)
+        observed = _from_table(table, _split(factors), _pairs(low), block, asked, goal, ceiling)
     else:
         _only_with_table(factors=factors, low=low, block=block, goal=goal, ceiling=ceiling)
-        seen = _from_study(study, asked)
+        observed = _from_study(study, asked)
     form = "json" if json else "latex" if latex else "csv" if csv else "plot" if plot else ""
-    _print(seen, options, ceiling, form)
+    _print(observed, options, ceiling, form)
 
 
 def _split(text: str | None) -> tuple[str, ...]:
@@ -126,14 +128,15 @@ def _from_table(
     goal: str | None,
     ceiling: float | None,
 ) -> list[Observations]:
-    from doe.analysis.data import layout, observe, read_table, response_columns
+    from doe.analysis.tables import observe, response_columns, table_runs
     from doe.errors import DoeError
+    from doe.results.observations import read_table
 
     if goal not in (None, "min", "max"):
         raise DoeError(f"--goal {goal!r} is neither min nor max")
-    frame = read_table(str(path))
-    where = layout(frame, factors, low, block)
-    known = response_columns(frame, [*where.keys, *([block] if block else [])])
+    frame = read_table(path)
+    runs = table_runs(frame, factors, low, block)
+    known = response_columns(frame, [*runs.keys, *([block] if block else [])])
     names = [n for part in asked for n in (known if part == "all" else [part])]
     if not names:
         if len(known) != 1:
@@ -143,38 +146,40 @@ def _from_table(
             )
         names = known
     names = list(dict.fromkeys(names))
-    return [observe(frame, where, n, goal=goal or "min", ceiling=ceiling) for n in names]
+    return [observe(frame, runs, n, goal=goal or "min", ceiling=ceiling) for n in names]
 
 
 def _from_study(given: Path | None, asked: tuple[str, ...]) -> list[Observations]:
     from doe.errors import DoeError
-    from doe.results.observations import layout_of, load, observations
+    from doe.results.observations import observations, scan_study, study_runs
 
     directory = chosen_study(given)
-    study, frame = load(directory)
+    study, views = scan_study(directory)
     answers = study.responses
     groups = {"all": [*answers.metrics, *answers.averages], "further": list(answers.further)}
     default = list(answers.averages) or list(answers.metrics)
     names = [n for part in asked for n in groups.get(part, [part])] or default
-    if not frame["state"].eq("done").any():
+    if all(seen.state != "done" for seen in views):
         raise DoeError(f"no run of {directory} is done yet; start it with `doe run`")
-    return observations(study, frame, layout_of(study, frame), names)
+    return observations(study, views, study_runs(study, views), names)
 
 
-def _print(seen: list[Observations], options: Options, ceiling: float | None, form: str) -> None:
+def _print(
+    observed: list[Observations], options: AnalysisOptions, ceiling: float | None, form: str
+) -> None:
     from doe.analysis.across import across
+    from doe.analysis.analyze import Analysis
     from doe.analysis.analyze import analyze as analyze_one
     from doe.analysis.censored import analyze_censored
-    from doe.analysis.plain import to_plain
-    from doe.analysis.values import Analysis
     from doe.views import csv, latex
+    from doe.views.json import to_plain
     from doe.views.terminal import print_json
 
     results: list[Analysis | CensoredAnalysis] = [
         analyze_censored(o, options.order, options.drop, ceiling)
         if o.censored
         else analyze_one(o, options)
-        for o in seen
+        for o in observed
     ]
     whole = [r for r in results if isinstance(r, Analysis)]
     family = across(whole) if len(whole) > 1 else None
@@ -194,7 +199,7 @@ def _files(
     results: list[Analysis | CensoredAnalysis], family: Across | None, form: str
 ) -> list[Table]:
     """Tables to print whole: one for CSV, which has one header; effects and ANOVA for LaTeX."""
-    from doe.analysis.values import Analysis
+    from doe.analysis.analyze import Analysis
     from doe.views.analysis_tables import across_table, anova_table, censored_table, effects_table
 
     whole = [r for r in results if isinstance(r, Analysis)]
@@ -208,7 +213,7 @@ def _files(
 
 
 def _show(results: list[Analysis | CensoredAnalysis], family: Across | None) -> None:
-    from doe.analysis.values import Analysis
+    from doe.analysis.analyze import Analysis
     from doe.views.analysis_tables import TOP, across_table, censored_table
     from doe.views.terminal import console, print_table
 
@@ -262,9 +267,14 @@ def _show_advice(whole: list[Analysis], to: Console) -> None:
     """Findings of all responses that need a look, alike ones together."""
     from rich.text import Text
 
+    from doe.views.analysis_tables import advice_text
+
     said: dict[str, list[str]] = {}
     for one in whole:
-        for text in (*(f.advice for f in one.diagnostics.findings if not f.ok), *one.warnings):
+        for text in (
+            *(advice_text(f) for f in one.diagnostics.findings if not f.ok),
+            *one.warnings,
+        ):
             said.setdefault(text, []).append(one.response)
     for text, names in said.items():
         everywhere = len(names) == len(whole)

@@ -103,7 +103,7 @@ def pilot_sigma(directory: Path, response: str) -> float:
     from doe.errors import DoeError, nearest
     from doe.results.observations import load
 
-    _, table = load(directory)
+    table = load(directory)
     names = [str(name) for name in table.columns]
     if response not in names:
         raise DoeError(f"{response!r} is no response of {directory}{nearest(response, names)}")

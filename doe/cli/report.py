@@ -51,11 +51,11 @@ def report(
     # The matrices are small: threads of the linear algebra library would only wait for each other.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-    from doe.analysis.analyze import Options
+    from doe.analysis.case import AnalysisOptions
     from doe.results.report import gather
 
     directory = chosen_study(study)
-    options = Options(transform=transform, robust=True)
+    options = AnalysisOptions(transform=transform, robust=True)
     left_out = None if drop is None else tuple(part for part in drop.split(",") if part.strip())
 
     def look() -> Report:

@@ -1,45 +1,93 @@
-"""From a study on disk to observations: what `doe analyze` and `doe report` both start from."""
+"""From a study or a table on disk to runs and observations: what every analysis starts from."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
-from doe.analysis.data import Layout, Observations, observe, study_layout
-from doe.analysis.values import FactorLevels
+from doe.analysis.data import FactorLevels, Observations, Runs, numbered, state_text
 from doe.design.runs import level_text
-from doe.results.responses import columns, table_rows
+from doe.errors import DoeError, nearest
+from doe.results.responses import columns, response_values, slot_and_host, table_rows
 from doe.store.files import StudyDir
 from doe.store.plan import load_plan
 from doe.store.scan import Seen, scan
 from doe.study.values import Study
 
 
-def load(directory: Path) -> tuple[Study, pd.DataFrame]:
-    """Read a planned study and its responses table, in run order."""
+def scan_study(directory: Path) -> tuple[Study, list[Seen]]:
+    """Read a planned study and the state of its runs, in run order."""
     _, study, design = load_plan(directory)
-    return study, results_table(study, scan(StudyDir(directory), design.runs))
+    return study, scan(StudyDir(directory), design.runs)
 
 
-def results_table(study: Study, views: Sequence[Seen]) -> pd.DataFrame:
-    """The responses table of runs that were looked at."""
+def load(directory: Path) -> pd.DataFrame:
+    """A study's responses table, in run order."""
+    study, views = scan_study(directory)
     return pd.DataFrame(table_rows(study, views), columns=columns(study))
 
 
-def layout_of(study: Study, frame: pd.DataFrame) -> Layout:
-    """Which run had which levels and stood in which block."""
-    levels = [FactorLevels(f.key, level_text(f.low), level_text(f.high)) for f in study.factors]
-    return study_layout(frame, levels)
+def study_runs(study: Study, views: Sequence[Seen]) -> Runs:
+    """Which run had which levels and stood in which block: the replicate, or what splits it."""
+    planned = [seen.run for seen in views]
+    block = numbered(run.block for run in planned)
+    blocked = block.max() > 0
+    same = (numbered(run.replicate for run in planned) == block).all()
+    slots, hosts = zip(*(slot_and_host(seen) for seen in views), strict=True)
+    return Runs(
+        factors=tuple(
+            FactorLevels(f.key, level_text(f.low), level_text(f.high)) for f in study.factors
+        ),
+        coded=np.array([run.coded for run in planned], np.int8),
+        block=block if blocked else None,
+        block_name=("replicate" if same else "block") if blocked else None,
+        run_ids=tuple(run.run_id for run in planned),
+        run_order=tuple(run.run_order for run in planned),
+        slot=slots if any(slots) else None,
+        host=hosts if any(hosts) else None,
+        states=tuple(state_text(seen.state, seen.reason) for seen in views),
+    )
 
 
 def observations(
-    study: Study, frame: pd.DataFrame, where: Layout, names: Iterable[str]
+    study: Study, views: Sequence[Seen], runs: Runs, names: Iterable[str]
 ) -> list[Observations]:
-    """The responses that are named, with the study's units and goal."""
+    """The responses that are named, with the study's units and goal.
+
+    Raises
+    ------
+    DoeError
+        If the study has no such response, or no run has a value of it.
+    """
     answers = study.responses
-    return [
-        observe(frame, where, name, unit=answers.unit_of(name), goal=answers.goal)
-        for name in dict.fromkeys(names)
-    ]
+    values = [response_values(study, seen) for seen in views]
+    observed = []
+    for name in dict.fromkeys(names):
+        if name not in values[0]:
+            raise DoeError(
+                f"response {name!r} is none of the study's{nearest(name, values[0])}; "
+                f"it has {', '.join(values[0])}"
+            )
+        y = np.array([value[name] for value in values], dtype=np.float64)
+        y[~np.isfinite(y)] = np.nan
+        if np.isnan(y).all():
+            raise DoeError(f"response {name!r} has no value in any run")
+        observed.append(Observations(runs, name, y, y, y, answers.unit_of(name), answers.goal))
+    return observed
+
+
+def read_table(path: Path) -> pd.DataFrame:
+    """Read a CSV file as text: what a cell means is decided later, not by a parser's guess."""
+    try:
+        frame = pd.read_csv(path, dtype=str, keep_default_na=False, skipinitialspace=True)
+    except FileNotFoundError:
+        raise DoeError(f"there is no table {path}") from None
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
+        raise DoeError(f"{path} is not a CSV table: {error}") from None
+    frame.columns = [str(name).strip() for name in frame.columns]
+    if frame.empty:
+        raise DoeError(f"{path} has no rows below its header")
+    return frame

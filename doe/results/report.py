@@ -11,13 +11,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from doe.analysis.across import across
-from doe.analysis.analyze import Options, analyze
-from doe.analysis.values import Across, Analysis
+from doe.analysis.across import Across, across
+from doe.analysis.analyze import Analysis, analyze
+from doe.analysis.case import AnalysisOptions
 from doe.errors import DoeError
 from doe.results.cells import Cell, cells_of
 from doe.results.curves import Curve, learning_curves
-from doe.results.observations import layout_of, observations, results_table
+from doe.results.observations import observations, study_runs
+from doe.results.responses import response_values
 from doe.results.status import Overview, overview
 from doe.store.files import StudyDir
 from doe.study.values import Group, ReportSection, Study
@@ -28,7 +29,7 @@ class Report(NamedTuple):
     """A study, its analyses and its tables, as far as it has run."""
 
     state: Overview
-    options: Options
+    options: AnalysisOptions
     section: ReportSection
     cells: tuple[Cell, ...]
     """Configurations in standard order."""
@@ -60,7 +61,9 @@ class Report(NamedTuple):
         return tuple(name for name in names if name in self.analyses)
 
 
-def gather(directory: Path, options: Options, drop: tuple[str, ...] | None = None) -> Report:
+def gather(
+    directory: Path, options: AnalysisOptions, drop: tuple[str, ...] | None = None
+) -> Report:
     """Read a study and analyse every response; `drop` replaces the factors left out of effects.
 
     Raises
@@ -71,7 +74,6 @@ def gather(directory: Path, options: Options, drop: tuple[str, ...] | None = Non
     state = overview(directory)
     study, answers = state.study, state.study.responses
     names = (*answers.averages, *answers.metrics, *answers.further)
-    frame = results_table(study, state.views)
     section = report_section(study)
     if drop is not None:
         for key in drop:
@@ -79,13 +81,14 @@ def gather(directory: Path, options: Options, drop: tuple[str, ...] | None = Non
         section = msgspec.structs.replace(section, drop=drop)
     analyses: dict[str, Analysis] = {}
     refused: dict[str, str] = {}
-    where = layout_of(study, frame)
+    runs = study_runs(study, state.views)
     for name in names:
         try:
-            analyses[name] = analyze(observations(study, frame, where, [name])[0], options)
+            analyses[name] = analyze(observations(study, state.views, runs, [name])[0], options)
         except DoeError as error:
             refused[name] = str(error)
-    values = {name: frame[name].tolist() for name in names}
+    rows = [response_values(study, seen) for seen in state.views]
+    values = {name: [row[name] for row in rows] for name in names}
     return Report(
         state=state,
         options=options,

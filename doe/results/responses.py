@@ -32,22 +32,30 @@ def table_rows(study: Study, views: Sequence[Seen]) -> list[list[Any]]:
 def _row(study: Study, seen: Seen) -> list[Any]:
     run, result = seen.run, seen.result
     origin = result.provenance if result else {}
-    lease = seen.lease.lease if seen.lease and seen.state == "running" else None
-    metrics = _metrics(study, seen)
     return [
         *(run.run_id, run.run_order, run.row, run.replicate, run.block, run.seed, run.config),
         *(run.levels[key] for key in study.keys),
         *run.coded,
         seen.state,
         seen.reason,
-        origin.get("slot", lease.slot if lease else ""),
-        origin.get("host", lease.host if lease else ""),
+        *slot_and_host(seen),
         origin.get("seconds", math.nan),
-        *metrics.values(),
+        *response_values(study, seen).values(),
     ]
 
 
-def _metrics(study: Study, seen: Seen) -> dict[str, float]:
+def slot_and_host(seen: Seen) -> tuple[str, str]:
+    """Where a run was or is executed; empty where nobody knows."""
+    origin = seen.result.provenance if seen.result else {}
+    lease = seen.lease.lease if seen.lease and seen.state == "running" else None
+    return (
+        origin.get("slot", lease.slot if lease else ""),
+        origin.get("host", lease.host if lease else ""),
+    )
+
+
+def response_values(study: Study, seen: Seen) -> dict[str, float]:
+    """Metrics, further metrics and averages of a run; NaN where there is no value."""
     responses = study.responses
     given = seen.result.metrics if seen.result else {}
     values = {}

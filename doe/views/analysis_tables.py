@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from doe.analysis.values import (
-    Across,
-    Analysis,
-    AnovaRow,
-    CensoredAnalysis,
-    Effect,
-)
+from doe.analysis.across import Across
+from doe.analysis.analyze import Analysis
+from doe.analysis.anova import AnovaRow
+from doe.analysis.censored import CensoredAnalysis
+from doe.analysis.diagnostics import Finding
+from doe.analysis.effects import Effect
+from doe.analysis.estimators.dispersion import Dispersion
 from doe.views.table import Column, Mark, Row, Table, Value, minus
 
 TOP = 20
@@ -41,7 +41,7 @@ def effects_table(analysis: Analysis, top: int | None = None) -> Table:
     ]
     back = {e.term: e for e in analysis.response_scale}
     if back:
-        ratio = analysis.transform.name == "log"
+        ratio = analysis.transform.scale.ratio
         columns.insert(5, Column("back", "Ratio" if ratio else "Response scale", "num"))
     rows = []
     for e in shown:
@@ -60,10 +60,8 @@ def effects_table(analysis: Analysis, top: int | None = None) -> Table:
 
 
 def _quantity(analysis: Analysis) -> str:
-    scale = analysis.transform
-    name = {"none": "{}", "log": "ln {}"}.get(scale.name, f"{{}}^{scale.exponent}")
     unit = f" [{analysis.unit}]" if analysis.unit else ""
-    return name.format(analysis.response) + unit
+    return analysis.transform.label(analysis.response) + unit
 
 
 def _model_text(analysis: Analysis) -> str:
@@ -92,7 +90,7 @@ def _effect_notes(analysis: Analysis, rest: Sequence[Effect]) -> tuple[str, ...]
         )
     elif analysis.lenth is not None:
         notes.append("Saturated design: p is Lenth's, simulated.")
-    if analysis.transform.name == "log":
+    if analysis.transform.scale.ratio:
         notes.append("Ratio: geometric mean at high over that at low, on the response scale.")
     if rest:
         notes.append(
@@ -186,11 +184,17 @@ def _beyond(analysis: Analysis, margin: float) -> str:
     return " ".join(names[:8]) + (f" +{len(names) - 8}" if len(names) > 8 else "") or "none"
 
 
+def advice_text(finding: Finding) -> str:
+    """What to do, with the options that do it."""
+    options = ", ".join(f"--{remedy.replace('=', ' ')}" for remedy in finding.remedies)
+    return f"{finding.advice} ({options})" if options else finding.advice
+
+
 def findings_table(analysis: Analysis) -> Table:
     """The checks and what to do."""
     rows = tuple(
         Row(
-            (f.check, "ok" if f.ok else "look", f.p, f.advice),
+            (f.check, "ok" if f.ok else "look", f.p, advice_text(f)),
             marks={} if f.ok else {"ok": "bad", "check": "strong"},
         )
         for f in analysis.diagnostics.findings
@@ -206,7 +210,7 @@ def findings_table(analysis: Analysis) -> Table:
 
 def dispersion_table(analysis: Analysis, top: int | None = None) -> Table | None:
     """Effects on ln s², ranked."""
-    found = analysis.dispersion
+    found = analysis.get(Dispersion)
     if found is None:
         return None
     ranked = sorted(found.effects, key=lambda e: -abs(e.effect))[:top]

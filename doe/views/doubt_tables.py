@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from doe.analysis.values import Analysis
+from doe.analysis.analyze import Analysis
+from doe.analysis.estimators.box_meyer import BoxMeyer
+from doe.analysis.estimators.robust import Robust
 from doe.views.table import Column, Row, Table
 
 
 def robust_table(analysis: Analysis, top: int | None = None) -> Table | None:
     """Every term by several methods; where they differ comes first."""
-    found = analysis.robust
+    found = analysis.get(Robust)
     if found is None:
         return None
     ranked = sorted(found.rows, key=lambda r: (r.agree, -abs(r.effect)))[:top]
@@ -100,7 +102,7 @@ def bounds_table(analysis: Analysis, top: int | None = None) -> Table | None:
 
 def box_meyer_table(analysis: Analysis) -> Table | None:
     """Posterior probabilities of the factors."""
-    found = analysis.box_meyer
+    found = analysis.get(BoxMeyer)
     if found is None:
         return None
     ranked = sorted(found.factors, key=lambda f: -f.probability)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from doe.analysis.values import Analysis, CellMean, Effect
+from doe.analysis.analyze import Analysis
+from doe.analysis.best import CellMean
+from doe.analysis.effects import Effect
+from doe.analysis.estimators.robust import Robust
+from doe.views.analysis_tables import advice_text
 from doe.views.table import cell_text
 
 LARGEST = 3
@@ -87,6 +91,7 @@ def _best(analysis: Analysis) -> str:
 
 def _fragile(analysis: Analysis) -> tuple[str, ...]:
     said = list(analysis.warnings)
-    if analysis.robust is not None and not all(row.agree for row in analysis.robust.rows):
-        said.append(analysis.robust.sentence)
-    return (*said, *(f.advice for f in analysis.diagnostics.findings if not f.ok))
+    robust = analysis.get(Robust)
+    if robust is not None and not all(row.agree for row in robust.rows):
+        said.append(robust.sentence)
+    return (*said, *(advice_text(f) for f in analysis.diagnostics.findings if not f.ok))

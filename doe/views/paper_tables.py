@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from doe.analysis.values import Across
+from doe.analysis.across import Across
 from doe.results.cells import Cell
 from doe.study.values import Group, ReportSection, Study
 from doe.views.table import Column, Format, Mark, Row, Table

@@ -6,7 +6,8 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from doe.analysis.values import Analysis, Lenth
+from doe.analysis.analyze import Analysis
+from doe.analysis.lenth import Lenth
 from doe.views.table import cell_text
 
 HEIGHT = 14

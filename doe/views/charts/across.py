@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import altair as alt
 
-from doe.analysis.values import Across
+from doe.analysis.across import Across
 from doe.views.charts.model import ChartData, Drawing, Record
 from doe.views.charts.shared import below, hover
 from doe.views.charts.theme import DIVERGING
@@ -38,34 +36,20 @@ def draw_heatmap() -> alt.TopLevelMixin:
 
 def heatmap_data(across: Across, alpha: float) -> ChartData:
     """The strongest terms over all responses; a dot where the false discovery rate is met."""
-    largest = [
-        max((abs(row.effects[j] or 0.0) for row in across.rows), default=0.0)
-        for j in range(len(across.responses))
+    cells: list[Record] = [
+        {
+            "term": row.term,
+            "response": response,
+            "effect": row.effects[j],
+            "relative": row.relative[j],
+            "p": row.p[j],
+            "p_bh": row.p_bh[j],
+            "found": below(row.p_bh[j], alpha),
+        }
+        for row in across.strongest[:HEAT_TERMS]
+        for j, response in enumerate(across.responses)
     ]
-    strength = {row.term: _strength(row.effects, largest) for row in across.rows}
-    ranked = sorted(across.rows, key=lambda row: (-strength[row.term], row.term))[:HEAT_TERMS]
-    cells: list[Record] = []
-    for row in ranked:
-        for j, response in enumerate(across.responses):
-            effect = row.effects[j]
-            cells.append(
-                {
-                    "term": row.term,
-                    "response": response,
-                    "effect": effect,
-                    "relative": effect / largest[j] if effect is not None and largest[j] else None,
-                    "p": row.p[j],
-                    "p_bh": row.p_bh[j],
-                    "found": below(row.p_bh[j], alpha),
-                }
-            )
     return ChartData({"cells": cells})
-
-
-def _strength(effects: Sequence[float | None], largest: Sequence[float]) -> float:
-    """Sum of squares of the effects relative to their responses' largest ones."""
-    pairs = zip(effects, largest, strict=True)
-    return sum((effect / top) ** 2 for effect, top in pairs if effect is not None and top > 0)
 
 
 HEATMAP = Drawing(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import altair as alt
 
-from doe.analysis.values import Analysis
+from doe.analysis.analyze import Analysis
 from doe.views.charts.labels import CHARACTER, LINE, Box, place
 from doe.views.charts.model import ChartData, Drawing, Record
 from doe.views.charts.shared import below, better, effect_record, helps, hover, scale_name

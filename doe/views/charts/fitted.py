@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import altair as alt
 
-from doe.analysis.values import Analysis, Residual
+from doe.analysis.analyze import Analysis
 from doe.results.cells import Spread
 from doe.views.charts.model import ChartData, Drawing, Record
 from doe.views.charts.shared import chosen_scale, hover, scale_type
@@ -122,13 +122,9 @@ def residual_data(analysis: Analysis) -> ChartData | None:
         for r in residuals
     ]
     ends = [min(r.normal_quantile for r in residuals), max(r.normal_quantile for r in residuals)]
-    slope = _root_mean_square(residuals)
+    slope = analysis.diagnostics.spread or 0.0
     normal: list[Record] = [{"normal": x, "residual": slope * x} for x in ends]
     return ChartData({"residuals": rows, "zero": [{"residual": 0.0}], "normal": normal})
-
-
-def _root_mean_square(residuals: Sequence[Residual]) -> float:
-    return math.sqrt(math.fsum(r.residual**2 for r in residuals) / len(residuals))
 
 
 # Box–Cox ----------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import altair as alt
 
-from doe.analysis.values import Analysis
+from doe.analysis.analyze import Analysis
 from doe.terms import parse_term
 from doe.views.charts.model import ChartData, Drawing, Record
 from doe.views.charts.shared import coefficients, hover, scale_name

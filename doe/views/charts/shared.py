@@ -7,23 +7,16 @@ from typing import Any
 
 import altair as alt
 
-from doe.analysis.values import Analysis, Effect
+from doe.analysis.analyze import Analysis
+from doe.analysis.effects import Effect
 from doe.views.charts.model import Record
 from doe.views.charts.theme import HARMS, HELPS
-from doe.views.table import cell_text
 
 
 def scale_name(analysis: Analysis) -> str:
-    """The response with its unit, as analysed: "loss (nats)" or "log loss"."""
-    unit = f" ({analysis.unit})" if analysis.unit else ""
-    match analysis.transform.name:
-        case "none":
-            return f"{analysis.response}{unit}"
-        case "log":
-            return f"log {analysis.response}"
-        case _:
-            power = cell_text(analysis.transform.exponent, "fixed2")
-            return f"{analysis.response}, Box–Cox λ = {power}"
+    """The response as analysed, with its unit where it still has it: "loss (nats)"."""
+    raw = analysis.unit and analysis.transform.name == "none"
+    return analysis.transform.label(analysis.response) + (f" ({analysis.unit})" if raw else "")
 
 
 def better(effect: float, goal: str) -> str:

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from doe.analysis.analyze import Options, analyze
-from doe.analysis.data import layout, observe
-from doe.analysis.values import Analysis, Effect
+from doe.analysis.analyze import Analysis, analyze
+from doe.analysis.case import AnalysisOptions
+from doe.analysis.effects import Effect
+from doe.analysis.tables import observe, table_runs
 
 PLASMA = [550, 669, 633, 642, 1037, 749, 1075, 729, 604, 650, 601, 635, 1052, 868, 1063, 860]
 FILTRATION = [45, 71, 48, 65, 68, 60, 80, 65, 43, 100, 45, 104, 75, 86, 70, 96]
@@ -34,8 +35,8 @@ def study(
     frame: pd.DataFrame, keys: str, block: str | None = None, goal: str = "min", **options: object
 ) -> Analysis:
     """Analyse column y of a table."""
-    where = layout(frame, list(keys), block=block)
-    return analyze(observe(frame, where, "y", goal=goal), Options(**options))  # type: ignore[arg-type]
+    runs = table_runs(frame, list(keys), block=block)
+    return analyze(observe(frame, runs, "y", goal=goal), AnalysisOptions(**options))  # type: ignore[arg-type]
 
 
 def by_term(analysis: Analysis) -> dict[str, Effect]:

@@ -8,9 +8,10 @@ import pytest
 from factorial_tables import PLASMA, THREE_BLOCKS, by_term, study, table
 
 from doe.analysis.contrasts import estimable
+from doe.analysis.estimators.dispersion import Dispersion
+from doe.analysis.estimators.robust import hc3
 from doe.analysis.fit import fit
 from doe.analysis.missing import firth
-from doe.analysis.robust import hc3
 
 
 def test_full_model() -> None:
@@ -127,7 +128,7 @@ def test_firth_on_separated_data() -> None:
 
 
 def test_dispersion_by_hand() -> None:
-    found = study(table("AB", THREE_BLOCKS), "AB").dispersion
+    found = study(table("AB", THREE_BLOCKS), "AB").get(Dispersion)
     assert found is not None
     effects = {e.term: e for e in found.effects}
     # s2 = tapply(y, cell, var); mean(log(s2[A high])) - mean(log(s2[A low])); trigamma(1)

@@ -113,6 +113,6 @@ def test_refusals(plasma: str, tmp_path: Path) -> None:
     assert "is not one of none, log, boxcox, auto" in fails(*base, "-r", "y", "--transform", "logg")
     assert "no table" in fails("--table", str(tmp_path / "none.csv"), "--factors", "A")
     assert "belongs to --table" in fails("--factors", "A")
-    assert "--order 9" in fails(*base, "-r", "y", "--order", "9")
-    assert "no factor of that name" in fails(*base, "-r", "y", "--drop", "Q")
+    assert "order 9 does not fit 3 factors" in fails(*base, "-r", "y", "--order", "9")
+    assert "no factor has that name" in fails(*base, "-r", "y", "--drop", "Q")
     assert "no pair" in fails(*base, "-r", "y", "--low", "A")

@@ -11,7 +11,8 @@ import pytest
 from factorial_tables import FILTRATION, PLASMA, by_term, study, table
 
 from doe.analysis.censored import analyze_censored, effect_bounds
-from doe.analysis.data import layout, observe, read_table
+from doe.analysis.tables import observe, table_runs
+from doe.results.observations import read_table
 from doe.terms import term_name, terms_up_to
 
 PAPER = Path(__file__).parents[3] / "examples" / "paper"
@@ -107,28 +108,28 @@ def test_bounds_of_contrasts_take_each_value_at_the_right_end() -> None:
 
 @pytest.mark.parametrize("name", ["enc", "dec"])
 def test_every_published_effect_lies_in_its_interval(name: str) -> None:
-    frame = read_table(str(PAPER / "full_factorial.csv"))
+    frame = read_table(PAPER / "full_factorial.csv")
     published = pd.read_csv(PAPER / f"effects-{name}.csv", index_col="term")
-    where = layout(frame, ())
-    assert where.keys == tuple("ABCDEF")
+    runs = table_runs(frame, ())
+    assert runs.keys == tuple("ABCDEF")
     rounding = 0.005
     for response in published.columns.drop("Avg"):
-        seen = observe(frame, where, response, ceiling=112)
-        bounds = {e.term: e for e in analyze_censored(seen, None, (), 112).effects}
+        observed = observe(frame, runs, response, ceiling=112)
+        bounds = {e.term: e for e in analyze_censored(observed, None, (), 112).effects}
         for term, value in published[response].items():
             bound = bounds[str(term)]
             assert bound.low - rounding <= value <= bound.high + rounding, (response, term)
 
 
 def test_the_noise_factor_is_sure_to_harm_in_the_published_table() -> None:
-    frame = read_table(str(PAPER / "full_factorial.csv"))
-    seen = observe(frame, layout(frame, ()), "B56", ceiling=112)
-    bounds = {e.term: e for e in analyze_censored(seen, None, (), 112).effects}
+    frame = read_table(PAPER / "full_factorial.csv")
+    observed = observe(frame, table_runs(frame, ()), "B56", ceiling=112)
+    bounds = {e.term: e for e in analyze_censored(observed, None, (), 112).effects}
     assert bounds["F"].low == pytest.approx(20.33, abs=0.01)
     assert bounds["F"].sign == "+"
-    open_ended = analyze_censored(observe(frame, layout(frame, ()), "B56"), None, ("F",), None)
+    open_ended = analyze_censored(observe(frame, table_runs(frame, ()), "B56"), None, ("F",), None)
     assert all("F" not in e.term for e in open_ended.effects)
-    assert any("--ceiling" in warning for warning in open_ended.warnings)
+    assert any("a ceiling" in warning for warning in open_ended.warnings)
 
 
 def test_terms_are_those_of_the_term_algebra() -> None:

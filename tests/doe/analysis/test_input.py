@@ -7,18 +7,22 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from factorial_tables import PLASMA, by_term, study, table
+from factorial_tables import PLASMA, study, table
 
 from doe.analysis.analyze import analyze
-from doe.analysis.data import layout, observe, read_table, response_columns, study_layout
-from doe.analysis.values import FactorLevels
+from doe.analysis.tables import observe, response_columns, table_runs
+from doe.design.runs import make_design
 from doe.errors import DoeError
+from doe.results.observations import observations, read_table, study_runs
+from doe.store.scan import Seen
+from doe.store.verdicts import Result
+from doe.study.values import Factor, Responses, Study
 
 
 def text_table(tmp_path: Path, text: str) -> pd.DataFrame:
     path = tmp_path / "table.csv"
     path.write_text(text, encoding="utf-8")
-    return read_table(str(path))
+    return read_table(path)
 
 
 @pytest.mark.parametrize(
@@ -43,85 +47,93 @@ def test_mistakes_have_messages(change: dict[str, object], message: str) -> None
 def test_unknown_columns_name_the_nearest() -> None:
     frame = table("AB", [1, 2, 3, 4]).rename(columns={"A": "learning_rate", "y": "accuracy"})
     with pytest.raises(DoeError, match="did you mean 'learning_rate'"):
-        layout(frame, ["learning_rat", "B"])
-    where = layout(frame, ["learning_rate", "B"])
+        table_runs(frame, ["learning_rat", "B"])
+    runs = table_runs(frame, ["learning_rate", "B"])
     with pytest.raises(DoeError, match="did you mean 'accuracy'"):
-        observe(frame, where, "acuracy")
+        observe(frame, runs, "acuracy")
     with pytest.raises(DoeError, match=r"block 'dya' .*did you mean 'day'"):
-        layout(frame, ["learning_rate", "B"], block="dya")
-    with pytest.raises(DoeError, match="--low names 'C'"):
-        layout(frame, ["learning_rate", "B"], {"C": "1"})
+        table_runs(frame, ["learning_rate", "B"], block="dya")
+    with pytest.raises(DoeError, match="low level is named for 'C'"):
+        table_runs(frame, ["learning_rate", "B"], {"C": "1"})
     with pytest.raises(DoeError, match="is no level of 'B'"):
-        layout(frame, ["learning_rate", "B"], {"B": "7"})
+        table_runs(frame, ["learning_rate", "B"], {"B": "7"})
     with pytest.raises(DoeError, match="named twice"):
-        layout(frame, ["B", "B"])
+        table_runs(frame, ["B", "B"])
 
 
 def test_a_run_that_stands_twice_in_a_block_is_refused() -> None:
     frame = table("AB", [1, 2, 3, 4, 5, 6, 7, 8])
     doubled = pd.concat([frame, frame.iloc[[2]]], ignore_index=True)
     with pytest.raises(DoeError, match="rows 3, 9 are the same in every column"):
-        layout(doubled, ["A", "B"], block="day")
-    assert "make sure that no run stands twice" in layout(doubled, ["A", "B"]).notes[0]
+        table_runs(doubled, ["A", "B"], block="day")
+    assert "make sure that no run stands twice" in table_runs(doubled, ["A", "B"]).notes[0]
 
 
 def test_a_factor_may_be_left_out_of_the_analysis() -> None:
     frame = table("ABC", PLASMA).assign(replicate=[1] * 8 + [2] * 8)
-    assert layout(frame, ["A", "B"], block="replicate").keys == ("A", "B")
+    assert table_runs(frame, ["A", "B"], block="replicate").keys == ("A", "B")
 
 
 def test_low_levels(tmp_path: Path) -> None:
     text = "lr,opt,aug,y\n1e-3,sgd,true,1\n0.01,sgd,false,2\n0.001,adam,false,3\n1e-2,adam,true,4\n"
     frame = text_table(tmp_path, text)
-    where = layout(frame, ["lr", "opt", "aug"])
-    assert [(f.low, f.high) for f in where.factors] == [
+    runs = table_runs(frame, ["lr", "opt", "aug"])
+    assert [(f.low, f.high) for f in runs.factors] == [
         ("0.001", "0.01"), ("adam", "sgd"), ("false", "true"),
     ]  # fmt: skip
-    assert where.coded[:, 0].tolist() == [-1, 1, -1, 1]
-    assert len(where.notes) == 1
-    assert "'adam' is taken as low" in where.notes[0]
-    turned = layout(frame, ["lr", "opt", "aug"], {"opt": "sgd", "lr": "0.010"})
-    assert (turned.coded[:, :2] == -where.coded[:, :2]).all()
+    assert runs.coded[:, 0].tolist() == [-1, 1, -1, 1]
+    assert len(runs.notes) == 1
+    assert "'adam' is taken as low" in runs.notes[0]
+    turned = table_runs(frame, ["lr", "opt", "aug"], {"opt": "sgd", "lr": "0.010"})
+    assert (turned.coded[:, :2] == -runs.coded[:, :2]).all()
     assert turned.notes == ()
-    assert where.config(5) == "lr=0.01,opt=adam,aug=true"
-    found = analyze(observe(frame, layout(frame, ["lr", "opt"]), "y"))
+    assert runs.config(5) == "lr=0.01,opt=adam,aug=true"
+    found = analyze(observe(frame, table_runs(frame, ["lr", "opt"]), "y"))
     assert [e.term for e in found.effects] == ["lr", "opt", "lr:opt"]
 
 
 def test_factors_come_from_configuration_labels(tmp_path: Path) -> None:
     frame = text_table(tmp_path, "config,y\nA0B0,1\nA1B0,2\nA0B1,3\nA1B1,9\n")
-    assert layout(frame, ()).keys == ("A", "B")
+    assert table_runs(frame, ()).keys == ("A", "B")
     words = text_table(
         tmp_path, 'config,y\n"lr=1,a=x",1\n"lr=2,a=x",2\n"lr=1,a=y",3\n"lr=2,a=y",4\n'
     )
-    assert layout(words, ()).keys == ("lr", "a")
+    assert table_runs(words, ()).keys == ("lr", "a")
     with pytest.raises(DoeError, match="which columns are the factors"):
-        layout(text_table(tmp_path, "A,B,y\n0,0,1\n1,1,2\n"), ())
+        table_runs(text_table(tmp_path, "A,B,y\n0,0,1\n1,1,2\n"), ())
 
 
 def test_missing_values_and_limits_are_read(tmp_path: Path) -> None:
     frame = text_table(tmp_path, "A,B,y,note\n0,0,1.50,x\n1,0,>20,x\n0,1,NaN,x\n1,1,>50,x\n")
-    seen = observe(frame, layout(frame, ["A", "B"]), "y", ceiling=80)
-    assert seen.censored
-    assert seen.low.tolist()[:2] == [1.495, 20.0]
-    assert seen.high.tolist()[:2] == [1.505, 50.0]
-    assert (seen.low[3], seen.high[3]) == (50.0, 80.0)
-    assert np.isnan(seen.low[2])
+    observed = observe(frame, table_runs(frame, ["A", "B"]), "y", ceiling=80)
+    assert observed.censored
+    assert observed.low.tolist()[:2] == [1.495, 20.0]
+    assert observed.high.tolist()[:2] == [1.505, 50.0]
+    assert (observed.low[3], observed.high[3]) == (50.0, 80.0)
+    assert np.isnan(observed.low[2])
     assert response_columns(frame, ["A", "B"]) == ["y"]
 
 
-def test_a_study_blocks_by_replicate_where_replicates_share_seeds() -> None:
-    frame = table("AB", np.arange(8.0) + np.array([0, 1, 0, 2, 0, 0, 1, 0]))
-    for key in "AB":
-        frame[f"{key}_coded"] = 2 * frame[key] - 1
-    frame = frame.assign(run_id=[f"r{i}" for i in range(8)], replicate=frame["day"])
-    frame = frame.assign(block=frame["day"], seed=99 + frame["day"])
-    levels = [FactorLevels("A", "off", "on"), FactorLevels("B", "off", "on")]
-    shared = study_layout(frame, levels)
-    assert (shared.block_name, shared.block is None) == ("replicate", False)
-    assert study_layout(frame.assign(seed=range(8)), levels).block is None
-    found = analyze(observe(frame, shared, "y"))
-    assert found.block == "replicate"
-    assert found.df_error == 3
-    plain = by_term(study(frame[["A", "B", "day", "y"]], "AB", block="day"))
-    assert by_term(found)["A"].p == pytest.approx(plain["A"].p)
+def test_a_study_blocks_by_replicate_and_its_numbers_never_become_text() -> None:
+    factors = (Factor("A", 0.1, 0.3), Factor("B", False, True))
+    given = Study("s", "b:run", factors, Responses(("y",)), replicates=2, seeds=(7, 8))
+    exact = 0.1 + 0.2
+    views = [
+        Seen(run, "done", Result("done", {"y": exact + i}, None, {"slot": f"cpu{i % 2}"}))
+        for i, run in enumerate(make_design(given).runs)
+    ]
+    runs = study_runs(given, views)
+    assert runs.block_name == "replicate"
+    assert runs.coded.tolist() == [list(seen.run.coded) for seen in views]
+    assert runs.slot == ("cpu0", "cpu1") * 4
+    assert runs.host is None
+    assert [f.high for f in runs.factors] == ["0.3", "true"]
+    (observed,) = observations(given, views, runs, ["y"])
+    assert observed.y.tolist() == [exact + i for i in range(8)]
+    assert analyze(observed).df_error == 3
+    split = study_runs(
+        given, [s._replace(run=s.run._replace(block=i % 4)) for i, s in enumerate(views)]
+    )
+    assert split.block_name == "block"
+    with pytest.raises(DoeError, match="'z' is none of the study's"):
+        observations(given, views, runs, ["z"])

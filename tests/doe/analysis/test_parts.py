@@ -8,11 +8,13 @@ from factorial_tables import FILTRATION, PLASMA, by_term, study, table
 from scipy import stats
 
 from doe.analysis.across import across
-from doe.analysis.boxmeyer import box_meyer
+from doe.analysis.estimators.box_meyer import box_meyer
+from doe.analysis.estimators.dispersion import Dispersion
+from doe.analysis.estimators.robust import Robust
 from doe.analysis.hsu import critical_value, with_the_best
-from doe.analysis.plain import to_plain
 from doe.analysis.transform import power, unpower
 from doe.errors import DoeError
+from doe.views.json import to_plain
 
 RUNS = np.array([6, 12, 23, 14, 28, 24, 15, 29, 25, 18, 3, 1]) - 1
 REACTED = np.array([56, 93, 67, 60, 77, 65, 95, 49, 44, 63, 63, 61], float)
@@ -87,7 +89,7 @@ def test_dispersion_finds_the_factor_that_makes_runs_unstable() -> None:
     rng = np.random.default_rng(1)
     frame = table("ABC", np.zeros(64))
     frame["y"] = rng.normal(size=64) * np.where(frame["B"] == 1, 6.0, 1.0) + frame["day"]
-    found = study(frame, "ABC", block="day").dispersion
+    found = study(frame, "ABC", block="day").get(Dispersion)
     assert found is not None
     strongest = max(found.effects, key=lambda e: abs(e.effect))
     assert strongest.term == "B"
@@ -100,7 +102,7 @@ def test_dispersion_z_is_standard_normal_under_the_null() -> None:
     rng = np.random.default_rng(8)
     z = []
     for _ in range(150):
-        found = study(table("AB", rng.normal(size=20)), "AB").dispersion
+        found = study(table("AB", rng.normal(size=20)), "AB").get(Dispersion)
         assert found is not None
         z.append(found.effects[0].z)
     assert 0.8 < np.std(z) < 1.2
@@ -123,7 +125,7 @@ def test_box_cox_finds_its_exponent_and_auto_follows_it() -> None:
     exact = study(frame.assign(y=np.exp(scale)), "ABC").diagnostics
     assert exact.boxcox is not None
     assert exact.boxcox.low < 0 < exact.boxcox.high < 1
-    assert any("--transform log" in f.advice for f in exact.findings)
+    assert any("transform=log" in f.remedies for f in exact.findings)
     assert study(frame.assign(y=np.exp(scale)), "ABC", transform="auto").transform.name == "log"
     steep = frame.assign(y=2 + 40 * frame["A"] + 9 * frame["B"] + 0.5 * rng.random(64))
     plain = study(steep, "ABC", transform="auto")
@@ -174,7 +176,7 @@ def test_a_spread_that_few_runs_of_a_cell_cannot_show_is_seen_by_factor() -> Non
     found = {f.check: f for f in study(frame, "ABCDEF").diagnostics.findings}
     assert found["equal variance"].ok  # 64 cells of three runs each
     assert not found["spread by factor"].ok
-    assert "between the levels of C: use --transform log" in found["spread by factor"].advice
+    assert "between the levels of C: transform" in found["spread by factor"].advice
 
 
 def test_spread_by_factor_is_brown_and_forsythe_where_a_level_is_a_cell() -> None:
@@ -189,14 +191,14 @@ def test_spread_by_factor_is_brown_and_forsythe_where_a_level_is_a_cell() -> Non
 def test_robust_methods_differ_where_one_run_is_wild() -> None:
     rng = np.random.default_rng(21)
     frame = table("AB", 10 + rng.normal(size=20) + 3 * np.tile([0, 1, 0, 1], 5))
-    calm = study(frame, "AB", robust=True, permutations=999).robust
+    calm = study(frame, "AB", robust=True, permutations=999).get(Robust)
     assert calm is not None
     assert calm.rows[0].term == "A"
     assert calm.rows[0].p_permutation == pytest.approx(1 / 1000)  # none of 999 is as large
     assert calm.rows[0].p_maxt == pytest.approx(1 / 1000)
     assert calm.rows[0].verdicts == (True, True, True, True)
     frame.loc[1, "y"] += 200
-    wild = study(frame, "AB", robust=True, permutations=999).robust
+    wild = study(frame, "AB", robust=True, permutations=999).get(Robust)
     assert wild is not None
     a = wild.rows[0]
     assert a.effect > 15

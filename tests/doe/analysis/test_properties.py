@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.anova import anova_lm
 
-from doe.analysis.adjust import benjamini_hochberg, holm
 from doe.analysis.contrasts import Model, estimable, evaluate, fwht, names_of, sign_columns
+from doe.analysis.estimators.robust import bootstrap, permutation
 from doe.analysis.fit import fit
 from doe.analysis.lenth import lenth, scale_estimates, simulated_p
-from doe.analysis.robust import bootstrap, permutation
-from doe.analysis.tails import f_upper, t_two_sided
+from doe.analysis.pvalues import benjamini_hochberg, f_upper, holm, t_two_sided
 from doe.terms import term_name, terms_up_to
 
 seeds = st.integers(0, 2**32 - 1)

@@ -7,7 +7,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import pytest
 from synthetic import study_directory
 
-from doe.analysis.analyze import Options
+from doe.analysis.case import AnalysisOptions
 from doe.results.report import gather
 
 
@@ -19,7 +19,7 @@ def paper_study(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def paper_report(paper_study):
-    return gather(paper_study, Options(robust=True, permutations=199))
+    return gather(paper_study, AnalysisOptions(robust=True, permutations=199))
 
 
 IMAGE = "<img src=x onerror=hacked=1>"
@@ -43,4 +43,4 @@ def unfinished_study(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def unfinished_report(unfinished_study):
-    return gather(unfinished_study, Options(robust=True, permutations=199))
+    return gather(unfinished_study, AnalysisOptions(robust=True, permutations=199))

@@ -7,11 +7,12 @@ import threading
 import msgspec
 import pytest
 
-from doe.analysis.analyze import Options, analyze
-from doe.analysis.plain import to_plain
-from doe.results.observations import layout_of, observations, results_table
+from doe.analysis.analyze import analyze
+from doe.analysis.case import AnalysisOptions
+from doe.results.observations import observations, study_runs
 from doe.results.report import gather
 from doe.views import html
+from doe.views.json import to_plain
 from doe.views.page import payload
 from doe.views.serve import Pages, make_server
 
@@ -210,7 +211,7 @@ def test_a_served_page_renews_itself_while_the_study_runs(visit, tmp_path):
     from doe.store.verdicts import Result, commit
 
     directory = study_directory(tmp_path, preset="demo", replicates=1, unfinished=1)
-    pages = Pages(directory, lambda: gather(directory, Options()), rest=0.0)
+    pages = Pages(directory, lambda: gather(directory, AnalysisOptions()), rest=0.0)
     server = make_server(pages, 0)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
@@ -239,9 +240,8 @@ def test_a_served_page_renews_itself_while_the_study_runs(visit, tmp_path):
 
 def test_numbers_in_the_page_equal_those_of_json(paper_report):
     study, views = paper_report.study, paper_report.state.views
-    frame = results_table(study, views)
-    seen = observations(study, frame, layout_of(study, frame), ["dec_avg"])[0]
-    plain = to_plain(analyze(seen, paper_report.options))
+    observed = observations(study, views, study_runs(study, views), ["dec_avg"])[0]
+    plain = to_plain(analyze(observed, paper_report.options))
     tables = payload(paper_report)["byResponse"]["dec_avg"]["tables"]
     effects = next(table for table in tables if table["name"] == "effects dec_avg")
     keys = [column["key"] for column in effects["columns"]]
@@ -273,7 +273,7 @@ def test_a_study_without_a_result_still_has_a_page(tmp_path):
     from synthetic import study_directory
 
     directory = study_directory(tmp_path, preset="demo", replicates=1, unfinished=64)
-    report = gather(directory, Options())
+    report = gather(directory, AnalysisOptions())
     assert report.analyses == {}
     assert set(report.refused) == set(report.values)
     page = html.render(report, "today")
@@ -294,7 +294,7 @@ def test_a_study_with_words_for_keys_and_a_goal_of_its_own(tmp_path):
         replicates=2,
         seeds=(1, 2),
     )
-    report = gather(study_directory(tmp_path, study=study), Options())
+    report = gather(study_directory(tmp_path, study=study), AnalysisOptions())
     data = payload(report)
     assert data["grid"]["columns"][1] == "lr=0.01, aug=off"
     assert msgspec.json.encode(data)
@@ -324,7 +324,7 @@ def test_a_large_design_is_a_block_of_its_configurations(tmp_path):
         fraction="H=ABC,J=BCD,K=CDE,L=DEF,M=EFG",
         seeds=(1,),
     )
-    found = grid(gather(study_directory(tmp_path, study=study), Options()))
+    found = grid(gather(study_directory(tmp_path, study=study), AnalysisOptions()))
     assert (len(found["columns"]), len(found["rows"])) == (32, 4)
     places = {(run["x"], run["y"]) for run in found["runs"]}
     assert len(places) == 128

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from doe.analysis.values import Across, TermAcross
+from doe.analysis.across import Across, TermAcross
 from doe.results.cells import Cell, Spread, cell_spread
 from doe.results.report import report_section
 from doe.study.presets import preset_study
@@ -77,10 +77,11 @@ def test_the_encoders_baseline_is_heatmap_supervision_alone():
 
 def test_effects_are_ten_rows_and_the_first_average_is_underlined():
     rows = tuple(
-        TermAcross(f"T{i}", (-1.0 * i, 2.0 * i), (0.1, 0.1), (0.1, 0.1), 0.5 * i)
+        TermAcross(f"T{i}", (-1.0 * i, 2.0 * i), (0.1, 0.1), (0.1, 0.1), 0.5 * i, (None, None), 0.0)
         for i in range(12, 0, -1)
     )
-    table = effect_rows(SECTION.groups[0], Across(("B56", "H56"), rows, 24), "n = 4 replicates")
+    effects = Across(("B56", "H56"), rows, (), 24)
+    table = effect_rows(SECTION.groups[0], effects, "n = 4 replicates")
     assert len(table.rows) == 10
     assert [c.title for c in table.columns] == ["Factor", "B56", "H56", "Avg"]
     assert table.rows[0].marks == {"average": "best"}

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from synthetic import study_directory
 
-from doe.analysis.analyze import Options
+from doe.analysis.case import AnalysisOptions
 from doe.errors import DoeError
 from doe.results.report import gather
 from doe.views.serve import Pages, make_server
@@ -86,12 +86,12 @@ def test_a_report_of_a_moved_study_names_no_absolute_path(written, paper_study):
 
 
 def test_drop_and_transform_reach_the_tables(paper_study, tmp_path):
-    report = gather(paper_study, Options(transform="log"), drop=("E", "F"))
+    report = gather(paper_study, AnalysisOptions(transform="log"), drop=("E", "F"))
     assert report.analyses["dec_avg"].transform.name == "log"
     terms = [row.term for row in report.group_effects["enc"].rows]
     assert not any(set("EF") & set(term) for term in terms)
     with pytest.raises(DoeError, match="no factor"):
-        gather(paper_study, Options(), drop=("X",))
+        gather(paper_study, AnalysisOptions(), drop=("X",))
 
 
 def test_errors_are_one_line_without_a_traceback(tmp_path):

@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from doe.analysis.analyze import analyze
-from doe.analysis.data import layout, observe
+from doe.analysis.tables import observe, table_runs
 from doe.results.report import report_section
 from doe.results.status import overview
 from doe.study.presets import preset_study
@@ -40,7 +40,7 @@ def plasma_etch():
         for row, y in enumerate(replicate)
     ]
     frame = pd.DataFrame(rows).astype(str)
-    return analyze(observe(frame, layout(frame, ["A", "B", "C"]), "etch", unit="Å/min"))
+    return analyze(observe(frame, table_runs(frame, ["A", "B", "C"]), "etch", unit="Å/min"))
 
 
 def filtration():
@@ -51,7 +51,7 @@ def filtration():
         for row, y in enumerate(rates)
     ]
     frame = pd.DataFrame(rows).astype(str)
-    return analyze(observe(frame, layout(frame, list("ABCD")), "rate", goal="max"))
+    return analyze(observe(frame, table_runs(frame, list("ABCD")), "rate", goal="max"))
 
 
 def fraction():

@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from doe.analysis.values import Across, Analysis, CensoredAnalysis
-
-EXTRAS = ("missing", "dispersion", "best", "box_meyer", "robust")
+from doe.analysis.across import Across
+from doe.analysis.analyze import Analysis
+from doe.analysis.censored import CensoredAnalysis
 
 
 def to_plain(analysis: Analysis | CensoredAnalysis, family: Across | None = None) -> dict[str, Any]:
@@ -19,8 +19,8 @@ def to_plain(analysis: Analysis | CensoredAnalysis, family: Across | None = None
     below `diagnostics`, with `p_bh_all`, the p values adjusted over all responses of a family.
     """
     if isinstance(analysis, CensoredAnalysis):
-        found: dict[str, Any] = finite(msgspec.to_builtins(analysis))
-        return found | {"factors": [factor.key for factor in analysis.factors]}
+        bounds: dict[str, Any] = finite(msgspec.to_builtins(analysis))
+        return bounds | {"factors": [factor.key for factor in analysis.factors]}
     whole: dict[str, Any] = finite(msgspec.to_builtins(analysis))
     lenth = whole["lenth"]
     diagnostics = whole["diagnostics"] | {
@@ -34,7 +34,9 @@ def to_plain(analysis: Analysis | CensoredAnalysis, family: Across | None = None
         "anova_type2": whole["anova"]["type2"],
         "blocking": whole["anova"]["blocking"],
         "error": analysis.anova.error,
-        **{name: whole[name] for name in EXTRAS},
+        "missing": whole["missing"],
+        "best": whole["best"],
+        **whole["estimates"],
     }
     if family is not None:
         at = family.responses.index(analysis.response)

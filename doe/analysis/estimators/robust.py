@@ -5,16 +5,44 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from msgspec import Struct
 from scipy import linalg, stats
 
-from doe.analysis.contrasts import Floats, Ints, sign_columns
+from doe.analysis.case import Case
+from doe.analysis.contrasts import MOST_RUNS, Floats, Ints, sign_columns
 from doe.analysis.fit import Fit, design_matrix, without_blocks
-from doe.analysis.values import Effect, Robust, RobustRow
 
 BOOTSTRAPS = 2000
 TRIM = 0.25
 CHUNK = 2000
-MOST_RUNS = 4096
+
+
+class RobustRow(Struct, frozen=True, gc=False):
+    """One term by several methods."""
+
+    term: str
+    effect: float
+    p: float | None  # the analysis's own
+    p_hc3: float | None
+    p_permutation: float | None
+    p_maxt: float | None  # permutation, adjusted for all terms at once
+    boot_low: float | None
+    boot_high: float | None
+    trimmed: float | None  # contrast of cell means, a quarter trimmed off each end
+    median: float | None  # contrast of cell medians
+    verdicts: tuple[bool | None, ...]  # significant by p, hc3, permutation, bootstrap
+    agree: bool
+
+
+class Robust(Struct, frozen=True):
+    """Where the conclusions depend on the method."""
+
+    rows: tuple[RobustRow, ...]
+    alpha: float
+    permutations: int
+    bootstraps: int
+    seed: int
+    sentence: str
 
 
 def hc3(fit: Fit) -> Floats | None:
@@ -24,7 +52,7 @@ def hc3(fit: Fit) -> Floats | None:
     None where a run decides its own fit.
     """
     free = 1.0 - fit.leverage
-    if fit.df_residual < 1 or (free < 1e-9).any() or fit.n > MOST_RUNS:
+    if fit.df_residual < 1 or (free < 1e-9).any():
         return None
     X = design_matrix(fit.cells, fit.block, fit.model)
     Q, R = linalg.qr(X, mode="economic")
@@ -72,8 +100,8 @@ def _permuted(fit: Fit, count: int, rng: np.random.Generator) -> Floats:
     block = np.zeros(fit.n, np.int64) if fit.block is None else fit.block
     result = np.empty((count, fit.n))
     for b in range(int(block.max()) + 1):
-        place = np.flatnonzero(block == b)
-        result[:, place] = rng.permuted(np.tile(fit.y[place], (count, 1)), axis=1)
+        inside = np.flatnonzero(block == b)
+        result[:, inside] = rng.permuted(np.tile(fit.y[inside], (count, 1)), axis=1)
     return result
 
 
@@ -83,7 +111,7 @@ def bootstrap(fit: Fit, alpha: float, count: int, seed: int) -> tuple[Floats, Fl
     Deviations after blocks are stretched by ``sqrt(n / df)``, which undoes the shrinkage of
     residuals; without it intervals from few replicates are too short. None without replicates.
     """
-    if fit.df_pure < 1 or fit.n > MOST_RUNS:
+    if fit.df_pure < 1:
         return None
     y = without_blocks(fit.y, fit.cells, fit.block)
     order = np.argsort(fit.cells, kind="stable")
@@ -108,11 +136,11 @@ def robust_contrasts(fit: Fit) -> tuple[Floats | None, Floats | None]:
     """
     y = without_blocks(fit.y, fit.cells, fit.block)
     unique, counts = np.unique(fit.cells, return_counts=True)
-    groups = [y[fit.cells == cell] for cell in unique] if fit.n <= MOST_RUNS else []
+    groups = [y[fit.cells == cell] for cell in unique]
     trimmed = median = None
-    if groups and counts.min() >= 4:
+    if counts.min() >= 4:
         trimmed = _contrast(fit, unique, np.array([stats.trim_mean(g, TRIM) for g in groups]))
-    if groups and counts.min() >= 3:
+    if counts.min() >= 3:
         median = _contrast(fit, unique, np.array([np.median(g) for g in groups]))
     return trimmed, median
 
@@ -122,23 +150,20 @@ def _contrast(fit: Fit, unique: Ints, values: Floats) -> Floats:
     return np.asarray(2.0 * np.linalg.lstsq(X, values, rcond=None)[0][1:])
 
 
-def robust(
-    fit: Fit,
-    names: Sequence[str],
-    effects: Sequence[Effect],
-    alpha: float,
-    permutations: int,
-    seed: int,
-) -> Robust:
-    """The shown effects by every method, and where the conclusions differ."""
-    at = {name: i for i, name in enumerate(names)}
+def estimate(case: Case) -> Robust | None:
+    """The shown effects by every method, and where the conclusions differ; None unless asked."""
+    if not case.options.robust or case.fit.n > MOST_RUNS:
+        return None
+    fit, alpha = case.fit, case.alpha
+    permutations, seed = case.options.permutations, case.options.seed
+    row_of = {name: i for i, name in enumerate(case.names)}
     p_hc3 = hc3(fit)
     alone, largest = permutation(fit, permutations, seed)
     span = bootstrap(fit, alpha, BOOTSTRAPS, seed)
     trimmed, median = robust_contrasts(fit)
     rows = []
-    for effect in effects:
-        i = at[effect.term]
+    for effect in case.effects:
+        i = row_of[effect.term]
         low, high = (None, None) if span is None else (float(span[0][i]), float(span[1][i]))
         verdicts = (
             None if effect.p is None else effect.p < alpha,

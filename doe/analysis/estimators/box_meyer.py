@@ -7,15 +7,46 @@ from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
+from msgspec import Struct
 
+from doe.analysis.case import Case
 from doe.analysis.contrasts import Floats, Ints, block_columns, sign_columns
-from doe.analysis.values import BoxMeyer, FactorProbability, ModelProbability
 
 PRIOR = 0.25
 GAMMA = 2.0
 ORDER = 3
-MOST_FACTORS, MOST_RUNS = 8, 256
+ENUMERATED_FACTORS, ENUMERATED_RUNS = 8, 256
+"""The largest design whose sets of factors are all gone through."""
 TOP_MODELS = 10
+
+
+class FactorProbability(Struct, frozen=True):
+    """Posterior probability that a factor is active."""
+
+    factor: str
+    probability: float
+
+
+class ModelProbability(Struct, frozen=True):
+    """Posterior probability of a set of active factors."""
+
+    factors: tuple[str, ...]
+    probability: float
+
+
+class BoxMeyer(Struct, frozen=True):
+    """Box and Meyer's posterior over the sets of active factors."""
+
+    prior: float
+    gamma: float
+    order: int  # highest interaction among active factors
+    factors: tuple[FactorProbability, ...]
+    models: tuple[ModelProbability, ...]  # the most probable ones, best first
+
+
+def estimate(case: Case) -> BoxMeyer | None:
+    """Posterior over the sets of active factors of one response."""
+    return box_meyer(case.fit.y, case.fit.cells, case.keys, case.fit.block)
 
 
 def box_meyer(
@@ -36,7 +67,7 @@ def box_meyer(
     where S = residual plus penalty, t the number of effects and q the columns of X0.
     """
     factors = len(keys)
-    if factors > MOST_FACTORS or len(y) > MOST_RUNS or float(np.ptp(y)) == 0.0:
+    if factors > ENUMERATED_FACTORS or len(y) > ENUMERATED_RUNS or float(np.ptp(y)) == 0.0:
         return None
     base = np.column_stack([np.ones(len(y)), block_columns(block, len(y))])
     flat = np.linalg.qr(base)[0]

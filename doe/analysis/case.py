@@ -1,0 +1,59 @@
+"""One response with its fitted model: what every further analysis starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from msgspec import Struct
+
+from doe.analysis.contrasts import Floats
+from doe.analysis.data import Runs
+from doe.analysis.effects import Effect
+from doe.analysis.fit import Fit
+from doe.analysis.transform import Transformation
+
+
+class AnalysisOptions(Struct, frozen=True):
+    """What may be chosen."""
+
+    transform: str = "none"
+    order: int | None = None  # highest interaction; None for all
+    drop: tuple[str, ...] = ()  # factors whose terms are not shown
+    robust: bool = False
+    permutations: int = 10_000
+    alpha: float = 0.05
+    seed: int = 42
+
+
+@dataclass(frozen=True)
+class Case:
+    """One response, its model and its effects."""
+
+    runs: Runs  # all that were planned
+    kept: Sequence[int]  # those with a value, in the order of `fit`
+    fit: Fit
+    names: Sequence[str]  # of the model's terms
+    effects: tuple[Effect, ...]  # of the terms that are shown
+    goal: str  # min or max
+    transform: Transformation
+    order: int  # highest interaction asked for
+    options: AnalysisOptions
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Factor keys."""
+        return self.runs.keys
+
+    @property
+    def alpha(self) -> float:
+        """Level of tests and intervals."""
+        return self.options.alpha
+
+    @property
+    def y(self) -> Floats:
+        """The response of all planned runs on the analysed scale; NaN where there is none."""
+        y = np.full(len(self.runs.run_ids), np.nan)
+        y[list(self.kept)] = self.fit.y
+        return y

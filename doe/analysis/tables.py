@@ -1,0 +1,362 @@
+"""From a table of results to runs and observations, with every mistake reported by name."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from decimal import Decimal, InvalidOperation
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from doe.analysis.contrasts import Floats, Ints, cell_index
+from doe.analysis.data import FactorLevels, Observations, Runs, numbered, state_text
+from doe.errors import DoeError, nearest
+
+BOOKKEEPING = frozenset(
+    {"run_id", "run", "run_order", "row", "replicate", "block", "seed", "config"}
+    | {"state", "reason", "slot", "host", "seconds"}
+)
+"""Columns that are never a response or a factor unless named."""
+
+CONFIG = re.compile(r"([A-Za-z])([01])")
+EMPTY = {"", "na", "n/a", "nan", "none", "null", "-", "–", "inf", "-inf", "+inf"}
+CENSORED = re.compile(r"^\s*([<>≤≥])\s*=?\s*([-+0-9.eE]+)\s*$")
+
+
+def column(frame: pd.DataFrame, name: str, what: str) -> pd.Series:
+    """A column by name, or an error with the nearest name."""
+    if name not in frame.columns:
+        known = [str(c) for c in frame.columns]
+        raise DoeError(
+            f"{what} {name!r} is no column of the table{nearest(name, known)}; "
+            f"it has {', '.join(known)}"
+        )
+    chosen = frame[name]
+    if isinstance(chosen, pd.DataFrame):
+        raise DoeError(f"the table has {chosen.shape[1]} columns named {name!r}; expected one")
+    return chosen
+
+
+def table_runs(
+    frame: pd.DataFrame,
+    factors: Sequence[str],
+    low: Mapping[str, str] | None = None,
+    block: str | None = None,
+) -> Runs:
+    """Read the design part of a table: factors (with named low levels), block, runs."""
+    frame, keys = _with_factors(frame, factors)
+    notes: list[str] = []
+    low = dict(low or {})
+    if unknown := [key for key in low if key not in keys]:
+        raise DoeError(
+            f"a low level is named for {unknown[0]!r}, which is no factor"
+            f"{nearest(unknown[0], keys)}; the factors are {', '.join(keys)}"
+        )
+    levels, columns = [], []
+    for key in keys:
+        factor, code, note = _two_levels(column(frame, key, "factor"), key, low.get(key))
+        levels.append(factor)
+        columns.append(code)
+        notes += note
+    coded = np.column_stack(columns).astype(np.int8)
+    if block in keys:
+        raise DoeError(f"{block!r} is given both as a factor and as the block; choose one")
+    blocks = None if block is None else _blocks(column(frame, block, "block"))
+    run_ids = _run_ids(frame)
+    notes += _check_duplicates(frame, coded, run_ids, block)
+    several = blocks is not None and blocks.max() > 0
+    return Runs(
+        factors=tuple(levels),
+        coded=coded,
+        block=blocks if several else None,
+        block_name=block if several else None,
+        run_ids=run_ids,
+        run_order=_run_order(frame),
+        slot=_labels(frame, "slot"),
+        host=_labels(frame, "host"),
+        states=_states(frame),
+        notes=tuple(notes),
+    )
+
+
+def observe(
+    frame: pd.DataFrame,
+    runs: Runs,
+    response: str,
+    *,
+    unit: str = "",
+    goal: str = "min",
+    ceiling: float | None = None,
+) -> Observations:
+    """Read one response; values like ``>50`` become intervals up to the next printed limit."""
+    cells = column(frame, response, "response").tolist()
+    parsed = [_value(cell, i, response, runs) for i, cell in enumerate(cells)]
+    y = np.array([value for value, _ in parsed])
+    low, high = y, y
+    if any(limit is not None for _, limit in parsed):
+        limits = [limit for _, limit in parsed]
+        low, high = _bounds(y, [str(cell) for cell in cells], limits, response, ceiling)
+    if not np.isfinite(low).any() and not np.isfinite(y).any():
+        raise DoeError(f"response {response!r} has no value in any run")
+    return Observations(runs, response, y, low, high, unit, goal)
+
+
+def response_columns(frame: pd.DataFrame, used: Sequence[str]) -> list[str]:
+    """Columns that hold numbers and are neither factors, block nor bookkeeping."""
+    skip = {*used, *BOOKKEEPING}
+    chosen = []
+    for name in map(str, frame.columns):
+        if name in skip or name.endswith(("_coded", "_std")):
+            continue
+        texts = [str(cell).strip() for cell in frame[name].tolist()]
+        texts = [text for text in texts if text.lower() not in EMPTY]
+        if texts and all(_number(text) is not None or CENSORED.match(text) for text in texts):
+            chosen.append(name)
+    return chosen
+
+
+# Factors and runs -------------------------------------------------------------------------------
+
+
+def _with_factors(
+    frame: pd.DataFrame, factors: Sequence[str]
+) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """The table with a column for every factor, read from `config` labels where it has none."""
+    absent = [key for key in factors if key not in frame.columns]
+    if factors and not absent:
+        return frame, _once(factors)
+    labels_of = _config_columns(frame)
+    if not factors:
+        if not labels_of:
+            raise DoeError(
+                "which columns are the factors? Name them; columns with two values: "
+                f"{', '.join(_candidates(frame)) or 'none'}"
+            )
+        factors = tuple(labels_of)
+    added = {k: labels_of[k] for k in factors if k in labels_of and k not in frame.columns}
+    return frame.assign(**added), _once(factors)
+
+
+def _once(factors: Sequence[str]) -> tuple[str, ...]:
+    if twice := [key for key in factors if list(factors).count(key) > 1]:
+        raise DoeError(f"factor {twice[0]!r} is named twice")
+    return tuple(factors)
+
+
+def _config_columns(frame: pd.DataFrame) -> dict[str, list[str]]:
+    """Levels by factor from labels such as ``A1B0C1`` or ``lr=0.01,aug=on``; empty if none."""
+    if "config" not in frame.columns:
+        return {}
+    rows: list[dict[str, str]] = []
+    for label in frame["config"].astype(str):
+        if "=" in label:
+            pairs = [part.partition("=") for part in label.split(",")]
+            rows.append({key.strip(): level.strip() for key, _, level in pairs})
+        else:
+            levels = CONFIG.findall(label)
+            if "".join(key + level for key, level in levels) != label.strip():
+                return {}
+            rows.append(dict(levels))
+    if not rows or any(row.keys() != rows[0].keys() for row in rows):
+        return {}
+    return {key: [row[key] for row in rows] for key in rows[0]}
+
+
+def _candidates(frame: pd.DataFrame) -> list[str]:
+    return [str(name) for name in frame.columns if frame[name].nunique() == 2]
+
+
+def _two_levels(
+    values: pd.Series, key: str, low: str | None
+) -> tuple[FactorLevels, NDArray[np.int8], list[str]]:
+    """Code a factor -1/+1: the smaller number, false, or the level that `low` names is low."""
+    texts = [_level_text(value) for value in values.tolist()]
+    if "" in texts:
+        raise DoeError(f"factor {key!r} has no level in row {texts.index('') + 1}; fill it in")
+    levels = sorted(set(texts))
+    notes: list[str] = []
+    numbers = _numbers(levels)
+    if numbers is not None:
+        spelling: dict[float, str] = {}  # 0.001 and 1e-3 are one level, known by its first spelling
+        for value, text in sorted(zip(numbers, levels, strict=True)):
+            spelling.setdefault(value, text)
+        same = {text: spelling[value] for value, text in zip(numbers, levels, strict=True)}
+        texts = [same[text] for text in texts]
+        levels = list(spelling.values())
+    if len(levels) != 2:
+        shown = ", ".join(levels[:5]) + (", …" if len(levels) > 5 else "")
+        noun = "level" if len(levels) == 1 else "levels"
+        raise DoeError(
+            f"factor {key!r} has {len(levels)} {noun} ({shown}); expected two. Leave it out of "
+            "the factors, or keep the rows of two levels"
+        )
+    if low is not None:
+        levels = _low_first(levels, key, low)
+    elif numbers is None and [level.lower() for level in levels] != ["false", "true"]:
+        notes.append(
+            f"factor {key}: {levels[0]!r} is taken as low and {levels[1]!r} as high "
+            f"(alphabetical order; name {levels[1]!r} as the low level to turn it round)"
+        )
+    coded = np.array([1 if text == levels[1] else -1 for text in texts], dtype=np.int8)
+    return FactorLevels(key, levels[0], levels[1]), coded, notes
+
+
+def _low_first(levels: list[str], key: str, low: str) -> list[str]:
+    for level in levels:
+        same = _numbers([level, low])
+        if level.lower() == low.lower() or (same is not None and same[0] == same[1]):
+            return [level, *(other for other in levels if other != level)]
+    raise DoeError(f"{low!r} is no level of {key!r}; its levels are {', '.join(levels)}")
+
+
+def _level_text(value: object) -> str:
+    if value is None or (isinstance(value, float) and value != value):
+        return ""
+    if isinstance(value, (bool, np.bool_)):
+        return str(value).lower()
+    return str(value).strip()
+
+
+def _numbers(levels: Sequence[str]) -> list[float] | None:
+    try:
+        return [float(level) for level in levels]
+    except ValueError:
+        return None
+
+
+def _blocks(values: pd.Series) -> Ints:
+    if values.isna().any() or (values.astype(str).str.strip() == "").any():
+        raise DoeError(f"column {str(values.name)!r} names the block and is empty in some row")
+    return numbered(values.astype(str))
+
+
+def _run_ids(frame: pd.DataFrame) -> tuple[str, ...]:
+    """Names of the runs: the column run_id or run, else the row number from 1."""
+    for name in ("run_id", "run"):
+        if name in frame.columns:
+            return tuple(str(value) for value in frame[name])
+    return tuple(f"row {i}" for i in range(1, len(frame) + 1))
+
+
+def _run_order(frame: pd.DataFrame) -> tuple[int, ...]:
+    """Order in which the runs were made: the column run_order, else that of the table."""
+    if "run_order" in frame.columns:
+        numbers = pd.to_numeric(frame["run_order"], errors="coerce")
+        if not numbers.isna().any():
+            return tuple(int(value) for value in numbers)
+    return tuple(range(1, len(frame) + 1))
+
+
+def _labels(frame: pd.DataFrame, name: str) -> tuple[str, ...] | None:
+    """A column of labels, where the table has it and it says anything."""
+    if name not in frame.columns:
+        return None
+    labels = tuple("" if pd.isna(value) else str(value) for value in frame[name])
+    return labels if any(labels) else None
+
+
+def _states(frame: pd.DataFrame) -> tuple[str, ...]:
+    """State and reason of each run, empty where the table does not say."""
+    state = _labels(frame, "state") or ("",) * len(frame)
+    reason = _labels(frame, "reason") or ("",) * len(frame)
+    return tuple(state_text(s, r) for s, r in zip(state, reason, strict=True))
+
+
+def _check_duplicates(
+    frame: pd.DataFrame, coded: NDArray[np.int8], ids: tuple[str, ...], block: str | None
+) -> list[str]:
+    """Refuse a run that stands twice; rows that merely look alike give a note."""
+    named = pd.Series(ids)
+    if named.duplicated().any():
+        twice = sorted(set(named[named.duplicated()]))
+        raise DoeError(
+            f"run {', '.join(twice[:5])} stands more than once in the table; "
+            "expected one row per run: remove the copies"
+        )
+    if "replicate" in frame.columns:
+        # Columns of two values may be factors that are left out of this analysis.
+        known = {"replicate", "block", "seed", "config", "row"}
+        chosen = [c for c in frame.columns if c in known or frame[c].nunique() == 2]
+        again = frame[chosen].assign(cell_of_run=cell_index(coded)).duplicated()
+        if again.any():
+            row = int(np.flatnonzero(again.to_numpy())[0])
+            raise DoeError(
+                f"row {row + 1} repeats a configuration within replicate "
+                f"{frame['replicate'].iloc[row]}; expected one run of each: remove the copy"
+            )
+    if not (same := frame.duplicated(keep=False)).any():
+        return []
+    rows = ", ".join(str(i + 1) for i in np.flatnonzero(same.to_numpy())[:6])
+    if block is not None:
+        raise DoeError(
+            f"rows {rows} are the same in every column, block {block!r} included; "
+            "a run stands twice: remove the copy, or number the runs in a column run_id"
+        )
+    return [f"rows {rows} are the same in every column; make sure that no run stands twice"]
+
+
+# Cells ------------------------------------------------------------------------------------------
+
+Limit = tuple[str, float]
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _value(cell: object, row: int, name: str, runs: Runs) -> tuple[float, Limit | None]:
+    """A number, NaN for a missing one, or a limit."""
+    if cell is None or (isinstance(cell, float) and not math.isfinite(cell)):
+        return math.nan, None
+    text = str(cell).strip()
+    if text.lower() in EMPTY:
+        return math.nan, None
+    if (number := _number(text)) is not None:
+        return number, None
+    if (match := CENSORED.match(text)) and (limit := _number(match.group(2))) is not None:
+        return math.nan, (">" if match.group(1) in ">≥" else "<", limit)
+    raise DoeError(
+        f"response {name!r} holds the text {text!r} in row {row + 1} (run {runs.run_ids[row]}); "
+        "expected a number, a limit such as >50, or nothing for a missing run"
+    )
+
+
+def _bounds(
+    y: Floats,
+    texts: Sequence[str],
+    limits: Sequence[Limit | None],
+    response: str,
+    ceiling: float | None,
+) -> tuple[Floats, Floats]:
+    """Ends between which each value lies: half a last digit around a printed number, from a
+    limit such as ``>20`` to the next one of the column or the ceiling, from 0 to ``<0.1``.
+    """
+    low, high = y.copy(), y.copy()
+    steps = sorted({limit[1] for limit in limits if limit is not None and limit[0] == ">"})
+    if ceiling is not None and steps and ceiling < steps[-1]:
+        raise DoeError(f"the ceiling {ceiling:g} is below >{steps[-1]:g}, a limit in {response!r}")
+    top = math.inf if ceiling is None else ceiling
+    for i, limit in enumerate(limits):
+        if limit is None:
+            half = _rounding(texts[i])
+            low[i], high[i] = low[i] - half, high[i] + half
+        elif limit[0] == ">":
+            low[i], high[i] = limit[1], min((s for s in steps if s > limit[1]), default=top)
+        else:
+            low[i], high[i] = (0.0 if limit[1] > 0 else -math.inf), limit[1]
+    return low, high
+
+
+def _rounding(text: str) -> float:
+    """Half a unit of the last printed digit."""
+    try:
+        exponent = Decimal(text.strip()).as_tuple().exponent
+    except InvalidOperation:
+        return 0.0
+    return 0.5 * 10.0**exponent if isinstance(exponent, int) else 0.0

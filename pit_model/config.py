@@ -15,7 +15,12 @@ from pit_model.errors import PitError, nearest
 FACTORS = ("A", "B", "C", "D", "E", "F")
 """The paper's six factors, in standard order (A varies fastest)."""
 
-CHOICES = {"noise": ("static", "per_frame"), "fuse_relu": ("all", "residual")}
+CHOICES = {
+    "noise": ("static", "per_frame"),
+    "fuse_relu": ("all", "residual"),
+    "first_weights": ("alive", "pytorch"),
+    "decoder_losses": ("with_A", "always"),
+}
 """The settings that are one of a few words."""
 
 PRESETS: dict[str, dict[str, int | float]] = {
@@ -75,7 +80,7 @@ class Config:
     B: bool = True
     """Noise bottleneck: reconstruction gradients reach the encoder through the residual."""
     C: bool = True
-    """Focal heatmap supervision at the three scales."""
+    """Focal heatmap supervision, like D and E at the scales that `decoder_losses` says."""
     D: bool = False
     """PILL: the unsupervised physics loss."""
     E: bool = True
@@ -120,6 +125,10 @@ class Config:
 
     fuse_relu: str = "all"
     """Channels of LatentFuse behind the ReLU: `all` 21 (the paper) or the 18 `residual` ones."""
+    first_weights: str = "alive"
+    """`alive`: heatmaps start brightest where features are strongest; `pytorch`: its defaults."""
+    decoder_losses: str = "with_A"
+    """When C, D and E act at the decoder's two scales: `with_A` (the paper) or `always`."""
     target_sigma: float = 1.0
     """Standard deviation of the Gaussian heatmap targets, in heatmap pixels."""
 
@@ -216,6 +225,11 @@ class Config:
     def sigma(self) -> float:
         """Standard deviation of the noise of this run: factor F switches `noise_sigma`."""
         return self.noise_sigma if self.F else 0.0
+
+    @property
+    def tracked_scales(self) -> int:
+        """How many scales, from the coarsest on, the losses of C, D and E act on: 1 or 3."""
+        return 3 if self.A or self.decoder_losses == "always" else 1
 
     @property
     def scales(self) -> tuple[int, int, int]:

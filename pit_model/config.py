@@ -139,7 +139,9 @@ class Config:
     chunk_windows: int = 19
     """Neighbouring windows cut from one video, at most; their frames are encoded once."""
     learning_rate: float = 1e-3
-    """Step size of Adam."""
+    """Step size of Adam for the encoder, its heads and LatentFuse."""
+    decoder_learning_rate: float = 1e-3
+    """Step size of Adam for the decoder."""
     pill_ramp: float = 10.0
     """Epochs until the weight of PILL is 1."""
     pills_ramp: float = 20.0
@@ -263,6 +265,7 @@ _POSITIVE = (
     "radius_px",
     "target_sigma",
     "learning_rate",
+    "decoder_learning_rate",
     "pill_ramp",
     "pills_ramp",
 )

@@ -21,7 +21,7 @@ demo: setup
 	$(BIN)/doe report --study runs/pit-demo
 
 # Tests that kill and wait run one after the other, all others on two cores.
-WAITING := tests/doe/running tests/doe/engines
+WAITING := tests/doe/running tests/doe/store tests/doe/results
 test: setup
 	$(BIN)/python -m pytest -n 2 --dist loadfile tests $(WAITING:%=--ignore=%)
 	$(BIN)/python -m pytest $(WAITING)
@@ -35,7 +35,7 @@ setup-cluster: setup
 # ENGINES=cluster leaves out what `test` has run.
 ENGINES ?= cluster or not cluster
 test-cluster: setup-cluster
-	$(BIN)/python -m pytest tests/doe/engines -m '$(ENGINES)'
+	$(BIN)/python -m pytest tests/doe/running/engines -m '$(ENGINES)'
 
 lint: setup
 	$(BIN)/ruff format --check .

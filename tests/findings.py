@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from doe import analyze, load
 from doe.analysis.values import Analysis
-from doe.api import analyze, load
 from pit_model import baseline
 from pit_model.config import Config
 from pit_model.dataset import make_split

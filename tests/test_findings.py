@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from doe.analysis.analyze import Options
-from doe.plan import load_plan
-from doe.report import gather
-from doe.scan import scan
-from doe.store import StudyDir
+from doe.results.report import gather
+from doe.store.files import StudyDir
+from doe.store.plan import load_plan
+from doe.store.scan import scan
 from doe.views.files import write_report
 from tests import findings
 

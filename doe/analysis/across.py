@@ -13,7 +13,7 @@ from doe.analysis.values import Across, Analysis, TermAcross
 def across(analyses: Sequence[Analysis]) -> Across:
     """Effects of all terms on all responses, ranked by the magnitude of their average.
 
-    The average over responses is the one that the PIT paper ranks by; p values are adjusted by
+    The average over responses ranks them; p values are adjusted by
     Benjamini and Hochberg over every term of every response together.
     """
     names = list(dict.fromkeys(e.term for a in analyses for e in a.effects))

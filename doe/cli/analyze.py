@@ -10,7 +10,6 @@ import typer
 from doe.cli.options import JsonOption, OrderOption, StudyOption, chosen_study
 
 if TYPE_CHECKING:
-    import pandas as pd
     from rich.console import Console
 
     from doe.analysis.analyze import Options
@@ -149,13 +148,10 @@ def _from_table(
 
 def _from_study(given: Path | None, asked: tuple[str, ...]) -> list[Observations]:
     from doe.errors import DoeError
-    from doe.plan import load_plan
-    from doe.responses import load
-    from doe.results import layout_of, observations
+    from doe.results.observations import layout_of, load, observations
 
     directory = chosen_study(given)
-    study = load_plan(directory).study
-    frame: pd.DataFrame = load(directory)
+    study, frame = load(directory)
     answers = study.responses
     groups = {"all": [*answers.metrics, *answers.averages], "further": list(answers.further)}
     default = list(answers.averages) or list(answers.metrics)

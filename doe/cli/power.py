@@ -17,7 +17,7 @@ from doe.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from doe.power import Layout
+    from doe.design.power import Layout
     from doe.views.table import Table
 
 
@@ -44,7 +44,7 @@ def power(
     json: JsonOption = False,
 ) -> None:
     """Power of a two-level design by the noncentral t distribution."""
-    from doe.power import replicates_needed
+    from doe.design.power import replicates_needed
     from doe.views.terminal import print_json, print_table
 
     base, pilot = _layout(factors, fraction, study, order, blocks, response)
@@ -76,10 +76,11 @@ def _layout(
     response: str | None,
 ) -> tuple[Layout, float | None]:
     """The design, and sigma where a pilot study has run."""
-    from doe.alias import alias_chains, parse_generators
     from doe.cli.alias import fraction_asked
-    from doe.plan import layout, load_plan
-    from doe.power import Layout
+    from doe.design.fractions import alias_chains
+    from doe.design.power import Layout, layout
+    from doe.store.plan import load_plan
+    from doe.terms import parse_generators
 
     if factors is None:
         planned = load_plan(chosen_study(study))
@@ -98,11 +99,11 @@ def _layout(
 
 def pilot_sigma(directory: Path, response: str) -> float:
     """Standard deviation between replicates of a configuration, from the runs of a study."""
+    from doe.design.power import pooled_sigma
     from doe.errors import DoeError, nearest
-    from doe.power import pooled_sigma
-    from doe.responses import load
+    from doe.results.observations import load
 
-    table = load(directory)
+    _, table = load(directory)
     names = [str(name) for name in table.columns]
     if response not in names:
         raise DoeError(f"{response!r} is no response of {directory}{nearest(response, names)}")
@@ -114,7 +115,7 @@ def power_rows(
     base: Layout, most: int, sigma: float, effect: float | None, alpha: float, target: float
 ) -> list[dict[str, Any]]:
     """One row per number of replicates."""
-    from doe.power import detectable_effect, power
+    from doe.design.power import detectable_effect, power
 
     rows = []
     for n in range(1, most + 1):

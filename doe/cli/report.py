@@ -10,10 +10,7 @@ import typer
 from doe.cli.options import StudyOption, chosen_study
 
 if TYPE_CHECKING:
-    from doe.report import Report
-
-REPORTS = Path("reports")
-"""Where reports go unless said otherwise."""
+    from doe.results.report import Report
 
 
 def report(
@@ -29,7 +26,7 @@ def report(
         typer.Option(
             "--drop",
             help="Factors left out of the paper's tables of effects: F or E,F, or '' for none "
-            "[default: F in the PIT study].",
+            "[default: what [report] in the study file says].",
         ),
     ] = None,
     figures: Annotated[
@@ -55,7 +52,7 @@ def report(
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
     from doe.analysis.analyze import Options
-    from doe.report import gather
+    from doe.results.report import gather
 
     directory = chosen_study(study)
     options = Options(transform=transform, robust=True)
@@ -65,10 +62,12 @@ def report(
         return gather(directory, options, left_out)
 
     if serve is not None:
-        from doe.serve import serve_page
+        from doe.views.serve import serve_page
 
         serve_page(directory, look, serve)
         return
+    from doe.views.files import REPORTS
+
     found = look()
     _write(found, out or REPORTS / found.state.directory.name, _saved(found, figures))
 

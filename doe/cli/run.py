@@ -67,11 +67,12 @@ def run(
 
     Ctrl-C lets running runs finish and starts no more; a second Ctrl-C ends them.
     """
-    from doe.attempts import Policy
-    from doe.engines import Resources
-    from doe.execute import execute
-    from doe.plan import load_plan
-    from doe.ready import Options
+    from doe.running.engines import Resources
+    from doe.running.execute import execute
+    from doe.running.scheduler import Options
+    from doe.store.plan import load_plan
+    from doe.store.verdicts import Policy
+    from doe.views.live import open_display
     from doe.views.terminal import console
 
     options = Options(
@@ -101,7 +102,8 @@ def run(
         ray_address=ray_address,
         gpus_per_run=gpus_per_run,
     )
-    number, finished = execute(plan, options, engine, resources, screen)
+    with open_display(screen) as display:
+        number, finished = execute(plan, options, engine, resources, display)
     screen.print(", ".join(f"{count} {state}" for state, count in number.items() if count))
     if detach:
         screen.print("`doe status` shows how far it is; `doe run --engine slurm` picks it up.")

@@ -11,7 +11,7 @@ from doe.cli.options import JsonOption, StudyOption, chosen_study
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-    from doe.overview import Overview
+    from doe.results.status import Overview
 
 WATCH_SECONDS = 1.0
 MOST_NAMES = 12
@@ -27,7 +27,7 @@ def status(
 ) -> None:
     """Show counts, failures by reason, running runs, time left, balance and what is missing."""
     from doe.errors import DoeError
-    from doe.overview import as_json, overview
+    from doe.results.status import as_json, overview
     from doe.views.terminal import console, print_json
 
     if watch + json + csv > 1:
@@ -49,8 +49,8 @@ def _print_csv(state: Overview) -> None:
     import csv
     import sys
 
-    from doe.design import level_text
-    from doe.responses import columns, table_rows
+    from doe.design.runs import level_text
+    from doe.results.responses import columns, table_rows
 
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(columns(state.study))
@@ -64,7 +64,7 @@ def _watch(state: Overview, screen: Console) -> None:
 
     from rich.live import Live
 
-    from doe.overview import overview
+    from doe.results.status import overview
 
     try:
         with Live(_picture(state, screen.width), console=screen, auto_refresh=False) as live:
@@ -94,7 +94,7 @@ def _picture(state: Overview, width: int) -> RenderableType:
 
 
 def _lines(state: Overview) -> list[str]:
-    from doe.progress import duration_text
+    from doe.views.table import duration_text
 
     number = ", ".join(f"{count} {name}" for name, count in state.counts.items() if count)
     balance = ", ".join(

@@ -6,7 +6,8 @@ import csv
 import io
 import math
 
-from doe.views.table import Column, Spread, Table, Value
+from doe.results.cells import Spread
+from doe.views.table import Column, Table, Value
 
 
 def render(table: Table) -> str:

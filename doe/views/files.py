@@ -6,13 +6,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from doe.report import Report
-from doe.store import write_atomic
+from doe.results.report import Report
+from doe.store.files import write_atomic
 from doe.views import csv, html, latex
 from doe.views.page import response_tables, study_tables, tables_of_paper
 from doe.views.report_charts import save_charts
 from doe.views.table import Table
 
+REPORTS = Path("reports")
+"""Where reports go unless said otherwise."""
 PAGE = "index.html"
 IN_LATEX = ("effects", "anova", "lenth", "robust", "best")
 """Tables of a response that are written for a paper, by the first word of their name."""

@@ -9,8 +9,8 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from doe.report import Report
-from doe.study import Study
+from doe.results.report import Report
+from doe.study.values import Study
 from doe.views.charts.theme import STATES
 from doe.views.headlines import headlines
 from doe.views.page import commands, payload

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rich.console import Console, Group, RenderableType
@@ -11,12 +14,14 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from doe.progress import Progress, duration_text, foreseen, read_progress, sparkline, time_left
-from doe.scan import STATES, counts
+from doe.results.time_left import foreseen, time_left
+from doe.store.progress import Progress, read_progress
+from doe.store.scan import STATES, counts
+from doe.views.table import duration_text
 
 if TYPE_CHECKING:
-    from doe.placing import Active
-    from doe.runner import Runner
+    from doe.running.placing import Active
+    from doe.running.scheduler import Runner
 
 STYLES = {
     "done": "green",
@@ -59,17 +64,12 @@ class PlainDisplay:
             text = duration_text(left)
             self.note("progress", f"{ended} of {len(views)} runs, time left {text}")
 
-    def close(self) -> None:
-        """Nothing to clear up."""
-
 
 class LiveDisplay:
     """A picture of the study that is drawn again a few times a second; events scroll above it."""
 
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._live = Live(console=console, auto_refresh=False, transient=True)
-        self._live.start()
+    def __init__(self, console: Console, live: Live) -> None:
+        self._console, self._live = console, live
         self._drawn = 0.0
 
     def note(self, kind: str, text: str) -> None:
@@ -84,14 +84,15 @@ class LiveDisplay:
             self._drawn = now
             self._live.update(picture(runner), refresh=True)
 
-    def close(self) -> None:
-        """Leave the terminal as it was."""
-        self._live.stop()
 
-
-def open_display(console: Console) -> PlainDisplay | LiveDisplay:
-    """The live view on a terminal, plain lines elsewhere."""
-    return LiveDisplay(console) if console.is_terminal else PlainDisplay(console)
+@contextmanager
+def open_display(console: Console) -> Iterator[PlainDisplay | LiveDisplay]:
+    """The live view on a terminal, plain lines elsewhere; leaves the terminal as it was."""
+    if not console.is_terminal:
+        yield PlainDisplay(console)
+        return
+    with Live(console=console, auto_refresh=False, transient=True) as live:
+        yield LiveDisplay(console, live)
 
 
 def ages(runner: Runner) -> dict[str, float]:
@@ -173,3 +174,16 @@ def _progress_cells(progress: Progress | None, age: str) -> tuple[str, str, str,
         return "", age, "", ""
     value = f"{progress.metric} {progress.values[-1]:.4g}" if progress.values else ""
     return f"{progress.step}/{progress.total}", age, value, sparkline(progress.values)
+
+
+SPARKS = "▁▂▃▄▅▆▇█"
+
+
+def sparkline(values: Sequence[float], width: int = 16) -> str:
+    """Draw the last `width` values, the smallest at the bottom."""
+    shown = [value for value in values if math.isfinite(value)][-width:]
+    if not shown:
+        return ""
+    low, high = min(shown), max(shown)
+    scale = (len(SPARKS) - 1) / (high - low) if high > low else 0.0
+    return "".join(SPARKS[round((value - low) * scale)] for value in shown)

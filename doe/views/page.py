@@ -8,10 +8,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from doe.design import level_text
-from doe.report import Report
-from doe.scan import Seen
-from doe.study import Study
+from doe.design.runs import level_text
+from doe.results.cells import Spread
+from doe.results.report import Report
+from doe.store.scan import Seen
+from doe.study.values import Study
 from doe.views import analysis_tables, doubt_tables
 from doe.views.charts import BY_RESPONSE, OF_STUDY
 from doe.views.charts.model import ChartData, Record, spec
@@ -20,7 +21,7 @@ from doe.views.headlines import headlines
 from doe.views.paper_tables import paper_tables
 from doe.views.plan_tables import factors_table
 from doe.views.report_charts import response_charts, study_charts
-from doe.views.table import Column, Row, Spread, Table, Value, cell_text
+from doe.views.table import Column, Row, Table, Value, cell_text
 
 Json = dict[str, Any]
 SQUARE_FACTORS = 10
@@ -96,7 +97,7 @@ def response_tables(report: Report, name: str) -> list[Table]:
 
 def tables_of_paper(report: Report) -> tuple[Table, ...]:
     """The tables of the paper from the runs that there are."""
-    return paper_tables(report.study, report.layout, report.cells, report.group_effects)
+    return paper_tables(report.study, report.section, report.cells, report.group_effects)
 
 
 def study_tables(report: Report) -> list[Table]:
@@ -224,7 +225,7 @@ def commands(report: Report) -> list[tuple[str, str]]:
     file = shlex.quote(f"{place}/study.toml")
     options = report.options
     chosen = "" if options.transform == "none" else f" --transform {shlex.quote(options.transform)}"
-    dropped = ",".join(report.layout.drop)
+    dropped = ",".join(report.section.drop)
     first = (*report.headline_responses, *report_responses(report.study))[0]
     origins = [seen.result.provenance for seen in report.state.views if seen.result]
     commits = sorted({str(origin.get("commit") or "") for origin in origins} - {""})

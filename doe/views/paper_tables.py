@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from doe.analysis.values import Across
-from doe.paper import Cell, Group, Paper
-from doe.study import Study
+from doe.results.cells import Cell
+from doe.study.values import Group, ReportSection, Study
 from doe.views.table import Column, Format, Mark, Row, Table
 
 EFFECTS = 10
@@ -14,27 +14,27 @@ EFFECTS = 10
 
 
 def paper_tables(
-    study: Study, layout: Paper, cells: Sequence[Cell], effects: Mapping[str, Across]
+    study: Study, section: ReportSection, cells: Sequence[Cell], effects: Mapping[str, Across]
 ) -> tuple[Table, ...]:
     """Every table of the paper, in its order; `effects` are by group."""
-    tables = [best_rows(study, layout, group, cells) for group in layout.groups]
+    tables = [best_rows(study, section, group, cells) for group in section.groups]
     tables += [
         effect_rows(group, effects[group.name], _runs_text(cells, study))
-        for group in layout.groups
+        for group in section.groups
         if group.name in effects
     ]
-    if layout.further is not None:
-        tables.append(best_rows(study, layout, layout.further, cells))
-    return (*tables, *full_tables(study, layout, cells))
+    if section.further is not None:
+        tables.append(best_rows(study, section, section.further, cells))
+    return (*tables, *full_tables(study, section, cells))
 
 
 # Best rows --------------------------------------------------------------------------------------
 
 
-def best_rows(study: Study, layout: Paper, group: Group, cells: Sequence[Cell]) -> Table:
+def best_rows(study: Study, section: ReportSection, group: Group, cells: Sequence[Cell]) -> Table:
     """The baseline, and each configuration that is best in some column, by parts of the design."""
     rows: list[Row] = []
-    for heading, part in _parts(study, layout, cells):
+    for heading, part in _parts(study, section, cells):
         baselines = [cell for cell in part if _is_baseline(study, group, cell)]
         others = [cell for cell in part if cell not in baselines]
         best = best_cells(others, group.responses, study.responses.goal)
@@ -43,11 +43,10 @@ def best_rows(study: Study, layout: Paper, group: Group, cells: Sequence[Cell]) 
             rows.append(Row((heading,), "section"))
         rows += [_spread_row(cell, group.responses, {}, "baseline") for cell in baselines]
         rows += [_spread_row(cell, group.responses, best) for cell in winners]
-    said = "Best per column and part is underlined" if layout.split else "Best is underlined"
+    said = "Best per column and part is underlined" if section.split else "Best is underlined"
     title = f"{group.title} ({_runs_text(cells, study)}, mean ± std{_unit(study, group)})."
     italic = ", baseline is italic." if group.baseline else "."
-    prefix = "l1-best" if group.baseline else "best"
-    name = group.name if group is layout.further else f"{prefix}-{group.name}"
+    name = group.name if group is section.further else f"{section.prefix}best-{group.name}"
     return Table(name, f"{title} {said}{italic}", _columns(group.responses, "spread2"), tuple(rows))
 
 
@@ -62,8 +61,11 @@ def best_cells(cells: Sequence[Cell], responses: Sequence[str], goal: str) -> di
 
 
 def _is_baseline(study: Study, group: Group, cell: Cell) -> bool:
-    levels = dict(zip(study.keys, cell.coded, strict=True))
-    return bool(group.baseline) and all(levels[k] == x for k, x in group.baseline.items())
+    high = {f.key: f.high for f in study.factors}
+    coded = dict(zip(study.keys, cell.coded, strict=True))
+    return bool(group.baseline) and all(
+        (coded[key] > 0) == (level == high[key]) for key, level in group.baseline.items()
+    )
 
 
 def _spread_row(
@@ -85,15 +87,17 @@ def _columns(responses: Sequence[str], form: Format) -> tuple[Column, ...]:
     )
 
 
-def _parts(study: Study, layout: Paper, cells: Sequence[Cell]) -> list[tuple[str, Sequence[Cell]]]:
+def _parts(
+    study: Study, section: ReportSection, cells: Sequence[Cell]
+) -> list[tuple[str, Sequence[Cell]]]:
     """The parts of the design with their headings, in standard order."""
     ordered = sorted(cells, key=lambda cell: cell.row)
-    if layout.split is None:
+    if not section.split:
         return [("", ordered)]
-    i = study.keys.index(layout.split)
-    name = study.factors[i].name or layout.split
+    i = study.keys.index(section.split)
+    name = study.factors[i].name or section.split
     return [
-        (f"{layout.split}={level} ({name} {word})", [c for c in ordered if c.coded[i] == x])
+        (f"{section.split}={level} ({name} {word})", [c for c in ordered if c.coded[i] == x])
         for level, word, x in ((0, "off", -1), (1, "on", 1))
     ]
 
@@ -112,31 +116,30 @@ def effect_rows(group: Group, across: Across, runs: str) -> Table:
         Row((row.term, *row.effects, row.average), marks={"average": "best"} if i == 0 else {})
         for i, row in enumerate(across.rows[:EFFECTS])
     )
-    title = group.title.removesuffix(" tracking errors") + " factorial effects"
-    return Table(
-        f"effects-{group.name}", f"{title} ({runs}). Negative lowers the value.", columns, rows
-    )
+    title = f"{group.effects} ({runs}). Negative lowers the value."
+    return Table(f"effects-{group.name}", title, columns, rows)
 
 
 # Every configuration ----------------------------------------------------------------------------
 
 
-def full_tables(study: Study, layout: Paper, cells: Sequence[Cell]) -> tuple[Table, ...]:
+def full_tables(study: Study, section: ReportSection, cells: Sequence[Cell]) -> tuple[Table, ...]:
     """Every configuration with every metric, a table for each part of the design."""
     metrics = study.responses.metrics
-    capped: Format = "capped" if layout.split else "spread1"
+    form: Format = "capped" if section.capped else "spread1"
     tables = []
-    for number, (heading, part) in enumerate(_parts(study, layout, cells)):
+    for number, (heading, part) in enumerate(_parts(study, section, cells)):
         best = best_cells(part, metrics, study.responses.goal)
         where = f"{heading}, " if heading else ""
         tables.append(
             Table(
-                f"l1-full-columns-{layout.split.lower()}{number}" if layout.split else "full",
+                section.prefix
+                + (f"full-columns-{section.split.lower()}{number}" if section.split else "full"),
                 f"Full factorial results ({where}{_runs_text(cells, study)}, mean ± std).",
-                _columns(metrics, capped),
+                _columns(metrics, form),
                 tuple(_spread_row(cell, metrics, best) for cell in part),
                 ("A mean above 10, 20 or 50 is written as >10, >20 or >50.",)
-                if layout.split
+                if section.capped
                 else (),
             )
         )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from pathlib import Path
 
-from doe.report import Report
-from doe.scan import Seen
+from doe.results.report import Report
+from doe.store.scan import Seen
 from doe.views.charts import BY_RESPONSE, OF_STUDY
 from doe.views.charts.across import HEATMAP, heatmap_data
 from doe.views.charts.effects import HALF_NORMAL, PARETO, half_normal_data, pareto_data

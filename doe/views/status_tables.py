@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from doe.overview import Overview
-from doe.progress import duration_text
-from doe.views.table import Column, Row, Table
+from doe.results.status import Overview
+from doe.views.table import Column, Row, Table, duration_text
 
 
 def running_table(state: Overview) -> Table:

@@ -10,6 +10,8 @@ import math
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
+from doe.results.cells import Spread
+
 Format = Literal[
     "text",
     "int",
@@ -35,13 +37,6 @@ STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"), (0.1, "."))
 """Significance codes, as R prints them."""
 CAPS = (50, 20, 10)
 """A capped mean above one of these is written as no more than that: >50, >20, >10."""
-
-
-class Spread(NamedTuple):
-    """A mean with the standard deviation around it; None where a single run gives no spread."""
-
-    mean: float
-    std: float | None
 
 
 Value = str | int | float | bool | Spread | None
@@ -163,3 +158,15 @@ def stars(value: float) -> str:
 def minus(text: str) -> str:
     """Use the minus sign that lines up with digits, except inside an exponent."""
     return f"−{text[1:]}" if text.startswith("-") else text
+
+
+def duration_text(seconds: float | None) -> str:
+    """Write a duration for people: 12 s, 3 min 20 s, 5 h 07 min."""
+    if seconds is None:
+        return "unknown"
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s"
+    return f"{minutes // 60} h {minutes % 60:02d} min"

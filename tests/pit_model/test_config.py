@@ -3,7 +3,15 @@ import sys
 
 import pytest
 
-from pit_model.config import FACTORS, PRESETS, Config, Units, config_label, parse_label
+from pit_model.config import (
+    FACTORS,
+    Config,
+    Units,
+    config_label,
+    parse_label,
+    preset_names,
+    preset_settings,
+)
 from pit_model.errors import PitError
 
 
@@ -23,12 +31,11 @@ def test_the_physical_domain_is_the_same_at_every_size(size):
     assert units.radius == 2.0
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", preset_names())
 def test_a_preset_fills_in_what_is_not_given(preset):
     config = Config.from_settings({"preset": preset, "epochs": 3}, {"F": True})
-    assert config.preset == preset
     assert config.epochs == 3
-    assert config.image_size == PRESETS[preset]["image_size"]
+    assert config.image_size == preset_settings(preset).get("image_size", 224)
     assert config.F
 
 

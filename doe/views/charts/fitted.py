@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 import altair as alt
 
 from doe.analysis.values import Analysis, Residual
+from doe.results.cells import Spread
 from doe.views.charts.model import ChartData, Drawing, Record
 from doe.views.charts.shared import chosen_scale, hover, scale_type
 from doe.views.charts.theme import BLUE, GREEN, GREY, HEIGHT, ORANGE, WIDTH
-from doe.views.table import Spread
 
 CELLS = 24
 """Configurations shown with their names, the best ones first."""

@@ -14,7 +14,7 @@ from doe.views.table import cell_text
 
 
 def scale_name(analysis: Analysis) -> str:
-    """The response with its unit, as analysed: "dec_avg (px)" or "log dec_avg"."""
+    """The response with its unit, as analysed: "loss (nats)" or "log loss"."""
     unit = f" ({analysis.unit})" if analysis.unit else ""
     match analysis.transform.name:
         case "none":

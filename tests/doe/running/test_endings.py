@@ -9,12 +9,12 @@ import sys
 import psutil
 import pytest
 
-from doe.attempts import Policy
-from doe.engines import Resources
+from doe import load
 from doe.errors import DoeError
-from doe.ready import Options
-from doe.responses import load
-from doe.store import StudyDir, read_verdict
+from doe.running.engines import Resources
+from doe.running.scheduler import Options
+from doe.store.files import StudyDir
+from doe.store.verdicts import Policy, read_verdict
 
 ENDINGS = {
     "segfault": ("crash", "SIGSEGV"),
@@ -61,7 +61,7 @@ def test_a_hang_is_ended_with_its_stack_in_the_log(planned, go):
 
 
 def test_a_stopped_process_is_killed_after_its_time(planned, go, monkeypatch):
-    monkeypatch.setattr("doe.engines.local.LATE_SECONDS", 0.5)
+    monkeypatch.setattr("doe.running.engines.local.LATE_SECONDS", 0.5)
     plan = planned("ending", factors="B", kind="stop")
     options = Options(policy=Policy(retries=0), timeout=0.3)
     number, _ = go(plan, options=options)
@@ -267,7 +267,7 @@ def test_the_worker_alone_is_idempotent(planned, go):
     go(plan, options=Options(limit=1), cpu=1)
     (done,) = plan.directory.glob("*/result.json")
     before = done.read_bytes()
-    call = [sys.executable, "-m", "doe.worker", str(done.parent)]
+    call = [sys.executable, "-m", "doe.running.worker", str(done.parent)]
     assert subprocess.run(call, check=False).returncode == 0
     assert done.read_bytes() == before
     assert len((done.parent / "calls.txt").read_text().split()) == 1

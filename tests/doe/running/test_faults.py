@@ -6,14 +6,24 @@ from pathlib import Path
 
 import pytest
 
-from doe import store
-from doe.attempts import Policy, record_failure
-from doe.backend import RunRequest, request_bytes
-from doe.crash import record_crash
-from doe.engines.base import Ended
-from doe.lease import Watch, acquire, new_owner
-from doe.store import Failure, Result, RunDir, checksum, commit, decode_result, read_verdict
-from doe.worker import Order, Prepared, work
+from doe.running.crash import record_crash
+from doe.running.engines.base import Ended
+from doe.running.worker import Order, Prepared, work
+from doe.store import files
+from doe.store.files import RunDir
+from doe.store.leases import Watch, acquire, new_owner
+from doe.store.requests import RunRequest, request_bytes
+from doe.store.verdicts import (
+    Failure,
+    Policy,
+    Result,
+    checksum,
+    commit,
+    decode_result,
+    read_verdict,
+    record_failure,
+    sweep_leftovers,
+)
 
 COMMITTED = Result("done", {"y": 2.0}, None, {"request": ""})
 FAILED = Result("failed", {}, Failure("exception", "no"), {"request": ""})
@@ -103,13 +113,13 @@ def exit_at(number):
         if count == number:
             os._exit(50)
 
-    store.step = step
+    files.step = step
 
 
 def count_steps(task, place: Path):
     def counted():
         names = []
-        store.step = names.append
+        files.step = names.append
         task()
         place.write_text(json.dumps(names))
 
@@ -168,7 +178,7 @@ def test_exit_at_every_step(scene, fresh, tmp_path):
         if known and checksum(committed) != order.replace:
             assert verdict.raw == committed, "a committed verdict was run again"
         assert_nothing_is_torn(run)
-        store.sweep_leftovers(run)
+        sweep_leftovers(run)
         assert not [p.name for p in run.path.iterdir() if p.name.startswith(".")]
 
 

@@ -45,7 +45,7 @@ def test_the_best_configuration_and_what_is_fragile_are_told(paper_report, unfin
 
 def test_ratios_on_the_log_scale(paper_study):
     from doe.analysis.analyze import Options
-    from doe.report import gather
+    from doe.results.report import gather
 
     analysis = gather(paper_study, Options(transform="log")).analyses["dec_avg"]
     back = {s.term: s for s in analysis.response_scale}

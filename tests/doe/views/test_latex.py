@@ -6,9 +6,10 @@ import subprocess
 
 import pytest
 
+from doe.results.cells import Spread
 from doe.views import latex
 from doe.views.files import latex_tables
-from doe.views.table import Column, Row, Spread, Table
+from doe.views.table import Column, Row, Table
 
 needs_pdflatex = pytest.mark.skipif(
     shutil.which("pdflatex") is None,

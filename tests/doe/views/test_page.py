@@ -9,11 +9,11 @@ import pytest
 
 from doe.analysis.analyze import Options, analyze
 from doe.analysis.plain import to_plain
-from doe.report import gather
-from doe.results import layout_of, observations, results_table
-from doe.serve import Pages, make_server
+from doe.results.observations import layout_of, observations, results_table
+from doe.results.report import gather
 from doe.views import html
 from doe.views.page import payload
+from doe.views.serve import Pages, make_server
 
 CHROMIUM = shutil.which("chromium")
 needs_chromium = pytest.mark.skipif(
@@ -205,8 +205,9 @@ def test_an_unfinished_study_says_so_and_markup_stays_text(visit, unfinished_pag
 def test_a_served_page_renews_itself_while_the_study_runs(visit, tmp_path):
     from synthetic import study_directory
 
-    from doe.plan import load_plan
-    from doe.store import Result, StudyDir, commit
+    from doe.store.files import StudyDir
+    from doe.store.plan import load_plan
+    from doe.store.verdicts import Result, commit
 
     directory = study_directory(tmp_path, preset="demo", replicates=1, unfinished=1)
     pages = Pages(directory, lambda: gather(directory, Options()), rest=0.0)
@@ -283,7 +284,7 @@ def test_a_study_without_a_result_still_has_a_page(tmp_path):
 def test_a_study_with_words_for_keys_and_a_goal_of_its_own(tmp_path):
     from synthetic import study_directory
 
-    from doe.study import Factor, Responses, Study
+    from doe.study.values import Factor, Responses, Study
 
     study = Study(
         name="digits & co",
@@ -312,7 +313,7 @@ def test_runs_stand_where_their_factors_put_them(paper_report):
 def test_a_large_design_is_a_block_of_its_configurations(tmp_path):
     from synthetic import study_directory
 
-    from doe.study import Factor, Responses, Study
+    from doe.study.values import Factor, Responses, Study
     from doe.views.page import grid
 
     study = Study(

@@ -15,8 +15,8 @@ from synthetic import study_directory
 
 from doe.analysis.analyze import Options
 from doe.errors import DoeError
-from doe.report import gather
-from doe.serve import Pages, make_server
+from doe.results.report import gather
+from doe.views.serve import Pages, make_server
 
 CPU_SECONDS = 20
 """The limit for the whole study is 20 s on two cores; one core's time is a stricter measure."""

@@ -4,8 +4,9 @@ import math
 
 import pytest
 
+from doe.results.cells import Spread
 from doe.views import csv
-from doe.views.table import MISSING, Column, Row, Spread, Table, cell_text
+from doe.views.table import MISSING, Column, Row, Table, cell_text
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,110 @@
+"""What a run is asked to do: `request.json`, and whether what was done answers it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from doe.design.runs import Run
+from doe.errors import DoeError
+from doe.store.files import RunDir, StudyDir, write_atomic
+from doe.store.scan import Seen
+from doe.study.values import Level, Study
+
+
+class RunRequest(msgspec.Struct, frozen=True):
+    """What `request.json` holds: all that decides a run's outcome, and no path."""
+
+    study: str
+    run_id: str
+    config: str
+    row: int
+    replicate: int
+    seed: int
+    backend: str
+    command: tuple[str, ...]
+    factors: dict[str, Level]
+    settings: dict[str, Any]
+    metrics: tuple[str, ...]
+    """Metrics that the backend must return."""
+    further: tuple[str, ...]
+    """Metrics that it may return."""
+
+
+def request_bytes(study: Study, run: Run) -> bytes:
+    """The content of a run's `request.json`, always the same bytes for the same run."""
+    request = RunRequest(
+        study=study.name,
+        run_id=run.run_id,
+        config=run.config,
+        row=run.row,
+        replicate=run.replicate,
+        seed=run.seed,
+        backend=study.backend,
+        command=study.command,
+        factors=run.levels,
+        settings=study.settings,
+        metrics=study.responses.metrics,
+        further=study.responses.further,
+    )
+    return msgspec.json.format(msgspec.json.encode(request), indent=1) + b"\n"
+
+
+def read_request(run: RunDir) -> tuple[RunRequest, bytes]:
+    """Read a run's request and its bytes."""
+    try:
+        raw = run.request.read_bytes()
+        return msgspec.json.decode(raw, type=RunRequest), raw
+    except FileNotFoundError:
+        raise DoeError(f"{run.path} holds no request.json; start it with `doe run`") from None
+    except OSError as error:
+        raise DoeError(f"cannot read {run.request}: {error.strerror}") from error
+    except msgspec.MsgspecError as error:
+        raise DoeError(f"{run.request} is damaged ({error}); `doe run` writes it again") from error
+
+
+def prepare(place: RunDir, study: Study, run: Run) -> None:
+    """Put a run's request in place."""
+    wanted = request_bytes(study, run)
+    if _request_there(place) != wanted:
+        write_atomic(place.request, wanted.decode())
+
+
+def _request_there(place: RunDir) -> bytes:
+    try:
+        return place.request.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return b""
+
+
+def changed_runs(study: Study, views: Iterable[Seen]) -> list[str]:
+    """Runs whose verdict answers another request than the study makes now."""
+    return [
+        seen.run.run_id
+        for seen in views
+        if seen.result
+        and seen.result.provenance.get("request")
+        != hashlib.sha256(request_bytes(study, seen.run)).hexdigest()
+    ]
+
+
+def check_unchanged(study: Study, views: Iterable[Seen], files: StudyDir) -> None:
+    """Refuse to mix results of two studies, or to go on from another study's checkpoints."""
+    views = list(views)
+    if changed := changed_runs(study, views):
+        raise DoeError(
+            f"{files.study} was changed after {len(changed)} of its runs were done (the first is "
+            f"{changed[0]}): their results answer another request. Restore it (request.json in a "
+            "run's directory shows what it was), or plan the changed study under another name"
+        )
+    for seen in views:
+        if seen.lease is not None:
+            place = files.run(seen.run.run_id)
+            if _request_there(place) not in (b"", request_bytes(study, seen.run)):
+                raise DoeError(
+                    f"{files.study} was changed after {seen.run.run_id} had begun. Restore it, or "
+                    f"remove the directory {place.path}, which holds no result"
+                )

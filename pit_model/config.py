@@ -17,7 +17,12 @@ from pit_model.errors import PitError, nearest
 FACTORS = ("A", "B", "C", "D", "E", "F")
 """The paper's six factors, in standard order (A varies fastest)."""
 
-CHOICES = {"noise": ("static", "per_frame"), "fuse_relu": ("all", "residual")}
+CHOICES = {
+    "noise": ("static", "per_frame"),
+    "fuse_relu": ("all", "residual"),
+    "first_weights": ("alive", "pytorch"),
+    "decoder_losses": ("with_A", "always"),
+}
 """The settings that are one of a few words."""
 
 STUDIES = Path(__file__).parent / "studies"
@@ -36,7 +41,7 @@ class Config:
     B: bool = True
     """Noise bottleneck: reconstruction gradients reach the encoder through the residual."""
     C: bool = True
-    """Focal heatmap supervision at the three scales."""
+    """Focal heatmap supervision, like D and E at the scales that `decoder_losses` says."""
     D: bool = False
     """PILL: the unsupervised physics loss."""
     E: bool = True
@@ -81,6 +86,10 @@ class Config:
 
     fuse_relu: str = "all"
     """Channels of LatentFuse behind the ReLU: `all` 21 (the paper) or the 18 `residual` ones."""
+    first_weights: str = "alive"
+    """`alive`: heatmaps start brightest where features are strongest; `pytorch`: its defaults."""
+    decoder_losses: str = "with_A"
+    """When C, D and E act at the decoder's two scales: `with_A` (the paper) or `always`."""
     target_sigma: float = 1.0
     """Standard deviation of the Gaussian heatmap targets, in heatmap pixels."""
 
@@ -91,7 +100,9 @@ class Config:
     chunk_windows: int = 13
     """Neighbouring windows cut from one video, at most; their frames are encoded once."""
     learning_rate: float = 1e-3
-    """Step size of Adam."""
+    """Step size of Adam for the encoder, its heads and LatentFuse."""
+    decoder_learning_rate: float = 1e-3
+    """Step size of Adam for the decoder."""
     pill_ramp: float = 10.0
     """Epochs until the weight of PILL is 1."""
     pills_ramp: float = 20.0
@@ -174,6 +185,11 @@ class Config:
         return self.noise_sigma if self.F else 0.0
 
     @property
+    def tracked_scales(self) -> int:
+        """How many scales, from the coarsest on, the losses of C, D and E act on: 1 or 3."""
+        return 3 if self.A or self.decoder_losses == "always" else 1
+
+    @property
     def scales(self) -> tuple[int, int, int]:
         """Heatmap sizes, coarse to fine: (S/4, S/2, S); (56, 112, 224) in the paper."""
         return self.image_size // 4, self.image_size // 2, self.image_size
@@ -205,6 +221,7 @@ _POSITIVE = (
     "radius_px",
     "target_sigma",
     "learning_rate",
+    "decoder_learning_rate",
     "pill_ramp",
     "pills_ramp",
 )

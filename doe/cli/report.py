@@ -102,7 +102,7 @@ def _write(found: Report, out: Path, figures: tuple[str, ...]) -> None:
     to = console()
     counts = found.state.counts
     if found.provisional:
-        text = f"Provisional: {counts['done']} of {len(found.state.views)} runs are done."
+        text = f"Provisional: {counts['done']} of {len(found.state.statuses)} runs are done."
         to.print(Text(text, style="yellow"))
     for name in found.headline_responses:
         to.print(Text(headlines(found.analyses[name]).effects[0]))

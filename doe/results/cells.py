@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from doe.store.scan import Seen
+from doe.store.scan import RunStatus
 
 
 class Spread(NamedTuple):
@@ -26,7 +26,7 @@ class Cell(NamedTuple):
     """Responses with a value in some run."""
 
 
-def cells_of(views: Sequence[Seen], values: dict[str, list[float]]) -> tuple[Cell, ...]:
+def cells_of(views: Sequence[RunStatus], values: dict[str, list[float]]) -> tuple[Cell, ...]:
     """Means and standard deviations of all configurations, over the runs that have a value."""
     places: dict[int, list[int]] = {}
     for i, seen in enumerate(views):

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from doe.store.files import StudyDir
-from doe.store.scan import Seen
+from doe.store.scan import RunStatus
 from doe.study.values import Study
 
 EPOCH = "epoch"
@@ -17,7 +17,7 @@ Curve = list[tuple[float, float]]
 
 
 def learning_curves(
-    files: StudyDir, study: Study, views: Sequence[Seen]
+    files: StudyDir, study: Study, views: Sequence[RunStatus]
 ) -> dict[str, dict[str, Curve]]:
     """Response -> configuration -> curve, the mean over the replicates that have the epoch.
 
@@ -44,7 +44,7 @@ def learning_curves(
     }
 
 
-def _lines(files: StudyDir, seen: Seen) -> Iterable[dict[str, float]]:
+def _lines(files: StudyDir, seen: RunStatus) -> Iterable[dict[str, float]]:
     try:
         text = files.run(seen.run.run_id).epochs.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):

@@ -14,11 +14,11 @@ from doe.errors import DoeError, nearest
 from doe.results.responses import columns, response_values, slot_and_host, table_rows
 from doe.store.files import StudyDir
 from doe.store.plan import load_plan
-from doe.store.scan import Seen, scan
+from doe.store.scan import RunStatus, scan
 from doe.study.values import Study
 
 
-def scan_study(directory: Path) -> tuple[Study, list[Seen]]:
+def scan_study(directory: Path) -> tuple[Study, list[RunStatus]]:
     """Read a planned study and the state of its runs, in run order."""
     _, study, design = load_plan(directory)
     return study, scan(StudyDir(directory), design.runs)
@@ -30,7 +30,7 @@ def load(directory: Path) -> pd.DataFrame:
     return pd.DataFrame(table_rows(study, views), columns=columns(study))
 
 
-def study_runs(study: Study, views: Sequence[Seen]) -> Runs:
+def study_runs(study: Study, views: Sequence[RunStatus]) -> Runs:
     """Which run had which levels and stood in which block: the replicate, or what splits it."""
     planned = [seen.run for seen in views]
     block = numbered(run.block for run in planned)
@@ -53,7 +53,7 @@ def study_runs(study: Study, views: Sequence[Seen]) -> Runs:
 
 
 def observations(
-    study: Study, views: Sequence[Seen], runs: Runs, names: Iterable[str]
+    study: Study, views: Sequence[RunStatus], runs: Runs, names: Iterable[str]
 ) -> list[Observations]:
     """The responses that are named, with the study's units and goal.
 

@@ -81,24 +81,24 @@ def gather(
         section = msgspec.structs.replace(section, drop=drop)
     analyses: dict[str, Analysis] = {}
     refused: dict[str, str] = {}
-    runs = study_runs(study, state.views)
+    runs = study_runs(study, state.statuses)
     for name in names:
         try:
-            analyses[name] = analyze(observations(study, state.views, runs, [name])[0], options)
+            analyses[name] = analyze(observations(study, state.statuses, runs, [name])[0], options)
         except DoeError as error:
             refused[name] = str(error)
-    rows = [response_values(study, seen) for seen in state.views]
+    rows = [response_values(study, seen) for seen in state.statuses]
     values = {name: [row[name] for row in rows] for name in names}
     return Report(
         state=state,
         options=options,
         section=section,
-        cells=cells_of(state.views, values),
+        cells=cells_of(state.statuses, values),
         analyses=analyses,
         refused=refused,
         across=across(list(analyses.values())) if analyses else None,
         group_effects=group_effects(study, section, analyses),
-        curves=learning_curves(StudyDir(directory), study, state.views),
+        curves=learning_curves(StudyDir(directory), study, state.statuses),
         values={name: tuple(_finite(v) for v in column) for name, column in values.items()},
     )
 

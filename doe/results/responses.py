@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from doe.store.scan import Seen
+from doe.store.scan import RunStatus
 from doe.study.values import RUN_COLUMNS, STATE_COLUMNS, Study, coded_columns
 
 
@@ -24,12 +24,12 @@ def columns(study: Study) -> list[str]:
     ]
 
 
-def table_rows(study: Study, views: Sequence[Seen]) -> list[list[Any]]:
+def table_rows(study: Study, views: Sequence[RunStatus]) -> list[list[Any]]:
     """The table as plain rows, for those who do without pandas."""
     return [_row(study, seen) for seen in views]
 
 
-def _row(study: Study, seen: Seen) -> list[Any]:
+def _row(study: Study, seen: RunStatus) -> list[Any]:
     run, result = seen.run, seen.result
     origin = result.provenance if result else {}
     return [
@@ -44,7 +44,7 @@ def _row(study: Study, seen: Seen) -> list[Any]:
     ]
 
 
-def slot_and_host(seen: Seen) -> tuple[str, str]:
+def slot_and_host(seen: RunStatus) -> tuple[str, str]:
     """Where a run was or is executed; empty where nobody knows."""
     origin = seen.result.provenance if seen.result else {}
     lease = seen.lease.lease if seen.lease and seen.state == "running" else None
@@ -54,7 +54,7 @@ def slot_and_host(seen: Seen) -> tuple[str, str]:
     )
 
 
-def response_values(study: Study, seen: Seen) -> dict[str, float]:
+def response_values(study: Study, seen: RunStatus) -> dict[str, float]:
     """Metrics, further metrics and averages of a run; NaN where there is no value."""
     responses = study.responses
     given = seen.result.metrics if seen.result else {}

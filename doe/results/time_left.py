@@ -7,13 +7,15 @@ from collections.abc import Mapping, Sequence
 
 from doe.store.files import RunDir, StudyDir
 from doe.store.progress import read_progress
-from doe.store.scan import Seen
+from doe.store.scan import RunStatus
 
 ASKED = 32
 """Runs under way that are asked for a first estimate of the time left, at most."""
 
 
-def foreseen(files: StudyDir, views: Sequence[Seen], elapsed: Mapping[str, float]) -> list[float]:
+def foreseen(
+    files: StudyDir, views: Sequence[RunStatus], elapsed: Mapping[str, float]
+) -> list[float]:
     """What runs under way foresee of themselves; nothing once one has finished, which says more."""
     if _finished(views):
         return []
@@ -38,7 +40,7 @@ def foresee(run: RunDir, age: float) -> float | None:
 
 
 def time_left(
-    views: Sequence[Seen],
+    views: Sequence[RunStatus],
     elapsed: Mapping[str, float],
     places: int,
     foreseen: Sequence[float] = (),
@@ -70,7 +72,7 @@ def time_left(
     return max(sum(left) / max(places, 1), max(left)) if left else 0.0
 
 
-def _finished(views: Sequence[Seen]) -> dict[str, list[float]]:
+def _finished(views: Sequence[RunStatus]) -> dict[str, list[float]]:
     """Seconds that finished runs took, by configuration."""
     found: dict[str, list[float]] = {}
     for seen in views:

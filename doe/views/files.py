@@ -49,7 +49,7 @@ def latex_tables(report: Report) -> list[Table]:
         tables += [t for t in response_tables(report, name) if t.name.split()[0] in IN_LATEX]
     if not report.provisional:
         return tables
-    done, planned = report.state.counts["done"], len(report.state.views)
+    done, planned = report.state.counts["done"], len(report.state.statuses)
     note = f"Provisional: {done} of {planned} runs are done."
     return [table._replace(notes=(note, *table.notes)) for table in tables]
 

@@ -11,7 +11,7 @@ from typing import Any
 from doe.design.runs import level_text
 from doe.results.cells import Spread
 from doe.results.report import Report
-from doe.store.scan import Seen
+from doe.store.scan import RunStatus
 from doe.study.values import Study
 from doe.views import analysis_tables, doubt_tables
 from doe.views.charts import BY_RESPONSE, OF_STUDY
@@ -116,7 +116,7 @@ def run_tables(report: Report) -> list[Table]:
     tables = [factors_table(report.study)]
     if report.state.failures:
         tables.append(_failure_table(report))
-    return [*tables, provenance_table(report.state.views)]
+    return [*tables, provenance_table(report.state.statuses)]
 
 
 def _failure_table(report: Report) -> Table:
@@ -131,7 +131,7 @@ def _failure_table(report: Report) -> Table:
     return Table("failures", "Failed and diverged runs", columns, rows)
 
 
-def provenance_table(views: Sequence[Seen]) -> Table:
+def provenance_table(views: Sequence[RunStatus]) -> Table:
     """Each fact about the runs' origin, with the number of runs that share it."""
     facts: dict[str, Counter[str]] = {}
     for seen in views:
@@ -166,7 +166,7 @@ def grid(report: Report) -> Json:
 
     A design too large to be looked at so is a plain block of its configurations in standard order.
     """
-    study, views = report.study, report.state.views
+    study, views = report.study, report.state.statuses
     across = (len(study.keys) + 1) // 2
     square = len(study.keys) <= SQUARE_FACTORS
     index = {row: i for i, row in enumerate(sorted({seen.run.row for seen in views}))}
@@ -227,7 +227,7 @@ def commands(report: Report) -> list[tuple[str, str]]:
     chosen = "" if options.transform == "none" else f" --transform {shlex.quote(options.transform)}"
     dropped = ",".join(report.section.drop)
     first = (*report.headline_responses, *report_responses(report.study))[0]
-    origins = [seen.result.provenance for seen in report.state.views if seen.result]
+    origins = [seen.result.provenance for seen in report.state.statuses if seen.result]
     commits = sorted({str(origin.get("commit") or "") for origin in origins} - {""})
     steps = [("The code of the runs", f"git checkout {commits[0]}")] if len(commits) == 1 else []
     return [

@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 
 from doe.results.report import Report
-from doe.store.scan import Seen
+from doe.store.scan import RunStatus
 from doe.views.charts import BY_RESPONSE, OF_STUDY
 from doe.views.charts.across import HEATMAP, heatmap_data
 from doe.views.charts.effects import HALF_NORMAL, PARETO, half_normal_data, pareto_data
@@ -51,13 +51,13 @@ def response_charts(report: Report, name: str) -> dict[str, ChartData]:
 
 def study_charts(report: Report) -> dict[str, ChartData]:
     """Chart name -> data, for the charts of the whole study."""
-    found = {TIMELINE.name: timeline_data(_times(report.state.views))}
+    found = {TIMELINE.name: timeline_data(_times(report.state.statuses))}
     if report.across is not None and len(report.analyses) > 1:
         found[HEATMAP.name] = heatmap_data(report.across, report.options.alpha)
     return {key: data for key, data in found.items() if data is not None}
 
 
-def _times(views: list[Seen]) -> list[Record]:
+def _times(views: list[RunStatus]) -> list[Record]:
     """When each run that ended began and ended, in seconds since the first began."""
     ended = []
     for seen in views:

@@ -94,7 +94,7 @@ def test_pareto_ranks_by_magnitude_and_tells_better_from_worse(paper_report):
 
 def test_means_are_those_of_the_runs(paper_report):
     values = paper_report.values["dec_avg"]
-    views = paper_report.state.views
+    views = paper_report.state.statuses
     analysis = paper_report.analyses["dec_avg"]
     main = main_data(analysis).datasets["main"]
     high = [v for v, seen in zip(values, views, strict=True) if seen.run.coded[0] > 0]

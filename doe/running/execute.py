@@ -12,6 +12,7 @@ from doe.errors import DoeError
 from doe.running.engines import Resources, open_engine
 from doe.running.scheduler import Display, RunOptions, Scheduler
 from doe.store.files import StudyDir
+from doe.store.plan import complete_design
 from doe.store.scan import RunState, counts
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def execute(
     """
     files = StudyDir(plan.directory)
     check_writable(files)
+    complete_design(plan)
     if options.detach and engine != "slurm":
         raise DoeError(
             f"--detach needs an engine that goes on by itself; got --engine {engine}, "

@@ -13,7 +13,7 @@ from doe.cli.logs import logs
 from doe.cli.plan import plan
 from doe.cli.power import power
 from doe.cli.report import report
-from doe.cli.run import bare_cpu, run
+from doe.cli.run import EngineCommand, bare_cpu, run
 from doe.cli.status import status
 from doe.errors import DoeError
 
@@ -48,7 +48,7 @@ def _root(
 app.command()(plan)
 app.command()(alias)
 app.command()(power)
-app.command()(run)
+app.command(cls=EngineCommand)(run)
 app.command()(status)
 app.command()(logs)
 app.command()(analyze)

@@ -26,15 +26,15 @@ def learning_curves(
     be read: the curves show how training went and decide nothing.
     """
     gathered: dict[str, dict[str, dict[float, list[float]]]] = {}
-    for seen in views:
-        if seen.state in ("failed", "diverged", "pending"):
+    for view in views:
+        if view.state in ("failed", "diverged", "pending"):
             continue
-        for line in _lines(files, seen):
+        for line in _lines(files, view):
             epoch = line.get(EPOCH, math.nan)
             for name, value in _responses(study, line):
                 if math.isfinite(epoch) and math.isfinite(value):
                     configs = gathered.setdefault(name, {})
-                    configs.setdefault(seen.run.config, {}).setdefault(epoch, []).append(value)
+                    configs.setdefault(view.run.config, {}).setdefault(epoch, []).append(value)
     return {
         name: {
             config: [(epoch, math.fsum(v) / len(v)) for epoch, v in sorted(epochs.items())]
@@ -44,9 +44,9 @@ def learning_curves(
     }
 
 
-def _lines(files: StudyDir, seen: Seen) -> Iterable[dict[str, float]]:
+def _lines(files: StudyDir, view: Seen) -> Iterable[dict[str, float]]:
     try:
-        text = files.run(seen.run.run_id).epochs.read_text(encoding="utf-8")
+        text = files.run(view.run.run_id).epochs.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         return
     header, *lines = csv.reader(text.splitlines()) if text else [[]]

@@ -32,11 +32,11 @@ def load(directory: Path) -> pd.DataFrame:
 
 def study_runs(study: Study, views: Sequence[Seen]) -> Runs:
     """Which run had which levels and stood in which block: the replicate, or what splits it."""
-    planned = [seen.run for seen in views]
+    planned = [view.run for view in views]
     block = numbered(run.block for run in planned)
     blocked = block.max() > 0
     same = (numbered(run.replicate for run in planned) == block).all()
-    slots, hosts = zip(*(slot_and_host(seen) for seen in views), strict=True)
+    slots, hosts = zip(*(slot_and_host(view) for view in views), strict=True)
     return Runs(
         factors=tuple(
             FactorLevels(f.key, level_text(f.low), level_text(f.high)) for f in study.factors
@@ -48,7 +48,7 @@ def study_runs(study: Study, views: Sequence[Seen]) -> Runs:
         run_order=tuple(run.run_order for run in planned),
         slot=slots if any(slots) else None,
         host=hosts if any(hosts) else None,
-        states=tuple(state_text(seen.state, seen.reason) for seen in views),
+        states=tuple(state_text(view.state, view.reason) for view in views),
     )
 
 
@@ -63,7 +63,7 @@ def observations(
         If the study has no such response, or no run has a value of it.
     """
     answers = study.responses
-    values = [response_values(study, seen) for seen in views]
+    values = [response_values(study, view) for view in views]
     observed = []
     for name in dict.fromkeys(names):
         if name not in values[0]:

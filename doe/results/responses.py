@@ -26,38 +26,38 @@ def columns(study: Study) -> list[str]:
 
 def table_rows(study: Study, views: Sequence[Seen]) -> list[list[Any]]:
     """The table as plain rows, for those who do without pandas."""
-    return [_row(study, seen) for seen in views]
+    return [_row(study, view) for view in views]
 
 
-def _row(study: Study, seen: Seen) -> list[Any]:
-    run, result = seen.run, seen.result
+def _row(study: Study, view: Seen) -> list[Any]:
+    run, result = view.run, view.result
     origin = result.provenance if result else {}
     return [
         *(run.run_id, run.run_order, run.row, run.replicate, run.block, run.seed, run.config),
         *(run.levels[key] for key in study.keys),
         *run.coded,
-        seen.state,
-        seen.reason,
-        *slot_and_host(seen),
+        view.state,
+        view.reason,
+        *slot_and_host(view),
         origin.get("seconds", math.nan),
-        *response_values(study, seen).values(),
+        *response_values(study, view).values(),
     ]
 
 
-def slot_and_host(seen: Seen) -> tuple[str, str]:
+def slot_and_host(view: Seen) -> tuple[str, str]:
     """Where a run was or is executed; empty where nobody knows."""
-    origin = seen.result.provenance if seen.result else {}
-    lease = seen.lease.lease if seen.lease and seen.state == "running" else None
+    origin = view.result.provenance if view.result else {}
+    lease = view.lease.lease if view.lease and view.state == "running" else None
     return (
         origin.get("slot", lease.slot if lease else ""),
         origin.get("host", lease.host if lease else ""),
     )
 
 
-def response_values(study: Study, seen: Seen) -> dict[str, float]:
+def response_values(study: Study, view: Seen) -> dict[str, float]:
     """Metrics, further metrics and averages of a run; NaN where there is no value."""
     responses = study.responses
-    given = seen.result.metrics if seen.result else {}
+    given = view.result.metrics if view.result else {}
     values = {}
     for name in (*responses.metrics, *responses.further):
         value = given.get(name)

@@ -53,18 +53,18 @@ def time_left(
     the longest single run needs.
     """
     finished = _finished(views)
-    durations = [seconds for one in finished.values() for seconds in one] or list(foreseen)
+    durations = [seconds for taken in finished.values() for seconds in taken] or list(foreseen)
     if not durations:
         return None
     mean = sum(durations) / len(durations)
     if any(age > mean for age in elapsed.values()):
         mean = (sum(durations) + sum(elapsed.values())) / len(durations)
     left = []
-    for seen in views:
-        if seen.state in ("pending", "running"):
-            own = finished.get(seen.run.config)
+    for view in views:
+        if view.state in ("pending", "running"):
+            own = finished.get(view.run.config)
             expected = sum(own) / len(own) if own else mean
-            age = elapsed.get(seen.run.run_id, 0.0)
+            age = elapsed.get(view.run.run_id, 0.0)
             # Past its expected end, a run of a memoryless kind has as long to go as ever.
             left.append(expected - age if age < expected else expected)
     return max(sum(left) / max(places, 1), max(left)) if left else 0.0
@@ -72,8 +72,8 @@ def time_left(
 
 def _finished(views: Sequence[Seen]) -> dict[str, list[float]]:
     """Seconds that finished runs took, by configuration."""
-    found: dict[str, list[float]] = {}
-    for seen in views:
-        if seen.state in ("done", "diverged") and seen.seconds is not None:
-            found.setdefault(seen.run.config, []).append(seen.seconds)
-    return found
+    durations: dict[str, list[float]] = {}
+    for view in views:
+        if view.state in ("done", "diverged") and view.seconds is not None:
+            durations.setdefault(view.run.config, []).append(view.seconds)
+    return durations

@@ -74,13 +74,13 @@ def run(
     """Run what is not yet done, as `doe run` does; return how many runs are in each state."""
     from doe.running.engines import Resources
     from doe.running.execute import execute
-    from doe.running.scheduler import Options
+    from doe.running.scheduler import RunOptions
     from doe.store.plan import load_plan
     from doe.store.verdicts import Policy
     from doe.views.live import open_display
     from doe.views.terminal import console
 
-    options = Options(
+    options = RunOptions(
         policy=Policy(retries, retry_errors),
         timeout=timeout,
         limit=limit,

@@ -155,14 +155,14 @@ def _from_study(given: Path | None, asked: tuple[str, ...]) -> list[Observations
     from doe.results.observations import observations, scan_study, study_runs
 
     directory = chosen_study(given)
-    study, views = scan_study(directory)
+    study, statuses = scan_study(directory)
     answers = study.responses
     groups = {"all": [*answers.metrics, *answers.averages], "further": list(answers.further)}
     default = list(answers.averages) or list(answers.metrics)
     names = [n for part in asked for n in groups.get(part, [part])] or default
-    if all(view.state != "done" for view in views):
+    if all(status.state != "done" for status in statuses):
         raise DoeError(f"no run of {directory} is done yet; start it with `doe run`")
-    return observations(study, views, study_runs(study, views), names)
+    return observations(study, statuses, study_runs(study, statuses), names)
 
 
 def _print(

@@ -94,7 +94,7 @@ def _print(planned: Plan, outcome: Outcome) -> None:
 def summary_lines(planned: Plan) -> list[str]:
     """The plan in sentences: size, blocks, aliases, what effect can be seen."""
     from doe.design.fractions import confounded_terms, resolution
-    from doe.design.power import detectable_effect, layout
+    from doe.design.power import design_size, detectable_effect
     from doe.terms import parse_generators, term_name
     from doe.views.plan_tables import roman
 
@@ -115,7 +115,7 @@ def summary_lines(planned: Plan) -> list[str]:
     if confounded := confounded_terms(study):
         names = ", ".join(term_name(mask, study.keys) for mask in sorted(confounded))
         lines.append(f"Confounded with blocks: {names}.")
-    size = layout(study)
+    size = design_size(study)
     if size.df_error < 1:
         lines.append(
             "Without replicates there is no error to test against: Lenth's method judges the "
@@ -135,14 +135,14 @@ def plan_json(planned: Plan, outcome: Outcome) -> dict[str, Any]:
     import msgspec
 
     from doe.design.fractions import alias_chains
-    from doe.design.power import detectable_effect, layout
+    from doe.design.power import design_size, detectable_effect
     from doe.terms import parse_generators
     from doe.views.plan_tables import alias_json, telling_order
 
     study = planned.study
     generators = parse_generators(study.fraction, study.keys)
     chains = alias_chains(generators, len(study.keys), telling_order(generators))
-    size = layout(study)
+    size = design_size(study)
     tested = size.df_error >= 1 and not study.augment
     return {
         "study": study.name,

@@ -17,7 +17,7 @@ from doe.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from doe.design.power import Layout
+    from doe.design.power import DesignSize
     from doe.views.table import Table
 
 
@@ -47,7 +47,7 @@ def power(
     from doe.design.power import replicates_needed
     from doe.views.terminal import print_json, print_table
 
-    base, pilot = _layout(factors, fraction, study, order, blocks, response)
+    base, pilot = _sizes(factors, fraction, study, order, blocks, response)
     sigma = pilot if sigma is None and pilot is not None else (1.0 if sigma is None else sigma)
     rows = power_rows(base, replicates, sigma, effect, alpha, target)
     needed = None if effect is None else replicates_needed(effect, sigma, base, alpha, target)
@@ -67,24 +67,24 @@ def power(
     print_table(power_table(base, rows, sigma, response, effect, needed, alpha, target))
 
 
-def _layout(
+def _sizes(
     factors: int | None,
     fraction: str | None,
     study: Path | None,
     order: int | None,
     blocks: bool,
     response: str | None,
-) -> tuple[Layout, float | None]:
+) -> tuple[DesignSize, float | None]:
     """The design, and sigma where a pilot study has run."""
     from doe.cli.alias import fraction_asked
     from doe.design.fractions import alias_chains
-    from doe.design.power import Layout, layout
+    from doe.design.power import DesignSize, design_size
     from doe.store.plan import load_plan
     from doe.terms import parse_generators
 
     if factors is None:
         planned = load_plan(chosen_study(study))
-        base = layout(planned.study, order)
+        base = design_size(planned.study, order)
         pilot = pilot_sigma(planned.directory, response) if response else None
         return (base if blocks else base._replace(blocks_per_replicate=0)), pilot
     if response is not None:
@@ -94,7 +94,7 @@ def _layout(
     keys, text = fraction_asked(factors, fraction, study)
     generators = parse_generators(text, keys)
     terms = len(alias_chains(generators, len(keys), order or len(keys)))
-    return Layout(1 << (len(keys) - len(generators)), 1, int(blocks), terms), None
+    return DesignSize(1 << (len(keys) - len(generators)), 1, int(blocks), terms), None
 
 
 def pilot_sigma(directory: Path, response: str) -> float:
@@ -112,7 +112,7 @@ def pilot_sigma(directory: Path, response: str) -> float:
 
 
 def power_rows(
-    base: Layout, most: int, sigma: float, effect: float | None, alpha: float, target: float
+    base: DesignSize, most: int, sigma: float, effect: float | None, alpha: float, target: float
 ) -> list[dict[str, Any]]:
     """One row per number of replicates."""
     from doe.design.power import detectable_effect, power
@@ -121,21 +121,21 @@ def power_rows(
     for n in range(1, most + 1):
         size = base._replace(replicates=n)
         tested = size.df_error >= 1
-        found = power(effect, sigma, size, alpha) if tested and effect is not None else None
+        chance = power(effect, sigma, size, alpha) if tested and effect is not None else None
         rows.append(
             {
                 "replicates": n,
                 "runs": size.runs,
                 "df_error": size.df_error,
                 "detectable": detectable_effect(sigma, size, alpha, target) if tested else None,
-                "power": found,
+                "power": chance,
             }
         )
     return rows
 
 
 def power_table(
-    base: Layout,
+    base: DesignSize,
     rows: list[dict[str, Any]],
     sigma: float,
     response: str | None,

@@ -26,7 +26,7 @@ def augmented(study: Study, kind: str) -> Study:
         used = [*study.seeds, *(seed for step in study.augment for seed in step.seeds)]
         step = Augment(seeds=tuple(max(used) + i for i in range(1, int(kind) + 1)))
     else:
-        raise DoeError(f"--augment {kind}: expected a number of replicates to add, or foldover")
+        raise DoeError(f"augment {kind!r}: expected a number of replicates to add, or foldover")
     return msgspec.structs.replace(study, augment=(*study.augment, step))
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from doe.store.scan import Seen
+from doe.store.scan import RunStatus
 from doe.study.values import Group, Study
 
 
@@ -27,14 +27,14 @@ class Cell(NamedTuple):
     """Responses with a value in some run."""
 
 
-def cells_of(views: Sequence[Seen], values: dict[str, list[float]]) -> tuple[Cell, ...]:
+def cells_of(statuses: Sequence[RunStatus], values: dict[str, list[float]]) -> tuple[Cell, ...]:
     """Means and standard deviations of all configurations, over the runs that have a value."""
     indices: dict[int, list[int]] = {}
-    for i, view in enumerate(views):
-        indices.setdefault(view.run.row, []).append(i)
+    for i, status in enumerate(statuses):
+        indices.setdefault(status.run.row, []).append(i)
     cells = []
     for row in sorted(indices):
-        run = views[indices[row][0]].run
+        run = statuses[indices[row][0]].run
         spreads: dict[str, Spread] = {}
         for name, column in values.items():
             if (spread := cell_spread([column[i] for i in indices[row]])) is not None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from doe.store.scan import Seen
+from doe.store.scan import RunStatus
 
 MACHINE = ("host", "hardware", "device", "driver")
 
@@ -23,38 +23,38 @@ class RunSpan(NamedTuple):
     end: float
 
 
-def run_spans(views: Sequence[Seen]) -> list[RunSpan]:
+def run_spans(statuses: Sequence[RunStatus]) -> list[RunSpan]:
     """The runs that tell when they began and ended."""
     ended = [
-        (view, [datetime.fromisoformat(origin[key]).timestamp() for key in ("start", "end")])
-        for view in views
-        if "start" in (origin := provenance(view)) and "end" in origin
+        (status, [datetime.fromisoformat(origin[key]).timestamp() for key in ("start", "end")])
+        for status in statuses
+        if "start" in (origin := provenance(status)) and "end" in origin
     ]
     first = min((times[0] for _, times in ended), default=0.0)
     return [
         RunSpan(
-            view.run.run_id,
-            view.run.config,
-            " ".join(str(provenance(view).get(key) or "") for key in ("host", "slot")).strip()
+            status.run.run_id,
+            status.run.config,
+            " ".join(str(provenance(status).get(key) or "") for key in ("host", "slot")).strip()
             or "unnamed slot",
-            view.state,
+            status.state,
             start - first,
             end - first,
         )
-        for view, (start, end) in ended
+        for status, (start, end) in ended
     ]
 
 
-def provenance(view: Seen) -> Mapping[str, Any]:
+def provenance(status: RunStatus) -> Mapping[str, Any]:
     """What a run's verdict says of its origin; empty without one."""
-    return view.result.provenance if view.result else {}
+    return status.result.provenance if status.result else {}
 
 
-def shared_facts(views: Sequence[Seen]) -> dict[str, list[tuple[str, int]]]:
+def shared_facts(statuses: Sequence[RunStatus]) -> dict[str, list[tuple[str, int]]]:
     """Fact -> its values, each with the number of runs that share it, the most frequent first."""
     counters: dict[str, Counter[str]] = {}
-    for view in views:
-        for name, value in _facts(provenance(view)):
+    for status in statuses:
+        for name, value in _facts(provenance(status)):
             counters.setdefault(name, Counter())[value] += 1
     return {
         name: sorted(counter.items(), key=lambda item: (-item[1], item[0]))
@@ -62,9 +62,9 @@ def shared_facts(views: Sequence[Seen]) -> dict[str, list[tuple[str, int]]]:
     }
 
 
-def commits(views: Sequence[Seen]) -> list[str]:
+def commits(statuses: Sequence[RunStatus]) -> list[str]:
     """The states of the code that made the runs."""
-    return sorted({str(provenance(view).get("commit") or "") for view in views} - {""})
+    return sorted({str(provenance(status).get("commit") or "") for status in statuses} - {""})
 
 
 def _facts(origin: Mapping[str, Any]) -> list[tuple[str, str]]:

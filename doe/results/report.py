@@ -57,7 +57,7 @@ class Report(NamedTuple):
     @property
     def progress(self) -> str:
         """How many runs are done."""
-        return f"{self.state.counts['done']} of {len(self.state.views)} runs are done."
+        return f"{self.state.counts['done']} of {len(self.state.statuses)} runs are done."
 
     @property
     def headline_responses(self) -> tuple[str, ...]:
@@ -82,7 +82,9 @@ def gather(
 
 def state_text(state: Overview) -> str:
     """A short text that changes when a run begins or ends."""
-    runs = "\n".join(f"{view.run.run_id} {view.state} {view.checksum}" for view in state.views)
+    runs = "\n".join(
+        f"{status.run.run_id} {status.state} {status.checksum}" for status in state.statuses
+    )
     return hashlib.sha256(f"{state.study.name}\n{runs}".encode()).hexdigest()[:16]
 
 
@@ -99,24 +101,24 @@ def report_of(
         section = msgspec.structs.replace(section, drop=drop)
     analyses: dict[str, Analysis] = {}
     refused: dict[str, str] = {}
-    runs = study_runs(study, state.views)
+    runs = study_runs(study, state.statuses)
     for name in names:
         try:
-            analyses[name] = analyze(observations(study, state.views, runs, [name])[0], options)
+            analyses[name] = analyze(observations(study, state.statuses, runs, [name])[0], options)
         except DoeError as error:
             refused[name] = str(error)
-    rows = [response_values(study, view) for view in state.views]
+    rows = [response_values(study, status) for status in state.statuses]
     values = {name: [row[name] for row in rows] for name in names}
     return Report(
         state=state,
         options=options,
         section=section,
-        cells=cells_of(state.views, values),
+        cells=cells_of(state.statuses, values),
         analyses=analyses,
         refused=refused,
         across=across(list(analyses.values())) if analyses else None,
         group_effects=group_effects(study, section, analyses),
-        curves=learning_curves(StudyDir(state.directory), study, state.views),
+        curves=learning_curves(StudyDir(state.directory), study, state.statuses),
         values={name: tuple(_finite(v) for v in column) for name, column in values.items()},
     )
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from doe.errors import DoeError
 from doe.running.engines import Resources, open_engine
-from doe.running.scheduler import Display, Options, Runner
+from doe.running.scheduler import Display, RunOptions, Scheduler
 from doe.store.files import StudyDir
+from doe.store.plan import complete_design
 from doe.store.scan import RunState, counts
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def execute(
-    plan: Plan, options: Options, engine: str, resources: Resources, display: Display
+    plan: Plan, options: RunOptions, engine: str, resources: Resources, display: Display
 ) -> tuple[dict[RunState, int], bool]:
     """Run a study to its end; return how many runs are in each state and whether it was let run.
 
@@ -27,6 +28,7 @@ def execute(
     """
     files = StudyDir(plan.directory)
     check_writable(files)
+    complete_design(plan)
     if options.detach and engine != "slurm":
         raise DoeError(
             f"--detach needs an engine that goes on by itself; got --engine {engine}, "
@@ -35,14 +37,14 @@ def execute(
     working = open_engine(engine, plan.study, plan.directory, resources)
     try:
         with counted_interrupts() as interrupts:
-            runner = Runner(files, plan.study, plan.design, working, options, display)
+            runner = Scheduler(files, plan.study, plan.design, working, options, display)
             if options.detach:
                 number = runner.hand_over()
                 display.note(
                     "detached", f"{number} runs were handed over; they go on by themselves"
                 )
             finished = options.detach or runner.run(lambda: len(interrupts))
-        return counts(list(runner.views.values())), finished
+        return counts(list(runner.statuses.values())), finished
     except OSError as error:
         raise _broken_off(files, error) from error
     finally:

@@ -21,11 +21,11 @@ from doe.running.breaker import Breaker
 from doe.running.crash import record_crash
 from doe.running.engines.base import Ended, Engine, Job, Slot
 from doe.running.placing import Active, next_kind
-from doe.running.worker import BUSY, UNWRITABLE, Order
+from doe.running.worker import BUSY, UNWRITABLE, WorkOrder
 from doe.store.files import StudyDir
 from doe.store.leases import Watch, last_lease, machine, new_owner, process_alive, process_name
 from doe.store.requests import check_unchanged, prepare
-from doe.store.scan import Seen, look, scan
+from doe.store.scan import RunStatus, look, scan
 from doe.store.verdicts import Failure, Policy, failed_attempts, sweep_leftovers
 from doe.study.values import Study
 
@@ -39,11 +39,11 @@ class Display(Protocol):
     def note(self, kind: str, text: str) -> None:
         """Something happened: done, diverged, failed, again, closed, adopted, stop."""
 
-    def show(self, runner: Runner) -> None:
+    def show(self, runner: Scheduler) -> None:
         """Draw the present state; called a few times a second."""
 
 
-class Runner:
+class Scheduler:
     """One scheduler's view of one study."""
 
     def __init__(
@@ -52,7 +52,7 @@ class Runner:
         study: Study,
         design: Design,
         engine: Engine,
-        options: Options,
+        options: RunOptions,
         display: Display,
         watch: Watch | None = None,
     ) -> None:
@@ -60,10 +60,12 @@ class Runner:
         self.display = display
         self.watch = watch or Watch()
         self.runs = {run.run_id: run for run in design.runs}
-        self.views = {seen.run.run_id: seen for seen in scan(files, design.runs, self.watch)}
+        self.statuses = {
+            status.run.run_id: status for status in scan(files, design.runs, self.watch)
+        }
         self.active: dict[str, Active] = {}
         self.elsewhere: set[str] = set()
-        proven = any(seen.state == "done" for seen in self.views.values())
+        proven = any(status.state == "done" for status in self.statuses.values())
         self.breaker = Breaker((slot.name for slot in engine.slots), proven)
         self.stopping = False
         self._started = 0
@@ -76,10 +78,10 @@ class Runner:
         self._here = machine()
         self._me = process_name(os.getpid())
         self._looked = 0.0
-        for seen in self.views.values():
-            if seen.result:
-                sweep_leftovers(files.run(seen.run.run_id))
-        check_unchanged(study, self.views.values(), files)
+        for status in self.statuses.values():
+            if status.result:
+                sweep_leftovers(files.run(status.run.run_id))
+        check_unchanged(study, self.statuses.values(), files)
         self._plan()
 
     # Choosing -----------------------------------------------------------------------------------
@@ -93,29 +95,29 @@ class Runner:
         if under_way:
             self.display.note("adopted", f"runs that were submitted before: {len(under_way)}")
         for run_id in selected(list(self.runs.values()), self.options):
-            seen = self.views[run_id]
+            status = self.statuses[run_id]
             if run_id in under_way:
                 continue
-            if seen.state == "failed" and self.options.retry_failed:
-                self._replace[run_id] = seen.checksum
+            if status.state == "failed" and self.options.retry_failed:
+                self._replace[run_id] = status.checksum
                 self._queue.append(run_id)
-            elif seen.state in ("done", "diverged", "failed"):
+            elif status.state in ("done", "diverged", "failed"):
                 continue
-            elif self._taken(seen):
+            elif self._taken(status):
                 self.elsewhere.add(run_id)
-                self.display.note("adopted", f"{run_id} {seen.run.config} is running already")
+                self.display.note("adopted", f"{run_id} {status.run.config} is running already")
             else:
                 self._queue.append(run_id)
 
-    def _taken(self, seen: Seen) -> bool:
+    def _taken(self, status: RunStatus) -> bool:
         """Whether somebody else executes a run.
 
         A lease of another machine is known to be over only by watching it. Where nobody stays to
-        watch, the run is started all the same, and its worker does the watching (`Order.wait`).
+        watch, the run is started all the same, and its worker does the watching (`WorkOrder.wait`).
         """
-        lease = seen.lease.lease if seen.lease else None
+        lease = status.lease.lease if status.lease else None
         certain = lease is not None and lease.machine == self._here
-        return seen.state == "running" and (certain or not self.options.detach)
+        return status.state == "running" and (certain or not self.options.detach)
 
     @property
     def waiting(self) -> int:
@@ -128,7 +130,7 @@ class Runner:
 
     def _dispatch(self) -> None:
         jobs = []
-        orphans = [self._orphan_slot(self.views[run_id]) for run_id in self.elsewhere]
+        orphans = [self._orphan_slot(self.statuses[run_id]) for run_id in self.elsewhere]
         for slot in self.engine.slots:
             while self._may_start() and slot.name not in self.breaker.closed:
                 active = self.active.values()
@@ -149,27 +151,29 @@ class Runner:
         prepare(self.files.run(run_id), self.study, self.runs[run_id])
         self._ready.add(run_id)
 
-    def _orphan_slot(self, seen: Seen) -> str:
+    def _orphan_slot(self, status: RunStatus) -> str:
         """Slot of a run on this machine whose scheduler is gone, or an empty text."""
-        lease = seen.lease.lease if seen.lease else None
+        lease = status.lease.lease if status.lease else None
         if lease is None or lease.machine != self._here or process_alive(lease.supervisor):
             return ""
         return lease.slot
 
     def _job(self, run_id: str, slot: Slot, lonely: bool) -> Job | None:
         """Make a run ready to start; None if somebody else has it meanwhile."""
-        seen = self._look(run_id)
-        if self._taken(seen):
+        status = self._look(run_id)
+        if self._taken(status):
             self.elsewhere.add(run_id)
             return None
-        if seen.state not in ("pending", "running") and seen.checksum != self._replace.get(run_id):
-            self._settled(seen, "")
+        if status.state not in ("pending", "running") and status.checksum != self._replace.get(
+            run_id
+        ):
+            self._settled(status, "")
             return None
         place = self.files.run(run_id)
         if run_id not in self._ready:
             self._prepare(run_id)
         sharing = sum(other.group == slot.group for other in self.engine.slots) > 1
-        order = Order(
+        order = WorkOrder(
             job=f"{self._me}/{os.urandom(6).hex()}",
             slot=slot.name,
             device=slot.device,
@@ -177,7 +181,7 @@ class Runner:
             timeout=self.options.timeout,
             policy=self.options.policy,
             replace=self._replace.get(run_id, ""),
-            over=self._nonce_over(seen),
+            over=self._nonce_over(status),
             wait=self.options.detach,
             alone=lonely or not (slot.group and sharing),
             supervisor="" if self.options.detach else self._me,
@@ -187,16 +191,16 @@ class Runner:
         return Job(run_id, place.path, slot, order)
 
     @staticmethod
-    def _nonce_over(seen: Seen) -> str:
-        lease = seen.lease.lease if seen.lease else None
-        return lease.nonce if lease and seen.state == "pending" else ""
+    def _nonce_over(status: RunStatus) -> str:
+        lease = status.lease.lease if status.lease else None
+        return lease.nonce if lease and status.state == "pending" else ""
 
     # Seeing what came of it ---------------------------------------------------------------------
 
-    def _look(self, run_id: str) -> Seen:
-        seen = look(self.files, self.runs[run_id], self.watch)
-        self.views[run_id] = seen
-        return seen
+    def _look(self, run_id: str) -> RunStatus:
+        status = look(self.files, self.runs[run_id], self.watch)
+        self.statuses[run_id] = status
+        return status
 
     def _ended(self, ended: Ended) -> None:
         active = self.active.pop(ended.job, None)
@@ -208,22 +212,22 @@ class Runner:
                 f"{run_id} could not write its verdict; see its log. Free space on the disk or "
                 f"make {self.files.root} writable, then `doe run` again: nothing committed is lost"
             )
-        seen = self._look(run_id)
-        replaced = seen.checksum and seen.checksum == self._replace.get(run_id)
-        lease = seen.lease.lease if seen.lease else None
+        status = self._look(run_id)
+        replaced = status.checksum and status.checksum == self._replace.get(run_id)
+        lease = status.lease.lease if status.lease else None
         # Of another machine's process, the engine knows sooner than its lease falls silent.
         far = lease is not None and lease.machine != self._here
         gone = far and lease is not None and lease.job == ended.job and not ended.interrupted
-        if seen.state == "pending" or replaced or (seen.state == "running" and gone):
-            self._without_verdict(ended, seen, slot)
-        elif seen.state == "running":
+        if status.state == "pending" or replaced or (status.state == "running" and gone):
+            self._without_verdict(ended, status, slot)
+        elif status.state == "running":
             self.elsewhere.add(run_id)
         else:
-            self._settled(seen, slot)
+            self._settled(status, slot)
 
-    def _without_verdict(self, ended: Ended, seen: Seen, slot: str) -> None:
+    def _without_verdict(self, ended: Ended, status: RunStatus, slot: str) -> None:
         """A process is gone and left no verdict: a failed attempt, a crash, or an interruption."""
-        run_id = seen.run.run_id
+        run_id = status.run.run_id
         place = self.files.run(run_id)
         lease = last_lease(place)
         ours = lease is not None and lease.lease is not None and lease.lease.job == ended.job
@@ -237,9 +241,9 @@ class Runner:
         if not recorded:
             owner = new_owner(ended.job, slot, self._me)
             record_crash(place, ended, owner, self.options.policy)
-        seen = self._look(run_id)
-        if seen.state == "failed":
-            self._settled(seen, slot)
+        status = self._look(run_id)
+        if status.state == "failed":
+            self._settled(status, slot)
             return
         records = failed_attempts(place)
         if records:
@@ -254,16 +258,16 @@ class Runner:
         if failure.kind != "gpu-memory":
             self._count_failure(slot, run_id, failure)
 
-    def _settled(self, seen: Seen, slot: str) -> None:
+    def _settled(self, status: RunStatus, slot: str) -> None:
         """A run has its verdict; the slot is empty where somebody else has run it."""
-        run, seconds = seen.run, seen.seconds or 0.0
+        run, seconds = status.run, status.seconds or 0.0
         text = f"{run.run_id} {run.config} on {slot or 'another scheduler'}, {seconds:.1f} s"
-        self.display.note(seen.state, f"{text}: {seen.reason}" if seen.reason else text)
+        self.display.note(status.state, f"{text}: {status.reason}" if status.reason else text)
         self._replace.pop(run.run_id, None)
         if not slot:
             return
-        if seen.state == "failed" and seen.result and seen.result.error:
-            self._count_failure(slot, run.run_id, seen.result.error)
+        if status.state == "failed" and status.result and status.result.error:
+            self._count_failure(slot, run.run_id, status.result.error)
         else:
             self.breaker.succeeded(slot)
 
@@ -288,14 +292,14 @@ class Runner:
             return
         self._looked = now
         for run_id in sorted(self.elsewhere, key=lambda one: self.runs[one].run_order):
-            seen = self._look(run_id)
-            if seen.state == "running":
+            status = self._look(run_id)
+            if status.state == "running":
                 continue
             self.elsewhere.discard(run_id)
-            if seen.state == "pending":
+            if status.state == "pending":
                 self._queue.appendleft(run_id)
             else:
-                self._settled(seen, "")
+                self._settled(status, "")
 
     # The loop -----------------------------------------------------------------------------------
 
@@ -345,8 +349,10 @@ class Runner:
 
     def _orphans(self) -> list[int]:
         """Sessions on this machine whose scheduler is gone: this one has adopted them."""
-        found = [self.views[run_id] for run_id in self.elsewhere]
-        leases = [seen.lease.lease for seen in found if self._orphan_slot(seen) and seen.lease]
+        found = [self.statuses[run_id] for run_id in self.elsewhere]
+        leases = [
+            status.lease.lease for status in found if self._orphan_slot(status) and status.lease
+        ]
         return [lease.pid for lease in leases if lease]
 
     def _end_all(self) -> None:
@@ -356,7 +362,7 @@ class Runner:
         self.active.clear()
 
 
-class Options(NamedTuple):
+class RunOptions(NamedTuple):
     """What `doe run` was asked for."""
 
     policy: Policy = Policy()
@@ -373,7 +379,7 @@ class Options(NamedTuple):
     """Hand the runs over and leave: no scheduler watches them."""
 
 
-def selected(runs: Sequence[Run], options: Options) -> list[str]:
+def selected(runs: Sequence[Run], options: RunOptions) -> list[str]:
     """Ids of the runs that are asked for, in the planned order."""
     configs = sorted({run.config for run in runs})
     for config in options.only:

@@ -62,7 +62,7 @@ ROOM_SECONDS = 5.0
 """Time between two tries to write a verdict on a full disk."""
 
 
-class Order(msgspec.Struct, frozen=True):
+class WorkOrder(msgspec.Struct, frozen=True):
     """How to execute a run; nothing here may change its outcome."""
 
     job: str = ""
@@ -96,7 +96,7 @@ class Interrupted(SystemExit):
     """SIGTERM arrived."""
 
 
-def work(run: RunDir, order: Order, prepared: Prepared | None = None) -> int:
+def work(run: RunDir, order: WorkOrder, prepared: Prepared | None = None) -> int:
     """Execute a run unless it is done or taken; return the exit code."""
     request, raw = read_request(run)
     held = begin(run, order, new_owner(order.job, order.slot, order.supervisor), Watch())
@@ -105,7 +105,7 @@ def work(run: RunDir, order: Order, prepared: Prepared | None = None) -> int:
     return _execute(held, order, request, hashlib.sha256(raw).hexdigest(), prepared)
 
 
-def begin(run: RunDir, order: Order, owner: Lease, watch: Watch) -> Held | int:
+def begin(run: RunDir, order: WorkOrder, owner: Lease, watch: Watch) -> Held | int:
     """Take a run that needs running; otherwise the exit code that says why not."""
     if _settled(read_verdict(run), order):
         return 0
@@ -140,7 +140,7 @@ def _sweep_former(run: RunDir, lease: Lease) -> None:
         sweep(former.lease.pid)
 
 
-def _settled(verdict: Verdict | None, order: Order) -> bool:
+def _settled(verdict: Verdict | None, order: WorkOrder) -> bool:
     """Whether a good verdict stands that this order does not replace."""
     if verdict is None or verdict.result is None:
         return False
@@ -148,7 +148,7 @@ def _settled(verdict: Verdict | None, order: Order) -> bool:
 
 
 def _execute(
-    held: Held, order: Order, request: RunRequest, digest: str, prepared: Prepared | None
+    held: Held, order: WorkOrder, request: RunRequest, digest: str, prepared: Prepared | None
 ) -> int:
     run, attempt = held.run, held.lease.attempt
     open_log(run, attempt)
@@ -183,7 +183,7 @@ def _execute(
     return finish(held, order, outcome)
 
 
-def finish(held: Held, order: Order, outcome: Result) -> int:
+def finish(held: Held, order: WorkOrder, outcome: Result) -> int:
     """Put the outcome on record; on a full disk, wait for room rather than lose it."""
     run, nonce = held.run, held.lease.nonce
 
@@ -237,7 +237,7 @@ def _failure(error: BaseException, alone: bool) -> Failure:
 def _complete(
     outcome: Result,
     held: Held,
-    order: Order,
+    order: WorkOrder,
     request: RunRequest,
     digest: str,
     facts: dict[str, Any],
@@ -307,7 +307,7 @@ def main() -> NoReturn:
     parser.add_argument("run_dir", type=Path)
     parser.add_argument("--order", default="{}", help="how to execute it, as JSON")
     given = parser.parse_args()
-    order = msgspec.json.decode(given.order, type=Order)
+    order = msgspec.json.decode(given.order, type=WorkOrder)
     os.environ.update(thread_environment(order.threads))
     end_process(lambda: work(RunDir(given.run_dir), order))
 

@@ -56,7 +56,7 @@ class Lease(msgspec.Struct, frozen=True):
     """Heartbeat counter, overwritten in place."""
 
 
-class Found(NamedTuple):
+class LeaseFile(NamedTuple):
     """A lease as read: its number and bytes, and its content if it can be read."""
 
     attempt: int
@@ -119,7 +119,7 @@ def process_alive(name: str) -> bool:
 _LEASES = msgspec.json.Decoder(Lease)
 
 
-def last_lease(run: RunDir) -> Found | None:
+def last_lease(run: RunDir) -> LeaseFile | None:
     """The lease with the highest number, the only one that counts."""
     try:
         names = os.listdir(run.path)
@@ -131,13 +131,13 @@ def last_lease(run: RunDir) -> Found | None:
     return read_lease(run, max(numbers))
 
 
-def read_lease(run: RunDir, attempt: int) -> Found:
+def read_lease(run: RunDir, attempt: int) -> LeaseFile:
     """The lease of an attempt."""
     raw = run.lease(attempt).read_bytes()
     try:
-        return Found(attempt, raw, _LEASES.decode(raw))
+        return LeaseFile(attempt, raw, _LEASES.decode(raw))
     except msgspec.MsgspecError:  # power went off before its bytes were on the disk
-        return Found(attempt, raw, None)
+        return LeaseFile(attempt, raw, None)
 
 
 class Watch:
@@ -154,7 +154,7 @@ class Watch:
         self._here = here or machine()
         self._seen: dict[Path, tuple[bytes, float]] = {}
 
-    def over(self, run: RunDir, found: Found) -> bool:
+    def over(self, run: RunDir, found: LeaseFile) -> bool:
         """Whether the holder of a lease is certainly or presumably gone."""
         lease = found.lease
         if run.attempt(found.attempt).exists():

@@ -56,8 +56,8 @@ def asked_study(given: Study | Path | None, preset: str | None = None) -> Study:
         return preset_study(preset)
     if given is None and not STUDY_FILE.exists():
         raise DoeError(
-            f"no study was named and there is no {STUDY_FILE} here; name a study file, or a preset "
-            f"with --preset: {', '.join(preset_names()) or 'none is installed'}"
+            f"no study was named and there is no {STUDY_FILE} here; name a study file, or one of "
+            f"the presets: {', '.join(preset_names()) or 'none is installed'}"
         )
     if isinstance(given, Study):
         return given

@@ -56,7 +56,7 @@ def render(report: Report, written: str, live: bool = False) -> str:
 
 def _texts(report: Report) -> dict[str, Any]:
     study, counts = report.study, report.state.counts
-    total = len(report.state.views)
+    total = len(report.state.statuses)
     states = [f"{count} {state}" for state, count in counts.items() if count]
     return {
         "name": study.name,

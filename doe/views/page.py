@@ -79,24 +79,24 @@ def grid(report: Report) -> Json:
 
     A design too large to be looked at so is a plain block of its configurations in standard order.
     """
-    study, views = report.study, report.state.views
+    study, statuses = report.study, report.state.statuses
     across = (len(study.keys) + 1) // 2
     square = len(study.keys) <= SQUARE_FACTORS
-    index = {row: i for i, row in enumerate(sorted({view.run.row for view in views}))}
+    index = {row: i for i, row in enumerate(sorted({status.run.row for status in statuses}))}
 
     def position(row: int) -> tuple[int, int]:
         return (row % (1 << across), row >> across) if square else divmod(index[row], BLOCK)[::-1]
 
     runs = [
         {
-            "id": view.run.run_id,
-            "x": position(view.run.row)[0],
-            "y": position(view.run.row)[1],
-            "config": view.run.config,
-            "state": view.state,
-            "reason": view.reason,
+            "id": status.run.run_id,
+            "x": position(status.run.row)[0],
+            "y": position(status.run.row)[1],
+            "config": status.run.config,
+            "state": status.state,
+            "reason": status.reason,
         }
-        for view in views
+        for status in statuses
     ]
     wide, tall = min(BLOCK, len(index)), -(-len(index) // BLOCK)
     return {
@@ -128,7 +128,7 @@ def commands(report: Report) -> list[tuple[str, str]]:
     chosen = "" if options.transform == "none" else f" --transform {shlex.quote(options.transform)}"
     dropped = ",".join(report.section.drop)
     first = (*report.headline_responses, *report_responses(report.study))[0]
-    made_by = commits(report.state.views)
+    made_by = commits(report.state.statuses)
     steps = [("The code of the runs", f"git checkout {made_by[0]}")] if len(made_by) == 1 else []
     return [
         *steps,

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from doe.running.engines import Resources
 from doe.running.execute import execute
-from doe.running.scheduler import Options
+from doe.running.scheduler import RunOptions
 from doe.store.plan import write_plan
 from doe.study.values import Factor, Responses, Study
 from doe.views.live import open_display
@@ -56,7 +56,7 @@ def go():
         console = Console(file=out, width=200)
         with open_display(console) as display:
             number, _ = execute(
-                plan, options or Options(), "local", resources or Resources(cpu=cpu), display
+                plan, options or RunOptions(), "local", resources or Resources(cpu=cpu), display
             )
         return number, out.getvalue()
 

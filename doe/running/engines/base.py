@@ -14,7 +14,7 @@ from typing import Protocol
 
 import msgspec
 
-from doe.running.worker import Order
+from doe.running.worker import WorkOrder
 
 
 class Slot(msgspec.Struct, frozen=True):
@@ -36,7 +36,7 @@ class Job(msgspec.Struct, frozen=True):
     run_id: str
     run_dir: Path
     slot: Slot
-    order: Order
+    order: WorkOrder
     """What the worker is told; `order.job` is unique to this start."""
 
 

@@ -18,7 +18,7 @@ def has_begun(run: RunDir, job: str) -> bool:
 def await_death(run: RunDir, job: str, seconds: float) -> None:
     """Wait until the process of this start is dead that the kernel is about to end on this machine.
 
-    Seen alive, it would be taken for one that goes on, and its crash would not be counted.
+    RunStatus alive, it would be taken for one that goes on, and its crash would not be counted.
     """
     found = last_lease(run)
     lease = found.lease if found else None

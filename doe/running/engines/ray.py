@@ -26,7 +26,7 @@ from doe.running.backend import end_with_parent
 from doe.running.engines.base import Ended, Job, Slot
 from doe.running.engines.begun import await_death, has_begun, needs_gpu_alone
 from doe.running.engines.local import LATE_SECONDS, ending
-from doe.running.worker import INTERRUPTED, LOST, Order
+from doe.running.worker import INTERRUPTED, LOST, WorkOrder
 from doe.store.files import RunDir
 
 SLOT = "ray"
@@ -57,7 +57,7 @@ def run_worker(run_dir: str, order_json: str, cwd: str, path: str, grace: float)
     """
     if not os.path.isdir(run_dir):
         raise FileNotFoundError(f"{run_dir} is not on {os.uname().nodename}: use shared storage")
-    limit = msgspec.json.decode(order_json, type=Order).timeout
+    limit = msgspec.json.decode(order_json, type=WorkOrder).timeout
     process = subprocess.Popen(
         [sys.executable, "-m", "doe.running.worker", run_dir, "--order", order_json],
         cwd=cwd if os.path.isdir(cwd) else None,

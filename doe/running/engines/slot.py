@@ -26,7 +26,7 @@ from doe.errors import DoeError
 from doe.running.backend import resolve
 from doe.running.process import end_process
 from doe.running.provenance import Gpu, static_facts
-from doe.running.worker import Order, Prepared, work
+from doe.running.worker import Prepared, WorkOrder, work
 from doe.store.files import RunDir
 
 
@@ -42,7 +42,7 @@ class Task(msgspec.Struct, frozen=True):
     """One run to execute."""
 
     run_dir: str
-    order: Order
+    order: WorkOrder
 
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):

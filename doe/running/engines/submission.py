@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from doe.running.worker import Order
+from doe.running.worker import WorkOrder
 from doe.store.files import StudyDir, write_atomic
 
 TAIL_LINES = 10
@@ -24,7 +24,7 @@ class Entry(msgspec.Struct, frozen=True):
     """One run of a job."""
 
     run_id: str
-    order: Order
+    order: WorkOrder
     step: int = 0
     """Steps that earlier jobs have reported; a job that gets no further was too short."""
 

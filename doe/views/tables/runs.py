@@ -21,7 +21,7 @@ def provenance_table(report: Report) -> Table:
     columns = (Column("fact", "Fact"), Column("value", "Value"), Column("runs", "Runs", "int"))
     rows = tuple(
         Row((name, value, count))
-        for name, values in shared_facts(report.state.views).items()
+        for name, values in shared_facts(report.state.statuses).items()
         for value, count in values
     )
     return Table("provenance", "Where the results come from", columns, rows)

@@ -103,7 +103,7 @@ def test_pareto_ranks_by_magnitude_and_tells_better_from_worse(paper_report):
 
 def test_means_are_those_of_the_runs(paper_report):
     values = paper_report.values["dec_avg"]
-    views = paper_report.state.views
+    views = paper_report.state.statuses
     analysis = paper_report.analyses["dec_avg"]
     main = main_data(analysis).datasets["main"]
     high = [v for v, seen in zip(values, views, strict=True) if seen.run.coded[0] > 0]
@@ -129,7 +129,7 @@ def test_curves_are_thinned_and_keep_their_end():
 
 
 def test_the_timeline_counts_from_the_first_start_and_keeps_slots_together(paper_report):
-    spans = run_spans(paper_report.state.views)
+    spans = run_spans(paper_report.state.statuses)
     assert len(spans) == 256
     assert min(span.start for span in spans) == 0.0
     assert {span.end - span.start for span in spans} == {28.0}

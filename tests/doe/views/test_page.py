@@ -239,7 +239,7 @@ def test_a_served_page_renews_itself_while_the_study_runs(visit, tmp_path):
 
 
 def test_numbers_in_the_page_equal_those_of_json(paper_report):
-    study, views = paper_report.study, paper_report.state.views
+    study, views = paper_report.study, paper_report.state.statuses
     observed = observations(study, views, study_runs(study, views), ["dec_avg"])[0]
     plain = to_plain(analyze(observed, paper_report.options))
     tables = payload(paper_report)["byResponse"]["dec_avg"]["tables"]

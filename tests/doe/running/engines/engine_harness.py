@@ -14,7 +14,7 @@ from rich.console import Console
 
 from doe.running.engines import Resources
 from doe.running.execute import execute
-from doe.running.scheduler import Options
+from doe.running.scheduler import RunOptions
 from doe.store.files import StudyDir
 from doe.store.verdicts import read_verdict
 from doe.views.live import PlainDisplay
@@ -40,7 +40,7 @@ def run(plan, bench, asked=None, **options):
     resources = Resources(**(bench.cores if asked is None else asked))
     number, _ = execute(
         plan,
-        Options(**options),
+        RunOptions(**options),
         bench.engine,
         resources,
         PlainDisplay(Console(file=out, width=200)),

@@ -13,7 +13,7 @@ from doe.running.engines.slurm_calls import AwayError, Row
 from doe.running.engines.slurm_endings import Known, explain, judge
 from doe.running.engines.slurm_settings import SlurmSettings, slurm_settings
 from doe.running.engines.submission import Entry, Submission, SubmissionFiles, new_name, submissions
-from doe.running.worker import BUSY, INTERRUPTED, UNWRITABLE, Order
+from doe.running.worker import BUSY, INTERRUPTED, UNWRITABLE, WorkOrder
 from doe.store.files import RunDir, StudyDir
 from doe.store.leases import Watch, acquire, new_owner
 from doe.store.verdicts import Result, commit
@@ -182,7 +182,7 @@ def test_without_slurm_the_message_says_so(monkeypatch, tmp_path):
 def test_a_submission_is_kept_until_it_is_removed(tmp_path):
     study = StudyDir(tmp_path)
     files = SubmissionFiles(study.slurm, new_name("my study: a/b"))
-    submission = Submission(files.name, ((Entry("000-r1", Order(job="j")),),))
+    submission = Submission(files.name, ((Entry("000-r1", WorkOrder(job="j")),),))
     files.write(submission)
     files.output(0).write_text("one\ntwo\n")
     assert [found.name for found in submissions(study)] == [files.name]
@@ -204,7 +204,7 @@ def runs(tmp_path, number):
     for i in range(number):
         run = RunDir(tmp_path / f"00{i}-r1")
         run.path.mkdir()
-        known.append(Known(Entry(f"00{i}-r1", Order(job=f"job{i}")), run))
+        known.append(Known(Entry(f"00{i}-r1", WorkOrder(job=f"job{i}")), run))
     return known
 
 
@@ -288,7 +288,7 @@ def submitted(plan):
     run = StudyDir(plan.directory).run(run_id)
     run.path.mkdir()
     files = SubmissionFiles(StudyDir(plan.directory.resolve()).slurm, "doe-tiny-1")
-    files.write(Submission(files.name, ((Entry(run_id, Order(job="j1")),),)))
+    files.write(Submission(files.name, ((Entry(run_id, WorkOrder(job="j1")),),)))
     return engine, run, files
 
 

@@ -1,4 +1,4 @@
-"""The numbers of docs/findings.md, from the committed studies: ``python -m tests.findings``.
+"""The numbers of docs/findings.md, from the committed studies: ``python docs/findings.py``.
 
 Tables and phrases come out as they stand in the document.
 """
@@ -29,6 +29,8 @@ PAPER_STUCK = 57.0
 """Error of a tracker stuck at the centre in the paper, px."""
 GROUPS = {"enc_avg": "effects-enc.csv", "dec_avg": "effects-dec.csv"}
 NAMES = {"enc_avg": "encoder", "dec_avg": "decoder"}
+SETTINGS = {"image_size": 56, "frames": 20, "test_sequences": 16}
+"""The test videos of the study."""
 ROWS = (4, 7, 23, 31, 39, 55, 63)
 """Configurations that docs/paper.md prints beside the paper's."""
 
@@ -72,7 +74,7 @@ def full_course(run_id: str, metric: str) -> list[float]:
 @cache
 def stuck() -> float:
     """Error of a tracker stuck at the centre on the test videos, px."""
-    config = Config.from_settings({"preset": "small"})
+    config = Config.from_settings(SETTINGS)
     position = make_split(config, "test", 0).position
     return float((position - (config.image_size - 1) / 2).abs().mean())
 
@@ -307,7 +309,7 @@ def baseline_table() -> str:
     """Motion masks on the test videos of the study."""
     body = []
     for noisy in (False, True):
-        config = Config.from_settings({"preset": "small", "F": noisy})
+        config = Config.from_settings({**SETTINGS, "F": noisy})
         for method, values in baseline.evaluate(config, 100).items():
             cells = [number(values[f"{kind}56"]) for kind in "BHP"]
             body.append(("noisy" if noisy else "clean", method, *cells))
@@ -372,31 +374,36 @@ def phrases() -> list[str]:
     hours = table["seconds"].sum() / 3600
     raw = {key: significant(analysis(key)) for key in GROUPS}
     log = {key: significant(analysis(key, "log")) for key in GROUPS}
-    found = [
+    sentences = [
         f"{len(table)} runs, {states.get('done', 0)} done",
         f"{hours:.1f} hours of one core",
-        f"errs by {stuck():.1f} px",
+        f"at the centre of the image errs by {stuck():.1f} px here",
         # the encoder under noise
-        f"{over('enc_avg', B=0, C=1, F=1)} px with B = 0",
-        f"{over('enc_avg', B=1, C=1, F=1)} px with B = 1",
-        f"{over('enc_avg', C=1, F=0)} px on clean videos",
+        f"(C = 1, F = 1) the encoder errs by {over('enc_avg', B=0, C=1, F=1)} px with B = 0 and "
+        f"{over('enc_avg', B=1, C=1, F=1)} px with B = 1, and by {over('enc_avg', C=1, F=0)} px on "
+        "clean videos",
         # the physics losses
-        f"{over('dec_avg', C=1, E=0, F=0)} px without E",
+        f"with C = 1 the decoder errs by {over('dec_avg', C=1, E=0, F=0)} px without E and "
         f"{over('dec_avg', C=1, E=1, F=0)} px with it",
-        f"{over('dec_avg', B=1, C=1, D=0, E=0, F=0)} px without D",
+        "with B = 1, C = 1, E = 0 on clean videos the decoder errs by "
+        f"{over('dec_avg', B=1, C=1, D=0, E=0, F=0)} px without D and "
         f"{over('dec_avg', B=1, C=1, D=1, E=0, F=0)} px with D",
-        f"{over('dec_avg', B=1, C=1, E=0, F=1)} px without E under noise",
+        "With B = 1 and C = 1 the decoder errs by "
+        f"{over('dec_avg', B=1, C=1, E=0, F=1)} px without E under noise and "
         f"{over('dec_avg', B=1, C=1, E=1, F=1)} px with E under noise",
-        f"B28 from {over('B28', C=1, D=0, E=1, F=0)} px to {over('B28', C=1, D=1, E=1, F=0)} px",
-        f"leaves P28 at {over('P28', C=1, D=1, E=1, F=0)} px",
+        f"B28 from {over('B28', C=1, D=0, E=1, F=0)} px to {over('B28', C=1, D=1, E=1, F=0)} px "
+        f"and leaves P28 at {over('P28', C=1, D=1, E=1, F=0)} px",
         # the gradient through the heatmaps
-        f"{over('dec_avg', A=0, B=1, C=1, F=0)} px with A = 0",
+        "on clean videos the decoder errs by "
+        f"{over('dec_avg', A=0, B=1, C=1, F=0)} px with A = 0 and "
         f"{over('dec_avg', A=1, B=1, C=1, F=0)} px with A = 1",
         # four configurations at full resolution
-        f"B112 of row 7 on validation falls from {full_course('000-r1', 'B112')[3]:.1f} px",
-        f"to {full_course('000-r1', 'B112')[7]:.1f} px at the eighth",
-        f"err by {full_error(23, 'P112'):.2f} and {full_error(23, 'P224'):.2f} px",
+        f"B112 of row 7 on validation falls from {full_course('000-r1', 'B112')[3]:.1f} px at the "
+        f"fourth epoch to {full_course('000-r1', 'B112')[7]:.1f} px at the eighth",
+        "(row 23), physics positions err by "
+        f"{full_error(23, 'P112'):.2f} and {full_error(23, 'P224'):.2f} px",
         # an encoder that nothing trains
+        "(row 0: no gradient of any loss reaches it) errs by "
         f"{over('enc_avg', A=0, B=0, C=0, D=0, E=0, F=0)} px untrained",
     ]
     for key, name in NAMES.items():
@@ -408,16 +415,18 @@ def phrases() -> list[str]:
             r.term for r in analysis(key, robust=True).estimates["robust"].rows if not r.agree
         ]
         both = [cells.index.str.contains(f"C{level}").sum() for level in (0, 1)]
-        found += [
+        sentences += [
             f"Only in pixels, {name}: {listed(raw[key] - log[key])}.",
             f"Only on the log scale, {name}: {listed(log[key] - raw[key])}.",
             f"main effects on the {name} by size: {', '.join(mains)}",
             f"{lower} of the {of} interactions of E are negative for the {name}",
-            f"{len(cells)} configurations ({both[0]} with C = 0, {both[1]} with C = 1)",
+            f"{len(cells)} configurations ({both[0]} with C = 0, {both[1]} with C = 1) for the "
+            f"{name}",
             f"they disagree on {listed(open_terms)} for the {name}",
-            f"λ = {number(profile.exponent)} ({number(profile.low)} to {number(profile.high)})",
+            f"λ = {number(profile.exponent)} ({number(profile.low)} to {number(profile.high)}) for "
+            f"the {name}",
         ]
-    return found
+    return sentences
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ class Analysis(Struct, frozen=True):
     lenth: Lenth | None
     diagnostics: Diagnostics
     inestimable: tuple[str, ...]  # terms that the runs cannot tell from others
-    aliases: tuple[str, ...]  # "D = ABC": aliased terms, the estimated one first
+    aliases: tuple[str, ...]  # "D = −ABC": aliased terms, the estimated one first
     missing: Missing | None
     best: Best
     estimates: dict[str, Struct | None]  # by module of `doe.analysis.estimators`
@@ -78,12 +78,16 @@ def core(
     margins = lenth(2.0 * fitted.coef, names, alpha)
     return Core(
         effects=effect_table(fitted, names, shown, margins, alpha),
-        anova=anova(fitted, names, block),
+        anova=anova(fitted, names, block, alpha),
         lenth=margins,
     )
 
 
 DEFAULTS = AnalysisOptions()
+WORDS = 16
+"""Words of the defining relation that a warning shows; all of them are in `Analysis.aliases`."""
+FEW_DF = 4
+"""Degrees of freedom of pure error below which it is said how few they are."""
 
 
 def analyze(observed: Observations, options: AnalysisOptions = DEFAULTS) -> Analysis:
@@ -98,6 +102,8 @@ def analyze(observed: Observations, options: AnalysisOptions = DEFAULTS) -> Anal
     if observed.censored:
         raise DoeError(f"response {response!r} has limits such as >50; its effects are bounds")
     order = _order(options.order, len(runs.keys))
+    if options.error not in ("pure", "residual"):
+        raise DoeError(f"error {options.error!r} is neither pure nor residual")
     kept = np.flatnonzero(~np.isnan(observed.y))
     if len(kept) < 2 or float(np.ptp(observed.y[kept])) == 0.0:
         raise DoeError(
@@ -166,14 +172,15 @@ def _on_scale(
 ) -> tuple[scales.Transformation, Fit]:
     """Settle the scale, and fit on it."""
     y, cells, factors = observed.y[kept], observed.runs.cells[kept], len(observed.runs.keys)
-    untransformed = fit(y, cells, factors, block, model)
+    pooled = options.error == "residual"
+    untransformed = fit(y, cells, factors, block, model, pooled=pooled)
     profile = None
     if options.transform in ("boxcox", "auto"):
         profile = scales.box_cox(untransformed, options.alpha)
     chosen = scales.choose(options.transform, y, observed.response, profile)
     if chosen.name == "none":
         return chosen, untransformed
-    return chosen, fit(chosen.scale.forward(y), cells, factors, block, model)
+    return chosen, fit(chosen.scale.forward(y), cells, factors, block, model, pooled=pooled)
 
 
 def _shown(model: Model, drop: Sequence[str], keys: Sequence[str]) -> list[bool]:
@@ -189,10 +196,15 @@ def _shown(model: Model, drop: Sequence[str], keys: Sequence[str]) -> list[bool]
 
 
 def _alias_chains(model: Model, keys: Sequence[str]) -> tuple[str, ...]:
-    """One line per group of aliased terms, the estimated one first."""
+    """One line per group of aliased terms, the estimated one first: "AB = −CD"."""
     return tuple(
-        " = ".join(term_name(mask, keys) for mask in (leader, *others))
-        for leader, others in model.aliases.items()
+        " = ".join(
+            (
+                term_name(leader, keys),
+                *(f"{'−' * (a.sign < 0)}{term_name(a.mask, keys)}" for a in chain),
+            )
+        )
+        for leader, chain in model.aliases.items()
     )
 
 
@@ -211,12 +223,37 @@ def _warnings(runs: Runs, model: Model, fitted: Fit, lost: Missing | None) -> tu
     if model.with_blocks:
         named = ", ".join(term_name(mask, keys) for mask in model.with_blocks)
         warnings.append(f"confounded with blocks: {named}")
-    if model.aliases:
-        words = model.aliases.get(MEAN, ())
-        relation = f" (I = {' = '.join(term_name(m, keys) for m in words[:4])})" if words else ""
+    if chains := _alias_chains(model, keys):
+        whole = chains[0].split(" = ")
+        words = whole[1:] if MEAN in model.aliases else []
+        shown = " = ".join(["I", *words[:WORDS]])
+        more = f" and {len(words) - WORDS} more words" if len(words) > WORDS else ""
+        relation = f" ({shown}{more})" if words else ""
         warnings.append(
             f"the runs are a fraction{relation}: each effect stands for its whole alias chain"
         )
+    return (*warnings, *_error_warnings(fitted))
+
+
+def _error_warnings(fitted: Fit) -> list[str]:
+    """What the tests are against, where that is nothing or little."""
+    if fitted.exact:
+        return [
+            "runs that should differ by chance agree to the last digit: there is no error to test "
+            "against, and p is Lenth's, simulated, without intervals"
+        ]
     if fitted.error is None:
-        warnings.append("the design is saturated: p is Lenth's, simulated, without intervals")
-    return tuple(warnings)
+        return ["the design is saturated: p is Lenth's, simulated, without intervals"]
+    if fitted.from_pure and fitted.df_error < FEW_DF:
+        degrees = f"{fitted.df_error} degree{'s' if fitted.df_error > 1 else ''}"
+        more = ""
+        if fitted.df_residual > fitted.df_error:
+            more = (
+                f"; the residual of the model has {fitted.df_residual} and may be tested against "
+                "instead, if the terms left out are taken as zero"
+            )
+        return [
+            f"tests are against the pure error of repeated runs alone, on {degrees} of freedom"
+            f"{more}"
+        ]
+    return []

@@ -61,6 +61,10 @@ def analyze(
         int | None,
         typer.Option("--permutations", min=99, help="Permutations; implies --robust [10000]."),
     ] = None,
+    error: Annotated[
+        str,
+        typer.Option("--error", help="Test against pure error where runs repeat, or residual."),
+    ] = "pure",
     alpha: Annotated[float, typer.Option("--alpha", help="Level of tests and intervals.")] = 0.05,
     json: JsonOption = False,
     latex: Annotated[bool, typer.Option("--latex", help="Print LaTeX tables instead.")] = False,
@@ -83,6 +87,7 @@ def analyze(
         drop=_split(drop),
         robust=robust or permutations is not None,
         permutations=permutations or AnalysisOptions().permutations,
+        error=error,
         alpha=alpha,
     )
     asked = tuple(name for part in response or () for name in _split(part))
@@ -254,6 +259,7 @@ def _sections(one: Analysis) -> list[Table]:
     small = one.df_error == 0
     tables = [
         main.effects_table(one, main.TOP),
+        main.alias_table(one, main.TOP),
         main.anova_table(one, SHORT + 4),
         main.lenth_table(one),
         doubts.rates_table(one),

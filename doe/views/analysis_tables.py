@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from doe.analysis.across import Across
 from doe.analysis.analyze import Analysis
 from doe.analysis.anova import AnovaRow
+from doe.analysis.best import ReducedModel
 from doe.analysis.censored import CensoredAnalysis
 from doe.analysis.diagnostics import Finding
 from doe.analysis.effects import Effect
@@ -89,7 +90,7 @@ def _effect_notes(analysis: Analysis, rest: Sequence[Effect]) -> tuple[str, ...]
             f"σ = {analysis.sigma:.4g}, R² = {analysis.r2 or 0.0:.4f}."
         )
     elif analysis.lenth is not None:
-        notes.append("Saturated design: p is Lenth's, simulated.")
+        notes.append("No error to test against: p is Lenth's, simulated.")
     if analysis.transform.scale.ratio:
         notes.append("Ratio: geometric mean at high over that at low, on the response scale.")
     if rest:
@@ -184,6 +185,20 @@ def _beyond(analysis: Analysis, margin: float) -> str:
     return " ".join(names[:8]) + (f" +{len(names) - 8}" if len(names) > 8 else "") or "none"
 
 
+def alias_table(analysis: Analysis, top: int | None = None) -> Table | None:
+    """What each effect of a fraction stands for, sign and all."""
+    chains = [chain.partition(" = ") for chain in analysis.aliases]
+    if not chains:
+        return None
+    rows = tuple(Row((term, "= " + others)) for term, _, others in chains[:top])
+    more = len(chains) - len(rows)
+    notes = ["An effect is that of its term plus or minus those beside it, by their signs."]
+    if more:
+        notes.append(f"{more} further chains with --json.")
+    columns = (Column("term", "Estimated"), Column("aliases", "Cannot be told from"))
+    return Table(f"aliases {analysis.response}", "Alias chains", columns, rows, tuple(notes))
+
+
 def advice_text(finding: Finding) -> str:
     """What to do, with the options that do it."""
     options = ", ".join(f"--{remedy.replace('=', ' ')}" for remedy in finding.remedies)
@@ -230,6 +245,20 @@ def dispersion_table(analysis: Analysis, top: int | None = None) -> Table | None
     return Table(f"dispersion {analysis.response}", title, columns, rows, tuple(notes))
 
 
+INTERVALS = "Intervals hold for all configurations at once, the selected ones included."
+
+
+def _reduced_text(reduced: ReducedModel) -> str:
+    if not reduced.terms:
+        return "No term is active, so that no configuration is predicted to differ from the mean."
+    prediction = f"{reduced.best.config} at {minus(f'{reduced.best.mean:.4g}')}"
+    if reduced.best.ci_low is not None and reduced.best.ci_high is not None:
+        low, high = (minus(f"{end:.4g}") for end in (reduced.best.ci_low, reduced.best.ci_high))
+        prediction += f" ({low} to {high})"
+    terms = " ".join(reduced.terms)
+    return f"Reduced model ({terms}) predicts the best: {prediction}; what is not named is open."
+
+
 def best_table(analysis: Analysis, top: int | None = None) -> Table:
     """Configurations, the best first, with Hsu's comparisons."""
     found = analysis.best
@@ -254,13 +283,7 @@ def best_table(analysis: Analysis, top: int | None = None) -> Table:
         )
         for c in found.cells[:top]
     )
-    reduced = found.reduced
-    terms = " ".join(reduced.terms) or "the mean alone"
-    prediction = f"{reduced.best.config} at {minus(f'{reduced.best.mean:.4g}')}"
-    if reduced.best.ci_low is not None and reduced.best.ci_high is not None:
-        low, high = (minus(f"{end:.4g}") for end in (reduced.best.ci_low, reduced.best.ci_high))
-        prediction += f" ({low} to {high})"
-    notes = (found.sentence, f"Reduced model ({terms}) predicts the best: {prediction}.")
+    notes = (found.sentence, _reduced_text(found.reduced), INTERVALS)
     title = f"Configurations by {analysis.response}, the best first"
     return Table(f"best {analysis.response}", title, columns, rows, notes)
 

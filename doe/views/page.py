@@ -81,6 +81,7 @@ def response_tables(report: Report, name: str) -> list[Table]:
         return []
     tables = [
         analysis_tables.effects_table(analysis, MOST_ROWS),
+        analysis_tables.alias_table(analysis, MOST_ROWS),
         analysis_tables.anova_table(analysis, MOST_ROWS),
         analysis_tables.best_table(analysis, MOST_ROWS),
         analysis_tables.findings_table(analysis),

@@ -14,6 +14,7 @@ from doe.analysis.censored import analyze_censored, effect_bounds
 from doe.analysis.tables import observe, table_runs
 from doe.results import read_table
 from doe.terms import term_name, terms_up_to
+from doe.views.analysis_tables import alias_table
 
 PAPER = Path(__file__).parents[3] / "examples" / "paper"
 
@@ -135,3 +136,27 @@ def test_the_noise_factor_is_sure_to_harm_in_the_published_table() -> None:
 def test_terms_are_those_of_the_term_algebra() -> None:
     names = [term_name(mask, "ABC") for mask in terms_up_to(3)]
     assert [e.term for e in study(table("ABC", PLASMA), "ABC").effects] == names
+
+
+def test_aliases_keep_their_signs() -> None:
+    rows = [r for r in range(16) if r.bit_count() % 2]  # D = -ABC
+    frame = table("ABCD", np.zeros(8), rows)
+    frame["y"] = 10.0 * (frame["C"] == frame["D"]) + np.random.default_rng(0).normal(size=8) / 100
+    found = study(frame, "ABCD")
+    assert found.aliases[0] == "I = −ABCD"
+    assert "AB = −CD" in found.aliases
+    assert by_term(found)["AB"].effect == pytest.approx(-10, abs=0.1)  # CD is +10
+    assert any("I = −ABCD" in w for w in found.warnings)
+    shown = alias_table(found)
+    assert shown is not None
+    assert ("AB", "= −CD") in [row.values for row in shown.rows]
+
+
+def test_no_word_of_the_defining_relation_is_dropped_in_silence() -> None:
+    cells = [r | (r & 1 ^ r >> 1 & 1) << 3 | (r & 1 ^ r >> 2 & 1) << 4 for r in range(8)]
+    cells = [c | ((c >> 1 ^ c >> 2) & 1) << 5 for c in cells]  # 2^(6-3): seven words
+    y = np.random.default_rng(1).normal(size=8)
+    warning = next(w for w in study(table("ABCDEF", y, cells), "ABCDEF").warnings if "I = " in w)
+    assert warning.count(" = ") == 7
+    many = study(table("ABCDEF", y[:2], [0, 63]), "ABCDEF").warnings  # 31 words
+    assert any("and 15 more words" in w for w in many)

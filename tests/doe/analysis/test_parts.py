@@ -38,9 +38,9 @@ def test_box_meyer_agrees_with_bsmd() -> None:
 
 def test_hsu_critical_values() -> None:
     # one comparison is a one-sided t; Dunnett's one-sided table for 20 degrees of freedom
-    assert critical_value(((3, 1),), 3, 20, 0.05) == pytest.approx(stats.t.isf(0.05, 20), rel=1e-8)
+    assert critical_value(((0.5, 1),), 20, 0.05) == pytest.approx(stats.t.isf(0.05, 20), rel=1e-8)
     table_20 = [1.72, 2.03, 2.19, 2.30, 2.39]
-    found = [critical_value(((3, p),), 3, 20, 0.05) for p in range(1, 6)]
+    found = [critical_value(((0.5, p),), 20, 0.05) for p in range(1, 6)]
     assert found == pytest.approx(table_20, abs=5.1e-3)
 
 
@@ -52,7 +52,7 @@ def test_hsu_by_simulation_with_unequal_counts() -> None:
     for _ in range(600):
         means = truth + rng.normal(size=4) / np.sqrt(counts)
         sigma = np.sqrt(rng.chisquare(10) / 10)
-        low, high, _ = with_the_best(means, counts, float(sigma), 10, 0.05)
+        low, high, _ = with_the_best(means, 1 / counts, float(sigma), 10, 0.05)
         gap = np.array([truth[i] - np.delete(truth, i).max() for i in range(4)])
         covered += bool(((low <= gap + 1e-12) & (gap <= high + 1e-12)).all())
     assert covered / 600 >= 0.93
@@ -62,7 +62,7 @@ def test_best_configuration_of_the_plasma_etch() -> None:
     found = study(table("ABC", PLASMA), "ABC", goal="max").best
     assert found.among_best == ("A0B1C1", "A0B0C1")
     assert found.cells[0].mean == pytest.approx(1069)
-    d = critical_value(((2, 7),), 2, 8, 0.05)
+    d = critical_value(((0.5, 7),), 8, 0.05)
     half = d * np.sqrt(18020.5 / 8)  # sqrt(2/n) is 1
     assert found.cells[0].mcb_high == pytest.approx(1069 - 1044.5 + half)
     assert found.cells[0].mcb_low == pytest.approx(1069 - 1044.5 - half)

@@ -12,7 +12,7 @@ from doe.analysis import transform as scales
 from doe.analysis.anova import Anova, anova
 from doe.analysis.best import Best, best
 from doe.analysis.case import AnalysisOptions, Case
-from doe.analysis.contrasts import Ints, Model, estimable, names_of
+from doe.analysis.contrasts import MOST_RUNS, Ints, Model, estimable, names_of
 from doe.analysis.data import FactorLevels, Observations, Runs
 from doe.analysis.diagnostics import Diagnostics, diagnose
 from doe.analysis.effects import Effect, effect_table
@@ -147,8 +147,15 @@ def analyze(observed: Observations, options: AnalysisOptions = DEFAULTS) -> Anal
         missing=lost,
         best=best(case),
         estimates=estimate_all(case),
-        warnings=_warnings(runs, model, fitted, lost),
+        warnings=(*_warnings(runs, model, fitted, lost), *_left_out(fitted, options)),
     )
+
+
+def _left_out(fitted: Fit, options: AnalysisOptions) -> list[str]:
+    """What was asked for and is not done."""
+    if options.robust and fitted.n > MOST_RUNS:
+        return [f"the robust methods are left out: {fitted.n} runs are more than {MOST_RUNS}"]
+    return []
 
 
 def _order(asked: int | None, factors: int) -> int:

@@ -29,7 +29,7 @@ class Runs:
     block: Ints | None  # 0, 1, ...; None where there is but one
     block_name: str | None
     run_ids: tuple[str, ...]
-    run_order: tuple[int, ...]
+    run_order: tuple[int, ...] | None  # None where nobody knows it
     slot: tuple[str, ...] | None
     host: tuple[str, ...] | None
     states: tuple[str, ...]  # state and reason where they are known, else ""

@@ -241,13 +241,14 @@ def _run_ids(frame: pd.DataFrame) -> tuple[str, ...]:
     return tuple(f"row {i}" for i in range(1, len(frame) + 1))
 
 
-def _run_order(frame: pd.DataFrame) -> tuple[int, ...]:
-    """Order in which the runs were made: the column run_order, else that of the table."""
-    if "run_order" in frame.columns:
-        numbers = pd.to_numeric(frame["run_order"], errors="coerce")
-        if not numbers.isna().any():
-            return tuple(int(value) for value in numbers)
-    return tuple(range(1, len(frame) + 1))
+def _run_order(frame: pd.DataFrame) -> tuple[int, ...] | None:
+    """Order in which the runs were made: the column run_order; rows may have been sorted."""
+    if "run_order" not in frame.columns:
+        return None
+    numbers = pd.to_numeric(frame["run_order"], errors="coerce")
+    if not np.isfinite(numbers).all():
+        raise DoeError("column 'run_order' holds no number in some row; fill it in or leave it out")
+    return tuple(int(value) for value in numbers)
 
 
 def _labels(frame: pd.DataFrame, name: str) -> tuple[str, ...] | None:

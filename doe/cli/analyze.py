@@ -55,7 +55,7 @@ def analyze(
         typer.Option("--ceiling", help="Largest possible value, for tables with cells like >50."),
     ] = None,
     robust: Annotated[
-        bool, typer.Option("--robust", help="Add HC3, permutation, bootstrap, trimmed contrasts.")
+        bool, typer.Option("--robust", help="Add permutation, wild bootstrap, trimmed contrasts.")
     ] = False,
     permutations: Annotated[
         int | None,

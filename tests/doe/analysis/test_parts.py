@@ -94,7 +94,7 @@ def test_dispersion_finds_the_factor_that_makes_runs_unstable() -> None:
     strongest = max(found.effects, key=lambda e: abs(e.effect))
     assert strongest.term == "B"
     assert strongest.p_holm < 0.001
-    assert 10 < strongest.ratio < 130
+    assert 4 < strongest.ratio < 130  # block means carry some of the noise into stable cells
     assert "B at high multiplies the variance" in found.sentence
 
 
@@ -154,8 +154,9 @@ def test_diagnostics_name_what_is_wrong() -> None:
     assert clean["drift"].ok
     assert clean["outliers"].ok
     assert clean["host"].ok
-    assert not clean["slot"].ok
-    assert "Factor A goes with the slot" in clean["slot"].advice
+    assert not clean["slot confounding"].ok
+    assert "Factor A goes with the slot" in clean["slot confounding"].advice
+    assert clean["host confounding"].ok
     frame["y"] += 0.3 * frame["run_order"] + 30 * (frame["run_id"] == "run-9")
     frame["y"] += 8 * (frame["host"] == "n2")
     found = {f.check: f for f in study(frame, "ABC").diagnostics.findings}
@@ -167,27 +168,6 @@ def test_diagnostics_name_what_is_wrong() -> None:
     assert not found["drift"].ok
 
 
-def test_a_spread_that_few_runs_of_a_cell_cannot_show_is_seen_by_factor() -> None:
-    rng = np.random.default_rng(3)
-    frame = table("ABCDEF", rng.normal(size=192))
-    clean = {f.check: f for f in study(frame, "ABCDEF").diagnostics.findings}
-    assert clean["spread by factor"].ok
-    frame["y"] *= np.where(frame["C"] == 1, 1.0, 2.0)
-    found = {f.check: f for f in study(frame, "ABCDEF").diagnostics.findings}
-    assert found["equal variance"].ok  # 64 cells of three runs each
-    assert not found["spread by factor"].ok
-    assert "between the levels of C: transform" in found["spread by factor"].advice
-
-
-def test_spread_by_factor_is_brown_and_forsythe_where_a_level_is_a_cell() -> None:
-    rng = np.random.default_rng(4)
-    frame = table("A", rng.normal(size=14))
-    found = {f.check: f for f in study(frame, "A").diagnostics.findings}["spread by factor"]
-    low, high = (frame.loc[frame["A"] == level, "y"] for level in (0, 1))
-    expected = stats.levene(low, high, center="median")
-    assert (found.statistic, found.p) == pytest.approx(tuple(expected))
-
-
 def test_robust_methods_differ_where_one_run_is_wild() -> None:
     rng = np.random.default_rng(21)
     frame = table("AB", 10 + rng.normal(size=20) + 3 * np.tile([0, 1, 0, 1], 5))
@@ -196,7 +176,7 @@ def test_robust_methods_differ_where_one_run_is_wild() -> None:
     assert calm.rows[0].term == "A"
     assert calm.rows[0].p_permutation == pytest.approx(1 / 1000)  # none of 999 is as large
     assert calm.rows[0].p_maxt == pytest.approx(1 / 1000)
-    assert calm.rows[0].verdicts == (True, True, True, True)
+    assert calm.rows[0].verdicts == (True, None, True, True)
     frame.loc[1, "y"] += 200
     wild = study(frame, "AB", robust=True, permutations=999).get(Robust)
     assert wild is not None
@@ -204,6 +184,24 @@ def test_robust_methods_differ_where_one_run_is_wild() -> None:
     assert a.effect > 15
     assert a.median == pytest.approx(3, abs=1.5)
     assert a.trimmed == pytest.approx(3, abs=1.5)
+
+
+def test_methods_agree_on_clean_data() -> None:
+    rng = np.random.default_rng(2)
+    unsure = 0
+    for seed in range(40):
+        frame = table("ABCD", rng.normal(size=32))
+        found = study(frame, "ABCD", robust=True, permutations=499, seed=seed).get(Robust)
+        assert found is not None
+        unsure += not all(row.agree for row in found.rows)
+    assert unsure <= 5
+
+
+def test_robust_methods_say_when_they_are_left_out() -> None:
+    frame = table("ABCD", np.random.default_rng(0).normal(size=8192))
+    found = study(frame, "ABCD", robust=True)
+    assert found.get(Robust) is None
+    assert any("robust methods are left out: 8192 runs" in w for w in found.warnings)
 
 
 def test_several_responses_are_ranked_by_their_average_and_adjusted_together() -> None:

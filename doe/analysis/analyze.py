@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar
+from dataclasses import replace
+from typing import ClassVar, TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -20,6 +21,7 @@ from doe.analysis.estimators import estimate_all
 from doe.analysis.fit import Fit, fit
 from doe.analysis.lenth import Lenth, lenth
 from doe.analysis.missing import Missing, missing
+from doe.analysis.rescale import power_of_two, rescaled, units
 from doe.errors import DoeError, nearest
 from doe.terms import MEAN, term_name
 
@@ -33,6 +35,7 @@ class Analysis(Struct, frozen=True):
     error in a saturated design). Tuples keep the order of the terms (standard order).
     """
 
+    UNITS: ClassVar = units(sigma=1, mean=1)
     response: str
     unit: str
     goal: str  # min or max
@@ -98,9 +101,26 @@ def analyze(observed: Observations, options: AnalysisOptions = DEFAULTS) -> Anal
     DoeError
         If no run has a value, an option does not fit, or the response is censored.
     """
-    runs, response = observed.runs, observed.response
+    response = observed.response
     if observed.censored:
         raise DoeError(f"response {response!r} has limits such as >50; its effects are bounds")
+    if not 0.0 < options.alpha < 1.0:
+        raise DoeError(f"alpha {options.alpha:g} is no level; expected a number between 0 and 1")
+    if np.isnan(observed.y).all():
+        raise DoeError(f"response {response!r} has no value in any run")
+    factor = power_of_two(float(np.nanmax(np.abs(observed.y))))
+    if factor == 1.0 or options.transform == "log":
+        return _analyze(observed, options)
+    if options.transform != "none":
+        raise DoeError(
+            f"the values of {response!r} reach {np.nanmax(np.abs(observed.y)):.0e}; give them in "
+            "another unit to find a power"
+        )
+    return rescaled(_analyze(replace(observed, y=observed.y / factor), options), factor)
+
+
+def _analyze(observed: Observations, options: AnalysisOptions) -> Analysis:
+    runs, response = observed.runs, observed.response
     order = _order(options.order, len(runs.keys))
     if options.error not in ("pure", "residual"):
         raise DoeError(f"error {options.error!r} is neither pure nor residual")
@@ -180,7 +200,8 @@ def _on_scale(
     """Settle the scale, and fit on it."""
     y, cells, factors = observed.y[kept], observed.runs.cells[kept], len(observed.runs.keys)
     pooled = options.error == "residual"
-    untransformed = fit(y, cells, factors, block, model, pooled=pooled)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        untransformed = fit(y, cells, factors, block, model, pooled=pooled)
     profile = None
     if options.transform in ("boxcox", "auto"):
         profile = scales.box_cox(untransformed, options.alpha)

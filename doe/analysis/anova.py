@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 from msgspec import Struct
@@ -11,6 +12,7 @@ from scipy import linalg, stats
 from doe.analysis.contrasts import Floats
 from doe.analysis.fit import Fit, design_matrix
 from doe.analysis.pvalues import f_upper
+from doe.analysis.rescale import units
 
 MOST_TYPE2 = 256
 """Type II needs one decomposition per term; beyond this many terms type III alone is given."""
@@ -19,6 +21,7 @@ MOST_TYPE2 = 256
 class AnovaRow(Struct, frozen=True, gc=False):
     """A line of the analysis of variance: Block first, then terms, Lack of fit, Error, Total."""
 
+    UNITS: ClassVar = units(ss=2, ms=2)
     source: str
     df: int
     ss: float
@@ -30,6 +33,7 @@ class AnovaRow(Struct, frozen=True, gc=False):
 class Blocking(Struct, frozen=True):
     """What the blocks took out of the error."""
 
+    UNITS: ClassVar = units(variance=2)
     name: str
     blocks: int
     variance: float | None  # variance component (MS_block - MS_error) / runs per block, at least 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -22,6 +22,7 @@ from doe.analysis.contrasts import (
 from doe.analysis.fit import Fit, design_matrix, fit
 from doe.analysis.hsu import maximum_modulus, with_the_best
 from doe.analysis.pvalues import t_critical
+from doe.analysis.rescale import units
 from doe.terms import parse_term, term_name
 
 MOST_CELLS = 1024
@@ -31,6 +32,7 @@ MOST_CELLS = 1024
 class CellMean(Struct, frozen=True, gc=False):
     """One configuration on the response scale."""
 
+    UNITS: ClassVar = units(mean=1, ci_low=1, ci_high=1, mcb_low=1, mcb_high=1)
     config: str
     coded: tuple[int, ...]
     n: int
@@ -45,6 +47,7 @@ class CellMean(Struct, frozen=True, gc=False):
 class Prediction(Struct, frozen=True):
     """The best levels under the reduced model."""
 
+    UNITS: ClassVar = units(mean=1, ci_low=1, ci_high=1)
     config: str  # of the factors in the model; the others are open
     mean: float
     ci_low: float | None
@@ -54,6 +57,7 @@ class Prediction(Struct, frozen=True):
 class ReducedModel(Struct, frozen=True):
     """The active terms closed under strong heredity, and what they predict to be best."""
 
+    UNITS: ClassVar = units(coefficients=1, sigma=1)
     terms: tuple[str, ...]
     added: tuple[str, ...]  # parents that heredity brought in
     coefficients: tuple[float, ...]  # the mean first

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -14,6 +14,7 @@ from doe.analysis.case import Case
 from doe.analysis.contrasts import MOST_RUNS, Floats, Ints
 from doe.analysis.fit import Fit, design_matrix, without_blocks
 from doe.analysis.pvalues import f_upper, holm
+from doe.analysis.rescale import units
 from doe.analysis.transform import BoxCox, Transformation, box_cox
 
 CONFOUNDED = 0.5
@@ -25,6 +26,7 @@ SHUFFLES, MANY_RUNS = 1999, 100
 class Residual(Struct, frozen=True, gc=False):
     """One observed run under the model."""
 
+    UNITS: ClassVar = units(fitted=1, residual=1)
     run_id: str
     run_order: int  # that of the table where the order of the runs is not known
     config: str
@@ -52,6 +54,7 @@ class Finding(Struct, frozen=True):
 class Diagnostics(Struct, frozen=True):
     """All checks of the model's assumptions."""
 
+    UNITS: ClassVar = units(spread=1)
     findings: tuple[Finding, ...]
     residuals: tuple[Residual, ...]  # in run order; empty in a saturated design
     spread: float | None  # root mean square of the residuals

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -180,16 +181,24 @@ def _print(
     from doe.analysis.analyze import Analysis
     from doe.analysis.analyze import analyze as analyze_one
     from doe.analysis.censored import analyze_censored
+    from doe.errors import DoeError
     from doe.views import csv, latex
     from doe.views.json import to_plain
     from doe.views.terminal import print_json
 
-    results: list[Analysis | CensoredAnalysis] = [
-        analyze_censored(o, options.order, options.drop, ceiling)
-        if o.censored
-        else analyze_one(o, options)
-        for o in observed
-    ]
+    results: list[Analysis | CensoredAnalysis] = []
+    refused: list[str] = []
+    for o in observed:
+        try:
+            results.append(
+                analyze_censored(o, options, ceiling) if o.censored else analyze_one(o, options)
+            )
+        except DoeError as error:
+            refused.append(str(error))
+            if len(refused) == len(observed):
+                raise
+    for reason in refused:
+        print(f"left out: {reason}", file=sys.stderr)
     whole = [r for r in results if isinstance(r, Analysis)]
     family = across(whole) if len(whole) > 1 else None
     if form == "json":

@@ -331,5 +331,5 @@ def censored_table(found: CensoredAnalysis, top: int | None = None) -> Table:
         "half of their last digit. Each effect lies somewhere in its interval."
     ]
     unit = f" [{found.unit}]" if found.unit else ""
-    title = f"Effects on {found.response}{unit} as intervals"
+    title = f"Effects on {found.label}{unit} as intervals"
     return Table(f"bounds {found.response}", title, columns, rows, tuple(notes))

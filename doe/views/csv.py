@@ -6,7 +6,7 @@ import csv
 import io
 import math
 
-from doe.views.table import Column, Spread, Table, Value
+from doe.views.table import Column, Spread, Table, Value, cell_text
 
 
 def render(table: Table) -> str:
@@ -49,6 +49,8 @@ def _cells(column: Column, value: Value) -> tuple[str, ...]:
         mean, std = value if isinstance(value, Spread) else (None, None)
         return (_raw(mean), _raw(std))
     assert not isinstance(value, Spread)
+    if column.format == "stars":
+        return (cell_text(value, "stars") if isinstance(value, float) else "",)
     return (_raw(value),) if keys else ()
 
 

@@ -114,7 +114,10 @@ def box_meyer_table(analysis: Analysis) -> Table | None:
     )
     rows = tuple(Row((f.factor, f.probability, f.probability)) for f in ranked)
     top = found.models[0]
-    named = ", ".join(top.factors) or "none"
+    named = " or ".join("+".join(m.factors) or "none" for m in found.models[: found.tied][:4])
+    if found.tied > 1:
+        more = f" and {found.tied - 4} more" if found.tied > 4 else ""
+        named = f"{found.tied} alike, {named}{more}, each"
     note = (
         f"Box and Meyer, prior {found.prior:g}, γ = {found.gamma:g}, interactions up to order "
         f"{found.order}. Most probable set: {named} ({100 * top.probability:.0f}%)."

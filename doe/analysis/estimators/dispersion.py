@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 from msgspec import Struct
@@ -13,6 +14,7 @@ from doe.analysis.contrasts import Floats, Ints, estimable, names_of, sign_colum
 from doe.analysis.fit import estimator, without_blocks
 from doe.analysis.lenth import Lenth, lenth
 from doe.analysis.pvalues import holm
+from doe.analysis.rescale import units
 
 
 class DispersionEffect(Struct, frozen=True, gc=False):
@@ -29,6 +31,7 @@ class DispersionEffect(Struct, frozen=True, gc=False):
 class Dispersion(Struct, frozen=True):
     """Which factors change the spread between replicates."""
 
+    UNITS: ClassVar = units(lenth=0)
     effects: tuple[DispersionEffect, ...]
     replicates: int  # fewest runs in a cell that was used
     kurtosis: float  # excess of the errors, at least 0, which widens the standard errors

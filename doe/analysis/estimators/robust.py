@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -13,6 +13,7 @@ from doe.analysis.case import Case
 from doe.analysis.contrasts import MOST_RUNS, Floats, Ints, sign_columns
 from doe.analysis.fit import Fit, design_matrix, without_blocks
 from doe.analysis.pvalues import holm
+from doe.analysis.rescale import units
 
 BOOTSTRAPS = 2000
 FEWEST_DF = 12
@@ -24,6 +25,7 @@ CHUNK = 2000
 class RobustRow(Struct, frozen=True, gc=False):
     """One term by several methods."""
 
+    UNITS: ClassVar = units(effect=1, boot_low=1, boot_high=1, trimmed=1, median=1)
     term: str
     effect: float
     p: float | None  # the analysis's own

@@ -10,8 +10,10 @@ import pandas as pd
 import pytest
 from factorial_tables import FILTRATION, PLASMA, by_term, study, table
 
+from doe.analysis.case import AnalysisOptions
 from doe.analysis.censored import analyze_censored, effect_bounds
 from doe.analysis.tables import observe, table_runs
+from doe.errors import DoeError
 from doe.results import read_table
 from doe.terms import term_name, terms_up_to
 from doe.views.analysis_tables import alias_table
@@ -116,7 +118,7 @@ def test_every_published_effect_lies_in_its_interval(name: str) -> None:
     rounding = 0.005
     for response in published.columns.drop("Avg"):
         observed = observe(frame, runs, response, ceiling=112)
-        bounds = {e.term: e for e in analyze_censored(observed, None, (), 112).effects}
+        bounds = {e.term: e for e in analyze_censored(observed, AnalysisOptions(), 112).effects}
         for term, value in published[response].items():
             bound = bounds[str(term)]
             assert bound.low - rounding <= value <= bound.high + rounding, (response, term)
@@ -125,10 +127,12 @@ def test_every_published_effect_lies_in_its_interval(name: str) -> None:
 def test_the_noise_factor_is_sure_to_harm_in_the_published_table() -> None:
     frame = read_table(PAPER / "full_factorial.csv")
     observed = observe(frame, table_runs(frame, ()), "B56", ceiling=112)
-    bounds = {e.term: e for e in analyze_censored(observed, None, (), 112).effects}
+    bounds = {e.term: e for e in analyze_censored(observed, AnalysisOptions(), 112).effects}
     assert bounds["F"].low == pytest.approx(20.33, abs=0.01)
     assert bounds["F"].sign == "+"
-    open_ended = analyze_censored(observe(frame, table_runs(frame, ()), "B56"), None, ("F",), None)
+    open_ended = analyze_censored(
+        observe(frame, table_runs(frame, ()), "B56"), AnalysisOptions(drop=("F",)), None
+    )
     assert all("F" not in e.term for e in open_ended.effects)
     assert any("a ceiling" in warning for warning in open_ended.warnings)
 
@@ -160,3 +164,21 @@ def test_no_word_of_the_defining_relation_is_dropped_in_silence() -> None:
     assert warning.count(" = ") == 7
     many = study(table("ABCDEF", y[:2], [0, 63]), "ABCDEF").warnings  # 31 words
     assert any("and 15 more words" in w for w in many)
+
+
+def test_a_transformation_moves_the_ends_of_limits() -> None:
+    frame = table("AB", [1, 2, 3, 4]).assign(y=["1", "2", ">10", ">10"])
+    observed = observe(frame, table_runs(frame, ["A", "B"]), "y", ceiling=20)
+    found = analyze_censored(observed, AnalysisOptions(transform="log"), 20)
+    bounds = {e.term: e for e in found.effects}
+    low = (2 * np.log(10) - np.log(1.5) - np.log(2.5)) / 2
+    high = (2 * np.log(20) - np.log(0.5) - np.log(1.5)) / 2
+    assert (bounds["B"].low, bounds["B"].high) == pytest.approx((low, high))
+    assert found.label == "ln y"
+    with pytest.raises(DoeError, match="needs values, and 'y' has limits"):
+        analyze_censored(observed, AnalysisOptions(transform="auto"), 20)
+    negative = observe(frame.assign(y=["-1", "2", ">10", "4"]), observed.runs, "y")
+    with pytest.raises(DoeError, match="above 0"):
+        analyze_censored(negative, AnalysisOptions(transform="log"), None)
+    robust = analyze_censored(observed, AnalysisOptions(robust=True), 20)
+    assert any("robust methods are left out" in w for w in robust.warnings)

@@ -66,7 +66,7 @@ def test_values_that_blocks_alone_explain() -> None:
 
 
 def test_tied_sets_of_factors_are_all_named() -> None:
-    frame = table("AD", [1.0, 9.0, 1.2, 9.1, 0.9, 8.8], [0, 3, 0, 3, 0, 3])  # D goes with A
+    frame = table("AD", [0, 2, 1, 3, -1, 1, 0, 3, -1, 2], [0, 3] * 5)  # D goes with A
     analysis = study(frame, "AD")
     found = analysis.get(BoxMeyer)
     assert found is not None

@@ -64,13 +64,13 @@ def with_doe(backend: str, runs: int) -> float:
 
     from rich.console import Console
 
-    from doe.engines import Resources
-    from doe.execute import execute
-    from doe.plan import write_plan
-    from doe.ready import Options
-    from doe.scan import scan
-    from doe.store import StudyDir
-    from doe.study import Factor, Responses, Study
+    from doe.running.execute import execute
+    from doe.running.scheduler import RunOptions
+    from doe.store.files import StudyDir
+    from doe.store.plan import write_plan
+    from doe.store.scan import scan
+    from doe.study.values import Factor, Responses, Study
+    from doe.views.live import PlainDisplay
 
     study = Study(
         name="bench",
@@ -83,7 +83,11 @@ def with_doe(backend: str, runs: int) -> float:
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as place:
         plan = write_plan(study, Path(place) / "bench")[0]
         number, _ = execute(
-            plan, Options(), "local", Resources(cpu=SLOTS), Console(file=StringIO())
+            plan,
+            RunOptions(),
+            "local",
+            {"cpu": SLOTS},
+            PlainDisplay(Console(file=StringIO())),
         )
         assert number["done"] == runs
         views = scan(StudyDir(plan.directory), plan.design.runs)

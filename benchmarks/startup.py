@@ -65,9 +65,10 @@ def _status() -> Section:
 
 def finished_study(directory: Path, replicates: int) -> Path:
     """Plan a study of 64 configurations and give every run a verdict without running it."""
-    from doe.plan import write_plan
-    from doe.store import Result, StudyDir, encode_result
-    from doe.study import Factor, Responses, Study
+    from doe.store.files import StudyDir
+    from doe.store.plan import write_plan
+    from doe.store.verdicts import Result, encode_result
+    from doe.study.values import Factor, Responses, Study
 
     study = Study(
         name="bench",

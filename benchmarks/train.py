@@ -77,13 +77,13 @@ def work(kind: str, case: Case) -> dict[str, float]:
     import torch
 
     from benchmarks._plain import PlainNetwork, plain_loss, plain_read_out
-    from pit_model.adam import Adam
     from pit_model.config import Config, Units
     from pit_model.dataset import Chunks, make_split
     from pit_model.losses import total_loss, window_truth
     from pit_model.network import Network
     from pit_model.predict import METRICS, predict, training_needs
     from pit_model.runtime import keep_freed_memory
+    from pit_model.trainer import make_optimizer
 
     mode, size = case.mode, case.size
     torch.set_num_threads(case.threads)
@@ -95,16 +95,15 @@ def work(kind: str, case: Case) -> dict[str, float]:
     units, split = Units.of(config), make_split(config, "train", 0)
     torch.manual_seed(0)
     network: Any = PlainNetwork() if kind == "plain" else Network(config)
-    optimizer: Any = Adam(network.parameters(), config.learning_rate)
+    optimizer: Any
     if kind == "plain":
         optimizer = torch.optim.Adam(network.parameters(), config.learning_rate)
-
-    if kind == "plain":
         windows, frames = case.plain, 3 * case.plain
         videos = tuple(i % 4 for i in range(windows))
         batch = split.batch(Chunks(videos, tuple(7 * i % 37 for i in range(windows)), 3))
     else:
         keep_freed_memory()
+        optimizer = make_optimizer(network, config)
         windows, frames = case.chunks * case.chunk, case.chunks * (case.chunk + 2)
         videos = tuple(range(case.chunks))
         batch = split.batch(Chunks(videos, (0,) * case.chunks, case.chunk + 2))

@@ -1,4 +1,6 @@
-"""Terms of a two-level model as bit masks: bit i stands for factor i, the mean is 0.
+"""Terms, generators and blocks of a two-level model, as people write them and as bit masks.
+
+A term is a bit mask: bit i stands for factor i, the mean is 0.
 
 In standard order with the first factor fastest, the mask of a term is also its index in the
 Walsh-Hadamard transform of the responses, and the row number of the run with just those factors
@@ -7,7 +9,9 @@ high. The product of two terms is the exclusive or of their masks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from doe.errors import DoeError, nearest
 
@@ -59,3 +63,112 @@ def terms_up_to(factors: int, highest: int | None = None) -> list[int]:
     """All terms except the mean in standard order, up to interactions of `highest` factors."""
     limit = factors if highest is None else highest
     return [mask for mask in range(1, 1 << factors) if mask.bit_count() <= limit]
+
+
+# Generators, blocks and the words that they make -----------------------------------------------
+
+
+class Generator(NamedTuple):
+    """A factor set equal to plus or minus an interaction of basic factors."""
+
+    factor: int
+    """Mask of the generated factor, a single bit."""
+    interaction: int
+    sign: int
+
+    @property
+    def word(self) -> int:
+        """The word of the defining relation: generated factor times interaction."""
+        return self.factor | self.interaction
+
+
+class SignedTerm(NamedTuple):
+    """A term with its sign in an alias chain or the defining relation."""
+
+    mask: int
+    sign: int
+
+
+def parse_generators(text: str, keys: Sequence[str]) -> tuple[Generator, ...]:
+    """Read generators such as ``E=ABC, F=-BCD``; an empty text is the full factorial.
+
+    Raises
+    ------
+    DoeError
+        If a side names no factor, a factor is generated twice, an interaction uses a generated
+        factor or has fewer than two factors.
+    """
+    generators: list[Generator] = []
+    for part in filter(None, re.split(r"[,;\s]+", re.sub(r"\s*=\s*", "=", text))):
+        left, equals, right = part.partition("=")
+        if not equals:
+            raise DoeError(f"generator {part!r} has no '='; expected a form like F=ABCDE")
+        sign = -1 if right.startswith("-") else 1
+        factor = parse_term(left, keys)
+        if order(factor) != 1:
+            raise DoeError(f"generator {part!r} must define one factor, got {left!r}")
+        interaction = parse_term(right.lstrip("+-"), keys)
+        if order(interaction) < 2:
+            raise DoeError(
+                f"generator {part!r} makes {left} a copy of one factor; "
+                "expected an interaction of at least two"
+            )
+        generators.append(Generator(factor, interaction, sign))
+    _check_generators(generators, keys)
+    return tuple(generators)
+
+
+def _check_generators(generators: Sequence[Generator], keys: Sequence[str]) -> None:
+    generated = 0
+    for generator in generators:
+        if generated & generator.factor:
+            raise DoeError(f"factor {term_name(generator.factor, keys)} is generated twice")
+        generated |= generator.factor
+    for generator in generators:
+        if clash := generator.interaction & generated:
+            name = term_name(clash, keys)
+            raise DoeError(
+                f"the generator of {term_name(generator.factor, keys)} uses {name}, which another "
+                "generator defines; a factor is either basic or generated"
+            )
+
+
+def parse_blocks(
+    text: str, keys: Sequence[str], generators: Sequence[Generator] = ()
+) -> tuple[int, ...]:
+    """Read the interactions confounded with blocks, such as ``ABC, CDE``.
+
+    q of them split each replicate into 2^q blocks; all their products are confounded too.
+
+    Raises
+    ------
+    DoeError
+        If one is no interaction, or follows from the others or from the defining relation.
+    """
+    constant = {MEAN, *(word.mask for word in defining_relation(generators))}
+    words: list[int] = []
+    for part in filter(None, re.split(r"[,;\s]+", text)):
+        word = parse_term(part, keys)
+        if order(word) < 2:
+            raise DoeError(f"{part} is a main effect; confound blocks with an interaction")
+        if word in constant:
+            raise DoeError(f"{part} is already fixed by the other blocks or by the fraction")
+        constant |= {word ^ other for other in constant}
+        words.append(word)
+    return tuple(words)
+
+
+def format_generators(generators: Iterable[Generator], keys: Sequence[str]) -> str:
+    """Write generators as `parse_generators` reads them."""
+    return ", ".join(
+        f"{term_name(g.factor, keys)}={'-' if g.sign < 0 else ''}{term_name(g.interaction, keys)}"
+        for g in generators
+    )
+
+
+def defining_relation(generators: Sequence[Generator]) -> tuple[SignedTerm, ...]:
+    """All 2^p − 1 words that equal the mean: products of the generators' words."""
+    words = [SignedTerm(MEAN, 1)]
+    for generator in generators:
+        words += [SignedTerm(w.mask ^ generator.word, w.sign * generator.sign) for w in words]
+    return tuple(sorted(words[1:], key=lambda w: (order(w.mask), w.mask)))

@@ -1,10 +1,10 @@
-"""Adam (Kingma and Ba, 2015) over one flat vector of all weights.
+"""Adam (Kingma and Ba, 2015) over one flat vector of all weights, each with a step size.
 
 It is what `torch.optim.Adam` computes with its defaults. That class loads the compiler of torch
 when it is first used, a second in which a short run of a study would do a fifth of its work.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -16,9 +16,12 @@ BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 class Adam:
     """Steps along ``m̂ / (√v̂ + ε)``, the two moments of the gradient corrected for their start."""
 
-    def __init__(self, parameters: Iterable[Tensor], learning_rate: float) -> None:
-        self.parameters = list(parameters)
-        self.learning_rate = learning_rate
+    def __init__(self, groups: Sequence[tuple[Sequence[Tensor], float]]) -> None:
+        """Take groups of parameters, each with its step size."""
+        self.parameters = [p for parameters, _ in groups for p in parameters]
+        self.rates = torch.cat(
+            [torch.full_like(p, rate).flatten() for parameters, rate in groups for p in parameters]
+        )
         flat = torch.cat([p.detach().flatten() for p in self.parameters])
         self.first, self.second = torch.zeros_like(flat), torch.zeros_like(flat)
         self.steps = 0
@@ -36,9 +39,8 @@ class Adam:
         self.steps += 1
         self.first.lerp_(gradient, 1 - BETA1)
         self.second.mul_(BETA2).addcmul_(gradient, gradient, value=1 - BETA2)
-        rate = self.learning_rate / (1 - BETA1**self.steps)
         scale = (self.second / (1 - BETA2**self.steps)).sqrt_().add_(EPSILON)
-        change = self.first.div(scale).mul_(rate)
+        change = self.first.div(scale).mul_(self.rates).div_(1 - BETA1**self.steps)
         parts = torch.split(change, [p.numel() for p in self.parameters])
         for parameter, part in zip(self.parameters, parts, strict=True):
             parameter.sub_(part.view_as(parameter))

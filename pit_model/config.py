@@ -6,8 +6,10 @@ Lengths are given in metres and seconds, as in the paper, and become pixels and 
 
 import math
 import re
+import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from pathlib import Path
 from typing import Any
 
 from pit_model.errors import PitError, nearest
@@ -15,67 +17,31 @@ from pit_model.errors import PitError, nearest
 FACTORS = ("A", "B", "C", "D", "E", "F")
 """The paper's six factors, in standard order (A varies fastest)."""
 
-CHOICES = {"noise": ("static", "per_frame"), "fuse_relu": ("all", "residual")}
+CHOICES = {
+    "noise": ("static", "per_frame"),
+    "fuse_relu": ("all", "residual"),
+    "first_weights": ("alive", "pytorch"),
+    "decoder_losses": ("with_A", "always"),
+}
 """The settings that are one of a few words."""
 
-PRESETS: dict[str, dict[str, int | float]] = {
-    "paper": {
-        "image_size": 224,
-        "frames": 40,
-        "train_sequences": 100,
-        "val_sequences": 50,
-        "test_sequences": 100,
-        "epochs": 40,
-        "batch_windows": 26,
-        "chunk_windows": 13,
-        "learning_rate": 1e-3,
-        "eval_videos": 1,
-    },
-    "small": {
-        "image_size": 56,
-        "frames": 20,
-        "train_sequences": 24,
-        "val_sequences": 8,
-        "test_sequences": 16,
-        "epochs": 5,
-        "batch_windows": 9,
-        "chunk_windows": 9,
-        "learning_rate": 2e-3,
-        "pill_ramp": 1.5,
-        "pills_ramp": 3.0,
-        "eval_videos": 8,
-    },
-    "demo": {
-        "image_size": 32,
-        "frames": 16,
-        "train_sequences": 8,
-        "val_sequences": 4,
-        "test_sequences": 8,
-        "epochs": 4,
-        "batch_windows": 7,
-        "chunk_windows": 7,
-        "learning_rate": 3e-3,
-        "pill_ramp": 1.0,
-        "pills_ramp": 2.0,
-        "eval_videos": 8,
-    },
-}
-"""What each preset sets; every other setting keeps the default written in `Config`."""
+STUDIES = Path(__file__).parent / "studies"
+"""The study files; the [settings] of each are the preset of its name."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """The settings of one run. Make it with `Config.from_settings`."""
+    """The settings of one run; the defaults are the paper's experiment.
 
-    preset: str = "paper"
-    """Which entry of `PRESETS` the unnamed settings come from."""
+    Make it with `Config.from_settings`.
+    """
 
     A: bool = True
     """AELO: reconstruction gradients reach the encoder through the heatmaps."""
     B: bool = True
     """Noise bottleneck: reconstruction gradients reach the encoder through the residual."""
     C: bool = True
-    """Focal heatmap supervision at the three scales."""
+    """Focal heatmap supervision, like D and E at the scales that `decoder_losses` says."""
     D: bool = False
     """PILL: the unsupervised physics loss."""
     E: bool = True
@@ -120,22 +86,28 @@ class Config:
 
     fuse_relu: str = "all"
     """Channels of LatentFuse behind the ReLU: `all` 21 (the paper) or the 18 `residual` ones."""
+    first_weights: str = "alive"
+    """`alive`: heatmaps start brightest where features are strongest; `pytorch`: its defaults."""
+    decoder_losses: str = "with_A"
+    """When C, D and E act at the decoder's two scales: `with_A` (the paper) or `always`."""
     target_sigma: float = 1.0
     """Standard deviation of the Gaussian heatmap targets, in heatmap pixels."""
 
     epochs: int = 40
     """Passes over the training windows."""
-    batch_windows: int = 76
+    batch_windows: int = 26
     """Windows of three frames in a training step, at most."""
-    chunk_windows: int = 19
+    chunk_windows: int = 13
     """Neighbouring windows cut from one video, at most; their frames are encoded once."""
-    learning_rate: float = 1e-3
-    """Step size of Adam."""
+    learning_rate: float = 2e-4
+    """Step size of Adam for the encoder, its heads and LatentFuse."""
+    decoder_learning_rate: float = 2e-3
+    """Step size of Adam for the decoder."""
     pill_ramp: float = 10.0
     """Epochs until the weight of PILL is 1."""
     pills_ramp: float = 20.0
     """Epochs until the weight of PILLS is 1."""
-    eval_videos: int = 2
+    eval_videos: int = 1
     """Whole videos in one evaluation step."""
 
     tf32: bool = False
@@ -180,7 +152,7 @@ class Config:
         Parameters
         ----------
         settings
-            Any fields of `Config`; `preset` names the values that the others start from.
+            Any fields of `Config`; `preset` names the study whose settings the others start from.
         factors
             Levels of the factors that a study varies. Any setting may be one, A to F first of all;
             0 and 1 stand for the levels of a switch.
@@ -193,19 +165,14 @@ class Config:
                     "remove it from the settings"
                 )
             given[name] = level
+        start = preset_settings(given.pop("preset", "paper"))
         for name in given:
             if name not in _TYPES:
-                known = ", ".join(_TYPES)
+                known = ", ".join(("preset", *_TYPES))
                 raise PitError(
                     f"unknown setting {name!r}{nearest(name, _TYPES)}; expected one of {known}"
                 )
-        preset = given.get("preset", cls.preset)
-        if preset not in PRESETS:
-            raise PitError(
-                f"unknown preset {preset!r}{nearest(str(preset), PRESETS)}; "
-                f"expected one of {', '.join(PRESETS)}"
-            )
-        return cls(**{**PRESETS[preset], **{k: _coerce(k, v) for k, v in given.items()}})
+        return cls(**{name: _coerce(name, value) for name, value in {**start, **given}.items()})
 
     @property
     def label(self) -> str:
@@ -216,6 +183,11 @@ class Config:
     def sigma(self) -> float:
         """Standard deviation of the noise of this run: factor F switches `noise_sigma`."""
         return self.noise_sigma if self.F else 0.0
+
+    @property
+    def tracked_scales(self) -> int:
+        """How many scales, from the coarsest on, the losses of C, D and E act on: 1 or 3."""
+        return 3 if self.A or self.decoder_losses == "always" else 1
 
     @property
     def scales(self) -> tuple[int, int, int]:
@@ -249,9 +221,26 @@ _POSITIVE = (
     "radius_px",
     "target_sigma",
     "learning_rate",
+    "decoder_learning_rate",
     "pill_ramp",
     "pills_ramp",
 )
+
+
+def preset_names() -> list[str]:
+    """Names of the presets, which are those of the study files."""
+    return sorted(path.stem for path in STUDIES.glob("*.toml"))
+
+
+def preset_settings(name: str) -> dict[str, Any]:
+    """What a preset sets, read from its study; every other setting keeps its default."""
+    if name not in preset_names():
+        raise PitError(
+            f"unknown preset {name!r}{nearest(str(name), preset_names())}; "
+            f"expected one of {', '.join(preset_names())}"
+        )
+    study = tomllib.loads((STUDIES / f"{name}.toml").read_text(encoding="utf-8"))
+    return dict(study.get("settings", {}))
 
 
 @dataclass(frozen=True)

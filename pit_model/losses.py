@@ -130,10 +130,11 @@ def total_loss(prediction: Prediction, truth: Truth, config: Config, epoch: int)
     """Add up the terms that the factors switch on.
 
     L_AE always; L_cone with A; L_hm with C; PILL with D and PILLS with E, ramped in; the last three
-    summed over the scales. The cone stands on the true position if C or E supervises, else on the
-    predicted peak.
+    summed over all scales with A, at the encoder's alone without (`decoder_losses`). The cone
+    stands on the true position if C or E supervises, else on the predicted peak.
     """
     image, scales = prediction.image, prediction.scales
+    tracked = scales[: config.tracked_scales]
     parts = {"ae": reconstruction_loss(image, truth.frames)}
     if config.A:
         centre = truth.position if config.C or config.E else scales[-1].hard
@@ -141,12 +142,12 @@ def total_loss(prediction: Prediction, truth: Truth, config: Config, epoch: int)
     if config.C:
         parts["hm"] = _sum(
             heatmap_loss(scale.logits, truth.position / stride, config.target_sigma)
-            for scale, stride in zip(scales, STRIDES, strict=True)
+            for scale, stride in zip(tracked, STRIDES, strict=False)
         )
     if config.D:
-        parts["pill"] = _sum(pill_loss(scale) for scale in scales)
+        parts["pill"] = _sum(pill_loss(scale) for scale in tracked)
     if config.E:
-        parts["pills"] = _sum(pills_loss(scale, truth) for scale in scales)
+        parts["pills"] = _sum(pills_loss(scale, truth) for scale in tracked)
     weights = {
         "pill": ramp(epoch, PILL_FLOOR, config.pill_ramp),
         "pills": ramp(epoch, PILLS_FLOOR, config.pills_ramp),

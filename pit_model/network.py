@@ -123,7 +123,8 @@ class Network(nn.Module):
         fused = WINDOW * (1 + RESIDUAL)
         self.fuse = nn.Conv2d(fused, fused, 1)
         self.decoder = Decoder(config.A, config.B)
-        self._start_alive()
+        if config.first_weights == "alive":
+            self._start_alive()
 
     def forward(self, frames: Tensor, with_image: bool = True) -> Maps:
         """Map K chunks of L frames, (K, L, S, S), to their N = K·(L − 2) windows.

@@ -25,17 +25,17 @@ NOT_ASKED = torch.empty(0)
 class Needs(NamedTuple):
     """The outputs that a caller wants beside the heatmaps."""
 
-    soft: bool
-    """Soft positions and the physics behind them, at every scale."""
+    soft: tuple[bool, bool, bool]
+    """Soft positions and the physics behind them, for each scale."""
     hard: tuple[bool, bool, bool]
     """Hard positions, for each scale."""
     image: bool
     """The reconstruction."""
 
 
-METRICS = Needs(soft=True, hard=(True, True, True), image=False)
+METRICS = Needs(soft=(True, True, True), hard=(True, True, True), image=False)
 """What the 15 metrics are made of."""
-EVERYTHING = Needs(soft=True, hard=(True, True, True), image=True)
+EVERYTHING = Needs(soft=(True, True, True), hard=(True, True, True), image=True)
 """All that the paper returns."""
 
 
@@ -73,11 +73,14 @@ class Prediction(NamedTuple):
 def training_needs(config: Config) -> Needs:
     """Name the outputs that the active losses look at.
 
-    PILL and PILLS need the physics. The cone stands on the predicted peak of the finest scale
-    where there is no supervision (A = 1, C = E = 0). The reconstruction is always trained.
+    PILL and PILLS need the physics at the scales that they act on. The cone stands on the predicted
+    peak of the finest scale where there is no supervision (A = 1, C = E = 0). The reconstruction is
+    always trained.
     """
     unsupervised_cone = config.A and not (config.C or config.E)
-    return Needs(soft=config.D or config.E, hard=(False, False, unsupervised_cone), image=True)
+    coarse = config.D or config.E
+    finer = coarse and config.tracked_scales > 1
+    return Needs((coarse, finer, finer), hard=(False, False, unsupervised_cone), image=True)
 
 
 def predict(
@@ -86,9 +89,9 @@ def predict(
     """Run K chunks of L frames, (K, L, S, S), and read out their N = K·(L − 2) windows."""
     maps = network(frames, needs.image)
     coarse, middle, fine = (
-        _read_out(logits.float(), stride, operator, hard, units, needs)
-        for logits, stride, operator, hard in zip(
-            maps.heatmaps, STRIDES, OPERATORS, needs.hard, strict=True
+        _read_out(logits.float(), stride, operator, soft, hard, units)
+        for logits, stride, operator, soft, hard in zip(
+            maps.heatmaps, STRIDES, OPERATORS, needs.soft, needs.hard, strict=True
         )
     )
     return Prediction((coarse, middle, fine), maps.image.float())
@@ -98,19 +101,19 @@ def _read_out(
     logits: Tensor,
     stride: int,
     operator: Callable[[Tensor], Tensor],
+    soft: bool,
     hard: bool,
     units: Units,
-    needs: Needs,
 ) -> Scale:
     """Positions of one scale in image pixels (heatmap coordinate × stride) and their physics."""
     scale = Scale(logits)
-    if not (needs.soft or hard):
+    if not (soft or hard):
         return scale
     heatmap = scale.heatmap
     if hard:
         scale = scale._replace(hard=stride * hard_argmax(heatmap))
-    if not needs.soft:
+    if not soft:
         return scale
-    soft = stride * operator(heatmap)
-    position, velocity, bounce = trajectory(soft, units)
-    return scale._replace(soft=soft, position=position, velocity=velocity, bounce=bounce)
+    landmarks = stride * operator(heatmap)
+    position, velocity, bounce = trajectory(landmarks, units)
+    return scale._replace(soft=landmarks, position=position, velocity=velocity, bounce=bounce)

@@ -160,7 +160,15 @@ def new_run(config: Config, seed: int, device: torch.device) -> Run:
     network.to(device)
     if device.type == "cuda":
         network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    return Run(network, Adam(network.parameters(), config.learning_rate))
+    return Run(network, make_optimizer(network, config))
+
+
+def make_optimizer(network: Network, config: Config) -> Adam:
+    """Give the decoder a step size of its own."""
+    decoder = list(network.decoder.parameters())
+    ids = {id(p) for p in decoder}
+    others = [p for p in network.parameters() if id(p) not in ids]
+    return Adam([(others, config.learning_rate), (decoder, config.decoder_learning_rate)])
 
 
 def make_forward(network: Network, config: Config, device: torch.device) -> Forward:

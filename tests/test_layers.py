@@ -1,6 +1,7 @@
-"""Who may import whom, and what a command may load."""
+"""Who may import whom, and what a command may load. The table of rooms is CONTRIBUTING's."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,36 +10,15 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 
-# Modules of doe from the bottom up; each imports its own layer and those above it in this list.
-# A package stands for all its modules that are not named themselves.
-LAYERS = (
-    ("words", "errors", "terms", "alias", "study", "check", "spec", "builtin"),
-    ("plan", "store", "design", "power", "plan"),
-    ("disk", "lease", "attempts", "log", "provenance", "sessions", "process", "scan", "progress"),
-    ("table", "responses", "history"),
-    ("worker", "backend", "worker", "ready"),
-    ("runner", "engines", "crash", "breaker", "placing", "runner"),
-    ("statistics", "analysis", "results"),
-    ("gathered", "views.table", "overview", "paper", "report"),
-    ("views", "views"),
-    ("doors", "execute", "serve", "api", "cli"),
-)
-RANK = {module: rank for rank, (_, *names) in enumerate(LAYERS) for module in names}
 
-# What the lowest layers may import is narrower than their place in the list.
-NARROW = {
-    "errors": set(),
-    "terms": {"errors"},
-    "alias": {"errors", "terms"},
-    "study": set(),
-    "check": {"errors", "alias", "study"},
-    "spec": {"errors", "check", "study"},
-    "builtin": {"errors", "study"},
-    "store": {"errors"},
-    "power": {"errors"},
-    "design": {"errors", "terms", "alias", "study"},
-    "analysis": {"errors", "terms", "analysis"},
-}
+def rooms():
+    """Room -> the rooms that it may import, as CONTRIBUTING.md says."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| [^|]+ \| ([^|]*) \|$", text, re.MULTILINE)
+    return {room: set(re.findall(r"`(\w+)`", allowed)) for room, allowed in rows}
+
+
+ROOMS = rooms()
 
 
 def modules(package):
@@ -58,30 +38,23 @@ def imported(path):
 
 
 def is_module(name):
-    place = ROOT.joinpath(*name.split("."))
-    return place.with_suffix(".py").exists() or (place / "__init__.py").exists()
+    path = ROOT.joinpath(*name.split("."))
+    return path.with_suffix(".py").exists() or (path / "__init__.py").exists()
 
 
-def layer_name(dotted):
-    """The entry of LAYERS that a module below doe belongs to: ``views.table``, else ``views``."""
-    return dotted if dotted in RANK else dotted.split(".")[0]
+def test_the_tree_is_the_table():
+    there = {path.stem for path in (ROOT / "doe").iterdir() if path.name != "__pycache__"}
+    assert there - {"__init__", "py"} == set(ROOMS)
 
 
 @pytest.mark.parametrize("path", modules("doe"), ids=lambda p: str(p.relative_to(ROOT)))
-def test_doe_imports_downwards_and_never_the_model(path):
-    relative = path.relative_to(ROOT / "doe").with_suffix("")
-    if relative.parts == ("__init__",):
-        return
-    part = layer_name(".".join(relative.parts).removesuffix(".__init__"))
-    assert part in RANK, f"{path}: give it a place in LAYERS"
+def test_a_room_imports_what_the_table_allows_and_never_the_model(path):
+    room = path.relative_to(ROOT / "doe").with_suffix("").parts[0]
     for name in imported(path):
         first, _, rest = name.partition(".")
         assert first != "pit_model", f"{path} imports {name}"
-        if first == "doe" and rest:
-            target = layer_name(rest)
-            assert RANK[target] <= RANK[part], f"{path} imports {name}, which stands above it"
-            if part in NARROW:
-                assert target in NARROW[part], f"{path} imports {name}"
+        if first == "doe" and rest and room != "__init__":
+            assert rest.split(".")[0] in {room, *ROOMS[room]}, f"{path} imports {name}"
 
 
 def test_no_two_modules_import_each_other_even_by_a_detour():
@@ -109,6 +82,25 @@ def test_the_model_knows_nothing_of_designs(path):
     assert not [name for name in imported(path) if name.split(".")[0] == "doe"]
 
 
+TRACKING = (
+    r"\b(?:pit|aelos?|pills?|ball|videos?|velocit\w*|encoder|decoder|tracker|tracking)\b"
+    r"|\b(?:enc|dec)_avg\b|pit_model"
+)
+
+
+@pytest.mark.parametrize("path", modules("doe"), ids=lambda p: str(p.relative_to(ROOT)))
+def test_doe_knows_nothing_of_tracking(path):
+    # "pit-doe" is the name under which the package is installed.
+    text = path.read_text(encoding="utf-8").replace("pit-doe", "").replace("json.Decoder", "")
+    assert not re.findall(TRACKING, text, re.IGNORECASE)
+
+
+@pytest.mark.parametrize("path", modules("doe/analysis"), ids=lambda p: p.name)
+def test_statistics_touch_neither_disk_nor_torch_nor_views(path):
+    forbidden = {"torch", "os", "pathlib", "io", "rich", "altair", "typer"}
+    assert not [name for name in imported(path) if name.split(".")[0] in forbidden]
+
+
 def loaded(code):
     """Top-level modules in a fresh interpreter after running some code."""
     probe = f"import sys\n{code}\nprint(*sorted({{m.split('.')[0] for m in sys.modules}}))"
@@ -116,7 +108,13 @@ def loaded(code):
     return set(done.stdout.split("\n")[-2].split())
 
 
-def test_help_loads_nothing_heavy():
-    code = "from doe.cli import app\ntry: app(['--help'])\nexcept SystemExit: pass"
-    heavy = {"torch", "pit_model", "pandas", "scipy", "statsmodels", "numpy", "altair"}
-    assert not loaded(code) & heavy
+HEAVY = {"torch", "pit_model", "pandas", "scipy", "statsmodels", "numpy", "altair"}
+
+
+def test_the_command_line_and_the_package_load_nothing_heavy():
+    code = "import doe\nfrom doe.cli import app\ntry: app(['--help'])\nexcept SystemExit: pass"
+    assert not loaded(code) & HEAVY
+
+
+def test_an_analysis_loads_neither_torch_nor_the_model():
+    assert not loaded("import doe.analysis.analyze") & {"torch", "pit_model"}

@@ -67,7 +67,7 @@ class Transformation(Struct, frozen=True):
         )
 
     def label(self, response: str) -> str:
-        """The response as analysed: "dec_avg", "ln dec_avg" or "dec_avg^0.5"."""
+        """The response as analysed: "loss", "ln loss" or "loss^0.5"."""
         return self.scale.label.format(response)
 
 

@@ -25,7 +25,8 @@ def alias(
     json: JsonOption = False,
 ) -> None:
     """Show which effects a fraction cannot tell apart."""
-    from doe.alias import alias_chains, parse_generators, word_length_pattern
+    from doe.design.fractions import alias_chains, word_length_pattern
+    from doe.terms import parse_generators
     from doe.views.plan_tables import alias_json, alias_table, telling_order
     from doe.views.terminal import print_json, print_table
 
@@ -49,8 +50,9 @@ def fraction_asked(
     factors: int | None, fraction: str | None, study: Path | None
 ) -> tuple[tuple[str, ...], str]:
     """Factor keys and generators: from the numbers given, else from a planned study."""
+    from doe.design.fractions import fraction_generators
     from doe.errors import DoeError
-    from doe.plan import fraction_generators, load_plan
+    from doe.store.plan import load_plan
 
     if factors is not None:
         if study is not None:

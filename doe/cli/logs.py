@@ -23,8 +23,9 @@ def logs(
     import time
 
     from doe.errors import DoeError, nearest
-    from doe.plan import load_plan
-    from doe.store import StudyDir, read_verdict
+    from doe.store.files import StudyDir
+    from doe.store.plan import load_plan
+    from doe.store.verdicts import read_verdict
 
     directory = chosen_study(study)
     design = load_plan(directory).design

@@ -26,7 +26,7 @@ OrderOption = Annotated[
 
 def chosen_study(given: Path | None) -> Path:
     """The study that was named, or the one planned last, which is then said."""
-    from doe.plan import find_study, planned_studies
+    from doe.store.plan import find_study, planned_studies
 
     directory = find_study(given)
     if given is None and (number := len(planned_studies())) > 1:

@@ -10,7 +10,7 @@ import typer
 from doe.cli.options import FractionOption, JsonOption, chosen_study
 
 if TYPE_CHECKING:
-    from doe.plan import Outcome, Plan
+    from doe.store.plan import Outcome, Plan
 
 FIRST_RUNS = 8
 SAID = {
@@ -23,11 +23,11 @@ SAID = {
 
 def plan(
     file: Annotated[
-        Path | None, typer.Argument(help="Study file (TOML); without one, the PIT study.")
+        Path | None, typer.Argument(help="Study file (TOML) [default: study.toml].")
     ] = None,
     preset: Annotated[
         str | None,
-        typer.Option(help="Size of the PIT study: demo, small or paper [default: paper]."),
+        typer.Option(help="A study that an installed package offers, such as demo."),
     ] = None,
     replicates: Annotated[
         int | None, typer.Option("--replicates", "-n", min=1, help="Replicates of each run.")
@@ -43,13 +43,15 @@ def plan(
     json: JsonOption = False,
 ) -> None:
     """Write the design of a study and say what it can tell."""
-    from doe.plan import RUNS, asked_study, augment_plan, write_plan
+    from doe.design.changes import with_overrides
+    from doe.store.plan import RUNS, augment_plan, write_plan
+    from doe.study.presets import asked_study
 
     if augment is not None:
         _refuse_with_augment(file, preset, replicates, fraction)
         planned, outcome = augment_plan(chosen_study(out), augment)
     else:
-        study = asked_study(file, preset, replicates, fraction)
+        study = with_overrides(asked_study(file, preset), replicates, fraction)
         planned, outcome = write_plan(study, out or RUNS / study.name)
     if json:
         from doe.views.terminal import print_json
@@ -72,7 +74,6 @@ def _refuse_with_augment(*given: object) -> None:
 def _print(planned: Plan, outcome: Outcome) -> None:
     from rich.text import Text
 
-    from doe.alias import parse_generators
     from doe.views.plan_tables import alias_table, factors_table, order_table, telling_order
     from doe.views.terminal import console, print_table
 
@@ -83,7 +84,7 @@ def _print(planned: Plan, outcome: Outcome) -> None:
         to.print(Text(line))
     to.print()
     print_table(factors_table(study), to)
-    generators = parse_generators(study.fraction, study.keys)
+    generators = study.generators
     if generators and not study.augment:
         print_table(alias_table(generators, study.keys, telling_order(generators)), to)
     print_table(order_table(design, FIRST_RUNS), to)
@@ -91,14 +92,13 @@ def _print(planned: Plan, outcome: Outcome) -> None:
 
 def summary_lines(planned: Plan) -> list[str]:
     """The plan in sentences: size, blocks, aliases, what effect can be seen."""
-    from doe.alias import parse_generators, resolution
-    from doe.plan import confounded_terms, layout
-    from doe.power import detectable_effect
+    from doe.design.fractions import confounded_terms, resolution
+    from doe.design.power import design_size, detectable_effect
     from doe.terms import term_name
     from doe.views.plan_tables import roman
 
     study, design = planned.study, planned.design
-    generators = parse_generators(study.fraction, study.keys)
+    generators = study.generators
     k, p = len(study.factors), len(generators)
     exponent = f"({k}−{p})" if p else str(k)
     lines = [
@@ -114,7 +114,7 @@ def summary_lines(planned: Plan) -> list[str]:
     if confounded := confounded_terms(study):
         names = ", ".join(term_name(mask, study.keys) for mask in sorted(confounded))
         lines.append(f"Confounded with blocks: {names}.")
-    size = layout(study)
+    size = design_size(study)
     if size.df_error < 1:
         lines.append(
             "Without replicates there is no error to test against: Lenth's method judges the "
@@ -133,15 +133,14 @@ def plan_json(planned: Plan, outcome: Outcome) -> dict[str, Any]:
     """The plan as one JSON object."""
     import msgspec
 
-    from doe.alias import alias_chains, parse_generators
-    from doe.plan import layout
-    from doe.power import detectable_effect
+    from doe.design.fractions import alias_chains
+    from doe.design.power import design_size, detectable_effect
     from doe.views.plan_tables import alias_json, telling_order
 
     study = planned.study
-    generators = parse_generators(study.fraction, study.keys)
+    generators = study.generators
     chains = alias_chains(generators, len(study.keys), telling_order(generators))
-    size = layout(study)
+    size = design_size(study)
     tested = size.df_error >= 1 and not study.augment
     return {
         "study": study.name,

@@ -17,7 +17,7 @@ from doe.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from doe.power import Layout
+    from doe.design.power import DesignSize
     from doe.views.table import Table
 
 
@@ -44,10 +44,10 @@ def power(
     json: JsonOption = False,
 ) -> None:
     """Power of a two-level design by the noncentral t distribution."""
-    from doe.power import replicates_needed
+    from doe.design.power import replicates_needed
     from doe.views.terminal import print_json, print_table
 
-    base, pilot = _layout(factors, fraction, study, order, blocks, response)
+    base, pilot = _sizes(factors, fraction, study, order, blocks, response)
     sigma = pilot if sigma is None and pilot is not None else (1.0 if sigma is None else sigma)
     rows = power_rows(base, replicates, sigma, effect, alpha, target)
     needed = needed_holm = None
@@ -73,23 +73,24 @@ def power(
     )
 
 
-def _layout(
+def _sizes(
     factors: int | None,
     fraction: str | None,
     study: Path | None,
     order: int | None,
     blocks: bool,
     response: str | None,
-) -> tuple[Layout, float | None]:
+) -> tuple[DesignSize, float | None]:
     """The design, and sigma where a pilot study has run."""
-    from doe.alias import alias_chains, parse_generators
     from doe.cli.alias import fraction_asked
-    from doe.plan import layout, load_plan
-    from doe.power import Layout
+    from doe.design.fractions import alias_chains
+    from doe.design.power import DesignSize, design_size
+    from doe.store.plan import load_plan
+    from doe.terms import parse_generators
 
     if factors is None:
         planned = load_plan(chosen_study(study))
-        base = layout(planned.study, order)
+        base = design_size(planned.study, order)
         pilot = pilot_sigma(planned.directory, response) if response else None
         return (base if blocks else base._replace(blocks_per_replicate=0)), pilot
     if response is not None:
@@ -99,14 +100,14 @@ def _layout(
     keys, text = fraction_asked(factors, fraction, study)
     generators = parse_generators(text, keys)
     terms = len(alias_chains(generators, len(keys), order or len(keys)))
-    return Layout(1 << (len(keys) - len(generators)), 1, int(blocks), terms), None
+    return DesignSize(1 << (len(keys) - len(generators)), 1, int(blocks), terms), None
 
 
 def pilot_sigma(directory: Path, response: str) -> float:
     """Standard deviation between replicates of a configuration, from the runs of a study."""
+    from doe.design.power import pooled_sigma
     from doe.errors import DoeError, nearest
-    from doe.power import pooled_sigma
-    from doe.responses import load
+    from doe.results.observations import load
 
     table = load(directory)
     names = [str(name) for name in table.columns]
@@ -117,12 +118,12 @@ def pilot_sigma(directory: Path, response: str) -> float:
 
 
 def power_rows(
-    base: Layout, most: int, sigma: float, effect: float | None, alpha: float, target: float
+    base: DesignSize, most: int, sigma: float, effect: float | None, alpha: float, target: float
 ) -> list[dict[str, Any]]:
     """One row per number of replicates: for the test of one term by itself, and for the smallest of
     all terms' p values after Holm's adjustment, which is tested at alpha / terms.
     """
-    from doe.power import detectable_effect, power
+    from doe.design.power import detectable_effect, power
 
     rows = []
     for n in range(1, most + 1):
@@ -141,7 +142,7 @@ def power_rows(
 
 
 def power_table(
-    base: Layout,
+    base: DesignSize,
     rows: list[dict[str, Any]],
     sigma: float,
     response: str | None,

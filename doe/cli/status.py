@@ -11,7 +11,7 @@ from doe.cli.options import JsonOption, StudyOption, chosen_study
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-    from doe.overview import Overview
+    from doe.results.status import Overview
 
 WATCH_SECONDS = 1.0
 MOST_NAMES = 12
@@ -27,7 +27,7 @@ def status(
 ) -> None:
     """Show counts, failures by reason, running runs, time left, balance and what is missing."""
     from doe.errors import DoeError
-    from doe.overview import as_json, overview
+    from doe.results.status import as_json, overview
     from doe.views.terminal import console, print_json
 
     if watch + json + csv > 1:
@@ -49,12 +49,12 @@ def _print_csv(state: Overview) -> None:
     import csv
     import sys
 
-    from doe.design import level_text
-    from doe.responses import columns, table_rows
+    from doe.design.runs import level_text
+    from doe.results.responses import columns, table_rows
 
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(columns(state.study))
-    for row in table_rows(state.study, state.views):
+    for row in table_rows(state.study, state.statuses):
         cells = [level_text(cell) if isinstance(cell, bool) else cell for cell in row]
         writer.writerow(["" if cell != cell else cell for cell in cells])  # NaN differs from itself
 
@@ -64,7 +64,7 @@ def _watch(state: Overview, screen: Console) -> None:
 
     from rich.live import Live
 
-    from doe.overview import overview
+    from doe.results.status import overview
 
     try:
         with Live(_picture(state, screen.width), console=screen, auto_refresh=False) as live:
@@ -94,7 +94,7 @@ def _picture(state: Overview, width: int) -> RenderableType:
 
 
 def _lines(state: Overview) -> list[str]:
-    from doe.progress import duration_text
+    from doe.views.numbers import duration_text
 
     number = ", ".join(f"{count} {name}" for name, count in state.counts.items() if count)
     balance = ", ".join(
@@ -102,12 +102,12 @@ def _lines(state: Overview) -> list[str]:
         for done, configs in state.balance.items()
     )
     lines = [
-        f"{state.study.name}: {len(state.views)} runs: {number}",
+        f"{state.study.name}: {len(state.statuses)} runs: {number}",
         f"replicates done: {balance}",
     ]
     if state.running:
         lines.append(f"time left: {duration_text(state.left)}")
-    if state.missing and len(state.missing) < len(state.views):
+    if state.missing and len(state.missing) < len(state.statuses):
         shown = ", ".join(state.missing[:MOST_NAMES])
         more = len(state.missing) - MOST_NAMES
         lines.append(f"missing: {shown}" + (f" and {more} more" if more > 0 else ""))

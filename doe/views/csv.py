@@ -6,7 +6,9 @@ import csv
 import io
 import math
 
-from doe.views.table import Column, Spread, Table, Value, cell_text
+from doe.results.cells import Spread
+from doe.views.numbers import Value, cell_text
+from doe.views.table import Column, Table
 
 
 def render(table: Table) -> str:

@@ -5,19 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from doe.alias import (
-    Generator,
-    SignedTerm,
-    alias_chains,
-    defining_relation,
-    format_chain,
-    format_generators,
-    resolution,
-    word_length_pattern,
-)
-from doe.design import Design, level_text
-from doe.study import Study
-from doe.terms import term_name
+from doe.design.fractions import alias_chains, format_chain, resolution, word_length_pattern
+from doe.design.runs import Design, level_text
+from doe.study.values import Study
+from doe.terms import Generator, SignedTerm, defining_relation, format_generators, term_name
 from doe.views.table import Column, Row, Table
 
 ROMAN = ("0", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII", "XIII")

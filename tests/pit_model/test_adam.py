@@ -14,7 +14,8 @@ def weights():
 
 def test_it_is_the_adam_of_torch():
     mine, theirs = weights(), weights()
-    a, b = Adam(mine, 0.01), torch.optim.Adam(theirs, lr=0.01)
+    a = Adam([(mine[:1], 0.01), (mine[1:], 0.002)])
+    b = torch.optim.Adam([{"params": theirs[:1]}, {"params": theirs[1:], "lr": 0.002}], lr=0.01)
     for step in range(6):
         for group in (mine, theirs):
             for p, g in zip(group, gradients(step), strict=True):
@@ -30,7 +31,7 @@ def test_it_is_the_adam_of_torch():
 
 def test_its_state_can_be_taken_over():
     one, two = weights(), weights()
-    a, b = Adam(one, 0.01), Adam(two, 0.01)
+    a, b = Adam([(one, 0.01)]), Adam([(two, 0.01)])
     for step in range(4):
         if step == 2:
             b.load_state_dict(a.state_dict())

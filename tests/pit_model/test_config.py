@@ -3,7 +3,15 @@ import sys
 
 import pytest
 
-from pit_model.config import FACTORS, PRESETS, Config, Units, config_label, parse_label
+from pit_model.config import (
+    FACTORS,
+    Config,
+    Units,
+    config_label,
+    parse_label,
+    preset_names,
+    preset_settings,
+)
 from pit_model.errors import PitError
 
 
@@ -23,12 +31,11 @@ def test_the_physical_domain_is_the_same_at_every_size(size):
     assert units.radius == 2.0
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", preset_names())
 def test_a_preset_fills_in_what_is_not_given(preset):
     config = Config.from_settings({"preset": preset, "epochs": 3}, {"F": True})
-    assert config.preset == preset
     assert config.epochs == 3
-    assert config.image_size == PRESETS[preset]["image_size"]
+    assert config.image_size == preset_settings(preset).get("image_size", 224)
     assert config.F
 
 
@@ -63,6 +70,8 @@ def test_scales_are_a_quarter_a_half_and_all():
         ({"learning_rate": 0}, "learning_rate = 0.0; expected a number above 0"),
         ({"gravity": float("nan")}, "gravity = nan; expected a finite number"),
         ({"noise": "perframe"}, "expected one of static, per_frame (did you mean 'per_frame'?)"),
+        ({"decoder_losses": "with_a"}, "one of with_A, always (did you mean 'with_A'?)"),
+        ({"first_weights": "dead"}, "first_weights = 'dead'; expected one of alive, pytorch"),
         ({"restitution": 1.5}, "restitution = 1.5; expected between 0 and 1"),
         ({"image_size": 16, "radius_px": 8}, "radius_px = 8.0; expected a ball that fits"),
     ],

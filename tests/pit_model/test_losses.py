@@ -161,6 +161,26 @@ def test_the_total_is_the_weighted_sum_of_what_is_on():
     assert parts["pill"] == pytest.approx(3 * float(pill_loss(scales[0])))
 
 
+@pytest.mark.parametrize("decoder_losses", ["with_A", "always"])
+@pytest.mark.parametrize("a", [0, 1])
+@pytest.mark.parametrize(("key", "part"), [("C", "hm"), ("D", "pill"), ("E", "pills")])
+def test_without_a_tracking_losses_act_on_the_encoder_alone(key, part, a, decoder_losses):
+    """Which scales have a gradient, under the paper's reading and under the other one."""
+    logits = [torch.zeros(1, 3, s, s, requires_grad=True) for s in (4, 8, 16)]
+    scales = tuple(
+        Scale(x, *(x.mean() + value for value in moving_scale()[1:]))  # each hangs on its map
+        for x in logits
+    )
+    image = torch.zeros(1, 3, 16, 16)
+    truth = Truth(image, torch.full((1, 3, 2), 7.0), torch.ones(1, 3, 2), torch.ones(1, 3))
+    switches = {**dict.fromkeys("BCDE", 0), "A": a, key: 1}
+    config = Config.from_settings({"image_size": 16, "decoder_losses": decoder_losses}, switches)
+    parts = total_loss(Prediction(scales, image), truth, config, 3).parts
+    parts[part].backward()
+    everywhere = bool(a) or decoder_losses == "always"
+    assert [x.grad is not None for x in logits] == [True, everywhere, everywhere]
+
+
 def test_the_cone_stands_on_the_truth_only_where_it_is_used():
     """C or E: ground truth; neither: the predicted peak."""
     scale = moving_scale(torch.zeros(1, 3, 16, 16))._replace(hard=torch.full((1, 3, 2), 3.0))

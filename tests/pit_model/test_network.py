@@ -135,6 +135,18 @@ def test_the_relu_of_latent_fuse(fuse_relu):
     assert (seen["d56"][:, 3:] == 0).all()
 
 
+def test_heatmaps_start_alive_unless_the_first_weights_are_pytorchs():
+    """Both draw the same random numbers; the first brightens, each frame its own heatmap."""
+    alive = network_of(config_of())
+    plain = network_of(Config.from_settings({**TINY, "first_weights": "pytorch"}))
+    assert torch.equal(alive.center.weight, plain.center.weight.abs())
+    assert (plain.center.weight < 0).any()
+    identity = torch.eye(21)[..., None, None]
+    assert torch.equal(alive.fuse.weight, plain.fuse.weight + identity)
+    for (name, a), b in zip(alive.named_parameters(), plain.parameters(), strict=True):
+        assert name in ("center.weight", "fuse.weight") or torch.equal(a, b)
+
+
 def test_layouts_agree():
     """The blocked layout of the CPU and plain double precision: the same network and gradient."""
     network = network_of(config_of())
@@ -154,7 +166,7 @@ def test_layouts_agree():
 def loss_of(config, network, part):
     """One named loss on a batch."""
     batch = make_split(config, "train", 0).batch(Chunks((0, 1), (0, 0), 5))
-    needs = training_needs(config)._replace(soft=True)
+    needs = training_needs(config)._replace(soft=(True, True, True))
     prediction = predict(network, batch.frames, Units.of(config), needs)
     if part in ("hm4", "hm16"):
         index = {"hm4": 0, "hm16": 2}[part]

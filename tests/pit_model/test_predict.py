@@ -84,13 +84,16 @@ def test_what_no_loss_needs_is_not_run(factors, monkeypatch):
 
         return wrapper
 
-    monkeypatch.setattr(predict, "OPERATORS", tuple(watched("soft", f) for f in predict.OPERATORS))
+    operators = zip(("coarse", "middle", "fine"), predict.OPERATORS, strict=True)
+    monkeypatch.setattr(predict, "OPERATORS", tuple(watched(name, f) for name, f in operators))
     monkeypatch.setattr(predict, "trajectory", watched("physics", predict.trajectory))
     monkeypatch.setattr(predict, "hard_argmax", watched("hard", predict.hard_argmax))
     config = Config.from_settings(TINY, factors)
     batch = make_split(config, "train", 0).batch(Chunks((0,), (0,), 4))
     predict.predict(Network(config), batch.frames, Units.of(config), training_needs(config))
-    expected = {"soft", "physics"} if factors["D"] or factors["E"] else set()
+    expected = {"coarse", "physics"} if factors["D"] or factors["E"] else set()
+    if expected and factors["A"]:
+        expected |= {"middle", "fine"}
     if factors["A"] and not (factors["C"] or factors["E"]):
         expected |= {"hard"}
     assert called == expected

@@ -119,6 +119,21 @@ def test_first_weights_leave_the_global_random_numbers_alone():
     assert torch.equal(torch.get_rng_state(), before)
 
 
+def test_the_decoder_has_a_step_size_of_its_own():
+    """The first step of Adam moves each weight by its step size along the sign of the gradient."""
+    config = config_of(learning_rate=1e-3, decoder_learning_rate=4e-3)
+    network = trainer.new_run(config, 5, torch.device("cpu")).network
+    optimizer = trainer.make_optimizer(network, config)
+    before = {name: p.detach().clone() for name, p in network.named_parameters()}
+    for parameter in network.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    optimizer.step()
+    for name, parameter in network.named_parameters():
+        expected = 4e-3 if name.startswith("decoder.") else 1e-3
+        moved = before[name] - parameter.detach()
+        assert torch.allclose(moved, torch.tensor(expected), rtol=1e-2), name
+
+
 def test_the_test_set_is_touched_last(tmp_path):
     """Its maker raises until every epoch has been reported, and it is made once."""
     done, asked = [], []

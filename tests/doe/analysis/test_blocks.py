@@ -8,7 +8,8 @@ import pytest
 from factorial_tables import study, table
 
 from doe.analysis.hsu import critical_value, maximum_modulus, with_the_best
-from doe.views.analysis_tables import anova_table, best_table
+from doe.views.tables.anova import anova_table
+from doe.views.tables.best import best_table
 
 
 def in_two_blocks(shift: float, seed: int = 0) -> pd.DataFrame:

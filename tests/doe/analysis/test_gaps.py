@@ -14,9 +14,9 @@ from doe.analysis.case import AnalysisOptions
 from doe.analysis.censored import analyze_censored, effect_bounds
 from doe.analysis.tables import observe, table_runs
 from doe.errors import DoeError
-from doe.results import read_table
+from doe.results.observations import read_table
 from doe.terms import term_name, terms_up_to
-from doe.views.analysis_tables import alias_table
+from doe.views.tables.aliases import alias_table
 
 PAPER = Path(__file__).parents[3] / "examples" / "paper"
 

@@ -11,12 +11,12 @@ from factorial_tables import PLASMA, study, table
 
 from doe.analysis.analyze import analyze
 from doe.analysis.tables import observe, response_columns, table_runs
-from doe.design import make_design
+from doe.design.runs import make_design
 from doe.errors import DoeError
-from doe.results import observations, read_table, study_runs
-from doe.scan import Seen
-from doe.store import Result
-from doe.study import Factor, Responses, Study
+from doe.results.observations import observations, read_table, study_runs
+from doe.store.scan import RunStatus
+from doe.store.verdicts import Result
+from doe.study.values import Factor, Responses, Study
 
 
 def text_table(tmp_path: Path, text: str) -> pd.DataFrame:
@@ -166,7 +166,7 @@ def test_a_study_blocks_by_replicate_and_its_numbers_never_become_text() -> None
     given = Study("s", "b:run", factors, Responses(("y",)), replicates=2, seeds=(7, 8))
     exact = 0.1 + 0.2
     views = [
-        Seen(run, "done", Result("done", {"y": exact + i}, None, {"slot": f"cpu{i % 2}"}))
+        RunStatus(run, "done", Result("done", {"y": exact + i}, None, {"slot": f"cpu{i % 2}"}))
         for i, run in enumerate(make_design(given).runs)
     ]
     runs = study_runs(given, views)

@@ -12,7 +12,7 @@ from factorial_tables import FILTRATION, PLASMA, study, table
 from doe.analysis.analyze import Analysis
 from doe.analysis.estimators.box_meyer import BoxMeyer
 from doe.errors import DoeError
-from doe.views.doubt_tables import box_meyer_table
+from doe.views.tables.box_meyer import box_meyer_table
 
 
 def same(found: Analysis, reference: Analysis, factor: float) -> None:

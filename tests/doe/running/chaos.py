@@ -22,13 +22,13 @@ from pathlib import Path
 import msgspec
 import psutil
 
-from doe.attempts import Policy
-from doe.engines import Resources
-from doe.execute import execute
-from doe.plan import Plan, load_plan, write_plan
-from doe.ready import Options
-from doe.store import StudyDir, decode_result
-from doe.study import Factor, Responses, Study
+from doe.running.execute import execute
+from doe.running.scheduler import RunOptions
+from doe.store.files import StudyDir
+from doe.store.plan import Plan, load_plan, write_plan
+from doe.store.verdicts import Policy, decode_result
+from doe.study.values import Factor, Responses, Study
+from doe.views.live import PlainDisplay
 
 HERE = Path(__file__).parent
 MARK = "DOE_CHAOS"
@@ -54,10 +54,10 @@ def schedule(directory: Path) -> int:
     from rich.console import Console
 
     _, study, design = load_plan(directory)
-    options = Options(policy=Policy(retries=10**6))
-    console = Console(quiet=True)
+    options = RunOptions(policy=Policy(retries=10**6))
+    display = PlainDisplay(Console(quiet=True))
     plan = Plan(directory, study, design)
-    number, finished = execute(plan, options, "local", Resources(cpu=2), console)
+    number, finished = execute(plan, options, "local", {"cpu": 2}, display)
     return 0 if finished and number["done"] == len(design.runs) else 3
 
 
@@ -74,7 +74,9 @@ class Chaos:
         """Run -> its committed verdict and how often it had been executed by then."""
 
     def start(self, number: int) -> None:
-        path = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+        path = os.pathsep.join(
+            [str(HERE.parent / "backends"), os.environ.get("PYTHONPATH", "")]
+        ).rstrip(os.pathsep)
         call = [sys.executable, str(HERE / "chaos.py"), "--schedule", str(self.files.root)]
         environment = os.environ | {MARK: self.name, "PYTHONPATH": path}
         while len(self.schedulers) < number:
@@ -95,7 +97,7 @@ class Chaos:
                     continue
                 if process.pid in own:
                     roles["scheduler"].append(process)
-                elif "doe.engines.slot" in process.cmdline():
+                elif "doe.running.engines.slot" in process.cmdline():
                     slot = process.parent() is None or process.parent().pid in own
                     roles["slot" if slot else "training"].append(process)
                 else:

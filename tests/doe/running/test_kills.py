@@ -11,7 +11,8 @@ import chaos
 import psutil
 import pytest
 
-from doe.store import StudyDir, read_verdict
+from doe.store.files import StudyDir
+from doe.store.verdicts import read_verdict
 
 
 def test_fifty_random_kills():

@@ -8,7 +8,7 @@ import pytest
 from synthetic import study_directory
 
 from doe.analysis.case import AnalysisOptions
-from doe.report import gather
+from doe.results.report import gather
 
 
 @pytest.fixture(scope="session")

@@ -10,12 +10,13 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from doe.backend import request_bytes
-from doe.builtin import pit_study
-from doe.design import Run
-from doe.plan import Plan, write_plan
-from doe.store import Failure, Result, StudyDir, commit
-from doe.study import Study
+from doe.design.runs import Run
+from doe.store.files import StudyDir
+from doe.store.plan import Plan, write_plan
+from doe.store.requests import request_bytes
+from doe.store.verdicts import Failure, Result, commit
+from doe.study.presets import preset_study
+from doe.study.values import Study
 
 START = datetime(2026, 11, 16, 8, 0, tzinfo=UTC)
 EPOCHS = 8
@@ -33,7 +34,7 @@ def study_directory(
     **changes: str,
 ) -> Path:
     """Plan a study below `root` and give its runs verdicts; the last `unfinished` have none."""
-    study = study or pit_study(preset)
+    study = study or preset_study(preset)
     if replicates is not None:
         seeds = study.seeds[:replicates]
         study = msgspec.structs.replace(study, replicates=replicates, seeds=seeds)

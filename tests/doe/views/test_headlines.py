@@ -3,7 +3,7 @@
 import msgspec
 
 from doe.views.headlines import headlines
-from doe.views.table import cell_text
+from doe.views.numbers import cell_text
 
 
 def test_the_largest_effects_come_first_with_interval_p_and_direction(paper_report):
@@ -45,7 +45,7 @@ def test_the_best_configuration_and_what_is_fragile_are_told(paper_report, unfin
 
 def test_ratios_on_the_log_scale(paper_study):
     from doe.analysis.case import AnalysisOptions
-    from doe.report import gather
+    from doe.results.report import gather
 
     analysis = gather(paper_study, AnalysisOptions(transform="log")).analyses["dec_avg"]
     back = {s.term: s for s in analysis.response_scale}

@@ -9,12 +9,12 @@ import pytest
 
 from doe.analysis.analyze import analyze
 from doe.analysis.case import AnalysisOptions
-from doe.report import gather
-from doe.results import observations, study_runs
-from doe.serve import Pages, make_server
+from doe.results.observations import observations, study_runs
+from doe.results.report import gather, report_of
 from doe.views import html
 from doe.views.json import to_plain
 from doe.views.page import payload
+from doe.views.serve import Pages, make_server
 
 CHROMIUM = shutil.which("chromium")
 needs_chromium = pytest.mark.skipif(
@@ -206,11 +206,12 @@ def test_an_unfinished_study_says_so_and_markup_stays_text(visit, unfinished_pag
 def test_a_served_page_renews_itself_while_the_study_runs(visit, tmp_path):
     from synthetic import study_directory
 
-    from doe.plan import load_plan
-    from doe.store import Result, StudyDir, commit
+    from doe.store.files import StudyDir
+    from doe.store.plan import load_plan
+    from doe.store.verdicts import Result, commit
 
     directory = study_directory(tmp_path, preset="demo", replicates=1, unfinished=1)
-    pages = Pages(directory, lambda: gather(directory, AnalysisOptions()), rest=0.0)
+    pages = Pages(directory, lambda state: report_of(state, AnalysisOptions()), rest=0.0)
     server = make_server(pages, 0)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
@@ -238,7 +239,7 @@ def test_a_served_page_renews_itself_while_the_study_runs(visit, tmp_path):
 
 
 def test_numbers_in_the_page_equal_those_of_json(paper_report):
-    study, views = paper_report.study, paper_report.state.views
+    study, views = paper_report.study, paper_report.state.statuses
     observed = observations(study, views, study_runs(study, views), ["dec_avg"])[0]
     plain = to_plain(analyze(observed, paper_report.options))
     tables = payload(paper_report)["byResponse"]["dec_avg"]["tables"]
@@ -283,7 +284,7 @@ def test_a_study_without_a_result_still_has_a_page(tmp_path):
 def test_a_study_with_words_for_keys_and_a_goal_of_its_own(tmp_path):
     from synthetic import study_directory
 
-    from doe.study import Factor, Responses, Study
+    from doe.study.values import Factor, Responses, Study
 
     study = Study(
         name="digits & co",
@@ -295,7 +296,7 @@ def test_a_study_with_words_for_keys_and_a_goal_of_its_own(tmp_path):
     )
     report = gather(study_directory(tmp_path, study=study), AnalysisOptions())
     data = payload(report)
-    assert data["grid"]["columns"][1] == "lr=0.01, aug=off"
+    assert data["grid"]["columns"][1] == "lr=0.01,aug=off"
     assert msgspec.json.encode(data)
     assert "digits &amp; co" in html.render(report, "today")
 
@@ -312,7 +313,7 @@ def test_runs_stand_where_their_factors_put_them(paper_report):
 def test_a_large_design_is_a_block_of_its_configurations(tmp_path):
     from synthetic import study_directory
 
-    from doe.study import Factor, Responses, Study
+    from doe.study.values import Factor, Responses, Study
     from doe.views.page import grid
 
     study = Study(

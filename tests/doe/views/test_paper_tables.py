@@ -7,14 +7,15 @@ from pathlib import Path
 import pytest
 
 from doe.analysis.across import Across, TermAcross
-from doe.builtin import pit_study
-from doe.paper import Cell, cell_spread, paper
-from doe.views.paper_tables import best_rows, effect_rows, full_tables, paper_tables
-from doe.views.table import Spread, cell_text
+from doe.results.cells import Cell, Spread, cell_spread
+from doe.results.report import report_section
+from doe.study.presets import preset_study
+from doe.views.numbers import cell_text
+from doe.views.tables.paper import best_rows, effect_rows, full_tables, paper_tables
 
 PUBLISHED = Path(__file__).parents[3] / "examples" / "paper" / "full_factorial.csv"
-STUDY = pit_study("paper")
-LAYOUT = paper(STUDY)
+STUDY = preset_study("paper")
+SECTION = report_section(STUDY)
 
 
 def published_cells():
@@ -36,7 +37,7 @@ def published_cells():
 
 def test_full_tables_write_every_published_cell_by_the_papers_rule():
     cells, lines = published_cells()
-    tables = full_tables(STUDY, LAYOUT, cells)
+    tables = full_tables(STUDY, SECTION, cells)
     assert [table.name for table in tables] == ["l1-full-columns-f0", "l1-full-columns-f1"]
     written = {}
     for table in tables:
@@ -55,7 +56,7 @@ def test_full_tables_write_every_published_cell_by_the_papers_rule():
 
 def test_best_rows_hold_the_baseline_and_each_columns_winner_among_the_others():
     cells, _ = published_cells()
-    table = best_rows(STUDY, LAYOUT, LAYOUT.groups[1], cells)
+    table = best_rows(STUDY, SECTION, SECTION.groups[1], cells)
     assert table.name == "l1-best-dec"
     baselines = [row.values[0] for row in table.rows if row.style == "baseline"]
     assert baselines == [7, 39], "as in the paper"
@@ -70,7 +71,7 @@ def test_best_rows_hold_the_baseline_and_each_columns_winner_among_the_others():
 
 def test_the_encoders_baseline_is_heatmap_supervision_alone():
     cells, _ = published_cells()
-    table = best_rows(STUDY, LAYOUT, LAYOUT.groups[0], cells)
+    table = best_rows(STUDY, SECTION, SECTION.groups[0], cells)
     assert [row.values[0] for row in table.rows if row.style == "baseline"] == [4, 36]
 
 
@@ -79,7 +80,8 @@ def test_effects_are_ten_rows_and_the_first_average_is_underlined():
         TermAcross(f"T{i}", (-1.0 * i, 2.0 * i), (0.1, 0.1), (0.1, 0.1), 0.5 * i, (None, None), 0.0)
         for i in range(12, 0, -1)
     )
-    table = effect_rows(LAYOUT.groups[0], Across(("B56", "H56"), rows, (), 24), "n = 4 replicates")
+    effects = Across(("B56", "H56"), rows, (), 24)
+    table = effect_rows(SECTION.groups[0], effects, "n = 4 replicates")
     assert len(table.rows) == 10
     assert [c.title for c in table.columns] == ["Factor", "B56", "H56", "Avg"]
     assert table.rows[0].marks == {"average": "best"}
@@ -100,9 +102,7 @@ def test_terms_of_the_dropped_factor_are_left_out_by_default(paper_report):
 
 
 def test_names_and_number_of_the_papers_tables(paper_report):
-    tables = paper_tables(
-        paper_report.study, paper_report.layout, paper_report.cells, paper_report.group_effects
-    )
+    tables = paper_tables(paper_report)
     assert [table.name for table in tables] == [
         "l1-best-enc",
         "l1-best-dec",

@@ -13,18 +13,20 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from doe.alias import parse_generators
 from doe.analysis.analyze import analyze
 from doe.analysis.tables import observe, table_runs
-from doe.builtin import pit_study
-from doe.overview import overview
-from doe.paper import paper
-from doe.views import analysis_tables
-from doe.views.paper_tables import best_rows
+from doe.results.report import report_section
+from doe.results.status import overview
+from doe.study.presets import preset_study
+from doe.terms import parse_generators
 from doe.views.plan_tables import alias_table, factors_table
 from doe.views.plot import half_normal
 from doe.views.status_tables import failure_table
 from doe.views.table import Column, Row, Table
+from doe.views.tables.anova import anova_table
+from doe.views.tables.best import best_table
+from doe.views.tables.effects import effects_table
+from doe.views.tables.paper import best_rows
 from doe.views.terminal import console, print_table, render_table
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
@@ -81,11 +83,11 @@ def compare(name, text):
 @pytest.mark.parametrize(
     ("name", "make"),
     [
-        ("effects", lambda: analysis_tables.effects_table(plasma_etch())),
-        ("effects-saturated", lambda: analysis_tables.effects_table(filtration())),
-        ("anova", lambda: analysis_tables.anova_table(plasma_etch())),
-        ("best", lambda: analysis_tables.best_table(plasma_etch())),
-        ("factors", lambda: factors_table(pit_study("paper"))),
+        ("effects", lambda: effects_table(plasma_etch())),
+        ("effects-saturated", lambda: effects_table(filtration())),
+        ("anova", lambda: anova_table(plasma_etch())),
+        ("best", lambda: best_table(plasma_etch())),
+        ("factors", lambda: factors_table(preset_study("paper"))),
         ("aliases", fraction),
     ],
 )
@@ -111,7 +113,8 @@ def test_the_plot_looks_as_it_did(width):
 
 def test_headings_of_parts_stand_over_the_configurations(paper_report):
     study = paper_report.study
-    table = best_rows(study, paper(study), paper(study).groups[0], paper_report.cells)
+    section = report_section(study)
+    table = best_rows(study, section, section.groups[0], paper_report.cells)
     lines = drawn(render_table(table, 80), 80).splitlines()
     heading = next(line for line in lines if "F=0 (Noise off)" in line)
     row = next(line for line in lines if "A0B0C1D0E0F0" in line)

@@ -1,0 +1,1 @@
+"""Which runs: fractions, the matrix, replicates, blocks and order, power."""

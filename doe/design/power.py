@@ -1,0 +1,173 @@
+"""Power of two-level designs: how large an effect a plan can see, how many replicates it needs.
+
+An effect (mean at high minus mean at low) over N runs has standard error 2σ/√N, so under an effect
+δ its t statistic follows the noncentral t with noncentrality δ√N/(2σ) and the error degrees of
+freedom of the model (Montgomery, Design and Analysis of Experiments, ch. 6).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
+
+from doe.design.fractions import alias_chains, confounded_terms
+from doe.errors import DoeError
+from doe.study.values import Study
+
+MOST_REPLICATES = 10_000
+
+
+class DesignSize(NamedTuple):
+    """The size of a design, as far as power depends on it."""
+
+    cells: int
+    """Distinct configurations, 2^(k−p)."""
+    replicates: int
+    blocks_per_replicate: int
+    """1 where each replicate is a block, 0 where there are no blocks."""
+    terms: int
+    """Effects in the model, without the mean and without those confounded with blocks."""
+
+    @property
+    def runs(self) -> int:
+        """Number of runs N."""
+        return self.cells * self.replicates
+
+    @property
+    def blocks(self) -> int:
+        """Number of block means to estimate; without blocks there is the grand mean alone."""
+        return max(1, self.blocks_per_replicate * self.replicates)
+
+    @property
+    def df_error(self) -> int:
+        """Degrees of freedom left for error: N − blocks − terms."""
+        return self.runs - self.blocks - self.terms
+
+
+def power(effect: float, sigma: float, size: DesignSize, alpha: float = 0.05) -> float:
+    """Probability that the two-sided t test at level `alpha` finds an effect of this size."""
+    _check(sigma, alpha)
+    _check_error(size)
+    return _power(abs(effect) / standard_error(sigma, size.runs), size.df_error, alpha)
+
+
+def standard_error(sigma: float, runs: int) -> float:
+    """Standard error of an effect: 2σ/√N."""
+    return 2 * sigma / math.sqrt(runs)
+
+
+def detectable_effect(
+    sigma: float, size: DesignSize, alpha: float = 0.05, target: float = 0.8
+) -> float:
+    """The smallest effect found with probability `target`."""
+    from scipy.optimize import brentq
+
+    _check(sigma, alpha)
+    _check_target(target, alpha)
+    _check_error(size)
+    df = size.df_error
+    high = 1.0
+    while _power(high, df, alpha) < target:
+        high *= 2
+    root = brentq(lambda ncp: _power(ncp, df, alpha) - target, 0.0, high, xtol=1e-12, rtol=1e-12)
+    return float(root) * standard_error(sigma, size.runs)
+
+
+def replicates_needed(
+    effect: float, sigma: float, size: DesignSize, alpha: float = 0.05, target: float = 0.8
+) -> int:
+    """The fewest replicates that find an effect of this size with probability `target`."""
+    _check(sigma, alpha)
+    _check_target(target, alpha)
+    if effect == 0:
+        raise DoeError("an effect of 0 cannot be detected by any number of replicates")
+
+    def enough(replicates: int) -> bool:
+        trial = size._replace(replicates=replicates)
+        return trial.df_error >= 1 and power(effect, sigma, trial, alpha) >= target
+
+    high = 1
+    while not enough(high):
+        high *= 2
+        if high > MOST_REPLICATES:
+            raise DoeError(
+                f"more than {MOST_REPLICATES} replicates would be needed to see an effect of "
+                f"{effect:g} with sigma = {sigma:g}; look for a larger effect or less noise"
+            )
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def pooled_sigma(
+    values: Sequence[float], cells: Sequence[Hashable], blocks: Sequence[Hashable]
+) -> float:
+    """Standard deviation of single runs: residuals of the model cell + block, by least squares.
+
+    Raises
+    ------
+    DoeError
+        If no configuration has run in two blocks, so that nothing tells chance from effect.
+    """
+    import numpy as np
+
+    columns = [
+        [float(label == level) for label in labels]
+        for labels in (cells, blocks)
+        for level in dict.fromkeys(labels)
+    ]
+    X, y = np.array(columns).T, np.array(values, dtype=float)
+    fitted, _, rank, _ = np.linalg.lstsq(X, y) if len(y) else (None, None, 0, None)
+    if len(y) - rank < 1:
+        raise DoeError(
+            f"{len(y)} finished runs leave nothing to estimate sigma from; "
+            "run at least two replicates, or give sigma"
+        )
+    return float(np.sqrt(np.sum((y - X @ fitted) ** 2) / (len(y) - rank)))
+
+
+def _power(noncentrality: float, df: int, alpha: float) -> float:
+    """P(|T| > t) of a noncentral t, by its square: a noncentral F on 1 and df with λ².
+
+    SciPy's own noncentral t is NaN at some arguments (3 degrees of freedom, λ = 8), and its
+    noncentral F is wrong at λ = 0, where the power is alpha by definition.
+    """
+    from scipy import stats
+
+    if noncentrality == 0:
+        return alpha
+    critical = stats.f.isf(alpha, 1, df)
+    return float(stats.ncf.sf(critical, 1, df, noncentrality**2))
+
+
+def _check(sigma: float, alpha: float) -> None:
+    if not (math.isfinite(sigma) and sigma > 0):
+        raise DoeError(f"sigma = {sigma}: expected a positive standard deviation of single runs")
+    if not 0 < alpha < 1:
+        raise DoeError(f"alpha = {alpha}: expected a level between 0 and 1, such as 0.05")
+
+
+def _check_target(target: float, alpha: float) -> None:
+    if not alpha < target < 1:
+        raise DoeError(f"power = {target}: expected a probability between alpha = {alpha} and 1")
+
+
+def _check_error(size: DesignSize) -> None:
+    if size.df_error < 1:
+        raise DoeError(
+            f"{size.runs} runs leave no degrees of freedom for error beside {size.terms} terms "
+            f"and {size.blocks} blocks; add replicates or leave out high-order interactions"
+        )
+
+
+def design_size(study: Study, highest: int | None = None) -> DesignSize:
+    """Size of the planned design with a model of all terms up to `highest` factors."""
+    generators = study.generators
+    chains = alias_chains(generators, len(study.factors), highest or len(study.factors))
+    confounded = confounded_terms(study)
+    terms = sum(not any(term.mask in confounded for term in chain) for chain in chains)
+    cells = 1 << (len(study.factors) - len(generators))
+    return DesignSize(cells, study.replicates, 1 << len(study.block_words), terms)

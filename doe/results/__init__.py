@@ -1,0 +1,1 @@
+"""From runs to what a view needs, as plain values."""

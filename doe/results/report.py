@@ -1,0 +1,157 @@
+"""From a study's directory to everything that a report shows; nothing is drawn here.
+
+How the runs become the rows and columns of a paper's tables is the study's [report] section.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from doe.analysis.across import Across, across
+from doe.analysis.analyze import Analysis, analyze
+from doe.analysis.case import AnalysisOptions
+from doe.errors import DoeError
+from doe.results.cells import Cell, cells_of
+from doe.results.curves import Curve, learning_curves
+from doe.results.observations import observations, study_runs
+from doe.results.responses import response_values
+from doe.results.status import Overview, overview
+from doe.store.files import StudyDir
+from doe.study.values import Group, ReportSection, Study
+from doe.terms import parse_term
+
+
+class Report(NamedTuple):
+    """A study, its analyses and its tables, as far as it has run."""
+
+    state: Overview
+    options: AnalysisOptions
+    section: ReportSection
+    cells: tuple[Cell, ...]
+    """Configurations in standard order."""
+    analyses: dict[str, Analysis]
+    refused: dict[str, str]
+    """Response -> why there is no analysis of it."""
+    across: Across | None
+    group_effects: dict[str, Across]
+    """Effects on each group of responses of the report's section."""
+    curves: dict[str, dict[str, Curve]]
+    values: dict[str, tuple[float | None, ...]]
+    """Response -> its value in each run, in run order."""
+
+    @property
+    def study(self) -> Study:
+        """The study reported on."""
+        return self.state.study
+
+    @property
+    def provisional(self) -> bool:
+        """Whether runs are still to come, so that every number may change."""
+        return bool(self.state.counts["pending"] or self.state.counts["running"])
+
+    @property
+    def progress(self) -> str:
+        """How many runs are done."""
+        return f"{self.state.counts['done']} of {len(self.state.statuses)} runs are done."
+
+    @property
+    def headline_responses(self) -> tuple[str, ...]:
+        """Responses that a report begins with: the averages, else the first metric."""
+        answers = self.study.responses
+        names = tuple(answers.averages) or answers.metrics[:1]
+        return tuple(name for name in names if name in self.analyses)
+
+
+def gather(
+    directory: Path, options: AnalysisOptions, drop: tuple[str, ...] | None = None
+) -> Report:
+    """Read a study and analyse every response; `drop` replaces the factors left out of effects.
+
+    Raises
+    ------
+    DoeError
+        If there is no study, or an option does not fit it.
+    """
+    return report_of(overview(directory), options, drop)
+
+
+def state_text(state: Overview) -> str:
+    """A short text that changes when a run begins or ends."""
+    runs = "\n".join(
+        f"{status.run.run_id} {status.state} {status.checksum}" for status in state.statuses
+    )
+    return hashlib.sha256(f"{state.study.name}\n{runs}".encode()).hexdigest()[:16]
+
+
+def report_of(
+    state: Overview, options: AnalysisOptions, drop: tuple[str, ...] | None = None
+) -> Report:
+    """Analyse every response of a study as it was read."""
+    study, answers = state.study, state.study.responses
+    names = (*answers.averages, *answers.metrics, *answers.further)
+    section = report_section(study)
+    if drop is not None:
+        for key in drop:
+            parse_term(key, study.keys)
+        section = msgspec.structs.replace(section, drop=drop)
+    analyses: dict[str, Analysis] = {}
+    refused: dict[str, str] = {}
+    runs = study_runs(study, state.statuses)
+    for name in names:
+        try:
+            analyses[name] = analyze(observations(study, state.statuses, runs, [name])[0], options)
+        except DoeError as error:
+            refused[name] = str(error)
+    rows = [response_values(study, status) for status in state.statuses]
+    values = {name: [row[name] for row in rows] for name in names}
+    return Report(
+        state=state,
+        options=options,
+        section=section,
+        cells=cells_of(state.statuses, values),
+        analyses=analyses,
+        refused=refused,
+        across=across(list(analyses.values())) if analyses else None,
+        group_effects=group_effects(study, section, analyses),
+        curves=learning_curves(StudyDir(state.directory), study, state.statuses),
+        values={name: tuple(_finite(v) for v in column) for name, column in values.items()},
+    )
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def report_section(study: Study) -> ReportSection:
+    """The study's [report] section; without groups, one for each average, else for the metrics."""
+    section, answers = study.report, study.responses
+    if section.groups:
+        return section
+    averages = tuple(
+        Group(name, name, parts, f"{name} factorial effects")
+        for name, parts in answers.averages.items()
+    )
+    metrics = Group("metrics", "Metrics", answers.metrics, "Metrics factorial effects")
+    further = Group("further", "Further metrics", answers.further) if answers.further else None
+    return msgspec.structs.replace(
+        section, groups=averages or (metrics,), further=section.further or further
+    )
+
+
+def group_effects(
+    study: Study, section: ReportSection, analyses: dict[str, Analysis]
+) -> dict[str, Across]:
+    """Effects on each group of responses, without the terms of dropped factors."""
+    dropped = sum(parse_term(key, study.keys) for key in section.drop)
+    by_group = {}
+    for group in section.groups:
+        if group.effects and all(name in analyses for name in group.responses):
+            whole = across([analyses[name] for name in group.responses])
+            kept = [row for row in whole.rows if not parse_term(row.term, study.keys) & dropped]
+            by_group[group.name] = msgspec.structs.replace(whole, rows=tuple(kept))
+    return by_group

@@ -1,0 +1,67 @@
+"""The responses table: one row per planned run; a gap keeps its reason."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from doe.store.scan import RunStatus
+from doe.study.values import RUN_COLUMNS, STATE_COLUMNS, Study, coded_columns
+
+
+def columns(study: Study) -> list[str]:
+    """Names of the columns, in order."""
+    responses = study.responses
+    return [
+        *RUN_COLUMNS,
+        *study.keys,
+        *coded_columns(study.keys),
+        *STATE_COLUMNS,
+        *responses.metrics,
+        *responses.further,
+        *responses.averages,
+    ]
+
+
+def table_rows(study: Study, statuses: Sequence[RunStatus]) -> list[list[Any]]:
+    """The table as plain rows, for those who do without pandas."""
+    return [_row(study, status) for status in statuses]
+
+
+def _row(study: Study, status: RunStatus) -> list[Any]:
+    run, result = status.run, status.result
+    origin = result.provenance if result else {}
+    return [
+        *(run.run_id, run.run_order, run.row, run.replicate, run.block, run.seed, run.config),
+        *(run.levels[key] for key in study.keys),
+        *run.coded,
+        status.state,
+        status.reason,
+        *slot_and_host(status),
+        origin.get("seconds", math.nan),
+        *response_values(study, status).values(),
+    ]
+
+
+def slot_and_host(status: RunStatus) -> tuple[str, str]:
+    """Where a run was or is executed; empty where nobody knows."""
+    origin = status.result.provenance if status.result else {}
+    lease = status.lease.lease if status.lease and status.state == "running" else None
+    return (
+        origin.get("slot", lease.slot if lease else ""),
+        origin.get("host", lease.host if lease else ""),
+    )
+
+
+def response_values(study: Study, status: RunStatus) -> dict[str, float]:
+    """Metrics, further metrics and averages of a run; NaN where there is no value."""
+    responses = study.responses
+    given = status.result.metrics if status.result else {}
+    values = {}
+    for name in (*responses.metrics, *responses.further):
+        value = given.get(name)
+        values[name] = math.nan if value is None else value
+    for name, parts in responses.averages.items():
+        values[name] = math.fsum(values[part] for part in parts) / len(parts)
+    return values

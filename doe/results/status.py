@@ -1,0 +1,146 @@
+"""What `doe status` tells: the state of a study as one value."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from doe.results.time_left import foreseen, time_left
+from doe.store.files import StudyDir
+from doe.store.plan import load_plan
+from doe.store.progress import read_progress
+from doe.store.requests import changed_runs
+from doe.store.scan import RunState, RunStatus, counts, retried_reason, scan
+from doe.study.values import Study
+
+
+class Running(NamedTuple):
+    """A run under way."""
+
+    run_id: str
+    config: str
+    host: str
+    slot: str
+    seconds: float
+    step: int | None
+    total: int | None
+
+
+class Overview(NamedTuple):
+    """The state of a study."""
+
+    study: Study
+    directory: Path
+    counts: dict[RunState, int]
+    failures: dict[str, list[str]]
+    """Reason -> the runs that failed or diverged for it, the most frequent first."""
+    again: dict[str, str]
+    """Pending run -> why it is to be tried again."""
+    running: list[Running]
+    left: float | None
+    """Seconds until the end, judged by the runs under way; None if unknown or nothing runs."""
+    balance: dict[int, int]
+    """Finished replicates -> number of configurations that have so many."""
+    missing: list[str]
+    """Runs without metrics."""
+    warnings: list[str]
+    statuses: list[RunStatus]
+
+
+def overview(directory: Path) -> Overview:
+    """Read the state of a study."""
+    _, study, design = load_plan(directory)
+    files = StudyDir(directory)
+    statuses = scan(files, design.runs)
+    running = [_running(files, status) for status in statuses if status.state == "running"]
+    ages = {one.run_id: one.seconds for one in running}
+    done: Counter[str] = Counter({run.config: 0 for run in design.runs})
+    done.update(status.run.config for status in statuses if status.state == "done")
+    again = {
+        status.run.run_id: reason
+        for status in statuses
+        if status.state == "pending" and (reason := status.reason or retried_reason(files, status))
+    }
+    return Overview(
+        study=study,
+        directory=directory,
+        counts=counts(statuses),
+        failures=_failures(statuses),
+        again=again,
+        running=running,
+        left=time_left(statuses, ages, len(running), foreseen(files, statuses, ages))
+        if running
+        else None,
+        balance=dict(sorted(Counter(done.values()).items())),
+        missing=[status.run.run_id for status in statuses if status.state != "done"],
+        warnings=_warnings(study, statuses),
+        statuses=statuses,
+    )
+
+
+def _running(files: StudyDir, status: RunStatus) -> Running:
+    lease = status.lease.lease if status.lease else None
+    progress = read_progress(files.run(status.run.run_id))
+    return Running(
+        status.run.run_id,
+        status.run.config,
+        lease.host if lease else "",
+        lease.slot if lease else "",
+        max(0.0, time.time() - lease.since) if lease else 0.0,
+        progress.step if progress else None,
+        progress.total if progress else None,
+    )
+
+
+def _failures(statuses: Sequence[RunStatus]) -> dict[str, list[str]]:
+    groups: dict[str, list[str]] = {}
+    for status in statuses:
+        if status.state in ("failed", "diverged"):
+            groups.setdefault(f"{status.state}: {status.reason}", []).append(status.run.run_id)
+    return dict(sorted(groups.items(), key=lambda item: -len(item[1])))
+
+
+def _warnings(study: Study, statuses: Sequence[RunStatus]) -> list[str]:
+    """What makes runs of one study differ in more than their factors."""
+    found = []
+    if changed := changed_runs(study, statuses):
+        found.append(
+            f"study.toml was changed after {len(changed)} runs were done (the first is "
+            f"{changed[0]}); their results answer another request"
+        )
+    origins = [status.result.provenance for status in statuses if status.result]
+    commits = Counter(str(origin.get("commit", ""))[:10] or "no commit" for origin in origins)
+    if len(commits) > 1:
+        listing = ", ".join(f"{name} ({count} runs)" for name, count in commits.most_common())
+        found.append(f"the code changed between runs: {listing}")
+    if dirty := sum(bool(origin.get("dirty")) for origin in origins):
+        found.append(f"{dirty} runs were made by code with uncommitted changes")
+    versions = Counter(repr(sorted(origin.get("versions", {}).items())) for origin in origins)
+    if len(versions) > 1:
+        found.append(f"package versions changed between runs: {len(versions)} sets of versions")
+    damaged = [status.run.run_id for status in statuses if status.damaged]
+    if damaged:
+        found.append(f"damaged results, set aside when run again: {', '.join(damaged)}")
+    return found
+
+
+def as_json(state: Overview) -> dict[str, Any]:
+    """The same for machines."""
+    return {
+        "study": state.study.name,
+        "runs": len(state.statuses),
+        "counts": state.counts,
+        "failures": [
+            {"reason": reason, "count": len(runs), "runs": runs}
+            for reason, runs in state.failures.items()
+        ],
+        "again": state.again,
+        "running": [one._asdict() for one in state.running],
+        "seconds_left": state.left,
+        "balance": {str(done): number for done, number in state.balance.items()},
+        "missing": state.missing,
+        "warnings": state.warnings,
+    }

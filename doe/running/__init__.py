@@ -1,0 +1,1 @@
+"""Who executes: backend, worker, scheduler, engines."""

@@ -1,0 +1,297 @@
+"""The local engine: slots on this machine's GPUs or cores, a warm parent each."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from doe.errors import DoeError
+from doe.running.engines.base import LATE_SECONDS, Ended, Job, Slot
+from doe.running.engines.slot import Answer, Setup, Task
+from doe.running.processes import end_sessions, ending, members, send, sweep, thread_environment
+from doe.running.provenance import Gpu, ask_gpus
+from doe.running.worker import INTERRUPTED, LOST
+from doe.store.leases import process_alive, process_name
+from doe.study.values import Study
+
+DETACHES = False
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """What runs on this machine may use."""
+
+    gpus: Annotated[str, Meta(description="GPUs to use, as in 0,1; a slot each.")] = ""
+    per_gpu: Annotated[int, Meta(description="runs at once on each GPU.", ge=1)] = 1
+    cpu: Annotated[
+        int | None, Meta(description="slots on the CPU; 0 for one per core [default].")
+    ] = None
+
+
+def problem(key: str, value: Any) -> str:
+    """What is wrong with a value, or an empty text."""
+    if key == "cpu":
+        return "" if value >= 0 else "expected 0 for one per core, or more"
+    parts = [part.strip() for part in value.split(",")] if key == "gpus" else []
+    different = all(part.isdecimal() for part in parts) and len(set(parts)) == len(parts)
+    return "" if different else "expected different numbers such as 0,1"
+
+
+def open(study: Study, _directory: Path, settings: Settings) -> LocalEngine:
+    """Slots on the GPUs that are asked for, or on the cores; by default on all GPUs if any."""
+    if settings.gpus and settings.cpu is not None:
+        raise DoeError("got both --gpus and --cpu; choose one of them")
+    if settings.cpu is not None:
+        return LocalEngine(study, cpu_slots(settings.cpu))
+    there = ask_gpus()
+    numbers = [int(number) for number in settings.gpus.split(",") if number]
+    wanted = numbers or [gpu.number for gpu in there]
+    if not wanted:
+        return LocalEngine(study, cpu_slots())
+    return LocalEngine(study, gpu_slots(wanted, settings.per_gpu, there))
+
+
+def usable_cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def cpu_slots(number: int = 0) -> tuple[Slot, ...]:
+    """Slots that share the cores evenly; one per core unless a number is given."""
+    cores = usable_cores()
+    number = number or cores
+    return tuple(Slot(f"cpu{i}", threads=max(1, cores // number)) for i in range(number))
+
+
+def gpu_slots(wanted: Sequence[int], per_gpu: int, gpus: Sequence[Gpu]) -> tuple[Slot, ...]:
+    """Slots on some GPUs, `per_gpu` on each, or DoeError naming the GPUs that are there."""
+    there = {gpu.number: gpu for gpu in gpus}
+    if missing := [number for number in wanted if number not in there]:
+        listing = ", ".join(f"{gpu.number} ({gpu.name})" for gpu in gpus) or "none"
+        raise DoeError(
+            f"there is no GPU {', '.join(map(str, missing))}; nvidia-smi lists: {listing}. "
+            "Choose among them with --gpus, or use --cpu"
+        )
+    threads = max(1, usable_cores() // (len(wanted) * per_gpu))
+    return tuple(
+        Slot(
+            f"gpu{number}" if per_gpu == 1 else f"gpu{number}.{place}",
+            device="cuda:0",
+            threads=threads,
+            group=f"gpu{number}",
+        )
+        for number in wanted
+        for place in range(1, per_gpu + 1)
+    )
+
+
+class _Parent:
+    """A slot's warm parent as the engine sees it."""
+
+    def __init__(self, slot: Slot, setup: Setup) -> None:
+        environment = os.environ | thread_environment(slot.threads)
+        environment["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # asking for GPUs opens no context
+        environment["CUDA_VISIBLE_DEVICES"] = slot.group.removeprefix("gpu")
+        self.errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "doe.running.engines.slot"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.errors,
+            env=environment,
+            start_new_session=True,
+        )
+        self.slot = slot
+        self.job: Job | None = None
+        self.child = ""
+        """Name of the run's process, once it has begun."""
+        self.began = 0.0
+        self.alive = True
+        self.ready = False
+        self.buffer = b""
+        self.write(setup)
+
+    @property
+    def output(self) -> int:
+        assert self.process.stdout is not None
+        return self.process.stdout.fileno()
+
+    @property
+    def session(self) -> int:
+        return int(self.child.partition(":")[0])
+
+    def write(self, message: msgspec.Struct) -> None:
+        assert self.process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # its end is seen on the other pipe
+            self.process.stdin.write(msgspec.json.encode(message) + b"\n")
+            self.process.stdin.flush()
+
+    def read(self) -> list[Answer]:
+        data = os.read(self.output, 65536)
+        self.alive = bool(data)
+        *lines, self.buffer = (self.buffer + data).split(b"\n")
+        return [msgspec.json.decode(line, type=Answer) for line in lines]
+
+    def said(self) -> str:
+        """The end of what it wrote to standard error."""
+        self.errors.seek(0)
+        return self.errors.read()[-4000:].decode(errors="replace").strip()
+
+    def close(self) -> None:
+        for pipe in (self.process.stdin, self.process.stdout, self.errors):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+
+
+class LocalEngine:
+    """Runs on this machine; see `doe.running.engines.base.Engine`."""
+
+    def __init__(self, study: Study, slots: Sequence[Slot]) -> None:
+        self.slots = tuple(slots)
+        self._study = study
+        gpus = ask_gpus() if any(slot.group for slot in slots) else ()
+        self._gpus = {f"gpu{gpu.number}": gpu for gpu in gpus}
+        self._parents: dict[str, _Parent] = {}
+        self._selector = selectors.DefaultSelector()
+        self._unready = 0
+        """Parents that were killed before they had imported the backend."""
+
+    def adopt(self) -> Sequence[tuple[str, str, str]]:
+        """Nothing: leases tell of runs that an earlier scheduler has left."""
+        return ()
+
+    def start(self, jobs: Sequence[Job]) -> None:
+        """Hand each run to the warm parent of its slot."""
+        for job in jobs:
+            parent = self._parents.get(job.slot.name) or self._open(job.slot)
+            parent.job, parent.child, parent.began = job, "", time.monotonic()
+            parent.write(Task(str(job.run_dir), job.order))
+
+    def wait(self, seconds: float) -> Sequence[Ended]:
+        """Return what has ended, as soon as something has."""
+        deadline = time.monotonic() + seconds
+        while True:
+            ended = self._listen(min(0.1, max(0.0, deadline - time.monotonic())))
+            ended += self._check()
+            if ended or time.monotonic() >= deadline:
+                return ended
+
+    def withdraw(self) -> None:
+        """Nothing: a run that is handed to a free slot begins at once."""
+
+    def stop(self, grace: float) -> None:
+        """End all runs and their parents; no process is left."""
+        import psutil
+
+        parents = [parent for parent in self._parents.values() if parent.alive]
+        for parent in parents:  # a stopped parent begins nothing more
+            parent.process.send_signal(signal.SIGSTOP)
+        busy = [parent.session for parent in self._parents.values() if parent.child]
+        while True:
+            children = []
+            for parent in parents:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    children += psutil.Process(parent.process.pid).children()
+            living = {c.pid for c in children if process_alive(process_name(c.pid))}
+            left = living | {session for session in busy if members(session)}
+            if not left:
+                break
+            end_sessions(left, grace)
+        for parent in parents:
+            parent.process.kill()
+            parent.process.wait()
+            parent.job = None
+
+    def close(self) -> None:
+        """Close the pipes: an idle parent leaves at once, a busy one after its run."""
+        for parent in self._parents.values():
+            parent.close()
+            if parent.job is None:
+                parent.process.wait()
+        self._parents.clear()
+        self._selector.close()
+
+    def _open(self, slot: Slot) -> _Parent:
+        setup = Setup(self._study.backend, self._study.command, self._gpus.get(slot.group))
+        parent = self._parents[slot.name] = _Parent(slot, setup)
+        self._selector.register(parent.output, selectors.EVENT_READ, parent)
+        return parent
+
+    def _listen(self, seconds: float) -> list[Ended]:
+        """Read what the parents say within some time."""
+        if not self._selector.get_map():
+            time.sleep(seconds)
+            return []
+        ended = []
+        for key, _ in self._selector.select(seconds):
+            parent: _Parent = key.data
+            for answer in parent.read():
+                if answer.error:
+                    raise DoeError(f"the backend {self._study.backend!r} failed:\n{answer.error}")
+                parent.ready |= answer.ready
+                if answer.pid:
+                    parent.child = process_name(answer.pid)
+                    parent.began = time.monotonic()
+                if answer.status is not None:
+                    ended.append(self._end(parent, answer.status))
+            if not parent.alive:
+                self._selector.unregister(parent.output)
+        return ended
+
+    def _check(self) -> list[Ended]:
+        """See to runs past their time, and to parents that died."""
+        ended = []
+        for parent in list(self._parents.values()):
+            job = parent.job
+            if job and parent.child and self._late(parent):
+                send(parent.session, signal.SIGKILL)
+            if not parent.alive and not (parent.child and process_alive(parent.child)):
+                del self._parents[parent.slot.name]
+                code = parent.process.wait()
+                self._unready += not parent.ready
+                if not parent.ready and (code != -signal.SIGKILL or self._unready > 3):
+                    raise DoeError(
+                        f"the backend {self._study.backend!r} ended the process that imported it "
+                        f"({ending(code)}):\n{parent.said()}"
+                    )
+                parent.close()
+                if job:
+                    # Nobody saw how the run's process ended, so it is not held against the run.
+                    unseen = bool(parent.child) or not parent.ready
+                    message = f"the parent process of its slot was gone ({ending(code)})"
+                    ended.append(Ended(job.run_id, job.order.job, None, message, False, unseen))
+        return ended
+
+    def _late(self, parent: _Parent) -> bool:
+        limit = parent.job.order.timeout if parent.job else 0.0
+        return limit > 0 and time.monotonic() - parent.began > limit + LATE_SECONDS
+
+    def _end(self, parent: _Parent, code: int) -> Ended:
+        """A run's process has ended: clear up after it."""
+        job, child = parent.job, parent.session
+        assert job is not None
+        parent.job, parent.child = None, ""
+        if code == 0:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(child, signal.SIGKILL)
+        else:
+            sweep(child)
+        limit = job.order.timeout
+        if code != 0 and 0 < limit <= time.monotonic() - parent.began:
+            return Ended(job.run_id, job.order.job, code, f"took longer than {limit:g} s", True)
+        stopped = code in (INTERRUPTED, LOST)
+        return Ended(job.run_id, job.order.job, code, ending(code), False, stopped)

@@ -1,0 +1,241 @@
+"""The Ray engine: a task per run, which starts the worker and waits for it.
+
+Ray chooses the machine and the GPU; retries, verdicts and everything else stay here. Runs belong to
+the scheduler: when it dies, Ray ends its tasks, and with each task the kernel ends its worker. The
+next `doe run` goes on from their checkpoints.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from doe.errors import DoeError
+from doe.running.engines.base import (
+    LATE_SECONDS,
+    Ended,
+    Job,
+    Slot,
+    await_death,
+    has_begun,
+    needs_gpu_alone,
+)
+from doe.running.processes import end_with_parent, ending, send
+from doe.running.worker import INTERRUPTED, LOST, WorkOrder
+from doe.store.files import RunDir
+from doe.study.values import Study
+
+DETACHES = False
+SLOT = "ray"
+POLL_SECONDS = 0.05
+CONNECT_SECONDS = 10.0
+CANCEL_SECONDS = 60.0
+"""How long Ray may take to end tasks that are killed."""
+DEATH_SECONDS = 5.0
+"""How long the kernel may take to end a worker whose task has died."""
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """What each run is given, and where."""
+
+    ray_address: Annotated[
+        str,
+        Meta(description="a running cluster, as in auto or HOST:PORT [default: its own]."),
+    ] = ""
+    gpus_per_run: Annotated[
+        float, Meta(description="GPUs of each run; 0.5 puts two on one.", ge=0)
+    ] = 0.0
+    cpus: Annotated[int, Meta(description="cores of each run.", ge=1)] = 1
+    jobs: Annotated[int, Meta(description="most runs at once; 0 for as many as fit.", ge=0)] = 0
+
+
+def problem(_key: str, _value: Any) -> str:
+    """Nothing beyond what the fields say."""
+    return ""
+
+
+def open(_study: Study, _directory: Path, settings: Settings) -> RayEngine:
+    """Reach a cluster, or start one on this machine."""
+    return RayEngine(settings)
+
+
+def run_worker(run_dir: str, order_json: str, cwd: str, path: str, grace: float) -> int:
+    """Execute one run on a machine of the cluster; return the worker's exit code.
+
+    The study's directory has to be at the same place on all machines (shared storage).
+    """
+    if not os.path.isdir(run_dir):
+        raise FileNotFoundError(f"{run_dir} is not on {os.uname().nodename}: use shared storage")
+    limit = msgspec.json.decode(order_json, type=WorkOrder).timeout
+    process = subprocess.Popen(
+        [sys.executable, "-m", "doe.running.worker", run_dir, "--order", order_json],
+        cwd=cwd if os.path.isdir(cwd) else None,
+        env=os.environ | ({"PYTHONPATH": path} if path else {}),
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+        preexec_fn=end_with_parent,
+    )
+    began = time.monotonic()
+    try:
+        while process.poll() is None:
+            if 0 < limit < time.monotonic() - began - LATE_SECONDS:
+                send(process.pid, signal.SIGKILL)
+            time.sleep(POLL_SECONDS)
+    except KeyboardInterrupt:  # the task was cancelled
+        process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(grace)
+        return INTERRUPTED
+    finally:
+        send(process.pid, signal.SIGKILL)
+    return process.returncode
+
+
+class RayEngine:
+    """Runs as tasks of a Ray cluster; see `doe.running.engines.base.Engine`."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._ray = _import_ray()
+        self._settings = settings
+        self._connect()
+        device = "cuda:0" if settings.gpus_per_run else "cpu"
+        places = settings.jobs or self._room()
+        self.slots = (Slot(SLOT, device, settings.cpus, places),)
+        self._jobs: dict[Any, tuple[Job, float]] = {}
+        """Tasks by Ray's reference, with when they were handed over."""
+
+    def _connect(self) -> None:
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        _check_listening(self._settings.ray_address)
+        local = {"include_dashboard": False} if not self._settings.ray_address else {}
+        try:
+            self._ray.init(
+                address=self._settings.ray_address or "local",
+                log_to_driver=False,
+                logging_level="ERROR",
+                configure_logging=False,
+                **local,
+            )
+        except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
+            raise _unreachable(self._settings.ray_address, error) from error
+
+    def _room(self) -> int:
+        """How many runs fit on the cluster at once."""
+        there: Mapping[str, float] = self._ray.cluster_resources()
+        wanted = {"GPU": self._settings.gpus_per_run, "CPU": float(self._settings.cpus)}
+        for name, amount in wanted.items():
+            if amount > there.get(name, 0.0):
+                self._ray.shutdown()
+                raise DoeError(
+                    f"each run asks for {amount:g} {name}, but the Ray cluster has "
+                    f"{there.get(name, 0.0):g} in all; ask for less with --gpus-per-run or --cpus, "
+                    "or start the cluster with more"
+                )
+        return min(int(there[name] / amount) for name, amount in wanted.items() if amount)
+
+    def adopt(self) -> Sequence[tuple[str, str, str]]:
+        """Nothing: runs end with the scheduler that started them."""
+        return ()
+
+    def start(self, jobs: Sequence[Job]) -> None:
+        """Hand each run to Ray as a task that is tried once."""
+        settings, path = self._settings, os.environ.get("PYTHONPATH", "")
+        task = self._ray.remote(run_worker)
+        for job in jobs:
+            shared = settings.gpus_per_run % 1 > 0 and not needs_gpu_alone(RunDir(job.run_dir))
+            order = msgspec.structs.replace(job.order, alone=not shared)
+            text = msgspec.json.encode(order).decode()
+            reference = task.options(
+                num_cpus=settings.cpus,
+                num_gpus=settings.gpus_per_run if shared else math.ceil(settings.gpus_per_run),
+                max_retries=0,
+                name=f"doe {job.run_id}",
+            ).remote(str(job.run_dir.resolve()), text, os.getcwd(), path, LATE_SECONDS)
+            self._jobs[reference] = (job, time.monotonic())
+
+    def wait(self, seconds: float) -> Sequence[Ended]:
+        """Return what has ended, as soon as something has."""
+        if not self._jobs:
+            time.sleep(seconds)
+            return []
+        done, _ = self._ray.wait(list(self._jobs), num_returns=1, timeout=seconds)
+        if done:  # whatever else has ended meanwhile
+            done, _ = self._ray.wait(list(self._jobs), num_returns=len(self._jobs), timeout=0)
+        return [self._ended(reference) for reference in done]
+
+    def _ended(self, reference: Any) -> Ended:
+        job, began = self._jobs.pop(reference)
+        run_id, name, limit = job.run_id, job.order.job, job.order.timeout
+        errors = self._ray.exceptions
+        try:
+            code: int = self._ray.get(reference)
+        except errors.TaskCancelledError:
+            return Ended(run_id, name, None, "taken back from Ray", interrupted=True)
+        except (errors.NodeDiedError, errors.LocalRayletDiedError):
+            return Ended(run_id, name, None, "its machine left the cluster", interrupted=True)
+        except errors.RayError as error:
+            await_death(RunDir(job.run_dir), name, DEATH_SECONDS)
+            return Ended(run_id, name, None, f"Ray: {type(error).__name__}: {error}")
+        if code not in (0, INTERRUPTED) and 0 < limit <= time.monotonic() - began:
+            return Ended(run_id, name, code, f"took longer than {limit:g} s", timeout=True)
+        return Ended(run_id, name, code, ending(code), interrupted=code in (INTERRUPTED, LOST))
+
+    def withdraw(self) -> None:
+        """Take back the tasks for which there was no room yet."""
+        for reference, (job, _) in self._jobs.items():
+            if not has_begun(RunDir(job.run_dir), job.order.job):
+                self._ray.cancel(reference, force=False)
+
+    def stop(self, grace: float) -> None:
+        """Cancel all tasks: their workers get TERM, after the grace time KILL."""
+        for force, seconds in ((False, grace), (True, CANCEL_SECONDS)):
+            for reference in self._jobs:
+                self._ray.cancel(reference, force=force)
+            deadline = time.monotonic() + seconds
+            while self._jobs and time.monotonic() < deadline:
+                self.wait(0.2)
+        self._jobs.clear()
+
+    def close(self) -> None:
+        """Leave the cluster; one that was started here ends."""
+        self._ray.shutdown()
+
+
+def _check_listening(address: str) -> None:
+    """Say at once that nothing is at an address; Ray itself would go on trying for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdecimal():
+        try:
+            socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
+        except OSError as error:
+            raise _unreachable(address, error) from error
+
+
+def _unreachable(address: str, error: Exception) -> DoeError:
+    return DoeError(
+        f"cannot reach a Ray cluster at {address or 'this machine'}: {error}\n"
+        "Start one with `ray start --head`, or leave out --ray-address to run on this machine. "
+        "If the cluster asks for a token, export RAY_AUTH_MODE=token as Ray's manual says"
+    )
+
+
+def _import_ray() -> Any:
+    try:
+        import ray
+    except ImportError as error:
+        raise DoeError(
+            "the Ray engine needs the package ray; install it with pip install 'pit-doe[ray]'"
+        ) from error
+    return ray

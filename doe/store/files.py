@@ -1,0 +1,205 @@
+"""The study on disk: its names, its atomic writes, its verdicts. No other module knows a path.
+
+Why every run is committed exactly once
+---------------------------------------
+1. A verdict is written to a temporary file beside its place, synced, then linked to `result.json`.
+   A link is made whole or not at all, and never over an existing name, on NFS too: of all writers
+   one wins, and whoever comes late changes nothing.
+2. Leases (`leases`) are numbered files made in the same way and never removed or replaced. To
+   take over lease k is to make lease k + 1, which can succeed once. There is no moment at which a
+   crash leaves a lock that needs a hand, since the end of the list is the state.
+3. A worker looks for a verdict again after it has taken its lease, so a run that was committed in
+   between is not run again. A worker that lost its lease stops; if it commits all the same, (1).
+4. A verdict is moved away only by the holder of a lease, only if its bytes are the ones that were
+   judged (damaged, or failed and asked for again), and is put back if they turn out not to be.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+from doe.errors import DoeError
+
+
+def step(name: str) -> None:
+    """Mark a point between two system calls; tests replace this to end the process there."""
+
+
+class StudyDir(NamedTuple):
+    """Every name below one study's directory."""
+
+    root: Path
+
+    @property
+    def study(self) -> Path:
+        """The frozen study file."""
+        return self.root / "study.toml"
+
+    @property
+    def design(self) -> Path:
+        """The planned runs."""
+        return self.root / "design.csv"
+
+    @property
+    def slurm(self) -> Path:
+        """What was handed to Slurm and has not ended."""
+        return self.root / "slurm"
+
+    def run(self, run_id: str) -> RunDir:
+        """One run's own directory."""
+        return RunDir(self.root / run_id)
+
+
+class RunDir(NamedTuple):
+    """Every name below one run's directory."""
+
+    path: Path
+
+    @property
+    def request(self) -> Path:
+        """What the run is: factors, settings, seed."""
+        return self.path / "request.json"
+
+    @property
+    def result(self) -> Path:
+        """The verdict."""
+        return self.path / "result.json"
+
+    @property
+    def log(self) -> Path:
+        """Standard output and error of the run."""
+        return self.path / "log.txt"
+
+    @property
+    def epochs(self) -> Path:
+        """A line per epoch, where the backend writes them."""
+        return self.path / "epochs.csv"
+
+    @property
+    def progress(self) -> Path:
+        """Steps that the backend reported, a JSON line each."""
+        return self.path / "progress.jsonl"
+
+    def lease(self, attempt: int) -> Path:
+        """The lease of an attempt; made once, never removed."""
+        return self.path / ("lease.json" if attempt == 1 else f"lease-{attempt}.json")
+
+    def attempt(self, attempt: int) -> Path:
+        """How an attempt failed; the last one becomes the verdict when none is left."""
+        return self.path / f"attempt-{attempt}.json"
+
+    def aside(self, kind: str, attempt: int) -> Path:
+        """Where a verdict goes that an attempt replaces."""
+        return self.path / f"{self.result.name}.{kind}-{attempt}"
+
+    # The same names, read: 0 for a name that is none of the kind.
+
+    def names(self) -> list[str]:
+        """Everything in the directory; nothing where there is none."""
+        try:
+            return os.listdir(self.path)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    @staticmethod
+    def lease_number(name: str) -> int:
+        """Which attempt's lease this name is."""
+        match = _LEASE.fullmatch(name)
+        return int(match[1] or 1) if match else 0
+
+    @staticmethod
+    def attempt_number(name: str) -> int:
+        """Which attempt's failure this name is."""
+        match = _ATTEMPT.fullmatch(name)
+        return int(match[1]) if match else 0
+
+    @staticmethod
+    def aside_number(name: str, kind: str = "") -> int:
+        """Which attempt has moved this verdict away, for that reason."""
+        match = _ASIDE.fullmatch(name)
+        return int(match[2]) if match and kind in ("", match[1]) else 0
+
+    @staticmethod
+    def is_leftover(name: str) -> bool:
+        """Whether a killed writer of a lease, a failure or a verdict has left this."""
+        return _LEFTOVER.match(name) is not None
+
+
+_LEASE = re.compile(r"lease(?:-(\d+))?\.json")
+_ATTEMPT = re.compile(r"attempt-(\d+)\.json")
+_ASIDE = re.compile(r"result\.json\.([a-z]+)-(\d+)")
+_LEFTOVER = re.compile(rf"\.({_LEASE.pattern}|{_ATTEMPT.pattern}|result\.json)\.")
+
+
+# Atomic writes ----------------------------------------------------------------------------------
+
+
+def write_atomic(path: Path, text: str) -> None:
+    """Put a text in place whole or not at all, durably.
+
+    Raises
+    ------
+    DoeError
+        If the directory cannot be written; the old content stays.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(name, 0o644)
+            os.replace(name, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(name)
+            raise
+        _sync_directory(path.parent)
+    except OSError as error:
+        raise DoeError(f"cannot write {path}: {error.strerror}; nothing was changed") from error
+
+
+def put_once(path: Path, data: bytes, nonce: str, durable: bool = True) -> bool:
+    """Make a file whole if none of its name exists; tell whether it is ours that stands there.
+
+    The answer is read from the file, not from the call: an NFS server may have made the link and
+    lost its reply. A leftover of a killed process is `.name.nonce`, swept by the next attempt.
+    """
+    temporary = path.parent / f".{path.name}.{nonce}"
+    try:
+        with open(temporary, "wb") as file:
+            file.write(data)
+            file.flush()
+            step(f"{path.name} written")
+            if durable:
+                os.fsync(file.fileno())
+        step(f"{path.name} synced")
+        with contextlib.suppress(FileExistsError, FileNotFoundError):
+            os.link(temporary, path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+    step(f"{path.name} linked")
+    temporary.unlink(missing_ok=True)
+    step(f"{path.name} cleared")
+    if durable:
+        _sync_directory(path.parent)
+    step(f"{path.name} durable")
+    with contextlib.suppress(FileNotFoundError):
+        return path.read_bytes() == data
+    return False
+
+
+def _sync_directory(directory: Path) -> None:
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,259 @@
+"""Leases: who runs a run. Append-only, so that nothing needs a lock and nothing needs a hand.
+
+The leases of a run are `lease.json`, `lease-2.json`, `lease-3.json`, …, one per attempt. Each is
+made by link-if-absent and never removed or replaced, so lease k + 1 can be won once, and only the
+highest number counts. Compare "remove the stale lock, then take it": there, two who saw the same
+stale lock can each remove one lock, the second one a fresh one.
+
+Lease k is over when its holder gave it back, when its failure is on record, when its holder's
+process is dead (on the same machine), or when, on another machine, its bytes did not change for
+`STALE` seconds of the observer's own monotonic clock. Clocks of two machines are never compared.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from doe.store import files
+from doe.store.files import RunDir, put_once
+
+BEAT_SECONDS = 5.0
+"""Time between two heartbeats."""
+STALE_SECONDS = 60.0
+"""A lease of another machine is over after this time without a heartbeat."""
+RELEASED = "released----"
+"""Stands in place of the heartbeat when a holder gives its lease back; of the same width."""
+
+
+class Lease(msgspec.Struct, frozen=True):
+    """What a lease says of its holder."""
+
+    attempt: int
+    nonce: str
+    host: str
+    machine: str
+    """Boot id and process namespace: where process numbers mean the same."""
+    pid: int
+    started: str
+    """When the process started; a number that is used again has another one."""
+    job: str = ""
+    """The engine's name for this start."""
+    slot: str = ""
+    supervisor: str = ""
+    """Process and start time of the scheduler, empty where there is none."""
+    since: float = 0.0
+    """When the run began, in seconds since the epoch; for display only."""
+    beat: str = "000000000000"
+    """Heartbeat counter, overwritten in place."""
+
+
+class LeaseFile(NamedTuple):
+    """A lease as read: its number and bytes, and its content if it can be read."""
+
+    attempt: int
+    raw: bytes
+    lease: Lease | None
+
+
+# Processes and machines -------------------------------------------------------------------------
+
+
+def machine() -> str:
+    """Name this boot of this kernel and this process namespace."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot}/{os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        import psutil
+
+        return f"{socket.gethostname()}/{psutil.boot_time():.0f}"
+
+
+def process_started(pid: int) -> str | None:
+    """When a process started, as text to compare; None if it is dead, a zombie or unknown.
+
+    The kernel's own count of ticks since boot: a start in wall time moves when the clock is set.
+    """
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None if os.path.exists("/proc/self/stat") else _started_elsewhere(pid)
+    fields = stat.rpartition(")")[2].split()
+    return None if fields[0] in "ZX" else fields[19]
+
+
+def _started_elsewhere(pid: int) -> str | None:
+    """The same where there is no /proc."""
+    import psutil
+
+    try:
+        process = psutil.Process(pid)
+        dead = process.status() == psutil.STATUS_ZOMBIE
+        return None if dead else f"{process.create_time():.0f}"
+    except psutil.NoSuchProcess:
+        return None
+
+
+def process_name(pid: int) -> str:
+    """Name a process for good: its number and when it started."""
+    return f"{pid}:{process_started(pid)}"
+
+
+def process_alive(name: str) -> bool:
+    """Whether the process of this name still runs on this machine."""
+    pid, _, started = name.partition(":")
+    return pid.isdecimal() and process_started(int(pid)) == started
+
+
+# Reading and judging ----------------------------------------------------------------------------
+
+_LEASES = msgspec.json.Decoder(Lease)
+
+
+def last_lease(run: RunDir) -> LeaseFile | None:
+    """The lease with the highest number, the only one that counts."""
+    last = max(map(run.lease_number, run.names()), default=0)
+    return read_lease(run, last) if last else None
+
+
+def read_lease(run: RunDir, attempt: int) -> LeaseFile:
+    """The lease of an attempt."""
+    raw = run.lease(attempt).read_bytes()
+    try:
+        return LeaseFile(attempt, raw, _LEASES.decode(raw))
+    except msgspec.MsgspecError:  # power went off before its bytes were on the disk
+        return LeaseFile(attempt, raw, None)
+
+
+class Watch:
+    """Judges leases, with a memory of when it saw each one change."""
+
+    def __init__(
+        self,
+        stale: float = STALE_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+        here: str | None = None,
+    ) -> None:
+        self._stale = stale
+        self._clock = clock
+        self._here = here or machine()
+        self._known: dict[Path, tuple[bytes, float]] = {}
+
+    def over(self, run: RunDir, last: LeaseFile) -> bool:
+        """Whether the holder of a lease is certainly or presumably gone."""
+        lease = last.lease
+        if run.attempt(last.attempt).exists():
+            return True
+        if lease is not None:
+            if lease.beat == RELEASED:
+                return True
+            if lease.machine == self._here:
+                return not process_alive(f"{lease.pid}:{lease.started}")
+        path, now = run.lease(last.attempt), self._clock()
+        raw, since = self._known.get(path, (b"", now))
+        if raw != last.raw:
+            self._known[path] = (last.raw, now)
+            return False
+        return now - since >= self._stale
+
+
+# Holding ----------------------------------------------------------------------------------------
+
+
+class Held:
+    """A lease that this process holds."""
+
+    def __init__(self, run: RunDir, lease: Lease) -> None:
+        self.run = run
+        self.lease = lease
+        self._count = 0
+        self._file = os.open(run.lease(lease.attempt), os.O_WRONLY)
+        self._beat_offset = msgspec.json.encode(lease).index(b'"beat":"') + len(b'"beat":"')
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def beat(self) -> None:
+        """Show a sign of life: overwrite the counter, which has the same width for ever."""
+        self._count += 1
+        self._write(f"{self._count:012d}")
+        os.fsync(self._file)  # or an NFS client would keep it to itself
+
+    def lost(self) -> bool:
+        """Whether somebody else holds the run by now, or the study was deleted with this lease."""
+        deleted = os.fstat(self._file).st_nlink == 0
+        return deleted or self.run.lease(self.lease.attempt + 1).exists()
+
+    def keep(self, on_loss: Callable[[], None], every: float = BEAT_SECONDS) -> None:
+        """Beat from a thread until released; call `on_loss` if the lease was lost."""
+
+        def beating() -> None:
+            while not self._stop.wait(every):
+                try:
+                    self.beat()
+                    lost = self.lost()
+                except OSError:  # the disk is away for a while; whoever waits for us will tell
+                    continue
+                if lost:
+                    on_loss()
+
+        self._thread = threading.Thread(target=beating, name="lease", daemon=True)
+        self._thread.start()
+
+    def release(self) -> None:
+        """Give the lease back: the next attempt may begin at once, on any machine."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+        self._write(RELEASED)
+        os.close(self._file)  # which makes it visible on NFS too
+
+    def _write(self, beat: str) -> None:
+        os.pwrite(self._file, beat.encode(), self._beat_offset)
+
+
+def acquire(run: RunDir, owner: Lease, watch: Watch, over: str = "") -> Held | None:
+    """Take a run's next lease, or None if somebody else has it.
+
+    Parameters
+    ----------
+    owner : Lease
+        Who asks; its attempt number is filled in here.
+    over : str
+        Nonce of a lease that the caller has watched long enough to know that it is over.
+    """
+    last = last_lease(run)
+    files.step("lease looked up")
+    known = last is not None and last.lease is not None and last.lease.nonce == over
+    if last is not None and not known and not watch.over(run, last):
+        return None
+    lease = msgspec.structs.replace(owner, attempt=last.attempt + 1 if last else 1)
+    # Not synced: if the power goes, so does the process that the lease speaks of.
+    if not put_once(run.lease(lease.attempt), msgspec.json.encode(lease), lease.nonce, False):
+        return None
+    files.step("lease taken")
+    return Held(run, lease)
+
+
+def new_owner(job: str = "", slot: str = "", supervisor: str = "") -> Lease:
+    """This process as the holder of a lease to come."""
+    pid = os.getpid()
+    return Lease(
+        attempt=0,
+        nonce=os.urandom(12).hex(),
+        host=socket.gethostname(),
+        machine=machine(),
+        pid=pid,
+        started=process_started(pid) or "",
+        job=job,
+        slot=slot,
+        supervisor=supervisor,
+        since=time.time(),
+    )

@@ -1,0 +1,45 @@
+"""The log of a run: where its output goes and how its last lines are told."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+
+from doe.store.files import RunDir
+
+LOG_LINES = 40
+MARK = "== attempt "
+"""Begins the line in the log that separates attempts."""
+
+
+def open_log(run: RunDir, attempt: int) -> None:
+    """Send standard output and error of this process and its children to the run's log."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    handle = os.open(run.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    os.dup2(handle, 1)
+    os.dup2(handle, 2)
+    os.close(handle)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(line_buffering=True)  # a crash must not take the last lines along
+    if attempt > 1:
+        os.write(1, f"\n{MARK}{attempt} ==\n".encode())
+
+
+def log_tail(run: RunDir, lines: int = LOG_LINES) -> tuple[str, ...]:
+    """The last lines that the latest attempt wrote."""
+    try:
+        with open(run.log, "rb") as file:
+            file.seek(max(file.seek(0, os.SEEK_END) - 65536, 0))
+            text = file.read().decode(errors="replace")
+    except OSError:
+        return ()
+    latest = text.rpartition(f"\n{MARK}")[2] if f"\n{MARK}" in text else text
+    return tuple(portable(latest, run).splitlines()[-lines:])
+
+
+def portable(text: str, run: RunDir) -> str:
+    """Write paths below the study relative to it, so that a result can be moved."""
+    return text.replace(f"{run.path.resolve().parent}{os.sep}", "")

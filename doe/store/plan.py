@@ -1,0 +1,142 @@
+"""Planning: from a study to its directory, once; and from the directory back."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from doe.design.changes import augmented
+from doe.design.runs import Design, design_csv, make_design, planned_rows
+from doe.errors import DoeError
+from doe.store.files import StudyDir, write_atomic
+from doe.study.checks import check_study
+from doe.study.file import dump_study, load_study, study_differences
+from doe.study.values import Study
+
+RUNS = Path("runs")
+"""Where studies live unless said otherwise."""
+
+Outcome = Literal["created", "unchanged", "completed", "augmented"]
+
+
+class Plan(NamedTuple):
+    """A study with its design, as planned in a directory."""
+
+    directory: Path
+    study: Study
+    design: Design
+
+
+def write_plan(study: Study, directory: Path) -> tuple[Plan, Outcome]:
+    """Write study.toml and design.csv; an identical plan keeps its words, a different is refused.
+
+    Raises
+    ------
+    DoeError
+        If another study or an edited design is there; says what differs.
+    """
+    check_study(study)
+    files = StudyDir(directory)
+    if not files.study.exists():
+        if files.design.exists():
+            raise DoeError(f"{files.design} stands there without study.toml; move it away first")
+        plan = Plan(directory, study, make_design(study))
+        _write(plan)
+        return plan, "created"
+    planned = load_study(files.study)
+    if differences := study_differences(planned, study):
+        listing = "\n".join(f"  - {line}" for line in differences)
+        raise DoeError(
+            f"{directory} holds another plan, which stays as it is:\n{listing}\n"
+            "Plan elsewhere with --out, or add runs to this study with --augment."
+        )
+    with contextlib.suppress(OSError):  # a study that one may only read
+        files.study.touch()  # planned last, for `find_study`
+    plan = load_plan(directory)
+    return plan, "completed" if complete_design(plan) else "unchanged"
+
+
+def load_plan(directory: Path) -> Plan:
+    """Read a planned study and check that its design is the one that the study asks for.
+
+    Nothing is written: where a kill left design.csv missing or without its last blocks, the whole
+    design is in the answer, and `complete_design` puts it on disk.
+    """
+    files = StudyDir(directory)
+    if not files.study.exists():
+        raise DoeError(f"{directory} holds no study.toml; plan a study with `doe plan`")
+    study = load_study(files.study)
+    text = _design_text(files)
+    design = make_design(study, planned_rows(text, study))
+    expected = design_csv(design)
+    if not expected.startswith(text):
+        raise _edited(files, text, expected)
+    return Plan(directory, study, design)
+
+
+def complete_design(plan: Plan) -> bool:
+    """Write design.csv where a kill left it missing or without its last blocks."""
+    files = StudyDir(plan.directory)
+    expected = design_csv(plan.design)
+    if _design_text(files) == expected:
+        return False
+    write_atomic(files.design, expected)
+    return True
+
+
+def planned_studies(runs: Path = RUNS) -> list[Path]:
+    """Directories of all studies below runs/, the one planned last at the end."""
+    return [file.parent for file in sorted(runs.glob("*/study.toml"), key=_planned_at)]
+
+
+def _planned_at(file: Path) -> int:
+    return file.stat().st_mtime_ns
+
+
+def find_study(given: Path | None, runs: Path = RUNS) -> Path:
+    """The study directory that was named, or the one below runs/ that was planned last."""
+    if given is not None:
+        return given.parent if given.name == "study.toml" else given
+    found = planned_studies(runs)
+    if not found:
+        raise DoeError(f"no study below {runs}/; plan one with `doe plan`, or name it with --study")
+    return found[-1]
+
+
+def augment_plan(directory: Path, kind: str) -> tuple[Plan, Outcome]:
+    """Add replicates or a fold-over to a planned study; what was planned or run stays as it is."""
+    old = load_plan(directory)
+    study = augmented(old.study, kind)
+    check_study(study)
+    plan = Plan(directory, study, make_design(study))
+    _write(plan)
+    return plan, "augmented"
+
+
+def _write(plan: Plan) -> None:
+    # The study first: a design that is missing or short is completed from it.
+    files = StudyDir(plan.directory)
+    write_atomic(files.study, dump_study(plan.study))
+    write_atomic(files.design, design_csv(plan.design))
+
+
+def _design_text(files: StudyDir) -> str:
+    """What stands in design.csv; an empty text where there is none."""
+    try:
+        return files.design.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise DoeError(f"cannot read {files.design}: {error}") from error
+
+
+def _edited(files: StudyDir, text: str, expected: str) -> DoeError:
+    """Say where design.csv differs from what study.toml plans."""
+    pairs = zip(text.splitlines(), expected.splitlines(), strict=False)
+    line = next((i for i, (a, b) in enumerate(pairs, start=1) if a != b), None)
+    part = f"from line {line} on" if line else "by lines at its end"
+    return DoeError(
+        f"{files.design} differs from what study.toml plans {part}; it follows from study.toml and "
+        "must not be edited. Restore it, or move it away and plan again: no result is touched."
+    )

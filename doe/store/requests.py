@@ -1,0 +1,110 @@
+"""What a run is asked to do: `request.json`, and whether what was done answers it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from doe.design.runs import Run
+from doe.errors import DoeError
+from doe.store.files import RunDir, StudyDir, write_atomic
+from doe.store.scan import RunStatus
+from doe.study.values import Level, Study
+
+
+class RunRequest(msgspec.Struct, frozen=True):
+    """What `request.json` holds: all that decides a run's outcome, and no path."""
+
+    study: str
+    run_id: str
+    config: str
+    row: int
+    replicate: int
+    seed: int
+    backend: str
+    command: tuple[str, ...]
+    factors: dict[str, Level]
+    settings: dict[str, Any]
+    metrics: tuple[str, ...]
+    """Metrics that the backend must return."""
+    further: tuple[str, ...]
+    """Metrics that it may return."""
+
+
+def request_bytes(study: Study, run: Run) -> bytes:
+    """The content of a run's `request.json`, always the same bytes for the same run."""
+    request = RunRequest(
+        study=study.name,
+        run_id=run.run_id,
+        config=run.config,
+        row=run.row,
+        replicate=run.replicate,
+        seed=run.seed,
+        backend=study.backend,
+        command=study.command,
+        factors=run.levels,
+        settings=study.settings,
+        metrics=study.responses.metrics,
+        further=study.responses.further,
+    )
+    return msgspec.json.format(msgspec.json.encode(request), indent=1) + b"\n"
+
+
+def read_request(run: RunDir) -> tuple[RunRequest, bytes]:
+    """Read a run's request and its bytes."""
+    try:
+        raw = run.request.read_bytes()
+        return msgspec.json.decode(raw, type=RunRequest), raw
+    except FileNotFoundError:
+        raise DoeError(f"{run.path} holds no request.json; start it with `doe run`") from None
+    except OSError as error:
+        raise DoeError(f"cannot read {run.request}: {error.strerror}") from error
+    except msgspec.MsgspecError as error:
+        raise DoeError(f"{run.request} is damaged ({error}); `doe run` writes it again") from error
+
+
+def prepare(run_dir: RunDir, study: Study, run: Run) -> None:
+    """Put a run's request in place."""
+    wanted = request_bytes(study, run)
+    if _request_there(run_dir) != wanted:
+        write_atomic(run_dir.request, wanted.decode())
+
+
+def _request_there(run_dir: RunDir) -> bytes:
+    try:
+        return run_dir.request.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return b""
+
+
+def changed_runs(study: Study, statuses: Iterable[RunStatus]) -> list[str]:
+    """Runs whose verdict answers another request than the study makes now."""
+    return [
+        status.run.run_id
+        for status in statuses
+        if status.result
+        and status.result.provenance.get("request")
+        != hashlib.sha256(request_bytes(study, status.run)).hexdigest()
+    ]
+
+
+def check_unchanged(study: Study, statuses: Iterable[RunStatus], files: StudyDir) -> None:
+    """Refuse to mix results of two studies, or to go on from another study's checkpoints."""
+    statuses = list(statuses)
+    if changed := changed_runs(study, statuses):
+        raise DoeError(
+            f"{files.study} was changed after {len(changed)} of its runs were done (the first is "
+            f"{changed[0]}): their results answer another request. Restore it (request.json in a "
+            "run's directory shows what it was), or plan the changed study under another name"
+        )
+    for status in statuses:
+        if status.lease is not None:
+            run_dir = files.run(status.run.run_id)
+            if _request_there(run_dir) not in (b"", request_bytes(study, status.run)):
+                raise DoeError(
+                    f"{files.study} was changed after {status.run.run_id} had begun. Restore it, "
+                    f"or remove the directory {run_dir.path}, which holds no result"
+                )

@@ -1,0 +1,212 @@
+"""Verdicts: how a run ended, which failures are tried again, what becomes of a damaged result."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from doe.errors import DoeError
+from doe.store import files
+from doe.store.files import RunDir, put_once
+
+State = Literal["done", "diverged", "failed"]
+
+
+FailureKind = Literal["exception", "crash", "timeout", "gpu-memory"]
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """Why a run has no metrics."""
+
+    kind: FailureKind | Literal["diverged"]
+    message: str
+    type: str = ""
+    traceback: str = ""
+    log: tuple[str, ...] = ()
+    """The last lines of the log."""
+    alone: bool = True
+    """Whether the run had its GPU to itself."""
+
+    @property
+    def reason(self) -> str:
+        """One line for tables."""
+        first = self.message.strip().splitlines()[0] if self.message.strip() else ""
+        return f"{self.type}: {first}" if self.type else first
+
+
+class Result(msgspec.Struct, frozen=True):
+    """A verdict: what `result.json` holds besides its checksum."""
+
+    state: State
+    metrics: dict[str, float | None] = {}
+    """A metric that is not finite is null; the error tells which it was."""
+    error: Failure | None = None
+    provenance: dict[str, Any] = {}
+
+
+class Verdict(NamedTuple):
+    """What stands in `result.json`: a result, or None if the file is damaged."""
+
+    result: Result | None
+    raw: bytes
+
+    def stands(self, replace: str = "") -> bool:
+        """Whether the run is settled by it: it is whole, and not the one of this checksum."""
+        return self.result is not None and (not replace or checksum(self.raw) != replace)
+
+
+_CHECKSUM = re.compile(rb',\n "checksum": "([0-9a-f]{64})"\n}\n\Z')
+
+
+_RESULTS = msgspec.json.Decoder(Result)
+
+
+def encode_result(result: Result) -> bytes:
+    """Write a verdict; its last field is the SHA-256 of every byte before it."""
+    text = msgspec.json.format(msgspec.json.encode(result), indent=1)
+    body = text.removesuffix(b"\n}")
+    return body + b',\n "checksum": "%b"\n}\n' % hashlib.sha256(body).hexdigest().encode()
+
+
+def decode_result(raw: bytes) -> Result | None:
+    """Read a verdict; None if a byte of it is missing or altered."""
+    end = _CHECKSUM.search(raw)
+    if not end or hashlib.sha256(raw[: end.start()]).hexdigest().encode() != end[1]:
+        return None
+    try:
+        return _RESULTS.decode(raw)
+    except msgspec.MsgspecError:
+        return None
+
+
+def checksum(raw: bytes) -> str:
+    """The checksum that stands in a verdict, by which it is named."""
+    end = _CHECKSUM.search(raw)
+    return end[1].decode() if end else ""
+
+
+def read_verdict(run: RunDir) -> Verdict | None:
+    """What stands in `result.json`, or None if nothing does."""
+    try:
+        raw = run.result.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise DoeError(f"cannot read {run.result}: {error.strerror}") from error
+    return Verdict(decode_result(raw), raw)
+
+
+def commit(run: RunDir, result: Result, nonce: str) -> bool:
+    """Give a run its verdict; False, and no change, if it has one."""
+    return put_once(run.result, encode_result(result), nonce)
+
+
+def set_aside(run: RunDir, kind: str, attempt: int, judged: bytes) -> None:
+    """Move a verdict away, for the holder of a lease only; put it back if it is not the judged one.
+
+    The name holds the number of the attempt, and an attempt has one holder, so no name is taken.
+    """
+    aside = run.aside(kind, attempt)
+    files.step("aside judged")
+    try:
+        os.rename(run.result, aside)
+    except FileNotFoundError:
+        return
+    files.step("aside moved")
+    if aside.read_bytes() != judged:
+        with contextlib.suppress(FileExistsError):
+            os.link(aside, run.result)
+    files.step("aside checked")
+
+
+def sweep_leftovers(run: RunDir, nonce: str = "-") -> list[str]:
+    """Remove what killed writers left, for one who holds the lease or sees a verdict.
+
+    A writer that is late rather than dead finds its temporary file gone, and changes nothing.
+    """
+    names = os.listdir(run.path)
+    for name in names:
+        if run.is_leftover(name) and not name.endswith(nonce):
+            (run.path / name).unlink(missing_ok=True)
+    return names
+
+
+def recover(run: RunDir, nonce: str) -> None:
+    """Sweep leftovers, and put back a good verdict that was moved away by mistake."""
+    names = sweep_leftovers(run, nonce)
+    files.step("swept")
+    if run.result.name in names:
+        return
+    for name in names:
+        if run.aside_number(name):
+            result = decode_result((run.path / name).read_bytes())
+            if result and result.state != "failed":
+                with contextlib.suppress(FileExistsError):
+                    os.link(run.path / name, run.result)
+                files.step("put back")
+
+
+class Policy(msgspec.Struct, frozen=True):
+    """How often a failed run is tried again."""
+
+    retries: int = 2
+    """For crashes: a signal, an exit without verdict, a hang past the time limit."""
+    errors: bool = False
+    """Whether a clean exception is tried again as well."""
+
+
+def exhausted(failures: tuple[Failure, ...], policy: Policy) -> bool:
+    """Whether the last failure is final.
+
+    Out of GPU memory is final only where the run had its GPU to itself.
+    """
+    kinds = [failure.kind for failure in failures]
+    crashes = kinds.count("crash") + kinds.count("timeout")
+    exceptions = kinds.count("exception")
+    alone = any(failure.kind == "gpu-memory" and failure.alone for failure in failures)
+    return (
+        alone
+        or crashes > policy.retries
+        or exceptions > (policy.retries if policy.errors else 0)
+        or kinds.count("gpu-memory") > 1 + policy.retries
+    )
+
+
+class Attempt(NamedTuple):
+    """A failed attempt on record, with the bytes that may become the verdict."""
+
+    number: int
+    raw: bytes
+    failure: Failure
+
+
+def failed_attempts(run: RunDir) -> tuple[Attempt, ...]:
+    """Failures on record, oldest first, since the last time that a verdict was replaced."""
+    names = run.names()
+    first = max((run.aside_number(name, "failed") for name in names), default=0)
+    records = []
+    for number in sorted(filter(None, map(run.attempt_number, names))):
+        if number >= first:
+            raw = run.attempt(number).read_bytes()
+            result = decode_result(raw)
+            if result and result.error:
+                records.append(Attempt(number, raw, result.error))
+    return tuple(records)
+
+
+def record_failure(run: RunDir, attempt: int, result: Result, nonce: str) -> bool:
+    """Put on record how an attempt failed, once."""
+    return put_once(run.attempt(attempt), encode_result(result), nonce)
+
+
+def settle(run: RunDir, policy: Policy, nonce: str) -> bool:
+    """Make the last recorded failure the verdict if no attempt is left."""
+    records = failed_attempts(run)
+    if not records or not exhausted(tuple(record.failure for record in records), policy):
+        return False
+    return put_once(run.result, records[-1].raw, nonce)

@@ -1,0 +1,206 @@
+"""The TOML form of a study: read and check, write, compare."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import msgspec
+
+from doe.errors import DoeError, SpecError, nearest
+from doe.study.checks import MOST_RUNS, AddProblem, short, study_problems
+from doe.study.values import Augment, Factor, ReportSection, Responses, Study
+
+
+def load_study(path: Path) -> Study:
+    """Read and check a study file.
+
+    Raises
+    ------
+    DoeError
+        If the file cannot be read or holds no valid study; every mistake is listed.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise DoeError(f"cannot read the study file {path}: {error.strerror}") from error
+    return parse_study(data, source=str(path))
+
+
+def parse_study(data: bytes, source: str = "the study") -> Study:
+    """Turn the bytes of a TOML file into a checked Study, or raise SpecError."""
+    return checked_study(read_toml(data, source), source)
+
+
+def dump_study(study: Study) -> str:
+    """Write a study as TOML, every setting explicit, always the same bytes for the same study."""
+    table: dict[str, Any] = {
+        field: _plain(getattr(study, field))
+        for field in study.__struct_fields__
+        if field not in ("factors", "responses", "augment", "settings", "slurm", "report")
+    }
+    table["settings"] = study.settings
+    table["factors"] = {
+        factor.key: {
+            "name": factor.name,
+            "description": factor.description,
+            "low": factor.low,
+            "high": factor.high,
+        }
+        for factor in study.factors
+    }
+    table["responses"] = _plain(msgspec.structs.asdict(study.responses))
+    if study.report != ReportSection():
+        table["report"] = {
+            key: value
+            for key, value in msgspec.to_builtins(study.report).items()
+            if value is not None
+        }
+    if study.slurm:
+        table["slurm"] = study.slurm
+    if study.augment:
+        table["augment"] = [_plain(msgspec.structs.asdict(step)) for step in study.augment]
+    return msgspec.toml.encode(table).decode()
+
+
+def _plain(value: Any) -> Any:
+    """Turn tuples into lists, the only sequence that TOML writes, all the way down."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def study_differences(planned: Study, asked: Study) -> list[str]:
+    """What two studies disagree about, a line each."""
+    old, new = _flat(msgspec.to_builtins(planned)), _flat(msgspec.to_builtins(asked))
+    lines = []
+    for key in sorted(old.keys() | new.keys()):
+        if key not in new:
+            lines.append(f"{key}: planned {old[key]!r}, now absent")
+        elif key not in old:
+            lines.append(f"{key}: not planned, now {new[key]!r}")
+        elif old[key] != new[key] or type(old[key]) is not type(new[key]):
+            lines.append(f"{key}: planned {old[key]!r}, now {new[key]!r}")
+    return lines
+
+
+def _flat(value: Any, path: str = "") -> dict[str, Any]:
+    """Leaves of nested tables by their dotted path; factors go by their key, not their place."""
+    if isinstance(value, list) and value and all(isinstance(v, dict) for v in value):
+        value = {str(item.get("key", i)): item for i, item in enumerate(value)}
+    if isinstance(value, dict):
+        leaves: dict[str, Any] = {}
+        for key, item in value.items():
+            leaves |= _flat(item, f"{path}.{key}" if path else str(key))
+        return leaves
+    return {path: value}
+
+
+def read_toml(data: bytes, source: str) -> dict[str, Any]:
+    """Parse TOML, or raise SpecError saying where it breaks."""
+    try:
+        return tomllib.loads(data.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        problem = f"byte {error.start} is not UTF-8; save the file as UTF-8 text"
+    except tomllib.TOMLDecodeError as error:
+        problem = f"not TOML: {error}"
+    except RecursionError:
+        problem = "not TOML: values are nested too deeply"
+    except ValueError as error:  # an integer with too many digits
+        problem = f"not TOML: {error}"
+    raise SpecError(source, [problem])
+
+
+def checked_study(table: Mapping[str, Any], source: str) -> Study:
+    """Build a Study from a parsed TOML table, or raise SpecError with all its mistakes."""
+    problems: list[str] = []
+    add = problems.append
+    sections = ("factors", "responses", "augment", "report")
+    plain = {key: value for key, value in table.items() if key not in sections}
+    factors = _factors(table.get("factors"), add)
+    keys_known = not problems
+    responses = _section(Responses, table.get("responses"), "responses", add)
+    augment = _augments(table.get("augment", []), add)
+    layout = _section(ReportSection, table.get("report", {}), "report", add)
+    values = _fields(Study, plain, "", add, Study.__struct_fields__)
+    for name in ("name", "backend"):
+        if name not in table:
+            add(f"{name}: missing; expected text")
+    # What could not be read is replaced by something valid, so that the rest is still checked.
+    study = Study(
+        **{"name": "study", "backend": "module:function"}
+        | values
+        | {"factors": factors, "augment": augment, "report": layout or ReportSection()}
+        | {"responses": responses or Responses(metrics=("metric",))}
+    )
+    if not study.seeds and 1 <= study.replicates <= MOST_RUNS:
+        study = msgspec.structs.replace(study, seeds=tuple(range(1, study.replicates + 1)))
+    problems += study_problems(study, keys_known)
+    if problems:
+        raise SpecError(source, problems)
+    return study
+
+
+def _fields(
+    kind: type[msgspec.Struct],
+    table: Mapping[str, Any],
+    section: str,
+    add: AddProblem,
+    names: Sequence[str],
+) -> dict[str, Any]:
+    """Convert each known key of a table to its field's type; report every other one."""
+    hints = get_type_hints(kind)
+    values = {}
+    for key, value in table.items():
+        path = f"{section}.{key}" if section else key
+        if key not in names:
+            add(f"{path}: unknown key{nearest(key, names)}; known are {', '.join(names)}")
+            continue
+        try:
+            values[key] = msgspec.convert(value, hints[key])
+        except msgspec.ValidationError as error:
+            add(f"{path} = {short(value)}: {_lower_first(str(error))}")
+    return values
+
+
+def _section(
+    kind: type[Any], table: object, path: str, add: AddProblem, **given: object
+) -> Any | None:
+    """Build one struct from a table, or report why not and return None."""
+    if table is None:
+        add(f"{path}: missing; expected a table [{path}]")
+        return None
+    if not isinstance(table, dict):
+        add(f"{path} = {short(table)}: expected a table")
+        return None
+    fields = [name for name in kind.__struct_fields__ if name not in given]
+    values = {**_fields(kind, table, path, add, fields), **given}
+    missing = [f.name for f in msgspec.structs.fields(kind) if f.required and f.name not in values]
+    for name in missing:
+        if name not in table:
+            add(f"{path}.{name}: missing")
+    return None if missing else kind(**values)
+
+
+def _factors(table: object, add: AddProblem) -> tuple[Factor, ...]:
+    if not isinstance(table, dict) or not table:
+        add("factors: missing; expected at least one table such as [factors.A] with low and high")
+        return ()
+    built = [_section(Factor, row, f"factors.{key}", add, key=key) for key, row in table.items()]
+    return tuple(factor for factor in built if factor is not None)
+
+
+def _augments(rows: object, add: AddProblem) -> tuple[Augment, ...]:
+    if not isinstance(rows, list):
+        add(f"augment = {short(rows)}: expected an array of tables [[augment]]")
+        return ()
+    built = [_section(Augment, row, f"augment[{i}]", add) for i, row in enumerate(rows)]
+    return tuple(step for step in built if step is not None)
+
+
+def _lower_first(text: str) -> str:
+    return text[:1].lower() + text[1:]

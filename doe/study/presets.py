@@ -1,0 +1,98 @@
+"""Studies that installed packages offer by name, through the entry point group `doe.studies`.
+
+An entry's name is the preset's, its value the package that holds `<name>.toml`:
+
+    [project.entry-points."doe.studies"]
+    tuning = "your_package.studies"
+
+Where the study's backend needs an extra of its package, the entry names it: "your_package.studies
+[train]". Without what that extra brings, the preset says what is missing.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib.metadata import EntryPoint, PackageNotFoundError, distribution, entry_points
+from importlib.resources import files
+from pathlib import Path
+
+from doe.errors import DoeError, nearest
+from doe.study.file import load_study, parse_study
+from doe.study.values import Study
+
+GROUP = "doe.studies"
+STUDY_FILE = Path("study.toml")
+"""Taken where neither a file nor a preset is named."""
+
+
+def preset_names() -> tuple[str, ...]:
+    """Presets that can be planned here."""
+    return tuple(sorted(_entries()))
+
+
+def preset_study(name: str) -> Study:
+    """The study that a package offers under this name.
+
+    Raises
+    ------
+    DoeError
+        If no package offers it, its package cannot be loaded, or an extra of it is missing.
+    """
+    entries = _entries()
+    if name not in entries:
+        raise DoeError(
+            f"preset {name!r} is unknown{nearest(name, entries)}; known are "
+            f"{', '.join(sorted(entries)) or 'none: no installed package offers a study'}"
+        )
+    _check_extras(entries[name])
+    package = entries[name].module
+    try:
+        data = (files(package) / f"{name}.toml").read_bytes()
+    except (ImportError, OSError) as error:
+        raise DoeError(f"preset {name!r}: {package} has no {name}.toml: {error}") from error
+    return parse_study(data, source=f"{package}/{name}.toml")
+
+
+def asked_study(given: Study | Path | None, preset: str | None = None) -> Study:
+    """The study that was given as a value, a file or a preset, or the file `study.toml` here."""
+    if given is not None and preset is not None:
+        raise DoeError("got both a study and a preset; a preset is a study of its own, choose one")
+    if preset is not None:
+        return preset_study(preset)
+    if given is None and not STUDY_FILE.exists():
+        raise DoeError(
+            f"no study was named and there is no {STUDY_FILE} here; name a study file, or one of "
+            f"the presets: {', '.join(preset_names()) or 'none is installed'}"
+        )
+    if isinstance(given, Study):
+        return given
+    return load_study(given or STUDY_FILE)
+
+
+def _entries() -> dict[str, EntryPoint]:
+    return {entry.name: entry for entry in entry_points(group=GROUP)}
+
+
+def _check_extras(entry: EntryPoint) -> None:
+    """Refuse a study whose backend needs packages that are not installed."""
+    for extra in entry.extras:
+        if entry.dist is not None and (missing := _missing(entry.dist.requires or [], extra)):
+            raise DoeError(
+                f"preset {entry.name!r} needs {', '.join(missing)}, which the extra {extra!r} "
+                f"brings: pip install '{entry.dist.name}[{extra}]'"
+            )
+
+
+def _missing(requirements: list[str], extra: str) -> list[str]:
+    """Packages that an extra asks for and that are not installed."""
+    asked = re.compile(rf"""([\w.-]+).*;.*\bextra *== *['"]{re.escape(extra)}['"]""")
+    names = [match[1] for line in requirements if (match := asked.match(line))]
+    return [name for name in names if not _installed(name)]
+
+
+def _installed(name: str) -> bool:
+    try:
+        distribution(name)
+    except PackageNotFoundError:
+        return False
+    return True

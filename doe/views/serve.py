@@ -1,0 +1,102 @@
+"""Serve a study's page on this machine, made anew when the study has moved on."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from doe.errors import DoeError
+from doe.results.report import Report, state_text
+from doe.results.status import Overview, overview
+
+HOST = "127.0.0.1"
+REST_SECONDS = 5.0
+"""A page is not made again sooner than this, however fast runs end."""
+
+
+class Pages:
+    """The current page; made when first asked for and again when results have come in."""
+
+    def __init__(
+        self, directory: Path, make: Callable[[Overview], Report], rest: float = REST_SECONDS
+    ) -> None:
+        self._directory, self._make, self._rest = directory, make, rest
+        self._lock = threading.Lock()
+        self._page, self._state, self._made = b"", "", 0.0
+
+    def page(self) -> bytes:
+        """The page of the study as it stands."""
+        from doe.views import html
+        from doe.views.files import now
+
+        with self._lock:
+            read = overview(self._directory)
+            state = state_text(read)
+            if not self._page or (state != self._state and self._rested()):
+                self._page = html.render(self._make(read), now(), live=True).encode()
+                self._state, self._made = state, time.monotonic()
+            return self._page
+
+    def state(self) -> str:
+        """The state that the page should show: the old one while the page rests."""
+        resting = self._state and not self._rested()
+        return self._state if resting else state_text(overview(self._directory))
+
+    def _rested(self) -> bool:
+        return time.monotonic() - self._made >= self._rest
+
+
+def make_server(pages: Pages, port: int) -> ThreadingHTTPServer:
+    """A server for `/` and `/state` on the loopback address alone."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if self.headers.get("Host", "").rpartition(":")[0] not in (HOST, "localhost"):
+                # Another name for this address is a page elsewhere reaching in.
+                self.send_error(HTTPStatus.FORBIDDEN)
+                return
+            try:
+                match self.path.partition("?")[0]:
+                    case "/" | "/index.html":
+                        self._answer(pages.page(), "text/html")
+                    case "/state":
+                        self._answer(pages.state().encode(), "text/plain")
+                    case _:
+                        self.send_error(HTTPStatus.NOT_FOUND)
+            except DoeError as error:
+                self._answer(f"{error}\n".encode(), "text/plain", HTTPStatus.SERVICE_UNAVAILABLE)
+            except BrokenPipeError:
+                pass
+
+        def _answer(self, body: bytes, kind: str, status: HTTPStatus = HTTPStatus.OK) -> None:
+            self.send_response(status)
+            self.send_header("Content-Type", f"{kind}; charset=utf-8")
+            self.send_header("Content-Length", str(len(body)))
+            self.send_header("Cache-Control", "no-store")
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Stay quiet: the terminal belongs to the person."""
+
+    try:
+        return ThreadingHTTPServer((HOST, port), Handler)
+    except OSError as error:
+        raise DoeError(
+            f"cannot listen on {HOST}:{port}: {error.strerror}; choose another port, or 0 for any"
+        ) from error
+
+
+def serve_page(directory: Path, make: Callable[[Overview], Report], port: int) -> None:
+    """Serve until interrupted."""
+    pages = Pages(directory, make)
+    with make_server(pages, port) as server:
+        print(f"Page: http://{HOST}:{server.server_address[1]}/ (Ctrl+C ends)", flush=True)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            print()

@@ -1,0 +1,1 @@
+"""The studies that this package offers to `doe plan --preset`, a TOML file each."""

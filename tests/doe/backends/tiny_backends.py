@@ -1,0 +1,143 @@
+"""Backends that end in every way a run can end."""
+
+import ctypes
+import errno
+import math
+import os
+import signal
+import subprocess
+import time
+
+
+def value(request):
+    """A number that depends on the levels and the seed alone."""
+    levels = sum((i + 1) * bool(level) for i, level in enumerate(request.factors.values()))
+    return levels + request.seed / 7
+
+
+def noop(request):
+    return {"y": value(request)}
+
+
+def traced(request):
+    """Leave a mark for each call, to count executions."""
+    with open(request.run_dir / "calls.txt", "a") as file:
+        file.write(f"{os.getpid()}\n")
+    seconds = request.settings.get("seconds", 0.0)
+    for step in range(1, 5):
+        time.sleep(seconds / 4)
+        request.report(step, 4, y=value(request) / step)
+    return {"y": value(request)}
+
+
+def ending(request):
+    """End as the first factor's level says, in the high state of factor B."""
+    kind = request.settings["kind"]
+    print("about to end:", kind)
+    if not request.factors["B"]:
+        return {"y": value(request)}
+    return ENDINGS[kind](request)
+
+
+def stubborn(request):
+    """Neither a request to end nor an exception ends this."""
+    with open(request.run_dir / "calls.txt", "a") as file:
+        file.write(f"{os.getpid()}\n")
+    while True:
+        try:
+            time.sleep(0.05)
+        except BaseException:
+            continue
+
+
+def always_wrong(request):
+    return {"y": 1 / (request.seed - request.seed)}
+
+
+def wrong_in_many_ways(request):
+    kind = (KeyError, ValueError, TypeError)[sum(request.factors.values()) % 3]
+    if sum(request.factors.values()) % 2:
+        raise kind("one way")
+    raise kind("another way")
+
+
+def visible(request):
+    return {"y": float(os.environ["CUDA_VISIBLE_DEVICES"])}
+
+
+def leaves_children(request):
+    child = subprocess.Popen(["sleep", "60"])
+    (request.run_dir / "child.txt").write_text(str(child.pid))
+    return {"y": 1.0}
+
+
+def memory_when_shared(request):
+    """Out of GPU memory while another run is on the same GPU."""
+    if list(request.run_dir.parent.glob("busy-*")):
+        _gpu_memory(request)
+    mark = request.run_dir.parent / f"busy-{os.getpid()}"
+    mark.touch()
+    time.sleep(0.2)
+    mark.unlink()
+    return {"y": value(request)}
+
+
+def _sleep_for_ever(request):
+    while True:
+        time.sleep(0.05)
+
+
+def _once(end):
+    """End that way in the first attempt only."""
+
+    def run(request):
+        return {"y": 1.0} if request.resumed else end(request)
+
+    return run
+
+
+def _gpu_memory(request):
+    raise RuntimeError("CUDA out of memory. Tried to allocate 20.00 GiB")
+
+
+ENDINGS = {
+    "segfault": lambda request: ctypes.string_at(0),
+    "exit": lambda request: os._exit(7),
+    "kill": lambda request: os.kill(os.getpid(), signal.SIGKILL),
+    "hang": _sleep_for_ever,
+    "stop": lambda request: os.kill(os.getpid(), signal.SIGSTOP),
+    "exception": lambda request: {}["nothing"],
+    "sysexit": lambda request: exit(4),
+    "nan": lambda request: {"y": math.nan},
+    "missing": lambda request: {"z": 1.0},
+    "segfault once": _once(lambda request: ctypes.string_at(0)),
+    "memory": _gpu_memory,
+}
+
+
+def _full_disk(tries):
+    """Let the first writes of a verdict fail as on a full disk, without waiting long in between."""
+    from doe.running import worker
+    from doe.store import files
+
+    plain, left = files.os.fsync, [tries]
+
+    def fsync(handle):
+        name = os.readlink(f"/proc/self/fd/{handle}")
+        if ".result.json." in name and left[0] > 0:
+            left[0] -= 1
+            raise OSError(errno.ENOSPC, "No space left on device")
+        plain(handle)
+
+    worker.ROOM_SECONDS, worker.PATIENCE_SECONDS = 0.02, 1.0 if tries < 10 else 0.1
+    files.os.fsync = fsync
+
+
+def full_disk_for_a_while(request):
+    _full_disk(2)
+    return {"y": 1.0}
+
+
+def full_disk_for_ever(request):
+    _full_disk(10**9)
+    return {"y": 1.0}

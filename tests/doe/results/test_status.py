@@ -1,0 +1,289 @@
+"""What status, logs, the live view and the responses table say."""
+
+import io
+import json
+import math
+import os
+import subprocess
+import sys
+import time
+
+import pandas as pd
+import pytest
+from rich.console import Console
+from rich.live import Live
+
+from doe import load
+from doe.design.runs import design_csv
+from doe.results.status import overview
+from doe.results.time_left import foresee, time_left
+from doe.running.scheduler import RunOptions, Scheduler
+from doe.store.files import StudyDir, write_atomic
+from doe.store.plan import load_plan
+from doe.store.progress import Progress, read_progress
+from doe.store.scan import RunStatus
+from doe.store.verdicts import Result, commit
+from doe.views.live import LiveDisplay, picture, sparkline
+from doe.views.numbers import duration_text
+
+
+def doe(*words, check=0):
+    call = [sys.executable, "-c", "from doe.cli import main; main()", *map(str, words)]
+    done = subprocess.run(call, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == check, done.stderr
+    return done
+
+
+@pytest.fixture
+def mixed(planned, go):
+    """A study with done, failed and pending runs."""
+    plan = planned("ending", factors="ABC", replicates=2, kind="exception")
+    go(plan, options=RunOptions(limit=10))
+    return plan
+
+
+def test_the_table_has_a_row_per_planned_run_and_keeps_reasons(mixed):
+    table = load(mixed.directory)
+    assert table["run_id"].tolist() == [run.run_id for run in mixed.design.runs]
+    assert list(table.columns[:7]) == [
+        *("run_id", "run_order", "row", "replicate", "block", "seed", "config")
+    ]
+    assert list(table.columns[7:18]) == [
+        *("A", "B", "C", "A_coded", "B_coded", "C_coded"),
+        *("state", "reason", "slot", "host", "seconds"),
+    ]
+    done, failed = table[table.state == "done"], table[table.state == "failed"]
+    assert len(done) + len(failed) == 10
+    assert done["y"].notna().all()
+    assert done["slot"].str.startswith("cpu").all()
+    assert failed["y"].isna().all()
+    assert set(failed["reason"]) == {"KeyError: 'nothing'"}
+    assert (table["B_coded"] == table["B"].map({True: 1, False: -1})).all()
+
+
+def test_status_tells_counts_reasons_balance_and_what_is_missing(mixed):
+    state = json.loads(doe("status", "--study", mixed.directory, "--json").stdout)
+    number = state["counts"]
+    assert number["done"] + number["failed"] == 10
+    assert number["pending"] == 6
+    (group,) = state["failures"]
+    assert group["reason"] == "failed: KeyError: 'nothing'"
+    assert group["count"] == number["failed"]
+    assert len(state["missing"]) == 16 - number["done"]
+    assert sum(state["balance"].values()) == 8
+    text = doe("status", "--study", mixed.directory).stdout
+    assert "KeyError: 'nothing'" in text
+    assert f"{number['done']} done" in text
+
+
+def test_status_can_be_watched_until_all_is_done(planned, go):
+    plan = planned("noop", factors="AB")
+    go(plan, options=RunOptions(limit=2))
+    words = ["-c", "from doe.cli import main; main()", "status", "--watch", "--study"]
+    watching = subprocess.Popen(
+        [sys.executable, *words, str(plan.directory)], stdout=subprocess.PIPE, text=True
+    )
+    with pytest.raises(subprocess.TimeoutExpired):
+        watching.wait(4)
+    go(plan)
+    said, _ = watching.communicate(timeout=60)
+    assert watching.returncode == 0
+    assert "tiny: 4 runs: 4 done" in said
+
+
+def test_status_exports_the_responses_table(mixed):
+    text = doe("status", "--study", mixed.directory, "--csv").stdout
+    exported = pd.read_csv(io.StringIO(text))
+    table = load(mixed.directory)
+    assert list(exported.columns) == list(table.columns)
+    assert exported["y"].isna().tolist() == table["y"].isna().tolist()
+    assert exported["y"].dropna().tolist() == table["y"].dropna().tolist()
+
+
+def test_a_change_of_code_or_study_is_reported(planned, go):
+    plan = planned("noop")
+    go(plan, options=RunOptions(limit=2), cpu=1)
+    files = StudyDir(plan.directory)
+    open_runs = [s.run for s in overview(plan.directory).statuses if s.state == "pending"]
+    for run, dirty in zip(open_runs, (False, True), strict=True):
+        files.run(run.run_id).path.mkdir(exist_ok=True)
+        facts = {"commit": "0123456789abcdef", "dirty": dirty, "request": "of another study"}
+        commit(files.run(run.run_id), Result("done", {"y": 1.0}, None, facts), "n")
+    warnings = "\n".join(overview(plan.directory).warnings)
+    assert "study.toml was changed after 2 runs" in warnings
+    assert "the code changed between runs" in warnings
+    assert "0123456789 (2 runs)" in warnings
+    assert "uncommitted changes" in warnings
+
+
+def test_provenance_says_where_a_result_comes_from(planned, go):
+    plan = planned("noop", factors="A")
+    go(plan)
+    told = json.loads((plan.directory / "001-r1" / "result.json").read_text())["provenance"]
+    for key in (
+        *("commit", "dirty", "versions", "host", "hardware", "driver", "slot", "seed"),
+        *("attempt", "start", "end", "request"),
+    ):
+        assert key in told
+    assert len(told["commit"]) == 40
+    assert told["versions"]["python"] == ".".join(map(str, sys.version_info[:3]))
+
+
+def test_logs_are_printed_and_followed_to_the_end(planned, mixed):
+    failed = load(mixed.directory).query("state == 'failed'")["run_id"].iloc[0]
+    done = doe("logs", failed, "--study", mixed.directory)
+    assert "about to end: exception" in done.stdout
+    assert "KeyError" in done.stderr
+    assert doe("logs", failed, "--follow", "--study", mixed.directory).stdout == done.stdout
+    wrong = doe("logs", "000-r9", "--study", mixed.directory, check=1)
+    assert "did you mean '000-r" in wrong.stderr
+
+
+def test_some_runs_failed_is_exit_code_3(planned):
+    plan = planned("ending", kind="exception")
+    doe("run", "--study", plan.directory, "--cpu", "1", check=3)
+    doe("run", "--study", plan.directory, "--cpu", "--limit", "1", check=3)
+    wrong = doe("run", "--study", plan.directory, "--only", "A1B9", check=1)
+    assert "no configuration 'A1B9' is planned (did you mean 'A1B" in wrong.stderr
+
+
+def test_only_and_replicate_and_limit_choose_runs(planned, go):
+    plan = planned("noop", replicates=2)
+    go(plan, options=RunOptions(only=("A1B0",), replicate=2))
+    assert [p.parent.name for p in plan.directory.glob("*/result.json")] == ["001-r2"]
+    go(plan, options=RunOptions(limit=3))
+    assert len(list(plan.directory.glob("*/result.json"))) == 4
+
+
+def test_runs_start_in_the_planned_order(planned, go):
+    plan = planned("noop", factors="ABC", replicates=2)
+    go(plan, cpu=1)
+    table = load(plan.directory)
+    starts = [
+        json.loads((plan.directory / run_id / "lease.json").read_text())["since"]
+        for run_id in table["run_id"]
+    ]
+    assert starts == sorted(starts)
+
+
+# Time left and the picture ------------------------------------------------------------------------
+
+
+def seen(run, state, seconds=None):
+    result = Result("done", {"y": 1.0}, None, {"seconds": seconds}) if seconds else None
+    return RunStatus(run, state, result)
+
+
+def test_time_left_counts_running_runs_as_censored(planned):
+    runs = planned(replicates=2).design.runs
+    assert time_left([seen(run, "pending") for run in runs], {}, 2) is None
+    views = [seen(runs[0], "done", 10.0), *(seen(run, "pending") for run in runs[1:])]
+    assert time_left(views, {}, 1) == pytest.approx(70)
+    assert time_left(views, {}, 2) == pytest.approx(35)
+    running = [views[0], seen(runs[1], "running"), *views[2:]]
+    assert time_left(running, {runs[1].run_id: 4.0}, 1) == pytest.approx(66)
+    # One that is older than the mean raises it, to (10 + 30) / 1 where there is no other mean.
+    old = time_left(running, {runs[1].run_id: 30.0}, 1)
+    same = [run for run in runs[1:] if run.config == runs[0].config]
+    # The running one is past the old mean but not past the new one: 40 - 30 are left of it.
+    assert old == pytest.approx(40 * (6 - len(same)) + 10 * len(same) + 10)
+
+
+def test_time_left_is_foreseen_from_steps_before_any_run_has_finished(planned, tmp_path):
+    runs = planned(replicates=1).design.runs
+    views = [seen(runs[0], "running"), *(seen(run, "pending") for run in runs[1:])]
+    assert time_left(views, {runs[0].run_id: 30.0}, 1, [100.0]) == pytest.approx(370)
+    assert time_left([seen(runs[0], "done", 10.0), *views[1:]], {}, 1, [100.0]) == pytest.approx(30)
+
+    run = StudyDir(tmp_path).run("000-r1")
+    run.path.mkdir()
+    assert foresee(run, 60.0) is None
+    run.progress.write_text('{"step": 2, "total": 8}\n')
+    last = time.time() - 20
+    os.utime(run.progress, (last, last))
+    assert foresee(run, 60.0) == pytest.approx(160, rel=0.05)  # two steps of eight in 40 s
+    run.lease(2).touch()  # started again, with steps that it did not make
+    assert foresee(run, 60.0) is None
+
+
+def test_progress_is_read_up_to_a_torn_line(tmp_path):
+    run = StudyDir(tmp_path).run("000-r1")
+    run.path.mkdir()
+    assert read_progress(run) is None
+    lines = [json.dumps({"step": i, "total": 9, "metrics": {"B": 1 / i}}) for i in range(1, 5)]
+    run.progress.write_text("\n".join(lines) + '\n{"step": 5, "to')
+    assert read_progress(run) == Progress(4, 9, "B", (1.0, 1 / 2, 1 / 3, 1 / 4))
+
+
+def test_a_sparkline_rises_and_falls():
+    assert sparkline([0, 1, 2, 3, 4, 5, 6, 7]) == "▁▂▃▄▅▆▇█"
+    assert sparkline([math.nan, 3.0, 3.0]) == "▁▁"
+    assert sparkline([]) == ""
+    assert [duration_text(s) for s in (None, 12.4, 200, 18420)] == [
+        *("unknown", "12 s", "3 min 20 s", "5 h 07 min")
+    ]
+
+
+class IdleEngine:
+    """Takes runs and never ends them."""
+
+    def __init__(self, slots):
+        self.slots = slots
+        self.jobs = []
+
+    def adopt(self):
+        return ()
+
+    def start(self, jobs):
+        self.jobs += jobs
+
+
+def test_the_live_view_shows_slots_progress_and_counts(planned, go):
+    from doe.running.engines.local import cpu_slots
+
+    plan = planned("traced", factors="ABC")
+    go(plan, options=RunOptions(limit=2))
+    out = io.StringIO()
+    console = Console(file=out, width=100, force_terminal=True, color_system=None)
+    display = LiveDisplay(console, Live(console=console, auto_refresh=False))
+    engine = IdleEngine(cpu_slots(2))
+    scheduler = Scheduler(
+        StudyDir(plan.directory), plan.study, plan.design, engine, RunOptions(), display
+    )
+    scheduler.hand_over()
+    job = engine.jobs[0]
+    report = {"step": 2, "total": 4, "metrics": {"y": 1.5}}
+    (job.run_dir / "progress.jsonl").write_text(json.dumps(report) + "\n")
+    display.note("failed", "007-r1 on cpu0: it broke")
+    display.show(scheduler.snapshot())
+    page = Console(file=(text := io.StringIO()), width=100)
+    page.print(picture(scheduler.snapshot()))
+    drawn = text.getvalue()
+    assert "2/8" in drawn
+    assert "2 done  0 diverged  0 failed  2 running  4 pending" in drawn
+    assert job.run_id in drawn
+    assert "2/4" in drawn
+    assert "y 1.5" in drawn
+    assert "time left" in drawn
+    assert "it broke" in out.getvalue()
+
+
+def test_status_loads_nothing_heavy(planned):
+    plan = planned("noop")
+    code = (
+        "import sys; from doe.cli import app\n"
+        f"try: app(['status', '--study', {str(plan.directory)!r}])\n"
+        "except SystemExit: pass\n"
+        "print({'pandas', 'numpy', 'scipy', 'torch', 'psutil'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "set()"
+
+
+def test_reading_a_planned_study_checks_its_lines(planned):
+    plan = planned(replicates=2)
+    assert load_plan(plan.directory) == plan
+    text = design_csv(plan.design).replace("A1B0", "A1B1", 1)
+    write_atomic(StudyDir(plan.directory).design, text)
+    wrong = doe("status", "--study", plan.directory, check=1)
+    assert "differs from what study.toml plans" in wrong.stderr

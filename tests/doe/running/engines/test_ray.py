@@ -1,0 +1,77 @@
+"""What only happens on Ray: the driver owns its tasks, and a cluster of its own ends with it."""
+
+import os
+import signal
+
+import psutil
+import pytest
+from engine_harness import Bench, Scheduler, calls, kill, places, run, until, verdicts, workers
+
+from doe.errors import DoeError
+from doe.store.verdicts import failed_attempts
+
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("ray_token")]
+
+
+@pytest.fixture
+def head(ray_head):
+    at = {"ray_address": ray_head}
+    return Bench("ray", at | {"jobs": 2}, at | {"gpus_per_run": 1.0}, at | {"gpus_per_run": 0.5})
+
+
+def test_more_than_the_cluster_has_is_refused(head, planned):
+    with pytest.raises(DoeError, match="asks for 3 GPU, but the Ray cluster has 2"):
+        run(planned("quick"), head, head.gpus | {"gpus_per_run": 3.0})
+
+
+def test_a_cluster_that_is_not_there(planned):
+    bench = Bench("ray", {"ray_address": "127.0.0.1:1"}, {}, {})
+    with pytest.raises(DoeError, match="cannot reach a Ray cluster"):
+        run(planned("quick"), bench)
+
+
+def test_a_killed_task_is_tried_again(head, planned):
+    """Ray's own process around a worker dies, and the worker with it."""
+    plan = planned("stepwise", replicates=1, steps=15)
+    scheduler = Scheduler(plan, head)
+    until(lambda: workers(plan), what="a run under way")
+    worker = workers(plan)[0]
+    os.kill(psutil.Process(worker).ppid(), signal.SIGKILL)
+    until(lambda: worker not in workers(plan), 10, "the worker ends with its task")
+    assert scheduler.wait() == 0, scheduler.said()
+    kinds = [record.failure.kind for place in places(plan) for record in failed_attempts(place)]
+    assert kinds == ["crash"]
+
+
+def test_what_waits_in_ray_is_taken_back(head, planned):
+    plan = planned("stepwise", factors="ABC", replicates=1, steps=10)
+    scheduler = Scheduler(plan, head, asked=head.gpus | {"jobs": 8})
+    until(lambda: workers(plan), what="a run under way")
+    scheduler.interrupt()
+    assert scheduler.wait() == 130, scheduler.said()
+    assert 1 <= len(verdicts(plan)) <= 4
+    assert not workers(plan)
+
+
+def test_a_cluster_of_its_own_ends_with_a_killed_driver(planned):
+    plan = planned("stepwise", replicates=1, steps=100)  # outlives the cluster's end
+    scheduler = Scheduler(plan, Bench("ray", {}, {}, {}))
+    until(lambda: any(calls(plan).values()), what="a run that has begun its training")
+    family = psutil.Process(scheduler.process.pid).children(recursive=True)
+    # Ray's two agents try to reach the dead cluster for a minute before they leave.
+    agents = [one for one in family if "Agent" in " ".join(one.cmdline())]
+    daemons = [one for one in family if one not in agents]
+    assert {"raylet", "gcs_server"} <= {process.name() for process in daemons}
+    scheduler.kill()
+    until(lambda: not workers(plan), 20, "no worker is left")
+    until(lambda: not [one for one in daemons if living(one)], 30, "the cluster is gone")
+    kill(one.pid for one in agents if living(one))
+    assert run(plan, Bench("ray", {}, {}, {}))[0] == {"done": 2}
+    assert max(len(pids) for pids in calls(plan).values()) == 2
+
+
+def living(process):
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

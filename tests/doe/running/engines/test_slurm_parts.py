@@ -1,0 +1,318 @@
+"""The parts of the Slurm engine that need no Slurm: settings, scripts, commands, judgements."""
+
+import os
+import subprocess
+import time
+
+import pytest
+
+from doe.errors import DoeError
+from doe.running.engines import open_engine, read_settings, slurm
+from doe.running.engines.slurm import Settings
+from doe.running.engines.slurm import calls as slurm_calls
+from doe.running.engines.slurm.calls import AwayError, Row
+from doe.running.engines.slurm.engine import Known, SlurmEngine, batch_script, explain, judge
+from doe.running.engines.slurm.job import Entry, Submission, SubmissionFiles, new_name, submissions
+from doe.running.worker import BUSY, INTERRUPTED, UNWRITABLE, WorkOrder
+from doe.store.files import RunDir, StudyDir
+from doe.store.leases import Watch, acquire, new_owner
+from doe.store.verdicts import Result, commit
+
+# Settings -----------------------------------------------------------------------------------------
+
+
+def test_the_command_line_is_stronger_than_the_study():
+    table = {"partition": "slow", "time": 90, "gres": "gpu:a100:1", "extra": ["--exclusive"]}
+    settings = read_settings(slurm, "slurm", table, {"partition": "fast", "cpus": 4})
+    assert settings.options() == [
+        "--partition=fast",
+        "--time=90",
+        "--gres=gpu:a100:1",
+        "--cpus-per-task=4",
+        "--exclusive",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ({"partiton": "a"}, "did you mean 'partition'"),
+        ({"time": "soon"}, "slurm.time = 'soon': expected minutes"),
+        ({"time": 0}, "expected minutes"),
+        ({"gres": "gpu 1"}, "gpu:1"),
+        ({"cpus": 0}, "at least 1"),
+        ({"cpus": "many"}, "slurm.cpus"),
+        ({"mem": "16 gigabytes"}, "K, M, G or T"),
+        ({"extra": ["--array=1-3"]}, "--array is set by the engine itself"),
+        ({"extra": ["constraint=a100"]}, "no option of sbatch"),
+        ({"extra": ["--comment=a\n--array=0"]}, "no option of sbatch"),
+        ({"setup": ["module load a\nrm b"]}, "a command a line"),
+        ({"partition": "two words"}, "one word"),
+        ({"runs_per_job": 0, "jobs": -1}, "0 for no limit"),
+    ],
+)
+def test_mistakes_in_the_slurm_table_are_named(table, said):
+    with pytest.raises(DoeError) as caught:
+        read_settings(slurm, "slurm", table, {})
+    assert said in str(caught.value)
+
+
+def test_all_mistakes_are_told_at_once():
+    with pytest.raises(DoeError) as caught:
+        read_settings(slurm, "slurm", {"tme": 1, "cpus": 0}, {"mem": "x"})
+    assert all(word in str(caught.value) for word in ("slurm.tme", "slurm.cpus", "--mem"))
+
+
+@pytest.mark.parametrize(
+    ("given", "gpu", "shared"),
+    [
+        ({}, False, False),
+        ({"gres": "gpu:1"}, True, False),
+        ({"gres": "shard:1"}, True, True),
+        ({"gres": "nvme,gpu:a100:2"}, True, False),
+        ({"extra": ("--gpus=1",)}, True, False),
+        ({"gres": "license:1"}, False, False),
+    ],
+)
+def test_whether_a_job_has_a_gpu(given, gpu, shared):
+    settings = Settings(**given)
+    assert (settings.gpu, settings.shared) == (gpu, shared)
+
+
+def test_a_share_becomes_a_whole_gpu():
+    assert Settings(gres="nvme:1,shard:2").alone().gres == "nvme:1,gpu:1"
+    assert Settings(gres="mps:a100:50").alone().gres == "gpu:1"
+
+
+def test_options_of_another_engine_are_refused(tmp_path):
+    with pytest.raises(DoeError, match="--gres is for --engine slurm; this is --engine local"):
+        open_engine("local", None, tmp_path, {"gres": "gpu:1"})
+    with pytest.raises(DoeError, match="--cpu is for --engine local"):
+        open_engine("slurm", None, tmp_path, {"cpu": 2})
+    with pytest.raises(DoeError, match="did you mean 'slurm'"):
+        open_engine("slrm", None, tmp_path, {})
+
+
+# Scripts and commands -----------------------------------------------------------------------------
+
+
+def test_a_script_quotes_what_it_must(tmp_path):
+    study = tmp_path / "a 'quoted' $HOME %j"
+    files = SubmissionFiles(study / "slurm", "doe-x-1")
+    files.folder.mkdir(parents=True)
+    settings = Settings(setup=("echo setting up",))
+    script = batch_script(study, files, settings).replace("\nexec '/", "\n: '/")
+    lines = script.splitlines()
+    lines[-1] = "printf '%s\\n' " + lines[-1].removeprefix("exec ")
+    subprocess.run(
+        ["bash", "-c", "\n".join(lines)],
+        check=True,
+        env=os.environ | {"SLURM_ARRAY_TASK_ID": "7"},
+    )
+    said = files.output(7).read_text().splitlines()
+    assert said[0] == "setting up"
+    assert said[-3:] == [str(study), "doe-x-1", "7"]
+
+
+@pytest.fixture
+def commands(tmp_path, monkeypatch):
+    """Slurm's commands, saying what a test wants them to."""
+
+    def make(name, text, code=0, error=""):
+        program = tmp_path / "bin" / name
+        program.parent.mkdir(exist_ok=True)
+        said, complaint = tmp_path / f"{name}.out", tmp_path / f"{name}.err"
+        said.write_text(text)
+        complaint.write_text(error)
+        program.write_text(f"#!/bin/sh\ncat '{said}'\ncat '{complaint}' >&2\nexit {code}\n")
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+
+    return make
+
+
+def squeue_line(name, task, state, code, reason="None"):
+    cells = zip((name, task, state, code, reason), slurm_calls.WIDTHS.values(), strict=True)
+    return "".join(str(cell).ljust(width) for cell, width in cells) + "\n"
+
+
+def test_the_queue_is_read(commands):
+    lines = [
+        squeue_line("doe-a-1", 0, "RUNNING", 0),
+        squeue_line("doe-a-1", 1, "FAILED", 3 << 8, "NonZeroExitCode"),
+        squeue_line("doe-a-1", 2, "FAILED", 11),
+        squeue_line("doe-a-12", 0, "RUNNING", 0),
+        squeue_line("doe-a-1", "N/A", "PENDING", 0),
+    ]
+    commands("squeue", "".join(lines))
+    rows = slurm_calls.look(["doe-a-1"])
+    assert [(row.task, row.state, row.code) for row in rows] == [
+        (0, "RUNNING", 0),
+        (1, "FAILED", 3),
+        (2, "FAILED", -11),
+    ]
+    assert [row.live for row in rows] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        ("sbatch: error: Unable to contact slurm controller (connect failure)", AwayError),
+        ("slurm_load_jobs error: Socket timed out on send/recv operation", AwayError),
+        ("sbatch: error: Zero Bytes were transmitted or received", AwayError),
+        ("sbatch: error: Batch job submission failed: Invalid account", DoeError),
+        ("sbatch: error: QOSMaxSubmitJobPerUserLimit", DoeError),
+    ],
+)
+def test_no_answer_is_told_from_a_refusal(commands, error, kind):
+    commands("sbatch", "", 1, error)
+    with pytest.raises(kind):
+        slurm_calls.submit("doe-a-1", "#!/bin/bash\n", [], 3, 2)
+
+
+def test_without_slurm_the_message_says_so(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(DoeError, match="there is no squeue on this machine"):
+        slurm_calls.look(["doe-a-1"])
+
+
+# Submissions --------------------------------------------------------------------------------------
+
+
+def test_a_submission_is_kept_until_it_is_removed(tmp_path):
+    study = StudyDir(tmp_path)
+    files = SubmissionFiles(study.slurm, new_name("my study: a/b"))
+    submission = Submission(files.name, ((Entry("000-r1", WorkOrder(job="j")),),))
+    files.write(submission)
+    files.output(0).write_text("one\ntwo\n")
+    assert [found.name for found in submissions(study)] == [files.name]
+    assert submissions(study)[0].read() == submission
+    assert files.tail(0) == "one\ntwo"
+    assert str(tmp_path) not in files.content.read_text()
+    files.remove()
+    assert not study.slurm.exists()
+    assert files.read() is None
+    assert len({new_name("a") for _ in range(50)}) == 50
+
+
+# Judgements ---------------------------------------------------------------------------------------
+
+
+def runs(tmp_path, number):
+    """Runs of one job; the runs in `begin` take their lease."""
+    known = []
+    for i in range(number):
+        run = RunDir(tmp_path / f"00{i}-r1")
+        run.path.mkdir()
+        known.append(Known(Entry(f"00{i}-r1", WorkOrder(job=f"job{i}")), run))
+    return known
+
+
+def begin(known):
+    acquire(known.run, new_owner(known.entry.order.job), Watch())
+
+
+def end(state, code=0):
+    return explain(Row("doe-a-1", 0, state, code, ""), "", True)
+
+
+@pytest.mark.parametrize("state", ["CANCELLED", "PREEMPTED", "NODE_FAIL", "BOOT_FAIL"])
+def test_some_ends_are_nobodys_fault(tmp_path, state):
+    (known,) = runs(tmp_path, 1)
+    begin(known)
+    (ended,) = judge(end(state), [known])
+    assert ended.interrupted
+
+
+@pytest.mark.parametrize(
+    ("state", "code"), [("FAILED", -9), ("FAILED", 1), ("OUT_OF_MEMORY", -125)]
+)
+def test_others_are_crashes(tmp_path, state, code):
+    (known,) = runs(tmp_path, 1)
+    begin(known)
+    (ended,) = judge(end(state, code), [known])
+    assert not ended.interrupted
+    assert state in ended.message
+
+
+def test_exit_codes_of_the_worker_are_passed_on(tmp_path):
+    (known,) = runs(tmp_path, 1)
+    begin(known)
+    assert judge(end("FAILED", UNWRITABLE), [known])[0].code == UNWRITABLE
+    assert judge(end("FAILED", BUSY), [known])[0].code == BUSY
+    assert judge(end("FAILED", INTERRUPTED), [known])[0].interrupted
+
+
+def test_a_time_limit_is_a_failure_only_without_progress(tmp_path):
+    (known,) = runs(tmp_path, 1)
+    begin(known)
+    (stuck,) = judge(end("TIMEOUT"), [known])
+    assert (stuck.timeout, stuck.interrupted) == (True, False)
+    known.run.progress.write_text('{"step": 3, "total": 9, "metrics": {}}\n')
+    (steady,) = judge(end("TIMEOUT"), [known])
+    assert (steady.timeout, steady.interrupted) == (False, True)
+    later = known._replace(entry=Entry("000-r1", known.entry.order, step=3))
+    assert judge(end("TIMEOUT"), [later])[0].timeout
+
+
+def test_of_a_packed_job_only_the_run_under_way_is_blamed(tmp_path):
+    known = runs(tmp_path, 3)
+    begin(known[1])
+    ended = judge(end("FAILED", -9), known)
+    assert [one.interrupted for one in ended] == [True, False, True]
+
+
+def test_a_job_that_began_no_run_is_held_against_its_first(tmp_path):
+    known = runs(tmp_path, 3)
+    ended = judge(end("FAILED", 127), known)
+    assert [one.interrupted for one in ended] == [False, True, True]
+
+
+def test_a_forgotten_job_is_a_crash_only_if_it_began_and_got_nowhere(tmp_path):
+    (known,) = runs(tmp_path, 1)
+    assert judge(explain(None, "", script_began=False), [known])[0].interrupted
+    failed = judge(explain(None, "python: not found", script_began=True), [known])[0]
+    assert not failed.interrupted
+    assert "python: not found" in failed.message
+    begin(known)
+    assert judge(explain(None, "", script_began=True), [known])[0].interrupted
+
+
+# The engine on made-up answers --------------------------------------------------------------------
+
+
+def submitted(plan):
+    """An engine, the first run of a study, and its submission as job j1."""
+    engine = SlurmEngine(plan.study, plan.directory, Settings())
+    run_id = plan.design.runs[0].run_id
+    run = StudyDir(plan.directory).run(run_id)
+    run.path.mkdir()
+    files = SubmissionFiles(StudyDir(plan.directory.resolve()).slurm, "doe-tiny-1")
+    files.write(Submission(files.name, ((Entry(run_id, WorkOrder(job="j1")),),)))
+    return engine, run, files
+
+
+def test_a_run_that_is_done_counts_whatever_slurm_says(monkeypatch, planned):
+    plan = planned("quick")
+    engine, run, files = submitted(plan)
+    states = iter(["RUNNING", "TIMEOUT"])
+    monkeypatch.setattr(
+        slurm_calls, "look", lambda names: [Row(names[0], 0, next(states), 0, "")] if names else []
+    )
+    assert engine.adopt() == [(plan.design.runs[0].run_id, "j1", "slurm")]
+    commit(run, Result("done", {"y": 1.0}), "n")
+    (ended,) = engine.wait(1.0)
+    assert (ended.code, ended.interrupted, ended.timeout) == (0, False, False)
+    assert not files.folder.exists()
+
+
+def test_a_verdict_that_is_late_to_be_seen_is_waited_for(monkeypatch, planned):
+    engine, _, _ = submitted(planned("quick"))
+    states = iter(["RUNNING", *["COMPLETED"] * 100])
+    monkeypatch.setattr(slurm_calls, "look", lambda names: [Row(names[0], 0, next(states), 0, "")])
+    engine.adopt()
+    assert not engine.wait(1.2)
+    monkeypatch.setattr("doe.running.engines.slurm.engine.VISIBLE_SECONDS", 0.0)
+    time.sleep(0.6)
+    (ended,) = engine.wait(3.0)
+    assert not ended.interrupted

@@ -1,0 +1,205 @@
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+from typer.testing import CliRunner
+
+from doe.cli import app
+from doe.cli.options import chosen_study
+from doe.design.runs import design_csv
+from doe.errors import DoeError
+from doe.store.files import StudyDir
+from doe.store.plan import augment_plan, complete_design, find_study, load_plan, write_plan
+from doe.study.presets import preset_study
+
+run = CliRunner().invoke
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def contents(directory):
+    return {p.relative_to(directory): p.read_bytes() for p in directory.rglob("*") if p.is_file()}
+
+
+def test_planning_writes_study_and_design_and_planning_again_changes_nothing(tmp_path):
+    plan, outcome = write_plan(preset_study("paper"), tmp_path)
+    assert outcome == "created"
+    before = contents(tmp_path)
+    assert {str(path) for path in before} == {"study.toml", "design.csv"}
+    again, outcome = write_plan(preset_study("paper"), tmp_path)
+    assert outcome == "unchanged"
+    assert contents(tmp_path) == before
+    assert load_plan(tmp_path) == plan == again
+
+
+def test_another_plan_is_refused_and_the_difference_named(tmp_path):
+    write_plan(preset_study("paper"), tmp_path)
+    before = contents(tmp_path)
+    other = msgspec.structs.replace(preset_study("paper"), order_seed=7)
+    with pytest.raises(DoeError, match="order_seed: planned 42, now 7"):
+        write_plan(other, tmp_path)
+    assert contents(tmp_path) == before
+
+
+def test_a_design_lost_between_the_two_writes_is_completed(tmp_path):
+    write_plan(preset_study("demo"), tmp_path)
+    design = StudyDir(tmp_path).design
+    whole = design.read_text()
+    design.unlink()
+    assert write_plan(preset_study("demo"), tmp_path)[1] == "completed"
+    assert design.read_text() == whole
+
+
+def test_an_edited_design_is_refused_and_left_alone(tmp_path):
+    write_plan(preset_study("demo"), tmp_path)
+    design = StudyDir(tmp_path).design
+    edited = design.read_text().replace(",100,", ",999,", 1)
+    design.write_text(edited)
+    with pytest.raises(DoeError, match="line 2"):
+        load_plan(tmp_path)
+    assert design.read_text() == edited
+
+
+def test_replicates_are_added_without_touching_what_was_planned(tmp_path):
+    old, _ = write_plan(preset_study("demo"), tmp_path)
+    old_csv = StudyDir(tmp_path).design.read_text()
+    new, outcome = augment_plan(tmp_path, "2")
+    assert outcome == "augmented"
+    assert new.design.runs[: len(old.design.runs)] == old.design.runs
+    assert StudyDir(tmp_path).design.read_text().startswith(old_csv)
+    assert load_plan(tmp_path).study.augment[0].seeds == (102, 103)
+    # A kill after study.toml was written and before design.csv was: reading completes it.
+    StudyDir(tmp_path).design.write_text(old_csv)
+    assert len(load_plan(tmp_path).design.runs) == 256
+
+
+def test_the_other_half_of_a_fraction_is_added(tmp_path):
+    half = msgspec.structs.replace(preset_study("demo"), fraction="F=ABCDE")
+    write_plan(half, tmp_path)
+    plan, _ = augment_plan(tmp_path, "foldover")
+    assert plan.study.augment[0].flip == ("F",)
+    assert len({run.row for run in plan.design.runs}) == 64
+    assert plan.design.blocks == 4
+
+
+@pytest.mark.parametrize(("kind", "said"), [("foldover", "full factorial"), ("x", "number")])
+def test_augmentation_that_makes_no_sense_is_refused(tmp_path, kind, said):
+    write_plan(preset_study("demo"), tmp_path)
+    before = contents(tmp_path)
+    with pytest.raises(DoeError, match=said):
+        augment_plan(tmp_path, kind)
+    assert contents(tmp_path) == before
+
+
+def test_the_study_planned_last_is_found(tmp_path):
+    with pytest.raises(DoeError, match="no study"):
+        find_study(None, tmp_path)
+    for name in "ba":
+        write_plan(preset_study("demo"), tmp_path / name)
+        assert find_study(None, tmp_path) == tmp_path / name
+    assert find_study(tmp_path / "b" / "study.toml") == tmp_path / "b"
+    write_plan(preset_study("demo"), tmp_path / "b")  # there already, and asked for again
+    assert find_study(None, tmp_path) == tmp_path / "b"
+
+
+def test_a_choice_among_several_studies_is_said(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    write_plan(preset_study("demo"), Path("runs/a"))
+    assert chosen_study(None) == Path("runs/a")
+    assert capsys.readouterr().err == ""
+    write_plan(preset_study("small"), Path("runs/b"))
+    assert chosen_study(None) == Path("runs/b")
+    assert capsys.readouterr().err == "study: runs/b, the last planned of 2\n"
+    assert chosen_study(Path("runs/a")) == Path("runs/a")
+    assert capsys.readouterr().err == ""
+
+
+def test_unwritable_place_is_one_message(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DoeError, match="cannot write"):
+        write_plan(preset_study("demo"), tmp_path / "file" / "study")
+
+
+# The command line --------------------------------------------------------------------------------
+
+
+def test_plan_command_prints_the_plan(here):
+    result = run(app, ["plan", "--preset", "paper"])
+    assert result.exit_code == 0, result.output
+    assert "256 runs in 4 blocks" in " ".join(result.output.split())
+    assert (here / "runs/pit-paper/design.csv").exists()
+    again = run(app, ["plan", "--preset", "paper"])
+    assert "nothing changed" in again.output
+
+
+@pytest.mark.parametrize(
+    ("fraction", "resolution", "chain"),
+    [("1/2", "Resolution VI", "DEF"), ("E=ABC,F=BCD", "Resolution IV", "AE + DF")],
+)
+def test_plan_of_a_fraction_prints_resolution_and_aliases(here, fraction, resolution, chain):
+    result = run(app, ["plan", "--preset", "demo", "--fraction", fraction])
+    assert result.exit_code == 0, result.output
+    assert resolution in result.output
+    assert chain in result.output
+
+
+def test_json_of_the_three_commands_is_one_document(here):
+    plan = json.loads(run(app, ["plan", "--preset", "demo", "--fraction", "1/4", "--json"]).stdout)
+    assert plan["runs"] == 32
+    assert plan["resolution"] == 4
+    assert len(plan["order"]) == 32
+    alias = json.loads(run(app, ["alias", "-k", "6", "--fraction", "1/2", "--json"]).stdout)
+    assert alias["defining_relation"] == [{"term": "ABCDEF", "sign": 1}]
+    assert alias["word_length_pattern"] == [0, 0, 0, 1]
+    power = json.loads(run(app, ["power", "-k", "6", "--effect", "0.5", "--json"]).stdout)
+    assert power["replicates_needed"] == 3
+    assert power["designs"][3]["df_error"] == 189
+
+
+def test_replicates_on_the_command_line_continue_the_seeds(here):
+    plan = json.loads(run(app, ["plan", "--preset", "demo", "-n", "5", "--json"]).stdout)
+    assert plan["runs"] == 320
+    assert load_plan(here / "runs/pit-demo").study.seeds == (100, 101, 102, 103, 104)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["plan", "--preset", "huge"],
+        ["plan", "absent.toml"],
+        ["plan", "--preset", "demo", "--fraction", "1/3"],
+        ["plan", "--augment", "2"],
+        ["plan", "--preset", "demo", "--augment", "2"],
+        ["alias"],
+        ["power", "-k", "3", "--sigma", "-1"],
+    ],
+)
+def test_mistakes_end_in_one_message_and_exit_code_one(here, arguments):
+    import subprocess
+    import sys
+
+    code = "from doe.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: ")
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_reading_a_plan_writes_nothing_and_running_completes_it(tmp_path):
+    plan, _ = write_plan(preset_study("demo"), tmp_path)
+    files = StudyDir(tmp_path)
+    files.design.unlink()
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    assert load_plan(tmp_path) == plan
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == before
+    assert complete_design(plan)
+    assert files.design.read_text() == design_csv(plan.design)
+    assert not complete_design(plan)

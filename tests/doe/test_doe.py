@@ -1,0 +1,59 @@
+"""From Python, and the worked example: plan, run, load, analyse."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from doe import analyze, load, plan, run
+from doe.errors import DoeError
+
+DIGITS = Path(__file__).parents[2] / "examples" / "digits"
+
+
+@pytest.fixture
+def in_digits(monkeypatch):
+    """Where a user of the example stands; `python` is the one with scikit-learn."""
+    monkeypatch.chdir(DIGITS)
+    place = str(Path(sys.executable).parent)
+    monkeypatch.setenv("PATH", f"{place}{os.pathsep}{os.environ['PATH']}")
+
+
+@pytest.mark.slow
+def test_the_digits_in_five_lines(in_digits, tmp_path, capsys):
+    study = plan("study.toml", out=tmp_path / "digits")
+    assert run(study, cpu=2)["done"] == 32
+    table = load(study)
+    result = analyze(study, "error")
+    assert len(table) == 32
+    assert table["error"].between(1, 40).all()
+    by_components = table.groupby("components")["error"].mean()
+    effect = next(e for e in result.effects if e.term == "components")
+    assert effect.effect == pytest.approx(by_components[30] - by_components[10])
+    assert effect.effect < 0
+    assert "32 of 32 runs" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_function_and_command_agree_number_for_number(in_digits, tmp_path):
+    by_function = plan("study.toml", out=tmp_path / "function")
+    by_command = plan("study-command.toml", out=tmp_path / "command")
+    run(by_function, cpu=2, limit=2)
+    run(by_command, cpu=2, limit=2)
+    first, second = load(by_function), load(by_command)
+    done = first["state"].eq("done") & second["state"].eq("done")
+    assert done.sum() == 2
+    assert first.loc[done, "loss"].tolist() == second.loc[done, "loss"].tolist()
+
+
+def test_importing_the_package_is_light():
+    code = "import sys, doe; print({'pandas', 'numpy', 'torch', 'rich'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+
+
+def test_a_study_and_a_preset_exclude_each_other():
+    with pytest.raises(DoeError, match="both a study and a preset"):
+        plan("study.toml", preset="demo")

@@ -26,17 +26,17 @@ def scan_study(directory: Path) -> tuple[Study, list[RunStatus]]:
 
 def load(directory: Path) -> pd.DataFrame:
     """A study's responses table, in run order."""
-    study, views = scan_study(directory)
-    return pd.DataFrame(table_rows(study, views), columns=columns(study))
+    study, statuses = scan_study(directory)
+    return pd.DataFrame(table_rows(study, statuses), columns=columns(study))
 
 
-def study_runs(study: Study, views: Sequence[RunStatus]) -> Runs:
+def study_runs(study: Study, statuses: Sequence[RunStatus]) -> Runs:
     """Which run had which levels and stood in which block: the replicate, or what splits it."""
-    planned = [seen.run for seen in views]
+    planned = [status.run for status in statuses]
     block = numbered(run.block for run in planned)
     blocked = block.max() > 0
     same = (numbered(run.replicate for run in planned) == block).all()
-    slots, hosts = zip(*(slot_and_host(seen) for seen in views), strict=True)
+    slots, hosts = zip(*(slot_and_host(status) for status in statuses), strict=True)
     return Runs(
         factors=tuple(
             FactorLevels(f.key, level_text(f.low), level_text(f.high)) for f in study.factors
@@ -48,12 +48,12 @@ def study_runs(study: Study, views: Sequence[RunStatus]) -> Runs:
         run_order=tuple(run.run_order for run in planned),
         slot=slots if any(slots) else None,
         host=hosts if any(hosts) else None,
-        states=tuple(state_text(seen.state, seen.reason) for seen in views),
+        states=tuple(state_text(status.state, status.reason) for status in statuses),
     )
 
 
 def observations(
-    study: Study, views: Sequence[RunStatus], runs: Runs, names: Iterable[str]
+    study: Study, statuses: Sequence[RunStatus], runs: Runs, names: Iterable[str]
 ) -> list[Observations]:
     """The responses that are named, with the study's units and goal.
 
@@ -63,7 +63,7 @@ def observations(
         If the study has no such response, or no run has a value of it.
     """
     answers = study.responses
-    values = [response_values(study, seen) for seen in views]
+    values = [response_values(study, status) for status in statuses]
     observed = []
     for name in dict.fromkeys(names):
         if name not in values[0]:

@@ -7,7 +7,8 @@ import io
 import math
 
 from doe.results.cells import Spread
-from doe.views.table import Column, Table, Value
+from doe.views.numbers import Value
+from doe.views.table import Column, Table
 
 
 def render(table: Table) -> str:

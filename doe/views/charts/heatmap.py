@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import altair as alt
 
-from doe.analysis.across import Across
-from doe.views.charts.model import ChartData, Drawing, Record
+from doe.results.report import Report
+from doe.views.charts.model import ChartData, Record, StudyChart
 from doe.views.charts.shared import below, hover
 from doe.views.charts.theme import DIVERGING
 
@@ -13,7 +13,7 @@ HEAT_TERMS = 24
 """Terms in the heatmap."""
 
 
-def draw_heatmap() -> alt.TopLevelMixin:
+def draw() -> alt.TopLevelMixin:
     """Terms × responses; colour is the effect relative to the response's largest one."""
     base = alt.Chart(alt.NamedData("cells")).encode(
         x=alt.X("response:N", title=None, sort=None, axis=alt.Axis(labelAngle=-50, orient="top")),
@@ -34,8 +34,11 @@ def draw_heatmap() -> alt.TopLevelMixin:
     )
 
 
-def heatmap_data(across: Across, alpha: float) -> ChartData:
+def data(report: Report) -> ChartData | None:
     """The strongest terms over all responses; a dot where the false discovery rate is met."""
+    across = report.across
+    if across is None or len(report.analyses) < 2:
+        return None
     cells: list[Record] = [
         {
             "term": row.term,
@@ -44,7 +47,7 @@ def heatmap_data(across: Across, alpha: float) -> ChartData:
             "relative": row.relative[j],
             "p": row.p[j],
             "p_bh": row.p_bh[j],
-            "found": below(row.p_bh[j], alpha),
+            "found": below(row.p_bh[j], report.options.alpha),
         }
         for row in across.strongest[:HEAT_TERMS]
         for j, response in enumerate(across.responses)
@@ -52,10 +55,13 @@ def heatmap_data(across: Across, alpha: float) -> ChartData:
     return ChartData({"cells": cells})
 
 
-HEATMAP = Drawing(
+CHART = StudyChart(
+    10,
+    "all",
     "heatmap",
     "Effects over all responses",
     "Blue lowers a response, orange raises it, relative to the response's largest effect. "
     "Dots pass the false discovery rate over all terms and responses.",
-    draw_heatmap,
+    draw,
+    data,
 )

@@ -1,4 +1,4 @@
-"""Main effects and interactions as lines between means."""
+"""The strongest interactions as lines between means."""
 
 from __future__ import annotations
 
@@ -6,66 +6,18 @@ import altair as alt
 
 from doe.analysis.analyze import Analysis
 from doe.terms import parse_term
-from doe.views.charts.model import ChartData, Drawing, Record
-from doe.views.charts.shared import coefficients, hover, scale_name
+from doe.views.charts.model import ChartData, Record, ResponseChart, of_analysis
+from doe.views.charts.shared import coefficients, hover, mean_by_level
 from doe.views.charts.theme import BLUE, ORANGE
+from doe.views.words import quantity
 
 PAIRS = 6
 """Interactions that get a panel."""
 
 
-def _mean_by_level() -> alt.Chart:
-    """Axes that both charts share: the two levels across, the mean up, not from zero."""
-    return alt.Chart().encode(
-        x=alt.X(
-            "level:O",
-            title=None,
-            sort=["low", "high"],
-            axis=alt.Axis(labelAngle=0, labelFontSize=9),
-        ),
-        y=alt.Y("mean:Q", title="{mean}", scale=alt.Scale(zero=False)),
-    )
-
-
-def draw_main() -> alt.TopLevelMixin:
-    """Means at the two levels of each factor, side by side on one scale."""
-    base = _mean_by_level().encode(
-        tooltip=[*hover("factor"), alt.Tooltip("given:N", title="level"), *hover("mean")],
-    )
-    grand = alt.Chart().mark_rule(strokeDash=[2, 3]).encode(y="grand:Q")
-    return (
-        alt.layer(grand, base.mark_line(color=BLUE), base.mark_circle(color=BLUE, size=40))
-        .properties(width=44, height=150)
-        .facet(
-            data=alt.NamedData("main"),
-            column=alt.Column("factor:N", title=None, sort=None),
-            spacing=6,
-        )
-    )
-
-
-def main_data(analysis: Analysis) -> ChartData:
-    """Means at low and high: the mean of the study minus and plus the coefficient."""
-    coef = coefficients(analysis)
-    rows: list[Record] = []
-    for factor in analysis.factors:
-        for level, given, sign in (("low", factor.low, -1), ("high", factor.high, 1)):
-            if factor.key in coef:
-                rows.append(
-                    {
-                        "factor": factor.key,
-                        "level": level,
-                        "given": given,
-                        "mean": analysis.mean + sign * coef[factor.key],
-                        "grand": analysis.mean,
-                    }
-                )
-    return ChartData({"main": rows}, {"mean": f"Mean {scale_name(analysis)}"})
-
-
-def draw_interactions() -> alt.TopLevelMixin:
+def draw() -> alt.TopLevelMixin:
     """Lines that are not parallel: the effect of one factor depends on the other."""
-    base = _mean_by_level().encode(
+    base = mean_by_level().encode(
         color=alt.Color(
             "other:N",
             title="second factor",
@@ -115,19 +67,15 @@ def interaction_data(analysis: Analysis) -> ChartData | None:
                     "mean": analysis.mean + shift,
                 }
             )
-    return ChartData({"pairs": rows}, {"mean": f"Mean {scale_name(analysis)}"}) if rows else None
+    return ChartData({"pairs": rows}, {"mean": f"Mean {quantity(analysis)}"}) if rows else None
 
 
-MAIN = Drawing(
-    "main-effects",
-    "Main effects",
-    "Mean at the low and high level of each factor; the dashed line is the mean of the study.",
-    draw_main,
-)
-INTERACTIONS = Drawing(
+CHART = ResponseChart(
+    40,
     "interactions",
     "Strongest interactions",
     "Lines that are not parallel: the effect of the first factor (x axis) depends on the "
     "level of the second (colour).",
-    draw_interactions,
+    draw,
+    of_analysis(interaction_data),
 )

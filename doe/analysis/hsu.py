@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from scipy import optimize, stats
 
+from doe.analysis import distributions as stats
 from doe.analysis.contrasts import Floats, Ints
+from doe.analysis.roots import root
 
 NODES = 96
 
@@ -35,7 +36,7 @@ def critical_value(others: tuple[tuple[int, int], ...], own: int, df: int, alpha
             log_inside += cells * stats.norm.logcdf(at)
         return float(wz @ np.exp(log_inside) @ ws) - (1.0 - alpha)
 
-    return float(optimize.brentq(shortfall, 0.0, 50.0, xtol=1e-10))
+    return root(shortfall, 0.0, 50.0, xtol=1e-10)
 
 
 def with_the_best(

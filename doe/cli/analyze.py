@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from doe.cli.options import JsonOption, OrderOption, StudyOption, chosen_study
+from doe.cli.options import JsonOption, OrderOption, StudyOption, chosen_study, one_thread
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -71,6 +71,7 @@ def analyze(
     ] = False,
 ) -> None:
     """Analyse the responses of a study, or of any table of results."""
+    one_thread()
     from doe.analysis.case import AnalysisOptions
     from doe.errors import DoeError
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 from msgspec import Struct
-from scipy import special, stats
+from scipy import special
 
+from doe.analysis import distributions as stats
 from doe.analysis.case import Case
 from doe.analysis.contrasts import Floats, Ints, estimable, names_of
 from doe.analysis.fit import estimator, without_blocks
@@ -71,7 +72,7 @@ def estimate(case: Case) -> Dispersion | None:
     return Dispersion(
         effects=effects,
         replicates=int(counts[usable].min()),
-        lenth=lenth(effect, names, case.alpha),
+        lenth=lenth(effect, names, case.alpha, tested=False),
         skipped=tuple(case.runs.config(int(cell)) for cell in unique[~usable]),
         sentence=_sentence(effects, case.alpha),
     )

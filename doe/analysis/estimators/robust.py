@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 from msgspec import Struct
-from scipy import linalg, stats
+from scipy import linalg
 
+from doe.analysis import distributions as stats
 from doe.analysis.case import Case
 from doe.analysis.contrasts import MOST_RUNS, Floats, Ints, sign_columns
 from doe.analysis.fit import Fit, design_matrix, without_blocks

@@ -64,7 +64,6 @@ def with_doe(backend: str, runs: int) -> float:
 
     from rich.console import Console
 
-    from doe.running.engines import Resources
     from doe.running.execute import execute
     from doe.running.scheduler import RunOptions
     from doe.store.files import StudyDir
@@ -87,7 +86,7 @@ def with_doe(backend: str, runs: int) -> float:
             plan,
             RunOptions(),
             "local",
-            Resources(cpu=SLOTS),
+            {"cpu": SLOTS},
             PlainDisplay(Console(file=StringIO())),
         )
         assert number["done"] == runs

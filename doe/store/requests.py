@@ -66,16 +66,16 @@ def read_request(run: RunDir) -> tuple[RunRequest, bytes]:
         raise DoeError(f"{run.request} is damaged ({error}); `doe run` writes it again") from error
 
 
-def prepare(place: RunDir, study: Study, run: Run) -> None:
+def prepare(run_dir: RunDir, study: Study, run: Run) -> None:
     """Put a run's request in place."""
     wanted = request_bytes(study, run)
-    if _request_there(place) != wanted:
-        write_atomic(place.request, wanted.decode())
+    if _request_there(run_dir) != wanted:
+        write_atomic(run_dir.request, wanted.decode())
 
 
-def _request_there(place: RunDir) -> bytes:
+def _request_there(run_dir: RunDir) -> bytes:
     try:
-        return place.request.read_bytes()
+        return run_dir.request.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return b""
 
@@ -102,9 +102,9 @@ def check_unchanged(study: Study, statuses: Iterable[RunStatus], files: StudyDir
         )
     for status in statuses:
         if status.lease is not None:
-            place = files.run(status.run.run_id)
-            if _request_there(place) not in (b"", request_bytes(study, status.run)):
+            run_dir = files.run(status.run.run_id)
+            if _request_there(run_dir) not in (b"", request_bytes(study, status.run)):
                 raise DoeError(
                     f"{files.study} was changed after {status.run.run_id} had begun. Restore it, "
-                    f"or remove the directory {place.path}, which holds no result"
+                    f"or remove the directory {run_dir.path}, which holds no result"
                 )

@@ -60,12 +60,12 @@ def scan(files: StudyDir, runs: Iterable[Run], watch: Watch | None = None) -> li
 
 def look(files: StudyDir, run: Run, watch: Watch) -> RunStatus:
     """Look at one run's directory."""
-    place = files.run(run.run_id)
-    verdict = read_verdict(place)
+    run_dir = files.run(run.run_id)
+    verdict = read_verdict(run_dir)
     if verdict is not None and verdict.result is not None:
         return RunStatus(run, verdict.result.state, verdict.result, checksum(verdict.raw))
-    lease = last_lease(place)
-    state: RunState = "running" if lease and not watch.over(place, lease) else "pending"
+    lease = last_lease(run_dir)
+    state: RunState = "running" if lease and not watch.over(run_dir, lease) else "pending"
     return RunStatus(run, state, lease=lease, damaged=verdict is not None)
 
 

@@ -4,11 +4,15 @@ An entry's name is the preset's, its value the package that holds `<name>.toml`:
 
     [project.entry-points."doe.studies"]
     tuning = "your_package.studies"
+
+Where the study's backend needs an extra of its package, the entry names it: "your_package.studies
+[train]". Without what that extra brings, the preset says what is missing.
 """
 
 from __future__ import annotations
 
-from importlib.metadata import EntryPoint, entry_points
+import re
+from importlib.metadata import EntryPoint, PackageNotFoundError, distribution, entry_points
 from importlib.resources import files
 from pathlib import Path
 
@@ -32,7 +36,7 @@ def preset_study(name: str) -> Study:
     Raises
     ------
     DoeError
-        If no package offers it, or its package cannot be loaded.
+        If no package offers it, its package cannot be loaded, or an extra of it is missing.
     """
     entries = _entries()
     if name not in entries:
@@ -40,7 +44,8 @@ def preset_study(name: str) -> Study:
             f"preset {name!r} is unknown{nearest(name, entries)}; known are "
             f"{', '.join(sorted(entries)) or 'none: no installed package offers a study'}"
         )
-    package = entries[name].value
+    _check_extras(entries[name])
+    package = entries[name].module
     try:
         data = (files(package) / f"{name}.toml").read_bytes()
     except (ImportError, OSError) as error:
@@ -66,3 +71,28 @@ def asked_study(given: Study | Path | None, preset: str | None = None) -> Study:
 
 def _entries() -> dict[str, EntryPoint]:
     return {entry.name: entry for entry in entry_points(group=GROUP)}
+
+
+def _check_extras(entry: EntryPoint) -> None:
+    """Refuse a study whose backend needs packages that are not installed."""
+    for extra in entry.extras:
+        if entry.dist is not None and (missing := _missing(entry.dist.requires or [], extra)):
+            raise DoeError(
+                f"preset {entry.name!r} needs {', '.join(missing)}, which the extra {extra!r} "
+                f"brings: pip install '{entry.dist.name}[{extra}]'"
+            )
+
+
+def _missing(requirements: list[str], extra: str) -> list[str]:
+    """Packages that an extra asks for and that are not installed."""
+    asked = re.compile(rf"""([\w.-]+).*;.*\bextra *== *['"]{re.escape(extra)}['"]""")
+    names = [match[1] for line in requirements if (match := asked.match(line))]
+    return [name for name in names if not _installed(name)]
+
+
+def _installed(name: str) -> bool:
+    try:
+        distribution(name)
+    except PackageNotFoundError:
+        return False
+    return True

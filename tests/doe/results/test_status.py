@@ -247,17 +247,17 @@ def test_the_live_view_shows_slots_progress_and_counts(planned, go):
     console = Console(file=out, width=100, force_terminal=True, color_system=None)
     display = LiveDisplay(console, Live(console=console, auto_refresh=False))
     engine = IdleEngine(cpu_slots(2))
-    runner = Scheduler(
+    scheduler = Scheduler(
         StudyDir(plan.directory), plan.study, plan.design, engine, RunOptions(), display
     )
-    runner._dispatch()
+    scheduler.hand_over()
     job = engine.jobs[0]
     report = {"step": 2, "total": 4, "metrics": {"y": 1.5}}
     (job.run_dir / "progress.jsonl").write_text(json.dumps(report) + "\n")
     display.note("failed", "007-r1 on cpu0: it broke")
-    display.show(runner)
+    display.show(scheduler.snapshot())
     page = Console(file=(text := io.StringIO()), width=100)
-    page.print(picture(runner))
+    page.print(picture(scheduler.snapshot()))
     drawn = text.getvalue()
     assert "2/8" in drawn
     assert "2 done  0 diverged  0 failed  2 running  4 pending" in drawn

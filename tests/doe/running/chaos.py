@@ -22,7 +22,6 @@ from pathlib import Path
 import msgspec
 import psutil
 
-from doe.running.engines import Resources
 from doe.running.execute import execute
 from doe.running.scheduler import RunOptions
 from doe.store.files import StudyDir
@@ -58,7 +57,7 @@ def schedule(directory: Path) -> int:
     options = RunOptions(policy=Policy(retries=10**6))
     display = PlainDisplay(Console(quiet=True))
     plan = Plan(directory, study, design)
-    number, finished = execute(plan, options, "local", Resources(cpu=2), display)
+    number, finished = execute(plan, options, "local", {"cpu": 2}, display)
     return 0 if finished and number["done"] == len(design.runs) else 3
 
 

@@ -11,7 +11,6 @@ import pytest
 
 from doe import load
 from doe.errors import DoeError
-from doe.running.engines import Resources
 from doe.running.scheduler import RunOptions
 from doe.store.files import StudyDir
 from doe.store.verdicts import Policy, read_verdict
@@ -181,7 +180,7 @@ def two_gpus(tmp_path, monkeypatch):
 
 def test_each_gpu_has_a_slot_and_is_the_only_one_visible(planned, go, two_gpus):
     plan = planned("visible", factors="AB")
-    number, _ = go(plan, resources=Resources(gpus="0,1"))
+    number, _ = go(plan, asked={"gpus": "0,1"})
     assert number["done"] == 4
     results = [verdict(plan, run.run_id) for run in plan.design.runs]
     assert {r.provenance["slot"] for r in results} == {"gpu0", "gpu1"}
@@ -194,12 +193,12 @@ def test_each_gpu_has_a_slot_and_is_the_only_one_visible(planned, go, two_gpus):
 
 def test_a_gpu_that_is_not_there_is_an_error_that_names_what_is(planned, go, two_gpus):
     with pytest.raises(DoeError, match=r"no GPU 2; nvidia-smi lists: 0 \(Fake A100\), 1"):
-        go(planned(), resources=Resources(gpus="1,2"))
+        go(planned(), asked={"gpus": "1,2"})
 
 
 def test_out_of_gpu_memory_is_tried_again_when_the_gpu_is_alone(planned, go, two_gpus):
     plan = planned("memory_when_shared", factors="ABC")
-    number, said = go(plan, resources=Resources(gpus="0", per_gpu=2))
+    number, said = go(plan, asked={"gpus": "0", "per_gpu": 2})
     assert number["done"] == 8
     assert "CUDA out of memory" in said
     records = [json.loads(path.read_text()) for path in plan.directory.glob("*/attempt-*.json")]
@@ -209,7 +208,7 @@ def test_out_of_gpu_memory_is_tried_again_when_the_gpu_is_alone(planned, go, two
 
 def test_out_of_gpu_memory_alone_is_final(planned, go, two_gpus):
     plan = planned("ending", kind="memory")
-    number, _ = go(plan, resources=Resources(gpus="0"))
+    number, _ = go(plan, asked={"gpus": "0"})
     assert number["failed"] == 2
     assert attempts(plan, "002-r1") == 1
 

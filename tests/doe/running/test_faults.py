@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from doe.running.crash import record_crash
-from doe.running.engines.base import Ended
-from doe.running.worker import Prepared, WorkOrder, work
+from doe.running.worker import Prepared, WorkOrder, record_crash, work
 from doe.store import files
 from doe.store.files import RunDir
 from doe.store.leases import Watch, acquire, new_owner
@@ -73,11 +71,8 @@ def working(backend):
 
 def crashing(run, order):
     """What a scheduler writes when a worker died with its lease."""
-    ended = Ended(PLANNED["run"].run_id, "", -11, "killed by SIGSEGV")
-    record_crash(run, ended, new_owner(), Policy(retries=0))
+    record_crash(run, new_owner(), Policy(retries=0), "killed by SIGSEGV")
 
-
-PLANNED = {}
 
 SCENES = {
     "new run": (nothing_before, working(good)),
@@ -130,7 +125,6 @@ def count_steps(task, place: Path):
 @pytest.fixture
 def fresh(planned, tmp_path):
     plan = planned()
-    PLANNED.update(run=plan.design.runs[0])
 
     def make(name):
         run = RunDir(tmp_path / "faults" / name)

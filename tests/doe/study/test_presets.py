@@ -27,9 +27,15 @@ def other_package(tmp_path, monkeypatch):
     (package / "tuning.toml").write_text(STUDY)
     metadata = tmp_path / "other_package-1.0.dist-info"
     metadata.mkdir()
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: other-package\nVersion: 1.0\n")
+    (metadata / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: other-package\nVersion: 1.0\n"
+        "Requires-Dist: numpy>=2; extra == 'all'\n"
+        "Requires-Dist: no.such-package[fast]>=1; python_version > '3' and extra == 'all'\n"
+        "Requires-Dist: neither-this; extra == 'other'\n"
+    )
     (metadata / "entry_points.txt").write_text(
         "[doe.studies]\ntuning = other_package\nabsent = other_package\n"
+        "heavy = other_package [all]\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     yield
@@ -47,6 +53,16 @@ def test_a_second_package_offers_a_study_beside_the_first():
 def test_a_promised_study_that_is_not_there_is_named():
     with pytest.raises(DoeError, match=r"preset 'absent': other_package has no absent\.toml"):
         preset_study("absent")
+
+
+@pytest.mark.usefixtures("other_package")
+def test_a_study_whose_extra_is_not_installed_says_which():
+    with pytest.raises(DoeError) as refused:
+        preset_study("heavy")
+    assert str(refused.value) == (
+        "preset 'heavy' needs no.such-package, which the extra 'all' brings: "
+        "pip install 'other-package[all]'"
+    )
 
 
 def test_an_unknown_preset_names_the_known_ones():

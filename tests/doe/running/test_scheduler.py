@@ -1,7 +1,7 @@
 """Who gets a slot: one run per place, and a GPU alone for what ran out of its memory."""
 
 from doe.running.engines.base import Slot
-from doe.running.placing import Active, next_kind
+from doe.running.scheduler import Active, next_kind
 
 CPU = Slot("cpu0")
 FIRST, SECOND = Slot("gpu0.1", group="gpu0"), Slot("gpu0.2", group="gpu0")

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-
-from doe.errors import DoeError, nearest
+from msgspec import Meta
 
 OURS = (
     *("--array", "-a", "--job-name", "-J", "--output", "-o", "--error", "-e", "--chdir", "-D"),
@@ -18,26 +16,24 @@ OURS = (
 TIME = re.compile(r"\d+|\d+:\d\d(:\d\d)?|\d+-\d+(:\d\d){0,2}")
 
 
-class SlurmSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Settings(msgspec.Struct, frozen=True):
     """Resources of each job; a field that is left out is left to the cluster."""
 
-    partition: str = ""
-    account: str = ""
-    time: str | int = ""
-    """Time limit of a job: minutes, or as in "1:30:00" and "2-12:00:00"."""
-    gres: str = ""
-    """Generic resources, as in "gpu:1", "gpu:a100:1" or "shard:1"."""
-    cpus: int = 1
-    """Cores of each job, which is also the number of threads a run is told."""
-    mem: str | int = ""
-    """Memory of each job: megabytes, or as in "16G"."""
-    jobs: int = 0
-    """Most jobs of one array at once; 0 for no limit of ours."""
-    runs_per_job: int = 1
-    """Runs that one job executes, one after another."""
-    extra: tuple[str, ...] = ()
+    partition: Annotated[str, Meta(description="partition.")] = ""
+    account: Annotated[str, Meta(description="account.")] = ""
+    time: Annotated[
+        str | int, Meta(description="time limit of a job, as in 90 (minutes) or 1:30:00.")
+    ] = ""
+    gres: Annotated[
+        str, Meta(description="GPU of each job, as in gpu:1, gpu:a100:1 or shard:1.")
+    ] = ""
+    cpus: Annotated[int, Meta(description="cores of each job.")] = 1
+    mem: Annotated[str | int, Meta(description="memory of each job, as in 16G.")] = ""
+    jobs: Annotated[int, Meta(description="most jobs of an array at once; 0 for no limit.")] = 0
+    runs_per_job: Annotated[int, Meta(description="runs that a job executes in turn.")] = 1
+    extra: Annotated[tuple[str, ...], Meta()] = ()
     """Further options of sbatch, as in "--constraint=a100"."""
-    setup: tuple[str, ...] = ()
+    setup: Annotated[tuple[str, ...], Meta()] = ()
     """Shell commands before the first run of a job, as in "module load cuda"."""
 
     @property
@@ -51,7 +47,7 @@ class SlurmSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Whether other runs may be on the same GPU."""
         return bool(re.search(r"(^|,)(gres/)?(shard|mps)\b", self.gres))
 
-    def alone(self) -> SlurmSettings:
+    def alone(self) -> Settings:
         """The same with a whole GPU instead of a share."""
         whole = re.sub(r"\b(shard|mps)(:\w+)*", "gpu:1", self.gres)
         return msgspec.structs.replace(self, gres=whole)
@@ -69,42 +65,7 @@ class SlurmSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return [*(f"{name}={value}" for name, value in named.items() if value), *self.extra]
 
 
-def slurm_settings(table: Mapping[str, Any], given: Mapping[str, Any]) -> SlurmSettings:
-    """Read a study's `[slurm]` table and what the command line says instead.
-
-    Raises
-    ------
-    DoeError
-        With every mistake, and where it stands.
-    """
-    known = SlurmSettings.__struct_fields__
-    problems = [
-        f"slurm.{key}: unknown key{nearest(key, known)}; known are {', '.join(known)}"
-        for key in table
-        if key not in known
-    ]
-    values: dict[str, Any] = {}
-    for key in known:
-        where = f"--{key.replace('_', '-')}" if key in given else f"slurm.{key}"
-        value = given.get(key, table.get(key))
-        if value is None:
-            continue
-        try:
-            values[key] = msgspec.convert(value, _TYPES[key])
-        except msgspec.ValidationError as error:
-            problems.append(f"{where} = {value!r}: {error}")
-            continue
-        if problem := _problem(key, values[key]):
-            problems.append(f"{where} = {value!r}: {problem}")
-    if problems:
-        raise DoeError("the settings for Slurm cannot be used:\n  " + "\n  ".join(problems))
-    return SlurmSettings(**values)
-
-
-_TYPES = {field.name: field.type for field in msgspec.structs.fields(SlurmSettings)}
-
-
-def _problem(key: str, value: Any) -> str:
+def problem(key: str, value: Any) -> str:
     """What is wrong with a value, or an empty text."""
     match key:
         case "partition" | "account":

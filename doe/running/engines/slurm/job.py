@@ -1,32 +1,41 @@
-"""What one job of a cluster does: execute its runs one after another, a process each.
+"""A submission on disk, and what one job of it does: execute its runs in turn, a process each.
 
-``python -m doe.running.engines.task STUDY_DIR SUBMISSION TASK`` is the last line of every Slurm
+``python -m doe.running.engines.slurm.job STUDY_DIR SUBMISSION TASK`` is the last line of every
 job. It forks a worker per run and sees how it ended, so that a crash is on record with its reason
 even where no scheduler watches. A job of several runs imports the backend once, before it forks.
+Its exit codes are those of `doe.running.worker`, of the last run that came to no verdict.
 
-Exit codes are those of `doe.running.worker`, of the last run that came to no verdict.
+A submission stands below `slurm/` in the study's directory, and is gone once its jobs have ended.
+It is known by its name, which is the name of its jobs and holds a nonce: Slurm's own numbers can be
+given twice.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
+
+import msgspec
 
 from doe.errors import DoeError
-from doe.running import sessions
-from doe.running.backend import end_with_parent, resolve
-from doe.running.crash import record_crash
-from doe.running.engines.base import Ended
-from doe.running.engines.local import LATE_SECONDS, ending
-from doe.running.engines.slot import forkable
-from doe.running.engines.submission import Entry, SubmissionFiles
-from doe.running.process import end_process, thread_environment
+from doe.running.backend import resolve
+from doe.running.engines.base import LATE_SECONDS
+from doe.running.processes import (
+    end_process,
+    end_with_parent,
+    ending,
+    forkable,
+    send,
+    sweep,
+    thread_environment,
+)
 from doe.running.provenance import static_facts
 from doe.running.worker import (
     BUSY,
@@ -34,13 +43,96 @@ from doe.running.worker import (
     LOST,
     UNWRITABLE,
     Prepared,
+    WorkOrder,
+    record_crash,
     work,
 )
-from doe.store.files import RunDir, StudyDir
+from doe.store.files import RunDir, StudyDir, write_atomic
 from doe.store.leases import new_owner
 from doe.store.requests import read_request
 
 POLL_SECONDS = 0.02
+TAIL_LINES = 10
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One run of a job."""
+
+    run_id: str
+    order: WorkOrder
+    step: int = 0
+    """Steps that earlier jobs have reported; a job that gets no further was too short."""
+
+
+class Submission(msgspec.Struct, frozen=True):
+    """One array of jobs."""
+
+    name: str
+    tasks: tuple[tuple[Entry, ...], ...]
+    """The runs of each task, in the order in which it executes them."""
+
+
+class SubmissionFiles(NamedTuple):
+    """Every name that belongs to one submission."""
+
+    folder: Path
+    name: str
+
+    @property
+    def content(self) -> Path:
+        """The submission itself."""
+        return self.folder / f"{self.name}.json"
+
+    @property
+    def stop(self) -> Path:
+        """Made to tell running jobs that they begin no further run."""
+        return self.folder / f"{self.name}.stop"
+
+    def output(self, task: int | str) -> Path:
+        """What a job says before and after its runs."""
+        return self.folder / f"{self.name}.{task}.txt"
+
+    def tail(self, task: int) -> str:
+        """The last lines of that."""
+        try:
+            lines = self.output(task).read_text(errors="replace").splitlines()
+        except OSError:
+            return ""
+        return "\n".join(lines[-TAIL_LINES:])
+
+    def read(self) -> Submission | None:
+        """The submission, or None if it was withdrawn."""
+        try:
+            return msgspec.json.decode(self.content.read_bytes(), type=Submission)
+        except (FileNotFoundError, msgspec.MsgspecError):
+            return None
+
+    def write(self, submission: Submission) -> None:
+        """Put it in place; before its jobs are submitted."""
+        write_atomic(self.content, msgspec.json.encode(submission).decode())
+
+    def remove(self) -> None:
+        """Sweep everything; the folder too when it was the last."""
+        for path in self.folder.glob(f"{self.name}.*"):
+            path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            self.folder.rmdir()
+
+
+def submissions(study: StudyDir) -> list[SubmissionFiles]:
+    """Every submission on record."""
+    names = sorted(os.listdir(study.slurm)) if study.slurm.is_dir() else []
+    stems = [name.removesuffix(".json") for name in names if not name.startswith(".")]
+    return [SubmissionFiles(study.slurm, stem) for stem in stems if f"{stem}.json" in names]
+
+
+def new_name(study: str) -> str:
+    """A name for the jobs of a new submission that no other one has."""
+    plain = re.sub(r"[^A-Za-z0-9]+", "-", study).strip("-")[:24] or "study"
+    return f"doe-{plain}-{os.urandom(6).hex()}"
+
+
+# The job ----------------------------------------------------------------------------------------
 
 
 class Stop:
@@ -89,15 +181,14 @@ def _execute(run: RunDir, entry: Entry, prepared: Prepared | None, stop: Stop) -
     if pid == 0:
         _child(run, entry, prepared)
     code = _wait(pid, order.timeout)
-    sessions.sweep(pid)
+    sweep(pid)
     stopped = stop.asked and code == -signal.SIGTERM
     if code in (0, BUSY, INTERRUPTED, LOST, UNWRITABLE) or stopped:
         return INTERRUPTED if stopped else code
     late = 0 < order.timeout <= time.monotonic() - began
     message = f"took longer than {order.timeout:g} s" if late else ending(code)
-    ended = Ended(entry.run_id, order.job, code, message, late)
     owner = new_owner(order.job, order.slot, order.supervisor)
-    record_crash(run, ended, owner, order.policy)
+    record_crash(run, owner, order.policy, message, late)
     return code if code > 0 else 128 - code
 
 
@@ -118,7 +209,7 @@ def _wait(pid: int, limit: float) -> int:
         if done:
             return os.waitstatus_to_exitcode(status)
         if time.monotonic() > deadline:
-            sessions.send(pid, signal.SIGKILL)
+            send(pid, signal.SIGKILL)
         time.sleep(POLL_SECONDS)
 
 

@@ -18,16 +18,22 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from doe.errors import DoeError
-from doe.running.engines import slurm_calls as slurm
-from doe.running.engines.base import Ended, Job, Slot
-from doe.running.engines.begun import needs_gpu_alone
-from doe.running.engines.slurm_calls import AwayError, Row
-from doe.running.engines.slurm_endings import Known, explain, judge
-from doe.running.engines.slurm_settings import SlurmSettings
-from doe.running.engines.submission import Entry, Submission, SubmissionFiles, new_name, submissions
-from doe.store.files import StudyDir
+from doe.running.engines.base import Ended, Job, Slot, has_begun, needs_gpu_alone
+from doe.running.engines.slurm import calls
+from doe.running.engines.slurm.calls import AwayError, Row
+from doe.running.engines.slurm.job import (
+    Entry,
+    Submission,
+    SubmissionFiles,
+    new_name,
+    submissions,
+)
+from doe.running.engines.slurm.settings import Settings
+from doe.running.worker import BUSY, INTERRUPTED, LOST, UNWRITABLE
+from doe.store.files import RunDir, StudyDir
+from doe.store.leases import last_lease
 from doe.store.progress import read_progress
-from doe.store.verdicts import checksum, read_verdict
+from doe.store.verdicts import read_verdict
 from doe.study.values import Study
 
 SLOT = "slurm"
@@ -44,8 +50,13 @@ VISIBLE_SECONDS = 60.0
 MISSED_LOOKS = 2
 """Looks at the queue in a row that do not show a job before it counts as lost."""
 
+FAULTLESS = ("CANCELLED", "PREEMPTED", "NODE_FAIL", "BOOT_FAIL", "REVOKED")
+"""States that say nothing against the runs."""
+TOO_LONG = ("TIMEOUT", "DEADLINE")
+
+
 T = TypeVar("T")
-Place = tuple[str, int]
+TaskKey = tuple[str, int]
 """A task: the name of its submission, and its number there."""
 
 
@@ -54,40 +65,40 @@ class _Sent(NamedTuple):
 
     submission: Submission
     files: SubmissionFiles
-    settings: SlurmSettings
+    settings: Settings
 
 
 class SlurmEngine:
     """Runs as jobs of a Slurm cluster; see `doe.running.engines.base.Engine`."""
 
-    def __init__(self, study: Study, directory: Path, settings: SlurmSettings) -> None:
+    def __init__(self, study: Study, directory: Path, settings: Settings) -> None:
         device = "cuda:0" if settings.gpu else "cpu"
         self.slots = (Slot(SLOT, device, settings.cpus, PLACES),)
         self._study, self._settings = study, settings
-        self._place = StudyDir(directory.resolve())
+        self._study_dir = StudyDir(directory.resolve())
         self._sent: dict[str, _Sent] = {}
         self._unsent: list[str] = []
         """Submissions that the controller did not answer."""
-        self._waited_for: dict[Place, list[Entry]] = {}
+        self._waited_for: dict[TaskKey, list[Entry]] = {}
         """Runs whose end was not reported, by task."""
-        self._rows: Mapping[Place, Row] = {}
-        self._missed: dict[Place, int] = {}
+        self._rows: Mapping[TaskKey, Row] = {}
+        self._missed: dict[TaskKey, int] = {}
         self._poll = POLL_SECONDS[0]
         self._next_look = self._next_glance = 0.0
         self._answered = time.monotonic()
-        self._ended_at: dict[Place, float] = {}
+        self._ended_at: dict[TaskKey, float] = {}
 
     # Handing over -------------------------------------------------------------------------------
 
     def adopt(self) -> Sequence[tuple[str, str, str]]:
         """Runs of earlier submissions that still wait or run in Slurm."""
-        found = {files.name: files for files in submissions(self._place)}
-        rows = self._patiently(lambda: slurm.look(list(found)))
+        recorded = {files.name: files for files in submissions(self._study_dir)}
+        rows = self._patiently(lambda: calls.look(list(recorded)))
         live = {(row.name, row.task) for row in rows if row.live}
         adopted = []
-        for name, files in found.items():
+        for name, files in recorded.items():
             submission = files.read()
-            if submission is None or not any(place[0] == name for place in live):
+            if submission is None or not any(task[0] == name for task in live):
                 files.remove()
                 continue
             self._sent[name] = _Sent(submission, files, self._settings)
@@ -103,24 +114,24 @@ class SlurmEngine:
         parts: dict[bool, list[Job]] = {False: [], True: []}
         for job in jobs:
             shared = self._settings.shared
-            parts[shared and needs_gpu_alone(self._place.run(job.run_id))].append(job)
+            parts[shared and needs_gpu_alone(self._study_dir.run(job.run_id))].append(job)
         for alone, part in parts.items():
             settings = self._settings.alone() if alone else self._settings
             entries = [self._entry(job, settings) for job in part]
             size = settings.runs_per_job
             tasks = [tuple(entries[i : i + size]) for i in range(0, len(entries), size)]
-            most = self._patiently(slurm.most_tasks) if tasks else 1
+            most = self._patiently(calls.most_tasks) if tasks else 1
             for i in range(0, len(tasks), most):
                 self._submit(tuple(tasks[i : i + most]), settings)
 
-    def _entry(self, job: Job, settings: SlurmSettings) -> Entry:
-        progress = read_progress(self._place.run(job.run_id))
+    def _entry(self, job: Job, settings: Settings) -> Entry:
+        progress = read_progress(self._study_dir.run(job.run_id))
         order = msgspec.structs.replace(job.order, alone=not settings.shared)
         return Entry(job.run_id, order, progress.step if progress else 0)
 
-    def _submit(self, tasks: tuple[tuple[Entry, ...], ...], settings: SlurmSettings) -> None:
+    def _submit(self, tasks: tuple[tuple[Entry, ...], ...], settings: Settings) -> None:
         submission = Submission(new_name(self._study.name), tasks)
-        files = SubmissionFiles(self._place.slurm, submission.name)
+        files = SubmissionFiles(self._study_dir.slurm, submission.name)
         files.write(submission)
         self._sent[submission.name] = _Sent(submission, files, settings)
         for number, entries in enumerate(tasks):
@@ -133,9 +144,9 @@ class SlurmEngine:
         for name in list(self._unsent):
             submission, files, settings = self._sent[name]
             try:
-                slurm.submit(
+                calls.submit(
                     name,
-                    batch_script(self._place.root, files, settings),
+                    batch_script(self._study_dir.root, files, settings),
                     settings.options(),
                     len(submission.tasks),
                     settings.jobs,
@@ -170,8 +181,8 @@ class SlurmEngine:
             return []
         self._next_glance = time.monotonic() + GLANCE_SECONDS
         ended = []
-        for place, entries in self._waited_for.items():
-            row = self._rows.get(place)
+        for task, entries in self._waited_for.items():
+            row = self._rows.get(task)
             if row is None or row.state != "PENDING":
                 done = [entry for entry in entries if self._has_verdict(entry)]
                 ended += [Ended(entry.run_id, entry.order.job, 0) for entry in done]
@@ -180,15 +191,13 @@ class SlurmEngine:
         return ended
 
     def _has_verdict(self, entry: Entry) -> bool:
-        verdict = read_verdict(self._place.run(entry.run_id))
-        if verdict is None or verdict.result is None:
-            return False
-        return not entry.order.replace or checksum(verdict.raw) != entry.order.replace
+        verdict = read_verdict(self._study_dir.run(entry.run_id))
+        return verdict is not None and verdict.stands(entry.order.replace)
 
     def _look(self) -> list[Ended]:
         """Ask for the queue; report the runs whose jobs are gone."""
         try:
-            self._rows = _latest(slurm.look(list(self._sent)))
+            self._rows = _latest(calls.look(list(self._sent)))
         except AwayError as error:
             if time.monotonic() - self._answered > AWAY_SECONDS:
                 raise DoeError(
@@ -203,34 +212,34 @@ class SlurmEngine:
         self._send()
         self._next_glance = 0.0
         ended = self._glance()
-        for place in list(self._waited_for):
-            ended += self._close_task(place)
+        for task in list(self._waited_for):
+            ended += self._close_task(task)
         return ended
 
-    def _close_task(self, place: Place) -> list[Ended]:
+    def _close_task(self, task: TaskKey) -> list[Ended]:
         """Report all runs of a task that is over."""
-        name, number = place
-        row = self._rows.get(place)
-        entries = self._waited_for[place]
+        name, number = task
+        row = self._rows.get(task)
+        entries = self._waited_for[task]
         if name in self._unsent or (row is not None and row.live):
-            self._missed.pop(place, None)
+            self._missed.pop(task, None)
             return []
         if row is None:
-            self._missed[place] = self._missed.get(place, 0) + 1
-            if self._missed[place] < MISSED_LOOKS:
+            self._missed[task] = self._missed.get(task, 0) + 1
+            if self._missed[task] < MISSED_LOOKS:
                 return []
-        known = [Known(entry, self._place.run(entry.run_id)) for entry in entries]
-        waited = time.monotonic() - self._ended_at.setdefault(place, time.monotonic())
+        known = [Known(entry, self._study_dir.run(entry.run_id)) for entry in entries]
+        waited = time.monotonic() - self._ended_at.setdefault(task, time.monotonic())
         good = row is not None and row.state == "COMPLETED" and row.code == 0
-        if good and waited < VISIBLE_SECONDS and not all(one.settled for one in known):
+        if good and waited < VISIBLE_SECONDS and not all(run.settled for run in known):
             return []  # The job says that all is on record: wait until that is seen from here too.
-        del self._waited_for[place]
+        del self._waited_for[task]
         files = self._sent[name].files
         return judge(explain(row, files.tail(number), files.output(number).exists()), known)
 
     def _sweep(self) -> None:
         """Forget submissions of which nothing is waited for."""
-        self._waited_for = {place: left for place, left in self._waited_for.items() if left}
+        self._waited_for = {task: left for task, left in self._waited_for.items() if left}
         busy = {name for name, _ in self._waited_for}
         for name in [name for name in self._sent if name not in busy]:
             self._sent.pop(name).files.remove()
@@ -250,9 +259,9 @@ class SlurmEngine:
 
     def _drop(self, name: str) -> None:
         """Let what was never sent count as lost at the next look."""
-        for place in self._waited_for:
-            if place[0] == name:
-                self._missed[place] = MISSED_LOOKS
+        for task in self._waited_for:
+            if task[0] == name:
+                self._missed[task] = MISSED_LOOKS
 
     def stop(self, grace: float) -> None:
         """Cancel every job; Slurm sends TERM, and KILL after its own or this grace time."""
@@ -260,7 +269,7 @@ class SlurmEngine:
         names = list(self._sent)
         self._cancel(names)
         deadline = time.monotonic() + grace
-        while any(row.live for row in self._patiently(lambda: slurm.look(names))):
+        while any(row.live for row in self._patiently(lambda: calls.look(names))):
             if time.monotonic() > deadline:
                 self._cancel(names, "--signal=KILL", "--full")
             time.sleep(0.2)
@@ -271,7 +280,7 @@ class SlurmEngine:
 
     def _cancel(self, names: Sequence[str], *options: str) -> None:
         for name in names:
-            self._patiently(partial(slurm.cancel, name, *options))
+            self._patiently(partial(calls.cancel, name, *options))
 
     def close(self) -> None:
         """Nothing: jobs that wait or run are left to Slurm."""
@@ -288,20 +297,20 @@ class SlurmEngine:
                 time.sleep(0.5)
 
 
-def _latest(rows: Sequence[Row]) -> Mapping[Place, Row]:
+def _latest(rows: Sequence[Row]) -> Mapping[TaskKey, Row]:
     """One row per task; where there are two of a name, a live one counts."""
-    found: dict[Place, Row] = {}
+    latest: dict[TaskKey, Row] = {}
     for row in rows:
-        former = found.get((row.name, row.task))
+        former = latest.get((row.name, row.task))
         if former is None or not former.live:
-            found[row.name, row.task] = row
-    return found
+            latest[row.name, row.task] = row
+    return latest
 
 
-def batch_script(study: Path, files: SubmissionFiles, settings: SlurmSettings) -> str:
+def batch_script(study: Path, files: SubmissionFiles, settings: Settings) -> str:
     """The script of every job of an array; it is given to sbatch and kept by Slurm alone."""
     output = shlex.quote(str(files.output("")).removesuffix(".txt"))
-    words = [sys.executable, "-m", "doe.running.engines.task", str(study), files.name]
+    words = [sys.executable, "-m", "doe.running.engines.slurm.job", str(study), files.name]
     return "\n".join(
         [
             "#!/bin/bash",
@@ -312,3 +321,81 @@ def batch_script(study: Path, files: SubmissionFiles, settings: SlurmSettings) -
             "",
         ]
     )
+
+
+# What the end of a job means ---------------------------------------------------------------------
+
+
+class JobEnd(NamedTuple):
+    """How a job ended."""
+
+    message: str
+    code: int | None = None
+    faultless: bool = False
+    too_long: bool = False
+
+
+class Known(NamedTuple):
+    """A run of an ended job, and its directory."""
+
+    entry: Entry
+    run: RunDir
+
+    @property
+    def begun(self) -> bool:
+        """Whether this job began the run."""
+        return has_begun(self.run, self.entry.order.job)
+
+    @property
+    def settled(self) -> bool:
+        """Whether this job's failure is on record; a verdict was reported before."""
+        lease = last_lease(self.run)
+        return self.begun and lease is not None and self.run.attempt(lease.attempt).exists()
+
+    @property
+    def advanced(self) -> bool:
+        """Whether the run got further than any job before."""
+        progress = read_progress(self.run)
+        return progress is not None and progress.step > self.entry.step
+
+
+def explain(row: Row | None, said: str, script_began: bool) -> JobEnd:
+    """Read a job's last state; without one, Slurm has forgotten the job or never had it."""
+    said = f":\n{said}" if said else ""
+    if row is None:
+        return JobEnd(f"Slurm does not know its job any more{said}", faultless=not script_began)
+    how = f"signal {-row.code}" if row.code < 0 else f"exit code {row.code}"
+    message = f"Slurm: {row.state}, {how}{said}"
+    if row.state in FAULTLESS:
+        return JobEnd(message, None, faultless=True)
+    if row.state in TOO_LONG:
+        return JobEnd(message, None, too_long=True)
+    return JobEnd(message, row.code, faultless=row.code in (INTERRUPTED, LOST))
+
+
+def judge(end: JobEnd, runs: Sequence[Known]) -> list[Ended]:
+    """Tell for each run without a verdict how it ended.
+
+    At most one was under way when the job ended; the others wait for another job. A job that ended
+    before any run began is held against its first run, so that it is not submitted for ever.
+    """
+    open_runs = [known for known in runs if not known.settled]
+    blamed = next((known for known in open_runs if known.begun), None)
+    if blamed is None and open_runs and not any(known.begun for known in runs):
+        blamed = open_runs[0]
+    ended = []
+    for known in runs:
+        run_id, job = known.entry.run_id, known.entry.order.job
+        if known is not blamed:
+            ended.append(Ended(run_id, job, None, end.message, interrupted=True))
+            continue
+        code = end.code if len(runs) == 1 or end.code in (BUSY, UNWRITABLE) else None
+        faultless = end.faultless or (end.too_long and known.advanced)
+        # Nobody saw how a run ended whose job Slurm has forgotten.
+        faultless |= end.code is None and not end.too_long and known.begun
+        message = end.message
+        if end.too_long and not faultless:
+            message += "; it got no further than the job before: ask for more time (--time)"
+        too_long = end.too_long and not faultless
+        ended.append(Ended(run_id, job, code, message, too_long, faultless))
+    return ended

@@ -44,7 +44,8 @@ def study_runs(study: Study, statuses: Sequence[RunStatus]) -> Runs:
     slots, hosts = zip(*(slot_and_host(status) for status in statuses), strict=True)
     return Runs(
         factors=tuple(
-            FactorLevels(f.key, level_text(f.low), level_text(f.high)) for f in study.factors
+            FactorLevels(f.key, level_text(f.low), level_text(f.high), f.name)
+            for f in study.factors
         ),
         coded=np.array([run.coded for run in planned], np.int8),
         block=block if blocked else None,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from doe.cli.options import StudyOption, chosen_study
+from doe.cli.options import StudyOption, chosen_study, one_thread
 
 if TYPE_CHECKING:
     from doe.results.report import Report
@@ -47,11 +47,7 @@ def report(
     ] = None,
 ) -> None:
     """Write a page with charts and findings, the paper's tables in LaTeX, and figures."""
-    import os
-
-    # The matrices are small: threads of the linear algebra library would only wait for each other.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
+    one_thread()
     from doe.analysis.case import AnalysisOptions
     from doe.results.report import report_of
     from doe.results.status import overview

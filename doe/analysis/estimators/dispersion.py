@@ -7,8 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 from msgspec import Struct
-from scipy import special, stats
+from scipy import special
 
+from doe.analysis import distributions as stats
 from doe.analysis.case import Case
 from doe.analysis.contrasts import Floats, Ints, estimable, names_of, sign_columns
 from doe.analysis.fit import estimator, without_blocks
@@ -80,7 +81,7 @@ def estimate(case: Case) -> Dispersion | None:
         effects=effects,
         replicates=int(n.min()),
         kurtosis=kurtosis,
-        lenth=lenth(effect, names, case.alpha),
+        lenth=lenth(effect, names, case.alpha, tested=False),
         skipped=tuple(case.runs.config(int(cell)) for cell in unique[~usable]),
         sentence=_sentence(effects, case.alpha),
     )

@@ -46,4 +46,4 @@ def best_table(analysis: Analysis, top: int | None = None) -> Table:
     return Table(f"best {analysis.response}", title, columns, rows, notes)
 
 
-ENTRY = ResponseTable(30, best_table, on_screen=6, in_paper=True)
+ENTRY = ResponseTable(30, best_table, on_screen=6, files="further")

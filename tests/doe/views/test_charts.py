@@ -108,11 +108,11 @@ def test_means_are_those_of_the_runs(paper_report):
     analysis = paper_report.analyses["dec_avg"]
     main = main_data(analysis).datasets["main"]
     high = [v for v, seen in zip(values, views, strict=True) if seen.run.coded[0] > 0]
-    shown = next(r["mean"] for r in main if r["factor"] == "A" and r["level"] == "high")
+    shown = next(r["mean"] for r in main if r["factor"] == "A" and r["given"] == "true")
     assert shown == pytest.approx(sum(high) / len(high))
     pair = interaction_data(analysis).datasets["pairs"][0]
-    assert pair["pair"] in ("C × F", "A × F")
-    first = "ABCDEF".index(pair["pair"][0])
+    assert pair["pair"] in ("F × C", "F × A")
+    first = "ABCDEF".index(pair["pair"][-1])
     low = [
         v
         for v, seen in zip(values, views, strict=True)

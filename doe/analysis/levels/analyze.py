@@ -6,7 +6,14 @@ import numpy as np
 from msgspec import Struct
 
 from doe.analysis.effects import Effect
-from doe.analysis.levels.anova import LevelAnova, TermTest, level_anova, term_tests
+from doe.analysis.levels.anova import (
+    LevelAnova,
+    TermTest,
+    kind_available,
+    level_anova,
+    sums_of_squares,
+    term_tests,
+)
 from doe.analysis.levels.best import LevelBest, level_best
 from doe.analysis.levels.effects import (
     Curvature,
@@ -101,8 +108,9 @@ def analyze_levels(observed: LevelObservations, options: LevelOptions = DEFAULTS
     factors = range(len(observed.layout.factors))
     plot = half_normal_plot(fit, alpha)
     design = report_of(fit.matrix, said)
-    table = level_anova(fit, options.kind)
-    tests = term_tests(fit, options.kind, robust=options.robust)
+    sums = sums_of_squares(fit, kind_available(fit, options.kind))
+    table = level_anova(fit, options.kind, sums)
+    tests = term_tests(fit, options.kind, sums, robust=options.robust)
     count, seed = options.permutations, options.seed
     return LevelAnalysis(
         response=observed.response,

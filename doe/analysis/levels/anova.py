@@ -8,7 +8,7 @@ from scipy import linalg
 
 from doe.analysis.anova import MOST_TYPE2, AnovaRow
 from doe.analysis.contrasts import Floats, Ints
-from doe.analysis.levels.fit import LevelFit
+from doe.analysis.levels.fit import LevelFit, ratio
 from doe.analysis.levels.model import BLOCK, CURVATURE
 from doe.analysis.pvalues import benjamini_hochberg, f_upper, holm
 
@@ -41,7 +41,9 @@ class LevelAnova(Struct, frozen=True):
     r2_predicted: float | None
 
 
-def level_anova(fit: LevelFit, kind: str = "II") -> LevelAnova:
+def level_anova(
+    fit: LevelFit, kind: str = "II", sums: dict[int, float] | None = None
+) -> LevelAnova:
     """Table with an F test of every term against the error, and the model's summary figures."""
     kind = kind_available(fit, kind)
     type3 = None
@@ -49,7 +51,7 @@ def level_anova(fit: LevelFit, kind: str = "II") -> LevelAnova:
         type3 = anova_rows(fit, "III")
     r2, adjusted, predicted = r_squared(fit)
     return LevelAnova(
-        rows=anova_rows(fit, kind),
+        rows=anova_rows(fit, kind, sums),
         kind=kind,
         type3=type3,
         balanced=fit.orthogonal,
@@ -96,11 +98,10 @@ def contains(source: int, other: int) -> bool:
 
 def type_two_basis(fit: LevelFit, source: int) -> Floats:
     """Orthonormal columns, in the coordinates of Q, of a term after all that do not contain it."""
-    R = fit.Q.T @ fit.matrix.fitted_columns
     groups = fit.matrix.fitted_source
     others = [s != source and not contains(s, source) for s in groups.tolist()]
     own = fit.columns(source)
-    Q, _ = linalg.qr(np.column_stack([R[:, others], R[:, own]]), mode="economic")
+    Q, _ = linalg.qr(np.column_stack([fit.R[:, others], fit.R[:, own]]), mode="economic")
     return np.asarray(Q[:, -len(own) :])
 
 
@@ -113,13 +114,19 @@ def wald(b: Floats, covariance: Floats) -> float:
     return float(b @ np.linalg.solve(covariance, b))
 
 
-def anova_rows(fit: LevelFit, kind: str = "II") -> tuple[AnovaRow, ...]:
-    """Lines of the table: Block without F, terms, Curvature, Lack of fit, Error, Total."""
+def anova_rows(
+    fit: LevelFit, kind: str = "II", sums: dict[int, float] | None = None
+) -> tuple[AnovaRow, ...]:
+    """Lines of the table: Block without F, terms, Curvature, Lack of fit, Error, Total.
+
+    `sums` are the sums of squares where they are known already.
+    """
     rows = []
     if df := fit.matrix.df(BLOCK):
         ss = float((fit.rotated[fit.columns(BLOCK)] ** 2).sum())
         rows.append(_row(fit, "Block", df, ss, None))
-    for source, ss in sums_of_squares(fit, kind).items():
+    sums = sums_of_squares(fit, kind) if sums is None else sums
+    for source, ss in sums.items():
         name = fit.matrix.name(source)
         rows.append(_row(fit, name, fit.matrix.df(source), ss, fit.df_error))
     if fit.error == "pure error" and (df_lack := fit.df_residual - fit.df_pure) > 0:
@@ -127,18 +134,16 @@ def anova_rows(fit: LevelFit, kind: str = "II") -> tuple[AnovaRow, ...]:
         rows.append(_row(fit, "Lack of fit", df_lack, lack, fit.df_error))
     if fit.df_error > 0:
         rows.append(_row(fit, "Error", fit.df_error, fit.ms_error * fit.df_error, None))
-    total = fit.ss_total * fit.unit**2
+    total = fit.ss_total * fit.square
     return (*rows, AnovaRow("Total", fit.n - 1, total, None, None, None))
 
 
 def _row(fit: LevelFit, name: str, df: int, ss: float, df_error: int | None) -> AnovaRow:
     """A line on the scale of y; with an F test where `df_error` is given and not 0."""
     f = p = None
-    if df_error:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            f = float(np.float64(ss) / df / fit.ms_error)
+    if df_error and (f := ratio(ss / df, fit.ms_error)) is not None:
         p = float(f_upper(np.array(f), df, df_error))
-    return AnovaRow(name, df, ss * fit.unit**2, ss / df * fit.unit**2, f, p)
+    return AnovaRow(name, df, ss * fit.square, ss / df * fit.square, f, p)
 
 
 def r_squared(fit: LevelFit) -> tuple[float | None, float | None, float | None]:
@@ -188,27 +193,41 @@ def hc3_tests(fit: LevelFit) -> dict[int, float] | None:
     return result
 
 
-def term_tests(fit: LevelFit, kind: str = "II", *, robust: bool = False) -> tuple[TermTest, ...]:
+def term_tests(
+    fit: LevelFit, kind: str = "II", sums: dict[int, float] | None = None, *, robust: bool = False
+) -> tuple[TermTest, ...]:
     """Every term with its F test, Holm's and Benjamini and Hochberg's p, and HC3 where asked."""
     kind = kind_available(fit, kind)
-    names = {fit.matrix.name(source): source for source in fit.matrix.terms}
-    rows = [row for row in anova_rows(fit, kind) if row.source in names]
-    tested = [row.p for row in rows if row.p is not None]
-    adjusted = [f(np.array(tested)).tolist() if tested else [] for f in (holm, benjamini_hochberg)]
+    sums = sums_of_squares(fit, kind) if sums is None else sums
+    rows = {row.source: row for row in anova_rows(fit, kind, sums)}
+    terms = [(mask, rows[fit.matrix.name(mask)]) for mask in fit.matrix.terms]
+    p = np.array([np.nan if row.p is None else row.p for _, row in terms])
+    p_holm, p_bh = adjusted(p)
     p_hc3 = hc3_tests(fit) if robust else None
-    total = fit.ss_total * fit.unit**2
     return tuple(
         TermTest(
             term=row.source,
             df=row.df,
-            df_asked=fit.matrix.df_asked(names[row.source]),
+            df_asked=fit.matrix.df_asked(mask),
             ss=row.ss,
-            percent=100.0 * (row.ss / total) if total > 0 else 0.0,
+            percent=100.0 * sums[mask] / fit.ss_total,
             f=row.f,
             p=row.p,
-            p_holm=adjusted[0][i] if tested else None,
-            p_bh=adjusted[1][i] if tested else None,
-            p_hc3=None if p_hc3 is None else p_hc3[names[row.source]],
+            p_holm=p_holm[i],
+            p_bh=p_bh[i],
+            p_hc3=None if p_hc3 is None else p_hc3[mask],
         )
-        for i, row in enumerate(rows)
+        for i, (mask, row) in enumerate(terms)
     )
+
+
+def adjusted(p: Floats) -> tuple[list[float | None], list[float | None]]:
+    """Holm's and Benjamini and Hochberg's p over the tests that exist; None for the others."""
+    known = np.flatnonzero(~np.isnan(p))
+    columns: list[list[float | None]] = []
+    for adjust in (holm, benjamini_hochberg):
+        values: list[float | None] = [None] * len(p)
+        for at, value in zip(known.tolist(), adjust(p[known]).tolist(), strict=True):
+            values[at] = value
+        columns.append(values)
+    return columns[0], columns[1]

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from msgspec import Struct
 
-from doe.analysis.contrasts import Floats
+from doe.analysis.contrasts import Floats, Ints
 from doe.analysis.effects import Effect
-from doe.analysis.levels.anova import wald
+from doe.analysis.levels.anova import adjusted, wald
 from doe.analysis.levels.coding import DEGREES, contrasts
-from doe.analysis.levels.fit import LevelFit
+from doe.analysis.levels.fit import LevelFit, ratio
 from doe.analysis.levels.halfnormal import HalfNormal
 from doe.analysis.levels.layout import FactorColumn
 from doe.analysis.levels.model import CURVATURE
-from doe.analysis.pvalues import benjamini_hochberg, f_upper, holm, t_critical, t_two_sided
+from doe.analysis.pvalues import f_upper, t_critical, t_two_sided
 
 
 class NumericPart(Struct, frozen=True, gc=False):
@@ -60,80 +62,60 @@ def _tested(fit: LevelFit, value: float, variance: float, alpha: float) -> _Test
     if fit.df_error == 0:
         return _Tested(fit.unit * value, None, None, None, None, None)
     se = float(np.sqrt(variance * fit.ms_error))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        t = float(np.float64(value) / se)
-    p = float(t_two_sided(np.array(t), fit.df_error))
+    size = ratio(abs(value), se)
+    t = None if size is None else math.copysign(size, value)
+    p = None if t is None else float(t_two_sided(np.array(t), fit.df_error))
     reach = t_critical(alpha, fit.df_error) * se
     low, high = fit.unit * (value - reach), fit.unit * (value + reach)
     return _Tested(fit.unit * value, fit.unit * se, low, high, t, p)
 
 
 def two_level_effects(
-    fit: LevelFit, saturated: HalfNormal | None, alpha: float = 0.05
+    fit: LevelFit, plot: HalfNormal | None = None, alpha: float = 0.05
 ) -> tuple[Effect, ...]:
     """Effect of every term of two-level factors: mean at high minus mean at low, ``2 b``.
 
     The second level counts as high. Adjusted p values are over all terms of the model, with F's p
-    for those of more degrees of freedom; in a saturated design they are Lenth's, over all
-    contrasts of the model, and t is effect / PSE.
+    for those of more degrees of freedom. In a saturated design p is Lenth's from `plot`, adjusted
+    over all its contrasts, and t is effect / PSE.
     """
     sizes = fit.matrix.layout.sizes
-    names, tests, sums = [], [], []
-    p_all: list[float] = []
-    place = []
-    for mask in fit.matrix.terms:
-        own = fit.columns(mask)
-        single = all(sizes[i] == 2 for i in range(len(sizes)) if mask >> i & 1)
-        variance = fit.scale[np.ix_(own, own)]
-        ss = wald(fit.coef[own], variance)
-        if fit.df_error > 0:
-            f = ss / len(own) / fit.ms_error
-            p_all.append(float(f_upper(np.array(f), len(own), fit.df_error)))
-        if single:
-            place.append(len(p_all) - 1)
-            names.append(fit.matrix.name(mask))
-            tests.append(_tested(fit, 2.0 * fit.coef[own[0]], 4.0 * variance[0, 0], alpha))
-            sums.append(ss)
-    p_holm, p_bh = _adjusted(np.array(p_all), place)
-    if fit.df_error == 0 and saturated is not None and saturated.lenth is not None:
-        return _by_lenth(fit, names, tests, sums, saturated)
-    return tuple(
-        Effect(
-            *(name, e.value, e.value / 2.0, e.se, e.ci_low, e.ci_high, e.t, e.p),
-            p_holm=None if e.p is None else p_holm[i],
-            p_bh=None if e.p is None else p_bh[i],
-            ss=ss * fit.unit**2,
-            percent=100.0 * ss / fit.ss_total,
-        )
-        for i, (name, e, ss) in enumerate(zip(names, tests, sums, strict=True))
-    )
-
-
-def _adjusted(p: Floats, chosen: list[int]) -> tuple[list[float], list[float]]:
-    if len(p) == 0:
-        return [], []
-    return holm(p)[chosen].tolist(), benjamini_hochberg(p)[chosen].tolist()
-
-
-def _by_lenth(
-    fit: LevelFit,
-    names: list[str],
-    tests: list[_Tested],
-    sums: list[float],
-    saturated: HalfNormal,
-) -> tuple[Effect, ...]:
-    assert saturated.lenth is not None
-    terms = [contrast.term for contrast in saturated.contrasts]
-    place = [terms.index(name) for name in names]
-    p = np.asarray(saturated.lenth.p)
-    p_holm, p_bh = _adjusted(p, place)
-    rows = []
-    for i, (name, test, ss) in enumerate(zip(names, tests, sums, strict=True)):
-        t = test.value / saturated.lenth.pse
-        figures = (name, test.value, test.value / 2.0, None, None, None, t, float(p[place[i]]))
+    terms = fit.matrix.terms
+    sums = [wald(fit.coef[own], _square(fit.scale, own)) for own in map(fit.columns, terms)]
+    p = np.array([_f_test(fit, ss, fit.matrix.df(m)) for m, ss in zip(terms, sums, strict=True)])
+    lenth = None if plot is None or fit.df_error > 0 else plot.lenth
+    place = list(range(len(terms)))
+    if plot is not None and lenth is not None:
+        first = [contrast.term for contrast in plot.contrasts]
+        place = [first.index(fit.matrix.name(mask)) for mask in terms]
+        p = np.asarray(lenth.p)
+    p_holm, p_bh = adjusted(p)
+    effects = []
+    for i, (mask, ss) in enumerate(zip(terms, sums, strict=True)):
+        if any(sizes[j] != 2 for j in range(len(sizes)) if mask >> j & 1):
+            continue
+        own = fit.columns(mask)[0]
+        test = _tested(fit, 2.0 * fit.coef[own], 4.0 * fit.scale[own, own], alpha)
+        at = place[i]
+        t, alone = test.t, test.p
+        if lenth is not None:
+            t, alone = test.value / lenth.pse, float(p[at])
+        figures = (test.value, test.value / 2.0, test.se, test.ci_low, test.ci_high, t, alone)
         share = 100.0 * ss / fit.ss_total
-        rows.append(Effect(*figures, p_holm[i], p_bh[i], ss * fit.unit**2, share))
-    return tuple(rows)
+        effects.append(
+            Effect(fit.matrix.name(mask), *figures, p_holm[at], p_bh[at], ss * fit.square, share)
+        )
+    return tuple(effects)
+
+
+def _f_test(fit: LevelFit, ss: float, df: int) -> float:
+    """P of a sum of squares of u against the error; NaN where there is none."""
+    f = ratio(ss / df, fit.ms_error) if fit.df_error > 0 else None
+    return float("nan") if f is None else float(f_upper(np.array(f), df, fit.df_error))
+
+
+def _square(matrix: Floats, chosen: Ints) -> Floats:
+    return np.asarray(matrix[np.ix_(chosen, chosen)])
 
 
 # Numeric factors --------------------------------------------------------------------------------
@@ -168,9 +150,9 @@ def numeric_parts(fit: LevelFit, factor: int, alpha: float = 0.05) -> tuple[Nume
     if len(own) > 2:
         f = p = None
         if fit.df_error > 0:
-            ss = wald(fit.coef[own[2:]], fit.scale[np.ix_(own[2:], own[2:])])
-            f = ss / (len(own) - 2) / fit.ms_error
-            p = float(f_upper(np.array(f), len(own) - 2, fit.df_error))
+            ss = wald(fit.coef[own[2:]], _square(fit.scale, own[2:]))
+            f = ratio(ss / (len(own) - 2), fit.ms_error)
+            p = _f_test(fit, ss, len(own) - 2) if f is not None else None
         parts.append(NumericPart(column.key, "rest", len(own) - 2, None, None, None, None, f, p))
     return tuple(parts)
 

@@ -13,7 +13,7 @@ from scipy import linalg
 from doe.analysis.contrasts import Floats, Ints
 from doe.analysis.fit import pure_error
 from doe.analysis.levels.layout import LevelObservations
-from doe.analysis.levels.model import CURVATURE, ModelMatrix, model_matrix
+from doe.analysis.levels.model import CURVATURE, ModelMatrix, distinct_rows, model_matrix
 from doe.errors import DoeError
 from doe.terms import MEAN
 
@@ -35,6 +35,7 @@ class LevelFit:
     coef: Floats  # of the kept columns
     scale: Floats  # (X'X)^-1 of the kept columns
     Q: Floats  # orthonormal columns: each kept column after those before it
+    R: Floats  # X = QR
     fitted: Floats  # of u
     leverage: Floats
     ss_total: float
@@ -68,6 +69,11 @@ class LevelFit:
         return ss / self.df_error
 
     @property
+    def square(self) -> float:
+        """What takes a sum of squares of u to one of y; infinite where that has no number."""
+        return self.unit * self.unit
+
+    @property
     def sigma(self) -> float | None:
         """Standard deviation of the error on the scale of y."""
         return None if self.error is None else float(np.sqrt(self.ms_error)) * self.unit
@@ -80,8 +86,8 @@ class LevelFit:
     @cached_property
     def orthogonal(self) -> bool:
         """Whether no term shares anything with another, so that every type of test agrees."""
-        X, source = self.matrix.fitted_columns, self.matrix.fitted_source
-        gram = X.T @ X
+        source = self.matrix.fitted_source
+        gram = self.R.T @ self.R
         shared = np.abs(gram) > 1e-9 * self.n
         same = source[:, None] == source[None, :]
         constant = (source == MEAN) | (source == CURVATURE)
@@ -127,10 +133,8 @@ def fit_levels(
         )
     matrix = model_matrix(observed.layout.only(kept), masks)
     shift, unit, u = standardized(y)
-    X = matrix.fitted_columns
-    result = sm.OLS(u, X).fit(method="qr")
-    Q, R = linalg.qr(X, mode="economic")
-    Q = np.asarray(Q, dtype=np.float64) * np.sign(np.diag(R))
+    coef, scale, Q, R = _least_squares(matrix, u)
+    fitted = matrix.fitted_columns @ coef
     df_residual = len(y) - matrix.rank
     cells = np.unique(matrix.layout.cells, return_inverse=True)[1]
     ss_pure, df_pure = pure_error(u, cells, matrix.layout.block)
@@ -142,18 +146,49 @@ def fit_levels(
         u=u,
         shift=shift,
         unit=unit,
-        coef=np.asarray(result.params),
-        scale=np.asarray(result.normalized_cov_params),
-        Q=np.asarray(Q, dtype=np.float64),
-        fitted=np.asarray(result.fittedvalues),
+        coef=coef,
+        scale=scale,
+        Q=Q,
+        R=R,
+        fitted=fitted,
         leverage=np.asarray((Q**2).sum(axis=1)),
         ss_total=float(((u - u.mean()) ** 2).sum()),
-        ss_residual=float(result.ssr) if df_residual > 0 else 0.0,
+        ss_residual=float(((u - fitted) ** 2).sum()) if df_residual > 0 else 0.0,
         df_residual=df_residual,
         ss_pure=ss_pure,
         df_pure=df_pure,
         error=chosen if df_residual > 0 else None,
     )
+
+
+def _least_squares(matrix: ModelMatrix, u: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Coefficients, (X'X)^-1, and X = QR.
+
+    Runs of one cell and block share a row of X. Their mean, weighted by their number, has the
+    same least squares as they have, in a matrix that does not grow with replicates.
+    """
+    first, row = distinct_rows(matrix.layout)
+    counts = np.bincount(row)
+    X = matrix.fitted_columns[first]
+    means = np.bincount(row, weights=u) / counts
+    result = sm.WLS(means, X, weights=counts).fit(method="qr")
+    root = np.sqrt(counts)[:, None]
+    Q, R = linalg.qr(root * X, mode="economic")
+    sign = np.sign(np.diag(R))
+    spread = np.asarray(Q * sign / root, dtype=np.float64)[row]
+    return (
+        np.asarray(result.params),
+        np.asarray(result.normalized_cov_params),
+        spread,
+        np.asarray(R * sign[:, None], dtype=np.float64),
+    )
+
+
+def ratio(value: float, by: float) -> float | None:
+    """Quotient of two values that are not negative; infinite over 0, None for 0 / 0."""
+    if by > 0.0:
+        return float(value / by)
+    return float("inf") if value > 0.0 else None
 
 
 def standardized(y: Floats) -> tuple[float, float, Floats]:

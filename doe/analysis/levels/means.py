@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from itertools import combinations, product
 from typing import NamedTuple
@@ -11,7 +12,7 @@ from msgspec import Struct, structs
 
 from doe.analysis.contrasts import Floats, Ints
 from doe.analysis.levels.coding import contrasts, term_columns
-from doe.analysis.levels.fit import LevelFit
+from doe.analysis.levels.fit import LevelFit, ratio
 from doe.analysis.levels.layout import CENTRE
 from doe.analysis.levels.model import ModelMatrix
 from doe.analysis.levels.tukey import range_critical, tukey_p
@@ -100,7 +101,7 @@ def _mean_function(fit: LevelFit, held: Given) -> _Function:
     for factor, level in held.items():
         at[0, factor] = level
     row = margin_rows(fit.matrix, at)
-    every = int(np.prod([size for i, size in enumerate(sizes) if i not in held]))
+    every = math.prod(size for i, size in enumerate(sizes) if i not in held)
     if fit.matrix.estimable(row)[0]:
         return _Function(row[0], every)
     levels = _filled(fit, held)
@@ -117,7 +118,7 @@ def _difference_function(
     means = [_mean_function(fit, at) for at in (low, high)]
     rows = [mean.row for mean in means]
     sizes = fit.matrix.layout.sizes
-    every = int(np.prod([s for i, s in enumerate(sizes) if i not in low]))
+    every = math.prod(size for i, size in enumerate(sizes) if i not in low)
     if rows[0] is not None and rows[1] is not None and all(m.cells == every for m in means):
         return _Function(rows[1] - rows[0], every)
     sides = []
@@ -157,7 +158,7 @@ def mean_at(fit: LevelFit, held: Given, alpha: float) -> LevelMean:
     for factor, level in held.items():
         inside &= layout.index[:, factor] == level
     function = _mean_function(fit, held)
-    every = int(np.prod([size for i, size in enumerate(layout.sizes) if i not in held]))
+    every = math.prod(size for i, size in enumerate(layout.sizes) if i not in held)
     mean = se = low = high = None
     if (estimate := _value(fit, function)) is not None:
         value, error = estimate
@@ -200,7 +201,7 @@ def level_differences(
     count, labels = len(column.levels), column.labels
     sizes = fit.matrix.layout.sizes
     inside = {factor, *(held or {})}
-    every = int(np.prod([size for i, size in enumerate(sizes) if i not in inside]))
+    every = math.prod(size for i, size in enumerate(sizes) if i not in inside)
     rows = []
     for pair in combinations(range(count), 2):
         function = _difference_function(fit, factor, pair, held or {})
@@ -218,12 +219,12 @@ def _compared(fit: LevelFit, function: _Function, groups: int, alpha: float) -> 
     value, error = estimate
     if fit.df_error == 0:
         return fit.unit * value, None, None, None, None, None, None
-    with np.errstate(divide="ignore", invalid="ignore"):
-        t = float(np.float64(value) / error)
+    size = ratio(abs(value), error)
+    t = math.copysign(size, value) if size is not None else 0.0
     p = float(t_two_sided(np.array(t), fit.df_error))
     reach = range_critical(alpha, groups, fit.df_error) / np.sqrt(2.0) * error
     low, high = (fit.unit * float(value + side * reach) for side in (-1.0, 1.0))
-    adjusted = tukey_p(t, groups, fit.df_error) if np.isfinite(t) else (0.0 if value else 1.0)
+    adjusted = tukey_p(t, groups, fit.df_error) if math.isfinite(t) else 0.0
     return fit.unit * value, fit.unit * error, low, high, t, p, adjusted
 
 

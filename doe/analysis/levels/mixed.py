@@ -68,8 +68,8 @@ def random_blocks(fit: LevelFit) -> RandomBlocks | None:
     share = ratio / (1.0 + ratio)
     return RandomBlocks(
         blocks=count,
-        variance_block=ratio * error * fit.unit**2,
-        variance_error=error * fit.unit**2,
+        variance_block=ratio * error * fit.square,
+        variance_error=error * fit.square,
         share=share,
         terms=tuple(terms),
         enough=count >= FEWEST_BLOCKS,
@@ -114,12 +114,11 @@ def _weighted(
     """
     sizes = np.bincount(block)
     part = 1.0 - 1.0 / np.sqrt(1.0 + ratio * sizes)
-
-    def lowered(values: Floats) -> Floats:
-        means = np.bincount(block, weights=values) / sizes
-        return np.asarray(values - (part * means)[block])
-
-    columns, target = np.column_stack([lowered(x) for x in X.T]), lowered(u)
+    both = np.column_stack([X, u])
+    sums = np.zeros((len(sizes), both.shape[1]))
+    np.add.at(sums, block, both)
+    both = both - (part / sizes * sums.T).T[block]
+    columns, target = both[:, :-1], both[:, -1]
     Q, R = linalg.qr(columns, mode="economic")
     coef = linalg.solve_triangular(R, Q.T @ target)
     inverse = linalg.solve_triangular(R, np.eye(len(R)))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations, islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +19,7 @@ from doe.analysis.levels.coding import (
 )
 from doe.analysis.levels.layout import CENTRE, Layout
 from doe.errors import DoeError
-from doe.terms import MEAN, parse_term, term_name, terms_up_to
+from doe.terms import MEAN, parse_term, term_name
 
 BLOCK = -1
 CURVATURE = -2
@@ -112,7 +114,7 @@ def model_matrix(layout: Layout, masks: Sequence[int]) -> ModelMatrix:
         labels.append("Curvature")
     X = np.column_stack(parts)
     source = np.repeat(sources, [part.shape[1] for part in parts])
-    kept, null = independent(X[distinct_rows(layout)])
+    kept, null = independent(X[distinct_rows(layout)[0]])
     return ModelMatrix(layout, masks, X, source, tuple(labels), kept, null)
 
 
@@ -123,14 +125,16 @@ def max_block(layout: Layout) -> int:
 
 def width_of(layout: Layout, mask: int) -> int:
     """Degrees of freedom of a term where every cell has runs: the product of levels less one."""
-    return int(np.prod([size - 1 for i, size in enumerate(layout.sizes) if mask >> i & 1]))
+    return math.prod(size - 1 for i, size in enumerate(layout.sizes) if mask >> i & 1)
 
 
-def distinct_rows(layout: Layout) -> Ints:
-    """One run of every combination of cell and block: rank needs no replicates."""
+def distinct_rows(layout: Layout) -> tuple[Ints, Ints]:
+    """One run of every combination of cell and block, and the number of each run's combination."""
     block = np.zeros(layout.runs, np.int64) if layout.block is None else layout.block
-    pairs = np.column_stack([layout.cells, block])
-    return np.sort(np.unique(pairs, axis=0, return_index=True)[1])
+    cells = np.unique(layout.cells, return_inverse=True)[1]
+    code = cells * (int(block.max(initial=0)) + 1) + block
+    _, first, row = np.unique(code, return_index=True, return_inverse=True)
+    return first, row
 
 
 def independent(X: Floats) -> tuple[NDArray[np.bool_], Floats]:
@@ -165,10 +169,10 @@ def default_terms(layout: Layout) -> tuple[int, ...]:
     alone and does not stop there; a fraction, whose interactions share theirs, does.
     """
     count = len(layout.factors)
-    chosen: tuple[int, ...] = tuple(terms_up_to(count, 1))
+    chosen = terms_of_order(count, 1)
     before = model_matrix(layout, chosen).rank
     for order in range(2, count + 1):
-        added = [mask for mask in terms_up_to(count, order) if mask.bit_count() == order]
+        added = terms_of_order(count, order)
         width = sum(width_of(layout, mask) for mask in (*chosen, *added))
         if width > MOST_COLUMNS:
             break
@@ -177,6 +181,12 @@ def default_terms(layout: Layout) -> tuple[int, ...]:
             break
         chosen, before = (*chosen, *added), rank
     return tuple(mask for mask in sorted(chosen, key=lambda m: (m.bit_count(), m)))
+
+
+def terms_of_order(count: int, order: int) -> tuple[int, ...]:
+    """All terms of `order` factors out of `count`, in standard order."""
+    chosen = combinations(range(count), order)
+    return tuple(sorted(sum(1 << i for i in factors) for factors in chosen))
 
 
 def margin_df(layout: Layout, mask: int) -> int:
@@ -188,10 +198,10 @@ def margin_df(layout: Layout, mask: int) -> int:
     inside = [i for i in range(len(layout.factors)) if mask >> i & 1]
     index = layout.index[~layout.is_centre][:, inside]
     filled = np.unique(index, axis=0)
-    if len(filled) == np.prod([layout.sizes[i] for i in inside]):
+    if len(filled) == math.prod(layout.sizes[i] for i in inside):
         return width_of(layout, mask)
     margin = Layout(tuple(layout.factors[i] for i in inside), filled)
-    below = [m for m in terms_up_to(len(inside)) if m.bit_count() < len(inside)]
+    below = [m for order in range(1, len(inside)) for m in terms_of_order(len(inside), order)]
     return len(filled) - model_matrix(margin, below).rank
 
 
@@ -215,7 +225,7 @@ def chosen_terms(
         raise DoeError(
             f"a model of order {order} does not fit {len(keys)} factors; expected 1 to {len(keys)}"
         )
-    return tuple(terms_up_to(len(keys), order)), ()
+    return tuple(m for o in range(1, order + 1) for m in terms_of_order(len(keys), o)), ()
 
 
 def broken_hierarchy(masks: Sequence[int], keys: Sequence[str]) -> tuple[str, ...]:
@@ -225,7 +235,7 @@ def broken_hierarchy(masks: Sequence[int], keys: Sequence[str]) -> tuple[str, ..
     """
     sentences = []
     for mask in sorted(set(masks), key=lambda m: (m.bit_count(), m)):
-        within = [part for part in range(1, mask) if part & mask == part and part not in masks]
+        within = sorted(part for part in parts_of(mask) if part not in masks)
         if within:
             names = ", ".join(term_name(part, keys) for part in within)
             sentences.append(
@@ -235,7 +245,19 @@ def broken_hierarchy(masks: Sequence[int], keys: Sequence[str]) -> tuple[str, ..
     return tuple(sentences)
 
 
-def empty_cells(layout: Layout) -> tuple[int, ...]:
-    """Cells of the full factorial without any run."""
+def parts_of(mask: int) -> list[int]:
+    """The terms that a term contains: all products of some of its factors."""
+    parts, part = [], (mask - 1) & mask
+    while part:
+        parts.append(part)
+        part = (part - 1) & mask
+    return parts
+
+
+def empty_cells(layout: Layout, most: int) -> tuple[int, tuple[int, ...]]:
+    """How many cells of the full factorial have no run, and the first of them."""
     filled = set(layout.cells[layout.cells != CENTRE].tolist())
-    return tuple(cell for cell in range(int(np.prod(layout.sizes))) if cell not in filled)
+    every = math.prod(layout.sizes)
+    count = every - len(filled)
+    first = islice((cell for cell in range(every) if cell not in filled), min(most, count))
+    return count, tuple(first)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -17,9 +18,10 @@ from doe.analysis.levels.model import (
     empty_cells,
     margin_df,
     model_matrix,
+    terms_of_order,
     width_of,
 )
-from doe.terms import MEAN, terms_up_to
+from doe.terms import MEAN
 
 SHOWN = 12
 """Empty cells that are named; of more the number is said."""
@@ -91,14 +93,14 @@ def report_of(matrix: ModelMatrix, said: Sequence[str] = ()) -> DesignReport:
         )
         for mask in matrix.masks
     )
-    empty = empty_cells(layout)
+    count, empty = empty_cells(layout, SHOWN)
     cells = np.unique(layout.cells, return_inverse=True)[1]
-    every = int(np.prod(layout.sizes))
+    every = math.prod(layout.sizes)
     return DesignReport(
         runs=layout.runs,
-        cells=every - len(empty),
+        cells=every - count,
         of=every,
-        empty=tuple(layout.config(cell) for cell in empty[:SHOWN]),
+        empty=tuple(layout.config(cell) for cell in empty),
         coefficients=len(matrix.source),
         rank=matrix.rank,
         df_residual=layout.runs - matrix.rank,
@@ -106,7 +108,7 @@ def report_of(matrix: ModelMatrix, said: Sequence[str] = ()) -> DesignReport:
         balanced=all(value == 1.0 for value in _rounded(inflation)),
         terms=plans,
         inestimable=tuple(plan.term for plan in plans if plan.df == 0),
-        sentences=(*said, *_sentences(matrix, plans, len(empty))),
+        sentences=(*said, *_sentences(matrix, plans, count)),
     )
 
 
@@ -180,8 +182,12 @@ def _left_out(matrix: ModelMatrix) -> list[tuple[int, Floats]]:
     """
     layout = matrix.layout
     highest = max((mask.bit_count() for mask in matrix.masks), default=0)
-    every = terms_up_to(len(layout.factors), min(highest + 1, len(layout.factors)))
-    others = [mask for mask in every if mask not in matrix.masks]
+    count = len(layout.factors)
+    others: list[int] = []
+    for order in range(1, min(highest + 1, count) + 1):
+        if math.comb(count, order) > MOST_COLUMNS:
+            break
+        others += [mask for mask in terms_of_order(count, order) if mask not in matrix.masks]
     if not others or sum(width_of(layout, mask) for mask in others) > MOST_COLUMNS:
         return []
     columns = factor_columns(layout)
@@ -197,7 +203,7 @@ def _sentences(matrix: ModelMatrix, plans: Sequence[TermPlan], empty: int) -> tu
     said = []
     if empty:
         what = "combination has" if empty == 1 else "combinations have"
-        said.append(f"{empty} of {int(np.prod(layout.sizes))} {what} no run")
+        said.append(f"{empty} of {math.prod(layout.sizes)} {what} no run")
     masks = {matrix.name(mask): mask for mask in matrix.masks}
     for plan in plans:
         if plan.df == plan.df_asked:

@@ -144,3 +144,36 @@ def test_two_by_two_in_three_blocks() -> None:
     assert (rows["Error"].df, rows["Error"].ss) == (6, pytest.approx(24.833, abs=5e-4))
     same = by_term(study(table("AB", THREE_BLOCKS), "AB", block="day"))
     assert agree(found.effects[0].p, same["A"].p)
+
+
+# NIST/SEMATECH e-Handbook of Statistical Methods, 5.4.7.1: strength of ceramics, 2^5
+CERAMIC = [680.45, 722.48, 702.14, 666.93, 703.67, 642.14, 692.98, 669.26]
+CERAMIC += [491.58, 475.52, 478.76, 568.23, 444.72, 410.37, 428.51, 491.47]
+CERAMIC += [607.34, 620.80, 610.55, 638.04, 585.19, 586.17, 601.67, 608.31]
+CERAMIC += [442.90, 434.41, 417.66, 510.84, 392.11, 343.22, 385.52, 446.73]
+
+
+def test_a_chosen_model_of_the_ceramic_strength() -> None:
+    observed = two_level(5, CERAMIC)
+    third = analyze_levels(observed, LevelOptions(order=3))
+    assert third.r2 == pytest.approx(0.995127, abs=5e-7)
+    assert third.sigma == pytest.approx(17.81632, abs=5e-6)
+    terms = ("A", "B", "AB", "C", "AC", "D", "AD", "BD", "ABD", "CD", "E", "DE")
+    found = analyze_levels(observed, LevelOptions(terms=terms))
+    assert found.r2 == pytest.approx(0.989114, abs=5e-7)
+    assert found.anova.r2_adjusted == pytest.approx(0.982239, abs=5e-7)
+    assert found.sigma == pytest.approx(14.96346, abs=5e-6)
+    rows = {row.source: row for row in found.anova.rows}
+    for term, ss, f in [
+        ("A", 894.33, 3.9942),
+        ("AB", 4872.57, 21.7618),
+        ("ABD", 5895.62, 26.3309),
+        ("D", 315132.65, 1407.4390),
+        ("DE", 1328.83, 5.9348),
+    ]:
+        assert rows[term].ss == pytest.approx(ss, abs=6e-3)
+        assert rows[term].f == pytest.approx(f, rel=2e-7, abs=6e-5)
+    assert rows["A"].p == pytest.approx(0.0602, abs=5e-5)
+    assert not any("hierarchy" in warning for warning in found.warnings)
+    alone = analyze_levels(observed, LevelOptions(terms=("D", "E", "ABD")))
+    assert any("hierarchy is broken" in warning for warning in alone.warnings)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from msgspec import Struct
 
@@ -31,6 +33,7 @@ from doe.analysis.levels.means import (
     level_differences,
     level_means,
     mean_at,
+    term_means,
 )
 from doe.analysis.levels.mixed import RandomBlocks, random_blocks
 from doe.analysis.levels.model import chosen_terms
@@ -38,6 +41,9 @@ from doe.analysis.levels.permutation import Permutations, permutation_tests
 from doe.analysis.levels.plan import DesignReport, report_of
 from doe.analysis.levels.sentences import term_sentences
 from doe.errors import DoeError
+
+MOST_COMBINATIONS = 2000
+"""Combinations of two factors' levels whose means are given; more are for no one to read."""
 
 
 class LevelOptions(Struct, frozen=True):
@@ -77,6 +83,7 @@ class LevelAnalysis(Struct, frozen=True):
     tests: tuple[TermTest, ...]
     effects: tuple[Effect, ...]  # of the terms of two-level factors
     levels: tuple[LevelMean, ...]
+    combinations: tuple[LevelMean, ...]  # of the levels of every term of two factors
     differences: tuple[LevelDifference, ...]
     parts: tuple[NumericPart, ...]
     curvature: Curvature | None
@@ -85,6 +92,9 @@ class LevelAnalysis(Struct, frozen=True):
     permutations: Permutations | None
     random_blocks: RandomBlocks | None
     design: DesignReport  # of the runs with a value
+    runs: tuple[int, ...]  # numbers of the runs with a value, in the order of the next two
+    fitted: tuple[float, ...]
+    residuals: tuple[float, ...]
     sentences: tuple[str, ...]  # one per significant term
     warnings: tuple[str, ...]
 
@@ -130,6 +140,7 @@ def analyze_levels(observed: LevelObservations, options: LevelOptions = DEFAULTS
         tests=tests,
         effects=two_level_effects(fit, plot, alpha),
         levels=tuple(mean for i in factors for mean in level_means(fit, i, alpha)),
+        combinations=_combinations(fit, alpha),
         differences=tuple(pair for i in factors for pair in level_differences(fit, i, alpha)),
         parts=tuple(part for i in factors for part in numeric_parts(fit, i, alpha)),
         curvature=curvature(fit, alpha),
@@ -138,9 +149,23 @@ def analyze_levels(observed: LevelObservations, options: LevelOptions = DEFAULTS
         permutations=permutation_tests(fit, count, seed) if count > 0 else None,
         random_blocks=random_blocks(fit) if options.random_blocks else None,
         design=design,
+        runs=tuple(fit.kept.tolist()),
+        fitted=tuple((fit.shift + fit.unit * fit.fitted).tolist()),
+        residuals=tuple((fit.unit * fit.residual).tolist()),
         sentences=term_sentences(fit, tests, plot, observed.unit, alpha),
         warnings=_warnings(observed, fit, options, design),
     )
+
+
+def _combinations(fit: LevelFit, alpha: float) -> tuple[LevelMean, ...]:
+    """Means of the combinations of two factors' levels, while there are not too many."""
+    sizes = fit.matrix.layout.sizes
+    means: list[LevelMean] = []
+    for mask in fit.matrix.terms:
+        inside = [size for i, size in enumerate(sizes) if mask >> i & 1]
+        if len(inside) == 2 and len(means) + math.prod(inside) <= MOST_COMBINATIONS:
+            means += term_means(fit, mask, alpha)
+    return tuple(means)
 
 
 def _check(options: LevelOptions) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from doe.analysis.contrasts import Floats, Ints
+from doe.analysis.data import numbered
 from doe.errors import DoeError
 
 Level = bool | int | float | str
@@ -125,6 +127,98 @@ class LevelObservations:
     y: Floats
     unit: str = ""
     goal: str | None = None  # min, max, or None where neither is known
+
+
+def layout_of(
+    columns: Mapping[str, Sequence[Level]],
+    levels: Mapping[str, Sequence[Level]] | None = None,
+    scales: Mapping[str, str] | None = None,
+    names: Mapping[str, str] | None = None,
+    block: Sequence[Hashable] | None = None,
+    block_name: str = "block",
+) -> Layout:
+    """A layout from the level of every run, a column per factor.
+
+    Parameters
+    ----------
+    columns
+        Key of a factor -> its level in every run.
+    levels
+        Levels in their order, where that is known; else numbers rise, ``False`` comes before
+        ``True``, and words stand in the alphabet's order.
+    scales
+        ``linear`` or ``log`` of numeric factors; ``linear`` where it is not said.
+
+    Rows in which every factor, of two or more, has a number between its others that occurs in no
+    further row are centre runs.
+
+    Raises
+    ------
+    DoeError
+        As `check_layout`, and if a run has a level that is not among those said.
+    """
+    levels, scales, names = levels or {}, scales or {}, names or {}
+    centre = _centre_rows(columns, levels)
+    factors, index = [], []
+    for key, values in columns.items():
+        present = {v for v, middle in zip(values, centre, strict=True) if not middle}
+        order = tuple(levels[key]) if key in levels else tuple(sorted(present, key=_rank))
+        unknown = sorted(present - set(order), key=_rank)
+        if unknown:
+            known = ", ".join(level_label(level) for level in order)
+            raise DoeError(
+                f"a run has {key} = {level_label(unknown[0])}, which is no level; they are {known}"
+            )
+        numeric = all(isinstance(v, int | float) and not isinstance(v, bool) for v in order)
+        scale = scales.get(key, "linear")
+        factors.append(FactorColumn(key, names.get(key, key), order, numeric, scale))
+        number = {level: i for i, level in enumerate(order)}
+        index.append([CENTRE if c else number[v] for v, c in zip(values, centre, strict=True)])
+    numbers = None if block is None else numbered(block)
+    middle = np.array(centre, dtype=bool)
+    return Layout(
+        tuple(factors),
+        np.array(index, np.int64).T.reshape(len(centre), len(factors)),
+        None if numbers is None or numbers.max(initial=0) == 0 else numbers,
+        block_name,
+        middle if middle.any() else None,
+    )
+
+
+def _rank(level: Level) -> tuple[int, float, str]:
+    """Numbers and switches by size, then words by the alphabet."""
+    return (1, 0.0, level) if isinstance(level, str) else (0, float(level), "")
+
+
+def _centre_rows(
+    columns: Mapping[str, Sequence[Level]], levels: Mapping[str, Sequence[Level]]
+) -> list[bool]:
+    """Rows where every factor has a number between its others that no other row has."""
+    keys = list(columns)
+    count = len(columns[keys[0]])
+    numbers = all(
+        isinstance(v, int | float) and not isinstance(v, bool) for key in keys for v in columns[key]
+    )
+    if len(keys) < 2 or not numbers:
+        return [False] * count
+    first = columns[keys[0]]
+    for value in sorted(set(first), key=_rank):
+        rows = [v == value for v in first]
+        if all(_is_middle(columns[key], rows, levels.get(key, ())) for key in keys):
+            return rows
+    return [False] * count
+
+
+def _is_middle(values: Sequence[Level], rows: Sequence[bool], known: Sequence[Level]) -> bool:
+    inside = {float(v) for v, row in zip(values, rows, strict=True) if row}
+    others = {float(v) for v, row in zip(values, rows, strict=True) if not row}
+    return (
+        len(inside) == 1
+        and len(others) > 1
+        and not inside & others
+        and not inside & {float(v) for v in known}
+        and min(others) < min(inside) < max(others)
+    )
 
 
 def check_layout(layout: Layout) -> None:

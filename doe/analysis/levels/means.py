@@ -35,6 +35,7 @@ class LevelMean(Struct, frozen=True, gc=False):
     n: int  # runs with the level
     cells: int  # cells that are averaged
     of: int  # cells that there are; more than `cells` where some never ran
+    at: tuple[int, ...]  # number of the level of each factor of `factor`
 
 
 class LevelDifference(Struct, frozen=True, gc=False):
@@ -169,7 +170,8 @@ def mean_at(fit: LevelFit, held: Given, alpha: float) -> LevelMean:
             low, high = (fit.shift + fit.unit * (value + side * reach) for side in (-1.0, 1.0))
     name = fit.matrix.name(sum(1 << i for i in held))
     count = int((inside & ~layout.is_centre).sum())
-    return LevelMean(name, label, mean, se, low, high, count, function.cells, every)
+    at = tuple(held[i] for i in sorted(held))
+    return LevelMean(name, label, mean, se, low, high, count, function.cells, every, at)
 
 
 def level_means(

@@ -407,3 +407,30 @@ def test_type_three_with_empty_cells_is_said_to_be_type_two() -> None:
     assert found.anova.kind == "II"
     assert any("this is type II" in warning for warning in found.warnings)
     assert all(test.p_hc3 is None for test in found.tests)
+
+
+def test_views_find_what_they_draw() -> None:
+    known = made()
+    y = known.y.copy()
+    y[4] = np.nan
+    found = analyze_levels(LevelObservations(known.layout, "y", y, "", "min"))
+    assert found.runs == tuple(i for i in range(36) if i != 4)
+    total = np.array(found.fitted) + np.array(found.residuals)
+    assert total == pytest.approx(y[list(found.runs)])
+    both = [mean for mean in found.combinations if mean.factor == "opt:lr"]
+    assert [mean.at for mean in both] == [(i, j) for i in range(3) for j in range(3)]
+    at = (known.layout.index[:, 0] == 2) & (known.layout.index[:, 1] == 0)
+    mean = next(m for m in both if m.at == (2, 0))
+    assert mean.mean == pytest.approx(y[at].mean())
+    assert (mean.level, mean.n) == ("lion · 0.001", 4)
+    assert {mean.factor for mean in found.combinations} == {"opt:lr", "opt:aug", "lr:aug"}
+    assert [mean.at for mean in found.levels[:3]] == [(0,), (1,), (2,)]
+
+
+def test_a_block_that_is_lost_whole_leaves_no_block() -> None:
+    known = made()
+    y = np.where(known.layout.block == 1, np.inf, known.y)  # a run that diverged has no value
+    found = analyze_levels(LevelObservations(known.layout, "y", y, "", "min"))
+    assert (found.n, found.planned, found.block) == (18, 36, None)
+    assert "Block" not in {row.source for row in found.anova.rows}
+    assert analyze_levels(known).block == "day"

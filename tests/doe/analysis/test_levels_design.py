@@ -10,7 +10,7 @@ from pyDOE2 import gsd
 from doe.analysis.levels.analyze import LevelOptions, analyze_levels
 from doe.analysis.levels.coding import centre_row, contrast_labels, contrasts, term_labels
 from doe.analysis.levels.fit import fit_levels
-from doe.analysis.levels.layout import Layout
+from doe.analysis.levels.layout import Layout, layout_of
 from doe.analysis.levels.means import level_differences, level_means
 from doe.analysis.levels.model import chosen_terms, default_terms, margin_df, model_matrix
 from doe.analysis.levels.plan import design_report
@@ -246,3 +246,52 @@ def test_layouts_that_cannot_be_analysed() -> None:
         layout([2, 2], np.array([[0]]))
     with pytest.raises(DoeError, match="centre runs need numbers on every factor; A"):
         seen(words([2]), np.array([[0], [1], [-1]]), [1, 2, 3], centre=[False, False, True])
+
+
+# Layouts from columns
+
+
+def test_levels_take_their_natural_order() -> None:
+    made = layout_of(
+        {
+            "lr": [0.1, 0.001, 0.01, 0.1],
+            "opt": ["sgd", "adam", "adam", "lion"],
+            "aug": [True, False, False, True],
+        },
+        scales={"lr": "log"},
+        names={"lr": "learning rate"},
+        block=["mon", "tue", "mon", "tue"],
+    )
+    assert [column.labels for column in made.factors] == [
+        ("0.001", "0.01", "0.1"),
+        ("adam", "lion", "sgd"),
+        ("off", "on"),
+    ]
+    assert [column.numeric for column in made.factors] == [True, False, False]
+    assert (made.factors[0].scale, made.factors[0].name) == ("log", "learning rate")
+    assert made.index.tolist() == [[2, 2, 1], [0, 0, 0], [1, 0, 0], [2, 1, 1]]
+    assert made.block.tolist() == [0, 1, 0, 1]
+    assert made.centre is None
+    assert made.config(int(made.cells[0])) == "0.1 · sgd · on"
+
+
+def test_centre_runs_are_found_in_a_table() -> None:
+    lr, width = [1, 1, 4, 4, 2, 2], [10, 30, 10, 30, 20, 20]
+    made = layout_of({"lr": lr, "width": width}, scales={"lr": "log"})
+    assert made.centre.tolist() == [False] * 4 + [True] * 2
+    assert made.factors[0].levels == (1, 4)
+    assert made.index[-1].tolist() == [-1, -1]
+    # a middle level that occurs elsewhere is a level
+    assert layout_of({"lr": [*lr, 2], "width": [*width, 10]}).centre is None
+    # and so is one that was said to be
+    assert layout_of({"lr": lr, "width": width}, levels={"lr": [1, 2, 4]}).centre is None
+    # one factor alone has no centre, and words have none
+    assert layout_of({"lr": lr}).centre is None
+    assert layout_of({"lr": lr, "opt": ["a", "b", "a", "b", "c", "c"]}).centre is None
+
+
+def test_a_level_that_was_not_said_is_refused() -> None:
+    with pytest.raises(
+        DoeError, match="a run has opt = lion, which is no level; they are sgd, adam"
+    ):
+        layout_of({"opt": ["sgd", "lion"]}, levels={"opt": ["sgd", "adam"]})

@@ -17,7 +17,7 @@ from doe.analysis.levels.layout import LevelObservations
 from doe.analysis.levels.means import level_differences, level_means, on_response_scale
 from doe.analysis.levels.mixed import random_blocks
 from doe.analysis.levels.model import BLOCK, chosen_terms
-from doe.analysis.levels.permutation import permutation_tests
+from doe.analysis.levels.permutation import exchanges, permutation_tests
 from doe.analysis.levels.tukey import range_critical, range_upper, tukey_p
 from doe.errors import DoeError
 
@@ -434,3 +434,39 @@ def test_a_block_that_is_lost_whole_leaves_no_block() -> None:
     assert (found.n, found.planned, found.block) == (18, 36, None)
     assert "Block" not in {row.source for row in found.anova.rows}
     assert analyze_levels(known).block == "day"
+
+
+def test_permutation_of_a_term_does_not_see_the_others() -> None:
+    known = made(6)
+    index = known.layout.index
+    moved = known.y + 100.0 * index[:, 0] + 50.0 * known.layout.block
+    fits = [fitted(seen(DIGITS, index, y, known.layout.block)) for y in (known.y, moved)]
+    before, after = ({t.term: t.p for t in permutation_tests(fit, 99).tests} for fit in fits)
+    assert before["opt"] == after["opt"] == 1 / 100  # never zero
+    assert {k: p for k, p in before.items() if k != "opt"} == {
+        k: p for k, p in after.items() if k != "opt"
+    }
+
+
+def test_runs_are_exchanged_within_their_block_alone() -> None:
+    fit = fitted(made())
+    orders = exchanges(fit, 50, np.random.default_rng(0))
+    block = fit.matrix.layout.block
+    assert (np.sort(orders, axis=1) == np.arange(36)).all()
+    assert (block[orders] == block).all()
+    assert len({tuple(order) for order in orders.tolist()}) == 50
+
+
+def test_blocks_and_curvature_are_no_contrasts_of_the_half_normal_plot() -> None:
+    found = analyze_levels(made())
+    assert {contrast.term for contrast in found.half_normal.contrasts} == set(found.terms)
+    assert len(found.half_normal.points) == 17
+    _, observed = case_of_r("centre")
+    assert len(analyze_levels(observed).half_normal.contrasts) == 7
+
+
+def test_the_greater_level_stands_first_in_a_sentence() -> None:
+    cells = full([2], 4)
+    y = np.where(cells[:, 0] == 0, 9.0, 4.0) + np.repeat([0.1, 0.2, -0.1, 0.3], 2)
+    found = analyze_levels(seen((factor("aug", [False, True]),), cells, y))
+    assert "off is 5 above on (" in found.sentences[0]

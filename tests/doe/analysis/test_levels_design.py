@@ -113,6 +113,7 @@ def test_asked_terms_of_a_fraction_name_what_they_are_confounded_with() -> None:
     assert (plans["AB"].df, plans["AB"].df_asked) == (2, 4)
     assert (plans["AC"].df, report.inestimable) == (0, ("AC",))
     assert "C" in {c.term for c in plans["AB"].confounded}
+    assert "AB" in {c.term for c in plans["C"].confounded}
     assert any("AB has 2 of its 4" in s and "confounded with C" in s for s in report.sentences)
 
 
@@ -152,6 +153,7 @@ def test_an_excluded_combination_costs_its_interaction_alone() -> None:
     assert (report.cells, report.of, len(report.empty)) == (15, 18, 3)
     assert "3 of 18 combinations have no run" in report.sentences
     assert any("AB has 1 of its 2 degrees" in s and "never run" in s for s in report.sentences)
+    assert plans["AB"].confounded == plans["A"].confounded == ()
     assert plans["A"].vif is not None
     assert plans["A"].vif > 1.01
 

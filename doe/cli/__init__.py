@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
 import typer
 
@@ -12,7 +13,7 @@ from doe.cli.logs import logs
 from doe.cli.plan import plan
 from doe.cli.power import power
 from doe.cli.report import report
-from doe.cli.run import bare_cpu, run
+from doe.cli.run import EngineCommand, bare_cpu, run
 from doe.cli.status import status
 from doe.errors import DoeError
 
@@ -26,15 +27,28 @@ app = typer.Typer(
 )
 
 
+def _version(asked: bool) -> None:
+    if asked:
+        import doe
+
+        typer.echo(f"doe {doe.__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def _root() -> None:
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
     """Designed experiments over training runs: plan, run, analyse, report."""
 
 
 app.command()(plan)
 app.command()(alias)
 app.command()(power)
-app.command()(run)
+app.command(cls=EngineCommand)(run)
 app.command()(status)
 app.command()(logs)
 app.command()(analyze)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import importlib
 import math
 import os
-import signal
 import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +16,7 @@ import msgspec
 
 from doe.design.runs import level_text
 from doe.errors import DoeError, nearest
+from doe.running.processes import end_with_parent
 from doe.store.requests import RunRequest
 from doe.study.values import Level
 
@@ -45,9 +43,6 @@ class Request:
     """Whether an earlier attempt began: look for its checkpoint."""
     report: Callable[..., None]
     """``report(step, total, **metrics)`` shows progress."""
-
-
-# Progress ---------------------------------------------------------------------------------------
 
 
 # Calling a backend ------------------------------------------------------------------------------
@@ -102,19 +97,6 @@ def run_command(command: tuple[str, ...], request: Request) -> Reply:
         raise DoeError(f"the command left no {METRICS_FILE} in its run directory") from None
     except msgspec.MsgspecError as error:
         raise DoeError(f"{METRICS_FILE} is no JSON object of numbers: {error}") from error
-
-
-def _load_prctl() -> Any:
-    return ctypes.CDLL(None, use_errno=True).prctl if sys.platform == "linux" else None
-
-
-_PRCTL = _load_prctl()
-
-
-def end_with_parent() -> None:
-    """Let the kernel kill this process when its parent is gone; no orphan trains on."""
-    if _PRCTL is not None:
-        _PRCTL(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
 # Judging a reply --------------------------------------------------------------------------------

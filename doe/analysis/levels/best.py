@@ -91,6 +91,15 @@ def _complete(group: Ints, block: Ints) -> bool:
     return bool((table == table[:, :1]).all())
 
 
+def _told_apart(covariance: Floats) -> bool:
+    """Whether every two means differ by something that the runs estimate."""
+    if covariance.ndim == 1:
+        return True
+    own = np.diag(covariance)
+    variance = own[:, None] + own[None, :] - 2.0 * covariance
+    return bool((variance[~np.eye(len(own), dtype=bool)] > 1e-9 * own.max()).all())
+
+
 def level_best(fit: LevelFit, goal: str, alpha: float = 0.05) -> LevelBest:
     """Rank the configurations by their means, blocks taken out, best first.
 
@@ -109,7 +118,7 @@ def level_best(fit: LevelFit, goal: str, alpha: float = 0.05) -> LevelBest:
     if fit.df_error > 0:
         sigma = float(np.sqrt(fit.ms_error))
         reach = maximum_modulus(k, fit.df_error, alpha) * sigma * np.sqrt(estimates.variance)
-        if 1 < k <= MOST_CELLS:
+        if 1 < k <= MOST_CELLS and _told_apart(covariance):
             lower, upper, d = with_the_best(sign * means, covariance, sigma, fit.df_error, alpha)
             low, high = (lower, upper) if sign > 0 else (-upper, -lower)
             among, critical = upper > 0, float(d[order[0]])

@@ -190,6 +190,8 @@ def _warnings(
         said.append(
             "type III needs runs in every combination of the model's terms: this is type II"
         )
-    if fit.error is None:
+    if fit.exact:
+        said.append("runs are left for the error and differ by rounding alone: nothing is tested")
+    elif fit.error is None:
         said.append("the design is saturated: p is Lenth's, simulated, without intervals")
     return tuple(said)

@@ -129,11 +129,12 @@ def anova_rows(
     for source, ss in sums.items():
         name = fit.matrix.name(source)
         rows.append(_row(fit, name, fit.matrix.df(source), ss, fit.df_error))
-    if fit.error == "pure error" and (df_lack := fit.df_residual - fit.df_pure) > 0:
+    if fit.from_pure and (df_lack := fit.df_residual - fit.df_pure) > 0:
         lack = max(fit.ss_residual - fit.ss_pure, 0.0)
         rows.append(_row(fit, "Lack of fit", df_lack, lack, fit.df_error))
-    if fit.df_error > 0:
-        rows.append(_row(fit, "Error", fit.df_error, fit.ms_error * fit.df_error, None))
+    ss_error, df_error = fit.error_line
+    if df_error > 0:
+        rows.append(_row(fit, "Error", df_error, ss_error, None))
     total = fit.ss_total * fit.square
     return (*rows, AnovaRow("Total", fit.n - 1, total, None, None, None))
 
@@ -168,7 +169,7 @@ def hc3_covariance(fit: LevelFit) -> Floats | None:
     ``(X'X)^-1 X' diag(e_i² / (1 - h_i)²) X (X'X)^-1``; None where a run decides its own fit.
     """
     free = 1.0 - fit.leverage
-    if fit.df_residual < 1 or (free < 1e-9).any():
+    if fit.df_residual < 1 or fit.exact or (free < 1e-9).any():
         return None
     maps = fit.scale @ fit.matrix.fitted_columns.T
     weighted = maps * (fit.residual / free)

@@ -11,7 +11,7 @@ import statsmodels.api as sm
 from scipy import linalg
 
 from doe.analysis.contrasts import Floats, Ints
-from doe.analysis.fit import pure_error
+from doe.analysis.fit import ROUNDING, pure_error
 from doe.analysis.levels.layout import LevelObservations
 from doe.analysis.levels.model import CURVATURE, ModelMatrix, distinct_rows, model_matrix
 from doe.errors import DoeError
@@ -43,7 +43,7 @@ class LevelFit:
     df_residual: int
     ss_pure: float
     df_pure: int
-    error: str | None  # "pure error", "residual", or None in a saturated design
+    from_pure: bool  # whether replicates estimate the error, rather than the residual
 
     @property
     def n(self) -> int:
@@ -56,17 +56,35 @@ class LevelFit:
         return self.u - self.fitted
 
     @property
+    def error_line(self) -> tuple[float, int]:
+        """Sum of squares of u and degrees of freedom of the error."""
+        if self.from_pure:
+            return self.ss_pure, self.df_pure
+        return self.ss_residual, self.df_residual
+
+    @cached_property
+    def exact(self) -> bool:
+        """Whether runs are left for the error and differ by rounding alone."""
+        ss, df = self.error_line
+        largest = float(np.abs(self.y).max()) / self.unit
+        return df > 0 and ss <= self.n * (ROUNDING * largest) ** 2
+
+    @property
+    def error(self) -> str | None:
+        """What estimates the error: "pure error", "residual", or None where nothing does."""
+        if self.df_error == 0:
+            return None
+        return "pure error" if self.from_pure else "residual"
+
+    @property
     def df_error(self) -> int:
-        """Degrees of freedom of the error; 0 in a saturated design."""
-        return {"pure error": self.df_pure, "residual": self.df_residual}.get(self.error or "", 0)
+        """Degrees of freedom of the error; 0 in a saturated design and where all fits exactly."""
+        return 0 if self.exact else self.error_line[1]
 
     @property
     def ms_error(self) -> float:
-        """Mean square of the error of u, NaN in a saturated design."""
-        if self.error is None:
-            return float("nan")
-        ss = self.ss_pure if self.error == "pure error" else self.ss_residual
-        return ss / self.df_error
+        """Mean square of the error of u, NaN where there is none."""
+        return self.error_line[0] / self.df_error if self.df_error > 0 else float("nan")
 
     @property
     def square(self) -> float:
@@ -133,12 +151,11 @@ def fit_levels(
         )
     matrix = model_matrix(observed.layout.only(kept), masks)
     shift, unit, u = standardized(y)
-    coef, scale, Q, R = _least_squares(matrix, u)
+    coef, scale, Q, R = least_squares(matrix, u)
     fitted = matrix.fitted_columns @ coef
     df_residual = len(y) - matrix.rank
     cells = np.unique(matrix.layout.cells, return_inverse=True)[1]
     ss_pure, df_pure = pure_error(u, cells, matrix.layout.block)
-    chosen = "pure error" if df_pure > 0 and error == "pure error" else "residual"
     return LevelFit(
         matrix=matrix,
         kept=kept,
@@ -157,11 +174,11 @@ def fit_levels(
         df_residual=df_residual,
         ss_pure=ss_pure,
         df_pure=df_pure,
-        error=chosen if df_residual > 0 else None,
+        from_pure=df_pure > 0 and error == "pure error",
     )
 
 
-def _least_squares(matrix: ModelMatrix, u: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+def least_squares(matrix: ModelMatrix, u: Floats) -> tuple[Floats, Floats, Floats, Floats]:
     """Coefficients, (X'X)^-1, and X = QR.
 
     Runs of one cell and block share a row of X. Their mean, weighted by their number, has the

@@ -51,7 +51,7 @@ def random_blocks(fit: LevelFit) -> RandomBlocks | None:
     left within blocks, exact where every block holds the same cells.
     """
     layout = fit.matrix.layout
-    if layout.block is None or fit.df_residual < 1:
+    if layout.block is None or fit.df_residual < 1 or fit.exact:
         return None
     inside = np.flatnonzero(fit.matrix.fitted_source != BLOCK)
     X = fit.matrix.fitted_columns[:, inside]

@@ -96,8 +96,10 @@ def test_values_without_spread_or_without_error() -> None:
     exact = full([2, 3], 2)
     found = analyze_levels(seen(words([2, 3]), exact, exact[:, 0] * 2.0 - 1.0))
     rows = {row.source: row for row in found.anova.rows}
-    assert rows["A"].p < 1e-30
+    assert rows["A"].p is None
     assert rows["Error"].ss == pytest.approx(0, abs=1e-20)
+    assert found.df_error == 0
+    assert "differ by rounding alone" in found.warnings[-1]
     assert msgspec.json.decode(msgspec.json.encode(found))["n"] == 12
 
 
@@ -280,6 +282,17 @@ def test_no_goal_no_best() -> None:
     assert best.cells[0].levels[0] == 0  # the first optimizer has the least
     assert best.cells[0].mean == min(cell.mean for cell in best.cells)
     assert all(config.startswith("sgd") for config in best.among_best)
+
+
+def test_cells_that_share_no_block_are_compared_after_blocks() -> None:
+    cells = full([2, 2, 2], 2)
+    block = cells.sum(axis=1) % 2  # ABC stands in the blocks
+    y = np.random.default_rng(3).normal(size=16) / 10 + cells[:, 0] + 50.0 * block
+    best = analyze_levels(seen(words([2, 2, 2]), cells, y, block)).best
+    assert best.assumed == ("ABC",)
+    assert max(cell.mean for cell in best.cells) - min(cell.mean for cell in best.cells) < 2
+    assert {cell.levels[0] for cell in best.cells[:4]} == {0}
+    assert analyze_levels(made()).best.assumed == ()
 
 
 # Permutation and random blocks

@@ -285,6 +285,7 @@ def test_centre_runs_are_found_in_a_table() -> None:
     assert made.index[-1].tolist() == [-1, -1]
     # a middle level that occurs elsewhere is a level
     assert layout_of({"lr": [*lr, 2], "width": [*width, 10]}).centre is None
+    assert layout_of({"lr": [*lr, 1], "width": [*width, 20]}).centre is None
     # and so is one that was said to be
     assert layout_of({"lr": lr, "width": width}, levels={"lr": [1, 2, 4]}).centre is None
     # one factor alone has no centre, and words have none

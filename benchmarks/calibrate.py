@@ -224,7 +224,7 @@ def _job(arguments: tuple[Plan, str, int]) -> dict[str, float]:
 def main() -> None:
     """Measure all rates and write the table into the document."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=400, help="data sets per design and error")
+    parser.add_argument("--count", type=int, default=200, help="data sets per design and error")
     parser.add_argument("--jobs", type=int, default=2)
     given = parser.parse_args()
     jobs = [(plan, draw, given.count) for plan in PLANS for draw in ERRORS]

@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: setup setup-cluster demo test test-cluster test-wheel lint bench clean chaos
+.PHONY: setup setup-cluster demo test test-cluster test-wheel lint bench calibrate clean chaos
 
 setup: $(STAMP)
 
@@ -49,6 +49,10 @@ lint: setup
 
 chaos: setup
 	$(BIN)/python tests/doe/running/chaos.py --kills 1000
+
+# Size, coverage and power of what the analysis prints, by simulation; the table goes to docs/statistics.md.
+calibrate: setup
+	$(BIN)/python -m benchmarks.calibrate
 
 bench: setup
 	$(BIN)/python -m benchmarks

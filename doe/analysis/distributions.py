@@ -87,6 +87,11 @@ class FisherF:
         """Upper tail."""
         return special.fdtrc(df1, df2, x)
 
+    @staticmethod
+    def isf(p: Number, df1: float, df2: float) -> Number:
+        """Quantile with p beyond it."""
+        return special.fdtri(df1, df2, 1.0 - np.asarray(p))
+
 
 norm, t, chi2, f = Normal(), StudentT(), ChiSquared(), FisherF()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -56,12 +57,16 @@ def analyze(
         typer.Option("--ceiling", help="Largest possible value, for tables with cells like >50."),
     ] = None,
     robust: Annotated[
-        bool, typer.Option("--robust", help="Add HC3, permutation, bootstrap, trimmed contrasts.")
+        bool, typer.Option("--robust", help="Add permutation, wild bootstrap, trimmed contrasts.")
     ] = False,
     permutations: Annotated[
         int | None,
         typer.Option("--permutations", min=99, help="Permutations; implies --robust [10000]."),
     ] = None,
+    error: Annotated[
+        str,
+        typer.Option("--error", help="Test against pure error where runs repeat, or residual."),
+    ] = "pure",
     alpha: Annotated[float, typer.Option("--alpha", help="Level of tests and intervals.")] = 0.05,
     brief: Annotated[bool, typer.Option("--brief", help="Stop after the sentences.")] = False,
     json: JsonOption = False,
@@ -88,6 +93,7 @@ def analyze(
         drop=_split(drop),
         robust=robust or permutations is not None,
         permutations=permutations or AnalysisOptions().permutations,
+        error=error,
         alpha=alpha,
     )
     asked = tuple(name for part in response or () for name in _split(part))
@@ -183,16 +189,24 @@ def _print(
     from doe.analysis.analyze import Analysis
     from doe.analysis.analyze import analyze as analyze_one
     from doe.analysis.censored import analyze_censored
+    from doe.errors import DoeError
     from doe.views import csv, latex
     from doe.views.json import to_plain
     from doe.views.terminal import print_json
 
-    results: list[Analysis | CensoredAnalysis] = [
-        analyze_censored(o, options.order, options.drop, ceiling)
-        if o.censored
-        else analyze_one(o, options)
-        for o in observed
-    ]
+    results: list[Analysis | CensoredAnalysis] = []
+    refused: list[str] = []
+    for o in observed:
+        try:
+            results.append(
+                analyze_censored(o, options, ceiling) if o.censored else analyze_one(o, options)
+            )
+        except DoeError as error:
+            refused.append(str(error))
+            if len(refused) == len(observed):
+                raise
+    for reason in refused:
+        print(f"left out: {reason}", file=sys.stderr)
     analyses = [result for result in results if isinstance(result, Analysis)]
     family = across(analyses) if len(analyses) > 1 else None
     if form == "json":

@@ -66,7 +66,7 @@ def observations(
     Raises
     ------
     DoeError
-        If the study has no such response, or no run has a value of it.
+        If the study has no such response.
     """
     answers = study.responses
     values = [response_values(study, status) for status in statuses]
@@ -79,8 +79,6 @@ def observations(
             )
         y = np.array([value[name] for value in values], dtype=np.float64)
         y[~np.isfinite(y)] = np.nan
-        if np.isnan(y).all():
-            raise DoeError(f"response {name!r} has no value in any run")
         observed.append(Observations(runs, name, y, y, y, answers.unit_of(name), answers.goal))
     return observed
 
@@ -90,12 +88,21 @@ def read_table(path: Path) -> pd.DataFrame:
     import pandas as pd
 
     try:
-        frame = pd.read_csv(path, dtype=str, keep_default_na=False, skipinitialspace=True)
+        frame = pd.read_csv(
+            path, header=None, dtype=str, keep_default_na=False, skipinitialspace=True
+        )
     except FileNotFoundError:
         raise DoeError(f"there is no table {path}") from None
+    except OSError as error:
+        raise DoeError(f"{path} cannot be read: {error.strerror or error}") from None
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
         raise DoeError(f"{path} is not a CSV table: {error}") from None
-    frame.columns = [str(name).strip() for name in frame.columns]
+    names = frame.iloc[0].str.strip().tolist()
+    if twice := [name for name in names if name and names.count(name) > 1]:
+        raise DoeError(
+            f"{path} has {names.count(twice[0])} columns named {twice[0]!r}; rename all but one"
+        )
+    frame = frame.iloc[1:].reset_index(drop=True).set_axis(names, axis="columns")
     if frame.empty:
         raise DoeError(f"{path} has no rows below its header")
     return frame

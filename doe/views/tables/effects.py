@@ -75,7 +75,7 @@ def _effect_notes(analysis: Analysis, rest: Sequence[Effect]) -> tuple[str, ...]
             f"R² = {cell_text(analysis.r2 or 0.0, 'fixed4')}."
         )
     elif analysis.lenth is not None:
-        notes.append("Saturated design: p is Lenth's, simulated.")
+        notes.append("No error to test against: p is Lenth's, simulated.")
     if analysis.transform.scale.ratio:
         notes.append("Ratio: geometric mean at high over that at low, on the response scale.")
     if rest:

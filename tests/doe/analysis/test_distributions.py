@@ -36,6 +36,7 @@ def test_tails_and_quantiles():
         (distributions.chi2.isf(p, 1), stats.chi2.isf(p, 1)),
         (distributions.chi2.ppf(p, 7), stats.chi2.ppf(p, 7)),
         (distributions.f.sf(x, 3, 40), stats.f.sf(x, 3, 40)),
+        (distributions.f.isf(p[1:], 3, 40), stats.f.isf(p[1:], 3, 40)),
     ]:
         np.testing.assert_allclose(ours, theirs, rtol=1e-9)
 

@@ -20,7 +20,7 @@ from factorial_tables import (
 )
 from typer.testing import CliRunner
 
-from doe.analysis.hsu import with_the_best
+from doe.analysis.hsu import critical_value, with_the_best
 from doe.analysis.lenth import critical_values, critical_values_t
 from doe.cli import app
 
@@ -192,10 +192,13 @@ def test_filtration_rate_in_four_blocks_agrees_with_r(tmp_path: Path) -> None:
 
 
 def test_paint_hardness_compared_with_the_best() -> None:
-    # Minitab StatGuide, one-way ANOVA, Hsu's MCB: four blends of six runs, S = 3.95
+    # Minitab StatGuide, one-way ANOVA, Hsu's MCB: it prints four means and two intervals. Six runs
+    # each and S are not printed there; S is deduced from the second interval, so that only the
+    # third one and the ends at zero are checked.
     means = np.array([14.733, 8.567, 12.983, 18.067])
-    low, high, _ = with_the_best(means, np.full(4, 1 / 6), 3.950, 20, 0.05)
-    assert low[[1, 2]] == pytest.approx([-14.5, -10.0833], abs=2e-3)
+    sigma = (14.5 - 9.5) / (critical_value(((0.5, 3),), 20, 0.05) * np.sqrt(2 / 6))
+    low, high, _ = with_the_best(means, np.full(4, 1 / 6), float(sigma), 20, 0.05)
+    assert low[2] == pytest.approx(-10.0833, abs=1e-3)
     assert high[[1, 2]].tolist() == [0.0, 0.0]
     assert (high[[0, 3]] > 0).all()
     assert (low[[0, 3]] < 0).all()

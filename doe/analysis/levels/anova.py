@@ -176,20 +176,25 @@ def hc3_covariance(fit: LevelFit) -> Floats | None:
     return np.asarray(weighted @ weighted.T)
 
 
-def hc3_tests(fit: LevelFit) -> dict[int, float] | None:
+def hc3_tests(fit: LevelFit) -> dict[int, float | None] | None:
     """P values with HC3 in the place of one variance for all: Wald's F on the residual's df.
 
     The hypotheses are those of type III, about means with every cell weighted alike: type II would
     lean on the covariance with higher terms, which few replicates leave unknown. None where a run
-    decides its own fit or cells are empty.
+    decides its own fit or cells are empty, and of a term where so many residuals are 0 that its
+    covariance is singular.
     """
     V = hc3_covariance(fit)
     if V is None or fit.matrix.null.shape[1] > 0:
         return None
-    result = {}
+    result: dict[int, float | None] = {}
     for source in tested_sources(fit):
         own = fit.columns(source)
-        f = wald(fit.coef[own], _square(V, own)) / len(own)
+        covariance = _square(V, own)
+        if np.linalg.matrix_rank(covariance, hermitian=True) < len(own):
+            result[source] = None
+            continue
+        f = wald(fit.coef[own], covariance) / len(own)
         result[source] = float(f_upper(np.array(f), len(own), fit.df_residual))
     return result
 

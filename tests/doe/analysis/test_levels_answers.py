@@ -295,6 +295,23 @@ def test_cells_that_share_no_block_are_compared_after_blocks() -> None:
     assert analyze_levels(made()).best.assumed == ()
 
 
+def test_configurations_that_are_predicted_alike_are_not_compared() -> None:
+    cells = np.array([[0, 0], [1, 1], [0, 0], [1, 1], [0, 1], [0, 1]])
+    block = [0, 1, 0, 1, 0, 0]  # the second configuration is alone in its block
+    y = [1.0, 5.0, 1.2, 5.3, 2.0, 2.2]
+    found = analyze_levels(seen(words([2, 2]), cells, y, block))
+    assert all(cell.mcb_low is None for cell in found.best.cells)
+    assert found.best.critical is None
+
+
+def test_hc3_of_a_term_whose_residuals_are_zero_is_not_given() -> None:
+    cells = full([3], 2)
+    y = np.array([1.0, 2.0, 5.0, 1.0, 2.0, 6.0])  # two levels repeat themselves
+    found = analyze_levels(seen(words([3]), cells, y), LevelOptions(robust=True))
+    assert found.tests[0].p is not None
+    assert found.tests[0].p_hc3 is None
+
+
 # Permutation and random blocks
 
 

@@ -32,21 +32,44 @@
     const theme = { ...data.themes[dark.matches ? "dark" : "light"], background: null };
     const drawing = dark.matches ? recoloured(data.drawings[name].spec) : data.drawings[name].spec;
     const spec = { ...worded(drawing, chart.words), datasets, config: theme };
-    await vegaEmbed(figure.view, spec, {
+    const made = await vegaEmbed(figure.view, spec, {
       renderer: "svg",
       actions: false,
       tooltip: { theme: dark.matches ? "dark" : "light" },
     });
+    figure.drawn = made.view;
     figure.view.dataset.drawn = figure.key;
   };
   const figures = new Map();
+  const begin = (figure) => {
+    if (figure.begun) return;
+    figure.begun = true;
+    draw(figure).catch((error) => { figure.view.textContent = `This chart cannot be drawn: ${error.message}`; });
+  };
+  // Charts out of sight follow when the browser rests, so that a print has them all.
+  const later = window.requestIdleCallback || ((call) => setTimeout(call, 50));
+  const drawRest = () => {
+    const next = [...figures.values()].find((figure) => !figure.begun);
+    if (next) { begin(next); later(drawRest); }
+  };
+  window.addEventListener("beforeprint", () => figures.forEach(begin));
+  const offer = (name, text) => {
+    const link = make("a");
+    link.href = text;
+    link.download = name;
+    link.click();
+  };
+  const tool = (text, label, act) => {
+    const button = make("button", "", text);
+    button.type = "button";
+    button.setAttribute("aria-label", label);
+    button.addEventListener("click", act);
+    return button;
+  };
   const watcher = new IntersectionObserver((entries) => {
     for (const entry of entries) {
       const figure = figures.get(entry.target);
-      if (entry.isIntersecting && figure && !figure.begun) {
-        figure.begun = true;
-        draw(figure).catch((error) => { figure.view.textContent = `This chart cannot be drawn: ${error.message}`; });
-      }
+      if (entry.isIntersecting && figure) begin(figure);
     }
   }, { rootMargin: "300px" });
   const showCharts = (place, charts, names, key) => {
@@ -61,11 +84,20 @@
       const view = make("div", "view");
       view.setAttribute("role", "img");
       view.setAttribute("aria-label", `${title}: ${caption}`);
-      box.append(make("h3", "", title), view, make("p", "", caption));
+      const figure = { name, chart: charts[name], view, key: `${key}/${name}` };
+      const save = async (kind) => {
+        begin(figure);
+        while (!figure.drawn) await new Promise((done) => setTimeout(done, 50));
+        offer(`${key}-${name}.${kind}`, await figure.drawn.toImageURL(kind, kind === "png" ? 3 : 1));
+      };
+      const tools = make("div", "tools");
+      tools.append(...["svg", "png"].map((kind) => tool(kind.toUpperCase(), `Save ${title} as ${kind.toUpperCase()}`, () => save(kind))));
+      box.append(make("h3", "", title), view, make("p", "", caption), tools);
       place.append(box);
-      figures.set(view, { name, chart: charts[name], view, key: `${key}/${name}` });
+      figures.set(view, figure);
       watcher.observe(view);
     }
+    later(drawRest);
   };
 
   // Tables: sorted by raw values within their sections.
@@ -106,6 +138,38 @@
     });
     return line;
   };
+  // A table as text: every row as it is written here.
+  const SPECIAL = { "\\": "\\textbackslash{}", "&": "\\&", "%": "\\%", "$": "\\$", "#": "\\#", "_": "\\_", "{": "\\{", "}": "\\}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}", "−": "$-$", "±": "$\\pm$", "×": "$\\times$", "<": "$<$", ">": "$>$", "²": "$^2$" };
+  const latexText = (text) => [...text].map((c) => SPECIAL[c] ?? c).join("");
+  const csvText = (value) => (/[",\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value);
+  const shownColumns = (table) => table.columns.map((column, i) => i).filter((i) => !table.columns[i].bar);
+  const asCsv = (table) => {
+    const kept = shownColumns(table);
+    const rows = table.rows.filter((row) => row.style !== "section").map((row) => kept.map((i) => csvText(String(row.raw[i] ?? ""))).join(","));
+    return [kept.map((i) => csvText(table.columns[i].key)).join(","), ...rows].join("\n") + "\n";
+  };
+  const asLatex = (table) => {
+    const kept = shownColumns(table);
+    const line = (cells) => `${cells.map(latexText).join(" & ")} \\\\`;
+    const rows = table.rows.map((row) => (row.style === "section" ? `\\multicolumn{${kept.length}}{l}{\\emph{${latexText(row.text[0])}}} \\\\` : line(kept.map((i) => row.text[i]))));
+    const layout = kept.map((i) => (table.columns[i].numeric ? "r" : "l")).join("");
+    return [`% needs \\usepackage{booktabs}`, `\\begin{tabular}{${layout}}`, "\\toprule", line(kept.map((i) => table.columns[i].title)), "\\midrule", ...rows, "\\bottomrule", "\\end{tabular}"].join("\n") + "\n";
+  };
+  const copy = async (button, text) => {
+    const old = button.textContent;
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch {
+      const area = make("textarea");
+      area.value = text;
+      document.body.append(area);
+      area.select();
+      document.execCommand("copy");
+      area.remove();
+    }
+    button.textContent = "copied";
+    setTimeout(() => { button.textContent = old; }, 1200);
+  };
   const showTable = (table, open) => {
     const box = make("details", "table");
     box.dataset.table = table.name;
@@ -128,7 +192,7 @@
           put(sorted(table.rows, i, down ? -1 : 1));
         };
         th.addEventListener("click", sort);
-        th.addEventListener("keydown", (event) => { if (event.key === "Enter") sort(); });
+        th.addEventListener("keydown", (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); sort(); } });
         head.append(th);
       });
       put(table.rows);
@@ -139,7 +203,12 @@
       scroll.append(grid);
       const notes = make("div", "notes");
       notes.append(...table.notes.map((note) => make("p", "", note)));
-      box.append(scroll, notes);
+      const tools = make("div", "tools");
+      for (const [label, write] of [["LaTeX", asLatex], ["CSV", asCsv]]) {
+        const button = tool(label, `Copy ${table.title} as ${label}`, () => copy(button, write(table)));
+        tools.append(button);
+      }
+      box.append(scroll, notes, tools);
     };
     box.addEventListener("toggle", () => { if (box.open) fill(); });
     if (open) { box.open = true; fill(); }

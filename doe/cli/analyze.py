@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from doe.cli.options import JsonOption, OrderOption, StudyOption, chosen_study
+from doe.cli.options import JsonOption, OrderOption, StudyOption, chosen_study, one_thread
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -56,13 +57,18 @@ def analyze(
         typer.Option("--ceiling", help="Largest possible value, for tables with cells like >50."),
     ] = None,
     robust: Annotated[
-        bool, typer.Option("--robust", help="Add HC3, permutation, bootstrap, trimmed contrasts.")
+        bool, typer.Option("--robust", help="Add permutation, wild bootstrap, trimmed contrasts.")
     ] = False,
     permutations: Annotated[
         int | None,
         typer.Option("--permutations", min=99, help="Permutations; implies --robust [10000]."),
     ] = None,
+    error: Annotated[
+        str,
+        typer.Option("--error", help="Test against pure error where runs repeat, or residual."),
+    ] = "pure",
     alpha: Annotated[float, typer.Option("--alpha", help="Level of tests and intervals.")] = 0.05,
+    brief: Annotated[bool, typer.Option("--brief", help="Stop after the sentences.")] = False,
     json: JsonOption = False,
     latex: Annotated[bool, typer.Option("--latex", help="Print LaTeX tables instead.")] = False,
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV tables instead.")] = False,
@@ -71,11 +77,14 @@ def analyze(
     ] = False,
 ) -> None:
     """Analyse the responses of a study, or of any table of results."""
+    one_thread()
     from doe.analysis.case import AnalysisOptions
     from doe.errors import DoeError
 
-    if json + latex + csv + plot > 1:
-        raise DoeError("--json, --latex, --csv and --plot exclude each other; give one of them")
+    if json + latex + csv + plot + brief > 1:
+        raise DoeError(
+            "--json, --latex, --csv, --plot and --brief exclude each other; give one of them"
+        )
     if not 0 < alpha < 1:
         raise DoeError(f"--alpha {alpha:g} is no level; expected a number between 0 and 1")
     options = AnalysisOptions(
@@ -84,6 +93,7 @@ def analyze(
         drop=_split(drop),
         robust=robust or permutations is not None,
         permutations=permutations or AnalysisOptions().permutations,
+        error=error,
         alpha=alpha,
     )
     asked = tuple(name for part in response or () for name in _split(part))
@@ -94,8 +104,11 @@ def analyze(
     else:
         _only_with_table(factors=factors, low=low, block=block, goal=goal, ceiling=ceiling)
         observed = _from_study(study, asked)
-    form = "json" if json else "latex" if latex else "csv" if csv else "plot" if plot else ""
-    _print(observed, options, ceiling, form)
+    forms = {"json": json, "latex": latex, "csv": csv, "plot": plot, "brief": brief}
+    form = next((name for name, asked_for in forms.items() if asked_for), "")
+    source = f" --table {table} --factors {factors}" if table else f" --study {study}"
+    command = f"doe analyze{source if table or study else ''}"
+    _print(observed, options, ceiling, form, command)
 
 
 def _split(text: str | None) -> tuple[str, ...]:
@@ -166,22 +179,34 @@ def _from_study(given: Path | None, asked: tuple[str, ...]) -> list[Observations
 
 
 def _print(
-    observed: list[Observations], options: AnalysisOptions, ceiling: float | None, form: str
+    observed: list[Observations],
+    options: AnalysisOptions,
+    ceiling: float | None,
+    form: str,
+    command: str,
 ) -> None:
     from doe.analysis.across import across
     from doe.analysis.analyze import Analysis
     from doe.analysis.analyze import analyze as analyze_one
     from doe.analysis.censored import analyze_censored
+    from doe.errors import DoeError
     from doe.views import csv, latex
     from doe.views.json import to_plain
     from doe.views.terminal import print_json
 
-    results: list[Analysis | CensoredAnalysis] = [
-        analyze_censored(o, options.order, options.drop, ceiling)
-        if o.censored
-        else analyze_one(o, options)
-        for o in observed
-    ]
+    results: list[Analysis | CensoredAnalysis] = []
+    refused: list[str] = []
+    for o in observed:
+        try:
+            results.append(
+                analyze_censored(o, options, ceiling) if o.censored else analyze_one(o, options)
+            )
+        except DoeError as error:
+            refused.append(str(error))
+            if len(refused) == len(observed):
+                raise
+    for reason in refused:
+        print(f"left out: {reason}", file=sys.stderr)
     analyses = [result for result in results if isinstance(result, Analysis)]
     family = across(analyses) if len(analyses) > 1 else None
     if form == "json":
@@ -191,7 +216,7 @@ def _print(
         render = latex.render if form == "latex" else csv.render
         print("\n".join(render(table) for table in _files(results, family, form)), end="")
     else:
-        _show(results, family)
+        _show(results, family, form == "brief", command)
         if form == "plot":
             _plot(analyses)
 
@@ -217,26 +242,31 @@ def _files(
     return tables
 
 
-def _show(results: list[Analysis | CensoredAnalysis], family: Across | None) -> None:
+def _show(
+    results: list[Analysis | CensoredAnalysis], family: Across | None, brief: bool, command: str
+) -> None:
+    """Sentences, then tables, the shortest first."""
     from doe.analysis.analyze import Analysis
     from doe.views.tables import screen_tables
     from doe.views.tables.across import across_table
     from doe.views.tables.censored import censored_table
-    from doe.views.terminal import console, print_table
+    from doe.views.terminal import console, print_sentences, print_table
 
     screen = console()
+    tables = []
     analyses = [result for result in results if isinstance(result, Analysis)]
-    if family is not None:
-        print_table(across_table(family, analyses, TOP), screen)
-        _show_advice(analyses, screen)
     for result in results:
-        if not isinstance(result, Analysis):
-            print_table(censored_table(result, TOP), screen)
+        if isinstance(result, Analysis):
+            print_sentences(result, screen, command)
+        else:
+            tables.append(censored_table(result, TOP))
             _warn(result.warnings, screen)
-        elif family is None:
-            for table in screen_tables(result):
-                print_table(table, screen)
-            _warn(result.warnings, screen)
+    if family is not None:
+        tables.append(across_table(family, analyses, TOP))
+    elif analyses and not brief:
+        tables += screen_tables(analyses[0])
+    for table in () if brief and analyses else sorted(tables, key=lambda table: len(table.rows)):
+        print_table(table, screen)
 
 
 def _plot(analyses: list[Analysis]) -> None:
@@ -247,23 +277,6 @@ def _plot(analyses: list[Analysis]) -> None:
     for analysis in analyses:
         if (plot := half_normal(analysis, screen.width)) is not None:
             screen.print(plot)
-
-
-def _show_advice(analyses: list[Analysis], screen: Console) -> None:
-    """Findings of all responses that need a look, alike ones together."""
-    from rich.text import Text
-
-    from doe.views.words import advice_text
-
-    responses: dict[str, list[str]] = {}
-    for analysis in analyses:
-        doubts = [advice_text(f) for f in analysis.diagnostics.findings if not f.ok]
-        for text in (*doubts, *analysis.warnings):
-            responses.setdefault(text, []).append(analysis.response)
-    for text, names in responses.items():
-        everywhere = len(names) == len(analyses)
-        screen.print(Text("" if everywhere else f"{', '.join(names)}: ", style="bold"), end="")
-        screen.print(Text(text))
 
 
 def _warn(warnings: tuple[str, ...], screen: Console) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from doe.analysis.analyze import Analysis
+from doe.analysis.best import ReducedModel
 from doe.views.numbers import cell_text
 from doe.views.table import Column, Row, Table
 from doe.views.tables import ResponseTable
+
+INTERVALS = "Intervals hold for all configurations at once, the selected ones included."
 
 
 def best_table(analysis: Analysis, top: int | None = None) -> Table:
@@ -32,8 +35,14 @@ def best_table(analysis: Analysis, top: int | None = None) -> Table:
         )
         for c in best.cells[:top]
     )
-    reduced = best.reduced
-    terms = " ".join(reduced.terms) or "the mean alone"
+    notes = (best.sentence, _reduced_text(best.reduced), INTERVALS)
+    title = f"Configurations by {analysis.response}, the best first"
+    return Table(f"best {analysis.response}", title, columns, rows, notes)
+
+
+def _reduced_text(reduced: ReducedModel) -> str:
+    if not reduced.terms:
+        return "No term is active, so that no configuration is predicted to differ from the mean."
     mean, low, high = (
         cell_text(value, "short")
         for value in (reduced.best.mean, reduced.best.ci_low, reduced.best.ci_high)
@@ -41,9 +50,8 @@ def best_table(analysis: Analysis, top: int | None = None) -> Table:
     prediction = f"{reduced.best.config} at {mean}"
     if reduced.best.ci_low is not None:
         prediction += f" ({low} to {high})"
-    notes = (best.sentence, f"Reduced model ({terms}) predicts the best: {prediction}.")
-    title = f"Configurations by {analysis.response}, the best first"
-    return Table(f"best {analysis.response}", title, columns, rows, notes)
+    terms = " ".join(reduced.terms)
+    return f"Reduced model ({terms}) predicts the best: {prediction}; what is not named is open."
 
 
-ENTRY = ResponseTable(30, best_table, on_screen=6, in_paper=True)
+ENTRY = ResponseTable(30, best_table, on_screen=6, files="further")

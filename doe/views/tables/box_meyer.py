@@ -22,7 +22,10 @@ def box_meyer_table(analysis: Analysis, top: int | None = None) -> Table | None:
     )
     rows = tuple(Row((f.factor, f.probability, f.probability)) for f in ranked[:top])
     likeliest = posterior.models[0]
-    named = ", ".join(likeliest.factors) or "none"
+    tied = posterior.tied
+    named = " or ".join("+".join(m.factors) or "none" for m in posterior.models[:tied][:4])
+    if tied > 1:
+        named = f"{tied} alike, {named}{f' and {tied - 4} more' if tied > 4 else ''}, each"
     share = cell_text(100 * likeliest.probability, "int")
     note = (
         f"Box and Meyer, prior {posterior.prior:g}, γ = {posterior.gamma:g}, interactions up to "

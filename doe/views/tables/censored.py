@@ -25,5 +25,5 @@ def censored_table(bounds: CensoredAnalysis, top: int | None = None) -> Table:
         f"{bounds.censored} of {bounds.n} cells are limits ({ceiling}); the others may be off by "
         "half of their last digit. Each effect lies somewhere in its interval."
     ]
-    title = f"Effects on {bounds.response}{unit_text(bounds.unit)} as intervals"
+    title = f"Effects on {bounds.label}{unit_text(bounds.unit)} as intervals"
     return Table(f"bounds {bounds.response}", title, columns, rows, tuple(notes))

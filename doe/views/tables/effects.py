@@ -75,7 +75,7 @@ def _effect_notes(analysis: Analysis, rest: Sequence[Effect]) -> tuple[str, ...]
             f"R² = {cell_text(analysis.r2 or 0.0, 'fixed4')}."
         )
     elif analysis.lenth is not None:
-        notes.append("Saturated design: p is Lenth's, simulated.")
+        notes.append("No error to test against: p is Lenth's, simulated.")
     if analysis.transform.scale.ratio:
         notes.append("Ratio: geometric mean at high over that at low, on the response scale.")
     if rest:
@@ -87,4 +87,4 @@ def _effect_notes(analysis: Analysis, rest: Sequence[Effect]) -> tuple[str, ...]
     return tuple(notes)
 
 
-ENTRY = ResponseTable(10, effects_table, on_screen=20, in_paper=True)
+ENTRY = ResponseTable(10, effects_table, on_screen=20, files="paper")

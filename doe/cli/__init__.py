@@ -58,7 +58,7 @@ app.command()(report)
 def main() -> None:
     """Run the command line; a DoeError is one message on standard error and exit code 1."""
     try:
-        app(bare_cpu(sys.argv[1:]))
+        app(bare_cpu(sys.argv[1:]), prog_name="doe")
     except DoeError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(1)

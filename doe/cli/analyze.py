@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from doe.cli.complete import complete_response
 from doe.cli.options import JsonOption, OrderOption, StudyOption, chosen_study
 
 if TYPE_CHECKING:
@@ -37,7 +38,10 @@ def analyze(
     response: Annotated[
         list[str] | None,
         typer.Option(
-            "--response", "-r", help="Response, several (a,b), `all`, or `further` metrics."
+            "--response",
+            "-r",
+            help="Response, several (a,b), `all`, or `further` metrics.",
+            autocompletion=complete_response,
         ),
     ] = None,
     goal: Annotated[

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from doe.cli.complete import complete_config, complete_engine
 from doe.cli.options import StudyOption, chosen_study
 
 
@@ -18,7 +19,10 @@ def run(
         int | None, typer.Option(min=0, help="Slots on the CPU; 0 for one per core [default].")
     ] = None,
     engine: Annotated[
-        str, typer.Option(help="Where runs are executed: local, slurm or ray.")
+        str,
+        typer.Option(
+            help="Where runs are executed: local, slurm or ray.", autocompletion=complete_engine
+        ),
     ] = "local",
     detach: Annotated[
         bool, typer.Option("--detach", help="Submit to Slurm and return; the study goes on.")
@@ -46,7 +50,10 @@ def run(
         float | None, typer.Option(min=0, help="Ray: GPUs of each run; 0.5 puts two on one.")
     ] = None,
     only: Annotated[
-        list[str] | None, typer.Option(help="Only this configuration; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            help="Only this configuration; may be repeated.", autocompletion=complete_config
+        ),
     ] = None,
     replicate: Annotated[int, typer.Option(min=0, help="Only this replicate; 0 for all.")] = 0,
     limit: Annotated[int, typer.Option(min=0, help="Start at most N runs; 0 for all.")] = 0,

@@ -15,6 +15,7 @@ from doe.cli.power import power
 from doe.cli.report import report
 from doe.cli.run import bare_cpu, run
 from doe.cli.status import status
+from doe.cli.trial import trial
 from doe.errors import DoeError
 
 app = typer.Typer(
@@ -48,6 +49,7 @@ def _root(
 app.command()(plan)
 app.command()(alias)
 app.command()(power)
+app.command("try")(trial)
 app.command()(run)
 app.command()(status)
 app.command()(logs)

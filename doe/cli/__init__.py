@@ -14,6 +14,7 @@ from doe.cli.plan import plan
 from doe.cli.power import power
 from doe.cli.report import report
 from doe.cli.run import bare_cpu, run
+from doe.cli.schema import schema
 from doe.cli.status import status
 from doe.cli.trial import trial
 from doe.errors import DoeError
@@ -55,6 +56,7 @@ app.command()(status)
 app.command()(logs)
 app.command()(analyze)
 app.command()(report)
+app.command()(schema)
 
 
 def main() -> None:

@@ -9,6 +9,7 @@ import typer
 
 from doe.cli.alias import alias
 from doe.cli.analyze import analyze
+from doe.cli.init import init
 from doe.cli.logs import logs
 from doe.cli.plan import plan
 from doe.cli.power import power
@@ -47,6 +48,7 @@ def _root(
     """Designed experiments over training runs: plan, run, analyse, report."""
 
 
+app.command()(init)
 app.command()(plan)
 app.command()(alias)
 app.command()(power)

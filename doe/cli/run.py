@@ -127,6 +127,7 @@ def run(
 def bare_cpu(arguments: list[str]) -> list[str]:
     """Let `--cpu` stand alone: it then chooses the number of slots itself."""
     given: list[str] = []
-    for word, after in zip_longest(arguments, arguments[1:], fillvalue=""):
+    own = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    for word, after in zip_longest(own, own[1:], fillvalue=""):
         given += [word, "0"] if word == "--cpu" and not after.isdecimal() else [word]
-    return given
+    return given + arguments[len(own) :]

@@ -19,7 +19,9 @@ from doe.study.values import MetricsSection
 LISTED = 20
 """Names that a message lists at most."""
 LAST_LINES = 3
-OWN_FILES = re.compile(r"(request|result|lease|attempt).*\.json|log\.txt|progress\.jsonl|\..*")
+OWN_FILES = re.compile(
+    r"(request|result|lease(-\d+)?|attempt-\d+)\.json|result\.json\..*|log\.txt|progress\.jsonl|\..*"
+)
 """What a run's directory holds beside the files of its command."""
 
 Stamps = dict[Path, tuple[int, int]]

@@ -16,6 +16,8 @@ PLACEHOLDERS = ("seed", "run_dir", "device", "threads")
 STDOUT = "stdout"
 """As the file of metrics: what the command prints."""
 TOTAL, STEP = "total", "step"
+RESERVED = ("request.json", "result.json", "lease.json", "log.txt", "progress.jsonl")
+"""Names in a run's directory that are not the command's."""
 
 AddProblem = Callable[[str], None]
 
@@ -168,6 +170,8 @@ def _check_progress(section: ProgressSection, known: list[str], add: AddProblem)
 
 
 def _check_inside(file: str, where: str, add: AddProblem) -> None:
+    if file in RESERVED:
+        add(f"{where} = {short(file)}: this name is taken in a run's directory; choose another")
     if not file or file.startswith(("/", "~")) or ".." in file.split("/"):
         add(f"{where} = {short(file)}: expected a path inside the run's directory, {{run_dir}}")
 

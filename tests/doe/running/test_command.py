@@ -91,6 +91,7 @@ MISTAKES = [
     ("t {lr}", "[metrics]\nfiel = 'x'\n", ["metrics.fiel", "did you mean 'file'"]),
     ("t {lr}", "[metrics]\nkeys = { ac = 'x' }\n", ["metrics.keys.ac", "'acc'"]),
     ("t {lr}", "[metrics]\nfile = '/etc/x.json'\n", ["inside the run's directory"]),
+    ("t {lr}", "[metrics]\nfile = 'result.json'\n", ["result.json", "taken"]),
     ("t {lr}", "[metrics]\nfile = '../x.json'\n", ["inside the run's directory"]),
     ("t {lr}", SECTIONS.format("acc ("), ["metrics.keys.acc", "no regular expression"]),
     ("t {lr}", SECTIONS.format("acc"), ["metrics.keys.acc", "expected one"]),

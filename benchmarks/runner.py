@@ -64,9 +64,8 @@ def with_doe(backend: str, runs: int) -> float:
 
     from rich.console import Console
 
-    from doe.running.engines import Resources
     from doe.running.execute import execute
-    from doe.running.scheduler import Options
+    from doe.running.scheduler import RunOptions
     from doe.store.files import StudyDir
     from doe.store.plan import write_plan
     from doe.store.scan import scan
@@ -84,7 +83,11 @@ def with_doe(backend: str, runs: int) -> float:
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as place:
         plan = write_plan(study, Path(place) / "bench")[0]
         number, _ = execute(
-            plan, Options(), "local", Resources(cpu=SLOTS), PlainDisplay(Console(file=StringIO()))
+            plan,
+            RunOptions(),
+            "local",
+            {"cpu": SLOTS},
+            PlainDisplay(Console(file=StringIO())),
         )
         assert number["done"] == runs
         views = scan(StudyDir(plan.directory), plan.design.runs)

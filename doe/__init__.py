@@ -13,7 +13,7 @@ Importing this package loads nothing else; each function loads what it needs whe
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,34 +61,34 @@ def plan(
 def run(
     directory: Path | str,
     *,
-    cpu: int | None = None,
-    gpus: str = "",
-    per_gpu: int = 1,
     engine: str = "local",
     retries: int = 2,
     retry_errors: bool = False,
     retry_failed: bool = False,
     timeout: float = 0.0,
     limit: int = 0,
+    **asked: Any,
 ) -> dict[RunState, int]:
-    """Run what is not yet done, as `doe run` does; return how many runs are in each state."""
-    from doe.running.engines import Resources
+    """Run what is not yet done, as `doe run` does; return how many runs are in each state.
+
+    Further arguments are settings of the engine, by the names of `doe run`'s options: `cpu=2`,
+    `gpus="0,1"`, `partition="gpu"`.
+    """
     from doe.running.execute import execute
-    from doe.running.scheduler import Options
+    from doe.running.scheduler import RunOptions
     from doe.store.plan import load_plan
     from doe.store.verdicts import Policy
     from doe.views.live import open_display
     from doe.views.terminal import console
 
-    options = Options(
+    options = RunOptions(
         policy=Policy(retries, retry_errors),
         timeout=timeout,
         limit=limit,
         retry_failed=retry_failed,
     )
-    resources = Resources(gpus=gpus, per_gpu=per_gpu, cpu=cpu)
     with open_display(console()) as display:
-        number, _ = execute(load_plan(Path(directory)), options, engine, resources, display)
+        number, _ = execute(load_plan(Path(directory)), options, engine, asked, display)
     return number
 
 

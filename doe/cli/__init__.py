@@ -14,7 +14,7 @@ from doe.cli.logs import logs
 from doe.cli.plan import plan
 from doe.cli.power import power
 from doe.cli.report import report
-from doe.cli.run import bare_cpu, run
+from doe.cli.run import EngineCommand, bare_cpu, run
 from doe.cli.schema import schema
 from doe.cli.status import status
 from doe.cli.trial import trial
@@ -53,7 +53,7 @@ app.command()(plan)
 app.command()(alias)
 app.command()(power)
 app.command("try")(trial)
-app.command()(run)
+app.command(cls=EngineCommand)(run)
 app.command()(status)
 app.command()(logs)
 app.command()(analyze)

@@ -62,9 +62,15 @@ def _presets(_ctx: typer.Context) -> tuple[str, ...]:
     return preset_names()
 
 
+def _engines(_ctx: typer.Context) -> Iterable[str]:
+    from doe.running.engines import ENGINES
+
+    return ENGINES
+
+
 complete_study = _silent(_studies)
 complete_preset = _silent(_presets)
 complete_run = _silent(lambda ctx: _column(ctx, "run_id"))
 complete_config = _silent(lambda ctx: _column(ctx, "config"))
 complete_response = _silent(lambda ctx: (*_study(ctx).responses.names, "all", "further"))
-complete_engine = _silent(lambda _: ("local", "slurm", "ray"))
+complete_engine = _silent(_engines)

@@ -18,7 +18,7 @@ from doe.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from doe.design.power import Layout
+    from doe.design.power import DesignSize
     from doe.views.table import Table
 
 
@@ -52,10 +52,13 @@ def power(
     from doe.design.power import replicates_needed
     from doe.views.terminal import print_json, print_table
 
-    base, pilot = _layout(factors, fraction, study, order, blocks, response)
+    base, pilot = _sizes(factors, fraction, study, order, blocks, response)
     sigma = pilot if sigma is None and pilot is not None else (1.0 if sigma is None else sigma)
     rows = power_rows(base, replicates, sigma, effect, alpha, target)
-    needed = None if effect is None else replicates_needed(effect, sigma, base, alpha, target)
+    needed = needed_holm = None
+    if effect is not None:
+        needed = replicates_needed(effect, sigma, base, alpha, target)
+        needed_holm = replicates_needed(effect, sigma, base, alpha / base.terms, target)
     if json:
         print_json(
             {
@@ -65,31 +68,34 @@ def power(
                 "alpha": alpha,
                 "power": target,
                 "replicates_needed": needed,
+                "replicates_needed_holm": needed_holm,
                 "designs": rows,
             }
         )
         return
-    print_table(power_table(base, rows, sigma, response, effect, needed, alpha, target))
+    print_table(
+        power_table(base, rows, sigma, response, effect, (needed, needed_holm), alpha, target)
+    )
 
 
-def _layout(
+def _sizes(
     factors: int | None,
     fraction: str | None,
     study: Path | None,
     order: int | None,
     blocks: bool,
     response: str | None,
-) -> tuple[Layout, float | None]:
+) -> tuple[DesignSize, float | None]:
     """The design, and sigma where a pilot study has run."""
     from doe.cli.alias import fraction_asked
     from doe.design.fractions import alias_chains
-    from doe.design.power import Layout, layout
+    from doe.design.power import DesignSize, design_size
     from doe.store.plan import load_plan
     from doe.terms import parse_generators
 
     if factors is None:
         planned = load_plan(chosen_study(study))
-        base = layout(planned.study, order)
+        base = design_size(planned.study, order)
         pilot = pilot_sigma(planned.directory, response) if response else None
         return (base if blocks else base._replace(blocks_per_replicate=0)), pilot
     if response is not None:
@@ -99,7 +105,7 @@ def _layout(
     keys, text = fraction_asked(factors, fraction, study)
     generators = parse_generators(text, keys)
     terms = len(alias_chains(generators, len(keys), order or len(keys)))
-    return Layout(1 << (len(keys) - len(generators)), 1, int(blocks), terms), None
+    return DesignSize(1 << (len(keys) - len(generators)), 1, int(blocks), terms), None
 
 
 def pilot_sigma(directory: Path, response: str) -> float:
@@ -117,35 +123,36 @@ def pilot_sigma(directory: Path, response: str) -> float:
 
 
 def power_rows(
-    base: Layout, most: int, sigma: float, effect: float | None, alpha: float, target: float
+    base: DesignSize, most: int, sigma: float, effect: float | None, alpha: float, target: float
 ) -> list[dict[str, Any]]:
-    """One row per number of replicates."""
+    """One row per number of replicates: for the test of one term by itself, and for the smallest of
+    all terms' p values after Holm's adjustment, which is tested at alpha / terms.
+    """
     from doe.design.power import detectable_effect, power
 
     rows = []
     for n in range(1, most + 1):
         size = base._replace(replicates=n)
+        row: dict[str, Any] = {"replicates": n, "runs": size.runs, "df_error": size.df_error}
         tested = size.df_error >= 1
-        found = power(effect, sigma, size, alpha) if tested and effect is not None else None
-        rows.append(
-            {
-                "replicates": n,
-                "runs": size.runs,
-                "df_error": size.df_error,
-                "detectable": detectable_effect(sigma, size, alpha, target) if tested else None,
-                "power": found,
-            }
-        )
+        for suffix, level in (("", alpha), ("_holm", alpha / size.terms)):
+            row[f"detectable{suffix}"] = (
+                detectable_effect(sigma, size, level, target) if tested else None
+            )
+            row[f"power{suffix}"] = (
+                power(effect, sigma, size, level) if tested and effect is not None else None
+            )
+        rows.append(row)
     return rows
 
 
 def power_table(
-    base: Layout,
+    base: DesignSize,
     rows: list[dict[str, Any]],
     sigma: float,
     response: str | None,
     effect: float | None,
-    needed: int | None,
+    needed: tuple[int | None, int | None],
     alpha: float,
     target: float,
 ) -> Table:
@@ -153,17 +160,26 @@ def power_table(
     from doe.views.table import Column, Row, Table
 
     columns = [
-        Column("replicates", "Replicates", "int"),
+        Column("replicates", "Reps", "int"),
         Column("runs", "Runs", "int"),
-        Column("df_error", "Error df", "int"),
-        Column("detectable", f"Effect at {target:.0%} power", "num"),
+        Column("df_error", "df", "int"),
+        Column("detectable", f"Effect at {target:.0%}", "num"),
+        Column("detectable_holm", "Holm", "num"),
     ]
     if effect is not None:
         columns.append(Column("power", f"Power at {effect:g}", "num"))
+        columns.append(Column("power_holm", "Holm", "num"))
     source = f"from the runs' {response}" if response else "assumed"
     blocked = "each replicate a block" if base.blocks_per_replicate else "without blocks"
     notes = [f"σ = {sigma:.4g} ({source}), α = {alpha:g}, two-sided, {blocked}."]
-    if needed is not None:
-        notes.append(f"An effect of {effect:g} needs {needed} replicates for {target:.0%} power.")
+    notes.append(
+        f"Holm: the effect stands out of {base.terms} terms with p adjusted for all of them, "
+        "as in the headlines of a report."
+    )
+    if needed[0] is not None:
+        notes.append(
+            f"An effect of {effect:g} needs {needed[0]} replicates for {target:.0%} power, "
+            f"{needed[1]} after Holm's adjustment."
+        )
     body = tuple(Row(tuple(row[c.key] for c in columns)) for row in rows)
     return Table("power", "Power of the design", tuple(columns), body, tuple(notes))

@@ -2,53 +2,68 @@
 
 from __future__ import annotations
 
+import inspect
 from itertools import zip_longest
-from typing import Annotated
+from typing import Annotated, Any, Optional
 
 import typer
+from typer.core import TyperCommand
 
 from doe.cli.complete import complete_config, complete_engine
 from doe.cli.options import StudyOption, chosen_study
 
 
+class EngineCommand(TyperCommand):
+    """A command that takes the options of every engine besides its own."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Ask the engines, which only `doe run` has to load."""
+        *own, help_option = super().get_params(ctx)
+        return [*own, *_engine_parameters(), help_option]
+
+    def invoke(self, ctx: Any) -> Any:
+        """Hand over what was asked of the engine as one value."""
+        own = {parameter.name for parameter in self.params}
+        further = {name: ctx.params.pop(name) for name in [*ctx.params] if name not in own}
+        ctx.obj = {name: value for name, value in further.items() if value is not None}
+        return super().invoke(ctx)
+
+
+def _engine_parameters() -> list[Any]:
+    """The options of all engines, as the command line takes them."""
+    from doe.running.engines import engine_options
+
+    def asked() -> None: ...
+
+    kinds = {
+        name: Annotated[Optional[option.type], typer.Option(help=option.help)]  # noqa: UP045
+        for name, option in engine_options().items()
+    }
+    asked.__annotations__ = kinds
+    asked.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+            for name, kind in kinds.items()
+        ]
+    )
+    engines = typer.Typer(add_completion=False)
+    engines.command()(asked)
+    return typer.main.get_command(engines).params
+
+
 def run(
+    ctx: typer.Context,
     study: StudyOption = None,
-    gpus: Annotated[str | None, typer.Option(help="GPUs to use, as in 0,1; a slot each.")] = None,
-    per_gpu: Annotated[int, typer.Option(min=1, help="Runs at once on each GPU.")] = 1,
-    cpu: Annotated[
-        int | None, typer.Option(min=0, help="Slots on the CPU; 0 for one per core [default].")
-    ] = None,
     engine: Annotated[
         str,
         typer.Option(
-            help="Where runs are executed: local, slurm or ray.", autocompletion=complete_engine
+            help="Where runs are executed: one of those before the options below.",
+            autocompletion=complete_engine,
         ),
     ] = "local",
     detach: Annotated[
-        bool, typer.Option("--detach", help="Submit to Slurm and return; the study goes on.")
+        bool, typer.Option("--detach", help="Hand over to a cluster and return; the study goes on.")
     ] = False,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Cluster: most runs (Slurm: jobs) at once.")
-    ] = None,
-    cpus: Annotated[int | None, typer.Option(min=1, help="Cluster: cores of each run.")] = None,
-    partition: Annotated[str | None, typer.Option(help="Slurm: partition.")] = None,
-    account: Annotated[str | None, typer.Option(help="Slurm: account.")] = None,
-    time: Annotated[
-        str | None, typer.Option(help="Slurm: time limit of a job, as in 90 or 1:30:00.")
-    ] = None,
-    gres: Annotated[
-        str | None, typer.Option(help="Slurm: GPU of each job, as in gpu:1 or shard:1.")
-    ] = None,
-    mem: Annotated[str | None, typer.Option(help="Slurm: memory of each job, as in 16G.")] = None,
-    runs_per_job: Annotated[
-        int | None, typer.Option(min=1, help="Slurm: runs that a job executes in turn.")
-    ] = None,
-    ray_address: Annotated[
-        str | None, typer.Option(help="Ray: a running cluster, as in auto or HOST:PORT.")
-    ] = None,
-    gpus_per_run: Annotated[
-        float | None, typer.Option(min=0, help="Ray: GPUs of each run; 0.5 puts two on one.")
-    ] = None,
     only: Annotated[
         list[str] | None,
         typer.Option(
@@ -75,15 +90,14 @@ def run(
 
     Ctrl-C lets running runs finish and starts no more; a second Ctrl-C ends them.
     """
-    from doe.running.engines import Resources
     from doe.running.execute import execute
-    from doe.running.scheduler import Options
+    from doe.running.scheduler import RunOptions
     from doe.store.plan import load_plan
     from doe.store.verdicts import Policy
     from doe.views.live import open_display
     from doe.views.terminal import console
 
-    options = Options(
+    options = RunOptions(
         policy=Policy(retries, retry_errors),
         timeout=timeout,
         only=tuple(only or ()),
@@ -95,26 +109,11 @@ def run(
     )
     plan = load_plan(chosen_study(study))
     screen = console()
-    resources = Resources(
-        gpus=gpus or "",
-        per_gpu=per_gpu,
-        cpu=cpu,
-        cpus=cpus,
-        jobs=jobs,
-        partition=partition,
-        account=account,
-        time=time,
-        gres=gres,
-        mem=mem,
-        runs_per_job=runs_per_job,
-        ray_address=ray_address,
-        gpus_per_run=gpus_per_run,
-    )
     with open_display(screen) as display:
-        number, finished = execute(plan, options, engine, resources, display)
+        number, finished = execute(plan, options, engine, ctx.obj, display)
     screen.print(", ".join(f"{count} {state}" for state, count in number.items() if count))
     if detach:
-        screen.print("`doe status` shows how far it is; `doe run --engine slurm` picks it up.")
+        screen.print(f"`doe status` shows how far it is; `doe run --engine {engine}` picks it up.")
         return
     if not finished:
         screen.print("Stopped; `doe run` goes on with the rest.")

@@ -54,7 +54,7 @@ def _print_csv(state: Overview) -> None:
 
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(columns(state.study))
-    for row in table_rows(state.study, state.views):
+    for row in table_rows(state.study, state.statuses):
         cells = [level_text(cell) if isinstance(cell, bool) else cell for cell in row]
         writer.writerow(["" if cell != cell else cell for cell in cells])  # NaN differs from itself
 
@@ -94,7 +94,7 @@ def _picture(state: Overview, width: int) -> RenderableType:
 
 
 def _lines(state: Overview) -> list[str]:
-    from doe.views.table import duration_text
+    from doe.views.numbers import duration_text
 
     number = ", ".join(f"{count} {name}" for name, count in state.counts.items() if count)
     balance = ", ".join(
@@ -102,12 +102,12 @@ def _lines(state: Overview) -> list[str]:
         for done, configs in state.balance.items()
     )
     lines = [
-        f"{state.study.name}: {len(state.views)} runs: {number}",
+        f"{state.study.name}: {len(state.statuses)} runs: {number}",
         f"replicates done: {balance}",
     ]
     if state.running:
         lines.append(f"time left: {duration_text(state.left)}")
-    if state.missing and len(state.missing) < len(state.views):
+    if state.missing and len(state.missing) < len(state.statuses):
         shown = ", ".join(state.missing[:MOST_NAMES])
         more = len(state.missing) - MOST_NAMES
         lines.append(f"missing: {shown}" + (f" and {more} more" if more > 0 else ""))

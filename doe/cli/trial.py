@@ -100,7 +100,7 @@ def outcome_lines(
 def _time_lines(seconds: float, runs: int, gpu: int | None, threads: int) -> list[str]:
     import os
 
-    from doe.views.table import duration_text
+    from doe.views.numbers import duration_text
 
     slots = 1 if gpu is not None else max((os.cpu_count() or 1) // threads, 1)
     total = f"{runs} runs like this: {duration_text(runs * seconds)} one after the other"

@@ -17,7 +17,6 @@ from doe.terms import (
     defining_relation,
     format_generators,
     order,
-    parse_blocks,
     parse_generators,
     term_name,
     terms_up_to,
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-MOST_FACTORS = 11
-MOST_BASIC = 7
+SEARCHED_FACTORS = 11
+SEARCHED_BASIC = 7
 """`minimum_aberration` searches up to 2^7 = 128 runs of up to 11 factors."""
 
 
@@ -54,15 +53,15 @@ def alias_chains(
     words = (SignedTerm(MEAN, 1), *defining_relation(generators))
     constant = {word.mask for word in words}
     chains: list[tuple[SignedTerm, ...]] = []
-    seen: set[int] = set()
+    chained: set[int] = set()
     for mask in sorted(terms_up_to(factors, highest), key=lambda m: (order(m), m)):
-        if mask in seen or mask in constant:
+        if mask in chained or mask in constant:
             continue
         chain = [
             SignedTerm(mask ^ w.mask, w.sign) for w in words if order(mask ^ w.mask) <= highest
         ]
         chain.sort(key=lambda t: (order(t.mask), t.mask))
-        seen.update(t.mask for t in chain)
+        chained.update(t.mask for t in chain)
         chains.append(tuple(SignedTerm(t.mask, t.sign * chain[0].sign) for t in chain))
     return tuple(chains)
 
@@ -86,10 +85,11 @@ def minimum_aberration(factors: int, generated: int) -> tuple[Generator, ...]:
     import numpy as np
 
     basic = factors - generated
-    if not (generated >= 0 and factors <= MOST_FACTORS and 1 <= basic <= MOST_BASIC):
+    if not (generated >= 0 and factors <= SEARCHED_FACTORS and 1 <= basic <= SEARCHED_BASIC):
         raise DoeError(
             f"no minimum-aberration fraction for 2^({factors}-{generated}): expected at most "
-            f"{MOST_FACTORS} factors and 2 to {2**MOST_BASIC} runs; give the generators instead"
+            f"{SEARCHED_FACTORS} factors and 2 to {2**SEARCHED_BASIC} runs; give the generators "
+            "instead"
         )
     if generated > 2**basic - basic - 1:
         raise DoeError(
@@ -134,8 +134,8 @@ def _pattern_keys(choices: NDArray[np.uint8], basic: int) -> NDArray[np.uint64]:
             length = weight[mask] + size
             # Words of length 3 weigh most; those too long to matter fall off the low end.
             shift = 64 - bits * (length.astype(np.int64) - 2)
-            one = np.uint64(1) << np.maximum(shift, 0).astype(np.uint64)
-            keys += np.where(shift >= 0, one, np.uint64(0))
+            unit = np.uint64(1) << np.maximum(shift, 0).astype(np.uint64)
+            keys += np.where(shift >= 0, unit, np.uint64(0))
     return keys
 
 
@@ -165,11 +165,10 @@ def best_foldover(generators: Sequence[Generator], factors: int) -> tuple[int, .
 
 def confounded_terms(study: Study) -> frozenset[int]:
     """Terms that cannot be told from differences between blocks within a replicate."""
-    generators = parse_generators(study.fraction, study.keys)
     span = {0}
-    for word in parse_blocks(study.blocks, study.keys, generators):
+    for word in study.block_words:
         span |= {word ^ other for other in span}
-    relation = {0, *(word.mask for word in defining_relation(generators))}
+    relation = {0, *(word.mask for word in defining_relation(study.generators))}
     return frozenset(a ^ b for a in span - {0} for b in relation)
 
 

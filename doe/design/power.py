@@ -14,15 +14,11 @@ from typing import NamedTuple
 from doe.design.fractions import alias_chains, confounded_terms
 from doe.errors import DoeError
 from doe.study.values import Study
-from doe.terms import (
-    parse_blocks,
-    parse_generators,
-)
 
 MOST_REPLICATES = 10_000
 
 
-class Layout(NamedTuple):
+class DesignSize(NamedTuple):
     """The size of a design, as far as power depends on it."""
 
     cells: int
@@ -49,11 +45,11 @@ class Layout(NamedTuple):
         return self.runs - self.blocks - self.terms
 
 
-def power(effect: float, sigma: float, layout: Layout, alpha: float = 0.05) -> float:
+def power(effect: float, sigma: float, size: DesignSize, alpha: float = 0.05) -> float:
     """Probability that the two-sided t test at level `alpha` finds an effect of this size."""
     _check(sigma, alpha)
-    _check_error(layout)
-    return _power(abs(effect) / standard_error(sigma, layout.runs), layout.df_error, alpha)
+    _check_error(size)
+    return _power(abs(effect) / standard_error(sigma, size.runs), size.df_error, alpha)
 
 
 def standard_error(sigma: float, runs: int) -> float:
@@ -62,24 +58,24 @@ def standard_error(sigma: float, runs: int) -> float:
 
 
 def detectable_effect(
-    sigma: float, layout: Layout, alpha: float = 0.05, target: float = 0.8
+    sigma: float, size: DesignSize, alpha: float = 0.05, target: float = 0.8
 ) -> float:
     """The smallest effect found with probability `target`."""
     from scipy.optimize import brentq
 
     _check(sigma, alpha)
     _check_target(target, alpha)
-    _check_error(layout)
-    df = layout.df_error
+    _check_error(size)
+    df = size.df_error
     high = 1.0
     while _power(high, df, alpha) < target:
         high *= 2
     root = brentq(lambda ncp: _power(ncp, df, alpha) - target, 0.0, high, xtol=1e-12, rtol=1e-12)
-    return float(root) * standard_error(sigma, layout.runs)
+    return float(root) * standard_error(sigma, size.runs)
 
 
 def replicates_needed(
-    effect: float, sigma: float, layout: Layout, alpha: float = 0.05, target: float = 0.8
+    effect: float, sigma: float, size: DesignSize, alpha: float = 0.05, target: float = 0.8
 ) -> int:
     """The fewest replicates that find an effect of this size with probability `target`."""
     _check(sigma, alpha)
@@ -88,7 +84,7 @@ def replicates_needed(
         raise DoeError("an effect of 0 cannot be detected by any number of replicates")
 
     def enough(replicates: int) -> bool:
-        trial = layout._replace(replicates=replicates)
+        trial = size._replace(replicates=replicates)
         return trial.df_error >= 1 and power(effect, sigma, trial, alpha) >= target
 
     high = 1
@@ -128,7 +124,7 @@ def pooled_sigma(
     if len(y) - rank < 1:
         raise DoeError(
             f"{len(y)} finished runs leave nothing to estimate sigma from; "
-            "run at least two replicates, or give --sigma"
+            "run at least two replicates, or give sigma"
         )
     return float(np.sqrt(np.sum((y - X @ fitted) ** 2) / (len(y) - rank)))
 
@@ -159,21 +155,19 @@ def _check_target(target: float, alpha: float) -> None:
         raise DoeError(f"power = {target}: expected a probability between alpha = {alpha} and 1")
 
 
-def _check_error(layout: Layout) -> None:
-    if layout.df_error < 1:
+def _check_error(size: DesignSize) -> None:
+    if size.df_error < 1:
         raise DoeError(
-            f"{layout.runs} runs leave no degrees of freedom for error beside {layout.terms} terms "
-            f"and {layout.blocks} blocks; add replicates or leave out high-order interactions "
-            "(--order)"
+            f"{size.runs} runs leave no degrees of freedom for error beside {size.terms} terms "
+            f"and {size.blocks} blocks; add replicates or leave out high-order interactions"
         )
 
 
-def layout(study: Study, highest: int | None = None) -> Layout:
+def design_size(study: Study, highest: int | None = None) -> DesignSize:
     """Size of the planned design with a model of all terms up to `highest` factors."""
-    generators = parse_generators(study.fraction, study.keys)
-    words = parse_blocks(study.blocks, study.keys, generators)
+    generators = study.generators
     chains = alias_chains(generators, len(study.factors), highest or len(study.factors))
     confounded = confounded_terms(study)
     terms = sum(not any(term.mask in confounded for term in chain) for chain in chains)
     cells = 1 << (len(study.factors) - len(generators))
-    return Layout(cells, study.replicates, 1 << len(words), terms)
+    return DesignSize(cells, study.replicates, 1 << len(study.block_words), terms)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
+from doe.design.matrix import standard_rows
 from doe.errors import DoeError
 from doe.study.values import RUN_COLUMNS, Level, Study, coded_columns
-from doe.terms import Generator, order, parse_blocks, parse_generators
+from doe.terms import order
 
 Coded = tuple[int, ...]
 """Levels of one run as −1 and +1, one per factor."""
@@ -53,9 +54,16 @@ class _Slot(NamedTuple):
     seed: int
 
 
-def make_design(study: Study) -> Design:
-    """Build the design that a study asks for; the same study always gives the same design."""
-    slots = _base(study)
+def make_design(study: Study, rows: Sequence[int] = ()) -> Design:
+    """Build the design that a study asks for; the same study always gives the same design.
+
+    Parameters
+    ----------
+    rows : sequence of int
+        Configurations of one replicate where they are known from `planned_rows`: making their
+        matrix takes a second of imports.
+    """
+    slots = _base(study, rows)
     for step in study.augment:
         slots += _augmented(study, slots, step.seeds, step.flip)
     ordered = sorted(slots, key=lambda s: (s.block, _random_rank(study.order_seed, s)))
@@ -64,81 +72,14 @@ def make_design(study: Study) -> Design:
     return Design(study.keys, runs)
 
 
-def check_matrix(study: Study) -> None:
-    """Compare the base design's rows with the matrix that pyDOE2 makes of the same generators.
-
-    Two derivations must agree before anything is planned: rows by the parity of their defining
-    words here, products of columns there.
-
-    Raises
-    ------
-    DoeError
-        If they differ.
-    """
-    pydoe = _pydoe()
-    generators = parse_generators(study.fraction, study.keys)
-    if generators:
-        matrix = pydoe.fracfact(_pydoe_generators(study, generators))
-    else:
-        matrix = pydoe.ff2n(len(study.factors))
-    rows = [sum(1 << i for i, x in enumerate(line) if x > 0) for line in matrix.tolist()]
-    if sorted(rows) != _rows_by_parity(len(study.factors), generators):
-        raise DoeError(
-            f"pyDOE2 makes another design of {study.fraction or 'the full factorial'}; "
-            "nothing was planned. Check the installed pyDOE2 against constraints.txt."
-        )
-
-
-def _pydoe() -> Any:
-    """Import pyDOE2, which asks for the module `imp` (gone in Python 3.12) and never uses it."""
-    import sys
-    import types
-
-    absent = "imp" not in sys.modules
-    if absent:
-        sys.modules["imp"] = types.ModuleType("imp")
-    try:
-        import pyDOE2
-    finally:
-        if absent:
-            del sys.modules["imp"]
-    return pyDOE2
-
-
-def _pydoe_generators(study: Study, generators: tuple[Generator, ...]) -> str:
-    """Write the generators in pyDOE2's form: a word per factor, the basic ones a, b, c, …"""
-    by_factor = {g.factor: g for g in generators}
-    masks = [1 << i for i in range(len(study.factors))]
-    basic = [mask for mask in masks if mask not in by_factor]
-    letters = dict(zip(basic, "abcdefghijklmnop", strict=False))
-    words = []
-    for mask in masks:
-        if g := by_factor.get(mask):
-            word = "".join(letters[m] for m in basic if g.interaction & m)
-            words.append(f"-{word}" if g.sign < 0 else word)
-        else:
-            words.append(letters[mask])
-    return " ".join(words)
-
-
-def _rows_by_parity(factors: int, generators: tuple[Generator, ...]) -> list[int]:
-    """Rows in which every generated factor has the sign of its interaction."""
-    return [
-        row
-        for row in range(1 << factors)
-        if all(_sign(row, g.factor) == g.sign * _sign(row, g.interaction) for g in generators)
-    ]
-
-
 def _sign(row: int, term: int) -> int:
     """Value of a term's contrast column in a row: the product of its coded levels."""
     return 1 if order(term & ~row) % 2 == 0 else -1
 
 
-def _base(study: Study) -> list[_Slot]:
-    generators = parse_generators(study.fraction, study.keys)
-    rows = _rows_by_parity(len(study.factors), generators)
-    words = parse_blocks(study.blocks, study.keys, generators)
+def _base(study: Study, rows: Sequence[int]) -> list[_Slot]:
+    rows = rows or standard_rows(len(study.factors), study.generators)
+    words = study.block_words
     slots = []
     for replicate in range(1, study.replicates + 1):
         first = (replicate - 1 << len(words)) + 1
@@ -233,3 +174,15 @@ def design_csv(design: Design) -> str:
     writer.writerow(csv_header(design.keys))
     writer.writerows(_csv_rows(design))
     return out.getvalue()
+
+
+def planned_rows(text: str, study: Study) -> list[int]:
+    """Configurations of the first replicate in a design.csv; none where they are not all there."""
+    blocks = 1 << len(study.block_words)
+    rows = {
+        int(line["row"])
+        for line in csv.DictReader(io.StringIO(text))
+        if line.get("replicate") == "1" and (line.get("block") or "").isdecimal()
+        if int(line["block"]) <= blocks and (line.get("row") or "").isdecimal()
+    }
+    return sorted(rows) if len(rows) == 1 << (len(study.factors) - len(study.generators)) else []

@@ -5,6 +5,7 @@ How the runs become the rows and columns of a paper's tables is the study's [rep
 
 from __future__ import annotations
 
+import hashlib
 import math
 from pathlib import Path
 from typing import NamedTuple
@@ -54,6 +55,11 @@ class Report(NamedTuple):
         return bool(self.state.counts["pending"] or self.state.counts["running"])
 
     @property
+    def progress(self) -> str:
+        """How many runs are done."""
+        return f"{self.state.counts['done']} of {len(self.state.statuses)} runs are done."
+
+    @property
     def headline_responses(self) -> tuple[str, ...]:
         """Responses that a report begins with: the averages, else the first metric."""
         answers = self.study.responses
@@ -71,7 +77,21 @@ def gather(
     DoeError
         If there is no study, or an option does not fit it.
     """
-    state = overview(directory)
+    return report_of(overview(directory), options, drop)
+
+
+def state_text(state: Overview) -> str:
+    """A short text that changes when a run begins or ends."""
+    runs = "\n".join(
+        f"{status.run.run_id} {status.state} {status.checksum}" for status in state.statuses
+    )
+    return hashlib.sha256(f"{state.study.name}\n{runs}".encode()).hexdigest()[:16]
+
+
+def report_of(
+    state: Overview, options: AnalysisOptions, drop: tuple[str, ...] | None = None
+) -> Report:
+    """Analyse every response of a study as it was read."""
     study, answers = state.study, state.study.responses
     names = (*answers.averages, *answers.metrics, *answers.further)
     section = report_section(study)
@@ -81,24 +101,24 @@ def gather(
         section = msgspec.structs.replace(section, drop=drop)
     analyses: dict[str, Analysis] = {}
     refused: dict[str, str] = {}
-    runs = study_runs(study, state.views)
+    runs = study_runs(study, state.statuses)
     for name in names:
         try:
-            analyses[name] = analyze(observations(study, state.views, runs, [name])[0], options)
+            analyses[name] = analyze(observations(study, state.statuses, runs, [name])[0], options)
         except DoeError as error:
             refused[name] = str(error)
-    rows = [response_values(study, seen) for seen in state.views]
+    rows = [response_values(study, status) for status in state.statuses]
     values = {name: [row[name] for row in rows] for name in names}
     return Report(
         state=state,
         options=options,
         section=section,
-        cells=cells_of(state.views, values),
+        cells=cells_of(state.statuses, values),
         analyses=analyses,
         refused=refused,
         across=across(list(analyses.values())) if analyses else None,
         group_effects=group_effects(study, section, analyses),
-        curves=learning_curves(StudyDir(directory), study, state.views),
+        curves=learning_curves(StudyDir(state.directory), study, state.statuses),
         values={name: tuple(_finite(v) for v in column) for name, column in values.items()},
     )
 
@@ -128,10 +148,10 @@ def group_effects(
 ) -> dict[str, Across]:
     """Effects on each group of responses, without the terms of dropped factors."""
     dropped = sum(parse_term(key, study.keys) for key in section.drop)
-    found = {}
+    by_group = {}
     for group in section.groups:
         if group.effects and all(name in analyses for name in group.responses):
             whole = across([analyses[name] for name in group.responses])
             kept = [row for row in whole.rows if not parse_term(row.term, study.keys) & dropped]
-            found[group.name] = msgspec.structs.replace(whole, rows=tuple(kept))
-    return found
+            by_group[group.name] = msgspec.structs.replace(whole, rows=tuple(kept))
+    return by_group

@@ -13,7 +13,7 @@ from doe.store.files import StudyDir
 from doe.store.plan import load_plan
 from doe.store.progress import read_progress
 from doe.store.requests import changed_runs
-from doe.store.scan import RunState, Seen, counts, retried_reason, scan
+from doe.store.scan import RunState, RunStatus, counts, retried_reason, scan
 from doe.study.values import Study
 
 
@@ -47,46 +47,46 @@ class Overview(NamedTuple):
     missing: list[str]
     """Runs without metrics."""
     warnings: list[str]
-    views: list[Seen]
+    statuses: list[RunStatus]
 
 
 def overview(directory: Path) -> Overview:
     """Read the state of a study."""
     _, study, design = load_plan(directory)
     files = StudyDir(directory)
-    views = scan(files, design.runs)
-    running = [_running(files, seen) for seen in views if seen.state == "running"]
+    statuses = scan(files, design.runs)
+    running = [_running(files, status) for status in statuses if status.state == "running"]
     ages = {one.run_id: one.seconds for one in running}
     done: Counter[str] = Counter({run.config: 0 for run in design.runs})
-    done.update(seen.run.config for seen in views if seen.state == "done")
+    done.update(status.run.config for status in statuses if status.state == "done")
     again = {
-        seen.run.run_id: reason
-        for seen in views
-        if seen.state == "pending" and (reason := seen.reason or retried_reason(files, seen))
+        status.run.run_id: reason
+        for status in statuses
+        if status.state == "pending" and (reason := status.reason or retried_reason(files, status))
     }
     return Overview(
         study=study,
         directory=directory,
-        counts=counts(views),
-        failures=_failures(views),
+        counts=counts(statuses),
+        failures=_failures(statuses),
         again=again,
         running=running,
-        left=time_left(views, ages, len(running), foreseen(files, views, ages))
+        left=time_left(statuses, ages, len(running), foreseen(files, statuses, ages))
         if running
         else None,
         balance=dict(sorted(Counter(done.values()).items())),
-        missing=[seen.run.run_id for seen in views if seen.state != "done"],
-        warnings=_warnings(study, views),
-        views=views,
+        missing=[status.run.run_id for status in statuses if status.state != "done"],
+        warnings=_warnings(study, statuses),
+        statuses=statuses,
     )
 
 
-def _running(files: StudyDir, seen: Seen) -> Running:
-    lease = seen.lease.lease if seen.lease else None
-    progress = read_progress(files.run(seen.run.run_id))
+def _running(files: StudyDir, status: RunStatus) -> Running:
+    lease = status.lease.lease if status.lease else None
+    progress = read_progress(files.run(status.run.run_id))
     return Running(
-        seen.run.run_id,
-        seen.run.config,
+        status.run.run_id,
+        status.run.config,
         lease.host if lease else "",
         lease.slot if lease else "",
         max(0.0, time.time() - lease.since) if lease else 0.0,
@@ -95,23 +95,23 @@ def _running(files: StudyDir, seen: Seen) -> Running:
     )
 
 
-def _failures(views: Sequence[Seen]) -> dict[str, list[str]]:
+def _failures(statuses: Sequence[RunStatus]) -> dict[str, list[str]]:
     groups: dict[str, list[str]] = {}
-    for seen in views:
-        if seen.state in ("failed", "diverged"):
-            groups.setdefault(f"{seen.state}: {seen.reason}", []).append(seen.run.run_id)
+    for status in statuses:
+        if status.state in ("failed", "diverged"):
+            groups.setdefault(f"{status.state}: {status.reason}", []).append(status.run.run_id)
     return dict(sorted(groups.items(), key=lambda item: -len(item[1])))
 
 
-def _warnings(study: Study, views: Sequence[Seen]) -> list[str]:
+def _warnings(study: Study, statuses: Sequence[RunStatus]) -> list[str]:
     """What makes runs of one study differ in more than their factors."""
     found = []
-    if changed := changed_runs(study, views):
+    if changed := changed_runs(study, statuses):
         found.append(
             f"study.toml was changed after {len(changed)} runs were done (the first is "
             f"{changed[0]}); their results answer another request"
         )
-    origins = [seen.result.provenance for seen in views if seen.result]
+    origins = [status.result.provenance for status in statuses if status.result]
     commits = Counter(str(origin.get("commit", ""))[:10] or "no commit" for origin in origins)
     if len(commits) > 1:
         listing = ", ".join(f"{name} ({count} runs)" for name, count in commits.most_common())
@@ -121,7 +121,7 @@ def _warnings(study: Study, views: Sequence[Seen]) -> list[str]:
     versions = Counter(repr(sorted(origin.get("versions", {}).items())) for origin in origins)
     if len(versions) > 1:
         found.append(f"package versions changed between runs: {len(versions)} sets of versions")
-    damaged = [seen.run.run_id for seen in views if seen.damaged]
+    damaged = [status.run.run_id for status in statuses if status.damaged]
     if damaged:
         found.append(f"damaged results, set aside when run again: {', '.join(damaged)}")
     return found
@@ -131,7 +131,7 @@ def as_json(state: Overview) -> dict[str, Any]:
     """The same for machines."""
     return {
         "study": state.study.name,
-        "runs": len(state.views),
+        "runs": len(state.statuses),
         "counts": state.counts,
         "failures": [
             {"reason": reason, "count": len(runs), "runs": runs}

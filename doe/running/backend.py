@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import importlib
 import math
-import signal
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from doe.errors import DoeError, nearest
+from doe.running.processes import end_with_parent
 from doe.store.requests import RunRequest
 from doe.study.command import flat_settings
 from doe.study.values import Level
@@ -39,9 +37,6 @@ class Request:
     """Whether an earlier attempt began: look for its checkpoint."""
     report: Callable[..., None]
     """``report(step, total, **metrics)`` shows progress."""
-
-
-# Progress ---------------------------------------------------------------------------------------
 
 
 # Calling a backend ------------------------------------------------------------------------------
@@ -85,19 +80,6 @@ def run_command(command: tuple[str, ...], request: Request) -> Reply:
     }
     values = {**flat_settings(request.settings), **request.factors, **own}
     return run(command, values, request.run_dir, request.report, end_with_parent)
-
-
-def _load_prctl() -> Any:
-    return ctypes.CDLL(None, use_errno=True).prctl if sys.platform == "linux" else None
-
-
-_PRCTL = _load_prctl()
-
-
-def end_with_parent() -> None:
-    """Let the kernel kill this process when its parent is gone; no orphan trains on."""
-    if _PRCTL is not None:
-        _PRCTL(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
 # Judging a reply --------------------------------------------------------------------------------

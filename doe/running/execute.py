@@ -1,17 +1,18 @@
-"""Running a planned study: engine, display and runner put together."""
+"""Running a planned study: engine, display and scheduler put together."""
 
 from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from doe.errors import DoeError
-from doe.running.engines import Resources, open_engine
-from doe.running.scheduler import Display, Options, Runner
+from doe.running.engines import check_detach, open_engine
+from doe.running.scheduler import Display, RunOptions, Scheduler
 from doe.store.files import StudyDir
+from doe.store.plan import complete_design
 from doe.store.scan import RunState, counts
 
 if TYPE_CHECKING:
@@ -19,30 +20,30 @@ if TYPE_CHECKING:
 
 
 def execute(
-    plan: Plan, options: Options, engine: str, resources: Resources, display: Display
+    plan: Plan, options: RunOptions, engine: str, asked: Mapping[str, Any], display: Display
 ) -> tuple[dict[RunState, int], bool]:
     """Run a study to its end; return how many runs are in each state and whether it was let run.
+
+    `asked` holds settings of the engine by name, as the options of `doe run`.
 
     On the way out, whatever the reason, idle helpers leave and running runs go on.
     """
     files = StudyDir(plan.directory)
     check_writable(files)
-    if options.detach and engine != "slurm":
-        raise DoeError(
-            f"--detach needs an engine that goes on by itself; got --engine {engine}, "
-            "expected --engine slurm"
-        )
-    working = open_engine(engine, plan.study, plan.directory, resources)
+    complete_design(plan)
+    if options.detach:
+        check_detach(engine)
+    working = open_engine(engine, plan.study, plan.directory, asked)
     try:
         with counted_interrupts() as interrupts:
-            runner = Runner(files, plan.study, plan.design, working, options, display)
+            scheduler = Scheduler(files, plan.study, plan.design, working, options, display)
             if options.detach:
-                number = runner.hand_over()
+                number = scheduler.hand_over()
                 display.note(
                     "detached", f"{number} runs were handed over; they go on by themselves"
                 )
-            finished = options.detach or runner.run(lambda: len(interrupts))
-        return counts(list(runner.views.values())), finished
+            finished = options.detach or scheduler.run(lambda: len(interrupts))
+        return counts(list(scheduler.statuses.values())), finished
     except OSError as error:
         raise _broken_off(files, error) from error
     finally:
@@ -64,7 +65,7 @@ def check_writable(files: StudyDir) -> None:
 
 
 def _broken_off(files: StudyDir, error: OSError) -> DoeError:
-    """What to say when the study's directory fails under a runner."""
+    """What to say when the study's directory fails under a scheduler."""
     if not files.root.exists():
         return DoeError(
             f"{files.root} was deleted while its runs were under way; they stop within seconds. "
@@ -79,13 +80,13 @@ def _broken_off(files: StudyDir, error: OSError) -> DoeError:
 @contextmanager
 def counted_interrupts() -> Iterator[list[int]]:
     """Collect Ctrl-C instead of breaking off, where this is the main thread."""
-    seen: list[int] = []
+    interrupts: list[int] = []
     try:
-        former = signal.signal(signal.SIGINT, lambda number, _: seen.append(number))
+        former = signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))
     except ValueError:  # a notebook's worker thread: its own interrupt stays as it is
-        yield seen
+        yield interrupts
         return
     try:
-        yield seen
+        yield interrupts
     finally:
         signal.signal(signal.SIGINT, former)

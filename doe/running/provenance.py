@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import importlib.util
 import platform
 import subprocess
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from doe.store.leases import Lease
+from doe.store.requests import RunRequest
 
 PACKAGES = ("pit-doe", "numpy", "torch", "scikit-learn")
 """Packages whose versions are noted where installed."""
@@ -45,13 +51,39 @@ def static_facts(backend: str, gpu: Gpu | None = None) -> dict[str, Any]:
     }
 
 
+def provenance(
+    facts: Mapping[str, Any],
+    lease: Lease,
+    request: RunRequest,
+    digest: str,
+    began: float,
+    ended: float,
+) -> dict[str, Any]:
+    """Where the result of one attempt comes from: the facts of its process, and its own."""
+    return {
+        **facts,
+        "slot": lease.slot,
+        "job": lease.job,
+        "seed": request.seed,
+        "attempt": lease.attempt,
+        "start": _timestamp(began),
+        "end": _timestamp(ended),
+        "seconds": round(ended - began, 6),
+        "request": digest,
+    }
+
+
+def _timestamp(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+
+
 def code_version(backend: str) -> tuple[str, bool]:
     """Commit of the backend's code and whether tracked files differ from it; "" without git."""
-    place = _code_directory(backend)
-    commit = _git(place, "rev-parse", "HEAD")
+    directory = _code_directory(backend)
+    commit = _git(directory, "rev-parse", "HEAD")
     if commit is None:
         return "", False
-    return commit, bool(_git(place, "status", "--porcelain", "--untracked-files=no"))
+    return commit, bool(_git(directory, "status", "--porcelain", "--untracked-files=no"))
 
 
 def cpu_name() -> str:
@@ -73,8 +105,8 @@ def _code_directory(backend: str) -> Path:
     return Path(spec.origin).parent if spec and spec.origin else Path.cwd()
 
 
-def _git(place: Path, *words: str) -> str | None:
-    call = ["git", "--no-optional-locks", "-C", str(place), *words]
+def _git(directory: Path, *words: str) -> str | None:
+    call = ["git", "--no-optional-locks", "-C", str(directory), *words]
     try:
         answer = subprocess.run(call, capture_output=True, text=True, timeout=30, check=True)
     except (OSError, subprocess.SubprocessError):
@@ -83,10 +115,8 @@ def _git(place: Path, *words: str) -> str | None:
 
 
 def _versions() -> dict[str, str]:
-    found = {}
+    versions = {}
     for package in PACKAGES:
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            versions[package] = importlib.metadata.version(package)
+    return versions

@@ -1,36 +1,85 @@
 """Pending runs x slots -> engine -> verdicts.
 
-The runner decides what starts where and what is tried again. It never decides success: that is read
-from the run's directory, whatever an engine says. It keeps nothing on disk, so it can be killed at
-any time; all it knows is read again when it starts.
+The scheduler decides what starts where and what is tried again. It never decides success: that is
+read from the run's directory, whatever an engine says. It keeps nothing on disk, so it can be
+killed at any time; all it knows is read again when it starts.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from doe.design.runs import Design, Run
 from doe.errors import DoeError, nearest
-from doe.running import sessions
-from doe.running.breaker import Breaker
-from doe.running.crash import record_crash
 from doe.running.engines.base import Ended, Engine, Job, Slot
-from doe.running.placing import Active, next_kind
-from doe.running.worker import BUSY, UNWRITABLE, Order
+from doe.running.processes import end_sessions
+from doe.running.worker import BUSY, UNWRITABLE, WorkOrder, record_crash
 from doe.store.files import StudyDir
-from doe.store.leases import Watch, last_lease, machine, new_owner, process_alive, process_name
+from doe.store.leases import (
+    Watch,
+    last_lease,
+    machine,
+    new_owner,
+    process_alive,
+    process_name,
+)
 from doe.store.requests import check_unchanged, prepare
-from doe.store.scan import Seen, look, scan
+from doe.store.scan import RunStatus, look, scan
 from doe.store.verdicts import Failure, Policy, failed_attempts, sweep_leftovers
 from doe.study.values import Study
 
 WATCH_SECONDS = 0.5
 """Time between two looks at runs that others execute."""
+IN_A_ROW = 3
+"""Failures of different runs in a row that close a slot."""
+
+
+class RunOptions(NamedTuple):
+    """What `doe run` was asked for."""
+
+    policy: Policy = Policy()
+    timeout: float = 0.0
+    only: tuple[str, ...] = ()
+    """Configurations; empty for all."""
+    replicate: int = 0
+    limit: int = 0
+    """Most runs to start; 0 for all."""
+    retry_failed: bool = False
+    grace: float = 10.0
+    """Seconds between TERM and KILL."""
+    detach: bool = False
+    """Hand the runs over and leave: no scheduler watches them."""
+
+
+class Active(NamedTuple):
+    """A run that this scheduler has started."""
+
+    run_id: str
+    slot: Slot
+    alone: bool
+    since: float
+
+
+class Snapshot(NamedTuple):
+    """The state of a study under a scheduler at one moment, for displays."""
+
+    study: str
+    files: StudyDir
+    statuses: Mapping[str, RunStatus]
+    active: tuple[Active, ...]
+    """Runs that this scheduler has started."""
+    elsewhere: tuple[str, ...]
+    """Runs that others execute."""
+    closed: Mapping[str, str]
+    """Slot -> the reason of the failure that closed it."""
+    places: int
+    """How many runs go on at once."""
 
 
 class Display(Protocol):
@@ -39,11 +88,11 @@ class Display(Protocol):
     def note(self, kind: str, text: str) -> None:
         """Something happened: done, diverged, failed, again, closed, adopted, stop."""
 
-    def show(self, runner: Runner) -> None:
+    def show(self, snapshot: Snapshot) -> None:
         """Draw the present state; called a few times a second."""
 
 
-class Runner:
+class Scheduler:
     """One scheduler's view of one study."""
 
     def __init__(
@@ -52,7 +101,7 @@ class Runner:
         study: Study,
         design: Design,
         engine: Engine,
-        options: Options,
+        options: RunOptions,
         display: Display,
         watch: Watch | None = None,
     ) -> None:
@@ -60,11 +109,10 @@ class Runner:
         self.display = display
         self.watch = watch or Watch()
         self.runs = {run.run_id: run for run in design.runs}
-        self.views = {seen.run.run_id: seen for seen in scan(files, design.runs, self.watch)}
+        self.statuses: dict[str, RunStatus] = {}
         self.active: dict[str, Active] = {}
         self.elsewhere: set[str] = set()
-        proven = any(seen.state == "done" for seen in self.views.values())
-        self.breaker = Breaker((slot.name for slot in engine.slots), proven)
+        self.breaker = Breaker(slot.name for slot in engine.slots)
         self.stopping = False
         self._started = 0
         self._queue: deque[str] = deque()
@@ -76,11 +124,30 @@ class Runner:
         self._here = machine()
         self._me = process_name(os.getpid())
         self._looked = 0.0
-        for seen in self.views.values():
-            if seen.result:
-                sweep_leftovers(files.run(seen.run.run_id))
-        check_unchanged(study, self.views.values(), files)
+
+    def _begin(self) -> None:
+        """Read the study, clear up after killed writers, and queue what is asked for."""
+        for status in scan(self.files, self.runs.values(), self.watch):
+            self.statuses[status.run.run_id] = status
+            if status.result:
+                sweep_leftovers(self.files.run(status.run.run_id))
+        check_unchanged(self.study, self.statuses.values(), self.files)
+        if any(status.state == "done" for status in self.statuses.values()):
+            self.breaker.prove()
         self._plan()
+
+    def snapshot(self) -> Snapshot:
+        """The present state, for displays."""
+        own = sum(s.places for s in self.engine.slots if s.name not in self.breaker.closed)
+        return Snapshot(
+            self.study.name,
+            self.files,
+            dict(self.statuses),
+            tuple(self.active.values()),
+            tuple(sorted(self.elsewhere)),
+            dict(self.breaker.closed),
+            max(1, min(own + len(self.elsewhere), len(self.runs))),
+        )
 
     # Choosing -----------------------------------------------------------------------------------
 
@@ -93,29 +160,29 @@ class Runner:
         if under_way:
             self.display.note("adopted", f"runs that were submitted before: {len(under_way)}")
         for run_id in selected(list(self.runs.values()), self.options):
-            seen = self.views[run_id]
+            status = self.statuses[run_id]
             if run_id in under_way:
                 continue
-            if seen.state == "failed" and self.options.retry_failed:
-                self._replace[run_id] = seen.checksum
+            if status.state == "failed" and self.options.retry_failed:
+                self._replace[run_id] = status.checksum
                 self._queue.append(run_id)
-            elif seen.state in ("done", "diverged", "failed"):
+            elif status.state in ("done", "diverged", "failed"):
                 continue
-            elif self._taken(seen):
+            elif self._taken(status):
                 self.elsewhere.add(run_id)
-                self.display.note("adopted", f"{run_id} {seen.run.config} is running already")
+                self.display.note("adopted", f"{run_id} {status.run.config} is running already")
             else:
                 self._queue.append(run_id)
 
-    def _taken(self, seen: Seen) -> bool:
+    def _taken(self, status: RunStatus) -> bool:
         """Whether somebody else executes a run.
 
         A lease of another machine is known to be over only by watching it. Where nobody stays to
-        watch, the run is started all the same, and its worker does the watching (`Order.wait`).
+        watch, the run is started all the same, and its worker does the watching (`WorkOrder.wait`).
         """
-        lease = seen.lease.lease if seen.lease else None
+        lease = status.lease.lease if status.lease else None
         certain = lease is not None and lease.machine == self._here
-        return seen.state == "running" and (certain or not self.options.detach)
+        return status.state == "running" and (certain or not self.options.detach)
 
     @property
     def waiting(self) -> int:
@@ -128,7 +195,7 @@ class Runner:
 
     def _dispatch(self) -> None:
         jobs = []
-        orphans = [self._orphan_slot(self.views[run_id]) for run_id in self.elsewhere]
+        orphans = [self._orphan_slot(self.statuses[run_id]) for run_id in self.elsewhere]
         for slot in self.engine.slots:
             while self._may_start() and slot.name not in self.breaker.closed:
                 active = self.active.values()
@@ -149,27 +216,29 @@ class Runner:
         prepare(self.files.run(run_id), self.study, self.runs[run_id])
         self._ready.add(run_id)
 
-    def _orphan_slot(self, seen: Seen) -> str:
+    def _orphan_slot(self, status: RunStatus) -> str:
         """Slot of a run on this machine whose scheduler is gone, or an empty text."""
-        lease = seen.lease.lease if seen.lease else None
+        lease = status.lease.lease if status.lease else None
         if lease is None or lease.machine != self._here or process_alive(lease.supervisor):
             return ""
         return lease.slot
 
     def _job(self, run_id: str, slot: Slot, lonely: bool) -> Job | None:
         """Make a run ready to start; None if somebody else has it meanwhile."""
-        seen = self._look(run_id)
-        if self._taken(seen):
+        status = self._look(run_id)
+        if self._taken(status):
             self.elsewhere.add(run_id)
             return None
-        if seen.state not in ("pending", "running") and seen.checksum != self._replace.get(run_id):
-            self._settled(seen, "")
+        if status.state not in ("pending", "running") and status.checksum != self._replace.get(
+            run_id
+        ):
+            self._settled(status, "")
             return None
-        place = self.files.run(run_id)
+        run_dir = self.files.run(run_id)
         if run_id not in self._ready:
             self._prepare(run_id)
         sharing = sum(other.group == slot.group for other in self.engine.slots) > 1
-        order = Order(
+        order = WorkOrder(
             job=f"{self._me}/{os.urandom(6).hex()}",
             slot=slot.name,
             device=slot.device,
@@ -177,26 +246,26 @@ class Runner:
             timeout=self.options.timeout,
             policy=self.options.policy,
             replace=self._replace.get(run_id, ""),
-            over=self._nonce_over(seen),
+            over=self._nonce_over(status),
             wait=self.options.detach,
             alone=lonely or not (slot.group and sharing),
             supervisor="" if self.options.detach else self._me,
         )
         self.active[order.job] = Active(run_id, slot, lonely, time.monotonic())
         self._started += 1
-        return Job(run_id, place.path, slot, order)
+        return Job(run_id, run_dir.path, slot, order)
 
     @staticmethod
-    def _nonce_over(seen: Seen) -> str:
-        lease = seen.lease.lease if seen.lease else None
-        return lease.nonce if lease and seen.state == "pending" else ""
+    def _nonce_over(status: RunStatus) -> str:
+        lease = status.lease.lease if status.lease else None
+        return lease.nonce if lease and status.state == "pending" else ""
 
     # Seeing what came of it ---------------------------------------------------------------------
 
-    def _look(self, run_id: str) -> Seen:
-        seen = look(self.files, self.runs[run_id], self.watch)
-        self.views[run_id] = seen
-        return seen
+    def _look(self, run_id: str) -> RunStatus:
+        status = look(self.files, self.runs[run_id], self.watch)
+        self.statuses[run_id] = status
+        return status
 
     def _ended(self, ended: Ended) -> None:
         active = self.active.pop(ended.job, None)
@@ -208,26 +277,26 @@ class Runner:
                 f"{run_id} could not write its verdict; see its log. Free space on the disk or "
                 f"make {self.files.root} writable, then `doe run` again: nothing committed is lost"
             )
-        seen = self._look(run_id)
-        replaced = seen.checksum and seen.checksum == self._replace.get(run_id)
-        lease = seen.lease.lease if seen.lease else None
+        status = self._look(run_id)
+        replaced = status.checksum and status.checksum == self._replace.get(run_id)
+        lease = status.lease.lease if status.lease else None
         # Of another machine's process, the engine knows sooner than its lease falls silent.
         far = lease is not None and lease.machine != self._here
         gone = far and lease is not None and lease.job == ended.job and not ended.interrupted
-        if seen.state == "pending" or replaced or (seen.state == "running" and gone):
-            self._without_verdict(ended, seen, slot)
-        elif seen.state == "running":
+        if status.state == "pending" or replaced or (status.state == "running" and gone):
+            self._without_verdict(ended, status, slot)
+        elif status.state == "running":
             self.elsewhere.add(run_id)
         else:
-            self._settled(seen, slot)
+            self._settled(status, slot)
 
-    def _without_verdict(self, ended: Ended, seen: Seen, slot: str) -> None:
+    def _without_verdict(self, ended: Ended, status: RunStatus, slot: str) -> None:
         """A process is gone and left no verdict: a failed attempt, a crash, or an interruption."""
-        run_id = seen.run.run_id
-        place = self.files.run(run_id)
-        lease = last_lease(place)
+        run_id = status.run.run_id
+        run_dir = self.files.run(run_id)
+        lease = last_lease(run_dir)
         ours = lease is not None and lease.lease is not None and lease.lease.job == ended.job
-        recorded = ours and lease is not None and place.attempt(lease.attempt).exists()
+        recorded = ours and lease is not None and run_dir.attempt(lease.attempt).exists()
         if ended.code == BUSY:
             self._queue.append(run_id)
             return
@@ -236,12 +305,12 @@ class Runner:
             return
         if not recorded:
             owner = new_owner(ended.job, slot, self._me)
-            record_crash(place, ended, owner, self.options.policy)
-        seen = self._look(run_id)
-        if seen.state == "failed":
-            self._settled(seen, slot)
+            record_crash(run_dir, owner, self.options.policy, ended.message, ended.timeout)
+        status = self._look(run_id)
+        if status.state == "failed":
+            self._settled(status, slot)
             return
-        records = failed_attempts(place)
+        records = failed_attempts(run_dir)
         if records:
             self._again(run_id, slot, records[-1].failure)
         else:
@@ -254,16 +323,16 @@ class Runner:
         if failure.kind != "gpu-memory":
             self._count_failure(slot, run_id, failure)
 
-    def _settled(self, seen: Seen, slot: str) -> None:
+    def _settled(self, status: RunStatus, slot: str) -> None:
         """A run has its verdict; the slot is empty where somebody else has run it."""
-        run, seconds = seen.run, seen.seconds or 0.0
+        run, seconds = status.run, status.seconds or 0.0
         text = f"{run.run_id} {run.config} on {slot or 'another scheduler'}, {seconds:.1f} s"
-        self.display.note(seen.state, f"{text}: {seen.reason}" if seen.reason else text)
+        self.display.note(status.state, f"{text}: {status.reason}" if status.reason else text)
         self._replace.pop(run.run_id, None)
         if not slot:
             return
-        if seen.state == "failed" and seen.result and seen.result.error:
-            self._count_failure(slot, run.run_id, seen.result.error)
+        if status.state == "failed" and status.result and status.result.error:
+            self._count_failure(slot, run.run_id, status.result.error)
         else:
             self.breaker.succeeded(slot)
 
@@ -287,15 +356,15 @@ class Runner:
         if now - self._looked < WATCH_SECONDS:
             return
         self._looked = now
-        for run_id in sorted(self.elsewhere, key=lambda one: self.runs[one].run_order):
-            seen = self._look(run_id)
-            if seen.state == "running":
+        for run_id in sorted(self.elsewhere, key=lambda run_id: self.runs[run_id].run_order):
+            status = self._look(run_id)
+            if status.state == "running":
                 continue
             self.elsewhere.discard(run_id)
-            if seen.state == "pending":
+            if status.state == "pending":
                 self._queue.appendleft(run_id)
             else:
-                self._settled(seen, "")
+                self._settled(status, "")
 
     # The loop -----------------------------------------------------------------------------------
 
@@ -307,6 +376,7 @@ class Runner:
         interrupts : callable
             How often the user asked to stop: once lets running runs finish, twice ends them.
         """
+        self._begin()
         while True:
             asked = interrupts()
             if asked and not self.stopping:
@@ -322,8 +392,8 @@ class Runner:
                 break
             for ended in self.engine.wait(0.2):
                 self._ended(ended)
-            self.display.show(self)
-        self.display.show(self)
+            self.display.show(self.snapshot())
+        self.display.show(self.snapshot())
         if self.breaker.all_closed and self.waiting:
             reasons = "; ".join(f"{slot}: {why}" for slot, why in self.breaker.closed.items())
             raise DoeError(
@@ -334,6 +404,7 @@ class Runner:
 
     def hand_over(self) -> int:
         """Start all that waits and leave it to the engine; return how many runs that are."""
+        self._begin()
         self._dispatch()
         return self._started
 
@@ -345,35 +416,20 @@ class Runner:
 
     def _orphans(self) -> list[int]:
         """Sessions on this machine whose scheduler is gone: this one has adopted them."""
-        found = [self.views[run_id] for run_id in self.elsewhere]
-        leases = [seen.lease.lease for seen in found if self._orphan_slot(seen) and seen.lease]
+        others = [self.statuses[run_id] for run_id in self.elsewhere]
+        leases = [
+            status.lease.lease for status in others if self._orphan_slot(status) and status.lease
+        ]
         return [lease.pid for lease in leases if lease]
 
     def _end_all(self) -> None:
         self.display.note("stop", "ending the running runs; `doe run` goes on with them later")
         self.engine.stop(self.options.grace)
-        sessions.end(self._orphans(), self.options.grace)
+        end_sessions(self._orphans(), self.options.grace)
         self.active.clear()
 
 
-class Options(NamedTuple):
-    """What `doe run` was asked for."""
-
-    policy: Policy = Policy()
-    timeout: float = 0.0
-    only: tuple[str, ...] = ()
-    """Configurations; empty for all."""
-    replicate: int = 0
-    limit: int = 0
-    """Most runs to start; 0 for all."""
-    retry_failed: bool = False
-    grace: float = 10.0
-    """Seconds between TERM and KILL."""
-    detach: bool = False
-    """Hand the runs over and leave: no scheduler watches them."""
-
-
-def selected(runs: Sequence[Run], options: Options) -> list[str]:
+def selected(runs: Sequence[Run], options: RunOptions) -> list[str]:
     """Ids of the runs that are asked for, in the planned order."""
     configs = sorted({run.config for run in runs})
     for config in options.only:
@@ -391,3 +447,92 @@ def selected(runs: Sequence[Run], options: Options) -> list[str]:
         if (not options.only or run.config in options.only)
         and options.replicate in (0, run.replicate)
     ]
+
+
+def next_kind(
+    slot: Slot,
+    active: Collection[Active],
+    orphans: Sequence[str],
+    any_waits: bool,
+    lonely_waits: bool,
+) -> Literal["any", "lonely"] | None:
+    """Choose for one slot.
+
+    Parameters
+    ----------
+    active : collection of Active
+        What this scheduler has started, on all slots.
+    orphans : sequence of str
+        Slots held by runs that a dead scheduler has left on this machine.
+    any_waits, lonely_waits : bool
+        Whether runs wait, and whether some wait that ran out of GPU memory beside others. Those
+        come first: slots that share a GPU stay empty until one of the GPUs is idle for them.
+    """
+    held = sum(run.slot.name == slot.name for run in active) + orphans.count(slot.name)
+    if held >= slot.places:
+        return None
+    shares = [run for run in active if slot.group and run.slot.group == slot.group]
+    if lonely_waits and not shares:
+        return "lonely"
+    held_back = bool(slot.group) and (lonely_waits or any(run.alone for run in shares))
+    return "any" if any_waits and not held_back else None
+
+
+# When to stop ------------------------------------------------------------------------------------
+
+
+class Breaker:
+    """Tells a slot that only fails, and a mistake that every run makes."""
+
+    def __init__(self, slots: Iterable[str]) -> None:
+        self._streaks: dict[str, list[str]] = {name: [] for name in slots}
+        self._first: dict[str, str] = {}
+        """Signature of each run's failure, as long as no run has succeeded."""
+        self._first_slots: set[str] = set()
+        self._trial = True
+        self.closed: dict[str, str] = {}
+        """Slot -> the reason of the failure that closed it."""
+
+    def prove(self) -> None:
+        """Something is done: there is no mistake that every run makes."""
+        self._trial = False
+
+    def succeeded(self, slot: str) -> None:
+        """A run of a slot came to its end, with finite metrics or not."""
+        self._streaks[slot] = []
+        self.prove()
+
+    def failed(self, slot: str, run_id: str, failure: Failure) -> bool:
+        """A run of a slot failed; tell whether this closes the slot."""
+        streak = self._streaks[slot]
+        if run_id not in streak:
+            streak.append(run_id)
+        if self._trial:
+            self._first.setdefault(run_id, signature(failure))
+            self._first_slots.add(slot)
+        if len(streak) < IN_A_ROW or slot in self.closed:
+            return False
+        self.closed[slot] = failure.reason
+        return True
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether the first runs of all slots, two at least, failed with the same traceback."""
+        same = set(self._first.values())
+        everywhere = self._trial and self._first_slots == self._streaks.keys()
+        return len(self._first) >= 2 and everywhere and len(same) == 1 and "" not in same
+
+    @property
+    def all_closed(self) -> bool:
+        """Whether no slot is left."""
+        return self.closed.keys() == self._streaks.keys()
+
+
+def signature(failure: Failure) -> str:
+    """Where an exception was raised: its type and its stack, without the values in its message."""
+    if failure.kind != "exception":
+        return ""
+    if not failure.traceback:
+        return failure.reason
+    places = re.findall(r'^  File "(.*)", line (\d+)', failure.traceback, re.MULTILINE)
+    return f"{failure.type} {places}"

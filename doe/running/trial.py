@@ -22,7 +22,7 @@ import msgspec
 from doe.design.runs import Run
 from doe.errors import DoeError
 from doe.running.backend import Request, checked_reply, not_finite, resolve
-from doe.running.process import thread_environment
+from doe.running.processes import thread_environment
 from doe.store.files import RunDir
 from doe.store.requests import RunRequest, prepare, read_request
 from doe.study.values import Level, Study

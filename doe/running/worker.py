@@ -21,7 +21,6 @@ import signal
 import sys
 import time
 import traceback
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -29,11 +28,10 @@ import msgspec
 
 from doe.errors import DoeError
 from doe.running.backend import Backend, Request, checked_reply, not_finite, resolve
-from doe.running.process import end_process, thread_environment
-from doe.running.provenance import ask_gpus, static_facts
-from doe.running.sessions import sweep
+from doe.running.processes import end_process, sweep, thread_environment
+from doe.running.provenance import ask_gpus, provenance, static_facts
 from doe.store.files import RunDir
-from doe.store.leases import Held, Lease, Watch, acquire, new_owner, read_lease
+from doe.store.leases import Held, Lease, Watch, acquire, last_lease, new_owner, read_lease
 from doe.store.log import log_tail, open_log, portable
 from doe.store.progress import Reporter
 from doe.store.requests import RunRequest, read_request
@@ -42,8 +40,6 @@ from doe.store.verdicts import (
     FailureKind,
     Policy,
     Result,
-    Verdict,
-    checksum,
     commit,
     read_verdict,
     record_failure,
@@ -62,7 +58,7 @@ ROOM_SECONDS = 5.0
 """Time between two tries to write a verdict on a full disk."""
 
 
-class Order(msgspec.Struct, frozen=True):
+class WorkOrder(msgspec.Struct, frozen=True):
     """How to execute a run; nothing here may change its outcome."""
 
     job: str = ""
@@ -96,7 +92,7 @@ class Interrupted(SystemExit):
     """SIGTERM arrived."""
 
 
-def work(run: RunDir, order: Order, prepared: Prepared | None = None) -> int:
+def work(run: RunDir, order: WorkOrder, prepared: Prepared | None = None) -> int:
     """Execute a run unless it is done or taken; return the exit code."""
     request, raw = read_request(run)
     held = begin(run, order, new_owner(order.job, order.slot, order.supervisor), Watch())
@@ -105,13 +101,13 @@ def work(run: RunDir, order: Order, prepared: Prepared | None = None) -> int:
     return _execute(held, order, request, hashlib.sha256(raw).hexdigest(), prepared)
 
 
-def begin(run: RunDir, order: Order, owner: Lease, watch: Watch) -> Held | int:
+def begin(run: RunDir, order: WorkOrder, owner: Lease, watch: Watch) -> Held | int:
     """Take a run that needs running; otherwise the exit code that says why not."""
-    if _settled(read_verdict(run), order):
+    if _settled(run, order):
         return 0
     held = acquire(run, owner, watch, order.over)
     while held is None:
-        if _settled(read_verdict(run), order):
+        if _settled(run, order):
             return 0
         if not order.wait:
             return BUSY
@@ -121,7 +117,7 @@ def begin(run: RunDir, order: Order, owner: Lease, watch: Watch) -> Held | int:
     recover(run, owner.nonce)
     # Again, now that nobody else can begin: the former holder may have committed at last.
     verdict = read_verdict(run)
-    if _settled(verdict, order):
+    if verdict is not None and verdict.stands(order.replace):
         held.release()
         return 0
     if verdict is not None:
@@ -140,15 +136,13 @@ def _sweep_former(run: RunDir, lease: Lease) -> None:
         sweep(former.lease.pid)
 
 
-def _settled(verdict: Verdict | None, order: Order) -> bool:
-    """Whether a good verdict stands that this order does not replace."""
-    if verdict is None or verdict.result is None:
-        return False
-    return not order.replace or checksum(verdict.raw) != order.replace
+def _settled(run: RunDir, order: WorkOrder) -> bool:
+    verdict = read_verdict(run)
+    return verdict is not None and verdict.stands(order.replace)
 
 
 def _execute(
-    held: Held, order: Order, request: RunRequest, digest: str, prepared: Prepared | None
+    held: Held, order: WorkOrder, request: RunRequest, digest: str, prepared: Prepared | None
 ) -> int:
     run, attempt = held.run, held.lease.attempt
     open_log(run, attempt)
@@ -183,7 +177,7 @@ def _execute(
     return finish(held, order, outcome)
 
 
-def finish(held: Held, order: Order, outcome: Result) -> int:
+def finish(held: Held, order: WorkOrder, outcome: Result) -> int:
     """Put the outcome on record; on a full disk, wait for room rather than lose it."""
     run, nonce = held.run, held.lease.nonce
 
@@ -237,37 +231,48 @@ def _failure(error: BaseException, alone: bool) -> Failure:
 def _complete(
     outcome: Result,
     held: Held,
-    order: Order,
+    order: WorkOrder,
     request: RunRequest,
     digest: str,
     facts: dict[str, Any],
     began: float,
 ) -> Result:
     """Add the log's end and the provenance."""
-    ended = time.time()
-    provenance = facts | {
-        "slot": order.slot,
+    origin = provenance(facts, held.lease, request, digest, began, time.time()) | {
         "device": order.device,
         "threads": order.threads,
-        "job": order.job,
-        "seed": request.seed,
-        "attempt": held.lease.attempt,
-        "start": timestamp(began),
-        "end": timestamp(ended),
-        "seconds": round(ended - began, 6),
-        "request": digest,
     }
     error = outcome.error
     if error is not None:
         error = msgspec.structs.replace(
             error, message=portable(error.message, held.run), log=log_tail(held.run)
         )
-    return msgspec.structs.replace(outcome, error=error, provenance=provenance)
+    return msgspec.structs.replace(outcome, error=error, provenance=origin)
 
 
-def timestamp(seconds: float) -> str:
-    """Write a time in UTC."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+def record_crash(
+    run: RunDir, owner: Lease, policy: Policy, message: str, late: bool = False
+) -> None:
+    """Put on record how a process ended that could not do so itself; settle what was the last.
+
+    A process that died before it had a lease gets one here, so that every failure has its number.
+    """
+    last = last_lease(run)
+    if last is not None and last.lease is not None and last.lease.job == owner.job:
+        lease = last.lease
+    else:
+        held = acquire(run, owner, Watch())
+        if held is None:  # somebody else has begun meanwhile
+            return
+        lease = held.lease
+        held.release()
+    request, raw = read_request(run)
+    facts = static_facts(request.backend) | {"host": lease.host}
+    digest = hashlib.sha256(raw).hexdigest()
+    origin = provenance(facts, lease, request, digest, lease.since, time.time())
+    failure = Failure("timeout" if late else "crash", message, log=log_tail(run))
+    record_failure(run, lease.attempt, Result("failed", {}, failure, origin), owner.nonce)
+    settle(run, policy, owner.nonce)
 
 
 # The process ------------------------------------------------------------------------------------
@@ -307,7 +312,7 @@ def main() -> NoReturn:
     parser.add_argument("run_dir", type=Path)
     parser.add_argument("--order", default="{}", help="how to execute it, as JSON")
     given = parser.parse_args()
-    order = msgspec.json.decode(given.order, type=Order)
+    order = msgspec.json.decode(given.order, type=WorkOrder)
     os.environ.update(thread_environment(order.threads))
     end_process(lambda: work(RunDir(given.run_dir), order))
 

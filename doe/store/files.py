@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
@@ -96,6 +97,44 @@ class RunDir(NamedTuple):
         """Where a verdict goes that an attempt replaces."""
         return self.path / f"{self.result.name}.{kind}-{attempt}"
 
+    # The same names, read: 0 for a name that is none of the kind.
+
+    def names(self) -> list[str]:
+        """Everything in the directory; nothing where there is none."""
+        try:
+            return os.listdir(self.path)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    @staticmethod
+    def lease_number(name: str) -> int:
+        """Which attempt's lease this name is."""
+        match = _LEASE.fullmatch(name)
+        return int(match[1] or 1) if match else 0
+
+    @staticmethod
+    def attempt_number(name: str) -> int:
+        """Which attempt's failure this name is."""
+        match = _ATTEMPT.fullmatch(name)
+        return int(match[1]) if match else 0
+
+    @staticmethod
+    def aside_number(name: str, kind: str = "") -> int:
+        """Which attempt has moved this verdict away, for that reason."""
+        match = _ASIDE.fullmatch(name)
+        return int(match[2]) if match and kind in ("", match[1]) else 0
+
+    @staticmethod
+    def is_leftover(name: str) -> bool:
+        """Whether a killed writer of a lease, a failure or a verdict has left this."""
+        return _LEFTOVER.match(name) is not None
+
+
+_LEASE = re.compile(r"lease(?:-(\d+))?\.json")
+_ATTEMPT = re.compile(r"attempt-(\d+)\.json")
+_ASIDE = re.compile(r"result\.json\.([a-z]+)-(\d+)")
+_LEFTOVER = re.compile(rf"\.({_LEASE.pattern}|{_ATTEMPT.pattern}|result\.json)\.")
+
 
 # Atomic writes ----------------------------------------------------------------------------------
 
@@ -164,6 +203,3 @@ def _sync_directory(directory: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-# Verdicts ---------------------------------------------------------------------------------------

@@ -13,7 +13,6 @@ process is dead (on the same machine), or when, on another machine, its bytes di
 from __future__ import annotations
 
 import os
-import re
 import socket
 import threading
 import time
@@ -56,7 +55,7 @@ class Lease(msgspec.Struct, frozen=True):
     """Heartbeat counter, overwritten in place."""
 
 
-class Found(NamedTuple):
+class LeaseFile(NamedTuple):
     """A lease as read: its number and bytes, and its content if it can be read."""
 
     attempt: int
@@ -119,25 +118,19 @@ def process_alive(name: str) -> bool:
 _LEASES = msgspec.json.Decoder(Lease)
 
 
-def last_lease(run: RunDir) -> Found | None:
+def last_lease(run: RunDir) -> LeaseFile | None:
     """The lease with the highest number, the only one that counts."""
-    try:
-        names = os.listdir(run.path)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    numbers = [int(m[1] or 1) for n in names if (m := re.fullmatch(r"lease(?:-(\d+))?\.json", n))]
-    if not numbers:
-        return None
-    return read_lease(run, max(numbers))
+    last = max(map(run.lease_number, run.names()), default=0)
+    return read_lease(run, last) if last else None
 
 
-def read_lease(run: RunDir, attempt: int) -> Found:
+def read_lease(run: RunDir, attempt: int) -> LeaseFile:
     """The lease of an attempt."""
     raw = run.lease(attempt).read_bytes()
     try:
-        return Found(attempt, raw, _LEASES.decode(raw))
+        return LeaseFile(attempt, raw, _LEASES.decode(raw))
     except msgspec.MsgspecError:  # power went off before its bytes were on the disk
-        return Found(attempt, raw, None)
+        return LeaseFile(attempt, raw, None)
 
 
 class Watch:
@@ -152,22 +145,22 @@ class Watch:
         self._stale = stale
         self._clock = clock
         self._here = here or machine()
-        self._seen: dict[Path, tuple[bytes, float]] = {}
+        self._known: dict[Path, tuple[bytes, float]] = {}
 
-    def over(self, run: RunDir, found: Found) -> bool:
+    def over(self, run: RunDir, last: LeaseFile) -> bool:
         """Whether the holder of a lease is certainly or presumably gone."""
-        lease = found.lease
-        if run.attempt(found.attempt).exists():
+        lease = last.lease
+        if run.attempt(last.attempt).exists():
             return True
         if lease is not None:
             if lease.beat == RELEASED:
                 return True
             if lease.machine == self._here:
                 return not process_alive(f"{lease.pid}:{lease.started}")
-        path, now = run.lease(found.attempt), self._clock()
-        raw, since = self._seen.get(path, (b"", now))
-        if raw != found.raw:
-            self._seen[path] = (found.raw, now)
+        path, now = run.lease(last.attempt), self._clock()
+        raw, since = self._known.get(path, (b"", now))
+        if raw != last.raw:
+            self._known[path] = (last.raw, now)
             return False
         return now - since >= self._stale
 
@@ -183,7 +176,7 @@ class Held:
         self.lease = lease
         self._count = 0
         self._file = os.open(run.lease(lease.attempt), os.O_WRONLY)
-        self._place = msgspec.json.encode(lease).index(b'"beat":"') + len(b'"beat":"')
+        self._beat_offset = msgspec.json.encode(lease).index(b'"beat":"') + len(b'"beat":"')
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -223,7 +216,7 @@ class Held:
         os.close(self._file)  # which makes it visible on NFS too
 
     def _write(self, beat: str) -> None:
-        os.pwrite(self._file, beat.encode(), self._place)
+        os.pwrite(self._file, beat.encode(), self._beat_offset)
 
 
 def acquire(run: RunDir, owner: Lease, watch: Watch, over: str = "") -> Held | None:
@@ -236,12 +229,12 @@ def acquire(run: RunDir, owner: Lease, watch: Watch, over: str = "") -> Held | N
     over : str
         Nonce of a lease that the caller has watched long enough to know that it is over.
     """
-    found = last_lease(run)
+    last = last_lease(run)
     files.step("lease looked up")
-    known = found is not None and found.lease is not None and found.lease.nonce == over
-    if found is not None and not known and not watch.over(run, found):
+    known = last is not None and last.lease is not None and last.lease.nonce == over
+    if last is not None and not known and not watch.over(run, last):
         return None
-    lease = msgspec.structs.replace(owner, attempt=found.attempt + 1 if found else 1)
+    lease = msgspec.structs.replace(owner, attempt=last.attempt + 1 if last else 1)
     # Not synced: if the power goes, so does the process that the lease speaks of.
     if not put_once(run.lease(lease.attempt), msgspec.json.encode(lease), lease.nonce, False):
         return None

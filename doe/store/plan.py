@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from doe.design.changes import augmented
-from doe.design.runs import Design, check_matrix, design_csv, make_design
+from doe.design.runs import Design, design_csv, make_design, planned_rows
 from doe.errors import DoeError
 from doe.store.files import StudyDir, write_atomic
 from doe.study.checks import check_study
@@ -38,11 +38,10 @@ def write_plan(study: Study, directory: Path) -> tuple[Plan, Outcome]:
     """
     check_study(study)
     files = StudyDir(directory)
-    plan = Plan(directory, study, make_design(study))
     if not files.study.exists():
         if files.design.exists():
             raise DoeError(f"{files.design} stands there without study.toml; move it away first")
-        check_matrix(study)
+        plan = Plan(directory, study, make_design(study))
         _write(plan)
         return plan, "created"
     planned = load_study(files.study)
@@ -54,20 +53,36 @@ def write_plan(study: Study, directory: Path) -> tuple[Plan, Outcome]:
         )
     with contextlib.suppress(OSError):  # a study that one may only read
         files.study.touch()  # planned last, for `find_study`
-    if _complete_design(plan):
-        return plan, "completed"
-    return plan, "unchanged"
+    plan = load_plan(directory)
+    return plan, "completed" if complete_design(plan) else "unchanged"
 
 
 def load_plan(directory: Path) -> Plan:
-    """Read a planned study and check that its design is the one that the study asks for."""
+    """Read a planned study and check that its design is the one that the study asks for.
+
+    Nothing is written: where a kill left design.csv missing or without its last blocks, the whole
+    design is in the answer, and `complete_design` puts it on disk.
+    """
     files = StudyDir(directory)
     if not files.study.exists():
         raise DoeError(f"{directory} holds no study.toml; plan a study with `doe plan`")
     study = load_study(files.study)
-    plan = Plan(directory, study, make_design(study))
-    _complete_design(plan)
-    return plan
+    text = _design_text(files)
+    design = make_design(study, planned_rows(text, study))
+    expected = design_csv(design)
+    if not expected.startswith(text):
+        raise _edited(files, text, expected)
+    return Plan(directory, study, design)
+
+
+def complete_design(plan: Plan) -> bool:
+    """Write design.csv where a kill left it missing or without its last blocks."""
+    files = StudyDir(plan.directory)
+    expected = design_csv(plan.design)
+    if _design_text(files) == expected:
+        return False
+    write_atomic(files.design, expected)
+    return True
 
 
 def planned_studies(runs: Path = RUNS) -> list[Path]:
@@ -106,25 +121,22 @@ def _write(plan: Plan) -> None:
     write_atomic(files.design, design_csv(plan.design))
 
 
-def _complete_design(plan: Plan) -> bool:
-    """Write design.csv where a kill left it missing or without its last blocks."""
-    path = StudyDir(plan.directory).design
-    expected = design_csv(plan.design)
+def _design_text(files: StudyDir) -> str:
+    """What stands in design.csv; an empty text where there is none."""
     try:
-        found = path.read_text(encoding="utf-8")
+        return files.design.read_text(encoding="utf-8")
     except FileNotFoundError:
-        found = ""
+        return ""
     except (OSError, UnicodeDecodeError) as error:
-        raise DoeError(f"cannot read {path}: {error}") from error
-    if found == expected:
-        return False
-    if expected.startswith(found):
-        write_atomic(path, expected)
-        return True
-    pairs = zip(found.splitlines(), expected.splitlines(), strict=False)
+        raise DoeError(f"cannot read {files.design}: {error}") from error
+
+
+def _edited(files: StudyDir, text: str, expected: str) -> DoeError:
+    """Say where design.csv differs from what study.toml plans."""
+    pairs = zip(text.splitlines(), expected.splitlines(), strict=False)
     line = next((i for i, (a, b) in enumerate(pairs, start=1) if a != b), None)
-    where = f"from line {line} on" if line else "by lines at its end"
-    raise DoeError(
-        f"{path} differs from what study.toml plans {where}; it follows from study.toml and must "
-        "not be edited. Restore it, or move it away and plan again: no result is touched."
+    part = f"from line {line} on" if line else "by lines at its end"
+    return DoeError(
+        f"{files.design} differs from what study.toml plans {part}; it follows from study.toml and "
+        "must not be edited. Restore it, or move it away and plan again: no result is touched."
     )

@@ -14,7 +14,7 @@ from doe.store.files import RunDir
 TAIL_BYTES = 16384
 
 
-class Report(msgspec.Struct, frozen=True):
+class ProgressLine(msgspec.Struct, frozen=True):
     """One line of a run's progress file."""
 
     step: int
@@ -33,7 +33,7 @@ class Progress(NamedTuple):
     """Its latest values, one per step."""
 
 
-_LINES = msgspec.json.Decoder(Report)
+_LINES = msgspec.json.Decoder(ProgressLine)
 
 
 def read_progress(run: RunDir) -> Progress | None:
@@ -44,8 +44,8 @@ def read_progress(run: RunDir) -> Progress | None:
             lines = file.read().split(b"\n")
     except OSError:
         return None
-    reports: dict[int, Report] = {}
-    last: Report | None = None
+    reports: dict[int, ProgressLine] = {}
+    last: ProgressLine | None = None
     for line in lines:
         try:
             last = _LINES.decode(line)

@@ -11,7 +11,7 @@ import msgspec
 from doe.design.runs import Run
 from doe.errors import DoeError
 from doe.store.files import RunDir, StudyDir, write_atomic
-from doe.store.scan import Seen
+from doe.store.scan import RunStatus
 from doe.study.values import Level, MetricsSection, ProgressSection, Study
 
 
@@ -71,45 +71,45 @@ def read_request(run: RunDir) -> tuple[RunRequest, bytes]:
         raise DoeError(f"{run.request} is damaged ({error}); `doe run` writes it again") from error
 
 
-def prepare(place: RunDir, study: Study, run: Run) -> None:
+def prepare(run_dir: RunDir, study: Study, run: Run) -> None:
     """Put a run's request in place."""
     wanted = request_bytes(study, run)
-    if _request_there(place) != wanted:
-        write_atomic(place.request, wanted.decode())
+    if _request_there(run_dir) != wanted:
+        write_atomic(run_dir.request, wanted.decode())
 
 
-def _request_there(place: RunDir) -> bytes:
+def _request_there(run_dir: RunDir) -> bytes:
     try:
-        return place.request.read_bytes()
+        return run_dir.request.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return b""
 
 
-def changed_runs(study: Study, views: Iterable[Seen]) -> list[str]:
+def changed_runs(study: Study, statuses: Iterable[RunStatus]) -> list[str]:
     """Runs whose verdict answers another request than the study makes now."""
     return [
-        seen.run.run_id
-        for seen in views
-        if seen.result
-        and seen.result.provenance.get("request")
-        != hashlib.sha256(request_bytes(study, seen.run)).hexdigest()
+        status.run.run_id
+        for status in statuses
+        if status.result
+        and status.result.provenance.get("request")
+        != hashlib.sha256(request_bytes(study, status.run)).hexdigest()
     ]
 
 
-def check_unchanged(study: Study, views: Iterable[Seen], files: StudyDir) -> None:
+def check_unchanged(study: Study, statuses: Iterable[RunStatus], files: StudyDir) -> None:
     """Refuse to mix results of two studies, or to go on from another study's checkpoints."""
-    views = list(views)
-    if changed := changed_runs(study, views):
+    statuses = list(statuses)
+    if changed := changed_runs(study, statuses):
         raise DoeError(
             f"{files.study} was changed after {len(changed)} of its runs were done (the first is "
             f"{changed[0]}): their results answer another request. Restore it (request.json in a "
             "run's directory shows what it was), or plan the changed study under another name"
         )
-    for seen in views:
-        if seen.lease is not None:
-            place = files.run(seen.run.run_id)
-            if _request_there(place) not in (b"", request_bytes(study, seen.run)):
+    for status in statuses:
+        if status.lease is not None:
+            run_dir = files.run(status.run.run_id)
+            if _request_there(run_dir) not in (b"", request_bytes(study, status.run)):
                 raise DoeError(
-                    f"{files.study} was changed after {seen.run.run_id} had begun. Restore it, or "
-                    f"remove the directory {place.path}, which holds no result"
+                    f"{files.study} was changed after {status.run.run_id} had begun. Restore it, "
+                    f"or remove the directory {run_dir.path}, which holds no result"
                 )

@@ -9,14 +9,14 @@ from typing import Literal, NamedTuple
 from doe.design.runs import Run
 from doe.errors import DoeError
 from doe.store.files import StudyDir
-from doe.store.leases import Found, Watch, last_lease
+from doe.store.leases import LeaseFile, Watch, last_lease
 from doe.store.verdicts import Result, checksum, failed_attempts, read_verdict
 
 RunState = Literal["done", "diverged", "failed", "running", "pending"]
 STATES: tuple[RunState, ...] = ("done", "diverged", "failed", "running", "pending")
 
 
-class Seen(NamedTuple):
+class RunStatus(NamedTuple):
     """One planned run and what its directory says of it."""
 
     run: Run
@@ -24,7 +24,7 @@ class Seen(NamedTuple):
     result: Result | None = None
     checksum: str = ""
     """Names the verdict, where there is one."""
-    lease: Found | None = None
+    lease: LeaseFile | None = None
     """The last lease of a run without a verdict."""
     damaged: bool = False
     """Whether a verdict stands there that cannot be trusted; its run is done again."""
@@ -42,7 +42,7 @@ class Seen(NamedTuple):
         return self.result.provenance.get("seconds") if self.result else None
 
 
-def scan(files: StudyDir, runs: Iterable[Run], watch: Watch | None = None) -> list[Seen]:
+def scan(files: StudyDir, runs: Iterable[Run], watch: Watch | None = None) -> list[RunStatus]:
     """Look at the directory of each run.
 
     A lease of another machine counts as running until `watch` has seen it silent for long enough.
@@ -53,30 +53,31 @@ def scan(files: StudyDir, runs: Iterable[Run], watch: Watch | None = None) -> li
     except OSError as error:
         raise DoeError(f"cannot read {files.root}: {error.strerror}") from error
     return [
-        look(files, run, watch) if run.run_id in begun else Seen(run, "pending") for run in runs
+        look(files, run, watch) if run.run_id in begun else RunStatus(run, "pending")
+        for run in runs
     ]
 
 
-def look(files: StudyDir, run: Run, watch: Watch) -> Seen:
+def look(files: StudyDir, run: Run, watch: Watch) -> RunStatus:
     """Look at one run's directory."""
-    place = files.run(run.run_id)
-    verdict = read_verdict(place)
+    run_dir = files.run(run.run_id)
+    verdict = read_verdict(run_dir)
     if verdict is not None and verdict.result is not None:
-        return Seen(run, verdict.result.state, verdict.result, checksum(verdict.raw))
-    lease = last_lease(place)
-    state: RunState = "running" if lease and not watch.over(place, lease) else "pending"
-    return Seen(run, state, lease=lease, damaged=verdict is not None)
+        return RunStatus(run, verdict.result.state, verdict.result, checksum(verdict.raw))
+    lease = last_lease(run_dir)
+    state: RunState = "running" if lease and not watch.over(run_dir, lease) else "pending"
+    return RunStatus(run, state, lease=lease, damaged=verdict is not None)
 
 
-def retried_reason(files: StudyDir, seen: Seen) -> str:
+def retried_reason(files: StudyDir, status: RunStatus) -> str:
     """Why a pending run is to be tried again, or an empty text."""
-    records = failed_attempts(files.run(seen.run.run_id)) if seen.lease else ()
+    records = failed_attempts(files.run(status.run.run_id)) if status.lease else ()
     return records[-1].failure.reason if records else ""
 
 
-def counts(views: Sequence[Seen]) -> dict[RunState, int]:
+def counts(statuses: Sequence[RunStatus]) -> dict[RunState, int]:
     """How many runs are in each state."""
     number: dict[RunState, int] = dict.fromkeys(STATES, 0)
-    for seen in views:
-        number[seen.state] += 1
+    for status in statuses:
+        number[status.state] += 1
     return number

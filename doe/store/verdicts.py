@@ -55,6 +55,10 @@ class Verdict(NamedTuple):
     result: Result | None
     raw: bytes
 
+    def stands(self, replace: str = "") -> bool:
+        """Whether the run is settled by it: it is whole, and not the one of this checksum."""
+        return self.result is not None and (not replace or checksum(self.raw) != replace)
+
 
 _CHECKSUM = re.compile(rb',\n "checksum": "([0-9a-f]{64})"\n}\n\Z')
 
@@ -107,16 +111,16 @@ def set_aside(run: RunDir, kind: str, attempt: int, judged: bytes) -> None:
 
     The name holds the number of the attempt, and an attempt has one holder, so no name is taken.
     """
-    place = run.aside(kind, attempt)
+    aside = run.aside(kind, attempt)
     files.step("aside judged")
     try:
-        os.rename(run.result, place)
+        os.rename(run.result, aside)
     except FileNotFoundError:
         return
     files.step("aside moved")
-    if place.read_bytes() != judged:
+    if aside.read_bytes() != judged:
         with contextlib.suppress(FileExistsError):
-            os.link(place, run.result)
+            os.link(aside, run.result)
     files.step("aside checked")
 
 
@@ -127,7 +131,7 @@ def sweep_leftovers(run: RunDir, nonce: str = "-") -> list[str]:
     """
     names = os.listdir(run.path)
     for name in names:
-        if name.startswith((".result.json.", ".lease", ".attempt-")) and not name.endswith(nonce):
+        if run.is_leftover(name) and not name.endswith(nonce):
             (run.path / name).unlink(missing_ok=True)
     return names
 
@@ -139,7 +143,7 @@ def recover(run: RunDir, nonce: str) -> None:
     if run.result.name in names:
         return
     for name in names:
-        if name.startswith(f"{run.result.name}."):
+        if run.aside_number(name):
             result = decode_result((run.path / name).read_bytes())
             if result and result.state != "failed":
                 with contextlib.suppress(FileExistsError):
@@ -183,21 +187,16 @@ class Attempt(NamedTuple):
 
 def failed_attempts(run: RunDir) -> tuple[Attempt, ...]:
     """Failures on record, oldest first, since the last time that a verdict was replaced."""
-    try:
-        names = os.listdir(run.path)
-    except (FileNotFoundError, NotADirectoryError):
-        return ()
-    numbers = sorted(int(m[1]) for n in names if (m := re.fullmatch(r"attempt-(\d+)\.json", n)))
-    again = re.compile(re.escape(run.result.name) + r"\.failed-(\d+)")
-    first = max((int(m[1]) for n in names if (m := again.fullmatch(n))), default=0)
-    found = []
-    for number in numbers:
+    names = run.names()
+    first = max((run.aside_number(name, "failed") for name in names), default=0)
+    records = []
+    for number in sorted(filter(None, map(run.attempt_number, names))):
         if number >= first:
             raw = run.attempt(number).read_bytes()
             result = decode_result(raw)
             if result and result.error:
-                found.append(Attempt(number, raw, result.error))
-    return tuple(found)
+                records.append(Attempt(number, raw, result.error))
+    return tuple(records)
 
 
 def record_failure(run: RunDir, attempt: int, result: Result, nonce: str) -> bool:

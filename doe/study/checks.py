@@ -9,7 +9,6 @@ from collections import Counter
 from doe.errors import DoeError, SpecError, nearest
 from doe.study.command import PLACEHOLDERS, AddProblem, check_command, short
 from doe.study.values import RUN_COLUMNS, STATE_COLUMNS, Study, coded_columns
-from doe.terms import Generator, parse_blocks, parse_generators
 
 MOST_FACTORS = 16
 MOST_RUNS = 1 << 17
@@ -58,23 +57,23 @@ def _check_factors(study: Study, add: AddProblem) -> None:
         add(f"factors: got {len(study.factors)}; expected at most {MOST_FACTORS}")
     taken = {*RUN_COLUMNS, *STATE_COLUMNS, *coded_columns(study.keys), *PLACEHOLDERS}
     for factor in study.factors:
-        where = f"factors.{factor.key}"
+        path = f"factors.{factor.key}"
         if not re.fullmatch(r"[A-Za-z]\w*", factor.key, re.ASCII):
-            add(f"{where}: a key is one letter, or a word of letters, digits and underscores")
+            add(f"{path}: a key is one letter, or a word of letters, digits and underscores")
         if factor.key == "I":
-            add(f"{where}: I names the mean in alias tables; take another letter")
+            add(f"{path}: I names the mean in alias tables; take another letter")
         if factor.key in taken:
-            add(f"{where}: {factor.key!r} is the name of a column or placeholder; rename it")
+            add(f"{path}: {factor.key!r} is the name of a column or placeholder; rename it")
         for side in ("low", "high"):
             value = getattr(factor, side)
             if isinstance(value, float) and not math.isfinite(value):
-                add(f"{where}.{side} = {value}: expected a finite number")
+                add(f"{path}.{side} = {value}: expected a finite number")
             if isinstance(value, int) and not -(2**63) <= value < 2**63:
-                add(f"{where}.{side} = {short(value)}: expected a 64-bit integer")
+                add(f"{path}.{side} = {short(value)}: expected a 64-bit integer")
             if isinstance(value, str) and (not value.isprintable() or not value.strip()):
-                add(f"{where}.{side} = {short(value)}: expected visible text")
+                add(f"{path}.{side} = {short(value)}: expected visible text")
         if factor.low == factor.high:
-            add(f"{where}: low and high are both {short(factor.low)}; expected two distinct levels")
+            add(f"{path}: low and high are both {short(factor.low)}; expected two distinct levels")
 
 
 def _check_responses(study: Study, add: AddProblem) -> None:
@@ -95,14 +94,14 @@ def _check_responses(study: Study, add: AddProblem) -> None:
             add(f"responses: {name!r} is the name of a column of the results; rename it")
     metrics = (*responses.metrics, *responses.further)
     for name, parts in responses.averages.items():
-        where = f"responses.averages.{name}"
+        path = f"responses.averages.{name}"
         if not parts:
-            add(f"{where}: empty; expected the metrics to average")
+            add(f"{path}: empty; expected the metrics to average")
         for part in parts:
             if part not in metrics:
-                add(f"{where}: {part!r} is no metric{nearest(part, metrics)}")
+                add(f"{path}: {part!r} is no metric{nearest(part, metrics)}")
         if len(set(parts)) < len(parts):
-            add(f"{where}: a metric stands twice; expected each once")
+            add(f"{path}: a metric stands twice; expected each once")
     for name in responses.units:
         if name not in responses.names:
             add(f"responses.units.{name}: no such response{nearest(name, responses.names)}")
@@ -142,37 +141,35 @@ def _check_backend(study: Study, add: AddProblem) -> None:
             add(f'{name}: the section is for backend = "command"; remove one of the two')
 
 
-def _check_plain(value: object, where: str, add: AddProblem) -> None:
+def _check_plain(value: object, path: str, add: AddProblem) -> None:
     """Settings travel as JSON, so a date or a number that is not finite cannot."""
     if isinstance(value, dict):
         for key, item in value.items():
-            _check_plain(item, f"{where}.{key}", add)
+            _check_plain(item, f"{path}.{key}", add)
     elif isinstance(value, (list, tuple)):
         for i, item in enumerate(value):
-            _check_plain(item, f"{where}[{i}]", add)
+            _check_plain(item, f"{path}[{i}]", add)
     elif isinstance(value, float) and not math.isfinite(value):
-        add(f"{where} = {value}: expected a finite number")
+        add(f"{path} = {value}: expected a finite number")
     elif isinstance(value, int) and not -(2**63) <= value < 2**63:
-        add(f"{where} = {short(value)}: expected a 64-bit integer")
+        add(f"{path} = {short(value)}: expected a 64-bit integer")
     elif not isinstance(value, (bool, int, float, str)):
-        add(f"{where} = {short(value)}: expected text, a number or a boolean; quote dates")
+        add(f"{path} = {short(value)}: expected text, a number or a boolean; quote dates")
 
 
 def _check_structure(study: Study, add: AddProblem) -> None:
     """Fraction, blocks and augmentation: what needs valid factor keys to be read."""
     runs = 1 << min(len(study.factors), MOST_FACTORS)
-    generators: tuple[Generator, ...] = ()
     try:
-        generators = parse_generators(study.fraction, study.keys)
-        runs >>= len(generators)
+        runs >>= len(study.generators)
     except DoeError as error:
         add(f"fraction = {short(study.fraction)}: {error}")
-    try:
-        blocks = parse_blocks(study.blocks, study.keys, generators)
-        if runs < 2 << len(blocks):
-            add(f"blocks = {short(study.blocks)}: expected at least two runs in a block")
-    except DoeError as error:
-        add(f"blocks = {short(study.blocks)}: {error}")
+    else:
+        try:
+            if runs < 2 << len(study.block_words):
+                add(f"blocks = {short(study.blocks)}: expected at least two runs in a block")
+        except DoeError as error:
+            add(f"blocks = {short(study.blocks)}: {error}")
     for i, step in enumerate(study.augment):
         if bool(step.seeds) == bool(step.flip):
             add(f"augment[{i}]: expected either seeds (replicates) or flip (a fold-over)")
@@ -197,21 +194,21 @@ def _check_report(study: Study, add: AddProblem) -> None:
         if count > 1:
             add(f"report: {name!r} names {count} groups; expected each name once")
     for group in groups:
-        where = f"report group {group.name!r}"
+        path = f"report group {group.name!r}"
         if not re.fullmatch(r"[A-Za-z0-9][\w-]*", group.name, re.ASCII):
-            add(f"{where}: a name becomes part of a file's; expected letters, digits, - and _")
+            add(f"{path}: a name becomes part of a file's; expected letters, digits, - and _")
         if not group.responses:
-            add(f"{where}: responses is empty; expected names of responses")
+            add(f"{path}: responses is empty; expected names of responses")
         for name in group.responses:
             if name not in names:
-                add(f"{where}: {name!r} is no response{nearest(name, names)}")
+                add(f"{path}: {name!r} is no response{nearest(name, names)}")
         levels = {factor.key: (factor.low, factor.high) for factor in study.factors}
         for key, level in group.baseline.items():
             if key not in levels:
-                add(f"{where}: baseline names {key!r}, no factor{nearest(key, levels)}")
+                add(f"{path}: baseline names {key!r}, no factor{nearest(key, levels)}")
             elif level not in levels[key]:
                 low, high = levels[key]
                 add(
-                    f"{where}: baseline has {key} = {short(level)}; expected {short(low)} "
+                    f"{path}: baseline has {key} = {short(level)}; expected {short(low)} "
                     f"or {short(high)}"
                 )

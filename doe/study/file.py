@@ -162,16 +162,16 @@ def checked_study(table: Mapping[str, Any], source: str) -> Study:
     )
     if not study.seeds and 1 <= study.replicates <= MOST_RUNS:
         study = msgspec.structs.replace(study, seeds=tuple(range(1, study.replicates + 1)))
-    found = study_problems(study, keys_known)
-    if problems or found:
-        raise SpecError(source, [*problems, *found])
+    problems += study_problems(study, keys_known)
+    if problems:
+        raise SpecError(source, problems)
     return study
 
 
 def _fields(
     kind: type[msgspec.Struct],
     table: Mapping[str, Any],
-    where: str,
+    section: str,
     add: AddProblem,
     names: Sequence[str],
 ) -> dict[str, Any]:
@@ -179,7 +179,7 @@ def _fields(
     hints = get_type_hints(kind)
     values = {}
     for key, value in table.items():
-        path = f"{where}.{key}" if where else key
+        path = f"{section}.{key}" if section else key
         if key not in names:
             add(f"{path}: unknown key{nearest(key, names)}; known are {', '.join(names)}")
             continue
@@ -191,21 +191,21 @@ def _fields(
 
 
 def _section(
-    kind: type[Any], table: object, where: str, add: AddProblem, **given: object
+    kind: type[Any], table: object, path: str, add: AddProblem, **given: object
 ) -> Any | None:
     """Build one struct from a table, or report why not and return None."""
     if table is None:
-        add(f"{where}: missing; expected a table [{where}]")
+        add(f"{path}: missing; expected a table [{path}]")
         return None
     if not isinstance(table, dict):
-        add(f"{where} = {short(table)}: expected a table")
+        add(f"{path} = {short(table)}: expected a table")
         return None
     fields = [name for name in kind.__struct_fields__ if name not in given]
-    values = {**_fields(kind, table, where, add, fields), **given}
+    values = {**_fields(kind, table, path, add, fields), **given}
     missing = [f.name for f in msgspec.structs.fields(kind) if f.required and f.name not in values]
     for name in missing:
         if name not in table:
-            add(f"{where}.{name}: missing")
+            add(f"{path}.{name}: missing")
     return None if missing else kind(**values)
 
 

@@ -8,8 +8,8 @@ from doe.analysis.analyze import Analysis
 from doe.analysis.best import CellMean
 from doe.analysis.effects import Effect
 from doe.analysis.estimators.robust import Robust
-from doe.views.analysis_tables import advice_text
-from doe.views.table import cell_text
+from doe.views.numbers import cell_text
+from doe.views.words import advice_text, helps
 
 LARGEST = 3
 NAMED = 8
@@ -27,15 +27,15 @@ class Headlines(NamedTuple):
 def headlines(analysis: Analysis) -> Headlines:
     """The largest effects, the best configuration, and what is fragile."""
     ranked = sorted(analysis.effects, key=lambda e: (-abs(e.effect), e.term))
-    told = [_effect(effect, analysis) for effect in ranked[:LARGEST]]
-    return Headlines((*told, _count(analysis)), _best(analysis), _fragile(analysis))
+    sentences = [_effect(effect, analysis) for effect in ranked[:LARGEST]]
+    return Headlines((*sentences, _count(analysis)), _best(analysis), _fragile(analysis))
 
 
 def _effect(effect: Effect, analysis: Analysis) -> str:
     size, interval = _size(effect, analysis)
     p = "" if effect.p_holm is None else f"Holm-adjusted p {_p(effect.p_holm)}"
     inside = "; ".join(part for part in (interval, p) if part)
-    direction = "better" if (effect.effect > 0) == (analysis.goal == "max") else "worse"
+    direction = "better" if helps(effect.effect, analysis.goal) else "worse"
     verdict = f"for the {direction}"
     if effect.p_holm is not None and effect.p_holm > analysis.alpha:
         verdict = "which may be chance"
@@ -68,15 +68,17 @@ def _p(value: float) -> str:
 
 
 def _count(analysis: Analysis) -> str:
-    found = [e for e in analysis.effects if e.p_holm is not None and e.p_holm <= analysis.alpha]
-    found.sort(key=lambda e: (-abs(e.effect), e.term))
-    if not found:
+    significant = [
+        e for e in analysis.effects if e.p_holm is not None and e.p_holm <= analysis.alpha
+    ]
+    significant.sort(key=lambda e: (-abs(e.effect), e.term))
+    if not significant:
         return f"None of {len(analysis.effects)} effects is significant after Holm's adjustment."
-    names = ", ".join(effect.term for effect in found[:NAMED])
-    more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
-    verb = "is" if len(found) == 1 else "are"
+    names = ", ".join(effect.term for effect in significant[:NAMED])
+    more = f" and {len(significant) - NAMED} more" if len(significant) > NAMED else ""
+    verb = "is" if len(significant) == 1 else "are"
     return (
-        f"{len(found)} of {len(analysis.effects)} effects {verb} significant after Holm's "
+        f"{len(significant)} of {len(analysis.effects)} effects {verb} significant after Holm's "
         f"adjustment: {names}{more}."
     )
 
@@ -90,8 +92,8 @@ def _best(analysis: Analysis) -> str:
 
 
 def _fragile(analysis: Analysis) -> tuple[str, ...]:
-    said = list(analysis.warnings)
+    doubts = list(analysis.warnings)
     robust = analysis.get(Robust)
     if robust is not None and not all(row.agree for row in robust.rows):
-        said.append(robust.sentence)
-    return (*said, *(advice_text(f) for f in analysis.diagnostics.findings if not f.ok))
+        doubts.append(robust.sentence)
+    return (*doubts, *(advice_text(f) for f in analysis.diagnostics.findings if not f.ok))

@@ -13,6 +13,7 @@ from doe.results.report import Report
 from doe.study.values import Study
 from doe.views.charts.theme import STATES
 from doe.views.headlines import headlines
+from doe.views.numbers import counted
 from doe.views.page import commands, payload
 
 VEGA_GLOBALS = "window.vegaEmbed = vegaEmbed;"
@@ -55,7 +56,7 @@ def render(report: Report, written: str, live: bool = False) -> str:
 
 def _texts(report: Report) -> dict[str, Any]:
     study, counts = report.study, report.state.counts
-    total = len(report.state.views)
+    total = len(report.state.statuses)
     states = [f"{count} {state}" for state, count in counts.items() if count]
     return {
         "name": study.name,
@@ -67,7 +68,7 @@ def _texts(report: Report) -> dict[str, Any]:
             (str(counts["done"]), "done"),
         ],
         "provisional": report.provisional,
-        "progress": f"{counts['done']} of {total} runs are done: {', '.join(states)}.",
+        "progress": f"{report.progress[:-1]}: {', '.join(states)}.",
         "bars": [(state, count, STATES[state]) for state, count in counts.items()],
         "lost": _lost(report),
         "findings": [
@@ -82,11 +83,10 @@ def _texts(report: Report) -> dict[str, Any]:
 
 def _design(study: Study) -> str:
     kind = f"Fraction {study.fraction}" if study.fraction else "Full factorial"
-    plural = "s" if study.replicates != 1 else ""
     half = (len(study.keys) + 1) // 2
     across, down = ", ".join(study.keys[:half]), ", ".join(study.keys[half:])
     return (
-        f"{kind}, {study.replicates} replicate{plural}. Each field is a configuration and each "
+        f"{kind}, {counted(study.replicates, 'replicate')}. Each field is a configuration and each "
         "mark in it a run, replicates from left to right; "
         f"{across} change across, {down or 'nothing'} down."
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from doe.views.table import Column, Row, Table, cell_text
+from doe.views.numbers import cell_text
+from doe.views.table import Column, Row, Table
 
 ROWS_PER_FLOAT = 40
 """A longer table goes on in further floats, so that none is too large for a page."""

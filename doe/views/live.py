@@ -17,11 +17,10 @@ from rich.text import Text
 from doe.results.time_left import foreseen, time_left
 from doe.store.progress import Progress, read_progress
 from doe.store.scan import STATES, counts
-from doe.views.table import duration_text
+from doe.views.numbers import duration_text
 
 if TYPE_CHECKING:
-    from doe.running.placing import Active
-    from doe.running.scheduler import Runner
+    from doe.running.scheduler import Active, Snapshot
 
 STYLES = {
     "done": "green",
@@ -50,19 +49,19 @@ class PlainDisplay:
         """Print what happened."""
         self._console.print(f"{kind:>8}  {text}", soft_wrap=True, markup=False)
 
-    def show(self, runner: Runner) -> None:
+    def show(self, snapshot: Snapshot) -> None:
         """Print the counts at each tenth of the study, and once the time left is known."""
-        views = list(runner.views.values())
-        ended = sum(seen.result is not None for seen in views)
-        tenth, now = 10 * ended // len(views), time.monotonic()
+        statuses = list(snapshot.statuses.values())
+        ended = sum(status.result is not None for status in statuses)
+        tenth, now = 10 * ended // len(statuses), time.monotonic()
         if tenth == self._shown and (self._foretold or now - self._looked < LOOK_SECONDS):
             return
         self._looked = now
-        left = remaining(runner)
+        left = remaining(snapshot)
         if tenth > self._shown or left is not None:
             self._shown, self._foretold = tenth, left is not None
             text = duration_text(left)
-            self.note("progress", f"{ended} of {len(views)} runs, time left {text}")
+            self.note("progress", f"{ended} of {len(statuses)} runs, time left {text}")
 
 
 class LiveDisplay:
@@ -77,12 +76,12 @@ class LiveDisplay:
         if kind != "done":
             self._console.print(Text(f"{kind:>8}  {text}", style=STYLES.get(kind, "")))
 
-    def show(self, runner: Runner) -> None:
+    def show(self, snapshot: Snapshot) -> None:
         """Draw."""
         now = time.monotonic()
         if now - self._drawn >= DRAW_SECONDS:
             self._drawn = now
-            self._live.update(picture(runner), refresh=True)
+            self._live.update(picture(snapshot), refresh=True)
 
 
 @contextmanager
@@ -95,78 +94,72 @@ def open_display(console: Console) -> Iterator[PlainDisplay | LiveDisplay]:
         yield LiveDisplay(console, live)
 
 
-def ages(runner: Runner) -> dict[str, float]:
+def ages(snapshot: Snapshot) -> dict[str, float]:
     """Seconds since each running run began, own and adopted ones."""
     now = time.monotonic()
-    found = {active.run_id: now - active.since for active in runner.active.values()}
-    for run_id in runner.elsewhere:
-        lease = runner.views[run_id].lease
+    seconds = {active.run_id: now - active.since for active in snapshot.active}
+    for run_id in snapshot.elsewhere:
+        lease = snapshot.statuses[run_id].lease
         if lease and lease.lease:
-            found[run_id] = max(0.0, time.time() - lease.lease.since)
-    return found
+            seconds[run_id] = max(0.0, time.time() - lease.lease.since)
+    return seconds
 
 
-def remaining(runner: Runner) -> float | None:
+def remaining(snapshot: Snapshot) -> float | None:
     """Seconds until the study's end; None if unknown."""
-    views, since = list(runner.views.values()), ages(runner)
-    return time_left(views, since, places(runner), foreseen(runner.files, views, since))
+    statuses, since = list(snapshot.statuses.values()), ages(snapshot)
+    return time_left(statuses, since, snapshot.places, foreseen(snapshot.files, statuses, since))
 
 
-def places(runner: Runner) -> int:
-    """How many runs go on at once."""
-    own = sum(s.places for s in runner.engine.slots if s.name not in runner.breaker.closed)
-    return max(1, min(own + len(runner.elsewhere), len(runner.views)))
-
-
-def picture(runner: Runner) -> RenderableType:
+def picture(snapshot: Snapshot) -> RenderableType:
     """The study at a glance: a bar, the counts, a row per slot."""
-    views = list(runner.views.values())
-    number = counts(views)
-    number["running"] = len(runner.active) + len(runner.elsewhere)
-    number["pending"] = len(views) - sum(number[s] for s in STATES if s != "pending")
+    statuses = list(snapshot.statuses.values())
+    number = counts(statuses)
+    number["running"] = len(snapshot.active) + len(snapshot.elsewhere)
+    number["pending"] = len(statuses) - sum(number[s] for s in STATES if s != "pending")
     ended = number["done"] + number["diverged"] + number["failed"]
-    left = duration_text(remaining(runner))
+    left = duration_text(remaining(snapshot))
     head = Table.grid(padding=(0, 1))
     head.add_row(
-        Text(runner.study.name, style="bold"),
-        ProgressBar(total=len(views), completed=ended, width=30),
-        f"{ended}/{len(views)}",
+        Text(snapshot.study, style="bold"),
+        ProgressBar(total=len(statuses), completed=ended, width=30),
+        f"{ended}/{len(statuses)}",
         f"time left {left}",
     )
     line = Text("  ").join(
         Text(f"{number[state]} {state}", style=STYLES.get(state, "")) for state in STATES
     )
-    return Group(head, line, slot_table(runner))
+    return Group(head, line, slot_table(snapshot))
 
 
-def slot_table(runner: Runner) -> Table:
+def slot_table(snapshot: Snapshot) -> Table:
     """A row per run under way: slot, run, configuration, step, the metric's course."""
     table = Table(box=None, pad_edge=False, padding=(0, 1), show_edge=False)
     for title in ("slot", "run", "configuration", "step", "for", "metric", ""):
         table.add_column(title, no_wrap=True, overflow="ellipsis")
-    for active in sorted(runner.active.values(), key=lambda one: one.slot.name)[:32]:
-        table.add_row(*_slot_row(runner, active))
-    for run_id in sorted(runner.elsewhere)[:8]:
-        table.add_row(*_other_row(runner, run_id))
-    for name, why in runner.breaker.closed.items():
+    for active in sorted(snapshot.active, key=lambda active: active.slot.name)[:32]:
+        table.add_row(*_slot_row(snapshot, active))
+    for run_id in snapshot.elsewhere[:8]:
+        table.add_row(*_other_row(snapshot, run_id))
+    for name, why in snapshot.closed.items():
         table.add_row(name, Text("closed", style="red"), why)
     return table
 
 
-def _slot_row(runner: Runner, active: Active) -> tuple[str, ...]:
+def _slot_row(snapshot: Snapshot, active: Active) -> tuple[str, ...]:
     age = duration_text(time.monotonic() - active.since)
-    config = runner.runs[active.run_id].config
-    progress = read_progress(runner.files.run(active.run_id))
+    config = snapshot.statuses[active.run_id].run.config
+    progress = read_progress(snapshot.files.run(active.run_id))
     return (active.slot.name, active.run_id, config, *_progress_cells(progress, age))
 
 
-def _other_row(runner: Runner, run_id: str) -> tuple[str, ...]:
-    seen = runner.views[run_id]
-    lease = seen.lease.lease if seen.lease else None
-    where = f"{lease.host}:{lease.slot}" if lease else "elsewhere"
+def _other_row(snapshot: Snapshot, run_id: str) -> tuple[str, ...]:
+    status = snapshot.statuses[run_id]
+    lease = status.lease.lease if status.lease else None
+    holder = f"{lease.host}:{lease.slot}" if lease else "elsewhere"
     age = duration_text(max(0.0, time.time() - lease.since)) if lease else ""
-    progress = read_progress(runner.files.run(run_id))
-    return (where, run_id, seen.run.config, *_progress_cells(progress, age))
+    progress = read_progress(snapshot.files.run(run_id))
+    return (holder, run_id, status.run.config, *_progress_cells(progress, age))
 
 
 def _progress_cells(progress: Progress | None, age: str) -> tuple[str, str, str, str]:

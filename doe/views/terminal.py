@@ -12,7 +12,8 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from doe.views.table import Column, Row, Table, Value, cell_text
+from doe.views.numbers import Value, cell_text
+from doe.views.table import Column, Row, Table
 
 BAR_WIDTH = 12
 MARK_STYLES = {"best": "bold underline", "good": "green", "bad": "red", "strong": "bold"}

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from doe.running.engines import Resources
 from doe.running.execute import execute
-from doe.running.scheduler import Options
+from doe.running.scheduler import RunOptions
 from doe.store.plan import write_plan
 from doe.study.values import Factor, Responses, Study
 from doe.views.live import open_display
@@ -51,12 +50,12 @@ def planned(tmp_path):
 def go():
     """Run a planned study in this process; return counts and the lines that were shown."""
 
-    def run(plan, cpu=2, options=None, resources=None):
+    def run(plan, cpu=2, options=None, asked=None):
         out = io.StringIO()
         console = Console(file=out, width=200)
         with open_display(console) as display:
             number, _ = execute(
-                plan, options or Options(), "local", resources or Resources(cpu=cpu), display
+                plan, options or RunOptions(), "local", asked or {"cpu": cpu}, display
             )
         return number, out.getvalue()
 

@@ -1,99 +1,136 @@
-"""Engines start workers somewhere; the run directory decides what became of them."""
+"""Engines start workers somewhere; the run directory decides what became of them.
+
+An engine is a module or package that gives
+
+- ``Settings``: a frozen struct; each field is an option of `doe run` and, where the study file has
+  a table of the engine's name, a key of it; its `Meta` says what it is and which values it takes;
+- ``problem(key, value)``: what else is wrong with a value, or an empty text;
+- ``open(study, directory, settings)``: the `Engine` (see `base`), or DoeError if it lacks a thing;
+- ``DETACHES``: whether its runs go on, and begin, where no scheduler watches.
+
+Naming it here is all that the command line, the study file and the checks need.
+"""
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args, get_type_hints
+
+import msgspec
 
 from doe.errors import DoeError, nearest
 from doe.running.engines.base import Engine
 from doe.study.values import Study
 
 ENGINES = {
-    "local": ("gpus", "per_gpu", "cpu"),
-    "slurm": ("partition", "account", "time", "gres", "cpus", "mem", "jobs", "runs_per_job"),
-    "ray": ("ray_address", "gpus_per_run", "cpus", "jobs"),
+    "local": "doe.running.engines.local",
+    "slurm": "doe.running.engines.slurm",
+    "ray": "doe.running.engines.ray",
 }
-"""Each engine, and the resources that it understands."""
 
 
-class Resources(NamedTuple):
-    """What runs may use, as given on the command line."""
-
-    gpus: str = ""
-    """Numbers of GPUs, as in "0,1"."""
-    per_gpu: int = 1
-    cpu: int | None = None
-    """Slots on the CPU, 0 for one per core; None if not asked for."""
-    cpus: int | None = None
-    """Cores of each run on a cluster."""
-    jobs: int | None = None
-    """Most runs or jobs at once on a cluster."""
-    partition: str | None = None
-    account: str | None = None
-    time: str | None = None
-    gres: str | None = None
-    mem: str | None = None
-    runs_per_job: int | None = None
-    ray_address: str | None = None
-    gpus_per_run: float | None = None
-
-
-def open_engine(name: str, study: Study, directory: Path, resources: Resources) -> Engine:
-    """Make the engine of a name, or raise DoeError if there is none or it lacks something."""
+def engine_module(name: str) -> Any:
+    """The module of an engine."""
     if name not in ENGINES:
         raise DoeError(
             f"engine {name!r} is unknown{nearest(name, ENGINES)}; known: {', '.join(ENGINES)}"
         )
-    given = {
-        key: value
-        for key, value in resources._asdict().items()
-        if value != Resources._field_defaults[key]
-    }
+    return importlib.import_module(ENGINES[name])
+
+
+class EngineOption(NamedTuple):
+    """An option of `doe run` that one or several engines understand."""
+
+    type: type
+    help: str
+    engines: tuple[str, ...]
+
+
+def engine_options() -> dict[str, EngineOption]:
+    """Every option of every engine, by the name of its field."""
+    options: dict[str, EngineOption] = {}
+    for engine in ENGINES:
+        hints = get_type_hints(engine_module(engine).Settings, include_extras=True)
+        for field, hint in hints.items():
+            plain, meta = get_args(hint)
+            if meta.description is None:  # a list: for the study file alone
+                continue
+            kinds = [kind for kind in get_args(plain) or (plain,) if kind is not type(None)]
+            said = f"{engine.capitalize()}: {meta.description}"
+            if field in options:
+                former = options[field]
+                options[field] = EngineOption(
+                    former.type, f"{former.help} {said}", (*former.engines, engine)
+                )
+            else:
+                options[field] = EngineOption(kinds[0], said, (engine,))
+    return options
+
+
+def check_detach(name: str) -> None:
+    """Refuse to detach from an engine whose runs need a scheduler."""
+    if not engine_module(name).DETACHES:
+        able = " or ".join(other for other in ENGINES if engine_module(other).DETACHES)
+        raise DoeError(
+            f"--detach needs an engine that goes on by itself; got --engine {name}, "
+            f"expected --engine {able}"
+        )
+
+
+def open_engine(name: str, study: Study, directory: Path, given: Mapping[str, Any]) -> Engine:
+    """Make the engine of a name with what the study file and, stronger, `given` ask of it.
+
+    Raises
+    ------
+    DoeError
+        If there is no such engine, if an option is another engine's or has a wrong value, or if the
+        engine lacks something.
+    """
+    module = engine_module(name)
+    options = engine_options()
     for key in given:
-        if key not in ENGINES[name]:
-            whose = " or ".join(engine for engine, keys in ENGINES.items() if key in keys)
+        if key not in options:
+            raise DoeError(f"{key!r} is an option of no engine{nearest(key, options)}")
+        if name not in options[key].engines:
             raise DoeError(
-                f"--{key.replace('_', '-')} is for --engine {whose}; this is --engine {name}, "
-                "leave it out"
+                f"{_flag(key)} is for --engine {' or '.join(options[key].engines)}; "
+                f"this is --engine {name}, leave it out"
             )
-    if name == "slurm":
-        return _slurm(study, directory, given)
-    return _ray(given) if name == "ray" else _local(study, resources)
+    settings = read_settings(module, name, getattr(study, name, {}), given)
+    engine: Engine = module.open(study, directory, settings)
+    return engine
 
 
-def _slurm(study: Study, directory: Path, given: dict[str, Any]) -> Engine:
-    from doe.running.engines.slurm import SlurmEngine
-    from doe.running.engines.slurm_settings import slurm_settings
+def read_settings(
+    module: Any, name: str, table: Mapping[str, Any], given: Mapping[str, Any]
+) -> msgspec.Struct:
+    """Check a table of the study file and what the command line says instead, all at once."""
+    fields = {field.name: field.type for field in msgspec.structs.fields(module.Settings)}
+    problems = [
+        f"{name}.{key}: unknown key{nearest(key, fields)}; known are {', '.join(fields)}"
+        for key in table
+        if key not in fields
+    ]
+    values: dict[str, Any] = {}
+    for key, kind in fields.items():
+        value = given.get(key, table.get(key))
+        if value is None:
+            continue
+        try:
+            values[key] = msgspec.convert(value, kind)
+            problem = module.problem(key, values[key])
+        except msgspec.ValidationError as error:
+            problem = str(error)
+        if problem:
+            source = _flag(key) if key in given else f"{name}.{key}"
+            problems.append(f"{source} = {value!r}: {problem}")
+    if problems:
+        raise DoeError(f"the settings for {name} cannot be used:\n  " + "\n  ".join(problems))
+    settings: msgspec.Struct = module.Settings(**values)
+    return settings
 
-    return SlurmEngine(study, directory, slurm_settings(study.slurm, given))
 
-
-def _ray(given: dict[str, Any]) -> Engine:
-    from doe.running.engines.ray import RayEngine, RaySettings
-
-    names = {"ray_address": "address", "gpus_per_run": "gpus"}
-    return RayEngine(RaySettings(**{names.get(key, key): given[key] for key in given}))
-
-
-def _local(study: Study, resources: Resources) -> Engine:
-    """Slots on the GPUs that are asked for, or on the cores; by default on all GPUs if any."""
-    from doe.running.engines.local import LocalEngine, cpu_slots, gpu_slots
-    from doe.running.provenance import ask_gpus
-
-    if resources.gpus and resources.cpu is not None:
-        raise DoeError("got both --gpus and --cpu; choose one of them")
-    if resources.cpu is not None:
-        return LocalEngine(study, cpu_slots(resources.cpu))
-    there = ask_gpus()
-    wanted = _numbers(resources.gpus) if resources.gpus else [gpu.number for gpu in there]
-    if not wanted:
-        return LocalEngine(study, cpu_slots())
-    return LocalEngine(study, gpu_slots(wanted, resources.per_gpu, there))
-
-
-def _numbers(text: str) -> list[int]:
-    parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdecimal() for part in parts) or len(set(parts)) < len(parts):
-        raise DoeError(f"--gpus {text}: expected different numbers such as 0,1")
-    return [int(part) for part in parts]
+def _flag(key: str) -> str:
+    return f"--{key.replace('_', '-')}"

@@ -1,20 +1,27 @@
-"""The protocol between the runner and what executes runs.
+"""The protocol between the scheduler and what executes runs.
 
 An engine starts ``python -m doe.running.worker RUN_DIR --order JSON`` somewhere, by whatever means,
-and tells when that process is gone. It never decides success: the runner looks at the run's
+and tells when that process is gone. It never decides success: the scheduler looks at the run's
 directory, where the worker has left a verdict or not. All that an engine may add is how a process
 ended without one (`Ended.message`). A worker is idempotent: an engine may start one too often.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
 import msgspec
 
-from doe.running.worker import Order
+from doe.running.worker import WorkOrder
+from doe.store.files import RunDir
+from doe.store.leases import last_lease, machine, process_alive
+from doe.store.verdicts import failed_attempts
+
+LATE_SECONDS = 5.0
+"""How long after its time limit a run that did not end itself is killed."""
 
 
 class Slot(msgspec.Struct, frozen=True):
@@ -36,7 +43,7 @@ class Job(msgspec.Struct, frozen=True):
     run_id: str
     run_dir: Path
     slot: Slot
-    order: Order
+    order: WorkOrder
     """What the worker is told; `order.job` is unique to this start."""
 
 
@@ -57,7 +64,7 @@ class Ended(msgspec.Struct, frozen=True):
 
 
 class Engine(Protocol):
-    """What the runner needs of an engine. No method blocks for longer than it says."""
+    """What the scheduler needs of an engine. No method blocks for longer than it says."""
 
     @property
     def slots(self) -> Sequence[Slot]:
@@ -87,3 +94,31 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Let go of idle helpers. Runs that are under way are left to run."""
+
+
+# What a run's directory tells an engine, apart from the verdict ---------------------------------
+
+
+def has_begun(run: RunDir, job: str) -> bool:
+    """Whether the start of this name has taken the run's lease."""
+    last = last_lease(run)
+    return bool(last and last.lease and last.lease.job == job)
+
+
+def await_death(run: RunDir, job: str, seconds: float) -> None:
+    """Wait until the process of this start is dead that the kernel is about to end on this machine.
+
+    RunStatus alive, it would be taken for one that goes on, and its crash would not be counted.
+    """
+    last = last_lease(run)
+    lease = last.lease if last else None
+    if lease is None or lease.job != job or lease.machine != machine():
+        return
+    deadline = time.monotonic() + seconds
+    while process_alive(f"{lease.pid}:{lease.started}") and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
+def needs_gpu_alone(run: RunDir) -> bool:
+    """Whether the run has found too little memory on a GPU that it shared."""
+    return any(record.failure.kind == "gpu-memory" for record in failed_attempts(run))

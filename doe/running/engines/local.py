@@ -11,22 +11,55 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from typing import IO
+from pathlib import Path
+from typing import IO, Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from doe.errors import DoeError
-from doe.running import sessions
-from doe.running.engines.base import Ended, Job, Slot
+from doe.running.engines.base import LATE_SECONDS, Ended, Job, Slot
 from doe.running.engines.slot import Answer, Setup, Task
-from doe.running.process import thread_environment
+from doe.running.processes import end_sessions, ending, members, send, sweep, thread_environment
 from doe.running.provenance import Gpu, ask_gpus
 from doe.running.worker import INTERRUPTED, LOST
 from doe.store.leases import process_alive, process_name
 from doe.study.values import Study
 
-LATE_SECONDS = 5.0
-"""How long after its time limit a run that did not end itself is killed."""
+DETACHES = False
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """What runs on this machine may use."""
+
+    gpus: Annotated[str, Meta(description="GPUs to use, as in 0,1; a slot each.")] = ""
+    per_gpu: Annotated[int, Meta(description="runs at once on each GPU.", ge=1)] = 1
+    cpu: Annotated[
+        int | None, Meta(description="slots on the CPU; 0 for one per core [default].")
+    ] = None
+
+
+def problem(key: str, value: Any) -> str:
+    """What is wrong with a value, or an empty text."""
+    if key == "cpu":
+        return "" if value >= 0 else "expected 0 for one per core, or more"
+    parts = [part.strip() for part in value.split(",")] if key == "gpus" else []
+    different = all(part.isdecimal() for part in parts) and len(set(parts)) == len(parts)
+    return "" if different else "expected different numbers such as 0,1"
+
+
+def open(study: Study, _directory: Path, settings: Settings) -> LocalEngine:
+    """Slots on the GPUs that are asked for, or on the cores; by default on all GPUs if any."""
+    if settings.gpus and settings.cpu is not None:
+        raise DoeError("got both --gpus and --cpu; choose one of them")
+    if settings.cpu is not None:
+        return LocalEngine(study, cpu_slots(settings.cpu))
+    there = ask_gpus()
+    numbers = [int(number) for number in settings.gpus.split(",") if number]
+    wanted = numbers or [gpu.number for gpu in there]
+    if not wanted:
+        return LocalEngine(study, cpu_slots())
+    return LocalEngine(study, gpu_slots(wanted, settings.per_gpu, there))
 
 
 def usable_cores() -> int:
@@ -174,10 +207,10 @@ class LocalEngine:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     children += psutil.Process(parent.process.pid).children()
             living = {c.pid for c in children if process_alive(process_name(c.pid))}
-            left = living | {session for session in busy if sessions.members(session)}
+            left = living | {session for session in busy if members(session)}
             if not left:
                 break
-            sessions.end(left, grace)
+            end_sessions(left, grace)
         for parent in parents:
             parent.process.kill()
             parent.process.wait()
@@ -225,7 +258,7 @@ class LocalEngine:
         for parent in list(self._parents.values()):
             job = parent.job
             if job and parent.child and self._late(parent):
-                sessions.send(parent.session, signal.SIGKILL)
+                send(parent.session, signal.SIGKILL)
             if not parent.alive and not (parent.child and process_alive(parent.child)):
                 del self._parents[parent.slot.name]
                 code = parent.process.wait()
@@ -256,17 +289,9 @@ class LocalEngine:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(child, signal.SIGKILL)
         else:
-            sessions.sweep(child)
+            sweep(child)
         limit = job.order.timeout
         if code != 0 and 0 < limit <= time.monotonic() - parent.began:
             return Ended(job.run_id, job.order.job, code, f"took longer than {limit:g} s", True)
         stopped = code in (INTERRUPTED, LOST)
         return Ended(job.run_id, job.order.job, code, ending(code), False, stopped)
-
-
-def ending(code: int) -> str:
-    """Say how a process ended."""
-    if code >= 0:
-        return f"ended with exit code {code} and no result"
-    name = signal.Signals(-code).name
-    return f"killed by {name}" + (" (out of memory, or by hand)" if name == "SIGKILL" else "")

@@ -16,19 +16,28 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from doe.errors import DoeError
-from doe.running import sessions
-from doe.running.backend import end_with_parent
-from doe.running.engines.base import Ended, Job, Slot
-from doe.running.engines.begun import await_death, has_begun, needs_gpu_alone
-from doe.running.engines.local import LATE_SECONDS, ending
-from doe.running.worker import INTERRUPTED, LOST, Order
+from doe.running.engines.base import (
+    LATE_SECONDS,
+    Ended,
+    Job,
+    Slot,
+    await_death,
+    has_begun,
+    needs_gpu_alone,
+)
+from doe.running.processes import end_with_parent, ending, send
+from doe.running.worker import INTERRUPTED, LOST, WorkOrder
 from doe.store.files import RunDir
+from doe.study.values import Study
 
+DETACHES = False
 SLOT = "ray"
 POLL_SECONDS = 0.05
 CONNECT_SECONDS = 10.0
@@ -38,16 +47,28 @@ DEATH_SECONDS = 5.0
 """How long the kernel may take to end a worker whose task has died."""
 
 
-class RaySettings(msgspec.Struct, frozen=True):
+class Settings(msgspec.Struct, frozen=True):
     """What each run is given, and where."""
 
-    address: str = ""
-    """A running cluster, as in "auto" or "head:6379"; empty to start one on this machine."""
-    gpus: float = 0.0
-    """GPUs of each run; 0.5 puts two runs on one."""
-    cpus: int = 1
-    jobs: int = 0
-    """Most runs at once; 0 for as many as the cluster has room for."""
+    ray_address: Annotated[
+        str,
+        Meta(description="a running cluster, as in auto or HOST:PORT [default: its own]."),
+    ] = ""
+    gpus_per_run: Annotated[
+        float, Meta(description="GPUs of each run; 0.5 puts two on one.", ge=0)
+    ] = 0.0
+    cpus: Annotated[int, Meta(description="cores of each run.", ge=1)] = 1
+    jobs: Annotated[int, Meta(description="most runs at once; 0 for as many as fit.", ge=0)] = 0
+
+
+def problem(_key: str, _value: Any) -> str:
+    """Nothing beyond what the fields say."""
+    return ""
+
+
+def open(_study: Study, _directory: Path, settings: Settings) -> RayEngine:
+    """Reach a cluster, or start one on this machine."""
+    return RayEngine(settings)
 
 
 def run_worker(run_dir: str, order_json: str, cwd: str, path: str, grace: float) -> int:
@@ -57,7 +78,7 @@ def run_worker(run_dir: str, order_json: str, cwd: str, path: str, grace: float)
     """
     if not os.path.isdir(run_dir):
         raise FileNotFoundError(f"{run_dir} is not on {os.uname().nodename}: use shared storage")
-    limit = msgspec.json.decode(order_json, type=Order).timeout
+    limit = msgspec.json.decode(order_json, type=WorkOrder).timeout
     process = subprocess.Popen(
         [sys.executable, "-m", "doe.running.worker", run_dir, "--order", order_json],
         cwd=cwd if os.path.isdir(cwd) else None,
@@ -70,7 +91,7 @@ def run_worker(run_dir: str, order_json: str, cwd: str, path: str, grace: float)
     try:
         while process.poll() is None:
             if 0 < limit < time.monotonic() - began - LATE_SECONDS:
-                sessions.send(process.pid, signal.SIGKILL)
+                send(process.pid, signal.SIGKILL)
             time.sleep(POLL_SECONDS)
     except KeyboardInterrupt:  # the task was cancelled
         process.terminate()
@@ -78,18 +99,18 @@ def run_worker(run_dir: str, order_json: str, cwd: str, path: str, grace: float)
             process.wait(grace)
         return INTERRUPTED
     finally:
-        sessions.send(process.pid, signal.SIGKILL)
+        send(process.pid, signal.SIGKILL)
     return process.returncode
 
 
 class RayEngine:
     """Runs as tasks of a Ray cluster; see `doe.running.engines.base.Engine`."""
 
-    def __init__(self, settings: RaySettings) -> None:
+    def __init__(self, settings: Settings) -> None:
         self._ray = _import_ray()
         self._settings = settings
         self._connect()
-        device = "cuda:0" if settings.gpus else "cpu"
+        device = "cuda:0" if settings.gpus_per_run else "cpu"
         places = settings.jobs or self._room()
         self.slots = (Slot(SLOT, device, settings.cpus, places),)
         self._jobs: dict[Any, tuple[Job, float]] = {}
@@ -97,23 +118,23 @@ class RayEngine:
 
     def _connect(self) -> None:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        _check_listening(self._settings.address)
-        local = {"include_dashboard": False} if not self._settings.address else {}
+        _check_listening(self._settings.ray_address)
+        local = {"include_dashboard": False} if not self._settings.ray_address else {}
         try:
             self._ray.init(
-                address=self._settings.address or "local",
+                address=self._settings.ray_address or "local",
                 log_to_driver=False,
                 logging_level="ERROR",
                 configure_logging=False,
                 **local,
             )
         except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
-            raise _unreachable(self._settings.address, error) from error
+            raise _unreachable(self._settings.ray_address, error) from error
 
     def _room(self) -> int:
         """How many runs fit on the cluster at once."""
         there: Mapping[str, float] = self._ray.cluster_resources()
-        wanted = {"GPU": self._settings.gpus, "CPU": float(self._settings.cpus)}
+        wanted = {"GPU": self._settings.gpus_per_run, "CPU": float(self._settings.cpus)}
         for name, amount in wanted.items():
             if amount > there.get(name, 0.0):
                 self._ray.shutdown()
@@ -133,12 +154,12 @@ class RayEngine:
         settings, path = self._settings, os.environ.get("PYTHONPATH", "")
         task = self._ray.remote(run_worker)
         for job in jobs:
-            shared = settings.gpus % 1 > 0 and not needs_gpu_alone(RunDir(job.run_dir))
+            shared = settings.gpus_per_run % 1 > 0 and not needs_gpu_alone(RunDir(job.run_dir))
             order = msgspec.structs.replace(job.order, alone=not shared)
             text = msgspec.json.encode(order).decode()
             reference = task.options(
                 num_cpus=settings.cpus,
-                num_gpus=settings.gpus if shared else math.ceil(settings.gpus),
+                num_gpus=settings.gpus_per_run if shared else math.ceil(settings.gpus_per_run),
                 max_retries=0,
                 name=f"doe {job.run_id}",
             ).remote(str(job.run_dir.resolve()), text, os.getcwd(), path, LATE_SECONDS)

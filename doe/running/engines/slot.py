@@ -15,7 +15,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import traceback
 from pathlib import Path
 from typing import NoReturn
@@ -24,9 +23,9 @@ import msgspec
 
 from doe.errors import DoeError
 from doe.running.backend import resolve
-from doe.running.process import end_process
+from doe.running.processes import end_process, forkable
 from doe.running.provenance import Gpu, static_facts
-from doe.running.worker import Order, Prepared, work
+from doe.running.worker import Prepared, WorkOrder, work
 from doe.store.files import RunDir
 
 
@@ -42,7 +41,7 @@ class Task(msgspec.Struct, frozen=True):
     """One run to execute."""
 
     run_dir: str
-    order: Order
+    order: WorkOrder
 
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -87,13 +86,6 @@ def main() -> None:
         say(Answer(pid=pid))
         _, status = os.waitpid(pid, 0)
         say(Answer(status=os.waitstatus_to_exitcode(status)))
-
-
-def forkable() -> bool:
-    """Whether a fork of this process is as good as a new one."""
-    torch = sys.modules.get("torch")
-    cuda = torch is not None and torch.cuda.is_initialized()
-    return threading.active_count() == 1 and not cuda
 
 
 def _fork(task: Task, prepared: Prepared, close: tuple[int, ...]) -> int:

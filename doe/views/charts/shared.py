@@ -1,4 +1,4 @@
-"""What several charts share: names of scales, hover text, colours of direction."""
+"""What several charts share: axes, hover text, colours of direction."""
 
 from __future__ import annotations
 
@@ -11,17 +11,6 @@ from doe.analysis.analyze import Analysis
 from doe.analysis.effects import Effect
 from doe.views.charts.model import Record
 from doe.views.charts.theme import HARMS, HELPS
-
-
-def scale_name(analysis: Analysis) -> str:
-    """The response as analysed, with its unit where it still has it: "loss (nats)"."""
-    raw = analysis.unit and analysis.transform.name == "none"
-    return analysis.transform.label(analysis.response) + (f" ({analysis.unit})" if raw else "")
-
-
-def better(effect: float, goal: str) -> str:
-    """Whether an effect helps, by the goal of the study."""
-    return "better" if (effect > 0) == (goal == "max") else "worse"
 
 
 def effect_record(effect: Effect) -> Record:
@@ -38,14 +27,17 @@ def effect_record(effect: Effect) -> Record:
 
 
 def coefficients(analysis: Analysis) -> Mapping[str, float]:
+    """Term -> coefficient."""
     return {effect.term: effect.coef for effect in analysis.effects}
 
 
 def below(p: float | None, alpha: float) -> bool:
+    """Whether a test is significant at a level."""
     return p is not None and p <= alpha
 
 
-def helps() -> alt.Color:
+def direction() -> alt.Color:
+    """Colours of effects for the better and for the worse."""
     return alt.Color(
         "direction:N", title=None, scale=alt.Scale(domain=["better", "worse"], range=[HELPS, HARMS])
     )
@@ -77,3 +69,16 @@ def chosen_scale() -> alt.Scale:
     """A scale whose type is chosen with the data, by the word "scale"."""
     word: Any = "{scale}"
     return alt.Scale(type=word)
+
+
+def mean_by_level() -> alt.Chart:
+    """Axes of main effects and interactions: the two levels across, the mean up, not from zero."""
+    return alt.Chart().encode(
+        x=alt.X(
+            "level:O",
+            title=None,
+            sort=["low", "high"],
+            axis=alt.Axis(labelAngle=0, labelFontSize=9),
+        ),
+        y=alt.Y("mean:Q", title="{mean}", scale=alt.Scale(zero=False)),
+    )

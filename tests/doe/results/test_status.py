@@ -17,14 +17,14 @@ from doe import load
 from doe.design.runs import design_csv
 from doe.results.status import overview
 from doe.results.time_left import foresee, time_left
-from doe.running.scheduler import Options, Runner
+from doe.running.scheduler import RunOptions, Scheduler
 from doe.store.files import StudyDir, write_atomic
 from doe.store.plan import load_plan
 from doe.store.progress import Progress, read_progress
-from doe.store.scan import Seen
+from doe.store.scan import RunStatus
 from doe.store.verdicts import Result, commit
 from doe.views.live import LiveDisplay, picture, sparkline
-from doe.views.table import duration_text
+from doe.views.numbers import duration_text
 
 
 def doe(*words, check=0):
@@ -38,7 +38,7 @@ def doe(*words, check=0):
 def mixed(planned, go):
     """A study with done, failed and pending runs."""
     plan = planned("ending", factors="ABC", replicates=2, kind="exception")
-    go(plan, options=Options(limit=10))
+    go(plan, options=RunOptions(limit=10))
     return plan
 
 
@@ -78,7 +78,7 @@ def test_status_tells_counts_reasons_balance_and_what_is_missing(mixed):
 
 def test_status_can_be_watched_until_all_is_done(planned, go):
     plan = planned("noop", factors="AB")
-    go(plan, options=Options(limit=2))
+    go(plan, options=RunOptions(limit=2))
     words = ["-c", "from doe.cli import main; main()", "status", "--watch", "--study"]
     watching = subprocess.Popen(
         [sys.executable, *words, str(plan.directory)], stdout=subprocess.PIPE, text=True
@@ -102,9 +102,9 @@ def test_status_exports_the_responses_table(mixed):
 
 def test_a_change_of_code_or_study_is_reported(planned, go):
     plan = planned("noop")
-    go(plan, options=Options(limit=2), cpu=1)
+    go(plan, options=RunOptions(limit=2), cpu=1)
     files = StudyDir(plan.directory)
-    open_runs = [s.run for s in overview(plan.directory).views if s.state == "pending"]
+    open_runs = [s.run for s in overview(plan.directory).statuses if s.state == "pending"]
     for run, dirty in zip(open_runs, (False, True), strict=True):
         files.run(run.run_id).path.mkdir(exist_ok=True)
         facts = {"commit": "0123456789abcdef", "dirty": dirty, "request": "of another study"}
@@ -149,9 +149,9 @@ def test_some_runs_failed_is_exit_code_3(planned):
 
 def test_only_and_replicate_and_limit_choose_runs(planned, go):
     plan = planned("noop", replicates=2)
-    go(plan, options=Options(only=("A1B0",), replicate=2))
+    go(plan, options=RunOptions(only=("A1B0",), replicate=2))
     assert [p.parent.name for p in plan.directory.glob("*/result.json")] == ["001-r2"]
-    go(plan, options=Options(limit=3))
+    go(plan, options=RunOptions(limit=3))
     assert len(list(plan.directory.glob("*/result.json"))) == 4
 
 
@@ -171,7 +171,7 @@ def test_runs_start_in_the_planned_order(planned, go):
 
 def seen(run, state, seconds=None):
     result = Result("done", {"y": 1.0}, None, {"seconds": seconds}) if seconds else None
-    return Seen(run, state, result)
+    return RunStatus(run, state, result)
 
 
 def test_time_left_counts_running_runs_as_censored(planned):
@@ -242,20 +242,22 @@ def test_the_live_view_shows_slots_progress_and_counts(planned, go):
     from doe.running.engines.local import cpu_slots
 
     plan = planned("traced", factors="ABC")
-    go(plan, options=Options(limit=2))
+    go(plan, options=RunOptions(limit=2))
     out = io.StringIO()
     console = Console(file=out, width=100, force_terminal=True, color_system=None)
     display = LiveDisplay(console, Live(console=console, auto_refresh=False))
     engine = IdleEngine(cpu_slots(2))
-    runner = Runner(StudyDir(plan.directory), plan.study, plan.design, engine, Options(), display)
-    runner._dispatch()
+    scheduler = Scheduler(
+        StudyDir(plan.directory), plan.study, plan.design, engine, RunOptions(), display
+    )
+    scheduler.hand_over()
     job = engine.jobs[0]
     report = {"step": 2, "total": 4, "metrics": {"y": 1.5}}
     (job.run_dir / "progress.jsonl").write_text(json.dumps(report) + "\n")
     display.note("failed", "007-r1 on cpu0: it broke")
-    display.show(runner)
+    display.show(scheduler.snapshot())
     page = Console(file=(text := io.StringIO()), width=100)
-    page.print(picture(runner))
+    page.print(picture(scheduler.snapshot()))
     drawn = text.getvalue()
     assert "2/8" in drawn
     assert "2 done  0 diverged  0 failed  2 running  4 pending" in drawn

@@ -22,9 +22,8 @@ from pathlib import Path
 import msgspec
 import psutil
 
-from doe.running.engines import Resources
 from doe.running.execute import execute
-from doe.running.scheduler import Options
+from doe.running.scheduler import RunOptions
 from doe.store.files import StudyDir
 from doe.store.plan import Plan, load_plan, write_plan
 from doe.store.verdicts import Policy, decode_result
@@ -55,10 +54,10 @@ def schedule(directory: Path) -> int:
     from rich.console import Console
 
     _, study, design = load_plan(directory)
-    options = Options(policy=Policy(retries=10**6))
+    options = RunOptions(policy=Policy(retries=10**6))
     display = PlainDisplay(Console(quiet=True))
     plan = Plan(directory, study, design)
-    number, finished = execute(plan, options, "local", Resources(cpu=2), display)
+    number, finished = execute(plan, options, "local", {"cpu": 2}, display)
     return 0 if finished and number["done"] == len(design.runs) else 3
 
 

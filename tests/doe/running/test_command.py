@@ -12,7 +12,6 @@ import pytest
 from doe.design.runs import make_design
 from doe.errors import DoeError, SpecError
 from doe.running.command import run, substitute
-from doe.running.engines import Resources
 from doe.store.files import RunDir
 from doe.store.plan import write_plan
 from doe.store.progress import read_progress
@@ -334,7 +333,7 @@ def test_a_study_runs_with_progress_and_metrics_from_the_output(tmp_path, go):
     study = parse_study(study_text([sys.executable, str(script), "{lr}"], sections).encode())
     plan, _ = write_plan(study, tmp_path / "runs" / "own")
     with contextlib.suppress(DoeError):
-        number, _ = go(plan, resources=Resources(cpu=1))
+        number, _ = go(plan, cpu=1)
     assert (number["done"], number["diverged"]) == (1, 1)
     run_dir = RunDir(plan.directory / "000-r1")
     assert read_verdict(run_dir).result.metrics == {"acc": 0.1, "loss": pytest.approx(0.1 / 3)}

@@ -11,8 +11,7 @@ import pytest
 
 from doe import load
 from doe.errors import DoeError
-from doe.running.engines import Resources
-from doe.running.scheduler import Options
+from doe.running.scheduler import RunOptions
 from doe.store.files import StudyDir
 from doe.store.verdicts import Policy, read_verdict
 
@@ -37,7 +36,7 @@ def attempts(plan, run_id):
 @pytest.mark.parametrize("kind", ENDINGS)
 def test_an_ending_is_told_and_the_other_runs_go_on(kind, planned, go):
     plan = planned("ending", kind=kind)
-    number, _ = go(plan, options=Options(policy=Policy(retries=1)))
+    number, _ = go(plan, options=RunOptions(policy=Policy(retries=1)))
     assert number["done"] == 2
     assert number["failed"] == 2
     failed = verdict(plan, "002-r1")
@@ -51,7 +50,7 @@ def test_an_ending_is_told_and_the_other_runs_go_on(kind, planned, go):
 
 def test_a_hang_is_ended_with_its_stack_in_the_log(planned, go):
     plan = planned("ending", kind="hang")
-    options = Options(policy=Policy(retries=0), timeout=0.5)
+    options = RunOptions(policy=Policy(retries=0), timeout=0.5)
     number, _ = go(plan, options=options)
     assert number["failed"] == 2
     failed = verdict(plan, "002-r1")
@@ -63,7 +62,7 @@ def test_a_hang_is_ended_with_its_stack_in_the_log(planned, go):
 def test_a_stopped_process_is_killed_after_its_time(planned, go, monkeypatch):
     monkeypatch.setattr("doe.running.engines.local.LATE_SECONDS", 0.5)
     plan = planned("ending", factors="B", kind="stop")
-    options = Options(policy=Policy(retries=0), timeout=0.3)
+    options = RunOptions(policy=Policy(retries=0), timeout=0.3)
     number, _ = go(plan, options=options)
     assert number["failed"] == 1
     assert verdict(plan, "001-r1").error.kind == "timeout"
@@ -92,7 +91,7 @@ def test_a_crash_is_tried_again_and_may_succeed(planned, go):
 
 def test_exceptions_are_tried_again_only_if_asked(planned, go):
     plan = planned("ending", kind="exception")
-    go(plan, options=Options(policy=Policy(retries=1, errors=True)))
+    go(plan, options=RunOptions(policy=Policy(retries=1, errors=True)))
     assert attempts(plan, "002-r1") == 2
 
 
@@ -102,7 +101,7 @@ def test_failed_runs_are_run_again_on_request_only(planned, go):
     before = attempts(plan, "002-r1")
     go(plan)
     assert attempts(plan, "002-r1") == before
-    go(plan, options=Options(retry_failed=True))
+    go(plan, options=RunOptions(retry_failed=True))
     assert attempts(plan, "002-r1") == before + 1
     assert (plan.directory / "002-r1" / f"result.json.failed-{before + 1}").exists()
     assert verdict(plan, "002-r1").state == "failed"
@@ -181,7 +180,7 @@ def two_gpus(tmp_path, monkeypatch):
 
 def test_each_gpu_has_a_slot_and_is_the_only_one_visible(planned, go, two_gpus):
     plan = planned("visible", factors="AB")
-    number, _ = go(plan, resources=Resources(gpus="0,1"))
+    number, _ = go(plan, asked={"gpus": "0,1"})
     assert number["done"] == 4
     results = [verdict(plan, run.run_id) for run in plan.design.runs]
     assert {r.provenance["slot"] for r in results} == {"gpu0", "gpu1"}
@@ -194,12 +193,12 @@ def test_each_gpu_has_a_slot_and_is_the_only_one_visible(planned, go, two_gpus):
 
 def test_a_gpu_that_is_not_there_is_an_error_that_names_what_is(planned, go, two_gpus):
     with pytest.raises(DoeError, match=r"no GPU 2; nvidia-smi lists: 0 \(Fake A100\), 1"):
-        go(planned(), resources=Resources(gpus="1,2"))
+        go(planned(), asked={"gpus": "1,2"})
 
 
 def test_out_of_gpu_memory_is_tried_again_when_the_gpu_is_alone(planned, go, two_gpus):
     plan = planned("memory_when_shared", factors="ABC")
-    number, said = go(plan, resources=Resources(gpus="0", per_gpu=2))
+    number, said = go(plan, asked={"gpus": "0", "per_gpu": 2})
     assert number["done"] == 8
     assert "CUDA out of memory" in said
     records = [json.loads(path.read_text()) for path in plan.directory.glob("*/attempt-*.json")]
@@ -209,7 +208,7 @@ def test_out_of_gpu_memory_is_tried_again_when_the_gpu_is_alone(planned, go, two
 
 def test_out_of_gpu_memory_alone_is_final(planned, go, two_gpus):
     plan = planned("ending", kind="memory")
-    number, _ = go(plan, resources=Resources(gpus="0"))
+    number, _ = go(plan, asked={"gpus": "0"})
     assert number["failed"] == 2
     assert attempts(plan, "002-r1") == 1
 
@@ -246,7 +245,7 @@ def test_a_command_leaves_its_metrics(planned, go):
 def test_a_command_that_fails_says_how(planned, go, code, words):
     plan = planned(factors="A", command=command(code))
     with contextlib.suppress(DoeError):  # the same failure everywhere stops the study
-        go(plan, cpu=1, options=Options(policy=Policy(retries=0)))
+        go(plan, cpu=1, options=RunOptions(policy=Policy(retries=0)))
     assert words in verdict(plan, "000-r1").error.reason
 
 
@@ -256,7 +255,7 @@ def test_a_command_dies_with_its_run(planned, go):
         "open(sys.argv[3] + '/pid', 'w').write(str(os.getpid())); time.sleep(60)"
     )
     plan = planned(factors="A", command=command(code))
-    number, _ = go(plan, options=Options(policy=Policy(retries=0), timeout=0.7))
+    number, _ = go(plan, options=RunOptions(policy=Policy(retries=0), timeout=0.7))
     assert number["failed"] == 2
     for path in plan.directory.glob("*/pid"):
         assert not _living(int(path.read_text()))
@@ -264,7 +263,7 @@ def test_a_command_dies_with_its_run(planned, go):
 
 def test_the_worker_alone_is_idempotent(planned, go):
     plan = planned("traced", factors="A")
-    go(plan, options=Options(limit=1), cpu=1)
+    go(plan, options=RunOptions(limit=1), cpu=1)
     (done,) = plan.directory.glob("*/result.json")
     before = done.read_bytes()
     call = [sys.executable, "-m", "doe.running.worker", str(done.parent)]

@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from doe.running.crash import record_crash
-from doe.running.engines.base import Ended
-from doe.running.worker import Order, Prepared, work
+from doe.running.worker import Prepared, WorkOrder, record_crash, work
 from doe.store import files
 from doe.store.files import RunDir
 from doe.store.leases import Watch, acquire, new_owner
@@ -38,33 +36,33 @@ def bad(request):
 
 
 def nothing_before(run):
-    return Order()
+    return WorkOrder()
 
 
 def dead_holder(run):
     """A process that took the lease and is dead."""
     in_child(lambda: acquire(run, new_owner(), Watch()))
-    return Order()
+    return WorkOrder()
 
 
 def damaged_verdict(run):
     commit(run, COMMITTED, "x")
     run.result.write_bytes(run.result.read_bytes()[:-9])
-    return Order()
+    return WorkOrder()
 
 
 def failed_verdict(run):
     in_child(lambda: acquire(run, new_owner(), Watch()))
     record_failure(run, 1, FAILED, "x")
     commit(run, FAILED, "x")
-    return Order(replace=checksum(run.result.read_bytes()))
+    return WorkOrder(replace=checksum(run.result.read_bytes()))
 
 
 def wrongly_set_aside(run):
     """A good verdict that a paused process had moved away before it was killed."""
     commit(run, COMMITTED, "x")
     os.rename(run.result, run.aside("damaged", 1))
-    return Order()
+    return WorkOrder()
 
 
 def working(backend):
@@ -73,11 +71,8 @@ def working(backend):
 
 def crashing(run, order):
     """What a scheduler writes when a worker died with its lease."""
-    ended = Ended(PLANNED["run"].run_id, "", -11, "killed by SIGSEGV")
-    record_crash(run, ended, new_owner(), Policy(retries=0))
+    record_crash(run, new_owner(), Policy(retries=0), "killed by SIGSEGV")
 
-
-PLANNED = {}
 
 SCENES = {
     "new run": (nothing_before, working(good)),
@@ -130,7 +125,6 @@ def count_steps(task, place: Path):
 @pytest.fixture
 def fresh(planned, tmp_path):
     plan = planned()
-    PLANNED.update(run=plan.design.runs[0])
 
     def make(name):
         run = RunDir(tmp_path / "faults" / name)
@@ -184,7 +178,7 @@ def test_exit_at_every_step(scene, fresh, tmp_path):
 
 def test_the_steps_cover_lease_and_commit(fresh, tmp_path):
     run = fresh("named")
-    steps = count_steps(lambda: working(good)(run, Order()), tmp_path / "steps.json")
+    steps = count_steps(lambda: working(good)(run, WorkOrder()), tmp_path / "steps.json")
     for name in ("lease.json", "result.json"):
         for point in ("written", "synced", "linked", "cleared", "durable"):
             assert f"{name} {point}" in steps
@@ -200,7 +194,7 @@ def test_a_late_second_writer_changes_nothing(fresh):
 
 def test_a_request_holds_no_path(fresh, tmp_path):
     run = fresh("paths")
-    in_child(lambda: working(bad)(run, Order()))
+    in_child(lambda: working(bad)(run, WorkOrder()))
     for name in ("request.json", "lease.json"):
         assert str(tmp_path) not in (run.path / name).read_text()
     result = read_verdict(run).result

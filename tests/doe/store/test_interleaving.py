@@ -9,7 +9,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from doe.running.worker import BUSY, Order, begin, finish
+from doe.running.worker import BUSY, WorkOrder, begin, finish
 from doe.store import files
 from doe.store.files import RunDir
 from doe.store.leases import STALE_SECONDS, Lease, Watch
@@ -67,7 +67,7 @@ class Actor:
         """One worker from its start to its end; True if the run has its verdict."""
         run, number = self.world.run, len(self.world.owners) + 1
         owner = Lease(0, f"{self.name}{number:x}", self.name, self.name, 1, "1")
-        held = begin(run, Order(), owner, self.watch)
+        held = begin(run, WorkOrder(), owner, self.watch)
         if isinstance(held, int):
             return held != BUSY
         self.world.owners.append(held.lease.attempt)
@@ -78,7 +78,7 @@ class Actor:
                 return False
         self.world.executions += 1
         result = Result("done", {"y": 1.0}, None, {"by": self.name, "n": number})
-        return finish(held, Order(), result) == 0
+        return finish(held, WorkOrder(), result) == 0
 
 
 class World:

@@ -7,9 +7,10 @@ from typer.testing import CliRunner
 
 from doe.cli import app
 from doe.cli.options import chosen_study
+from doe.design.runs import design_csv
 from doe.errors import DoeError
 from doe.store.files import StudyDir
-from doe.store.plan import augment_plan, find_study, load_plan, write_plan
+from doe.store.plan import augment_plan, complete_design, find_study, load_plan, write_plan
 from doe.study.presets import preset_study
 
 run = CliRunner().invoke
@@ -190,3 +191,15 @@ def test_mistakes_end_in_one_message_and_exit_code_one(here, arguments):
     assert done.stderr.startswith("error: ")
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
+
+
+def test_reading_a_plan_writes_nothing_and_running_completes_it(tmp_path):
+    plan, _ = write_plan(preset_study("demo"), tmp_path)
+    files = StudyDir(tmp_path)
+    files.design.unlink()
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    assert load_plan(tmp_path) == plan
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == before
+    assert complete_design(plan)
+    assert files.design.read_text() == design_csv(plan.design)
+    assert not complete_design(plan)

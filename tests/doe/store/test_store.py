@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from doe import load
 from doe.errors import DoeError
 from doe.running.execute import check_writable
-from doe.running.scheduler import Options
+from doe.running.scheduler import RunOptions
 from doe.store.files import RunDir, StudyDir, put_once, write_atomic
 from doe.store.verdicts import (
     Failure,
@@ -104,7 +104,7 @@ def test_a_damaged_result_is_set_aside_and_its_run_done_again(how, planned, go):
 
 def test_a_study_that_was_changed_half_way_is_refused(planned, go):
     plan = planned("traced")
-    go(plan, options=Options(limit=1))
+    go(plan, options=RunOptions(limit=1))
     changed = msgspec.structs.replace(plan.study, settings={"seconds": 0.001})
     with pytest.raises(DoeError, match=r"changed after 1 of its runs were done"):
         go(plan._replace(study=changed))
@@ -114,7 +114,7 @@ def test_a_study_that_was_changed_half_way_is_refused(planned, go):
 
 def test_a_moved_study_goes_on_elsewhere(planned, go, tmp_path):
     plan = planned("traced")
-    go(plan, options=Options(limit=2))
+    go(plan, options=RunOptions(limit=2))
     elsewhere = tmp_path / "another place"
     os.rename(plan.directory, elsewhere)
     number, _ = go(plan._replace(directory=elsewhere))

@@ -3,7 +3,7 @@
 import msgspec
 
 from doe.views.headlines import headlines
-from doe.views.table import cell_text
+from doe.views.numbers import cell_text
 
 
 def test_the_largest_effects_come_first_with_interval_p_and_direction(paper_report):

@@ -8,8 +8,8 @@ import pytest
 
 from doe.results.cells import Spread
 from doe.views import latex
-from doe.views.files import latex_tables
 from doe.views.table import Column, Row, Table
+from doe.views.tables import file_tables
 
 needs_pdflatex = pytest.mark.skipif(
     shutil.which("pdflatex") is None,
@@ -72,14 +72,14 @@ def compiled(folder, names):
 
 
 def test_tables_of_an_unfinished_study_say_so(unfinished_report, paper_report):
-    assert all("105 of 128" in table.notes[0] for table in latex_tables(unfinished_report))
-    assert not any("Provisional" in str(table.notes) for table in latex_tables(paper_report))
+    assert all("105 of 128" in table.notes[0] for table in file_tables(unfinished_report))
+    assert not any("Provisional" in str(table.notes) for table in file_tables(paper_report))
 
 
 @needs_pdflatex
 def test_every_table_of_a_report_compiles_without_overfull_boxes(paper_report, tmp_path):
     names = []
-    for table in latex_tables(paper_report):
+    for table in file_tables(paper_report):
         names.append(latex.slug(table.name))
         (tmp_path / f"{names[-1]}.tex").write_text(latex.render(table), encoding="utf-8")
     assert len(names) == len(set(names)) == 7 + 1 + 17 * 5

@@ -15,7 +15,11 @@ from synthetic import study_directory
 
 from doe.analysis.case import AnalysisOptions
 from doe.errors import DoeError
-from doe.results.report import gather
+from doe.results.report import gather, state_text
+from doe.results.status import overview
+from doe.store.files import StudyDir
+from doe.store.plan import load_plan
+from doe.store.verdicts import Failure, Result, commit
 from doe.views.serve import Pages, make_server
 
 CPU_SECONDS = 20
@@ -109,7 +113,7 @@ def test_errors_are_one_line_without_a_traceback(tmp_path):
 
 @pytest.fixture
 def server(unfinished_report, unfinished_study):
-    made = make_server(Pages(unfinished_study, lambda: unfinished_report), 0)
+    made = make_server(Pages(unfinished_study, lambda state: unfinished_report), 0)
     thread = threading.Thread(target=made.serve_forever, daemon=True)
     thread.start()
     yield made
@@ -130,7 +134,17 @@ def test_the_server_listens_on_loopback_and_gives_the_page_and_its_state(server)
     assert server.server_address[0] == "127.0.0.1"
     assert "Provisional" in fetch(server, "/")
     assert re.fullmatch(r"[0-9a-f]{16}", fetch(server, "/state"))
-    assert fetch(server, "/state") == fetch(server, "/state")
+
+
+def test_the_state_of_a_page_changes_when_a_run_ends_and_not_before(tmp_path):
+    directory = study_directory(tmp_path, preset="demo", replicates=1, unfinished=1)
+    before = state_text(overview(directory))
+    assert state_text(overview(directory)) == before
+    plan = load_plan(directory)
+    last = StudyDir(directory).run(plan.design.runs[-1].run_id)
+    last.path.mkdir()
+    commit(last, Result("diverged", {}, Failure("diverged", "loss is nan")), "late")
+    assert state_text(overview(directory)) != before
 
 
 @pytest.mark.parametrize(
@@ -150,4 +164,4 @@ def test_the_server_gives_nothing_else(server, path, host, status):
 
 def test_a_taken_port_is_named(server):
     with pytest.raises(DoeError, match="choose another port"):
-        make_server(Pages(Path(), lambda: None), server.server_address[1])
+        make_server(Pages(Path(), lambda state: None), server.server_address[1])

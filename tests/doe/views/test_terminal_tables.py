@@ -19,12 +19,14 @@ from doe.results.report import report_section
 from doe.results.status import overview
 from doe.study.presets import preset_study
 from doe.terms import parse_generators
-from doe.views import analysis_tables
-from doe.views.paper_tables import best_rows
 from doe.views.plan_tables import alias_table, factors_table
 from doe.views.plot import half_normal
 from doe.views.status_tables import failure_table
 from doe.views.table import Column, Row, Table
+from doe.views.tables.anova import anova_table
+from doe.views.tables.best import best_table
+from doe.views.tables.effects import effects_table
+from doe.views.tables.paper import best_rows
 from doe.views.terminal import console, print_table, render_table
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
@@ -81,10 +83,10 @@ def compare(name, text):
 @pytest.mark.parametrize(
     ("name", "make"),
     [
-        ("effects", lambda: analysis_tables.effects_table(plasma_etch())),
-        ("effects-saturated", lambda: analysis_tables.effects_table(filtration())),
-        ("anova", lambda: analysis_tables.anova_table(plasma_etch())),
-        ("best", lambda: analysis_tables.best_table(plasma_etch())),
+        ("effects", lambda: effects_table(plasma_etch())),
+        ("effects-saturated", lambda: effects_table(filtration())),
+        ("anova", lambda: anova_table(plasma_etch())),
+        ("best", lambda: best_table(plasma_etch())),
         ("factors", lambda: factors_table(preset_study("paper"))),
         ("aliases", fraction),
     ],

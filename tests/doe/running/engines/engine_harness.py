@@ -12,9 +12,8 @@ from typing import NamedTuple
 import psutil
 from rich.console import Console
 
-from doe.running.engines import Resources
 from doe.running.execute import execute
-from doe.running.scheduler import Options
+from doe.running.scheduler import RunOptions
 from doe.store.files import StudyDir
 from doe.store.verdicts import read_verdict
 from doe.views.live import PlainDisplay
@@ -37,12 +36,11 @@ class Bench(NamedTuple):
 def run(plan, bench, asked=None, **options):
     """Run a study in this process; return the counts that are not zero and what was shown."""
     out = io.StringIO()
-    resources = Resources(**(bench.cores if asked is None else asked))
     number, _ = execute(
         plan,
-        Options(**options),
+        RunOptions(**options),
         bench.engine,
-        resources,
+        bench.cores if asked is None else asked,
         PlainDisplay(Console(file=out, width=200)),
     )
     return {state: count for state, count in number.items() if count}, out.getvalue()

@@ -7,13 +7,13 @@ import time
 import pytest
 
 from doe.errors import DoeError
-from doe.running.engines import Resources, open_engine, slurm_calls
-from doe.running.engines.slurm import SlurmEngine, batch_script
-from doe.running.engines.slurm_calls import AwayError, Row
-from doe.running.engines.slurm_endings import Known, explain, judge
-from doe.running.engines.slurm_settings import SlurmSettings, slurm_settings
-from doe.running.engines.submission import Entry, Submission, SubmissionFiles, new_name, submissions
-from doe.running.worker import BUSY, INTERRUPTED, UNWRITABLE, Order
+from doe.running.engines import open_engine, read_settings, slurm
+from doe.running.engines.slurm import Settings
+from doe.running.engines.slurm import calls as slurm_calls
+from doe.running.engines.slurm.calls import AwayError, Row
+from doe.running.engines.slurm.engine import Known, SlurmEngine, batch_script, explain, judge
+from doe.running.engines.slurm.job import Entry, Submission, SubmissionFiles, new_name, submissions
+from doe.running.worker import BUSY, INTERRUPTED, UNWRITABLE, WorkOrder
 from doe.store.files import RunDir, StudyDir
 from doe.store.leases import Watch, acquire, new_owner
 from doe.store.verdicts import Result, commit
@@ -23,7 +23,7 @@ from doe.store.verdicts import Result, commit
 
 def test_the_command_line_is_stronger_than_the_study():
     table = {"partition": "slow", "time": 90, "gres": "gpu:a100:1", "extra": ["--exclusive"]}
-    settings = slurm_settings(table, {"partition": "fast", "cpus": 4})
+    settings = read_settings(slurm, "slurm", table, {"partition": "fast", "cpus": 4})
     assert settings.options() == [
         "--partition=fast",
         "--time=90",
@@ -53,13 +53,13 @@ def test_the_command_line_is_stronger_than_the_study():
 )
 def test_mistakes_in_the_slurm_table_are_named(table, said):
     with pytest.raises(DoeError) as caught:
-        slurm_settings(table, {})
+        read_settings(slurm, "slurm", table, {})
     assert said in str(caught.value)
 
 
 def test_all_mistakes_are_told_at_once():
     with pytest.raises(DoeError) as caught:
-        slurm_settings({"tme": 1, "cpus": 0}, {"mem": "x"})
+        read_settings(slurm, "slurm", {"tme": 1, "cpus": 0}, {"mem": "x"})
     assert all(word in str(caught.value) for word in ("slurm.tme", "slurm.cpus", "--mem"))
 
 
@@ -75,22 +75,22 @@ def test_all_mistakes_are_told_at_once():
     ],
 )
 def test_whether_a_job_has_a_gpu(given, gpu, shared):
-    settings = SlurmSettings(**given)
+    settings = Settings(**given)
     assert (settings.gpu, settings.shared) == (gpu, shared)
 
 
 def test_a_share_becomes_a_whole_gpu():
-    assert SlurmSettings(gres="nvme:1,shard:2").alone().gres == "nvme:1,gpu:1"
-    assert SlurmSettings(gres="mps:a100:50").alone().gres == "gpu:1"
+    assert Settings(gres="nvme:1,shard:2").alone().gres == "nvme:1,gpu:1"
+    assert Settings(gres="mps:a100:50").alone().gres == "gpu:1"
 
 
 def test_options_of_another_engine_are_refused(tmp_path):
     with pytest.raises(DoeError, match="--gres is for --engine slurm; this is --engine local"):
-        open_engine("local", None, tmp_path, Resources(gres="gpu:1"))
+        open_engine("local", None, tmp_path, {"gres": "gpu:1"})
     with pytest.raises(DoeError, match="--cpu is for --engine local"):
-        open_engine("slurm", None, tmp_path, Resources(cpu=2))
+        open_engine("slurm", None, tmp_path, {"cpu": 2})
     with pytest.raises(DoeError, match="did you mean 'slurm'"):
-        open_engine("slrm", None, tmp_path, Resources())
+        open_engine("slrm", None, tmp_path, {})
 
 
 # Scripts and commands -----------------------------------------------------------------------------
@@ -100,7 +100,7 @@ def test_a_script_quotes_what_it_must(tmp_path):
     study = tmp_path / "a 'quoted' $HOME %j"
     files = SubmissionFiles(study / "slurm", "doe-x-1")
     files.folder.mkdir(parents=True)
-    settings = SlurmSettings(setup=("echo setting up",))
+    settings = Settings(setup=("echo setting up",))
     script = batch_script(study, files, settings).replace("\nexec '/", "\n: '/")
     lines = script.splitlines()
     lines[-1] = "printf '%s\\n' " + lines[-1].removeprefix("exec ")
@@ -182,7 +182,7 @@ def test_without_slurm_the_message_says_so(monkeypatch, tmp_path):
 def test_a_submission_is_kept_until_it_is_removed(tmp_path):
     study = StudyDir(tmp_path)
     files = SubmissionFiles(study.slurm, new_name("my study: a/b"))
-    submission = Submission(files.name, ((Entry("000-r1", Order(job="j")),),))
+    submission = Submission(files.name, ((Entry("000-r1", WorkOrder(job="j")),),))
     files.write(submission)
     files.output(0).write_text("one\ntwo\n")
     assert [found.name for found in submissions(study)] == [files.name]
@@ -204,7 +204,7 @@ def runs(tmp_path, number):
     for i in range(number):
         run = RunDir(tmp_path / f"00{i}-r1")
         run.path.mkdir()
-        known.append(Known(Entry(f"00{i}-r1", Order(job=f"job{i}")), run))
+        known.append(Known(Entry(f"00{i}-r1", WorkOrder(job=f"job{i}")), run))
     return known
 
 
@@ -283,12 +283,12 @@ def test_a_forgotten_job_is_a_crash_only_if_it_began_and_got_nowhere(tmp_path):
 
 def submitted(plan):
     """An engine, the first run of a study, and its submission as job j1."""
-    engine = SlurmEngine(plan.study, plan.directory, SlurmSettings())
+    engine = SlurmEngine(plan.study, plan.directory, Settings())
     run_id = plan.design.runs[0].run_id
     run = StudyDir(plan.directory).run(run_id)
     run.path.mkdir()
     files = SubmissionFiles(StudyDir(plan.directory.resolve()).slurm, "doe-tiny-1")
-    files.write(Submission(files.name, ((Entry(run_id, Order(job="j1")),),)))
+    files.write(Submission(files.name, ((Entry(run_id, WorkOrder(job="j1")),),)))
     return engine, run, files
 
 
@@ -312,7 +312,7 @@ def test_a_verdict_that_is_late_to_be_seen_is_waited_for(monkeypatch, planned):
     monkeypatch.setattr(slurm_calls, "look", lambda names: [Row(names[0], 0, next(states), 0, "")])
     engine.adopt()
     assert not engine.wait(1.2)
-    monkeypatch.setattr("doe.running.engines.slurm.VISIBLE_SECONDS", 0.0)
+    monkeypatch.setattr("doe.running.engines.slurm.engine.VISIBLE_SECONDS", 0.0)
     time.sleep(0.6)
     (ended,) = engine.wait(3.0)
     assert not ended.interrupted

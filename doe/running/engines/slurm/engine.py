@@ -1,0 +1,401 @@
+"""The Slurm engine: one array of jobs per submission, each job executes its runs.
+
+Slurm is asked which of our jobs still wait or run, and how the others ended; whether a run
+succeeded is read from its directory. So nothing is lost when a submission vanishes, a number is
+given twice, the controller is away, or a job counts as TIMEOUT although its run is done.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from doe.errors import DoeError
+from doe.running.engines.base import Ended, Job, Slot, has_begun, needs_gpu_alone
+from doe.running.engines.slurm import calls
+from doe.running.engines.slurm.calls import AwayError, Row
+from doe.running.engines.slurm.job import (
+    Entry,
+    Submission,
+    SubmissionFiles,
+    new_name,
+    submissions,
+)
+from doe.running.engines.slurm.settings import Settings
+from doe.running.worker import BUSY, INTERRUPTED, LOST, UNWRITABLE
+from doe.store.files import RunDir, StudyDir
+from doe.store.leases import last_lease
+from doe.store.progress import read_progress
+from doe.store.verdicts import read_verdict
+from doe.study.values import Study
+
+SLOT = "slurm"
+PLACES = 1_000_000
+"""Slurm has a queue of its own, so all runs are handed over at once."""
+POLL_SECONDS = (0.5, 2.0, 15.0)
+"""Time between two looks at the queue: at first, after news, and the longest without any."""
+GLANCE_SECONDS = 0.5
+"""Time between two looks for verdicts."""
+AWAY_SECONDS = 1800.0
+"""How long the controller may be silent before the scheduler gives up; its jobs go on."""
+VISIBLE_SECONDS = 60.0
+"""How long after a job's good end its verdict may take to be seen on a network file system."""
+MISSED_LOOKS = 2
+"""Looks at the queue in a row that do not show a job before it counts as lost."""
+
+FAULTLESS = ("CANCELLED", "PREEMPTED", "NODE_FAIL", "BOOT_FAIL", "REVOKED")
+"""States that say nothing against the runs."""
+TOO_LONG = ("TIMEOUT", "DEADLINE")
+
+
+T = TypeVar("T")
+TaskKey = tuple[str, int]
+"""A task: the name of its submission, and its number there."""
+
+
+class _Sent(NamedTuple):
+    """A submission, its files, and what its jobs ask for."""
+
+    submission: Submission
+    files: SubmissionFiles
+    settings: Settings
+
+
+class SlurmEngine:
+    """Runs as jobs of a Slurm cluster; see `doe.running.engines.base.Engine`."""
+
+    def __init__(self, study: Study, directory: Path, settings: Settings) -> None:
+        device = "cuda:0" if settings.gpu else "cpu"
+        self.slots = (Slot(SLOT, device, settings.cpus, PLACES),)
+        self._study, self._settings = study, settings
+        self._study_dir = StudyDir(directory.resolve())
+        self._sent: dict[str, _Sent] = {}
+        self._unsent: list[str] = []
+        """Submissions that the controller did not answer."""
+        self._waited_for: dict[TaskKey, list[Entry]] = {}
+        """Runs whose end was not reported, by task."""
+        self._rows: Mapping[TaskKey, Row] = {}
+        self._missed: dict[TaskKey, int] = {}
+        self._poll = POLL_SECONDS[0]
+        self._next_look = self._next_glance = 0.0
+        self._answered = time.monotonic()
+        self._ended_at: dict[TaskKey, float] = {}
+
+    # Handing over -------------------------------------------------------------------------------
+
+    def adopt(self) -> Sequence[tuple[str, str, str]]:
+        """Runs of earlier submissions that still wait or run in Slurm."""
+        recorded = {files.name: files for files in submissions(self._study_dir)}
+        rows = self._patiently(lambda: calls.look(list(recorded)))
+        live = {(row.name, row.task) for row in rows if row.live}
+        adopted = []
+        for name, files in recorded.items():
+            submission = files.read()
+            if submission is None or not any(task[0] == name for task in live):
+                files.remove()
+                continue
+            self._sent[name] = _Sent(submission, files, self._settings)
+            for number, entries in enumerate(submission.tasks):
+                if (name, number) in live:
+                    left = [entry for entry in entries if not self._has_verdict(entry)]
+                    self._waited_for[name, number] = left
+                    adopted += [(entry.run_id, entry.order.job, SLOT) for entry in left]
+        return adopted
+
+    def start(self, jobs: Sequence[Job]) -> None:
+        """Submit some runs, as one array where it may be as large."""
+        parts: dict[bool, list[Job]] = {False: [], True: []}
+        for job in jobs:
+            shared = self._settings.shared
+            parts[shared and needs_gpu_alone(self._study_dir.run(job.run_id))].append(job)
+        for alone, part in parts.items():
+            settings = self._settings.alone() if alone else self._settings
+            entries = [self._entry(job, settings) for job in part]
+            size = settings.runs_per_job
+            tasks = [tuple(entries[i : i + size]) for i in range(0, len(entries), size)]
+            most = self._patiently(calls.most_tasks) if tasks else 1
+            for i in range(0, len(tasks), most):
+                self._submit(tuple(tasks[i : i + most]), settings)
+
+    def _entry(self, job: Job, settings: Settings) -> Entry:
+        progress = read_progress(self._study_dir.run(job.run_id))
+        order = msgspec.structs.replace(job.order, alone=not settings.shared)
+        return Entry(job.run_id, order, progress.step if progress else 0)
+
+    def _submit(self, tasks: tuple[tuple[Entry, ...], ...], settings: Settings) -> None:
+        submission = Submission(new_name(self._study.name), tasks)
+        files = SubmissionFiles(self._study_dir.slurm, submission.name)
+        files.write(submission)
+        self._sent[submission.name] = _Sent(submission, files, settings)
+        for number, entries in enumerate(tasks):
+            self._waited_for[submission.name, number] = list(entries)
+        self._unsent.append(submission.name)
+        self._send()
+
+    def _send(self) -> None:
+        """Hand over what waits; what the controller does not answer stays for the next time."""
+        for name in list(self._unsent):
+            submission, files, settings = self._sent[name]
+            try:
+                calls.submit(
+                    name,
+                    batch_script(self._study_dir.root, files, settings),
+                    settings.options(),
+                    len(submission.tasks),
+                    settings.jobs,
+                )
+            except AwayError:
+                return
+            except DoeError:
+                files.remove()
+                raise
+            self._unsent.remove(name)
+
+    # Seeing what ends ---------------------------------------------------------------------------
+
+    def wait(self, seconds: float) -> Sequence[Ended]:
+        """Return what has ended, as soon as something has."""
+        deadline = time.monotonic() + seconds
+        while True:
+            ended = self._glance()
+            if time.monotonic() >= self._next_look:
+                ended += self._look()
+                _, after_news, longest = POLL_SECONDS
+                self._poll = min(1.2 * self._poll, after_news if ended else longest)
+                self._next_look = time.monotonic() + self._poll
+            left = deadline - time.monotonic()
+            if ended or left <= 0:
+                return ended
+            time.sleep(min(0.1, left))
+
+    def _glance(self) -> list[Ended]:
+        """Report runs that have their verdict, whatever Slurm thinks of their jobs."""
+        if time.monotonic() < self._next_glance:
+            return []
+        self._next_glance = time.monotonic() + GLANCE_SECONDS
+        ended = []
+        for task, entries in self._waited_for.items():
+            row = self._rows.get(task)
+            if row is None or row.state != "PENDING":
+                done = [entry for entry in entries if self._has_verdict(entry)]
+                ended += [Ended(entry.run_id, entry.order.job, 0) for entry in done]
+                entries[:] = [entry for entry in entries if entry not in done]
+        self._sweep()
+        return ended
+
+    def _has_verdict(self, entry: Entry) -> bool:
+        verdict = read_verdict(self._study_dir.run(entry.run_id))
+        return verdict is not None and verdict.stands(entry.order.replace)
+
+    def _look(self) -> list[Ended]:
+        """Ask for the queue; report the runs whose jobs are gone."""
+        try:
+            self._rows = _latest(calls.look(list(self._sent)))
+        except AwayError as error:
+            if time.monotonic() - self._answered > AWAY_SECONDS:
+                raise DoeError(
+                    f"Slurm did not answer for {AWAY_SECONDS / 60:.0f} minutes: {error}\n"
+                    "Jobs that run go on; start `doe run` again when it is back"
+                ) from error
+            return []
+        self._answered = time.monotonic()
+        # An unanswered submission may have been taken all the same.
+        taken = {name for name, _ in self._rows}
+        self._unsent = [name for name in self._unsent if name not in taken]
+        self._send()
+        self._next_glance = 0.0
+        ended = self._glance()
+        for task in list(self._waited_for):
+            ended += self._close_task(task)
+        return ended
+
+    def _close_task(self, task: TaskKey) -> list[Ended]:
+        """Report all runs of a task that is over."""
+        name, number = task
+        row = self._rows.get(task)
+        entries = self._waited_for[task]
+        if name in self._unsent or (row is not None and row.live):
+            self._missed.pop(task, None)
+            return []
+        if row is None:
+            self._missed[task] = self._missed.get(task, 0) + 1
+            if self._missed[task] < MISSED_LOOKS:
+                return []
+        known = [Known(entry, self._study_dir.run(entry.run_id)) for entry in entries]
+        waited = time.monotonic() - self._ended_at.setdefault(task, time.monotonic())
+        good = row is not None and row.state == "COMPLETED" and row.code == 0
+        if good and waited < VISIBLE_SECONDS and not all(run.settled for run in known):
+            return []  # The job says that all is on record: wait until that is seen from here too.
+        del self._waited_for[task]
+        files = self._sent[name].files
+        return judge(explain(row, files.tail(number), files.output(number).exists()), known)
+
+    def _sweep(self) -> None:
+        """Forget submissions of which nothing is waited for."""
+        self._waited_for = {task: left for task, left in self._waited_for.items() if left}
+        busy = {name for name, _ in self._waited_for}
+        for name in [name for name in self._sent if name not in busy]:
+            self._sent.pop(name).files.remove()
+
+    # Ending -------------------------------------------------------------------------------------
+
+    def withdraw(self) -> None:
+        """Cancel jobs that have not begun, and let running ones begin no further run."""
+        for name in self._unsent:
+            self._drop(name)
+        self._unsent.clear()
+        for sent in self._sent.values():
+            if any(len(task) > 1 for task in sent.submission.tasks):
+                sent.files.stop.touch()
+        self._cancel(list(self._sent), "--state=PENDING")
+        self._next_look = 0.0
+
+    def _drop(self, name: str) -> None:
+        """Let what was never sent count as lost at the next look."""
+        for task in self._waited_for:
+            if task[0] == name:
+                self._missed[task] = MISSED_LOOKS
+
+    def stop(self, grace: float) -> None:
+        """Cancel every job; Slurm sends TERM, and KILL after its own or this grace time."""
+        self._unsent.clear()
+        names = list(self._sent)
+        self._cancel(names)
+        deadline = time.monotonic() + grace
+        while any(row.live for row in self._patiently(lambda: calls.look(names))):
+            if time.monotonic() > deadline:
+                self._cancel(names, "--signal=KILL", "--full")
+            time.sleep(0.2)
+        for sent in self._sent.values():
+            sent.files.remove()
+        self._sent.clear()
+        self._waited_for.clear()
+
+    def _cancel(self, names: Sequence[str], *options: str) -> None:
+        for name in names:
+            self._patiently(partial(calls.cancel, name, *options))
+
+    def close(self) -> None:
+        """Nothing: jobs that wait or run are left to Slurm."""
+
+    def _patiently(self, call: Callable[[], T], seconds: float = 60.0) -> T:
+        """Repeat a call while the controller is away."""
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                return call()
+            except AwayError as error:
+                if time.monotonic() > deadline:
+                    raise DoeError(f"Slurm did not answer for {seconds:.0f} s: {error}") from error
+                time.sleep(0.5)
+
+
+def _latest(rows: Sequence[Row]) -> Mapping[TaskKey, Row]:
+    """One row per task; where there are two of a name, a live one counts."""
+    latest: dict[TaskKey, Row] = {}
+    for row in rows:
+        former = latest.get((row.name, row.task))
+        if former is None or not former.live:
+            latest[row.name, row.task] = row
+    return latest
+
+
+def batch_script(study: Path, files: SubmissionFiles, settings: Settings) -> str:
+    """The script of every job of an array; it is given to sbatch and kept by Slurm alone."""
+    output = shlex.quote(str(files.output("")).removesuffix(".txt"))
+    words = [sys.executable, "-m", "doe.running.engines.slurm.job", str(study), files.name]
+    return "\n".join(
+        [
+            "#!/bin/bash",
+            f'exec >>{output}"$SLURM_ARRAY_TASK_ID.txt" 2>&1',
+            "set -e",
+            *settings.setup,
+            f'exec {shlex.join(words)} "$SLURM_ARRAY_TASK_ID"',
+            "",
+        ]
+    )
+
+
+# What the end of a job means ---------------------------------------------------------------------
+
+
+class JobEnd(NamedTuple):
+    """How a job ended."""
+
+    message: str
+    code: int | None = None
+    faultless: bool = False
+    too_long: bool = False
+
+
+class Known(NamedTuple):
+    """A run of an ended job, and its directory."""
+
+    entry: Entry
+    run: RunDir
+
+    @property
+    def begun(self) -> bool:
+        """Whether this job began the run."""
+        return has_begun(self.run, self.entry.order.job)
+
+    @property
+    def settled(self) -> bool:
+        """Whether this job's failure is on record; a verdict was reported before."""
+        lease = last_lease(self.run)
+        return self.begun and lease is not None and self.run.attempt(lease.attempt).exists()
+
+    @property
+    def advanced(self) -> bool:
+        """Whether the run got further than any job before."""
+        progress = read_progress(self.run)
+        return progress is not None and progress.step > self.entry.step
+
+
+def explain(row: Row | None, said: str, script_began: bool) -> JobEnd:
+    """Read a job's last state; without one, Slurm has forgotten the job or never had it."""
+    said = f":\n{said}" if said else ""
+    if row is None:
+        return JobEnd(f"Slurm does not know its job any more{said}", faultless=not script_began)
+    how = f"signal {-row.code}" if row.code < 0 else f"exit code {row.code}"
+    message = f"Slurm: {row.state}, {how}{said}"
+    if row.state in FAULTLESS:
+        return JobEnd(message, None, faultless=True)
+    if row.state in TOO_LONG:
+        return JobEnd(message, None, too_long=True)
+    return JobEnd(message, row.code, faultless=row.code in (INTERRUPTED, LOST))
+
+
+def judge(end: JobEnd, runs: Sequence[Known]) -> list[Ended]:
+    """Tell for each run without a verdict how it ended.
+
+    At most one was under way when the job ended; the others wait for another job. A job that ended
+    before any run began is held against its first run, so that it is not submitted for ever.
+    """
+    open_runs = [known for known in runs if not known.settled]
+    blamed = next((known for known in open_runs if known.begun), None)
+    if blamed is None and open_runs and not any(known.begun for known in runs):
+        blamed = open_runs[0]
+    ended = []
+    for known in runs:
+        run_id, job = known.entry.run_id, known.entry.order.job
+        if known is not blamed:
+            ended.append(Ended(run_id, job, None, end.message, interrupted=True))
+            continue
+        code = end.code if len(runs) == 1 or end.code in (BUSY, UNWRITABLE) else None
+        faultless = end.faultless or (end.too_long and known.advanced)
+        # Nobody saw how a run ended whose job Slurm has forgotten.
+        faultless |= end.code is None and not end.too_long and known.begun
+        message = end.message
+        if end.too_long and not faultless:
+            message += "; it got no further than the job before: ask for more time (--time)"
+        too_long = end.too_long and not faultless
+        ended.append(Ended(run_id, job, code, message, too_long, faultless))
+    return ended

@@ -1,0 +1,238 @@
+"""A submission on disk, and what one job of it does: execute its runs in turn, a process each.
+
+``python -m doe.running.engines.slurm.job STUDY_DIR SUBMISSION TASK`` is the last line of every
+job. It forks a worker per run and sees how it ended, so that a crash is on record with its reason
+even where no scheduler watches. A job of several runs imports the backend once, before it forks.
+Its exit codes are those of `doe.running.worker`, of the last run that came to no verdict.
+
+A submission stands below `slurm/` in the study's directory, and is gone once its jobs have ended.
+It is known by its name, which is the name of its jobs and holds a nonce: Slurm's own numbers can be
+given twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+import msgspec
+
+from doe.errors import DoeError
+from doe.running.backend import resolve
+from doe.running.engines.base import LATE_SECONDS
+from doe.running.processes import (
+    end_process,
+    end_with_parent,
+    ending,
+    forkable,
+    send,
+    sweep,
+    thread_environment,
+)
+from doe.running.provenance import static_facts
+from doe.running.worker import (
+    BUSY,
+    INTERRUPTED,
+    LOST,
+    UNWRITABLE,
+    Prepared,
+    WorkOrder,
+    record_crash,
+    work,
+)
+from doe.store.files import RunDir, StudyDir, write_atomic
+from doe.store.leases import new_owner
+from doe.store.requests import read_request
+
+POLL_SECONDS = 0.02
+TAIL_LINES = 10
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One run of a job."""
+
+    run_id: str
+    order: WorkOrder
+    step: int = 0
+    """Steps that earlier jobs have reported; a job that gets no further was too short."""
+
+
+class Submission(msgspec.Struct, frozen=True):
+    """One array of jobs."""
+
+    name: str
+    tasks: tuple[tuple[Entry, ...], ...]
+    """The runs of each task, in the order in which it executes them."""
+
+
+class SubmissionFiles(NamedTuple):
+    """Every name that belongs to one submission."""
+
+    folder: Path
+    name: str
+
+    @property
+    def content(self) -> Path:
+        """The submission itself."""
+        return self.folder / f"{self.name}.json"
+
+    @property
+    def stop(self) -> Path:
+        """Made to tell running jobs that they begin no further run."""
+        return self.folder / f"{self.name}.stop"
+
+    def output(self, task: int | str) -> Path:
+        """What a job says before and after its runs."""
+        return self.folder / f"{self.name}.{task}.txt"
+
+    def tail(self, task: int) -> str:
+        """The last lines of that."""
+        try:
+            lines = self.output(task).read_text(errors="replace").splitlines()
+        except OSError:
+            return ""
+        return "\n".join(lines[-TAIL_LINES:])
+
+    def read(self) -> Submission | None:
+        """The submission, or None if it was withdrawn."""
+        try:
+            return msgspec.json.decode(self.content.read_bytes(), type=Submission)
+        except (FileNotFoundError, msgspec.MsgspecError):
+            return None
+
+    def write(self, submission: Submission) -> None:
+        """Put it in place; before its jobs are submitted."""
+        write_atomic(self.content, msgspec.json.encode(submission).decode())
+
+    def remove(self) -> None:
+        """Sweep everything; the folder too when it was the last."""
+        for path in self.folder.glob(f"{self.name}.*"):
+            path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            self.folder.rmdir()
+
+
+def submissions(study: StudyDir) -> list[SubmissionFiles]:
+    """Every submission on record."""
+    names = sorted(os.listdir(study.slurm)) if study.slurm.is_dir() else []
+    stems = [name.removesuffix(".json") for name in names if not name.startswith(".")]
+    return [SubmissionFiles(study.slurm, stem) for stem in stems if f"{stem}.json" in names]
+
+
+def new_name(study: str) -> str:
+    """A name for the jobs of a new submission that no other one has."""
+    plain = re.sub(r"[^A-Za-z0-9]+", "-", study).strip("-")[:24] or "study"
+    return f"doe-{plain}-{os.urandom(6).hex()}"
+
+
+# The job ----------------------------------------------------------------------------------------
+
+
+class Stop:
+    """Whether this job may begin another run."""
+
+    def __init__(self, mark: Path) -> None:
+        self._mark = mark
+        self.asked = False
+        # Slurm signals every process of a job: the worker gets the same signal and ends itself.
+        signal.signal(signal.SIGTERM, self._note)
+
+    def _note(self, _number: int, _frame: object) -> None:
+        self.asked = True
+
+    def __bool__(self) -> bool:
+        return self.asked or self._mark.exists()
+
+
+def execute(study: StudyDir, entries: Sequence[Entry], stop: Stop) -> int:
+    """Execute some runs in their order; return the job's exit code."""
+    os.environ.update(thread_environment(entries[0].order.threads))
+    prepared = warm(study.run(entries[0].run_id)) if len(entries) > 1 else None
+    last = 0
+    for entry in entries:
+        if stop:
+            return INTERRUPTED
+        code = _execute(study.run(entry.run_id), entry, prepared, stop)
+        last = code if code else last
+    return last
+
+
+def warm(run: RunDir) -> Prepared | None:
+    """Import the backend; None where that fails or a fork of it would not be as good as new."""
+    try:
+        request, _ = read_request(run)
+        backend = resolve(request.backend, request.command)
+    except Exception:  # the first worker meets it again and leaves a verdict
+        return None
+    return Prepared(backend, static_facts(request.backend)) if forkable() else None
+
+
+def _execute(run: RunDir, entry: Entry, prepared: Prepared | None, stop: Stop) -> int:
+    order, began = entry.order, time.monotonic()
+    sys.stdout.flush()
+    pid = os.fork()
+    if pid == 0:
+        _child(run, entry, prepared)
+    code = _wait(pid, order.timeout)
+    sweep(pid)
+    stopped = stop.asked and code == -signal.SIGTERM
+    if code in (0, BUSY, INTERRUPTED, LOST, UNWRITABLE) or stopped:
+        return INTERRUPTED if stopped else code
+    late = 0 < order.timeout <= time.monotonic() - began
+    message = f"took longer than {order.timeout:g} s" if late else ending(code)
+    owner = new_owner(order.job, order.slot, order.supervisor)
+    record_crash(run, owner, order.policy, message, late)
+    return code if code > 0 else 128 - code
+
+
+def _child(run: RunDir, entry: Entry, prepared: Prepared | None) -> NoReturn:
+    os.setsid()
+    end_with_parent()
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    end_process(lambda: work(run, entry.order, prepared))
+
+
+def _wait(pid: int, limit: float) -> int:
+    """Wait for a run's process; kill it where it does not keep its own time limit."""
+    if not limit:
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    deadline = time.monotonic() + limit + LATE_SECONDS
+    while True:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        if time.monotonic() > deadline:
+            send(pid, signal.SIGKILL)
+        time.sleep(POLL_SECONDS)
+
+
+def main() -> None:
+    """The command line of a job."""
+    directory, name, task = sys.argv[1:]
+    study = StudyDir(Path(directory))
+    files = SubmissionFiles(study.slurm, name)
+    submission = files.read()
+    if submission is None:
+        print(f"{files.content.name} is gone: the submission was withdrawn", file=sys.stderr)
+        sys.exit(INTERRUPTED)
+    try:
+        code = execute(study, submission.tasks[int(task)], Stop(files.stop))
+    except DoeError as error:
+        print(f"error: {error}", file=sys.stderr)
+        code = 1
+    output = files.output(task)
+    with contextlib.suppress(OSError):
+        if output.stat().st_size == 0:
+            output.unlink()
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

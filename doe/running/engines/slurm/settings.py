@@ -1,0 +1,97 @@
+"""What a Slurm job asks for: the `[slurm]` table of a study, and the command line over it."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+OURS = (
+    *("--array", "-a", "--job-name", "-J", "--output", "-o", "--error", "-e", "--chdir", "-D"),
+    *("--requeue", "--no-requeue", "--open-mode", "--parsable", "--wait", "-W", "--wrap"),
+)
+"""Options of sbatch that the engine sets itself, or that would break it."""
+TIME = re.compile(r"\d+|\d+:\d\d(:\d\d)?|\d+-\d+(:\d\d){0,2}")
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """Resources of each job; a field that is left out is left to the cluster."""
+
+    partition: Annotated[str, Meta(description="partition.")] = ""
+    account: Annotated[str, Meta(description="account.")] = ""
+    time: Annotated[
+        str | int, Meta(description="time limit of a job, as in 90 (minutes) or 1:30:00.")
+    ] = ""
+    gres: Annotated[
+        str, Meta(description="GPU of each job, as in gpu:1, gpu:a100:1 or shard:1.")
+    ] = ""
+    cpus: Annotated[int, Meta(description="cores of each job.")] = 1
+    mem: Annotated[str | int, Meta(description="memory of each job, as in 16G.")] = ""
+    jobs: Annotated[int, Meta(description="most jobs of an array at once; 0 for no limit.")] = 0
+    runs_per_job: Annotated[int, Meta(description="runs that a job executes in turn.")] = 1
+    extra: Annotated[tuple[str, ...], Meta()] = ()
+    """Further options of sbatch, as in "--constraint=a100"."""
+    setup: Annotated[tuple[str, ...], Meta()] = ()
+    """Shell commands before the first run of a job, as in "module load cuda"."""
+
+    @property
+    def gpu(self) -> bool:
+        """Whether a job is given a GPU or a share of one."""
+        asked = re.search(r"(^|,)(gres/)?(gpu|shard|mps)\b", self.gres)
+        return bool(asked) or any(re.match(r"--gpus|-G", line) for line in self.extra)
+
+    @property
+    def shared(self) -> bool:
+        """Whether other runs may be on the same GPU."""
+        return bool(re.search(r"(^|,)(gres/)?(shard|mps)\b", self.gres))
+
+    def alone(self) -> Settings:
+        """The same with a whole GPU instead of a share."""
+        whole = re.sub(r"\b(shard|mps)(:\w+)*", "gpu:1", self.gres)
+        return msgspec.structs.replace(self, gres=whole)
+
+    def options(self) -> list[str]:
+        """The options of sbatch that ask for all this."""
+        named = {
+            "--partition": self.partition,
+            "--account": self.account,
+            "--time": str(self.time),
+            "--gres": self.gres,
+            "--cpus-per-task": str(self.cpus),
+            "--mem": str(self.mem),
+        }
+        return [*(f"{name}={value}" for name, value in named.items() if value), *self.extra]
+
+
+def problem(key: str, value: Any) -> str:
+    """What is wrong with a value, or an empty text."""
+    match key:
+        case "partition" | "account":
+            return "" if re.fullmatch(r"\S+", value) else "expected one word"
+        case "gres":
+            each = r"[\w/]+(:[\w.-]+)?(:\d+[KMGT]?)?"
+            fine = bool(re.fullmatch(rf"{each}(,{each})*", value))
+            return "" if fine else "expected name[:type][:count], as in gpu:1"
+        case "time":
+            fine = value > 0 if isinstance(value, int) else bool(TIME.fullmatch(value))
+            return "" if fine else "expected minutes, H:MM:SS or D-HH:MM:SS"
+        case "mem":
+            fine = bool(re.fullmatch(r"\d+[KMGT]?", str(value)))
+            return "" if fine else "expected megabytes, or a number with K, M, G or T"
+        case "cpus" | "runs_per_job":
+            return "" if value >= 1 else "expected at least 1"
+        case "jobs":
+            return "" if value >= 0 else "expected 0 for no limit, or more"
+        case "extra":
+            return next(filter(None, map(_extra_problem, value)), "")
+        case _:
+            return "" if all("\n" not in line for line in value) else "expected a command a line"
+
+
+def _extra_problem(line: str) -> str:
+    if not re.fullmatch(r"--?\w[^\n]*", line):
+        return f"{line!r} is no option of sbatch; expected as in --constraint=a100"
+    name = re.split(r"[= ]", line)[0]
+    return f"{name} is set by the engine itself; leave it out" if name in OURS else ""

@@ -1,0 +1,136 @@
+"""The half-normal plot of effects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import altair as alt
+
+from doe.analysis.analyze import Analysis
+from doe.views.charts.labels import CHARACTER, LINE, Box, place
+from doe.views.charts.model import ChartData, Record, ResponseChart, of_analysis
+from doe.views.charts.shared import effect_record, hover
+from doe.views.charts.theme import BLUE, GREY, HEIGHT, ORANGE, WIDTH
+from doe.views.words import quantity
+
+GROUPS = ("beyond SME", "beyond ME", "within ME")
+MOST_LABELS = 18
+MARGIN_TEXT = {"ME": 0.0, "SME": LINE}
+"""Where the names of the two lines stand, in pixels from the top: the lines may be close."""
+
+
+def draw() -> alt.TopLevelMixin:
+    """|effect| on x, half-normal quantile on y, ME and SME, the line of inert effects."""
+    x = alt.X("magnitude:Q", title="{magnitude}", scale=alt.Scale(nice=False, zero=True))
+    y = alt.Y("quantile:Q", title="Half-normal quantile", scale=alt.Scale(nice=False, zero=True))
+    frame = alt.Chart(alt.NamedData("frame")).mark_point(opacity=0).encode(x=x, y=y)
+    line = alt.Chart(alt.NamedData("reference")).mark_line(strokeWidth=1, color=GREY)
+    margins = alt.Chart(alt.NamedData("margins"))
+    rules = margins.mark_rule(strokeDash=[4, 3]).encode(x="magnitude:Q")
+    names = margins.mark_text(align="left", dx=3, baseline="top")
+    leaders = alt.Chart(alt.NamedData("labels")).mark_rule(strokeWidth=0.6)
+    labels = alt.Chart(alt.NamedData("labels")).mark_text(baseline="middle")
+    points = alt.Chart(alt.NamedData("points")).mark_circle(size=34, opacity=0.95)
+    return alt.layer(
+        frame,
+        line.encode(x=x, y=y),
+        rules,
+        names.transform_filter("datum.name == 'ME'").encode(
+            x="magnitude:Q", y=alt.value(MARGIN_TEXT["ME"]), text="name:N"
+        ),
+        names.transform_filter("datum.name == 'SME'").encode(
+            x="magnitude:Q", y=alt.value(MARGIN_TEXT["SME"]), text="name:N"
+        ),
+        leaders.encode(x="from_x:Q", y="from_y:Q", x2="to_x:Q", y2="to_y:Q"),
+        points.encode(
+            x=x,
+            y=y,
+            color=alt.Color(
+                "group:N",
+                title=None,
+                scale=alt.Scale(domain=list(GROUPS), range=[ORANGE, BLUE, GREY]),
+            ),
+            tooltip=hover("term", "effect", "p", "p_holm"),
+        ),
+        labels.encode(x="at_x:Q", y="at_y:Q", text="term:N"),
+    ).properties(width=WIDTH, height=HEIGHT)
+
+
+def half_normal_data(analysis: Analysis) -> ChartData | None:
+    """Points, margins and placed labels; None where there are too few effects for Lenth."""
+    lenth = analysis.lenth
+    if lenth is None:
+        return None
+    by_term = {effect.term: effect for effect in analysis.effects}
+    largest = max((point.magnitude for point in lenth.points), default=0.0)
+    right = 1.06 * max(largest, lenth.sme) or 1.0
+    top = 1.08 * max(point.quantile for point in lenth.points)
+    points: list[Record] = []
+    for point in lenth.points:
+        size = point.magnitude
+        group = GROUPS[0 if size > lenth.sme else 1 if size > lenth.me else 2]
+        record = effect_record(by_term[point.term])
+        points.append(record | {"magnitude": size, "quantile": point.quantile, "group": group})
+    end = min(right, top * lenth.pse) if lenth.pse > 0 else 0.0
+    reference = [(0.0, 0.0), (end, end / lenth.pse if lenth.pse > 0 else top)]
+    margins = {"ME": lenth.me, "SME": lenth.sme}
+    return ChartData(
+        {
+            "points": points,
+            "frame": [_xy(0.0, 0.0), _xy(right, top)],
+            "reference": [_xy(x, y) for x, y in reference],
+            "margins": [{"name": name, "magnitude": x} for name, x in margins.items()],
+            "labels": _label_records(points, margins, right, top),
+        },
+        {"magnitude": f"|effect| on {quantity(analysis)}"},
+    )
+
+
+def _xy(x: float, y: float) -> Record:
+    return {"magnitude": x, "quantile": y}
+
+
+def _label_records(
+    points: Sequence[Record], margins: Mapping[str, float], right: float, top: float
+) -> list[Record]:
+    """Labels of the effects beyond ME, the largest first, and always of the largest three."""
+    at = [
+        (float(p["magnitude"] or 0) / right * WIDTH, (1 - float(p["quantile"] or 0) / top) * HEIGHT)
+        for p in points
+    ]
+    texts = [str(p["term"]) for p in points]
+    falling = list(reversed(range(len(points))))
+    wanted = [i for k, i in enumerate(falling) if k < 3 or points[i]["group"] != GROUPS[2]]
+    names = [
+        Box(x, MARGIN_TEXT[name], x + 4 + len(name) * CHARACTER, MARGIN_TEXT[name] + LINE)
+        for name, x in ((name, margin / right * WIDTH) for name, margin in margins.items())
+    ]
+    records: list[Record] = []
+    for label in place(at, texts, wanted[:MOST_LABELS], WIDTH, HEIGHT, names):
+        text = texts[label.point]
+        x, y = label.x / WIDTH * right, (1 - label.y / HEIGHT) * top
+        record: Record = {"term": text, "at_x": x, "at_y": y}
+        point = points[label.point]
+        record |= {"from_x": point["magnitude"], "from_y": point["quantile"]}
+        # Without a line to its point, a label has one of no length.
+        edge = _edge(label.x, at[label.point][0], text) / WIDTH * right
+        ends = (edge, y) if label.led else (point["magnitude"], point["quantile"])
+        records.append(record | {"to_x": ends[0], "to_y": ends[1]})
+    return records
+
+
+def _edge(label: float, point: float, text: str) -> float:
+    """The end of a label that faces its point."""
+    half = 3.1 * len(text)
+    return label + half if label < point else label - half
+
+
+CHART = ResponseChart(
+    10,
+    "half-normal",
+    "Half-normal plot",
+    "Effects off the line and beyond ME stand out from the noise; beyond SME they do so even "
+    "among this many.",
+    draw,
+    of_analysis(half_normal_data),
+)

@@ -1,0 +1,144 @@
+"""The tables of a paper from the runs: best rows, effects, further metrics, every configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from doe.analysis.across import Across
+from doe.results.cells import Cell, best_cells, is_baseline
+from doe.results.report import Report
+from doe.study.values import Group, ReportSection, Study
+from doe.views.numbers import Format, counted
+from doe.views.table import Column, Mark, Row, Table
+from doe.views.tables import StudyTables
+
+EFFECTS = 10
+"""Terms in a table of effects."""
+
+
+def paper_tables(report: Report) -> list[Table]:
+    """Every table of the paper, in its order."""
+    study, section, cells = report.study, report.section, report.cells
+    tables = [best_rows(study, section, group, cells) for group in section.groups]
+    tables += [
+        effect_rows(group, report.group_effects[group.name], _runs_text(study))
+        for group in section.groups
+        if group.name in report.group_effects
+    ]
+    if section.further is not None:
+        tables.append(best_rows(study, section, section.further, cells))
+    return [*tables, *full_tables(study, section, cells)]
+
+
+# Best rows --------------------------------------------------------------------------------------
+
+
+def best_rows(study: Study, section: ReportSection, group: Group, cells: Sequence[Cell]) -> Table:
+    """The baseline, and each configuration that is best in some column, by parts of the design."""
+    rows: list[Row] = []
+    for heading, part in _parts(study, section, cells):
+        baselines = [cell for cell in part if is_baseline(study, group, cell)]
+        others = [cell for cell in part if cell not in baselines]
+        best = best_cells(others, group.responses, study.responses.goal)
+        winners = [cell for cell in others if cell.row in best.values()]
+        if heading:
+            rows.append(Row((heading,), "section"))
+        rows += [_spread_row(cell, group.responses, {}, "baseline") for cell in baselines]
+        rows += [_spread_row(cell, group.responses, best) for cell in winners]
+    best_text = "Best per column and part is underlined" if section.split else "Best is underlined"
+    title = f"{group.title} ({_runs_text(study)}, mean ± std{_unit(study, group)})."
+    italic = ", baseline is italic." if group.baseline else "."
+    name = group.name if group is section.further else f"{section.prefix}best-{group.name}"
+    return Table(
+        name, f"{title} {best_text}{italic}", _columns(group.responses, "spread2"), tuple(rows)
+    )
+
+
+def _spread_row(
+    cell: Cell,
+    responses: Sequence[str],
+    best: Mapping[str, int],
+    style: str = "plain",
+) -> Row:
+    marks: dict[str, Mark] = {name: "best" for name in responses if best.get(name) == cell.row}
+    values = (cell.row, cell.config, *(cell.spreads.get(name) for name in responses))
+    return Row(values, "baseline" if style == "baseline" else "plain", marks)
+
+
+def _columns(responses: Sequence[str], form: Format) -> tuple[Column, ...]:
+    return (
+        Column("row", "Row", "int"),
+        Column("config", "Config"),
+        *(Column(name, name, form) for name in responses),
+    )
+
+
+def _parts(
+    study: Study, section: ReportSection, cells: Sequence[Cell]
+) -> list[tuple[str, Sequence[Cell]]]:
+    """The parts of the design with their headings, in standard order."""
+    ordered = sorted(cells, key=lambda cell: cell.row)
+    if not section.split:
+        return [("", ordered)]
+    i = study.keys.index(section.split)
+    name = study.factors[i].name or section.split
+    return [
+        (f"{section.split}={level} ({name} {word})", [c for c in ordered if c.coded[i] == x])
+        for level, word, x in ((0, "off", -1), (1, "on", 1))
+    ]
+
+
+# Effects ----------------------------------------------------------------------------------------
+
+
+def effect_rows(group: Group, across: Across, runs: str) -> Table:
+    """The largest effects by the magnitude of their average over the group's responses."""
+    columns = (
+        Column("term", "Factor"),
+        *(Column(name, name, "signed2") for name in across.responses),
+        Column("average", "Avg", "signed2"),
+    )
+    rows = tuple(
+        Row((row.term, *row.effects, row.average), marks={"average": "best"} if i == 0 else {})
+        for i, row in enumerate(across.rows[:EFFECTS])
+    )
+    title = f"{group.effects} ({runs}). Negative lowers the value."
+    return Table(f"effects-{group.name}", title, columns, rows)
+
+
+# Every configuration ----------------------------------------------------------------------------
+
+
+def full_tables(study: Study, section: ReportSection, cells: Sequence[Cell]) -> tuple[Table, ...]:
+    """Every configuration with every metric, a table for each part of the design."""
+    metrics = study.responses.metrics
+    form: Format = "capped" if section.capped else "spread1"
+    tables = []
+    for number, (heading, part) in enumerate(_parts(study, section, cells)):
+        best = best_cells(part, metrics, study.responses.goal)
+        part_text = f"{heading}, " if heading else ""
+        tables.append(
+            Table(
+                section.prefix
+                + (f"full-columns-{section.split.lower()}{number}" if section.split else "full"),
+                f"Full factorial results ({part_text}{_runs_text(study)}, mean ± std).",
+                _columns(metrics, form),
+                tuple(_spread_row(cell, metrics, best) for cell in part),
+                ("A mean above 10, 20 or 50 is written as >10, >20 or >50.",)
+                if section.capped
+                else (),
+            )
+        )
+    return tuple(tables)
+
+
+def _runs_text(study: Study) -> str:
+    return f"n = {counted(study.replicates, 'replicate')}"
+
+
+def _unit(study: Study, group: Group) -> str:
+    units = {study.responses.unit_of(name) for name in group.responses} - {""}
+    return f", {units.pop()}" if len(units) == 1 else ""
+
+
+ENTRY = StudyTables(10, "paper", paper_tables, in_paper=True)

@@ -3,7 +3,11 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
+<<<<<<< HEAD
 .PHONY: setup setup-cluster demo test test-cluster test-wheel lint schema bench clean chaos
+=======
+.PHONY: setup setup-cluster demo test test-cluster test-wheel lint bench calibrate clean chaos
+>>>>>>> 862eae81ffabca86252900bae84afc47a88bbd8b
 
 setup: $(STAMP)
 
@@ -53,6 +57,10 @@ schema: setup
 
 chaos: setup
 	$(BIN)/python tests/doe/running/chaos.py --kills 1000
+
+# Size, coverage and power of what the analysis prints, by simulation; the table goes to docs/statistics.md.
+calibrate: setup
+	$(BIN)/python -m benchmarks.calibrate
 
 bench: setup
 	$(BIN)/python -m benchmarks

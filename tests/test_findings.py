@@ -93,7 +93,7 @@ def data_of(page: Path) -> dict[str, object]:
 
 
 def test_the_report_is_that_of_the_runs(tmp_path):
-    written = write_report(gather(findings.STUDY, AnalysisOptions(robust=True)), tmp_path, ())
+    written = write_report(gather(findings.STUDY, AnalysisOptions(robust=True)), tmp_path)
     committed = sorted(path.name for path in (REPORT / "tables").glob("*.csv"))
     assert sorted(path.name for path in (tmp_path / "tables").glob("*.csv")) == committed
     for name in committed:

@@ -78,7 +78,7 @@ def core(
     fitted: Fit, names: Sequence[str], shown: Sequence[bool], block: str | None, alpha: float
 ) -> Core:
     """Effects, ANOVA and Lenth of a fitted model."""
-    margins = lenth(2.0 * fitted.coef, names, alpha)
+    margins = lenth(2.0 * fitted.coef, names, alpha, tested=fitted.df_error == 0)
     return Core(
         effects=effect_table(fitted, names, shown, margins, alpha),
         anova=anova(fitted, names, block, alpha),

@@ -7,8 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 from msgspec import Struct
-from scipy import linalg, stats
+from scipy import linalg
 
+from doe.analysis import distributions as stats
 from doe.analysis.contrasts import Floats
 from doe.analysis.fit import Fit, design_matrix
 from doe.analysis.pvalues import f_upper

@@ -18,6 +18,7 @@ class FactorLevels(Struct, frozen=True):
     key: str
     low: str
     high: str
+    name: str = ""
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
-from scipy import stats
 
+from doe.analysis import distributions as stats
 from doe.analysis.case import Case
 from doe.analysis.contrasts import MOST_RUNS, Floats, Ints
 from doe.analysis.fit import Fit, design_matrix, without_blocks

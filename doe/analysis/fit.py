@@ -207,16 +207,25 @@ def pure_error(
     return (float((within**2).sum()), df) if df > 0 else (0.0, 0)
 
 
-def without_blocks(y: Floats, cells: Ints, block: Ints | None) -> Floats:
-    """Responses less the effect of their block, which averages zero over blocks."""
+def without_blocks(
+    y: Floats, cells: Ints, block: Ints | None, weight: Floats | None = None
+) -> Floats:
+    """Responses less the effect of their block, which averages zero over blocks.
+
+    A `weight` per run, the same for all runs of a cell, says how much it counts.
+    """
     if block is None:
         return y
-    shift = _within_cells(y, cells, block)[1]
+    shift = _within_cells(y, cells, block, weight=weight)[1]
     return np.asarray(y - (shift - shift.mean())[block])
 
 
 def _within_cells(
-    y: Floats, cells: Ints, block: Ints | None, orthogonal: bool = False
+    y: Floats,
+    cells: Ints,
+    block: Ints | None,
+    orthogonal: bool = False,
+    weight: Floats | None = None,
 ) -> tuple[Floats, Floats, int]:
     """Deviations within cells after blocks, the block effects, and degrees of freedom."""
     counts = np.bincount(cells)
@@ -231,5 +240,6 @@ def _within_cells(
     columns = block_columns(block, len(y))
     sums = [np.bincount(cells, weights=column) for column in columns.T]
     columns = columns - (np.stack(sums, axis=1) / filled[:, None])[cells]
-    solution, _, rank, _ = np.linalg.lstsq(columns, within, rcond=1e-10)
+    root = np.ones(len(y)) if weight is None else np.sqrt(weight)
+    solution, _, rank, _ = np.linalg.lstsq(root[:, None] * columns, root * within, rcond=1e-10)
     return within - columns @ solution, np.concatenate([[0.0], solution]), df - int(rank)

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
-from scipy import optimize, stats
 
+from doe.analysis import distributions as stats
 from doe.analysis.contrasts import Floats
+from doe.analysis.roots import root
 
 NODES = 128
 SMALLEST_ALPHA = 1e-9
@@ -38,7 +39,7 @@ def _solve(coverage: Callable[[float], float], alpha: float, bound: float) -> fl
         return 0.0
     if coverage(bound) <= 1.0 - alpha:
         return bound
-    return float(optimize.brentq(lambda d: coverage(d) - (1.0 - alpha), 0.0, bound, xtol=1e-10))
+    return root(lambda d: coverage(d) - (1.0 - alpha), 0.0, bound, xtol=1e-10)
 
 
 @lru_cache(maxsize=256)

@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
-from scipy import stats
 
+from doe.analysis import distributions as stats
 from doe.analysis.case import Case
 from doe.analysis.censored import BoundedEffect, bounded, effect_bounds
 from doe.analysis.contrasts import MOST_RUNS, Floats, estimable

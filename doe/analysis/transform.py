@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
-from scipy import optimize, stats
 
+from doe.analysis import distributions as stats
 from doe.analysis.contrasts import MOST_RUNS, Floats
 from doe.analysis.effects import Effect
 from doe.analysis.fit import Fit, design_matrix
+from doe.analysis.roots import minimum, root
 from doe.errors import DoeError
 
 GRID = np.round(np.linspace(-2.0, 2.0, 81), 10)
@@ -115,17 +116,13 @@ def box_cox(fit: Fit, alpha: float) -> BoxCox | None:
         return -0.5 * df * math.log(max(float((rest**2).sum()), 1e-300) / df)
 
     # Dividing by the geometric mean turns the Jacobian into a constant, -mean(ln y).
-    maximum = optimize.minimize_scalar(
-        lambda exponent: -loglik(exponent), bounds=(-3.0, 3.0), method="bounded"
-    )
-    best, peak = float(maximum.x), -float(maximum.fun)
+    best = minimum(lambda exponent: -loglik(exponent), -3.0, 3.0)
+    peak = loglik(best)
     drop = peak - 0.5 * float(stats.chi2.isf(alpha, 1))
     ends = []
     for edge in (-5.0, 5.0):
         inside = loglik(edge) >= drop
-        ends.append(
-            edge if inside else float(optimize.brentq(lambda e: loglik(e) - drop, best, edge))
-        )
+        ends.append(edge if inside else root(lambda e: loglik(e) - drop, best, edge))
     low, high = min(ends), max(ends)
     suggestion = "none" if low <= 1.0 <= high else "log" if low <= 0.0 <= high else "boxcox"
     p_none = float(stats.chi2.sf(max(0.0, 2.0 * (peak - loglik(1.0))), 1))

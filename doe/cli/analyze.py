@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+<<<<<<< HEAD
 from doe.cli.complete import complete_response
 from doe.cli.options import JsonOption, OrderOption, StudyOption, chosen_study
+=======
+from doe.cli.options import JsonOption, OrderOption, StudyOption, chosen_study, one_thread
+>>>>>>> 862eae81ffabca86252900bae84afc47a88bbd8b
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -72,6 +76,7 @@ def analyze(
         typer.Option("--error", help="Test against pure error where runs repeat, or residual."),
     ] = "pure",
     alpha: Annotated[float, typer.Option("--alpha", help="Level of tests and intervals.")] = 0.05,
+    brief: Annotated[bool, typer.Option("--brief", help="Stop after the sentences.")] = False,
     json: JsonOption = False,
     latex: Annotated[bool, typer.Option("--latex", help="Print LaTeX tables instead.")] = False,
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV tables instead.")] = False,
@@ -80,11 +85,14 @@ def analyze(
     ] = False,
 ) -> None:
     """Analyse the responses of a study, or of any table of results."""
+    one_thread()
     from doe.analysis.case import AnalysisOptions
     from doe.errors import DoeError
 
-    if json + latex + csv + plot > 1:
-        raise DoeError("--json, --latex, --csv and --plot exclude each other; give one of them")
+    if json + latex + csv + plot + brief > 1:
+        raise DoeError(
+            "--json, --latex, --csv, --plot and --brief exclude each other; give one of them"
+        )
     if not 0 < alpha < 1:
         raise DoeError(f"--alpha {alpha:g} is no level; expected a number between 0 and 1")
     options = AnalysisOptions(
@@ -104,8 +112,11 @@ def analyze(
     else:
         _only_with_table(factors=factors, low=low, block=block, goal=goal, ceiling=ceiling)
         observed = _from_study(study, asked)
-    form = "json" if json else "latex" if latex else "csv" if csv else "plot" if plot else ""
-    _print(observed, options, ceiling, form)
+    forms = {"json": json, "latex": latex, "csv": csv, "plot": plot, "brief": brief}
+    form = next((name for name, asked_for in forms.items() if asked_for), "")
+    source = f" --table {table} --factors {factors}" if table else f" --study {study}"
+    command = f"doe analyze{source if table or study else ''}"
+    _print(observed, options, ceiling, form, command)
 
 
 def _split(text: str | None) -> tuple[str, ...]:
@@ -176,7 +187,11 @@ def _from_study(given: Path | None, asked: tuple[str, ...]) -> list[Observations
 
 
 def _print(
-    observed: list[Observations], options: AnalysisOptions, ceiling: float | None, form: str
+    observed: list[Observations],
+    options: AnalysisOptions,
+    ceiling: float | None,
+    form: str,
+    command: str,
 ) -> None:
     from doe.analysis.across import across
     from doe.analysis.analyze import Analysis
@@ -209,7 +224,7 @@ def _print(
         render = latex.render if form == "latex" else csv.render
         print("\n".join(render(table) for table in _files(results, family, form)), end="")
     else:
-        _show(results, family)
+        _show(results, family, form == "brief", command)
         if form == "plot":
             _plot(analyses)
 
@@ -235,26 +250,31 @@ def _files(
     return tables
 
 
-def _show(results: list[Analysis | CensoredAnalysis], family: Across | None) -> None:
+def _show(
+    results: list[Analysis | CensoredAnalysis], family: Across | None, brief: bool, command: str
+) -> None:
+    """Sentences, then tables, the shortest first."""
     from doe.analysis.analyze import Analysis
     from doe.views.tables import screen_tables
     from doe.views.tables.across import across_table
     from doe.views.tables.censored import censored_table
-    from doe.views.terminal import console, print_table
+    from doe.views.terminal import console, print_sentences, print_table
 
     screen = console()
+    tables = []
     analyses = [result for result in results if isinstance(result, Analysis)]
-    if family is not None:
-        print_table(across_table(family, analyses, TOP), screen)
-        _show_advice(analyses, screen)
     for result in results:
-        if not isinstance(result, Analysis):
-            print_table(censored_table(result, TOP), screen)
+        if isinstance(result, Analysis):
+            print_sentences(result, screen, command)
+        else:
+            tables.append(censored_table(result, TOP))
             _warn(result.warnings, screen)
-        elif family is None:
-            for table in screen_tables(result):
-                print_table(table, screen)
-            _warn(result.warnings, screen)
+    if family is not None:
+        tables.append(across_table(family, analyses, TOP))
+    elif analyses and not brief:
+        tables += screen_tables(analyses[0])
+    for table in () if brief and analyses else sorted(tables, key=lambda table: len(table.rows)):
+        print_table(table, screen)
 
 
 def _plot(analyses: list[Analysis]) -> None:
@@ -265,23 +285,6 @@ def _plot(analyses: list[Analysis]) -> None:
     for analysis in analyses:
         if (plot := half_normal(analysis, screen.width)) is not None:
             screen.print(plot)
-
-
-def _show_advice(analyses: list[Analysis], screen: Console) -> None:
-    """Findings of all responses that need a look, alike ones together."""
-    from rich.text import Text
-
-    from doe.views.words import advice_text
-
-    responses: dict[str, list[str]] = {}
-    for analysis in analyses:
-        doubts = [advice_text(f) for f in analysis.diagnostics.findings if not f.ok]
-        for text in (*doubts, *analysis.warnings):
-            responses.setdefault(text, []).append(analysis.response)
-    for text, names in responses.items():
-        everywhere = len(names) == len(analyses)
-        screen.print(Text("" if everywhere else f"{', '.join(names)}: ", style="bold"), end="")
-        screen.print(Text(text))
 
 
 def _warn(warnings: tuple[str, ...], screen: Console) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from doe.cli.options import StudyOption, chosen_study
+from doe.cli.options import StudyOption, chosen_study, one_thread
 
 if TYPE_CHECKING:
     from doe.results.report import Report
@@ -33,7 +33,7 @@ def report(
     figures: Annotated[
         str | None,
         typer.Option(
-            help="Responses whose charts are saved: a,b, or `all` [default: the averages]."
+            help="Save charts as PDF, SVG and PNG as well: of responses a,b, `averages` or `all`."
         ),
     ] = None,
     serve: Annotated[
@@ -47,11 +47,7 @@ def report(
     ] = None,
 ) -> None:
     """Write a page with charts and findings, the paper's tables in LaTeX, and figures."""
-    import os
-
-    # The matrices are small: threads of the linear algebra library would only wait for each other.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
+    one_thread()
     from doe.analysis.case import AnalysisOptions
     from doe.results.report import report_of
     from doe.results.status import overview
@@ -71,14 +67,15 @@ def report(
     from doe.views.files import REPORTS
 
     made = make(overview(directory))
-    _write(made, out or REPORTS / directory.name, _saved(made, figures))
+    saved = None if figures is None else _saved(made, figures)
+    _write(made, out or REPORTS / directory.name, saved)
 
 
-def _saved(made: Report, asked: str | None) -> tuple[str, ...]:
+def _saved(made: Report, asked: str) -> tuple[str, ...]:
     """Responses whose charts are saved."""
     from doe.errors import DoeError, nearest
 
-    if asked is None:
+    if asked == "averages":
         return made.headline_responses
     if asked == "all":
         return tuple(made.values)
@@ -93,22 +90,22 @@ def _saved(made: Report, asked: str | None) -> tuple[str, ...]:
     return names
 
 
-def _write(made: Report, out: Path, figures: tuple[str, ...]) -> None:
+def _write(made: Report, out: Path, figures: tuple[str, ...] | None) -> None:
     from rich.text import Text
 
-    from doe.views.files import write_report
+    from doe.views.files import write_figures, write_report
     from doe.views.headlines import headlines
     from doe.views.terminal import console
 
-    written = write_report(made, out, figures)
+    written = write_report(made, out)
     screen = console()
     if made.provisional:
         screen.print(Text(f"Provisional: {made.progress}", style="yellow"))
     for name in made.headline_responses:
         screen.print(Text(headlines(made.analyses[name]).effects[0]))
-    screen.print(
-        Text(f"{len(written.tables) - 1} tables in LaTeX and CSV: {written.tables[0].parent}")
-    )
-    if written.figures:
-        screen.print(Text(f"{len(written.figures)} figures: {written.figures[0].parent}"))
+    folder = written.tables[0].parent
+    screen.print(Text(f"{len(written.tables) - 2} tables in LaTeX and CSV: {folder}"))
     screen.print(Text(f"Page: {written.page}", style="bold"), soft_wrap=True)
+    if figures is not None:
+        place, number, changed = write_figures(made, out, figures)
+        screen.print(Text(f"{number} figures, {3 * changed} of them new: {place}"))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from doe.analysis.data import FactorLevels, Observations, Runs, numbered, state_text
 from doe.design.runs import level_text
@@ -17,6 +17,9 @@ from doe.store.plan import load_plan
 from doe.store.scan import RunStatus, scan
 from doe.study.values import Study
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 def scan_study(directory: Path) -> tuple[Study, list[RunStatus]]:
     """Read a planned study and the state of its runs, in run order."""
@@ -26,6 +29,8 @@ def scan_study(directory: Path) -> tuple[Study, list[RunStatus]]:
 
 def load(directory: Path) -> pd.DataFrame:
     """A study's responses table, in run order."""
+    import pandas as pd
+
     study, statuses = scan_study(directory)
     return pd.DataFrame(table_rows(study, statuses), columns=columns(study))
 
@@ -39,7 +44,8 @@ def study_runs(study: Study, statuses: Sequence[RunStatus]) -> Runs:
     slots, hosts = zip(*(slot_and_host(status) for status in statuses), strict=True)
     return Runs(
         factors=tuple(
-            FactorLevels(f.key, level_text(f.low), level_text(f.high)) for f in study.factors
+            FactorLevels(f.key, level_text(f.low), level_text(f.high), f.name)
+            for f in study.factors
         ),
         coded=np.array([run.coded for run in planned], np.int8),
         block=block if blocked else None,
@@ -79,6 +85,8 @@ def observations(
 
 def read_table(path: Path) -> pd.DataFrame:
     """Read a CSV file as text: what a cell means is decided later, not by a parser's guess."""
+    import pandas as pd
+
     try:
         frame = pd.read_csv(
             path, header=None, dtype=str, keep_default_na=False, skipinitialspace=True

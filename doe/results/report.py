@@ -7,6 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import math
+import multiprocessing
+import os
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +20,7 @@ import msgspec
 from doe.analysis.across import Across, across
 from doe.analysis.analyze import Analysis, analyze
 from doe.analysis.case import AnalysisOptions
+from doe.analysis.data import Runs
 from doe.errors import DoeError
 from doe.results.cells import Cell, cells_of
 from doe.results.curves import Curve, learning_curves
@@ -24,6 +30,9 @@ from doe.results.status import Overview, overview
 from doe.store.files import StudyDir
 from doe.study.values import Group, ReportSection, Study
 from doe.terms import parse_term
+
+WORTH_A_PROCESS = 4
+"""Responses for which it is worth starting a process."""
 
 
 class Report(NamedTuple):
@@ -99,14 +108,9 @@ def report_of(
         for key in drop:
             parse_term(key, study.keys)
         section = msgspec.structs.replace(section, drop=drop)
-    analyses: dict[str, Analysis] = {}
-    refused: dict[str, str] = {}
-    runs = study_runs(study, state.statuses)
-    for name in names:
-        try:
-            analyses[name] = analyze(observations(study, state.statuses, runs, [name])[0], options)
-        except DoeError as error:
-            refused[name] = str(error)
+    answers_by_name = dict(zip(names, _analyses(state, names, options), strict=True))
+    analyses = {n: a for n, a in answers_by_name.items() if isinstance(a, Analysis)}
+    refused = {n: a for n, a in answers_by_name.items() if isinstance(a, str)}
     rows = [response_values(study, status) for status in state.statuses]
     values = {name: [row[name] for row in rows] for name in names}
     return Report(
@@ -121,6 +125,27 @@ def report_of(
         curves=learning_curves(StudyDir(state.directory), study, state.statuses),
         values={name: tuple(_finite(v) for v in column) for name, column in values.items()},
     )
+
+
+def _analyses(
+    state: Overview, names: Sequence[str], options: AnalysisOptions
+) -> list[Analysis | str]:
+    """The analysis of each response or why there is none; many at once take all cores."""
+    runs = study_runs(state.study, state.statuses)
+    tasks = [(state, runs, name, options) for name in names]
+    cores = min(len(os.sched_getaffinity(0)), len(names) // WORTH_A_PROCESS)
+    # A fork is safe where there is no other thread, and costs no import.
+    if cores < 2 or not options.robust or threading.active_count() > 1:
+        return [_analysis(*task) for task in tasks]
+    with ProcessPoolExecutor(cores, mp_context=multiprocessing.get_context("fork")) as pool:
+        return list(pool.map(_analysis, *zip(*tasks, strict=True)))
+
+
+def _analysis(state: Overview, runs: Runs, name: str, options: AnalysisOptions) -> Analysis | str:
+    try:
+        return analyze(observations(state.study, state.statuses, runs, [name])[0], options)
+    except DoeError as error:
+        return str(error)
 
 
 def _finite(value: float) -> float | None:

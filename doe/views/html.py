@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 from functools import cache
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import jinja2
 from markupsafe import Markup
 
+from doe.errors import DoeError
 from doe.results.report import Report
+from doe.store.files import write_atomic
 from doe.study.values import Study
 from doe.views.charts.theme import STATES
 from doe.views.headlines import headlines
@@ -115,7 +121,14 @@ def script_json(value: Any) -> str:
 
 @cache
 def vega_bundle() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script."""
+    """Vega, Vega-Lite and Vega-Embed as one script, kept since it takes seconds to make."""
     import vl_convert
 
-    return vl_convert.javascript_bundle(VEGA_GLOBALS).replace("</script", "<\\/script")
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    kept = Path(home) / "pit-doe" / f"vega-{version('vl-convert-python')}.js"
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        return kept.read_text(encoding="utf-8")
+    bundle = vl_convert.javascript_bundle(VEGA_GLOBALS).replace("</script", "<\\/script")
+    with contextlib.suppress(DoeError):  # a home that one may not write to
+        write_atomic(kept, bundle)
+    return bundle

@@ -7,8 +7,9 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 from msgspec import Struct
-from scipy import linalg, stats
+from scipy import linalg
 
+from doe.analysis import distributions as stats
 from doe.analysis.case import Case
 from doe.analysis.contrasts import MOST_RUNS, Floats, Ints, sign_columns
 from doe.analysis.fit import Fit, design_matrix, without_blocks

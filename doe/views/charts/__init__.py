@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 from pkgutil import iter_modules
 
 from doe.results.report import Report
-from doe.views.charts.model import Chart, ChartData, ResponseChart, StudyChart, filled, save, spec
+from doe.views.charts.model import Chart, ChartData, ResponseChart, StudyChart, filled, spec
+from doe.views.figures import Spec
 
 
 @cache
@@ -33,15 +33,11 @@ def study_charts(report: Report) -> dict[str, ChartData]:
     return {name: data for name, data in made.items() if data is not None}
 
 
-def save_charts(report: Report, responses: tuple[str, ...], folder: Path) -> list[Path]:
-    """Save the charts of the named responses and of the study as SVG, PDF and PNG."""
-    folder.mkdir(parents=True, exist_ok=True)
+def figures(report: Report, responses: tuple[str, ...]) -> dict[str, Spec]:
+    """Name of a file -> filled chart, for the charts of the study and of the named responses."""
     drawings = {chart.name: spec(chart) for chart in catalogue()}
-    stems = {name: (name, data) for name, data in study_charts(report).items()}
+    charts = {name: filled(drawings[name], data) for name, data in study_charts(report).items()}
     for response in responses:
         for name, data in response_charts(report, response).items():
-            stems[f"{response}-{name}"] = (name, data)
-    written: list[Path] = []
-    for stem, (name, data) in stems.items():
-        written += save(filled(drawings[name], data), folder / stem)
-    return written
+            charts[f"{response}-{name}"] = filled(drawings[name], data)
+    return charts

@@ -9,22 +9,22 @@ import altair as alt
 from doe.analysis.analyze import Analysis
 from doe.views.charts.model import ChartData, Record, ResponseChart, of_analysis
 from doe.views.charts.shared import hover
-from doe.views.charts.theme import BLUE, HEIGHT, ORANGE, WIDTH
+from doe.views.charts.theme import GREY, HEIGHT, PLAIN, WIDTH
 
 
 def draw() -> alt.TopLevelMixin:
     """Profile log-likelihood of the exponent, its interval, and the best value."""
-    profile = alt.Chart(alt.NamedData("profile")).mark_line(color=BLUE)
+    profile = alt.Chart(alt.NamedData("profile")).mark_line(color=PLAIN)
     span = alt.Chart(alt.NamedData("span"))
     return alt.layer(
-        span.mark_rect(color=BLUE, opacity=0.13).encode(x="low:Q", x2="high:Q"),
+        span.mark_rect(color=PLAIN, opacity=0.13).encode(x="low:Q", x2="high:Q"),
         profile.encode(
             x=alt.X("exponent:Q", title="Exponent λ (0 is the logarithm, 1 no transformation)"),
             y=alt.Y("loglik:Q", title="Log-likelihood", scale=alt.Scale(zero=False)),
             tooltip=hover("exponent", "loglik"),
         ),
-        span.mark_rule(color=ORANGE).encode(x="exponent:Q"),
-    ).properties(width=WIDTH, height=HEIGHT - 50)
+        span.mark_rule(color=GREY).encode(x="exponent:Q"),
+    ).properties(width=WIDTH, height=HEIGHT)
 
 
 def box_cox_data(analysis: Analysis) -> ChartData | None:

@@ -7,7 +7,7 @@ import altair as alt
 from doe.analysis.analyze import Analysis
 from doe.views.charts.model import ChartData, Record, ResponseChart, of_analysis
 from doe.views.charts.shared import hover
-from doe.views.charts.theme import GREEN, GREY, WIDTH
+from doe.views.charts.theme import HELPS, NEITHER, WIDTH
 from doe.views.words import unit_text
 
 CELLS = 24
@@ -23,9 +23,9 @@ def draw() -> alt.TopLevelMixin:
     colour = alt.Color(
         "group:N",
         title=None,
-        scale=alt.Scale(domain=["among the best", "worse"], range=[GREEN, GREY]),
+        scale=alt.Scale(domain=["among the best", "worse"], range=[HELPS, NEITHER]),
     )
-    band = alt.Chart(alt.NamedData("band")).mark_rect(color=GREEN, opacity=0.14)
+    band = alt.Chart(alt.NamedData("band")).mark_rect(color=HELPS, opacity=0.14)
     return alt.layer(
         band.encode(x="from:Q", x2="to:Q"),
         base.mark_rule(strokeWidth=1.4).encode(
@@ -34,7 +34,7 @@ def draw() -> alt.TopLevelMixin:
             color=colour,
         ),
         base.mark_circle(size=34, opacity=1).encode(x="mean:Q", color=colour),
-    ).properties(width=WIDTH - 20, height=alt.Step(11))
+    ).properties(width=WIDTH - 40, height=alt.Step(9.6))
 
 
 def cells_data(analysis: Analysis) -> ChartData:
@@ -70,7 +70,7 @@ CHART = ResponseChart(
     50,
     "cell-means",
     "Best configurations",
-    "Means with intervals, the best first. Those in green, over the band, cannot be told from the "
+    "Means with intervals, the best first. Those in blue, over the band, cannot be told from the "
     "best (Hsu).",
     draw,
     of_analysis(cells_data),

@@ -9,11 +9,11 @@ import altair as alt
 from doe.analysis.analyze import Analysis
 from doe.views.charts.labels import CHARACTER, LINE, Box, place
 from doe.views.charts.model import ChartData, Record, ResponseChart, of_analysis
-from doe.views.charts.shared import effect_record, hover
-from doe.views.charts.theme import BLUE, GREY, HEIGHT, ORANGE, WIDTH
+from doe.views.charts.shared import direction_of, effect_record, hover
+from doe.views.charts.theme import GREY, HARMS, HEIGHT, HELPS, NEITHER, WIDTH
 from doe.views.words import quantity
 
-GROUPS = ("beyond SME", "beyond ME", "within ME")
+GROUPS = ("better", "worse", "within ME")
 MOST_LABELS = 18
 MARGIN_TEXT = {"ME": 0.0, "SME": LINE}
 """Where the names of the two lines stand, in pixels from the top: the lines may be close."""
@@ -48,7 +48,7 @@ def draw() -> alt.TopLevelMixin:
             color=alt.Color(
                 "group:N",
                 title=None,
-                scale=alt.Scale(domain=list(GROUPS), range=[ORANGE, BLUE, GREY]),
+                scale=alt.Scale(domain=list(GROUPS), range=[HELPS, HARMS, NEITHER]),
             ),
             tooltip=hover("term", "effect", "p", "p_holm"),
         ),
@@ -68,8 +68,9 @@ def half_normal_data(analysis: Analysis) -> ChartData | None:
     points: list[Record] = []
     for point in lenth.points:
         size = point.magnitude
-        group = GROUPS[0 if size > lenth.sme else 1 if size > lenth.me else 2]
-        record = effect_record(by_term[point.term])
+        effect = by_term[point.term]
+        group = direction_of(effect.effect, analysis.goal) if size > lenth.me else GROUPS[2]
+        record = effect_record(effect)
         points.append(record | {"magnitude": size, "quantile": point.quantile, "group": group})
     end = min(right, top * lenth.pse) if lenth.pse > 0 else 0.0
     reference = [(0.0, 0.0), (end, end / lenth.pse if lenth.pse > 0 else top)]

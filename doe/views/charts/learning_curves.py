@@ -35,7 +35,7 @@ def draw() -> alt.TopLevelMixin:
     return alt.layer(
         others.encode(x=x, y=y, detail="config:N", tooltip=tooltip),
         named.encode(x=x, y=y, color=colour, tooltip=tooltip),
-    ).properties(width=WIDTH, height=HEIGHT - 20)
+    ).properties(width=WIDTH, height=HEIGHT - 25)
 
 
 def data(report: Report, response: str) -> ChartData | None:

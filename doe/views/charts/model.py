@@ -8,7 +8,6 @@ response is selected, so there is one definition of each chart.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import altair as alt
@@ -17,9 +16,9 @@ from altair.utils.schemapi import debug_mode
 from doe.analysis.analyze import Analysis
 from doe.results.report import Report
 from doe.views.charts.theme import config
+from doe.views.figures import Spec
 
 Record = dict[str, str | int | float | bool | None]
-Spec = dict[str, Any]
 
 
 class ChartData(NamedTuple):
@@ -95,15 +94,3 @@ def _with_words(part: Any, words: Mapping[str, str]) -> Any:
     if isinstance(part, str) and part.startswith("{") and part.endswith("}"):
         return words.get(part[1:-1], part)
     return part
-
-
-def save(chart: Spec, stem: Path) -> tuple[Path, ...]:
-    """Write a filled chart as SVG, PDF and PNG (300 dots per inch at 360 px = 3.3 in)."""
-    import vl_convert
-
-    drawn = vl_convert.vegalite_to_svg(chart)
-    paths = tuple(stem.with_name(f"{stem.name}.{kind}") for kind in ("svg", "pdf", "png"))
-    paths[0].write_text(drawn, encoding="utf-8")
-    paths[1].write_bytes(vl_convert.svg_to_pdf(drawn))
-    paths[2].write_bytes(vl_convert.svg_to_png(drawn, scale=2.75))
-    return paths

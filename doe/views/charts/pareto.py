@@ -6,10 +6,10 @@ import altair as alt
 
 from doe.analysis.analyze import Analysis
 from doe.views.charts.model import ChartData, ResponseChart, of_analysis
-from doe.views.charts.shared import below, direction, effect_record, hover
+from doe.views.charts.shared import below, direction, direction_of, effect_record, hover
 from doe.views.charts.theme import WIDTH
 from doe.views.numbers import cell_text
-from doe.views.words import helps, quantity
+from doe.views.words import quantity
 
 BARS = 20
 """Terms in the Pareto chart."""
@@ -29,7 +29,7 @@ def draw() -> alt.TopLevelMixin:
             tooltip=hover("term", "effect", "ci_low", "ci_high", "p", "p_holm", "percent"),
         ),
         margin.mark_rule(strokeDash=[4, 3]).encode(x="magnitude:Q"),
-    ).properties(width=WIDTH, height=alt.Step(12))
+    ).properties(width=WIDTH, height=alt.Step(11.5))
 
 
 def pareto_data(analysis: Analysis) -> ChartData:
@@ -39,7 +39,7 @@ def pareto_data(analysis: Analysis) -> ChartData:
         effect_record(effect)
         | {
             "magnitude": abs(effect.effect),
-            "direction": "better" if helps(effect.effect, analysis.goal) else "worse",
+            "direction": direction_of(effect.effect, analysis.goal),
             "significant": below(effect.p_holm, analysis.alpha),
         }
         for effect in ranked

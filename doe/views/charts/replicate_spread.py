@@ -7,19 +7,19 @@ import altair as alt
 from doe.results.report import Report
 from doe.views.charts.model import ChartData, Record, ResponseChart
 from doe.views.charts.shared import chosen_scale, hover, scale_type
-from doe.views.charts.theme import BLUE, HEIGHT, WIDTH
+from doe.views.charts.theme import HEIGHT, PLAIN, WIDTH
 from doe.views.words import unit_text
 
 
 def draw() -> alt.TopLevelMixin:
     """Standard deviation between replicates against the mean, a point per configuration."""
-    points = alt.Chart(alt.NamedData("spread")).mark_circle(size=34, color=BLUE, opacity=0.75)
+    points = alt.Chart(alt.NamedData("spread")).mark_circle(size=34, color=PLAIN, opacity=0.75)
     drawn: alt.Chart = points.encode(
         x=alt.X("mean:Q", title="{mean}", scale=chosen_scale()),
         y=alt.Y("std:Q", title="{std}", scale=chosen_scale()),
         tooltip=hover("config", "mean", "std"),
     )
-    return drawn.properties(width=WIDTH, height=HEIGHT - 40)
+    return drawn.properties(width=WIDTH, height=HEIGHT)
 
 
 def data(report: Report, response: str) -> ChartData | None:

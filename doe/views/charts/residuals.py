@@ -7,7 +7,7 @@ import altair as alt
 from doe.analysis.analyze import Analysis
 from doe.views.charts.model import ChartData, Record, ResponseChart, of_analysis
 from doe.views.charts.shared import hover
-from doe.views.charts.theme import BLUE, GREY
+from doe.views.charts.theme import GREY, PLAIN
 
 PANEL = (126, 100)
 
@@ -24,12 +24,12 @@ def draw() -> alt.TopLevelMixin:
         x = alt.X(
             f"{field}:Q", title=title, scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=5)
         )
-        dots = base.mark_circle(size=14, color=BLUE, opacity=0.6)
+        dots = base.mark_circle(size=14, color=PLAIN, opacity=0.6)
         drawn: alt.Chart = dots.encode(x=x, y=y, tooltip=tooltip)
         return drawn
 
     line = alt.Chart(alt.NamedData("normal")).mark_line(color=GREY, strokeWidth=1)
-    histogram = base.mark_bar(color=BLUE, opacity=0.8).encode(
+    histogram = base.mark_bar(color=PLAIN, opacity=0.8).encode(
         x=alt.X(
             "residual:Q", bin=alt.Bin(maxbins=24), title="Residual", axis=alt.Axis(tickCount=5)
         ),

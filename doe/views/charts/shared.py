@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
 
-from doe.analysis.analyze import Analysis
 from doe.analysis.effects import Effect
+from doe.analysis.estimators.means import Mean
 from doe.views.charts.model import Record
 from doe.views.charts.theme import HARMS, HELPS
+from doe.views.words import helps
 
 
 def effect_record(effect: Effect) -> Record:
@@ -26,14 +27,14 @@ def effect_record(effect: Effect) -> Record:
     }
 
 
-def coefficients(analysis: Analysis) -> Mapping[str, float]:
-    """Term -> coefficient."""
-    return {effect.term: effect.coef for effect in analysis.effects}
-
-
 def below(p: float | None, alpha: float) -> bool:
     """Whether a test is significant at a level."""
     return p is not None and p <= alpha
+
+
+def direction_of(effect: float, goal: str) -> str:
+    """Whether an effect is for the better or for the worse."""
+    return "better" if helps(effect, goal) else "worse"
 
 
 def direction() -> alt.Color:
@@ -44,7 +45,19 @@ def direction() -> alt.Color:
 
 
 TEXT_FIELDS = frozenset(
-    ("term", "factor", "response", "pair", "first", "second", "config", "run", "slot", "state")
+    (
+        "term",
+        "factor",
+        "response",
+        "pair",
+        "first",
+        "second",
+        "config",
+        "run",
+        "slot",
+        "state",
+        "given",
+    )
 )
 
 
@@ -71,14 +84,21 @@ def chosen_scale() -> alt.Scale:
     return alt.Scale(type=word)
 
 
-def mean_by_level() -> alt.Chart:
+def mean_by_level(label: str = "given") -> alt.Chart:
     """Axes of main effects and interactions: the two levels across, the mean up, not from zero."""
     return alt.Chart().encode(
         x=alt.X(
-            "level:O",
+            f"{label}:O",
             title=None,
-            sort=["low", "high"],
-            axis=alt.Axis(labelAngle=0, labelFontSize=9),
+            sort=None,
+            axis=alt.Axis(labelAngle=0, labelFontSize=9, labelLimit=44, labelOverlap=False),
         ),
         y=alt.Y("mean:Q", title="{mean}", scale=alt.Scale(zero=False)),
     )
+
+
+def mean_record(mean: Mean) -> Record:
+    """A mean with its interval; without one the interval has no length."""
+    low = mean.mean if mean.ci_low is None else mean.ci_low
+    high = mean.mean if mean.ci_high is None else mean.ci_high
+    return {"mean": mean.mean, "ci_low": low, "ci_high": high}

@@ -26,7 +26,7 @@ def draw() -> alt.TopLevelMixin:
         color=colour,
         tooltip=hover("run", "config", "slot", "state", "seconds"),
     )
-    return drawn.properties(width=WIDTH, height=alt.Step(15))
+    return drawn.properties(width=3 * WIDTH, height=alt.Step(18))
 
 
 def data(report: Report) -> ChartData | None:

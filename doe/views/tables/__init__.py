@@ -20,6 +20,10 @@ MOST_ROWS = 500
 """Rows of a table on the page and in print; `doe analyze --csv` has them all."""
 
 
+Files = Literal["", "paper", "further"]
+"""Written for a paper; written for those who want to know more; not written."""
+
+
 class ResponseTable(NamedTuple):
     """A table of one response."""
 
@@ -29,8 +33,8 @@ class ResponseTable(NamedTuple):
     """The table with at most so many rows; None where the analysis has nothing to fill it."""
     on_screen: int | None = None
     """Rows on the terminal, where a table is a summary."""
-    in_paper: bool = False
-    """Whether it is written as LaTeX and CSV beside the page."""
+    files: Files = ""
+    """Whether it is written as LaTeX and CSV beside the page, and in which document."""
     only_saturated: bool = False
     """On the terminal, for saturated designs alone."""
 
@@ -42,7 +46,7 @@ class StudyTables(NamedTuple):
     section: Literal["all", "paper", "runs"]
     """Where they stand on the page."""
     make: Callable[[Report], Sequence[Table]]
-    in_paper: bool = False
+    files: Files = ""
 
 
 @cache
@@ -57,13 +61,9 @@ def catalogue() -> tuple[tuple[ResponseTable, ...], tuple[StudyTables, ...]]:
     )
 
 
-def response_tables(analysis: Analysis, in_paper: bool = False) -> list[Table]:
-    """The tables of one response for the page, or those that go into a paper."""
-    made = (
-        entry.make(analysis, MOST_ROWS)
-        for entry in catalogue()[0]
-        if entry.in_paper or not in_paper
-    )
+def response_tables(analysis: Analysis) -> list[Table]:
+    """The tables of one response for the page."""
+    made = (entry.make(analysis, MOST_ROWS) for entry in catalogue()[0])
     return [table for table in made if table is not None]
 
 
@@ -87,12 +87,24 @@ def study_tables(report: Report, section: str) -> list[Table]:
     ]
 
 
-def file_tables(report: Report) -> list[Table]:
-    """Tables that are written as files: those of the paper, then of every response."""
-    tables = [table for e in catalogue()[1] if e.in_paper for table in e.make(report)]
-    for analysis in report.analyses.values():
-        tables += response_tables(analysis, in_paper=True)
-    if not report.provisional:
-        return tables
-    note = f"Provisional: {report.progress}"
-    return [table._replace(notes=(note, *table.notes)) for table in tables]
+def file_tables(report: Report) -> tuple[list[Table], list[Table]]:
+    """Tables that are written as files: what a paper needs, and all others.
+
+    A paper needs its own tables, and effects and analysis of variance of what it begins with.
+    """
+    paper: list[Table] = []
+    further: list[Table] = []
+    for entry in catalogue()[1]:
+        paper += entry.make(report) if entry.files == "paper" else ()
+    for name, analysis in report.analyses.items():
+        for table in (entry for entry in catalogue()[0] if entry.files):
+            made = table.make(analysis, MOST_ROWS)
+            first = table.files == "paper" and name in report.headline_responses
+            (paper if first else further).extend([made] if made is not None else [])
+    if report.provisional:
+        note = f"Provisional: {report.progress}"
+        paper, further = (
+            [table._replace(notes=(note, *table.notes)) for table in tables]
+            for tables in (paper, further)
+        )
+    return paper, further

@@ -42,4 +42,4 @@ def _tables(report: Report) -> list[Table]:
     return [across_table(report.across, list(report.analyses.values()), MOST_ROWS)]
 
 
-ENTRY = StudyTables(20, "all", _tables, in_paper=True)
+ENTRY = StudyTables(20, "all", _tables, files="paper")

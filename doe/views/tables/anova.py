@@ -67,4 +67,4 @@ def anova_table(
     )
 
 
-ENTRY = ResponseTable(20, anova_table, on_screen=10, in_paper=True)
+ENTRY = ResponseTable(20, anova_table, on_screen=10, files="paper")

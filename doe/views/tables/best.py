@@ -54,4 +54,4 @@ def _reduced_text(reduced: ReducedModel) -> str:
     return f"Reduced model ({terms}) predicts the best: {prediction}; what is not named is open."
 
 
-ENTRY = ResponseTable(30, best_table, on_screen=6, in_paper=True)
+ENTRY = ResponseTable(30, best_table, on_screen=6, files="further")

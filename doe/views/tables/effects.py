@@ -87,4 +87,4 @@ def _effect_notes(analysis: Analysis, rest: Sequence[Effect]) -> tuple[str, ...]
     return tuple(notes)
 
 
-ENTRY = ResponseTable(10, effects_table, on_screen=20, in_paper=True)
+ENTRY = ResponseTable(10, effects_table, on_screen=20, files="paper")

@@ -37,4 +37,4 @@ def _beyond(lenth: Lenth, margin: float) -> str:
     return " ".join(names[:8]) + (f" +{len(names) - 8}" if len(names) > 8 else "") or "none"
 
 
-ENTRY = ResponseTable(60, lenth_table, in_paper=True)
+ENTRY = ResponseTable(60, lenth_table, files="further")

@@ -141,4 +141,4 @@ def _unit(study: Study, group: Group) -> str:
     return f", {units.pop()}" if len(units) == 1 else ""
 
 
-ENTRY = StudyTables(10, "paper", paper_tables, in_paper=True)
+ENTRY = StudyTables(10, "paper", paper_tables, files="paper")

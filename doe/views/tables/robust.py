@@ -47,4 +47,4 @@ def robust_table(analysis: Analysis, top: int | None = None) -> Table | None:
     return Table(f"robust {analysis.response}", title, columns, rows, notes)
 
 
-ENTRY = ResponseTable(50, robust_table, on_screen=20, in_paper=True)
+ENTRY = ResponseTable(50, robust_table, on_screen=20, files="further")

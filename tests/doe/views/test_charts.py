@@ -10,9 +10,10 @@ from doe.views.charts.interactions import interaction_data
 from doe.views.charts.labels import CHARACTER, LINE, POINT, Box, place
 from doe.views.charts.learning_curves import MOST_STEPS, thinned
 from doe.views.charts.main_effects import main_data
-from doe.views.charts.model import filled, save, spec
+from doe.views.charts.model import filled, spec
 from doe.views.charts.pareto import pareto_data
 from doe.views.charts.timeline import data as timeline_data
+from doe.views.figures import files, save
 
 
 def complete(report):
@@ -107,11 +108,11 @@ def test_means_are_those_of_the_runs(paper_report):
     analysis = paper_report.analyses["dec_avg"]
     main = main_data(analysis).datasets["main"]
     high = [v for v, seen in zip(values, views, strict=True) if seen.run.coded[0] > 0]
-    shown = next(r["mean"] for r in main if r["factor"] == "A" and r["level"] == "high")
+    shown = next(r["mean"] for r in main if r["factor"] == "A" and r["given"] == "true")
     assert shown == pytest.approx(sum(high) / len(high))
     pair = interaction_data(analysis).datasets["pairs"][0]
-    assert pair["pair"] in ("C × F", "A × F")
-    first = "ABCDEF".index(pair["pair"][0])
+    assert pair["pair"] in ("F × C", "F × A")
+    first = "ABCDEF".index(pair["pair"][-1])
     low = [
         v
         for v, seen in zip(values, views, strict=True)
@@ -144,7 +145,8 @@ def test_charts_are_saved_in_three_forms_at_the_width_of_a_column(paper_report, 
     import struct
 
     chart = complete(paper_report)["half-normal"]
-    svg, pdf, png = save(chart, tmp_path / "half-normal")
+    save(chart, tmp_path / "half-normal")
+    svg, pdf, png = files(tmp_path / "half-normal")
     assert svg.read_text().startswith("<svg")
     assert ">SME<" in svg.read_text()
     assert pdf.read_bytes().startswith(b"%PDF")

@@ -20,6 +20,8 @@ from doe.results.status import overview
 from doe.store.files import StudyDir
 from doe.store.plan import load_plan
 from doe.store.verdicts import Failure, Result, commit
+from doe.views.charts import figures
+from doe.views.figures import save_figures
 from doe.views.serve import Pages, make_server
 
 CPU_SECONDS = 20
@@ -39,6 +41,7 @@ def written(paper_study, tmp_path_factory):
     cwd = tmp_path_factory.mktemp("written")
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     ended = doe("report", "--study", paper_study, "--out", "reports/pit", cwd=cwd)
+    assert not (cwd / "reports" / "pit" / "figures").exists(), "charts are saved when asked for"
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert ended.returncode == 0, ended.stderr
     seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
@@ -57,20 +60,35 @@ def test_the_report_of_256_runs_and_17_responses_keeps_its_limits(written):
     assert (out / "index.html").stat().st_size < BYTES
 
 
-def test_tables_and_figures_stand_beside_the_page(written):
+def test_tables_stand_beside_the_page(written):
     out, _, _ = written
     tables = {path.name for path in (out / "tables").iterdir()}
-    assert {"all.tex", "l1-best-enc.tex", "l1-full-columns-f1.csv", "anova-dec-avg.tex"} <= tables
+    assert {"all.tex", "paper.tex", "l1-best-enc.tex", "anova-dec-avg.tex"} <= tables
     assert {"robust-v224.tex", "lenth-b56.tex", "best-dec-avg.tex"} <= tables
-    figures = {path.name for path in (out / "figures").iterdir()}
+    assert "\\input{anova-dec-avg}" in (out / "tables" / "paper.tex").read_text()
+    assert "\\input{anova-dec-avg}" not in (out / "tables" / "all.tex").read_text()
+
+
+def test_figures_are_drawn_when_asked_for_and_again_only_where_they_changed(paper_report, tmp_path):
+    charts = figures(paper_report, ("dec_avg",))
+    files, drawn = save_figures(charts, tmp_path)
+    assert drawn == len(charts) == 11
+    names = {path.name for path in files}
     for chart in ("half-normal", "pareto", "main-effects", "interactions", "cell-means"):
-        assert {f"dec_avg-{chart}.{kind}" for kind in ("pdf", "svg", "png")} <= figures
-    assert {"heatmap.pdf", "timeline.svg", "enc_avg-learning-curves.png"} <= figures
+        assert {f"dec_avg-{chart}.{kind}" for kind in ("pdf", "svg", "png")} <= names
+    assert {"heatmap.pdf", "timeline.svg", "dec_avg-learning-curves.png"} <= names
+    assert all(path.stat().st_size > 0 for path in files)
+    (tmp_path / "heatmap.pdf").unlink()
+    before = {path: path.stat().st_mtime_ns for path in files if path.exists()}
+    other = charts["dec_avg-pareto"] | {"background": "white smoke"}
+    assert save_figures(charts | {"dec_avg-pareto": other}, tmp_path)[1] == 2
+    again = {path.name for path in before if path.stat().st_mtime_ns != before[path]}
+    assert {name.rpartition(".")[0] for name in again} == {"heatmap", "dec_avg-pareto"}
 
 
 def test_the_same_runs_give_the_same_bytes_but_for_the_date(written, paper_study, tmp_path):
     out, _, _ = written
-    ended = doe("report", "--study", paper_study, "--out", "again", "--figures", "", cwd=tmp_path)
+    ended = doe("report", "--study", paper_study, "--out", "again", cwd=tmp_path)
     assert ended.returncode == 0, ended.stderr
 
     def undated(path):

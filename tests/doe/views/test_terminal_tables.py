@@ -151,3 +151,21 @@ def test_commands_print_no_escape_codes_into_a_pipe(paper_study):
     assert "Half-normal plot of |effect| on dec_avg" in ended.stdout
     assert "\x1b" not in ended.stdout
     assert max(map(len, ended.stdout.splitlines())) <= 80
+
+
+def test_analyze_begins_with_sentences_and_brief_stops_there(paper_study):
+    def analyze(*words):
+        words = ["analyze", "--study", str(paper_study), "--response", "dec_avg", *words]
+        command = [sys.executable, "-c", "from doe.cli import main; main()", *words]
+        env = os.environ | {"COLUMNS": "80", "NO_COLOR": "1"}
+        return subprocess.run(command, capture_output=True, text=True, env=env, check=True).stdout
+
+    whole, brief = analyze(), analyze("--brief")
+    assert whole.startswith(brief.rstrip())
+    assert brief.splitlines()[0] == "dec_avg [px]: 256 runs, goal min"
+    for heading in ("Best configuration", "What is fragile", "Try"):
+        assert f"\n{heading}\n" in brief
+    assert f"doe analyze --study {paper_study}"[:70] in "".join(brief.split("Try")[1].split("\n  "))
+    assert "Analysis of variance" not in brief
+    order = ["Lenth's method", "Configurations by", "Analysis of variance", "Effects on dec_avg"]
+    assert sorted(order, key=whole.index) == order, "the shortest table first"

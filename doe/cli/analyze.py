@@ -8,12 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-<<<<<<< HEAD
 from doe.cli.complete import complete_response
-from doe.cli.options import JsonOption, OrderOption, StudyOption, chosen_study
-=======
 from doe.cli.options import JsonOption, OrderOption, StudyOption, chosen_study, one_thread
->>>>>>> 862eae81ffabca86252900bae84afc47a88bbd8b
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -3,11 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-<<<<<<< HEAD
-.PHONY: setup setup-cluster demo test test-cluster test-wheel lint schema bench clean chaos
-=======
-.PHONY: setup setup-cluster demo test test-cluster test-wheel lint bench calibrate clean chaos
->>>>>>> 862eae81ffabca86252900bae84afc47a88bbd8b
+.PHONY: setup setup-cluster demo check test test-cluster test-wheel lint schema bench calibrate clean chaos
 
 setup: $(STAMP)
 

@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: setup setup-cluster demo test test-cluster test-wheel lint bench calibrate clean chaos
+.PHONY: setup setup-cluster demo check test test-cluster test-wheel lint schema bench calibrate clean chaos
 
 setup: $(STAMP)
 
@@ -46,6 +46,10 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/mypy doe
 	$(BIN)/mypy pit_model
+
+# After a change of the study's values: the schema that ships.
+schema: setup
+	$(BIN)/python -c 'from doe.study.schema import *; SCHEMA_FILE.write_text(schema_text())'
 
 chaos: setup
 	$(BIN)/python tests/doe/running/chaos.py --kills 1000

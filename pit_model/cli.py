@@ -34,7 +34,7 @@ RunDir = Annotated[Path, typer.Argument(help="The directory of a trained run.")]
 def main() -> None:
     """Run the command line; a user's mistake is one line and exit code 1."""
     try:
-        app()
+        app(prog_name="pit")
     except PitError as error:
         sys.exit(_complain(f"{error}"))
     except ModuleNotFoundError as error:

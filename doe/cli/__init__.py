@@ -9,12 +9,15 @@ import typer
 
 from doe.cli.alias import alias
 from doe.cli.analyze import analyze
+from doe.cli.init import init
 from doe.cli.logs import logs
 from doe.cli.plan import plan
 from doe.cli.power import power
 from doe.cli.report import report
 from doe.cli.run import EngineCommand, bare_cpu, run
+from doe.cli.schema import schema
 from doe.cli.status import status
+from doe.cli.trial import trial
 from doe.errors import DoeError
 
 app = typer.Typer(
@@ -45,20 +48,23 @@ def _root(
     """Designed experiments over training runs: plan, run, analyse, report."""
 
 
+app.command()(init)
 app.command()(plan)
 app.command()(alias)
 app.command()(power)
+app.command("try")(trial)
 app.command(cls=EngineCommand)(run)
 app.command()(status)
 app.command()(logs)
 app.command()(analyze)
 app.command()(report)
+app.command()(schema)
 
 
 def main() -> None:
     """Run the command line; a DoeError is one message on standard error and exit code 1."""
     try:
-        app(bare_cpu(sys.argv[1:]))
+        app(bare_cpu(sys.argv[1:]), prog_name="doe")
     except DoeError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(1)

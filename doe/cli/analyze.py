@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from doe.cli.complete import complete_response
 from doe.cli.options import JsonOption, OrderOption, StudyOption, chosen_study, one_thread
 
 if TYPE_CHECKING:
@@ -39,7 +40,10 @@ def analyze(
     response: Annotated[
         list[str] | None,
         typer.Option(
-            "--response", "-r", help="Response, several (a,b), `all`, or `further` metrics."
+            "--response",
+            "-r",
+            help="Response, several (a,b), `all`, or `further` metrics.",
+            autocompletion=complete_response,
         ),
     ] = None,
     goal: Annotated[

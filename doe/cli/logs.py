@@ -6,13 +6,16 @@ from typing import Annotated
 
 import typer
 
+from doe.cli.complete import complete_run
 from doe.cli.options import StudyOption, chosen_study
 
 FOLLOW_SECONDS = 0.2
 
 
 def logs(
-    run: Annotated[str, typer.Argument(help="Run id, such as 055-r2.")],
+    run: Annotated[
+        str, typer.Argument(help="Run id, such as 055-r2.", autocompletion=complete_run)
+    ],
     study: StudyOption = None,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Go on until the run has its verdict.")

@@ -7,9 +7,15 @@ from typing import Annotated
 
 import typer
 
+from doe.cli.complete import complete_study
+
 StudyOption = Annotated[
     Path | None,
-    typer.Option("--study", help="Study directory [default: the last planned below runs/]."),
+    typer.Option(
+        "--study",
+        help="Study directory [default: the last planned below runs/].",
+        autocompletion=complete_study,
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
 FactorsOption = Annotated[

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from doe.cli.complete import complete_preset
 from doe.cli.options import FractionOption, JsonOption, chosen_study
 
 if TYPE_CHECKING:
@@ -27,7 +28,10 @@ def plan(
     ] = None,
     preset: Annotated[
         str | None,
-        typer.Option(help="A study that an installed package offers, such as demo."),
+        typer.Option(
+            help="A study that an installed package offers, such as demo.",
+            autocompletion=complete_preset,
+        ),
     ] = None,
     replicates: Annotated[
         int | None, typer.Option("--replicates", "-n", min=1, help="Replicates of each run.")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from doe.cli.complete import complete_response
 from doe.cli.options import (
     FactorsOption,
     FractionOption,
@@ -26,7 +27,11 @@ def power(
     fraction: FractionOption = None,
     study: StudyOption = None,
     response: Annotated[
-        str | None, typer.Option(help="With a study that has run: take sigma from this response.")
+        str | None,
+        typer.Option(
+            help="With a study that has run: take sigma from this response.",
+            autocompletion=complete_response,
+        ),
     ] = None,
     sigma: Annotated[
         float | None, typer.Option(help="Standard deviation between replicates [default: 1].")

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Optional
 import typer
 from typer.core import TyperCommand
 
+from doe.cli.complete import complete_config, complete_engine
 from doe.cli.options import StudyOption, chosen_study
 
 
@@ -54,13 +55,20 @@ def run(
     ctx: typer.Context,
     study: StudyOption = None,
     engine: Annotated[
-        str, typer.Option(help="Where runs are executed: one of those before the options below.")
+        str,
+        typer.Option(
+            help="Where runs are executed: one of those before the options below.",
+            autocompletion=complete_engine,
+        ),
     ] = "local",
     detach: Annotated[
         bool, typer.Option("--detach", help="Hand over to a cluster and return; the study goes on.")
     ] = False,
     only: Annotated[
-        list[str] | None, typer.Option(help="Only this configuration; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            help="Only this configuration; may be repeated.", autocompletion=complete_config
+        ),
     ] = None,
     replicate: Annotated[int, typer.Option(min=0, help="Only this replicate; 0 for all.")] = 0,
     limit: Annotated[int, typer.Option(min=0, help="Start at most N runs; 0 for all.")] = 0,
@@ -118,6 +126,7 @@ def run(
 def bare_cpu(arguments: list[str]) -> list[str]:
     """Let `--cpu` stand alone: it then chooses the number of slots itself."""
     given: list[str] = []
-    for word, after in zip_longest(arguments, arguments[1:], fillvalue=""):
+    own = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    for word, after in zip_longest(own, own[1:], fillvalue=""):
         given += [word, "0"] if word == "--cpu" and not after.isdecimal() else [word]
-    return given
+    return given + arguments[len(own) :]

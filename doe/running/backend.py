@@ -5,23 +5,17 @@ from __future__ import annotations
 import functools
 import importlib
 import math
-import os
-import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from doe.design.runs import level_text
 from doe.errors import DoeError, nearest
 from doe.running.processes import end_with_parent
 from doe.store.requests import RunRequest
+from doe.study.command import flat_settings
 from doe.study.values import Level
 
-METRICS_FILE = "metrics.json"
-"""Where a command leaves its metrics, in its run's directory."""
 Reply = Mapping[str, float]
 Backend = Callable[["Request"], Reply]
 
@@ -77,26 +71,15 @@ def resolve(name: str, command: tuple[str, ...] = ()) -> Backend:
 
 def run_command(command: tuple[str, ...], request: Request) -> Reply:
     """Run a study's command, wait for it, and read the metrics that it leaves."""
-    values = {key: level_text(level) for key, level in request.factors.items()}
-    values |= {"seed": str(request.seed), "device": request.device}
-    values |= {"threads": str(request.threads), "run_dir": str(request.run_dir)}
-    metrics = request.run_dir / METRICS_FILE
-    metrics.unlink(missing_ok=True)
-    words = [part.format(**values) for part in command]
-    try:
-        code = subprocess.call(words, stdin=subprocess.DEVNULL, preexec_fn=end_with_parent)
-    except OSError as error:
-        raise DoeError(f"cannot start {words[0]!r}: {error.strerror}") from error
-    if code < 0:
-        os.kill(os.getpid(), -code)  # end as the command did: a crash is not a clean failure
-    if code > 0:
-        raise DoeError(f"the command ended with exit code {code}")
-    try:
-        return msgspec.json.decode(metrics.read_bytes(), type=dict[str, float])
-    except FileNotFoundError:
-        raise DoeError(f"the command left no {METRICS_FILE} in its run directory") from None
-    except msgspec.MsgspecError as error:
-        raise DoeError(f"{METRICS_FILE} is no JSON object of numbers: {error}") from error
+    from doe.running.command import run
+
+    own: dict[str, Level] = {
+        "seed": request.seed,
+        "device": request.device,
+        "threads": request.threads,
+    }
+    values = {**flat_settings(request.settings), **request.factors, **own}
+    return run(command, values, request.run_dir, request.report, end_with_parent)
 
 
 # Judging a reply --------------------------------------------------------------------------------

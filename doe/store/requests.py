@@ -12,10 +12,10 @@ from doe.design.runs import Run
 from doe.errors import DoeError
 from doe.store.files import RunDir, StudyDir, write_atomic
 from doe.store.scan import RunStatus
-from doe.study.values import Level, Study
+from doe.study.values import Level, MetricsSection, ProgressSection, Study
 
 
-class RunRequest(msgspec.Struct, frozen=True):
+class RunRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     """What `request.json` holds: all that decides a run's outcome, and no path."""
 
     study: str
@@ -32,6 +32,9 @@ class RunRequest(msgspec.Struct, frozen=True):
     """Metrics that the backend must return."""
     further: tuple[str, ...]
     """Metrics that it may return."""
+    source: MetricsSection | None = None
+    """Where a command leaves them; None for the default, so that older requests stay the same."""
+    progress: ProgressSection | None = None
 
 
 def request_bytes(study: Study, run: Run) -> bytes:
@@ -49,6 +52,8 @@ def request_bytes(study: Study, run: Run) -> bytes:
         settings=study.settings,
         metrics=study.responses.metrics,
         further=study.responses.further,
+        source=study.metrics if study.metrics != MetricsSection() else None,
+        progress=study.progress if study.progress != ProgressSection() else None,
     )
     return msgspec.json.format(msgspec.json.encode(request), indent=1) + b"\n"
 

@@ -5,18 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable
-from string import Formatter
 
 from doe.errors import DoeError, SpecError, nearest
+from doe.study.command import PLACEHOLDERS, AddProblem, check_command, short
 from doe.study.values import RUN_COLUMNS, STATE_COLUMNS, Study, coded_columns
 
 MOST_FACTORS = 16
 MOST_RUNS = 1 << 17
-PLACEHOLDERS = ("seed", "run_dir", "device", "threads")
-"""What a command may ask for besides the factors' levels."""
-
-AddProblem = Callable[[str], None]
 
 
 def check_study(study: Study, source: str = "the study") -> None:
@@ -132,16 +127,7 @@ def _check_replicates(study: Study, add: AddProblem) -> None:
 
 def _check_backend(study: Study, add: AddProblem) -> None:
     if study.backend == "command":
-        if not study.command or not study.command[0]:
-            add('command: missing; backend = "command" needs the program and its arguments')
-        known = [*study.keys, *PLACEHOLDERS]
-        for part in study.command:
-            for name in _placeholders(part, add):
-                if name not in known:
-                    add(
-                        f"command: placeholder {{{name}}} is unknown{nearest(name, known)}; "
-                        f"known are {', '.join(known)}"
-                    )
+        check_command(study, add)
         return
     if not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", study.backend):
         add(
@@ -150,19 +136,9 @@ def _check_backend(study: Study, add: AddProblem) -> None:
         )
     if study.command:
         add('command: given, but backend is not "command"; remove one of the two')
-
-
-def _placeholders(text: str, add: AddProblem) -> list[str]:
-    try:
-        parts = list(Formatter().parse(text))
-    except ValueError as error:
-        add(f"command: {short(text)}: {error}; write a literal brace as {{{{ or }}}}")
-        return []
-    names = [name for _, name, _, _ in parts if name is not None]
-    if any(spec or conversion for _, name, spec, conversion in parts if name is not None):
-        add(f"command: {short(text)}: expected bare placeholders such as {{seed}}")
-        return []
-    return names
+    for name in ("metrics", "progress"):
+        if getattr(study, name) != type(getattr(study, name))():
+            add(f'{name}: the section is for backend = "command"; remove one of the two')
 
 
 def _check_plain(value: object, path: str, add: AddProblem) -> None:
@@ -236,12 +212,3 @@ def _check_report(study: Study, add: AddProblem) -> None:
                     f"{path}: baseline has {key} = {short(level)}; expected {short(low)} "
                     f"or {short(high)}"
                 )
-
-
-def short(value: object) -> str:
-    """A value as an error message shows it."""
-    try:
-        text = repr(value) if not isinstance(value, bool) else str(value).lower()
-    except (ValueError, RecursionError):  # an integer of thousands of digits, or deep nesting
-        return "a value too large to print"
-    return text if len(text) <= 60 else text[:57] + "..."

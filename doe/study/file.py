@@ -10,8 +10,20 @@ from typing import Any, get_type_hints
 import msgspec
 
 from doe.errors import DoeError, SpecError, nearest
-from doe.study.checks import MOST_RUNS, AddProblem, short, study_problems
-from doe.study.values import Augment, Factor, ReportSection, Responses, Study
+from doe.study.checks import MOST_RUNS, study_problems
+from doe.study.command import AddProblem, short, split_command
+from doe.study.values import (
+    Augment,
+    Factor,
+    MetricsSection,
+    ProgressSection,
+    ReportSection,
+    Responses,
+    Study,
+)
+
+COMMAND_SECTIONS = {"metrics": MetricsSection, "progress": ProgressSection}
+"""Sections that say where a command's numbers are; what they leave out has its default."""
 
 
 def load_study(path: Path) -> Study:
@@ -40,6 +52,7 @@ def dump_study(study: Study) -> str:
         field: _plain(getattr(study, field))
         for field in study.__struct_fields__
         if field not in ("factors", "responses", "augment", "settings", "slurm", "report")
+        and field not in COMMAND_SECTIONS
     }
     table["settings"] = study.settings
     table["factors"] = {
@@ -52,6 +65,9 @@ def dump_study(study: Study) -> str:
         for factor in study.factors
     }
     table["responses"] = _plain(msgspec.structs.asdict(study.responses))
+    for name, kind in COMMAND_SECTIONS.items():
+        if getattr(study, name) != kind():
+            table[name] = msgspec.to_builtins(getattr(study, name))
     if study.report != ReportSection():
         table["report"] = {
             key: value
@@ -119,13 +135,19 @@ def checked_study(table: Mapping[str, Any], source: str) -> Study:
     """Build a Study from a parsed TOML table, or raise SpecError with all its mistakes."""
     problems: list[str] = []
     add = problems.append
-    sections = ("factors", "responses", "augment", "report")
+    sections = ("factors", "responses", "augment", "report", *COMMAND_SECTIONS)
     plain = {key: value for key, value in table.items() if key not in sections}
+    if isinstance(plain.get("command"), str):
+        plain["command"] = split_command(plain["command"], add)
     factors = _factors(table.get("factors"), add)
     keys_known = not problems
     responses = _section(Responses, table.get("responses"), "responses", add)
     augment = _augments(table.get("augment", []), add)
     layout = _section(ReportSection, table.get("report", {}), "report", add)
+    sources = {
+        name: _section(kind, table.get(name, {}), name, add) or kind()
+        for name, kind in COMMAND_SECTIONS.items()
+    }
     values = _fields(Study, plain, "", add, Study.__struct_fields__)
     for name in ("name", "backend"):
         if name not in table:
@@ -135,6 +157,7 @@ def checked_study(table: Mapping[str, Any], source: str) -> Study:
         **{"name": "study", "backend": "module:function"}
         | values
         | {"factors": factors, "augment": augment, "report": layout or ReportSection()}
+        | sources
         | {"responses": responses or Responses(metrics=("metric",))}
     )
     if not study.seeds and 1 <= study.replicates <= MOST_RUNS:

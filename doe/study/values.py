@@ -98,6 +98,28 @@ class ReportSection(msgspec.Struct, frozen=True):
     """In the table of all configurations, a mean above 10, 20 or 50 is written as >10, >20, >50."""
 
 
+class MetricsSection(msgspec.Struct, frozen=True):
+    """Where a command leaves its metrics."""
+
+    file: str = "metrics.json"
+    """In the run's directory: JSON, JSON lines, CSV or TensorBoard events; or "stdout"."""
+    keys: dict[str, str] = {}
+    """Response -> key (dots lead into nested objects), column, or regular expression."""
+
+
+class ProgressSection(msgspec.Struct, frozen=True):
+    """How far a command is, from what it prints or from the CSV that it writes."""
+
+    pattern: str = ""
+    """Regular expression on its output: groups `step` and `total`, other names are metrics."""
+    file: str = ""
+    """A CSV in the run's directory, a row per step."""
+    step: str = ""
+    """Column of the step; by default `step` or `epoch`."""
+    total: int | str = 0
+    """Number of steps, or the setting or factor that holds it, where no group says it."""
+
+
 class Study(msgspec.Struct, frozen=True):
     """A factorial study of training runs, complete: the design follows from it alone."""
 
@@ -108,6 +130,8 @@ class Study(msgspec.Struct, frozen=True):
     description: str = ""
     command: tuple[str, ...] = ()
     """Program and arguments when `backend` is "command"."""
+    metrics: MetricsSection = MetricsSection()
+    progress: ProgressSection = ProgressSection()
     replicates: int = 1
     seeds: tuple[int, ...] = ()
     """One per replicate, shared by all configurations, so that a replicate is a block."""

@@ -227,10 +227,10 @@ GOOD = (
 
 
 def test_a_command_leaves_its_metrics(planned, go):
-    plan = planned(command=command(GOOD), replicates=2)
+    plan = planned(factors="A", command=command(GOOD), replicates=2)
     number, _ = go(plan)
-    assert number["done"] == 8
-    assert verdict(plan, "003-r2").metrics == {"y": 2.0}
+    assert number["done"] == 4
+    assert verdict(plan, "001-r2").metrics == {"y": 2.0}
 
 
 @pytest.mark.parametrize(

@@ -118,14 +118,14 @@ def test_each_mistake_gets_one_message_that_names_it(old, new, said):
 
 
 def test_unknown_placeholder_of_a_command_is_named_with_the_nearest_one():
-    command = 'backend = "command"\ncommand = ["train", "--lr={lrr}", "{seed}"]'
+    command = 'backend = "command"\ncommand = ["train", "--lr={lrr}", "{aug} {opt} {wd}"]'
     message = one_problem(GOOD.replace('backend = "train:run"', command))
     assert "{lrr}" in message
     assert "'lr'" in message
 
 
 def test_command_with_known_placeholders_is_accepted():
-    command = 'backend = "command"\ncommand = ["t", "{lr}", "{seed}", "{run_dir}", "{{x}}"]'
+    command = 'backend = "command"\ncommand = ["t", "{lr}", "{aug}{opt}{wd}", "{run_dir}", "{{x}}"]'
     assert parse_study(GOOD.replace('backend = "train:run"', command).encode()).command[1] == "{lr}"
 
 

@@ -1,0 +1,241 @@
+"""`doe init`: a first study file, from a script's options or from a few questions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from doe.study.draft import Draft, Proposal
+    from doe.study.help_text import Option
+
+HELP_SECONDS = 120.0
+STDOUT = "stdout"
+NAMED_DEFAULTS = Path(__file__).parent / "named_defaults"
+"""Makes argparse name the defaults in its help."""
+
+
+def init(
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(help="After --: the program that trains, as in -- python train.py."),
+    ] = None,
+    backend: Annotated[
+        str | None, typer.Option(help="A Python function instead: module:function.")
+    ] = None,
+    factor: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=LOW,HIGH, or NAME for proposed levels; repeatable."),
+    ] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(help="What a run answers with: NAME, or NAME=KEY; repeatable."),
+    ] = None,
+    goal: Annotated[str | None, typer.Option(help="Which way is better: min or max.")] = None,
+    metrics_file: Annotated[
+        str | None,
+        typer.Option(help="Where a command leaves metrics: a .json or .csv, or stdout."),
+    ] = None,
+    replicates: Annotated[
+        int | None, typer.Option("--replicates", "-n", min=1, help="Runs of each configuration.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the study.")] = None,
+    out: Annotated[Path, typer.Option(help="The file to write.")] = Path("study.toml"),
+) -> None:
+    """Propose a study file; what is not given is asked for on a terminal."""
+    from msgspec.structs import replace
+
+    from doe.errors import DoeError
+    from doe.study.draft import draft_text, parse_factor
+    from doe.study.file import parse_study
+
+    if out.exists():
+        raise DoeError(f"{out} is there already and stays as it is; name another file with --out")
+    if command and backend:
+        raise DoeError("got both a program and --backend; a study has one of them")
+    if goal not in (None, "min", "max"):
+        raise DoeError(f"--goal {goal}: expected min or max")
+    asked = [parse_factor(text) for text in factor or ()]
+    draft = _program(command or [], asked) if command else _function(backend, asked)
+    draft = _answers(draft, metric or [], goal, metrics_file, replicates)
+    draft = replace(draft, name=name or _default_name(draft, command or []))
+    text = draft_text(draft)
+    parse_study(text.encode(), source="the proposed study")
+    try:
+        with open(out, "x", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise DoeError(f"cannot write {out}: {error.strerror}") from error
+    _say(draft, out)
+
+
+# What is studied --------------------------------------------------------------------------------
+
+
+def _program(words: list[str], asked: list[Proposal | str]) -> Draft:
+    from doe.errors import DoeError
+    from doe.study.draft import draft_command
+
+    draft = draft_command(words, read_help(words), asked)
+    if not draft.factors:
+        raise DoeError(
+            f"the help of {' '.join(words)} shows no option with a default that could be a factor; "
+            "name some with --factor NAME=LOW,HIGH"
+        )
+    return draft
+
+
+def read_help(words: list[str]) -> list[Option]:
+    """Ask a program for its help and read the options; a DoeError says why that failed."""
+    import os
+    import subprocess
+
+    from doe.errors import DoeError
+    from doe.study.help_text import read_options
+
+    # Wide and plain: neither wrapped lines nor boxes.
+    plain = {"COLUMNS": "200", "TERM": "dumb", "NO_COLOR": "1", "TYPER_USE_RICH": "0"}
+    paths = [str(NAMED_DEFAULTS), *filter(None, [os.environ.get("PYTHONPATH")])]
+    plain["PYTHONPATH"] = os.pathsep.join(paths)
+    asked = [*words, "--help"]
+    try:
+        done = subprocess.run(
+            asked,
+            env={**os.environ, **plain},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=HELP_SECONDS,
+            check=False,
+        )
+    except OSError as error:
+        raise DoeError(f"cannot start {words[0]!r}: {error.strerror}") from error
+    except subprocess.TimeoutExpired:
+        raise DoeError(
+            f"`{' '.join(asked)}` did not end within {HELP_SECONDS:g} s; does it know --help?"
+        ) from None
+    if done.returncode != 0:
+        last = (done.stderr or done.stdout).strip().splitlines()[-1:] or ["it printed nothing"]
+        raise DoeError(f"`{' '.join(asked)}` ended with exit code {done.returncode}: {last[0]}")
+    options = read_options(done.stdout + "\n" + done.stderr)
+    if not options:
+        raise DoeError(
+            f"`{' '.join(asked)}` names no option; write the command into a study file by hand "
+            "(docs/backends.md), or check that the program reads arguments"
+        )
+    return options
+
+
+def _function(backend: str | None, asked: list[Proposal | str]) -> Draft:
+    from doe.errors import DoeError
+    from doe.study.draft import Draft, parse_factor
+
+    name = backend or _ask("Function that runs one training, as module:function", "backend")
+    if not asked:
+        first = _ask("Factors, as in lr=0.001,0.01 aug=false,true", "factor")
+        asked = [parse_factor(text) for text in first.split()]
+    for one in asked:
+        if isinstance(one, str):
+            raise DoeError(f"--factor {one}: a function tells no levels; give them, {one}=LOW,HIGH")
+    return Draft(
+        name="", backend=name, factors=tuple(one for one in asked if not isinstance(one, str))
+    )
+
+
+# What is asked ----------------------------------------------------------------------------------
+
+
+def _ask(question: str, option: str, default: str | None = None) -> str:
+    """Ask on a terminal; elsewhere take the default, or say which option is missing."""
+    import sys
+
+    from doe.errors import DoeError
+
+    if sys.stdin.isatty():
+        return str(typer.prompt(question, default=default)).strip()
+    if default is None:
+        raise DoeError(f"--{option} is missing, and there is no terminal to ask: {question}?")
+    return default
+
+
+def _answers(
+    draft: Draft,
+    metrics: list[str],
+    goal: str | None,
+    file: str | None,
+    replicates: int | None,
+) -> Draft:
+    from msgspec.structs import replace
+
+    from doe.errors import DoeError
+
+    if not metrics:
+        metrics = (
+            _ask("Metrics of a run, as in accuracy or loss", "metric").replace(",", " ").split()
+        )
+    goal = goal or _ask("Which way is better, min or max", "goal", _likely_goal(metrics[0]))
+    pairs = dict(_pair(text) for text in metrics)
+    if draft.backend == "command":
+        file = file or _ask(
+            "Where does it leave them: a .json or .csv in {run_dir}, or stdout",
+            "metrics-file",
+            "metrics.json",
+        )
+    elif file:
+        raise DoeError("--metrics-file is for a program; a function returns its metrics")
+    keys = {name: key for name, key in pairs.items() if key}
+    if file == STDOUT:
+        keys = {name: key or rf"{name}\W+(-?[\d.]\S*)" for name, key in pairs.items()}
+    number = replicates or int(_number(_ask("Replicates", "replicates", "2")))
+    return replace(
+        draft,
+        metrics=tuple(pairs),
+        goal=goal,
+        file=file or draft.file,
+        keys=keys,
+        replicates=number,
+    )
+
+
+def _likely_goal(metric: str) -> str:
+    import re
+
+    return "max" if re.search(r"acc|auc|f1|score|reward|psnr|iou|map|r2", metric.lower()) else "min"
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, _, key = text.partition("=")
+    return name.strip(), key.strip()
+
+
+def _number(text: str) -> str:
+    from doe.errors import DoeError
+
+    if not text.isdecimal() or text == "0":
+        raise DoeError(f"--replicates {text}: expected a whole number from 1")
+    return text
+
+
+def _default_name(draft: Draft, words: list[str]) -> str:
+    import re
+
+    scripts = [Path(word).stem for word in words if word.endswith((".py", ".sh"))]
+    if not scripts and words:
+        scripts = [Path(words[0]).stem]
+    name = (scripts or [draft.backend.partition(":")[0]])[0]
+    return re.sub(r"[^\w-]+", "-", name).strip("-.") or "study"
+
+
+def _say(draft: Draft, out: Path) -> None:
+    names = ", ".join(proposal.key for proposal in draft.factors)
+    runs = 2 ** len(draft.factors) * draft.replicates
+    typer.echo(f"Wrote {out}: {names} at two levels, {runs} runs.")
+    for edit in draft.edits:
+        typer.echo(f"Edit it first: {edit}.")
+    file = "" if str(out) == "study.toml" else f" {out}"
+    typer.echo(
+        f"Next: look at its levels, then doe try{file}, doe plan{file}, doe run, doe report."
+    )

@@ -1,0 +1,109 @@
+"""`doe try`: one run of a study, now, to see whether its backend works."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from doe.cli.complete import complete_preset
+
+if TYPE_CHECKING:
+    from doe.design.runs import Design, Run
+    from doe.running.trial import Trial
+    from doe.study.values import Study
+
+
+def trial(
+    file: Annotated[
+        Path | None, typer.Argument(help="Study file (TOML) [default: study.toml].")
+    ] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            help="A study that an installed package offers.", autocompletion=complete_preset
+        ),
+    ] = None,
+    only: Annotated[
+        str | None, typer.Option(help="This configuration [default: the first to run].")
+    ] = None,
+    gpu: Annotated[int | None, typer.Option(min=0, help="On this GPU [default: CPU].")] = None,
+    threads: Annotated[int, typer.Option(min=1, help="Threads to compute with.")] = 1,
+) -> None:
+    """Run one configuration now, show its output, metrics and time; record nothing."""
+    from doe.design.runs import make_design
+    from doe.running.trial import try_run
+    from doe.study.presets import asked_study
+    from doe.views.terminal import console
+
+    study = asked_study(file, preset)
+    design = make_design(study)
+    run = _chosen(design, only)
+    screen = console()
+    levels = ", ".join(f"{key} = {_text(level)}" for key, level in run.levels.items())
+    screen.print(f"Trying {levels}, seed {run.seed}.", markup=False, highlight=False)
+    try:
+        outcome = try_run(study, run, gpu, threads)
+    except KeyboardInterrupt:
+        screen.print("Stopped; nothing was recorded.")
+        raise typer.Exit(130) from None
+    for line in outcome_lines(study, outcome, len(design.runs), gpu, threads):
+        screen.print(line, markup=False, highlight=False)
+    if outcome.problem:
+        raise typer.Exit(3)
+
+
+def _text(level: object) -> str:
+    return str(level).lower() if isinstance(level, bool) else str(level)
+
+
+def _chosen(design: Design, only: str | None) -> Run:
+    from doe.errors import DoeError, nearest
+
+    if only is None:
+        return design.runs[0]
+    for run in design.runs:
+        if run.config == only:
+            return run
+    configs = sorted({run.config for run in design.runs})
+    raise DoeError(
+        f"--only {only}: no such configuration{nearest(only, configs)}; expected one such as "
+        f"{configs[0]!r}"
+    )
+
+
+def outcome_lines(
+    study: Study, outcome: Trial, runs: int, gpu: int | None, threads: int
+) -> list[str]:
+    """What a trial says: metrics, doubts, how long the whole study will take."""
+    if outcome.problem:
+        return ["", f"Failed: {outcome.problem}."]
+    width = max((len(name) for name in outcome.metrics), default=0)
+    lines = ["", "Metrics found:"]
+    for name, value in outcome.metrics.items():
+        lines.append(f"  {name:<{width}}  {'not finite' if value is None else f'{value:.6g}'}")
+    absent = [name for name in study.responses.further if name not in outcome.metrics]
+    if absent:
+        lines.append(f"Not returned, and need not be: {', '.join(absent)}.")
+    if outcome.diverged:
+        lines.append(f"Diverged: {outcome.diverged}. That is a result and would be kept as one.")
+    if outcome.unread:
+        names = ", ".join(outcome.unread)
+        lines.append(f"Warning: the backend never read {names}; it would measure nothing.")
+    if (study.progress.pattern or study.progress.file) and not outcome.reports:
+        where = "line of the output" if study.progress.pattern else f"row of {study.progress.file}"
+        lines.append(f"Warning: no {where} was read as progress; see [progress].")
+    return [*lines, *_time_lines(outcome.seconds, runs, gpu, threads)]
+
+
+def _time_lines(seconds: float, runs: int, gpu: int | None, threads: int) -> list[str]:
+    import os
+
+    from doe.views.numbers import duration_text
+
+    slots = 1 if gpu is not None else max((os.cpu_count() or 1) // threads, 1)
+    total = f"{runs} runs like this: {duration_text(runs * seconds)} one after the other"
+    if slots > 1:
+        total += f", about {duration_text(runs * seconds / slots)} with --cpu {slots}"
+    return [f"It took {seconds:.1f} s. {total}.", "Nothing was recorded; next: doe plan, doe run."]

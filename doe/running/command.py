@@ -1,0 +1,209 @@
+"""A program that knows nothing of `doe`: its arguments, its start, its progress, its metrics."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import select
+import shlex
+import subprocess
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from doe.design.runs import level_text
+from doe.errors import DoeError
+from doe.running.metrics import Output, as_number, files_now, read_metrics, read_rows
+from doe.store.files import RunDir
+from doe.store.requests import read_request
+from doe.study.command import STDOUT, STEP, TOTAL, Piece, pieces
+from doe.study.values import Level, MetricsSection, ProgressSection
+
+Report = Callable[..., None]
+"""``report(step, total, **metrics)``"""
+Listener = Callable[[str], None]
+
+LOOK_SECONDS = 1.0
+"""Time between two looks at the CSV that a command writes."""
+CHUNK_BYTES = 65536
+STEP_COLUMNS = ("step", "epoch")
+
+
+def run(
+    command: Iterable[str],
+    values: Mapping[str, Level],
+    run_dir: Path,
+    report: Report,
+    before: Callable[[], None],
+) -> dict[str, float]:
+    """Run a command, forward its progress, and read the metrics that it leaves.
+
+    Parameters
+    ----------
+    command
+        Words with placeholders; they are handed to the program as they are, never to a shell.
+    values
+        What placeholders stand for, besides `run_dir`.
+    before
+        Called in the new process before the program begins.
+    """
+    asked, _ = read_request(RunDir(run_dir))
+    source = asked.source or MetricsSection()
+    section = asked.progress or ProgressSection()
+    words = substitute(command, {**values, "run_dir": str(run_dir)})
+    old = files_now(run_dir, source)
+    output = Output(source)
+    progress = Progress(section, values, run_dir, report)
+    listeners: list[Listener] = [output.hear] if source.file == STDOUT else []
+    if section.pattern:
+        listeners.append(progress.hear)
+    code = _execute(words, listeners, progress.look, before)
+    if code < 0:
+        os.kill(os.getpid(), -code)  # end as the command did: a crash is not a clean failure
+    if code > 0:
+        raise DoeError(f"the command ended with exit code {code}")
+    return read_metrics(source, asked.metrics, asked.further, run_dir, old, output)
+
+
+def substitute(command: Iterable[str], values: Mapping[str, Level]) -> list[str]:
+    """Put values where the placeholders are; a word that is only a switch may give no word."""
+
+    def filled(piece: Piece) -> str:
+        if piece.name is None:
+            return piece.literal
+        value = values[piece.name]
+        if piece.text:
+            return piece.literal + (piece.text if value else "")
+        return piece.literal + level_text(value)
+
+    words: list[str] = []
+    for word in command:
+        parts = pieces(word)
+        if len(parts) == 1 and parts[0].text and not parts[0].literal:
+            words += shlex.split(filled(parts[0]))
+        else:
+            words.append("".join(map(filled, parts)))
+    return words
+
+
+# The process ------------------------------------------------------------------------------------
+
+
+def _execute(
+    words: list[str],
+    listeners: list[Listener],
+    look: Callable[[], None],
+    before: Callable[[], None],
+) -> int:
+    """Run a program to its end; its output goes on to ours, line by line to the listeners."""
+    try:
+        process = subprocess.Popen(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE if listeners else None,
+            stderr=subprocess.STDOUT if listeners else None,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},  # lines come when they are printed
+            preexec_fn=before,
+        )
+    except FileNotFoundError:
+        raise DoeError(
+            f"cannot start {words[0]!r}: there is no such program here or on the PATH"
+        ) from None
+    except OSError as error:
+        raise DoeError(f"cannot start {words[0]!r}: {error.strerror}") from error
+    try:
+        if process.stdout is not None:
+            _listen(process, process.stdout.fileno(), listeners, look)
+        while True:
+            look()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                code = process.wait(LOOK_SECONDS)
+                look()
+                return code
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
+    finally:
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+def _listen(
+    process: subprocess.Popen[bytes],
+    pipe: int,
+    listeners: list[Listener],
+    look: Callable[[], None],
+) -> None:
+    """Pass on what is printed until the program is gone, even if a child of it holds the pipe."""
+    rest = b""
+    while True:
+        ready, _, _ = select.select([pipe], [], [], LOOK_SECONDS)
+        chunk = os.read(pipe, CHUNK_BYTES) if ready else b""
+        view = memoryview(chunk)
+        while view:
+            view = view[os.write(1, view) :]
+        *lines, rest = re.split(rb"[\r\n]", rest + chunk)
+        rest = rest[-CHUNK_BYTES:]
+        ended = not chunk and (bool(ready) or process.poll() is not None)
+        for line in [*lines, rest] if ended else lines:
+            for hear in listeners:
+                hear(line.decode(errors="replace"))
+        if ended:
+            return
+        look()
+
+
+# Progress ---------------------------------------------------------------------------------------
+
+
+class Progress:
+    """Turns what a command prints or writes into reports; what it cannot read it leaves out."""
+
+    def __init__(
+        self,
+        section: ProgressSection,
+        values: Mapping[str, Level],
+        run_dir: Path,
+        report: Report,
+    ) -> None:
+        total = section.total
+        self._total = as_number(values[total] if isinstance(total, str) else total)
+        self._section = section
+        self._pattern = re.compile(section.pattern)
+        self._run_dir = run_dir
+        self._report = report
+        self._seen = (0, 0)
+        self._last = -1.0
+
+    def hear(self, line: str) -> None:
+        """Report the step that a printed line names."""
+        if match := self._pattern.search(line):
+            self._tell(match.groupdict())
+
+    def look(self) -> None:
+        """Report the steps that the command's CSV has gained."""
+        if not self._section.file:
+            return
+        try:
+            paths = sorted(self._run_dir.glob(self._section.file), key=os.path.getmtime)
+            now = (paths[-1].stat().st_mtime_ns, paths[-1].stat().st_size) if paths else (0, 0)
+            if now == self._seen:
+                return
+            self._seen = now
+            rows = read_rows(paths[-1])
+        except (OSError, ValueError):  # half a line, or moved away: at the next look
+            return
+        for row in rows:
+            column = self._section.step or next((c for c in STEP_COLUMNS if c in row), "")
+            self._tell({STEP: row.get(column)} | {k: v for k, v in row.items() if k != column})
+
+    def _tell(self, found: Mapping[str, object]) -> None:
+        step = as_number(found.get(STEP))
+        total = as_number(found.get(TOTAL)) or self._total
+        if step is None or step < 0 or total is None or (self._section.file and step <= self._last):
+            return
+        self._last = step
+        numbers = {name: as_number(value) for name, value in found.items()}
+        metrics = {n: v for n, v in numbers.items() if v is not None and n not in (STEP, TOTAL)}
+        self._report(int(step), int(max(total, step)), **metrics)

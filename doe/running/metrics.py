@@ -1,0 +1,272 @@
+"""The metrics that a command leaves: in JSON, in the rows of a CSV, in events, in its output."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from doe.errors import DoeError, nearest
+from doe.study.command import STDOUT
+from doe.study.values import MetricsSection
+
+LISTED = 20
+"""Names that a message lists at most."""
+LAST_LINES = 3
+OWN_FILES = re.compile(
+    r"(request|result|lease(-\d+)?|attempt-\d+)\.json|result\.json\..*|log\.txt|progress\.jsonl|\..*"
+)
+"""What a run's directory holds beside the files of its command."""
+
+Stamps = dict[Path, tuple[int, int]]
+"""Time and size of files."""
+
+
+class Found(NamedTuple):
+    """Something that holds numbers by name."""
+
+    place: str
+    names: tuple[str, ...]
+    value: Callable[[str], Any]
+    """The value of a name; a KeyError where there is none."""
+    extra: Mapping[str, Any] = {}
+    """Numbers that are taken along without being asked for."""
+
+
+class Output:
+    """Listens to what a command prints for the metrics that are asked of it."""
+
+    def __init__(self, section: MetricsSection) -> None:
+        listens = section.file == STDOUT
+        self._patterns = {p: re.compile(p) for p in section.keys.values()} if listens else {}
+        self.matches: dict[str, str] = {}
+        """Pattern -> the number as it stood in its last match."""
+        self.last: deque[str] = deque(maxlen=LAST_LINES)
+
+    def hear(self, line: str) -> None:
+        """Look at one line."""
+        if line.strip():
+            self.last.append(line.strip())
+        for pattern, compiled in self._patterns.items():
+            for match in compiled.finditer(line):
+                self.matches[pattern] = match[1]
+
+
+def files_now(run_dir: Path, section: MetricsSection) -> Stamps:
+    """The files of metrics that stand there already, from an earlier attempt."""
+    stats = {path: path.stat() for path in _matching(run_dir, section)}
+    return {path: (stat.st_mtime_ns, stat.st_size) for path, stat in stats.items()}
+
+
+def read_metrics(
+    section: MetricsSection,
+    metrics: Iterable[str],
+    further: Iterable[str],
+    run_dir: Path,
+    old: Stamps,
+    output: Output,
+) -> dict[str, float]:
+    """Read what a command left; a number that is absent, NaN or null there is NaN here.
+
+    Raises
+    ------
+    DoeError
+        If a file, key or match is missing; says what was looked for and what was there.
+    """
+    if section.file == STDOUT:
+        return _collect(_printed(output), section, metrics, further)
+    paths = [path for path in _matching(run_dir, section) if files_now_of(path) != old.get(path)]
+    if not paths:
+        raise DoeError(_absent(section.file, run_dir, bool(old)))
+    return _collect(_read(paths, run_dir), section, metrics, further)
+
+
+def files_now_of(path: Path) -> tuple[int, int]:
+    """Time and size of one file."""
+    stat = path.stat()
+    return stat.st_mtime_ns, stat.st_size
+
+
+def as_number(value: object) -> float | None:
+    """A number, or text that is one, as a float; None for anything else."""
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, (int, float, str)):
+        try:
+            return float(value)
+        except (ValueError, OverflowError):
+            return None
+    return None
+
+
+def _collect(
+    found: Found, section: MetricsSection, metrics: Iterable[str], further: Iterable[str]
+) -> dict[str, float]:
+    values: dict[str, float] = {}
+    absent: list[str] = []
+    if not section.keys:
+        values |= {name: float(value) for name, value in found.extra.items()}
+    required = tuple(metrics)
+    for name in (*required, *further):
+        key = section.keys.get(name, name)
+        try:
+            value = found.value(key)
+        except KeyError:
+            if name in required:
+                absent.append(key)
+            continue
+        number = math.nan if value is None else as_number(value)
+        if number is None:
+            raise DoeError(f"{found.place}: {key!r} is {_brief(value)}; expected a number")
+        values[name] = number
+    if absent:
+        there = ", ".join(found.names[:LISTED]) or "nothing"
+        more = f" and {len(found.names) - LISTED} more" if len(found.names) > LISTED else ""
+        near = nearest(absent[0], found.names) if len(absent) == 1 else ""
+        raise DoeError(
+            f"{found.place} has no {', '.join(map(repr, absent))}{near}; it has {there}{more}"
+        )
+    return values
+
+
+def _brief(value: object) -> str:
+    text = json.dumps(value, default=str)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+# What is there ----------------------------------------------------------------------------------
+
+
+def _matching(run_dir: Path, section: MetricsSection) -> list[Path]:
+    """Files that the section names, the one written last at the end."""
+    if section.file == STDOUT:
+        return []
+    return sorted(filter(Path.is_file, run_dir.glob(section.file)), key=os.path.getmtime)
+
+
+def _absent(file: str, run_dir: Path, stale: bool) -> str:
+    if stale:
+        return f"the command left no new {file}: the one that is there is of an earlier attempt"
+    there = sorted(str(path.relative_to(run_dir)) for path in run_dir.rglob("*") if path.is_file())
+    others = [name for name in there if not OWN_FILES.fullmatch(name)]
+    listed = ", ".join(others[:LISTED]) or "no file of the command; does it know {run_dir}?"
+    return f"the command left no {file} in its run directory, which holds {listed}"
+
+
+def _read(paths: Sequence[Path], run_dir: Path) -> Found:
+    path = paths[-1]
+    place = str(path.relative_to(run_dir))
+    try:
+        if "tfevents" in path.name:
+            return _events(paths, place)
+        if path.suffix.lower() in (".csv", ".tsv", ".jsonl"):
+            return _rows(read_rows(path), place)
+        return _document(path, place)
+    except UnicodeDecodeError as error:
+        raise DoeError(f"{place} is no UTF-8 text: byte {error.start}") from None
+    except OSError as error:
+        raise DoeError(f"cannot read {place}: {error.strerror}") from error
+
+
+# Documents --------------------------------------------------------------------------------------
+
+
+def _document(path: Path, place: str) -> Found:
+    try:
+        tree = json.loads(path.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise DoeError(f"{place} is no JSON: {error}") from None
+    if not isinstance(tree, dict):
+        raise DoeError(f"{place} is no JSON object but {_brief(tree)}")
+    plain = {
+        key: value
+        for key, value in tree.items()
+        if isinstance(value, (int, float)) and not isinstance(value, bool)
+    }
+    return Found(place, tuple(_leaves(tree)), lambda key: _lookup(tree, key), plain)
+
+
+def _lookup(tree: object, key: str) -> object:
+    """The value under a key; a dot may be part of a key or lead into a nested object."""
+    if isinstance(tree, list):
+        tree = {str(i): item for i, item in enumerate(tree)} | ({"-1": tree[-1]} if tree else {})
+    if not isinstance(tree, dict):
+        raise KeyError(key)
+    if key in tree:
+        return tree[key]
+    for i, letter in enumerate(key):
+        if letter == "." and key[:i] in tree:
+            try:
+                return _lookup(tree[key[:i]], key[i + 1 :])
+            except KeyError:
+                continue
+    raise KeyError(key)
+
+
+def _leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterable[str]:
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}"
+
+
+# Rows -------------------------------------------------------------------------------------------
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """Rows of a CSV (comma, semicolon or tab) or of JSON lines, as mappings."""
+    text = path.read_text(encoding="utf-8-sig")
+    if path.suffix.lower() == ".jsonl":
+        try:
+            rows = [json.loads(line) for line in text.splitlines() if line.strip()]
+        except json.JSONDecodeError as error:
+            raise DoeError(f"{path.name} holds a line that is no JSON: {error}") from None
+        return [row for row in rows if isinstance(row, dict)]
+    header = text.partition("\n")[0]
+    separator = max(",;\t", key=header.count)
+    lines = csv.reader(text.splitlines(), delimiter=separator)
+    names = [name.strip() for name in next(lines, [])]
+    return [dict(zip(names, line, strict=True)) for line in lines if len(line) == len(names)]
+
+
+def _rows(rows: Sequence[Mapping[str, Any]], place: str) -> Found:
+    """The last row that has a value counts: loggers leave cells empty that have not changed."""
+    last: dict[str, Any] = {}
+    names: dict[str, None] = {}
+    for row in rows:
+        names |= dict.fromkeys(row)
+        last |= {name: value for name, value in row.items() if value != ""}
+    return Found(place, tuple(names), last.__getitem__)
+
+
+def _events(paths: Sequence[Path], place: str) -> Found:
+    try:
+        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+        from tensorboard.util.tensor_util import make_ndarray
+    except ModuleNotFoundError:
+        raise DoeError(
+            f"{place} is a file of TensorBoard; reading it needs pip install 'pit-doe[tensorboard]'"
+        ) from None
+    last: dict[str, Any] = {}
+    for path in paths:
+        events = EventAccumulator(str(path), size_guidance={"scalars": 0, "tensors": 0})
+        events.Reload()
+        tags = events.Tags()
+        last |= {tag: events.Scalars(tag)[-1].value for tag in tags["scalars"]}
+        for tag in tags["tensors"]:
+            array = make_ndarray(events.Tensors(tag)[-1].tensor_proto)
+            if array.size == 1 and array.dtype.kind in "fiu":
+                last[tag] = float(array.reshape(()))
+    return Found(place, tuple(last), last.__getitem__)
+
+
+def _printed(output: Output) -> Found:
+    said = " | ".join(output.last) or "nothing"
+    return Found("the output", (f"as its last lines: {said}",), output.matches.__getitem__)

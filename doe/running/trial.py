@@ -1,0 +1,160 @@
+"""One run, now and in the foreground, in a directory that is gone afterwards.
+
+``python -m doe.running.trial RUN_DIR`` is the process that executes it: as a worker would, with
+neither lease nor log nor verdict.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from signal import Signals
+
+import msgspec
+
+from doe.design.runs import Run
+from doe.errors import DoeError
+from doe.running.backend import Request, checked_reply, not_finite, resolve
+from doe.running.processes import thread_environment
+from doe.store.files import RunDir
+from doe.store.requests import RunRequest, prepare, read_request
+from doe.study.values import Level, Study
+
+OUTCOME = "outcome.json"
+SHOWN_SECONDS = 1.0
+"""Steps that a function reports are shown at most this often."""
+
+
+class Trial(msgspec.Struct, frozen=True):
+    """What one run came to."""
+
+    metrics: dict[str, float | None] = {}
+    problem: str = ""
+    """Why it failed; empty if it did not."""
+    diverged: str = ""
+    """Which metrics are not finite."""
+    unread: tuple[str, ...] = ()
+    """Factors that a function did not look at."""
+    reports: int = 0
+    """How often it told its progress."""
+    seconds: float = 0.0
+
+
+def try_run(study: Study, run: Run, gpu: int | None = None, threads: int = 1) -> Trial:
+    """Execute one run of a study with its output on this terminal; nothing is recorded."""
+    surroundings = {**os.environ, **thread_environment(threads)}
+    if gpu is not None:
+        surroundings["CUDA_VISIBLE_DEVICES"] = str(gpu)
+    with tempfile.TemporaryDirectory(prefix="doe-try-") as place:
+        run_dir = RunDir(Path(place) / run.run_id)
+        prepare(run_dir, study, run)
+        words = [sys.executable, "-m", "doe.running.trial", str(run_dir.path)]
+        words += ["--device", "cpu" if gpu is None else "cuda:0", "--threads", str(threads)]
+        began = time.monotonic()
+        code = subprocess.call(words, stdin=subprocess.DEVNULL, env=surroundings)
+        seconds = time.monotonic() - began
+        try:
+            trial = msgspec.json.decode((run_dir.path / OUTCOME).read_bytes(), type=Trial)
+        except FileNotFoundError:
+            how = Signals(-code).name if code < 0 else f"exit code {code}"
+            return Trial(problem=f"the run's process ended with {how}", seconds=seconds)
+        return msgspec.structs.replace(trial, seconds=seconds)
+
+
+# The process ------------------------------------------------------------------------------------
+
+
+class _Noting(Mapping[str, Level]):
+    """Levels by factor that note which ones were looked at."""
+
+    def __init__(self, levels: Mapping[str, Level]) -> None:
+        self._levels = dict(levels)
+        self.unread = set(levels)
+
+    def __getitem__(self, key: str) -> Level:
+        self.unread.discard(key)
+        return self._levels[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._levels)
+
+    def __len__(self) -> int:
+        return len(self._levels)
+
+
+class _Showing:
+    """Counts what is reported, and shows it where the backend prints nothing itself."""
+
+    def __init__(self, silent: bool) -> None:
+        self.reports = 0
+        self._silent = silent
+        self._last = 0.0
+
+    def __call__(self, step: int, total: int, **metrics: float) -> None:
+        self.reports += 1
+        now = time.monotonic()
+        if self._silent or (now - self._last < SHOWN_SECONDS and step < total):
+            return
+        self._last = now
+        values = "".join(f"  {name} {float(value):.4g}" for name, value in metrics.items())
+        print(f"{step}/{total}{values}", flush=True)
+
+
+def execute(run_dir: RunDir, device: str, threads: int) -> Trial:
+    """Call the backend as a worker does and say what came of it."""
+    request, _ = read_request(run_dir)
+    factors = _Noting(request.factors)
+    report = _Showing(silent=request.backend == "command")
+    try:
+        call = Request(
+            factors=factors,
+            settings=request.settings,
+            seed=request.seed,
+            device=device,
+            threads=threads,
+            run_dir=run_dir.path.resolve(),
+            resumed=False,
+            report=report,
+        )
+        reply = checked_reply(resolve(request.backend, request.command)(call), request)
+    except DoeError as error:
+        return Trial(problem=str(error))
+    except Exception as error:
+        place = error.__traceback__.tb_next if error.__traceback__ else None
+        traceback.print_exception(type(error), error, place)
+        return Trial(problem=f"{type(error).__name__}: {error}")
+    return _judged(reply, request, factors, report)
+
+
+def _judged(
+    reply: dict[str, float], request: RunRequest, factors: _Noting, report: _Showing
+) -> Trial:
+    named = {name: reply[name] for name in (*request.metrics, *request.further) if name in reply}
+    return Trial(
+        metrics=dict(named),
+        diverged=not_finite(reply, request),
+        unread=tuple(key for key in request.factors if key in factors.unread),
+        reports=report.reports,
+    )
+
+
+def main() -> None:
+    """The command line of the process."""
+    parser = argparse.ArgumentParser(prog="python -m doe.running.trial")
+    parser.add_argument("run_dir", type=Path)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--threads", type=int, default=1)
+    given = parser.parse_args()
+    trial = execute(RunDir(given.run_dir), given.device, given.threads)
+    (given.run_dir / OUTCOME).write_bytes(msgspec.json.encode(trial))
+
+
+if __name__ == "__main__":
+    main()

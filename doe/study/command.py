@@ -1,0 +1,193 @@
+"""The command of a study: its words, its placeholders, and the checks of its sections."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from string import Formatter
+from typing import Any, NamedTuple
+
+from doe.errors import nearest
+from doe.study.values import Level, MetricsSection, ProgressSection, Study
+
+PLACEHOLDERS = ("seed", "run_dir", "device", "threads")
+"""What a command may ask for besides the factors' levels and the settings."""
+STDOUT = "stdout"
+"""As the file of metrics: what the command prints."""
+TOTAL, STEP = "total", "step"
+RESERVED = ("request.json", "result.json", "lease.json", "log.txt", "progress.jsonl")
+"""Names in a run's directory that are not the command's."""
+
+AddProblem = Callable[[str], None]
+
+
+class Piece(NamedTuple):
+    """A literal text and the placeholder that follows it, if any."""
+
+    literal: str
+    name: str | None
+    text: str
+    """What a switch puts there when it is on; empty for a plain placeholder."""
+
+
+def split_command(text: str, add: AddProblem) -> list[str]:
+    """Split a command line into words as a shell would, and keep a placeholder in one piece."""
+    held: list[str] = []
+
+    def hold(match: re.Match[str]) -> str:
+        held.append(match[0])
+        return f"\0{len(held) - 1}\0"
+
+    safe = re.sub(r"\{[A-Za-z_][\w.]*:[^{}]*\}", hold, text.replace("\0", " "))
+    try:
+        words = shlex.split(safe)
+    except ValueError as error:
+        add(f"command = {short(text)}: {str(error).lower()}; close the quote or escape it")
+        return ["unreadable"]
+    return [re.sub(r"\0(\d+)\0", lambda m: held[int(m[1])], word) for word in words]
+
+
+def pieces(word: str) -> list[Piece]:
+    """Read a word of a command; a ValueError says what is wrong with its braces."""
+    found = []
+    for literal, name, text, conversion in Formatter().parse(word):
+        if conversion or (name is not None and not re.fullmatch(r"[A-Za-z_][\w.]*", name)):
+            raise ValueError("expected placeholders such as {seed} or {augment:--augment}")
+        found.append(Piece(literal, name, text or ""))
+    return found
+
+
+def flat_settings(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Level]:
+    """Settings that are one value each, nested ones by their dotted name."""
+    values: dict[str, Level] = {}
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            values |= flat_settings(value, f"{prefix}{key}.")
+        elif isinstance(value, (bool, int, float, str)):
+            values[f"{prefix}{key}"] = value
+    return values
+
+
+# Checks -----------------------------------------------------------------------------------------
+
+
+def check_command(study: Study, add: AddProblem) -> None:
+    """Everything that is wrong with a command, its placeholders and its two sections."""
+    if not study.command or not study.command[0]:
+        add('command: missing; backend = "command" needs the program and its arguments')
+        return
+    settings = flat_settings(study.settings)
+    for key in sorted(settings.keys() & {*study.keys, *PLACEHOLDERS}):
+        add(f"settings.{key}: {{{key}}} in a command means something else as well; rename it")
+    known = [*study.keys, *settings, *PLACEHOLDERS]
+    unreadable: list[str] = []
+    used = list(_used(study, unreadable.append))
+    for problem in unreadable:
+        add(problem)
+    for piece in used:
+        if piece.name not in known:
+            add(
+                f"command: placeholder {{{piece.name}}} is unknown{nearest(str(piece.name), known)}"
+                f"; known are {', '.join(known)}"
+            )
+        elif piece.text:
+            _check_switch(str(piece.name), study, settings, add)
+    idle = [key for key in study.keys if key not in {piece.name for piece in used}]
+    if idle and not unreadable and all(piece.name in known for piece in used):
+        add(
+            f"command: it does not use {', '.join(idle)}, so this factor would measure nothing; "
+            f"put {{{idle[0]}}} where its level belongs, or remove factors.{idle[0]}"
+        )
+    _check_metrics(study.metrics, study, add)
+    _check_progress(study.progress, [*study.keys, *settings], add)
+
+
+def _used(study: Study, add: AddProblem) -> Iterator[Piece]:
+    for word in study.command:
+        try:
+            yield from (piece for piece in pieces(word) if piece.name is not None)
+        except ValueError as error:
+            add(f"command: {short(word)}: {error}; write a literal brace as {{{{ or }}}}")
+
+
+def _check_switch(name: str, study: Study, settings: Mapping[str, Level], add: AddProblem) -> None:
+    levels: tuple[object, ...] = (settings.get(name),)
+    for factor in study.factors:
+        if factor.key == name:
+            levels = (factor.low, factor.high)
+    if not all(isinstance(level, bool) for level in levels):
+        add(
+            f"command: {{{name}:…}} is a switch, so {name} must be true or false; got "
+            f"{' and '.join(short(level) for level in levels)}"
+        )
+
+
+def _check_metrics(section: MetricsSection, study: Study, add: AddProblem) -> None:
+    answers = study.responses
+    own = (*answers.metrics, *answers.further)
+    for name in section.keys:
+        if name not in own:
+            add(f"metrics.keys.{name}: no such metric{nearest(name, own)}")
+    _check_inside(section.file, "metrics.file", add)
+    if section.file != STDOUT:
+        return
+    for name in answers.metrics:
+        if name not in section.keys:
+            add(f"metrics.keys.{name}: missing; expected a regular expression on the output")
+    for name, pattern in section.keys.items():
+        compiled = _compiled(pattern, f"metrics.keys.{name}", add)
+        if compiled is not None and compiled.groups != 1:
+            add(
+                f"metrics.keys.{name} = {short(pattern)}: got {compiled.groups} groups; expected "
+                "one, the number, as in 'accuracy: (\\S+)'"
+            )
+
+
+def _check_progress(section: ProgressSection, known: list[str], add: AddProblem) -> None:
+    if section.pattern and section.file:
+        add("progress: got a pattern and a file; expected one of them")
+    if section != ProgressSection() and not section.pattern and not section.file:
+        add("progress: expected a pattern on the output, or the file of a CSV")
+    groups: Mapping[str, int] = {}
+    if section.pattern:
+        compiled = _compiled(section.pattern, "progress.pattern", add)
+        if compiled is None:
+            return
+        groups = compiled.groupindex
+        if STEP not in groups:
+            add("progress.pattern: expected a group (?P<step>\\d+)")
+    if section.file:
+        _check_inside(section.file, "progress.file", add)
+        groups = {TOTAL: 0} if section.total else {}
+    if isinstance(section.total, str) and section.total not in known:
+        add(
+            f"progress.total = {short(section.total)}: neither a factor nor a setting"
+            f"{nearest(section.total, known)}; expected one of them, or a number"
+        )
+    if (section.pattern or section.file) and TOTAL not in groups and not section.total:
+        add("progress.total: missing; expected the number of steps, or a group (?P<total>\\d+)")
+
+
+def _check_inside(file: str, where: str, add: AddProblem) -> None:
+    if file in RESERVED:
+        add(f"{where} = {short(file)}: this name is taken in a run's directory; choose another")
+    if not file or file.startswith(("/", "~")) or ".." in file.split("/"):
+        add(f"{where} = {short(file)}: expected a path inside the run's directory, {{run_dir}}")
+
+
+def _compiled(pattern: str, where: str, add: AddProblem) -> re.Pattern[str] | None:
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        add(f"{where} = {short(pattern)}: no regular expression: {error}")
+        return None
+
+
+def short(value: object) -> str:
+    """A value as an error message shows it."""
+    try:
+        text = repr(value) if not isinstance(value, bool) else str(value).lower()
+    except (ValueError, RecursionError):  # an integer of thousands of digits, or deep nesting
+        return "a value too large to print"
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,86 @@
+"""The JSON schema of the study file, for editors that complete and check it.
+
+It follows from the values of the study; `study.schema.json` beside this module is its written form.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from doe.study import values
+from doe.study.values import Study
+
+SCHEMA_FILE = Path(__file__).parent / "study.schema.json"
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+KEY = "^[A-Za-z][A-Za-z0-9_]*$"
+"""What a factor's key looks like."""
+CONTENTS = "$defs"
+
+
+def study_schema() -> dict[str, Any]:
+    """Describe the TOML form of a study: factors and other sections as tables by their names."""
+    _, contents = msgspec.json.schema_components([Study], ref_template="#/$defs/{name}")
+    texts = _field_texts()
+    for name, part in contents.items():
+        part["additionalProperties"] = False
+        part.pop("title", None)
+        for field, value in part["properties"].items():
+            if text := texts.get((name, field)):
+                value["description"] = text
+    _factors_by_key(contents)
+    study = contents.pop("Study")
+    properties = study["properties"]
+    words = properties["command"]
+    properties["command"] = {
+        "description": words.get("description", ""),
+        "anyOf": [{"type": "string", "minLength": 1}, {"type": "array", "items": words["items"]}],
+    }
+    properties["replicates"]["minimum"] = 1
+    needs_command = {
+        "if": {"properties": {"backend": {"const": "command"}}},
+        "then": {"required": ["command"]},
+    }
+    head = {"$schema": DIALECT, "title": "Study of training runs"}
+    return {**head, **study, **needs_command, CONTENTS: contents}
+
+
+def schema_text() -> str:
+    """The schema as it is written to its file."""
+    return msgspec.json.format(msgspec.json.encode(study_schema()), indent=1).decode() + "\n"
+
+
+def _factors_by_key(contents: dict[str, Any]) -> None:
+    """In TOML a factor is a table under its key, not an entry of a list with a key in it."""
+    factor = contents["Factor"]
+    del factor["properties"]["key"]
+    factor["required"] = [name for name in factor["required"] if name != "key"]
+    contents["Study"]["properties"]["factors"] = {
+        "description": "A table for each factor, under its key.",
+        "type": "object",
+        "minProperties": 1,
+        "patternProperties": {KEY: {"$ref": "#/$defs/Factor"}},
+        "additionalProperties": False,
+    }
+
+
+def _field_texts() -> dict[tuple[str, str], str]:
+    """Class and field -> the line that stands under the field."""
+    texts = {}
+    for node in ast.parse(inspect.getsource(values)).body:
+        if not isinstance(node, ast.ClassDef):
+            continue
+        for field, line in zip(node.body, node.body[1:], strict=False):
+            if (
+                isinstance(field, ast.AnnAssign)
+                and isinstance(field.target, ast.Name)
+                and isinstance(line, ast.Expr)
+                and isinstance(line.value, ast.Constant)
+                and isinstance(line.value.value, str)
+            ):
+                texts[node.name, field.target.id] = " ".join(line.value.value.split())
+    return texts

@@ -1,0 +1,204 @@
+"""The first minutes: from a script of one's own to a report, and thirty ways to go wrong."""
+
+import sys
+
+import pytest
+
+from doe.cli import main
+from doe.study.file import load_study
+
+SCRIPT = """
+import argparse, json, os, random
+p = argparse.ArgumentParser()
+p.add_argument("--lr", type=float, default=0.01, help="learning rate")
+p.add_argument("--batch-size", type=int, default=64, help="images per step")
+p.add_argument("--optimizer", choices=["sgd", "adam", "lion"], default="adam")
+p.add_argument("--augment", action="store_true", help="flip images")
+p.add_argument("--momentum", type=float, default=0.9)
+p.add_argument("--dropout", type=float)
+p.add_argument("--epochs", type=int, default=3)
+p.add_argument("--seed", type=int, default=0)
+p.add_argument("--out-dir", default="out")
+p.add_argument("--log-interval", type=int, default=10)
+a = p.parse_args()
+random.seed(a.seed * 1000 + round(1000 * a.lr))
+for e in range(a.epochs):
+    print(f"epoch {e + 1}/{a.epochs} loss {1 / (e + 1):.3f}")
+acc = 0.8 + 0.05 * a.augment + 0.02 * (a.optimizer == "adam") + random.gauss(0, 0.005)
+json.dump({"eval": {"accuracy": acc}, "who": "me"}, open(a.out_dir + "/results.json", "w"))
+"""
+CLICK = """
+import typer
+def main(lr: float = 0.01, augment: bool = False, depth: int = 4, seed: int = 0):
+    print("accuracy:", 0.5 + lr + 0.1 * augment + 0.01 * depth + seed / 1000)
+typer.run(main)
+"""
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text(SCRIPT)
+    (tmp_path / "typed.py").write_text(CLICK)
+
+
+@pytest.fixture
+def doe(monkeypatch, capfd):
+    """Call the command line in this process; return its exit code and what it said."""
+
+    def call(*words):
+        monkeypatch.setattr(sys, "argv", ["doe", *map(str, words)])
+        code = 0
+        try:
+            main()
+        except SystemExit as ended:
+            code = ended.code or 0
+        said = capfd.readouterr()
+        return code, said.out + said.err
+
+    return call
+
+
+PYTHON = sys.executable
+GIVEN = ["--metric", "acc=eval.accuracy", "--metrics-file", "results.json"]
+
+
+def test_a_script_of_ones_own_gets_to_a_report(doe, tmp_path):
+    code, said = doe("init", *GIVEN, "--", PYTHON, "train.py")
+    assert code == 0, said
+    assert "Wrote study.toml: lr, batch_size, optimizer, augment" in said
+    study = load_study(tmp_path / "study.toml")
+    assert study.settings == {"epochs": 3}
+    assert study.responses.goal == "max"
+    assert [f.low for f in study.factors] == [0.003, 32, "adam", False]
+    code, said = doe("try")
+    assert (code, "acc  0.8" in said) == (0, True), said
+    assert not (tmp_path / "runs").exists()
+    assert doe("plan")[0] == 0
+    code, said = doe("run", "--cpu", "2", "--replicate", "1")
+    assert "16 done" in said, said
+    assert doe("run", "--cpu", "2")[0] == 0
+    code, said = doe("analyze", "--response", "acc")
+    assert code == 0
+    assert "augment" in said
+    assert doe("report")[0] == 0
+    assert (tmp_path / "reports" / "train" / "index.html").exists()
+
+
+def test_a_typer_script_with_its_metric_on_the_output(doe, tmp_path):
+    given = ["--metric", "accuracy", "--metrics-file", "stdout", "-n", "1"]
+    code, said = doe("init", *given, "--name", "typed", "--", PYTHON, "typed.py")
+    assert code == 0, said
+    study = load_study(tmp_path / "study.toml")
+    assert study.keys == ("lr", "augment", "depth")
+    assert "--seed {seed}" in " ".join(study.command)
+    code, said = doe("try")
+    assert (code, "accuracy  0." in said) == (0, True), said
+
+
+def test_a_function_with_everything_given(doe, tmp_path):
+    words = ["--backend", "train:run", "--factor", "lr=0.1,1", "--factor", "aug=false,true"]
+    code, said = doe("init", *words, "--metric", "loss", "--out", "mine.toml")
+    assert code == 0, said
+    study = load_study(tmp_path / "mine.toml")
+    assert (study.backend, study.replicates, study.responses.goal) == ("train:run", 2, "min")
+    assert [(f.low, f.high) for f in study.factors] == [(0.1, 1), (False, True)]
+
+
+def test_what_is_not_given_is_asked_for_on_a_terminal(doe, tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    answers = iter(["accuracy, loss", "max", "stdout", "3"])
+    monkeypatch.setattr("typer.prompt", lambda *_, **__: next(answers))
+    code, said = doe("init", "--", PYTHON, "train.py")
+    assert code == 0, said
+    study = load_study(tmp_path / "study.toml")
+    assert study.responses.metrics == ("accuracy", "loss")
+    assert (study.replicates, study.metrics.file) == (3, "stdout")
+
+
+def test_a_required_option_is_to_be_filled_in(doe, tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text(
+        SCRIPT.replace("a = p.parse", 'p.add_argument("--data", required=True)\na = p.parse')
+    )
+    code, said = doe("init", *GIVEN, "--", PYTHON, "train.py")
+    assert (code, "Edit it first: --data is required" in said) == (0, True), said
+    assert doe("plan")[0] == 0
+
+
+# Thirty mistakes --------------------------------------------------------------------------------
+
+INIT = ["init", *GIVEN]
+OWN = [PYTHON, "train.py"]
+WRONG = [
+    (["init", "--", *OWN], "--metric is missing"),
+    ([*INIT, "--", "no-such-program"], "cannot start 'no-such-program'"),
+    ([*INIT, "--", PYTHON, "absent.py"], "can't open file"),
+    ([*INIT, "--", PYTHON, "-c", "pass"], "names no option"),
+    ([*INIT, "--", "false"], "exit code 1"),
+    ([*INIT, "--goal", "best", "--", *OWN], "expected min or max"),
+    ([*INIT, "--factor", "lrr=1,2", "--", *OWN], "did you mean 'lr'"),
+    ([*INIT, "--factor", "lr=1", "--", *OWN], "expected two levels"),
+    ([*INIT, "--factor", "lr=1,2,3", "--", *OWN], "expected two levels"),
+    ([*INIT, "--factor", "lr=1,1", "--", *OWN], "two distinct levels"),
+    ([*INIT, "--factor", "=1,2", "--", *OWN], "expected NAME=LOW,HIGH"),
+    ([*INIT, "--factor", "dropout", "--", *OWN], "names no levels"),
+    ([*INIT, "--factor", "augment=1,2", "--", *OWN], "a switch is off and on"),
+    ([*INIT, "--backend", "m:f", "--", *OWN], "got both a program and --backend"),
+    (["init", "--backend", "m:f", "--metric", "y"], "--factor is missing"),
+    (["init", "--backend", "m:f", "--factor", "a", "--metric", "y"], "a function tells no levels"),
+    (["init", "--backend", "mf", "--factor", "a=1,2", "--metric", "y"], "module:function"),
+    (["init", *GIVEN, "--backend", "m:f", "--factor", "a=1,2"], "--metrics-file is for a program"),
+    (["init", "--metric", "a b", "--backend", "m:f", "--factor", "a=1,2"], "is no name"),
+    ([*INIT, "--name", "a/b", "--", *OWN], "becomes a directory"),
+    ([*INIT, "--out", "absent/study.toml", "--", *OWN], "cannot write absent/study.toml"),
+    (["try"], "there is no study.toml here"),
+    (["try", "absent.toml"], "cannot read the study file absent.toml"),
+    (["try", "train.py"], "not TOML"),
+    (["plan"], "there is no study.toml here"),
+    (["plan", "--preset", "smal"], "did you mean 'small'"),
+    (["run"], "no study below runs/"),
+    (["run", "--study", "absent"], "holds no study.toml"),
+    (["status"], "no study below runs/"),
+    (["report"], "no study below runs/"),
+    (["analyze", "--response", "acc"], "no study below runs/"),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), WRONG)
+def test_a_mistake_is_one_sentence_that_says_how_to_go_on(doe, tmp_path, words, message):
+    before = sorted(path.name for path in tmp_path.iterdir())
+    code, said = doe(*words)
+    assert code == 1
+    assert said.startswith("error: ")
+    assert "Traceback" not in said
+    assert message in said
+    assert said.strip().count("\n") <= 1  # one message, or one in the list of a study's mistakes
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_a_file_that_is_there_is_never_overwritten(doe, tmp_path):
+    (tmp_path / "study.toml").write_text("mine")
+    code, said = doe(*INIT, "--", *OWN)
+    assert (code, "stays as it is" in said) == (1, True)
+    assert (tmp_path / "study.toml").read_text() == "mine"
+
+
+AFTER = [
+    ('file = "results.json"', 'file = "outcome.json"', "which holds results.json"),
+    ("eval.accuracy", "eval.acc", "did you mean 'eval.accuracy'"),
+    ("--lr {lr}", "--lrr {lr}", "exit code 2"),
+    (PYTHON, "pyhton", "cannot start 'pyhton'"),
+    ("--out-dir {run_dir} ", "", "exit code 1"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "message"), AFTER)
+def test_a_mistake_in_the_file_is_seen_by_trying(doe, tmp_path, old, new, message):
+    doe(*INIT, "--", *OWN)
+    text = (tmp_path / "study.toml").read_text()
+    assert old in text
+    (tmp_path / "study.toml").write_text(text.replace(old, new))
+    code, said = doe("try")
+    assert code == 3
+    assert message in " ".join(said.split())

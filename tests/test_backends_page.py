@@ -1,0 +1,68 @@
+"""The worked pages of docs/backends.md: their files are written, tried, planned and run."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PAGE = (Path(__file__).parent.parent / "docs" / "backends.md").read_text(encoding="utf-8")
+BLOCK = re.compile(r"^```\w+\n(?:# |/\* )([\w.]+)(?: \*/)?\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def pages():
+    """Title of a worked page -> its files."""
+    worked = PAGE.partition("# Worked pages\n")[2]
+    parts = re.split(r"^## (.+)\n", worked, flags=re.MULTILINE)[1:]
+    return {
+        title: dict(BLOCK.findall(text))
+        for title, text in zip(parts[::2], parts[1::2], strict=True)
+    }
+
+
+PAGES = pages()
+
+
+def test_every_page_is_there():
+    assert list(PAGES) == [
+        "An argparse script",
+        "Hydra",
+        "Hugging Face Trainer",
+        "Lightning",
+        "A shell script or a C program",
+    ]
+    assert all("study.toml" in files for files in PAGES.values())
+
+
+@pytest.mark.parametrize("title", PAGES)
+def test_a_worked_page_runs(title, tmp_path):
+    if title == "Hydra":
+        pytest.importorskip("hydra")
+    for name, text in PAGES[title].items():
+        (tmp_path / name).write_text(text)
+    if "solve.c" in PAGES[title]:
+        if shutil.which("cc") is None:
+            pytest.skip("no C compiler")
+        subprocess.run(["cc", "-o", "solve", "solve.c"], cwd=tmp_path, check=True)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+
+    def doe(*words):
+        done = subprocess.run(
+            [sys.executable, "-c", "from doe.cli import main; main()", *words],
+            cwd=tmp_path,
+            env={**os.environ, "PATH": path},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    said = doe("try")
+    assert "Metrics found" in said
+    assert "Warning" not in said
+    doe("plan")
+    assert "4 done" in doe("run", "--cpu", "2")

@@ -20,6 +20,12 @@ demo: setup
 	$(BIN)/doe analyze --study runs/pit-demo --response dec_avg
 	$(BIN)/doe report --study runs/pit-demo
 
+# While editing: lint, types and the tests that need no waiting, training, browser or LaTeX.
+QUICK := tests/test_layers.py tests/test_install.py tests/test_presets.py tests/doe/study tests/doe/design tests/doe/analysis
+check: setup
+	$(MAKE) --no-print-directory lint
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(QUICK) -m 'not slow and not cluster and not wheel'
+
 # Tests that kill and wait run one after the other, all others on two cores.
 WAITING := tests/doe/running tests/doe/store tests/doe/results
 test: setup

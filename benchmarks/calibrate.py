@@ -22,6 +22,7 @@ from doe.analysis.case import AnalysisOptions
 from doe.analysis.data import FactorLevels, Observations, Runs
 from doe.analysis.estimators.dispersion import Dispersion
 from doe.analysis.estimators.robust import Robust
+from doe.analysis.lenth import lenth
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "statistics.md"
 ALPHA = 0.05
@@ -126,8 +127,10 @@ def tallied(found: Analysis, effect: float, mean: float) -> Iterator[tuple[str, 
     if a.ci_low is not None and a.ci_high is not None:
         yield "interval of an effect", a.ci_low <= effect <= a.ci_high
         yield "A after Holm", _below(a.p_holm)
-    if found.lenth is not None and found.lenth.m >= 7:
-        shares = [p < ALPHA for e, p in zip(found.effects, found.lenth.p, strict=True) if e != a]
+    names = [e.term for e in found.effects]
+    judged = lenth(np.array([e.effect for e in found.effects]), names, ALPHA)
+    if judged is not None and judged.m >= 7:
+        shares = [p < ALPHA for name, p in zip(names, judged.p, strict=True) if name != "A"]
         yield "p of Lenth below 0.05, inert term", float(np.mean(shares))
     if (robust := found.get(Robust)) is not None:
         rows = [row for row in robust.rows if row.term != "A"]

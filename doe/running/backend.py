@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import functools
 import importlib
+import json
 import math
-import os
 import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from doe.design.runs import level_text
 from doe.errors import DoeError, nearest
-from doe.running.processes import end_with_parent
+from doe.running.processes import end_by_signal, end_with_parent
 from doe.store.requests import RunRequest
 from doe.study.values import Level
 
@@ -88,15 +86,25 @@ def run_command(command: tuple[str, ...], request: Request) -> Reply:
     except OSError as error:
         raise DoeError(f"cannot start {words[0]!r}: {error.strerror}") from error
     if code < 0:
-        os.kill(os.getpid(), -code)  # end as the command did: a crash is not a clean failure
+        end_by_signal(-code)  # as the command did: a crash is not a clean failure
     if code > 0:
         raise DoeError(f"the command ended with exit code {code}")
     try:
-        return msgspec.json.decode(metrics.read_bytes(), type=dict[str, float])
+        return _numbers(json.loads(metrics.read_bytes()))
     except FileNotFoundError:
         raise DoeError(f"the command left no {METRICS_FILE} in its run directory") from None
-    except msgspec.MsgspecError as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise DoeError(f"{METRICS_FILE} is no JSON object of numbers: {error}") from error
+
+
+def _numbers(content: object) -> Reply:
+    """Metrics as a command writes them; null is not a number, which is a divergence."""
+    if not isinstance(content, dict):
+        raise ValueError(f"expected an object, got {type(content).__name__}")
+    for name, value in content.items():
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+            raise ValueError(f"expected a number for {name}, got {value!r:.100}")
+    return {name: math.nan if value is None else value for name, value in content.items()}
 
 
 # Judging a reply --------------------------------------------------------------------------------
@@ -113,9 +121,20 @@ def checked_reply(reply: object, request: RunRequest) -> dict[str, float]:
             f"{', '.join(map(str, reply)) or 'nothing'}"
         )
     try:
-        return {str(name): float(value) for name, value in reply.items()}
+        return {_plain(name): _number(value) for name, value in reply.items()}
     except (TypeError, ValueError) as error:
         raise DoeError(f"the backend returned a metric that is no number: {error}") from error
+
+
+def _plain(name: object) -> str:
+    return str(name).encode(errors="replace").decode()
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # an integer beyond all floats
+        return math.inf
 
 
 def not_finite(metrics: Mapping[str, float], request: RunRequest) -> str:

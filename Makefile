@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: setup setup-cluster demo test test-cluster lint bench clean chaos
+.PHONY: setup setup-cluster demo test test-cluster test-wheel lint bench calibrate clean chaos
 
 setup: $(STAMP)
 
@@ -11,7 +11,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "pit-doe needs Python 3.11 or newer; this is " + sys.version.split()[0])'
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt torch
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[pit,dev]'
 	touch $(STAMP)
 
 demo: setup
@@ -28,7 +28,7 @@ test: setup
 
 # What a cluster of one node needs: Ray, and Debian's Slurm (installed as root).
 setup-cluster: setup
-	$(BIN)/python -c 'import ray' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,ray]'
+	$(BIN)/python -c 'import ray' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[pit,dev,ray]'
 	command -v sbatch slurmctld slurmd munged >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends slurmctld slurmd slurm-client munge >/dev/null; }
 
 # The engine suite on this machine, on a real Slurm of one node (started as root) and a real Ray;
@@ -36,6 +36,10 @@ setup-cluster: setup
 ENGINES ?= cluster or not cluster
 test-cluster: setup-cluster
 	$(BIN)/python -m pytest tests/doe/running/engines -m '$(ENGINES)'
+
+# The package as a user gets it: a wheel in an environment of its own, without the trainer.
+test-wheel: setup
+	$(BIN)/python -m pytest tests/test_wheel.py -m wheel
 
 lint: setup
 	$(BIN)/ruff format --check .
@@ -45,6 +49,10 @@ lint: setup
 
 chaos: setup
 	$(BIN)/python tests/doe/running/chaos.py --kills 1000
+
+# Size, coverage and power of what the analysis prints, by simulation; the table goes to docs/statistics.md.
+calibrate: setup
+	$(BIN)/python -m benchmarks.calibrate
 
 bench: setup
 	$(BIN)/python -m benchmarks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import statistics
 import subprocess
 import sys
@@ -18,13 +19,15 @@ CASES = {
     "doe --help": [*DOE, "--help"],
 }
 HELP_LIMIT = 2.0
+IMPORTS = "import numpy, pandas, scipy.special"
+ANALYZE_LIMIT = 1.3
 STATUS_LIMITS = {4: 0.5, 160: 2.0}
 """Seconds for `doe status` by replicates of 64 configurations: 256 and 10,240 runs."""
 
 
 def run() -> list[Section]:
-    """Time `doe --help` and `doe status`."""
-    return [_help(), _status()]
+    """Time `doe --help`, `doe status` and `doe analyze`."""
+    return [_help(), _status(), _analyze()]
 
 
 def _call(command: list[str]) -> None:
@@ -61,6 +64,30 @@ def _status() -> Section:
     floor = 1000 * statistics.median(seconds[FLOOR])
     note = f"The whole command; importing typer and rich took {floor:.0f} ms beside it."
     return Section("`doe status`", ("runs", "median", "aim"), rows, note)
+
+
+def _analyze() -> Section:
+    with tempfile.TemporaryDirectory() as place:
+        study = finished_study(Path(place) / "study", 4)
+        analyze = [*DOE, "analyze", "--study", str(study), "--response", "y"]
+        imports = [sys.executable, "-c", IMPORTS]
+        seconds = side_by_side(
+            {IMPORTS: lambda: _call(imports), "doe analyze": lambda: _call(analyze)},
+            repeats=9,
+            clock=_children,
+        )
+    rows = tuple(
+        (name, f"{1000 * statistics.median(s):.0f} ms", f"{median_ratio(s, seconds[IMPORTS]):.2f}")
+        for name, s in seconds.items()
+    )
+    note = f"Processor time on 256 runs. Aim: at most {ANALYZE_LIMIT:g} times the import."
+    return Section("`doe analyze`", ("command", "median", "ratio"), rows, note)
+
+
+def _children() -> float:
+    """Processor seconds of all commands so far."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def finished_study(directory: Path, replicates: int) -> Path:

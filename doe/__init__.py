@@ -128,11 +128,11 @@ def analyze(
 def report(
     directory: Path | str, *, out: Path | str | None = None, transform: str = "none"
 ) -> Path:
-    """Write a study's page, tables and figures, as `doe report` does; return the page."""
+    """Write a study's page and tables, as `doe report` does; return the page."""
     from doe.analysis.case import AnalysisOptions
     from doe.results.report import gather
     from doe.views.files import REPORTS, write_report
 
     gathered = gather(Path(directory), AnalysisOptions(transform=transform, robust=True))
     target = Path(out) if out is not None else REPORTS / Path(directory).name
-    return write_report(gathered, target, gathered.headline_responses).page
+    return write_report(gathered, target).page

@@ -12,11 +12,15 @@ from pit_model.config import Config, parse_label
 from pit_model.errors import PitError
 
 app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
+    name="pit",
     help="Physics-Informed Tracking: simulate, train, evaluate, draw, compare.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help, as that of `doe`
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
+EXTRA = ("torch", "matplotlib", "PIL")
+"""Modules that come with the extra `pit` of the package."""
 
 Preset = Annotated[str, typer.Option(help="paper, small or demo.")]
 Settings = Annotated[
@@ -33,8 +37,32 @@ def main() -> None:
         app()
     except PitError as error:
         sys.exit(_complain(f"{error}"))
+    except ModuleNotFoundError as error:
+        if error.name not in EXTRA:
+            raise
+        sys.exit(
+            _complain(f"{error.name} is not installed; `pit` needs pip install 'pit-doe[pit]'")
+        )
     except OSError as error:
         sys.exit(_complain(f"{error.filename or 'file'}: {error.strerror or error}"))
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        print(f"pit {version('pit-doe')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Physics-Informed Tracking: simulate, train, evaluate, draw, compare."""
 
 
 def _complain(message: str) -> int:

@@ -99,9 +99,9 @@ class Config:
     """Windows of three frames in a training step, at most."""
     chunk_windows: int = 13
     """Neighbouring windows cut from one video, at most; their frames are encoded once."""
-    learning_rate: float = 1e-3
+    learning_rate: float = 2e-4
     """Step size of Adam for the encoder, its heads and LatentFuse."""
-    decoder_learning_rate: float = 1e-3
+    decoder_learning_rate: float = 2e-3
     """Step size of Adam for the decoder."""
     pill_ramp: float = 10.0
     """Epochs until the weight of PILL is 1."""

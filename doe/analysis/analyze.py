@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar
+from dataclasses import replace
+from typing import ClassVar, TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -12,7 +13,7 @@ from doe.analysis import transform as scales
 from doe.analysis.anova import Anova, anova
 from doe.analysis.best import Best, best
 from doe.analysis.case import AnalysisOptions, Case
-from doe.analysis.contrasts import Ints, Model, estimable, names_of
+from doe.analysis.contrasts import MOST_RUNS, Ints, Model, estimable, names_of
 from doe.analysis.data import FactorLevels, Observations, Runs
 from doe.analysis.diagnostics import Diagnostics, diagnose
 from doe.analysis.effects import Effect, effect_table
@@ -20,6 +21,7 @@ from doe.analysis.estimators import estimate_all
 from doe.analysis.fit import Fit, fit
 from doe.analysis.lenth import Lenth, lenth
 from doe.analysis.missing import Missing, missing
+from doe.analysis.rescale import power_of_two, rescaled, units
 from doe.errors import DoeError, nearest
 from doe.terms import MEAN, term_name
 
@@ -33,6 +35,7 @@ class Analysis(Struct, frozen=True):
     error in a saturated design). Tuples keep the order of the terms (standard order).
     """
 
+    UNITS: ClassVar = units(sigma=1, mean=1)
     response: str
     unit: str
     goal: str  # min or max
@@ -52,7 +55,7 @@ class Analysis(Struct, frozen=True):
     lenth: Lenth | None
     diagnostics: Diagnostics
     inestimable: tuple[str, ...]  # terms that the runs cannot tell from others
-    aliases: tuple[str, ...]  # "D = ABC": aliased terms, the estimated one first
+    aliases: tuple[str, ...]  # "D = −ABC": aliased terms, the estimated one first
     missing: Missing | None
     best: Best
     estimates: dict[str, Struct | None]  # by module of `doe.analysis.estimators`
@@ -75,15 +78,19 @@ def core(
     fitted: Fit, names: Sequence[str], shown: Sequence[bool], block: str | None, alpha: float
 ) -> Core:
     """Effects, ANOVA and Lenth of a fitted model."""
-    margins = lenth(2.0 * fitted.coef, names, alpha)
+    margins = lenth(2.0 * fitted.coef, names, alpha, tested=fitted.df_error == 0)
     return Core(
         effects=effect_table(fitted, names, shown, margins, alpha),
-        anova=anova(fitted, names, block),
+        anova=anova(fitted, names, block, alpha),
         lenth=margins,
     )
 
 
 DEFAULTS = AnalysisOptions()
+WORDS = 16
+"""Words of the defining relation that a warning shows; all of them are in `Analysis.aliases`."""
+FEW_DF = 4
+"""Degrees of freedom of pure error below which it is said how few they are."""
 
 
 def analyze(observed: Observations, options: AnalysisOptions = DEFAULTS) -> Analysis:
@@ -94,10 +101,29 @@ def analyze(observed: Observations, options: AnalysisOptions = DEFAULTS) -> Anal
     DoeError
         If no run has a value, an option does not fit, or the response is censored.
     """
-    runs, response = observed.runs, observed.response
+    response = observed.response
     if observed.censored:
         raise DoeError(f"response {response!r} has limits such as >50; its effects are bounds")
+    if not 0.0 < options.alpha < 1.0:
+        raise DoeError(f"alpha {options.alpha:g} is no level; expected a number between 0 and 1")
+    if np.isnan(observed.y).all():
+        raise DoeError(f"response {response!r} has no value in any run")
+    factor = power_of_two(float(np.nanmax(np.abs(observed.y))))
+    if factor == 1.0 or options.transform == "log":
+        return _analyze(observed, options)
+    if options.transform != "none":
+        raise DoeError(
+            f"the values of {response!r} reach {np.nanmax(np.abs(observed.y)):.0e}; give them in "
+            "another unit to find a power"
+        )
+    return rescaled(_analyze(replace(observed, y=observed.y / factor), options), factor)
+
+
+def _analyze(observed: Observations, options: AnalysisOptions) -> Analysis:
+    runs, response = observed.runs, observed.response
     order = _order(options.order, len(runs.keys))
+    if options.error not in ("pure", "residual"):
+        raise DoeError(f"error {options.error!r} is neither pure nor residual")
     kept = np.flatnonzero(~np.isnan(observed.y))
     if len(kept) < 2 or float(np.ptp(observed.y[kept])) == 0.0:
         raise DoeError(
@@ -141,8 +167,15 @@ def analyze(observed: Observations, options: AnalysisOptions = DEFAULTS) -> Anal
         missing=lost,
         best=best(case),
         estimates=estimate_all(case),
-        warnings=_warnings(runs, model, fitted, lost),
+        warnings=(*_warnings(runs, model, fitted, lost), *_left_out(fitted, options)),
     )
+
+
+def _left_out(fitted: Fit, options: AnalysisOptions) -> list[str]:
+    """What was asked for and is not done."""
+    if options.robust and fitted.n > MOST_RUNS:
+        return [f"the robust methods are left out: {fitted.n} runs are more than {MOST_RUNS}"]
+    return []
 
 
 def _order(asked: int | None, factors: int) -> int:
@@ -166,14 +199,16 @@ def _on_scale(
 ) -> tuple[scales.Transformation, Fit]:
     """Settle the scale, and fit on it."""
     y, cells, factors = observed.y[kept], observed.runs.cells[kept], len(observed.runs.keys)
-    untransformed = fit(y, cells, factors, block, model)
+    pooled = options.error == "residual"
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        untransformed = fit(y, cells, factors, block, model, pooled=pooled)
     profile = None
     if options.transform in ("boxcox", "auto"):
         profile = scales.box_cox(untransformed, options.alpha)
     chosen = scales.choose(options.transform, y, observed.response, profile)
     if chosen.name == "none":
         return chosen, untransformed
-    return chosen, fit(chosen.scale.forward(y), cells, factors, block, model)
+    return chosen, fit(chosen.scale.forward(y), cells, factors, block, model, pooled=pooled)
 
 
 def _shown(model: Model, drop: Sequence[str], keys: Sequence[str]) -> list[bool]:
@@ -189,10 +224,15 @@ def _shown(model: Model, drop: Sequence[str], keys: Sequence[str]) -> list[bool]
 
 
 def _alias_chains(model: Model, keys: Sequence[str]) -> tuple[str, ...]:
-    """One line per group of aliased terms, the estimated one first."""
+    """One line per group of aliased terms, the estimated one first: "AB = −CD"."""
     return tuple(
-        " = ".join(term_name(mask, keys) for mask in (leader, *others))
-        for leader, others in model.aliases.items()
+        " = ".join(
+            (
+                term_name(leader, keys),
+                *(f"{'−' * (a.sign < 0)}{term_name(a.mask, keys)}" for a in chain),
+            )
+        )
+        for leader, chain in model.aliases.items()
     )
 
 
@@ -211,12 +251,37 @@ def _warnings(runs: Runs, model: Model, fitted: Fit, lost: Missing | None) -> tu
     if model.with_blocks:
         named = ", ".join(term_name(mask, keys) for mask in model.with_blocks)
         warnings.append(f"confounded with blocks: {named}")
-    if model.aliases:
-        words = model.aliases.get(MEAN, ())
-        relation = f" (I = {' = '.join(term_name(m, keys) for m in words[:4])})" if words else ""
+    if chains := _alias_chains(model, keys):
+        whole = chains[0].split(" = ")
+        words = whole[1:] if MEAN in model.aliases else []
+        shown = " = ".join(["I", *words[:WORDS]])
+        more = f" and {len(words) - WORDS} more words" if len(words) > WORDS else ""
+        relation = f" ({shown}{more})" if words else ""
         warnings.append(
             f"the runs are a fraction{relation}: each effect stands for its whole alias chain"
         )
+    return (*warnings, *_error_warnings(fitted))
+
+
+def _error_warnings(fitted: Fit) -> list[str]:
+    """What the tests are against, where that is nothing or little."""
+    if fitted.exact:
+        return [
+            "runs that should differ by chance agree to the last digit: there is no error to test "
+            "against, and p is Lenth's, simulated, without intervals"
+        ]
     if fitted.error is None:
-        warnings.append("the design is saturated: p is Lenth's, simulated, without intervals")
-    return tuple(warnings)
+        return ["the design is saturated: p is Lenth's, simulated, without intervals"]
+    if fitted.from_pure and fitted.df_error < FEW_DF:
+        degrees = f"{fitted.df_error} degree{'s' if fitted.df_error > 1 else ''}"
+        more = ""
+        if fitted.df_residual > fitted.df_error:
+            more = (
+                f"; the residual of the model has {fitted.df_residual} and may be tested against "
+                "instead, if the terms left out are taken as zero"
+            )
+        return [
+            f"tests are against the pure error of repeated runs alone, on {degrees} of freedom"
+            f"{more}"
+        ]
+    return []

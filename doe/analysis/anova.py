@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 from msgspec import Struct
 from scipy import linalg
 
+from doe.analysis import distributions as stats
 from doe.analysis.contrasts import Floats
 from doe.analysis.fit import Fit, design_matrix
 from doe.analysis.pvalues import f_upper
+from doe.analysis.rescale import units
 
 MOST_TYPE2 = 256
 """Type II needs one decomposition per term; beyond this many terms type III alone is given."""
@@ -19,6 +22,7 @@ MOST_TYPE2 = 256
 class AnovaRow(Struct, frozen=True, gc=False):
     """A line of the analysis of variance: Block first, then terms, Lack of fit, Error, Total."""
 
+    UNITS: ClassVar = units(ss=2, ms=2)
     source: str
     df: int
     ss: float
@@ -30,10 +34,14 @@ class AnovaRow(Struct, frozen=True, gc=False):
 class Blocking(Struct, frozen=True):
     """What the blocks took out of the error."""
 
+    UNITS: ClassVar = units(variance=2)
     name: str
     blocks: int
-    variance: float  # variance component (MS_block - MS_error) / runs per block, at least 0
-    efficiency: float  # replicates needed without blocks per replicate with them
+    variance: float | None  # variance component (MS_block - MS_error) / runs per block, at least 0
+    share: float | None  # of the variance within a cell
+    share_low: float | None
+    share_high: float | None
+    efficiency: float | None  # replicates needed without blocks per replicate with them
     sentence: str
 
 
@@ -50,7 +58,7 @@ class Anova(Struct, frozen=True):
     blocking: Blocking | None
 
 
-def anova(fit: Fit, names: Sequence[str], block: str | None) -> Anova:
+def anova(fit: Fit, names: Sequence[str], block: str | None, alpha: float = 0.05) -> Anova:
     """Table with an F test of every term against the error, and the model's summary figures."""
     type2 = None
     if not fit.model.balanced and 0 < len(names) <= MOST_TYPE2:
@@ -64,7 +72,7 @@ def anova(fit: Fit, names: Sequence[str], block: str | None) -> Anova:
         r2=r2,
         r2_adjusted=adjusted,
         r2_predicted=predicted,
-        blocking=blocking(fit, block),
+        blocking=blocking(fit, block, alpha),
     )
 
 
@@ -107,15 +115,18 @@ def _rows(fit: Fit, names: Sequence[str], ss: Floats) -> tuple[AnovaRow, ...]:
     else:
         rows += [AnovaRow(name, 1, s, s, None, None) for name, s in zip(names, values, strict=True)]
     df_lack = fit.df_residual - fit.df_pure
-    if fit.df_pure > 0 and df_lack > 0:
+    ss_error, df_error = fit.ss_residual, fit.df_residual
+    if fit.from_pure:
+        ss_error, df_error = fit.ss_pure, fit.df_pure
+    if fit.from_pure and df_lack > 0:
         lack = max(fit.ss_residual - fit.ss_pure, 0.0)
-        f_lack = lack / df_lack / fit.ms_error if fit.ms_error > 0 else float("inf")
-        p_lack = float(f_upper(np.array(f_lack), df_lack, fit.df_pure))
+        f_lack = p_lack = None
+        if fit.df_error > 0:
+            f_lack = lack / df_lack / fit.ms_error
+            p_lack = float(f_upper(np.array(f_lack), df_lack, fit.df_pure))
         rows.append(AnovaRow("Lack of fit", df_lack, lack, lack / df_lack, f_lack, p_lack))
-    if fit.df_error > 0:
-        rows.append(
-            AnovaRow("Error", fit.df_error, fit.ms_error * fit.df_error, fit.ms_error, None, None)
-        )
+    if df_error > 0:
+        rows.append(AnovaRow("Error", df_error, ss_error, ss_error / df_error, None, None))
     rows.append(AnovaRow("Total", fit.n - 1, fit.ss_total, None, None, None))
     return tuple(rows)
 
@@ -135,15 +146,21 @@ def r_squared(fit: Fit) -> tuple[float | None, float | None, float | None]:
     return r2, adjusted, 1.0 - press / fit.ss_total
 
 
-def blocking(fit: Fit, name: str | None) -> Blocking | None:
+def blocking(fit: Fit, name: str | None, alpha: float) -> Blocking | None:
     """Variance component of blocks and the efficiency of blocking against none.
 
     ``s²_block = max(0, (MS_block - MS_error) / c)`` and, for b blocks of c runs,
-    ``RE = ((b - 1) MS_block + b (c - 1) MS_error) / ((b c - 1) MS_error)``.
+    ``RE = ((b - 1) MS_block + b (c - 1) MS_error) / ((b c - 1) MS_error)``. The interval of the
+    share ρ of blocks in the variance within a cell is ``(F/F_u - 1) / (F/F_u + c - 1)`` with F =
+    MS_block / MS_error and its quantiles F_u (Searle 1971, section 9.9). Where cells share no block
+    the blocks carry confounded terms as well, and nothing can be said.
     """
-    if name is None or fit.df_block == 0 or fit.df_error == 0 or fit.ms_error <= 0:
+    if name is None or fit.df_error == 0:
         return None
     blocks = fit.df_block + 1
+    if fit.n - len(np.unique(fit.cells)) - fit.df_pure < fit.df_block:
+        sentence = f"What {name} carries cannot be told from terms confounded with it."
+        return Blocking(name, blocks, None, None, None, None, None, sentence)
     size = fit.n / blocks
     ms_block = fit.ss_block / fit.df_block
     variance = max(0.0, (ms_block - fit.ms_error) / size)
@@ -151,10 +168,16 @@ def blocking(fit: Fit, name: str | None) -> Blocking | None:
         (fit.n - 1) * fit.ms_error
     )
     share = variance / (variance + fit.ms_error)
+    tails = stats.f.isf([alpha / 2.0, 1.0 - alpha / 2.0], fit.df_block, fit.df_error)
+    ratio = ms_block / fit.ms_error / tails
+    low, high = np.maximum(0.0, (ratio - 1.0) / (ratio + size - 1.0)).tolist()
     worth = (
         f"without blocks the same precision would take {gain:.2f} times the replicates"
         if gain > 1
         else "blocking gained nothing here and cost little"
     )
-    sentence = f"{name} carries {100 * share:.0f}% of the variance within a cell; {worth}."
-    return Blocking(name, blocks, variance, gain, sentence)
+    sentence = (
+        f"{name} carries {100 * share:.0f}% of the variance within a cell "
+        f"({100 * low:.0f} to {100 * high:.0f}%); {worth}."
+    )
+    return Blocking(name, blocks, variance, share, low, high, gain, sentence)

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from msgspec import Struct
+from scipy import linalg
 
 from doe.analysis.case import Case
-from doe.analysis.contrasts import Floats, Model, evaluate
-from doe.analysis.fit import Fit, design_matrix, fit, without_blocks
-from doe.analysis.hsu import with_the_best
+from doe.analysis.contrasts import (
+    MOST_COLUMNS,
+    Floats,
+    Ints,
+    Model,
+    estimable,
+    evaluate,
+    sign_columns,
+)
+from doe.analysis.fit import Fit, design_matrix, fit
+from doe.analysis.hsu import maximum_modulus, with_the_best
 from doe.analysis.pvalues import t_critical
+from doe.analysis.rescale import units
 from doe.terms import parse_term, term_name
 
 MOST_CELLS = 1024
@@ -21,11 +32,12 @@ MOST_CELLS = 1024
 class CellMean(Struct, frozen=True, gc=False):
     """One configuration on the response scale."""
 
+    UNITS: ClassVar = units(mean=1, ci_low=1, ci_high=1, mcb_low=1, mcb_high=1)
     config: str
     coded: tuple[int, ...]
     n: int
     mean: float
-    ci_low: float | None
+    ci_low: float | None  # intervals hold for all configurations at once
     ci_high: float | None
     mcb_low: float | None  # Hsu: this mean minus the best of the others
     mcb_high: float | None
@@ -33,9 +45,10 @@ class CellMean(Struct, frozen=True, gc=False):
 
 
 class Prediction(Struct, frozen=True):
-    """A configuration under the reduced model."""
+    """The best levels under the reduced model."""
 
-    config: str
+    UNITS: ClassVar = units(mean=1, ci_low=1, ci_high=1)
+    config: str  # of the factors in the model; the others are open
     mean: float
     ci_low: float | None
     ci_high: float | None
@@ -44,6 +57,7 @@ class Prediction(Struct, frozen=True):
 class ReducedModel(Struct, frozen=True):
     """The active terms closed under strong heredity, and what they predict to be best."""
 
+    UNITS: ClassVar = units(coefficients=1, sigma=1)
     terms: tuple[str, ...]
     added: tuple[str, ...]  # parents that heredity brought in
     coefficients: tuple[float, ...]  # the mean first
@@ -59,30 +73,74 @@ class Best(Struct, frozen=True):
     cells: tuple[CellMean, ...]  # at most 1024
     critical: float | None  # Hsu's d, for the cell that is best
     among_best: tuple[str, ...]
+    assumed: tuple[str, ...]  # terms taken as zero, because blocks stand in for them
     reduced: ReducedModel
     sentence: str
 
 
+class Estimates(NamedTuple):
+    """Means of the configurations after blocks, and their covariance over σ²."""
+
+    cells: Ints
+    counts: Ints
+    means: Floats
+    covariance: Floats  # 1/n of each where means are independent, else a matrix
+    assumed: tuple[int, ...]  # terms taken as zero, because blocks stand in for them
+
+    @property
+    def variance(self) -> Floats:
+        """Variance of each mean over σ²."""
+        return self.covariance if self.covariance.ndim == 1 else np.diag(self.covariance)
+
+
+def cell_estimates(full: Fit) -> Estimates:
+    """What the runs say of each configuration, all blocks weighted alike.
+
+    Where every block holds every cell, or there is no block, these are the cells' means. Elsewhere
+    they are predictions ``L b`` of the largest model that the runs can tell from the blocks, with
+    covariance ``L (X'X)^-1 L'``: means of cells that share no block differ by their blocks as well.
+    """
+    cells, counts = np.unique(full.cells, return_counts=True)
+    if full.block is None or full.model.balanced:
+        group = np.searchsorted(cells, full.cells)
+        return Estimates(cells, counts, np.bincount(group, weights=full.y) / counts, 1 / counts, ())
+    model = full.model
+    if len(cells) <= MOST_COLUMNS:
+        model = estimable(full.cells, full.factors, full.factors, full.block)
+    X = design_matrix(full.cells, full.block, model)
+    Q, R = linalg.qr(X, mode="economic")
+    at = np.zeros((len(cells), X.shape[1]))
+    at[:, 0] = 1.0
+    at[:, X.shape[1] - len(model.masks) :] = sign_columns(cells, model.masks)
+    maps = linalg.solve_triangular(R, at.T, trans="T").T
+    assumed = (*model.with_blocks, *model.inestimable) if len(model.masks) + 1 < len(cells) else ()
+    means = np.asarray(maps @ (Q.T @ full.y))
+    covariance = maps @ maps.T if len(cells) <= MOST_CELLS else (maps**2).sum(axis=1)
+    return Estimates(cells, counts, means, np.asarray(covariance), assumed)
+
+
 def best(case: Case) -> Best:
-    """Rank the configurations, the best first; intervals are back on the response scale,
-    Hsu's bounds on the analysed one.
+    """Rank the configurations, the best first.
+
+    Intervals hold for all configurations at once, so also for the one that comes out best; they
+    are back on the response scale, Hsu's bounds on the analysed one.
     """
     full, alpha = case.fit, case.alpha
-    unique, counts = np.unique(full.cells, return_counts=True)
-    adjusted = without_blocks(full.y, full.cells, full.block)
-    means = np.bincount(np.searchsorted(unique, full.cells), weights=adjusted) / counts
+    estimates = cell_estimates(full)
+    means, k = estimates.means, len(estimates.means)
     sign = 1.0 if case.goal == "max" else -1.0
     order = np.argsort(-sign * means, kind="stable")
-    sigma = float(np.sqrt(full.ms_error)) if full.df_error > 0 else float("nan")
-    reach = np.full(len(means), np.nan)
-    low = high = np.full(len(means), np.nan)
+    reach = low = high = np.full(k, np.nan)
     critical = None
-    among = np.zeros(len(means), dtype=bool)
+    among = np.zeros(k, dtype=bool)
     among[order[0]] = True
     if full.df_error > 0:
-        reach = t_critical(alpha, full.df_error) * sigma / np.sqrt(counts)
-        if 1 < len(means) <= MOST_CELLS and sigma > 0:
-            lower, upper, d = with_the_best(sign * means, counts, sigma, full.df_error, alpha)
+        sigma = float(np.sqrt(full.ms_error))
+        reach = maximum_modulus(k, full.df_error, alpha) * sigma * np.sqrt(estimates.variance)
+        if 1 < k <= MOST_CELLS:
+            lower, upper, d = with_the_best(
+                sign * means, estimates.covariance, sigma, full.df_error, alpha
+            )
             low, high = (lower, upper) if sign > 0 else (-upper, -lower)
             among, critical = upper > 0, float(d[order[0]])
     view = case.transform.scale.back
@@ -90,9 +148,9 @@ def best(case: Case) -> Best:
     listed = [_optional(column) for column in columns]
     cells = tuple(
         CellMean(
-            config=case.runs.config(int(unique[i])),
-            coded=tuple(1 if unique[i] >> j & 1 else -1 for j in range(len(case.keys))),
-            n=int(counts[i]),
+            config=case.runs.config(int(estimates.cells[i])),
+            coded=tuple(1 if estimates.cells[i] >> j & 1 else -1 for j in range(len(case.keys))),
+            n=int(estimates.counts[i]),
             mean=float(columns[0][i]),
             ci_low=listed[1][i],
             ci_high=listed[2][i],
@@ -103,13 +161,15 @@ def best(case: Case) -> Best:
         for i in order[:MOST_CELLS].tolist()
     )
     names = tuple(cell.config for cell in cells if cell.among_best)
+    assumed = tuple(term_name(mask, case.keys) for mask in estimates.assumed)
     return Best(
         goal=case.goal,
         cells=cells,
         critical=critical,
         among_best=names,
-        reduced=reduced_model(case),
-        sentence=_sentence(cells[0].config, names, len(means), critical),
+        assumed=assumed,
+        reduced=reduced_model(case, estimates),
+        sentence=_sentence(cells[0].config, names, k, critical, assumed),
     )
 
 
@@ -117,7 +177,7 @@ def _optional(values: Floats) -> list[float | None]:
     return [None if value != value else value for value in values.tolist()]
 
 
-def reduced_model(case: Case) -> ReducedModel:
+def reduced_model(case: Case, estimates: Estimates) -> ReducedModel:
     """Terms significant at false discovery rate α and all their parents, fitted again.
 
     Strong heredity: an interaction stays only with every term that it contains, which keeps the
@@ -130,51 +190,63 @@ def reduced_model(case: Case) -> ReducedModel:
     parents = {mask for mask in full.model.masks if any(mask & a == mask for a in active)}
     masks = tuple(sorted(active | parents))
     model = Model(masks, {}, (), (), full.model.balanced)
-    small = fit(full.y, full.cells, full.factors, full.block, model)
+    small = fit(full.y, full.cells, full.factors, full.block, model, pooled=full.pooled)
     coef = np.zeros(1 << full.factors)
     coef[0] = small.mean
     coef[list(masks)] = small.coef
     predicted = evaluate(coef)
     cell = int(np.argmax(predicted) if case.goal == "max" else np.argmin(predicted))
-    reach = _reach(small, cell, alpha)
-    view = case.transform.scale.back
-    ends = view(predicted[cell] + reach * np.array([0.0, -1.0, 1.0])).tolist()
     return ReducedModel(
         terms=tuple(term_name(mask, keys) for mask in masks),
         added=tuple(term_name(mask, keys) for mask in sorted(parents - active)),
         coefficients=(small.mean, *small.coef.tolist()),
         sigma=float(np.sqrt(small.ms_error)) if small.df_error > 0 else None,
         r2=1.0 - small.ss_residual / small.ss_total if small.ss_total > 0 else None,
-        best=Prediction(
-            case.runs.config(cell),
-            float(view(predicted[cell : cell + 1])[0]),
-            None if np.isnan(reach) else ends[1],
-            None if np.isnan(reach) else ends[2],
-        ),
+        best=_prediction(case, estimates, masks, cell, float(predicted[cell])),
     )
 
 
-def _reach(small: Fit, cell: int, alpha: float) -> float:
-    """Half width of the interval for the mean of a cell, averaged over blocks."""
-    if small.df_error == 0:
-        return float("nan")
-    if small.model.balanced:
-        scale = (1 + len(small.coef)) / small.n
-    else:
-        X = design_matrix(small.cells, small.block, small.model)
-        at = np.zeros(X.shape[1])
-        first = X.shape[1] - len(small.coef)
-        at[0] = 1.0
-        odd = [(mask & ~cell).bit_count() & 1 for mask in small.model.masks]
-        at[first:] = [1.0 - 2.0 * bit for bit in odd]
-        scale = float(at @ np.linalg.solve(X.T @ X, at))
-    return t_critical(alpha, small.df_error) * float(np.sqrt(scale * small.ms_error))
+def _prediction(
+    case: Case, estimates: Estimates, masks: Sequence[int], cell: int, predicted: float
+) -> Prediction:
+    """The best levels of the factors in the model; the others are left open.
+
+    The interval is for the mean over all configurations with these levels. It comes from the full
+    model and is as wide as Bonferroni asks for the 3^k ways to fix some factors and leave others
+    open, so that it holds whatever was selected.
+    """
+    fixed = 0
+    for mask in masks:
+        fixed |= mask
+    view = case.transform.scale.back
+    config = case.runs.config(cell, fixed)
+    mean = float(view(np.array([predicted]))[0])
+    inside = ((estimates.cells ^ cell) & fixed) == 0
+    if case.fit.df_error == 0 or not inside.any():
+        return Prediction(config, mean, None, None)
+    weight = inside / inside.sum()
+    covariance = estimates.covariance
+    scale = weight**2 @ covariance if covariance.ndim == 1 else weight @ covariance @ weight
+    margins = 3.0 ** len(case.keys)
+    reach = t_critical(case.alpha / margins, case.fit.df_error) * np.sqrt(scale * case.fit.ms_error)
+    ends = view(float(weight @ estimates.means) + reach * np.array([-1.0, 1.0]))
+    return Prediction(config, mean, *_optional(ends))
 
 
-def _sentence(top: str, among: Sequence[str], cells: int, critical: float | None) -> str:
-    if critical is None:
-        return f"{top} has the best value; without an error estimate no other can be ruled out."
-    if len(among) == 1:
-        return f"{top} is the best configuration."
+def _sentence(
+    top: str, among: Sequence[str], cells: int, critical: float | None, assumed: Sequence[str]
+) -> str:
     others = f"{len(among) - 1} other configuration{'s' if len(among) > 2 else ''}"
-    return f"{top} is best; {others} of {cells} cannot be told from it."
+    if critical is None:
+        said = f"{top} has the best value; without an error estimate no other can be ruled out."
+    elif len(among) == 1:
+        said = f"{top} is the best configuration."
+    else:
+        said = f"{top} is best; {others} of {cells} cannot be told from it."
+    if not assumed:
+        return said
+    verb = "which is" if len(assumed) == 1 else "which are"
+    return (
+        f"{said} Configurations of different blocks are compared as if {', '.join(assumed)}, "
+        f"{verb} confounded with blocks, were zero."
+    )

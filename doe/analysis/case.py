@@ -23,6 +23,7 @@ class AnalysisOptions(Struct, frozen=True):
     drop: tuple[str, ...] = ()  # factors whose terms are not shown
     robust: bool = False
     permutations: int = 10_000
+    error: str = "pure"  # what tests are against where runs are repeated: pure or residual
     alpha: float = 0.05
     seed: int = 42
 

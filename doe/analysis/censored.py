@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 from msgspec import Struct
 
+from doe.analysis.case import AnalysisOptions
 from doe.analysis.contrasts import MOST_RUNS, Floats, estimable
 from doe.analysis.data import FactorLevels, Observations
 from doe.analysis.fit import estimator
+from doe.analysis.rescale import units
+from doe.analysis.transform import SCALES, Scale
 from doe.errors import DoeError
 from doe.terms import parse_term, term_name
 
@@ -17,6 +21,7 @@ from doe.terms import parse_term, term_name
 class BoundedEffect(Struct, frozen=True, gc=False):
     """An effect that is only known to lie between two values."""
 
+    UNITS: ClassVar = units(effect=1, low=1, high=1)
     term: str
     effect: float | None  # complete-case answer, or None for a censored table
     low: float
@@ -28,6 +33,7 @@ class CensoredAnalysis(Struct, frozen=True):
     """Effects of a published table with censored cells, as exact intervals."""
 
     response: str
+    label: str  # the response on the analysed scale
     unit: str
     n: int
     censored: int
@@ -72,14 +78,16 @@ def bounded(
 
 
 def analyze_censored(
-    observed: Observations, order: int | None, drop: Sequence[str], ceiling: float | None
+    observed: Observations, options: AnalysisOptions, ceiling: float | None
 ) -> CensoredAnalysis:
     """Effect intervals of a table with censored or rounded values.
 
     A printed number may be off by half of its last digit; ``>50`` lies between 50 and the next
-    printed limit, or the ceiling for the highest one.
+    printed limit, or the ceiling for the highest one. A transformation moves the ends of each
+    interval.
     """
-    runs = observed.runs
+    runs, order, drop = observed.runs, options.order, options.drop
+    scale = _scale(observed, options.transform)
     kept = np.flatnonzero(~np.isnan(observed.low))
     if len(kept) > MOST_RUNS:
         raise DoeError(f"{len(kept)} runs are too many for a censored table; at most {MOST_RUNS}")
@@ -90,23 +98,48 @@ def analyze_censored(
     gone = sum(parse_term(key, runs.keys) for key in drop)
     shown = [i for i, mask in enumerate(model.masks) if not mask & gone]
     maps = 2.0 * estimator(cells, block, model)[shown]
-    low, high = effect_bounds(maps, observed.low[kept], observed.high[kept])
+    ends = (observed.low[kept], observed.high[kept])
+    if options.transform != "none":
+        with np.errstate(divide="ignore"):
+            ends = (scale.forward(ends[0]), scale.forward(ends[1]))
+    low, high = effect_bounds(maps, *ends)
     names = [term_name(model.masks[i], runs.keys) for i in shown]
     censored = int(np.isnan(observed.y[kept]).sum())
     return CensoredAnalysis(
         response=observed.response,
+        label=scale.label.format(observed.response),
         unit=observed.unit,
         n=len(kept),
         censored=censored,
         ceiling=ceiling,
         factors=runs.factors,
         effects=bounded(names, [None] * len(names), low, high),
-        warnings=_warnings(observed, ceiling, len(kept)),
+        warnings=_warnings(observed, options, ceiling, len(kept)),
     )
 
 
-def _warnings(observed: Observations, ceiling: float | None, n: int) -> tuple[str, ...]:
+def _scale(observed: Observations, asked: str) -> Scale:
+    """The scale that was asked for; an exponent cannot be estimated from limits."""
+    if asked not in SCALES:
+        raise DoeError(
+            f"the transformation {asked} needs values, and {observed.response!r} has limits; "
+            f"expected one of {', '.join(SCALES)}"
+        )
+    scale = SCALES[asked]
+    if (observed.low < scale.low).any() or (observed.high > scale.high).any():
+        raise DoeError(
+            f"the transformation {asked} needs values above {scale.low:g}, and "
+            f"{observed.response!r} has lower ones; analyse it as it is"
+        )
+    return scale
+
+
+def _warnings(
+    observed: Observations, options: AnalysisOptions, ceiling: float | None, n: int
+) -> tuple[str, ...]:
     warnings = list(observed.runs.notes)
+    if options.robust:
+        warnings.append("the robust methods are left out: limits leave no error to judge by")
     if ceiling is None and np.isinf(observed.high).any():
         warnings.append(
             "the highest limit has no upper end, so that effects are unbounded: a ceiling, the "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -94,11 +95,18 @@ def balanced(cells: Ints, factors: int, block: Ints | None) -> bool:
     return bool((counts == counts[:, :1]).all() and counts.sum(axis=0).min() > 0)
 
 
+class Alias(NamedTuple):
+    """A term that the runs cannot tell from another one."""
+
+    mask: int
+    sign: int  # -1 where the two columns have opposite signs
+
+
 class Model(Struct, frozen=True):
     """The terms that the runs can estimate, in standard order, and what became of the others."""
 
     masks: tuple[int, ...]
-    aliases: dict[int, tuple[int, ...]]  # estimated term -> the terms that it stands for as well
+    aliases: dict[int, tuple[Alias, ...]]  # estimated term -> the terms that it stands for as well
     with_blocks: tuple[int, ...]  # terms confounded with blocks
     inestimable: tuple[int, ...]  # terms that missing cells make inestimable
     balanced: bool
@@ -142,19 +150,21 @@ def _spanned(base: Floats, column: Floats) -> bool:
     return float(np.linalg.norm(rest)) < 1e-9 * float(np.linalg.norm(column))
 
 
-def _distinct(unique: Ints, masks: Sequence[int]) -> tuple[list[int], dict[int, tuple[int, ...]]]:
+def _distinct(unique: Ints, masks: Sequence[int]) -> tuple[list[int], dict[int, tuple[Alias, ...]]]:
     """Group terms whose columns agree up to sign; the mean is a term as well."""
     columns = sign_columns(unique, masks).astype(np.int8)
+    signs = columns[0].tolist()
     columns *= columns[:1]
-    first: dict[bytes, int] = {np.ones(len(unique), np.int8).tobytes(): term_algebra.MEAN}
-    groups: dict[int, list[int]] = {}
+    mean = Alias(term_algebra.MEAN, 1)
+    first: dict[bytes, Alias] = {np.ones(len(unique), np.int8).tobytes(): mean}
+    groups: dict[int, list[Alias]] = {}
     chosen: list[int] = []
     for i, mask in enumerate(masks):
-        leader = first.setdefault(columns[:, i].tobytes(), mask)
-        if leader == mask:
+        leader = first.setdefault(columns[:, i].tobytes(), Alias(mask, signs[i]))
+        if leader.mask == mask:
             chosen.append(mask)
         else:
-            groups.setdefault(leader, []).append(mask)
+            groups.setdefault(leader.mask, []).append(Alias(mask, signs[i] * leader.sign))
     return chosen, {mask: tuple(members) for mask, members in groups.items()}
 
 

@@ -18,6 +18,7 @@ class FactorLevels(Struct, frozen=True):
     key: str
     low: str
     high: str
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Runs:
     block: Ints | None  # 0, 1, ...; None where there is but one
     block_name: str | None
     run_ids: tuple[str, ...]
-    run_order: tuple[int, ...]
+    run_order: tuple[int, ...] | None  # None where nobody knows it
     slot: tuple[str, ...] | None
     host: tuple[str, ...] | None
     states: tuple[str, ...]  # state and reason where they are known, else ""
@@ -45,13 +46,17 @@ class Runs:
         """Row of each run in the full standard order."""
         return cell_index(self.coded)
 
-    def config(self, cell: int) -> str:
-        """Label of a configuration: ``A1B0`` for one-letter keys, else ``lr=0.01,aug=on``."""
+    def config(self, cell: int, fixed: int = -1) -> str:
+        """Label of a configuration: ``A1B0`` for one-letter keys, else ``lr=0.01,aug=on``.
+
+        Factors outside the bits of `fixed` are left open, and out of the label.
+        """
+        bits = [(f, cell >> i & 1) for i, f in enumerate(self.factors) if fixed >> i & 1]
+        if not bits:
+            return "any configuration"
         if all(len(key) == 1 for key in self.keys):
-            return "".join(f"{key}{cell >> i & 1}" for i, key in enumerate(self.keys))
-        return ",".join(
-            f"{f.key}={f.high if cell >> i & 1 else f.low}" for i, f in enumerate(self.factors)
-        )
+            return "".join(f"{factor.key}{bit}" for factor, bit in bits)
+        return ",".join(f"{f.key}={f.high if bit else f.low}" for f, bit in bits)
 
 
 @dataclass(frozen=True)

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
-from scipy import stats
 
+from doe.analysis import distributions as stats
 from doe.analysis.case import Case
 from doe.analysis.contrasts import MOST_RUNS, Floats, Ints
 from doe.analysis.fit import Fit, design_matrix, without_blocks
-from doe.analysis.pvalues import holm
+from doe.analysis.pvalues import f_upper, holm
+from doe.analysis.rescale import units
 from doe.analysis.transform import BoxCox, Transformation, box_cox
 
 CONFOUNDED = 0.5
 """Share of a factor's variation explained by slots or hosts from which confounding is reported."""
+SHUFFLES, MANY_RUNS = 1999, 100
+"""Random assignments of slots that tell confounding from chance, for up to so many runs."""
 
 
 class Residual(Struct, frozen=True, gc=False):
     """One observed run under the model."""
 
+    UNITS: ClassVar = units(fitted=1, residual=1)
     run_id: str
-    run_order: int
+    run_order: int  # that of the table where the order of the runs is not known
     config: str
     fitted: float
     residual: float
@@ -43,21 +48,39 @@ class Finding(Struct, frozen=True):
     advice: str
     runs: tuple[str, ...] = ()
     remedies: tuple[str, ...] = ()  # options that would help: "robust", "transform=log", "order"
+    p_holm: float | None = None  # over all checks of the response: what `ok` goes by
 
 
 class Diagnostics(Struct, frozen=True):
     """All checks of the model's assumptions."""
 
+    UNITS: ClassVar = units(spread=1)
     findings: tuple[Finding, ...]
     residuals: tuple[Residual, ...]  # in run order; empty in a saturated design
     spread: float | None  # root mean square of the residuals
     boxcox: BoxCox | None
 
 
+class Check(NamedTuple):
+    """A test with what to say in either case, before it is judged together with the others."""
+
+    name: str
+    statistic: float
+    p: float
+    fine: str
+    alarm: str
+    remedies: tuple[str, ...] = ()
+    runs: tuple[str, ...] = ()
+
+
 def diagnose(case: Case) -> Diagnostics:
-    """All checks for the observed runs."""
+    """All checks for the observed runs.
+
+    Each has its own p value; alarms are raised at level α over all of them together (Holm), so
+    that an analysis of clean data shows any alarm at all with probability α.
+    """
     fit, chosen, alpha = case.fit, case.transform, case.alpha
-    if fit.df_residual < 1 or fit.ss_residual <= 1e-24 * max(fit.ss_total, 1e-300):
+    if fit.df_residual < 1 or fit.ss_residual <= 1e-24 * fit.ss_total or fit.exact:
         advice = (
             "No residual is left to check: the design is saturated or the fit exact. Read the "
             "half-normal plot, or reduce the model."
@@ -67,18 +90,44 @@ def diagnose(case: Case) -> Diagnostics:
     residuals = residual_table(case)
     profile = box_cox(fit, alpha) if chosen.name == "none" else None
     distance, cells = distances(fit)
-    findings = [
-        normality(fit, alpha, chosen),
-        equal_variance(distance, cells, alpha, chosen),
-        spread_by_factor(distance, cells, case.keys, alpha, chosen),
-        drift(fit, [case.runs.run_order[i] for i in case.kept], alpha),
-        *confounding(case),
+    checks = [
+        normality(fit, chosen),
+        equal_variance(distance, cells, chosen),
+        spread_by_factor(distance, cells, case.keys, chosen, alpha),
+        drift(case),
+        *(check for name in ("slot", "host") for check in surroundings(case, name)),
         outliers(residuals, fit, alpha),
-        high_leverage(residuals, fit),
-        *([_box_cox_finding(profile)] if profile else []),
+        None if profile is None else _box_cox_check(profile),
     ]
+    findings = judged([check for check in checks if check is not None], alpha)
+    if case.runs.run_order is None:
+        advice = "The order of the runs is not known, so that drift cannot be checked."
+        findings.append(Finding("drift", True, None, None, advice))
+    if (alone := high_leverage(residuals, fit)) is not None:
+        findings.append(alone)
     spread = float(np.sqrt(fit.ss_residual / fit.n))
-    return Diagnostics(tuple(f for f in findings if f is not None), residuals, spread, profile)
+    return Diagnostics(tuple(findings), residuals, spread, profile)
+
+
+def judged(checks: Sequence[Check], alpha: float) -> list[Finding]:
+    """Findings, with p values adjusted over all checks."""
+    adjusted = holm(np.array([check.p for check in checks])).tolist()
+    findings = []
+    for check, p_holm in zip(checks, adjusted, strict=True):
+        ok = p_holm >= alpha
+        findings.append(
+            Finding(
+                check=check.name,
+                ok=ok,
+                statistic=check.statistic,
+                p=check.p,
+                advice=check.fine if ok else check.alarm,
+                runs=() if ok else check.runs,
+                remedies=() if ok else check.remedies,
+                p_holm=p_holm,
+            )
+        )
+    return findings
 
 
 def residual_table(case: Case) -> tuple[Residual, ...]:
@@ -87,6 +136,7 @@ def residual_table(case: Case) -> tuple[Residual, ...]:
     ``t_i = e_i / (s_(i) sqrt(1 - h_i))``, ``D_i = e_i² h_i / (p s² (1 - h_i)²)``.
     """
     fit, runs, kept = case.fit, case.runs, case.kept
+    times = runs.run_order or range(1, len(runs.run_ids) + 1)
     e, h = fit.residual, np.minimum(fit.leverage, 1.0)
     p, df = fit.n - fit.df_residual, fit.df_residual
     free = 1.0 - h
@@ -98,12 +148,12 @@ def residual_table(case: Case) -> tuple[Residual, ...]:
     rank = stats.rankdata(e, method="ordinal")
     quantile = stats.norm.ppf((rank - 0.5) / fit.n)
     ok = free > 1e-9
-    order = sorted(range(fit.n), key=lambda i: runs.run_order[kept[i]])
+    order = sorted(range(fit.n), key=lambda i: times[kept[i]])
     labels = {cell: runs.config(cell) for cell in set(fit.cells.tolist())}
     return tuple(
         Residual(
             run_id=runs.run_ids[kept[i]],
-            run_order=runs.run_order[kept[i]],
+            run_order=times[kept[i]],
             config=labels[int(fit.cells[i])],
             fitted=float(fit.fitted[i]),
             residual=float(e[i]),
@@ -116,54 +166,73 @@ def residual_table(case: Case) -> tuple[Residual, ...]:
     )
 
 
-def normality(fit: Fit, alpha: float, chosen: Transformation) -> Finding | None:
+def normality(fit: Fit, chosen: Transformation) -> Check | None:
     """Shapiro and Wilk's test of the residuals."""
     if not 3 <= fit.n <= 5000:
         return None
     w, p = (float(value) for value in stats.shapiro(fit.residual))
-    ok = p >= alpha
-    if ok:
-        return Finding("normality", ok, w, p, "Residuals look normal; nothing to do.")
     raw = chosen.name == "none"
     cure = ", and try a transformation" if raw else ""
-    advice = f"Residuals are not normal: compare with the robust methods{cure}."
+    alarm = f"Residuals are not normal: compare with the robust methods{cure}."
     remedies = ("robust", *(("transform=auto",) if raw else ()))
-    return Finding("normality", ok, w, p, advice, remedies=remedies)
+    return Check("normality", w, p, "Residuals look normal; nothing to do.", alarm, remedies)
 
 
 def distances(fit: Fit) -> tuple[Floats, Ints]:
-    """Distance of each run from the median of its cell, for cells of three runs or more."""
+    """Distances of runs from the median of their cell, without the structural zeros.
+
+    Of an odd number of runs one is the median itself and is left out; of an even number the two in
+    the middle are equally far from it, and ``|y_(m+1) - y_(m)| / √2`` stands for both (Hines and
+    Hines 2000). Otherwise small cells look alike whatever their spread.
+    """
     y = without_blocks(fit.y, fit.cells, fit.block)
-    _, group, counts = np.unique(fit.cells, return_inverse=True, return_counts=True)
-    ordered = y[np.lexsort((y, group))]
-    first = np.cumsum(counts) - counts
-    medians = (ordered[first + (counts - 1) // 2] + ordered[first + counts // 2]) / 2
-    enough = counts[group] >= 3
-    return np.abs(y - medians[group])[enough], fit.cells[enough]
+    order = np.lexsort((y, fit.cells))
+    distance, cells = [], []
+    for cell, runs in zip(*_grouped(fit.cells[order], y[order]), strict=True):
+        n, half = len(runs), len(runs) // 2
+        if n < 2:
+            continue
+        outer = np.abs(runs - np.median(runs))
+        if n % 2:
+            values = np.delete(outer, half)
+        else:
+            middle = (runs[half] - runs[half - 1]) / np.sqrt(2.0)
+            values = np.append(np.delete(outer, (half - 1, half)), middle)
+        distance.append(values)
+        cells.append(np.full(len(values), cell))
+    if not distance:
+        return np.empty(0), np.empty(0, np.int64)
+    return np.concatenate(distance), np.concatenate(cells)
 
 
-def equal_variance(
-    distance: Floats, cells: Ints, alpha: float, chosen: Transformation
-) -> Finding | None:
-    """Brown and Forsythe's test over cells, from the distances to their medians."""
-    order = np.argsort(cells, kind="stable")
-    groups = np.split(distance[order], np.flatnonzero(np.diff(cells[order])) + 1)
+def _grouped(labels: Ints, values: Floats) -> tuple[list[int], list[Floats]]:
+    """Distinct labels, which come in runs of equal ones, and the values of each."""
+    starts = np.flatnonzero(np.diff(labels)) + 1
+    return labels[np.append(0, starts)].tolist(), np.split(values, starts)
+
+
+def equal_variance(distance: Floats, cells: Ints, chosen: Transformation) -> Check | None:
+    """Brown and Forsythe's test over cells of three runs or more."""
+    if len(cells) == 0:
+        return None
+    groups = [group for group in _grouped(cells, distance)[1] if len(group) > 1]
     if len(groups) < 2:
         return None
     f, p = (float(value) for value in stats.f_oneway(*groups))
     if not np.isfinite(f):
         return None
-    if p >= alpha:
-        advice = "No sign that the spread differs between configurations; nothing to do."
-        return Finding("equal variance", True, f, p, advice)
     cure, remedies = _cure(chosen)
-    advice = f"The spread differs between configurations: {cure}."
-    return Finding("equal variance", False, f, p, advice, remedies=remedies)
+    return Check(
+        *("equal variance", f, p),
+        fine="No sign that the spread differs between configurations; nothing to do.",
+        alarm=f"The spread differs between configurations: {cure}.",
+        remedies=remedies,
+    )
 
 
 def spread_by_factor(
-    distance: Floats, cells: Ints, keys: Sequence[str], alpha: float, chosen: Transformation
-) -> Finding | None:
+    distance: Floats, cells: Ints, keys: Sequence[str], chosen: Transformation, alpha: float
+) -> Check | None:
     """The same between the two levels of each factor, Holm-adjusted.
 
     Few runs in a cell say little about its own spread; half of all runs say more.
@@ -177,13 +246,13 @@ def spread_by_factor(
     p = holm(tests[:, 1])
     first = int(np.argmin(tests[:, 1]))
     names = ", ".join(key for key, value in zip(keys, p, strict=True) if value < alpha)
-    figures = (float(tests[first, 0]), float(p[first]))
-    if not names:
-        advice = "No factor changes the spread; nothing to do."
-        return Finding("spread by factor", True, *figures, advice)
     cure, remedies = _cure(chosen)
-    advice = f"The spread differs between the levels of {names}: {cure}."
-    return Finding("spread by factor", False, *figures, advice, remedies=remedies)
+    return Check(
+        *("spread by factor", float(tests[first, 0]), float(p[first])),
+        fine="No factor changes the spread; nothing to do.",
+        alarm=f"The spread differs between the levels of {names}: {cure}.",
+        remedies=remedies,
+    )
 
 
 def _cure(chosen: Transformation) -> tuple[str, tuple[str, ...]]:
@@ -209,68 +278,90 @@ def added_columns(fit: Fit, columns: Floats) -> tuple[float, float] | None:
     return f, float(stats.f.sf(f, rank, df))
 
 
-def drift(fit: Fit, order: Sequence[int], alpha: float) -> Finding | None:
+def drift(case: Case) -> Check | None:
     """Linear trend over run order, tested after the model."""
-    if fit.n > MOST_RUNS:
+    fit, times = case.fit, case.runs.run_order
+    if fit.n > MOST_RUNS or times is None:
         return None
-    x = stats.rankdata(order) - (fit.n + 1) / 2
+    x = stats.rankdata([times[i] for i in case.kept]) - (fit.n + 1) / 2
     trend = added_columns(fit, x[:, None])
     if trend is None:
         return None
-    ok = trend[1] >= alpha
-    advice = (
-        "No drift over run order; nothing to do."
-        if ok
-        else "Results drift with run order: look for a change in data, code or machine, "
-        "and trust effects only where runs were randomised."
+    return Check(
+        *("drift", *trend),
+        fine="No drift over run order; nothing to do.",
+        alarm="Results go with run order. If data, code and machines did not change between runs, "
+        "this is chance; if they did, trust effects only where runs were randomised.",
     )
-    return Finding("drift", ok, *trend, advice)
 
 
-def confounding(case: Case) -> list[Finding]:
-    """Whether slots or hosts explain results after the model (F), or stand in for a factor (R²)."""
+def surroundings(case: Case, name: str) -> list[Check]:
+    """Whether slots or hosts explain results after the model (F), or stand in for a factor."""
     runs, fit = case.runs, case.fit
-    findings = []
-    for name, all_labels in (("slot", runs.slot), ("host", runs.host)):
-        if all_labels is None or fit.n > MOST_RUNS:
-            continue
-        labels = np.array([all_labels[i] for i in case.kept])
-        groups = np.unique(labels)
-        if len(groups) < 2:
-            continue
-        columns = (labels[:, None] == groups[None, 1:]).astype(np.float64)
-        f, p = added_columns(fit, columns) or (None, None)
-        shares = [_explained(x, labels) for x in runs.coded[list(case.kept)].T.astype(np.float64)]
-        tied = [key for key, share in zip(runs.keys, shares, strict=True) if share > CONFOUNDED]
-        differs = p is not None and p < case.alpha
-        advice = _confounding_advice(name, differs, tied)
-        findings.append(Finding(name, not differs and not tied, f, p, advice))
-    return findings
-
-
-def _explained(x: Floats, labels: NDArray[np.str_]) -> float:
-    """Share of the variation of x that lies between groups, beyond that of random groups."""
-    groups = np.unique(labels)
-    centred = x - x.mean()
-    between = sum(centred[labels == g].sum() ** 2 / (labels == g).sum() for g in groups)
-    share = float(between) / max(float(centred @ centred), 1e-300)
-    chance = (len(groups) - 1) / max(len(x) - 1, 1)
-    return (share - chance) / max(1.0 - chance, 1e-9)
-
-
-def _confounding_advice(name: str, differs: bool, tied: Sequence[str]) -> str:
-    if tied:
-        return (
-            f"Factor {', '.join(tied)} goes with the {name}: their effects cannot be told apart. "
-            "Run the study again with its randomised order."
+    all_labels = runs.slot if name == "slot" else runs.host
+    if all_labels is None or fit.n > MOST_RUNS:
+        return []
+    groups, group = np.unique([all_labels[i] for i in case.kept], return_inverse=True)
+    if len(groups) < 2:
+        return []
+    checks = []
+    columns = (group[:, None] == np.arange(1, len(groups))).astype(np.float64)
+    if (differ := added_columns(fit, columns)) is not None:
+        checks.append(
+            Check(
+                *(name, *differ),
+                fine=f"No difference between {name}s; nothing to do.",
+                alarm=f"Residuals differ between {name}s: compare the {name}s' logs and versions.",
+            )
         )
-    if differs:
-        return f"Residuals differ between {name}s: compare the {name}s' logs and versions."
-    return f"No difference between {name}s; nothing to do."
+    share, p = between_groups(runs.coded[list(case.kept)].astype(np.float64), group)
+    named = (share > CONFOUNDED) & (p < case.alpha)
+    tied = [key for key, is_tied in zip(runs.keys, named, strict=True) if is_tied]
+    checks.append(
+        Check(
+            *(f"{name} confounding", float(share.max()), float(p.min()) if tied else 1.0),
+            fine=f"No factor goes with the {name}; nothing to do.",
+            alarm=f"Factor {', '.join(tied)} goes with the {name}: their effects cannot be told "
+            "apart. Run the study again with its randomised order.",
+        )
+    )
+    return checks
 
 
-def outliers(residuals: Sequence[Residual], fit: Fit, alpha: float) -> Finding | None:
-    """Runs whose externally studentized residual is significant after Bonferroni."""
+def between_groups(coded: Floats, group: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    """Share of each factor's variation between groups beyond that of random ones, and its p.
+
+    p is the share of random assignments to the groups with as much variation between them, by F
+    where runs are many, Holm-adjusted over factors, and not looked for where no share is large.
+    """
+    sizes = np.bincount(group)
+    n, groups = len(group), len(sizes)
+    centred = coded - coded.mean(axis=0)
+    total = (centred**2).sum(axis=0)
+
+    def between(assigned: NDArray[np.int64]) -> Floats:
+        sums = [(assigned == g) @ centred for g in range(groups)]
+        squares = [part**2 / size for part, size in zip(sums, sizes.tolist(), strict=True)]
+        return np.asarray(np.sum(squares, axis=0) / total)
+
+    observed = between(group)
+    chance = (groups - 1) / max(n - 1, 1)
+    share = (observed - chance) / max(1.0 - chance, 1e-9)
+    if (share <= CONFOUNDED).all():
+        return share, np.ones(len(share))
+    if n > MANY_RUNS:
+        rest = np.maximum(1.0 - observed, 1e-15) / max(n - groups, 1)
+        return share, holm(f_upper(observed / (groups - 1) / rest, groups - 1, max(n - groups, 1)))
+    shuffled = np.random.default_rng(0).permuted(np.tile(group, (SHUFFLES, 1)), axis=1)
+    above = (between(shuffled) >= observed - 1e-12).sum(axis=0)
+    return share, holm((1.0 + above) / (1.0 + SHUFFLES))
+
+
+def outliers(residuals: Sequence[Residual], fit: Fit, alpha: float) -> Check | None:
+    """Runs whose externally studentized residual is significant after Bonferroni.
+
+    The two runs of a configuration are equally far from their mean, so neither can be blamed.
+    """
     if fit.df_residual < 3:
         return None
     sizes = [(abs(r.studentized), r) for r in residuals if r.studentized is not None]
@@ -278,23 +369,48 @@ def outliers(residuals: Sequence[Residual], fit: Fit, alpha: float) -> Finding |
         return None
     largest = max(size for size, _ in sizes)
     limit = float(stats.t.isf(alpha / (2 * len(sizes)), fit.df_residual - 1))
-    runs = tuple(r.run_id for size, r in sorted(sizes, key=lambda s: -s[0]) if size > limit)
+    far = [r for size, r in sorted(sizes, key=lambda s: -s[0]) if size > limit]
     p = min(1.0, float(2 * len(sizes) * stats.t.sf(largest, fit.df_residual - 1)))
-    named = ", ".join(runs[:6]) + (" and others" if len(runs) > 6 else "")
-    advice = (
-        f"Look at {named}: far from the rest of the configuration. Do not drop them for that alone."
-        if runs
-        else "No outlying run; nothing to do."
+    return Check(
+        *("outliers", largest, p),
+        fine="No outlying run; nothing to do.",
+        alarm=_far_text(far, residuals),
+        runs=tuple(r.run_id for r in far),
     )
-    return Finding("outliers", not runs, largest, p, advice, runs)
+
+
+def _far_text(far: Sequence[Residual], residuals: Sequence[Residual]) -> str:
+    pairs: dict[str, list[Residual]] = {}
+    for r in residuals:
+        pairs.setdefault(r.config, []).append(r)
+    twins = {
+        config: runs
+        for config, runs in pairs.items()
+        if len(runs) == 2
+        and abs(runs[0].residual + runs[1].residual) < 1e-6 * abs(runs[0].residual)
+    }
+    single = [r.run_id for r in far if r.config not in twins]
+    parts = []
+    if single:
+        named = ", ".join(single[:6]) + (" and others" if len(single) > 6 else "")
+        them = "it" if len(single) == 1 else "them"
+        own = "its configuration" if len(single) == 1 else "their configurations"
+        parts.append(
+            f"Look at {named}: far from the rest of {own}. Do not drop {them} for that alone."
+        )
+    for config in list(dict.fromkeys(r.config for r in far if r.config in twins))[:3]:
+        first, second = twins[config]
+        parts.append(
+            f"Look at {first.run_id} and {second.run_id}, the two runs of {config}: they differ "
+            "more than other pairs, and either may be the odd one. Run it once more."
+        )
+    return " ".join(parts)
 
 
 def high_leverage(residuals: Sequence[Residual], fit: Fit) -> Finding | None:
-    """Runs with more than twice the mean leverage."""
-    mean = (fit.n - fit.df_residual) / fit.n
-    runs = tuple(r.run_id for r in residuals if r.leverage > max(2 * mean, mean + 1e-9) - 1e-12)
-    alone = tuple(r.run_id for r in residuals if r.leverage > 1 - 1e-9)
-    runs = tuple(dict.fromkeys((*runs, *alone)))
+    """Runs with more than twice the mean leverage, or that decide their own fit."""
+    limit = min(2.0 * (fit.n - fit.df_residual) / fit.n, 1.0 - 1e-9)
+    runs = tuple(r.run_id for r in residuals if r.leverage > limit)
     if not runs:
         return None
     advice = (
@@ -304,13 +420,12 @@ def high_leverage(residuals: Sequence[Residual], fit: Fit) -> Finding | None:
     return Finding("leverage", False, max(r.leverage for r in residuals), None, advice, runs)
 
 
-def _box_cox_finding(profile: BoxCox) -> Finding:
+def _box_cox_check(profile: BoxCox) -> Check:
     span = f"λ = {profile.exponent:.2f} ({profile.low:.2f} to {profile.high:.2f})".replace("-", "−")
-    advice = {
-        "none": f"Box-Cox {span} allows the scale as it is; nothing to do.",
-        "log": f"Box-Cox {span} asks for logarithms.",
-        "boxcox": f"Box-Cox {span} asks for a power.",
-    }[profile.suggestion]
-    ok = profile.suggestion == "none"
-    remedies = () if ok else (f"transform={profile.suggestion}",)
-    return Finding("box-cox", ok, profile.exponent, None, advice, remedies=remedies)
+    return Check(
+        *("box-cox", profile.exponent, profile.p_none),
+        fine=f"Box-Cox {span}: no sign against the scale as it is; nothing to do.",
+        alarm=f"Box-Cox {span} asks for "
+        + ("logarithms." if profile.suggestion == "log" else "a power."),
+        remedies=(f"transform={profile.suggestion}",),
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 from msgspec import Struct
@@ -11,11 +12,13 @@ from doe.analysis.contrasts import Floats
 from doe.analysis.fit import Fit
 from doe.analysis.lenth import Lenth
 from doe.analysis.pvalues import benjamini_hochberg, holm, t_critical, t_two_sided
+from doe.analysis.rescale import units
 
 
 class Effect(Struct, frozen=True, gc=False):
     """One term of the model on the analysed scale."""
 
+    UNITS: ClassVar = units(effect=1, coef=1, se=1, ci_low=1, ci_high=1, ss=2)
     term: str
     effect: float  # mean at high minus mean at low, twice the coefficient
     coef: float

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy import linalg
@@ -40,6 +41,7 @@ class Fit:
     df_residual: int
     ss_pure: float
     df_pure: int
+    pooled: bool = False  # test against the residual even where there are replicates
 
     @property
     def n(self) -> int:
@@ -52,26 +54,53 @@ class Fit:
         return self.y - self.fitted
 
     @property
+    def from_pure(self) -> bool:
+        """Whether replicates estimate the error, rather than the residual of the model."""
+        return self.df_pure > 0 and not self.pooled
+
+    @cached_property
+    def exact(self) -> bool:
+        """Whether runs are left for the error and differ by rounding alone."""
+        ss, df = self._error
+        return df > 0 and ss <= self.n * (ROUNDING * float(np.abs(self.y).max())) ** 2
+
+    @property
     def error(self) -> str | None:
-        """What estimates the error: pure error where there is some, else the residual."""
-        if self.df_pure > 0:
-            return "pure error"
-        return "residual" if self.df_residual > 0 else None
+        """What estimates the error: "pure error", "residual", or None where nothing does."""
+        if self.df_error == 0:
+            return None
+        return "pure error" if self.from_pure else "residual"
 
     @property
     def df_error(self) -> int:
-        """Degrees of freedom of the error; 0 in a saturated design."""
-        return self.df_pure if self.df_pure > 0 else self.df_residual
+        """Degrees of freedom of the error; 0 in a saturated design and where all fits exactly."""
+        return 0 if self.exact else self._error[1]
 
     @property
     def ms_error(self) -> float:
-        """Mean square of the error, NaN in a saturated design."""
-        if self.df_pure > 0:
-            return self.ss_pure / self.df_pure
-        return self.ss_residual / self.df_residual if self.df_residual > 0 else float("nan")
+        """Mean square of the error, NaN where there is none."""
+        return self._error[0] / self.df_error if self.df_error > 0 else float("nan")
+
+    @property
+    def _error(self) -> tuple[float, int]:
+        if self.from_pure:
+            return self.ss_pure, self.df_pure
+        return self.ss_residual, self.df_residual
 
 
-def fit(y: Floats, cells: Ints, factors: int, block: Ints | None, model: Model) -> Fit:
+ROUNDING = 64 * float(np.finfo(np.float64).eps)
+"""Differences below this share of the largest value are rounding, not error."""
+
+
+def fit(
+    y: Floats,
+    cells: Ints,
+    factors: int,
+    block: Ints | None,
+    model: Model,
+    *,
+    pooled: bool = False,
+) -> Fit:
     """Fit `model` to the observed runs.
 
     Balanced designs take the Walsh-Hadamard transform of the cell means,
@@ -110,6 +139,7 @@ def fit(y: Floats, cells: Ints, factors: int, block: Ints | None, model: Model) 
         df_residual=df_residual,
         ss_pure=ss_pure,
         df_pure=df_pure,
+        pooled=pooled,
     )
 
 
@@ -177,16 +207,25 @@ def pure_error(
     return (float((within**2).sum()), df) if df > 0 else (0.0, 0)
 
 
-def without_blocks(y: Floats, cells: Ints, block: Ints | None) -> Floats:
-    """Responses less the effect of their block, which averages zero over blocks."""
+def without_blocks(
+    y: Floats, cells: Ints, block: Ints | None, weight: Floats | None = None
+) -> Floats:
+    """Responses less the effect of their block, which averages zero over blocks.
+
+    A `weight` per run, the same for all runs of a cell, says how much it counts.
+    """
     if block is None:
         return y
-    shift = _within_cells(y, cells, block)[1]
+    shift = _within_cells(y, cells, block, weight=weight)[1]
     return np.asarray(y - (shift - shift.mean())[block])
 
 
 def _within_cells(
-    y: Floats, cells: Ints, block: Ints | None, orthogonal: bool = False
+    y: Floats,
+    cells: Ints,
+    block: Ints | None,
+    orthogonal: bool = False,
+    weight: Floats | None = None,
 ) -> tuple[Floats, Floats, int]:
     """Deviations within cells after blocks, the block effects, and degrees of freedom."""
     counts = np.bincount(cells)
@@ -201,5 +240,6 @@ def _within_cells(
     columns = block_columns(block, len(y))
     sums = [np.bincount(cells, weights=column) for column in columns.T]
     columns = columns - (np.stack(sums, axis=1) / filled[:, None])[cells]
-    solution, _, rank, _ = np.linalg.lstsq(columns, within, rcond=1e-10)
+    root = np.ones(len(y)) if weight is None else np.sqrt(weight)
+    solution, _, rank, _ = np.linalg.lstsq(root[:, None] * columns, root * within, rcond=1e-10)
     return within - columns @ solution, np.concatenate([[0.0], solution]), df - int(rank)

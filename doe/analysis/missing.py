@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
-from scipy import stats
 
+from doe.analysis import distributions as stats
 from doe.analysis.case import Case
 from doe.analysis.censored import BoundedEffect, bounded, effect_bounds
 from doe.analysis.contrasts import MOST_RUNS, Floats, estimable
 from doe.analysis.data import Runs
 from doe.analysis.fit import estimator
 from doe.analysis.pvalues import holm
+from doe.analysis.rescale import units
 from doe.terms import parse_term
 
 WAITING = ("pending", "running")
@@ -37,6 +39,7 @@ class DivergenceRow(Struct, frozen=True):
 class Missing(Struct, frozen=True):
     """Runs without a value, never dropped in silence."""
 
+    UNITS: ClassVar = units(bound_low=1, bound_high=1)
     planned: int
     observed: int
     runs: tuple[str, ...]

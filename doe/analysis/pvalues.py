@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 from doe.analysis.contrasts import Floats, Ints
 
@@ -27,7 +27,7 @@ def f_upper(f: Floats, df1: float, df2: float) -> Floats:
 @lru_cache(maxsize=1024)
 def t_critical(alpha: float, df: float) -> float:
     """Quantile of t with α/2 beyond it."""
-    return float(stats.t.isf(alpha / 2.0, df))
+    return float(-special.stdtrit(df, alpha / 2.0))
 
 
 def holm(p: Floats) -> Floats:

@@ -22,7 +22,9 @@ BOOKKEEPING = frozenset(
 """Columns that are never a response or a factor unless named."""
 
 CONFIG = re.compile(r"([A-Za-z])([01])")
-EMPTY = {"", "na", "n/a", "nan", "none", "null", "-", "–", "inf", "-inf", "+inf"}
+INFINITE = {sign + word for sign in ("", "-", "+") for word in ("inf", "infinity")}
+EMPTY = {"", "na", "n/a", "nan", "none", "null", "-", "–"} | INFINITE
+NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 CENSORED = re.compile(r"^\s*([<>≤≥])\s*=?\s*([-+0-9.eE]+)\s*$")
 
 
@@ -92,6 +94,8 @@ def observe(
     ceiling: float | None = None,
 ) -> Observations:
     """Read one response; values like ``>50`` become intervals up to the next printed limit."""
+    if ceiling is not None and not math.isfinite(ceiling):
+        raise DoeError(f"the ceiling {ceiling:g} is no number; expected the largest possible value")
     cells = column(frame, response, "response").tolist()
     parsed = [_value(cell, i, response, runs) for i, cell in enumerate(cells)]
     y = np.array([value for value, _ in parsed])
@@ -99,8 +103,6 @@ def observe(
     if any(limit is not None for _, limit in parsed):
         limits = [limit for _, limit in parsed]
         low, high = _bounds(y, [str(cell) for cell in cells], limits, response, ceiling)
-    if not np.isfinite(low).any() and not np.isfinite(y).any():
-        raise DoeError(f"response {response!r} has no value in any run")
     return Observations(runs, response, y, low, high, unit, goal)
 
 
@@ -217,14 +219,14 @@ def _level_text(value: object) -> str:
         return ""
     if isinstance(value, (bool, np.bool_)):
         return str(value).lower()
-    return str(value).strip()
+    text = str(value).strip()
+    return "" if text.lower() == "nan" else text
 
 
 def _numbers(levels: Sequence[str]) -> list[float] | None:
-    try:
-        return [float(level) for level in levels]
-    except ValueError:
-        return None
+    numbers = [_number(level) for level in levels]
+    known = [number for number in numbers if number is not None]
+    return known if len(known) == len(numbers) else None
 
 
 def _blocks(values: pd.Series) -> Ints:
@@ -241,13 +243,14 @@ def _run_ids(frame: pd.DataFrame) -> tuple[str, ...]:
     return tuple(f"row {i}" for i in range(1, len(frame) + 1))
 
 
-def _run_order(frame: pd.DataFrame) -> tuple[int, ...]:
-    """Order in which the runs were made: the column run_order, else that of the table."""
-    if "run_order" in frame.columns:
-        numbers = pd.to_numeric(frame["run_order"], errors="coerce")
-        if not numbers.isna().any():
-            return tuple(int(value) for value in numbers)
-    return tuple(range(1, len(frame) + 1))
+def _run_order(frame: pd.DataFrame) -> tuple[int, ...] | None:
+    """Order in which the runs were made: the column run_order; rows may have been sorted."""
+    if "run_order" not in frame.columns:
+        return None
+    numbers = pd.to_numeric(frame["run_order"], errors="coerce")
+    if not np.isfinite(numbers).all():
+        raise DoeError("column 'run_order' holds no number in some row; fill it in or leave it out")
+    return tuple(int(value) for value in numbers)
 
 
 def _labels(frame: pd.DataFrame, name: str) -> tuple[str, ...] | None:
@@ -304,10 +307,8 @@ Limit = tuple[str, float]
 
 
 def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
+    """A number as it is written in tables; Python's 1_238 is none."""
+    return float(text) if NUMBER.fullmatch(text.strip()) else None
 
 
 def _value(cell: object, row: int, name: str, runs: Runs) -> tuple[float, Limit | None]:
@@ -318,7 +319,7 @@ def _value(cell: object, row: int, name: str, runs: Runs) -> tuple[float, Limit 
     if text.lower() in EMPTY:
         return math.nan, None
     if (number := _number(text)) is not None:
-        return number, None
+        return (number if math.isfinite(number) else math.nan), None
     if (match := CENSORED.match(text)) and (limit := _number(match.group(2))) is not None:
         return math.nan, (">" if match.group(1) in ">≥" else "<", limit)
     raise DoeError(

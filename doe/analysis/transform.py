@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
-from scipy import optimize, stats
 
+from doe.analysis import distributions as stats
 from doe.analysis.contrasts import MOST_RUNS, Floats
 from doe.analysis.effects import Effect
 from doe.analysis.fit import Fit, design_matrix
+from doe.analysis.roots import minimum, root
 from doe.errors import DoeError
 
 GRID = np.round(np.linspace(-2.0, 2.0, 81), 10)
@@ -78,6 +79,7 @@ class BoxCox(Struct, frozen=True):
     low: float
     high: float
     suggestion: str  # none, log or boxcox
+    p_none: float  # likelihood-ratio test of no transformation
     grid: tuple[float, ...]
     loglik: tuple[float, ...]
 
@@ -95,37 +97,37 @@ class ScaleEffect(Struct, frozen=True, gc=False):
 def box_cox(fit: Fit, alpha: float) -> BoxCox | None:
     """Maximum-likelihood exponent under the fitted model, with its likelihood-ratio interval.
 
-    ``l(λ) = -n/2 ln(SSE_λ / n) + (λ - 1) Σ ln y``; the interval holds every λ with
-    ``l(λ) >= l(λ̂) - χ²_1(1 - α) / 2``. None unless all values are positive and error is left.
+    ``l(λ) = -ν/2 [ln(SSE_λ / ν) - 2 (λ - 1) mean(ln y)]`` on the ν residual degrees of freedom: the
+    n of Box and Cox (1964) would make intervals far too short where the model takes half of the
+    runs. The interval holds every λ with ``l(λ) >= l(λ̂) - χ²_1(1 - α) / 2``. None unless all
+    values are positive and error is left.
     """
     y = fit.y
     if fit.df_residual < 1 or not (y > 0).all() or fit.ss_residual <= 0 or len(y) > MOST_RUNS:
         return None
     basis = np.linalg.qr(design_matrix(fit.cells, fit.block, fit.model))[0]
-    log_sum = float(np.log(y).sum())
-    scale = float(np.exp(log_sum / len(y)))
+    df = fit.df_residual
+    log_mean = float(np.log(y).mean())
+    scale = float(np.exp(log_mean))
 
     def loglik(exponent: float) -> float:
         z = power(y / scale, exponent)
         rest = z - basis @ (basis.T @ z)
-        return -0.5 * len(y) * math.log(max(float((rest**2).sum()), 1e-300) / len(y))
+        return -0.5 * df * math.log(max(float((rest**2).sum()), 1e-300) / df)
 
-    # Dividing by the geometric mean turns the Jacobian into a constant, -Σ ln y.
-    maximum = optimize.minimize_scalar(
-        lambda exponent: -loglik(exponent), bounds=(-3.0, 3.0), method="bounded"
-    )
-    best, peak = float(maximum.x), -float(maximum.fun)
+    # Dividing by the geometric mean turns the Jacobian into a constant, -mean(ln y).
+    best = minimum(lambda exponent: -loglik(exponent), -3.0, 3.0)
+    peak = loglik(best)
     drop = peak - 0.5 * float(stats.chi2.isf(alpha, 1))
     ends = []
     for edge in (-5.0, 5.0):
         inside = loglik(edge) >= drop
-        ends.append(
-            edge if inside else float(optimize.brentq(lambda e: loglik(e) - drop, best, edge))
-        )
+        ends.append(edge if inside else root(lambda e: loglik(e) - drop, best, edge))
     low, high = min(ends), max(ends)
     suggestion = "none" if low <= 1.0 <= high else "log" if low <= 0.0 <= high else "boxcox"
-    profile = tuple(loglik(float(e)) - log_sum for e in GRID)
-    return BoxCox(best, low, high, suggestion, tuple(GRID.tolist()), profile)
+    p_none = float(stats.chi2.sf(max(0.0, 2.0 * (peak - loglik(1.0))), 1))
+    profile = tuple(loglik(float(e)) - df * log_mean for e in GRID)
+    return BoxCox(best, low, high, suggestion, p_none, tuple(GRID.tolist()), profile)
 
 
 def choose(asked: str, y: Floats, response: str, profile: BoxCox | None) -> Transformation:

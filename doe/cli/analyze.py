@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from doe.cli.options import JsonOption, OrderOption, StudyOption, chosen_study
+from doe.cli.options import JsonOption, OrderOption, StudyOption, chosen_study, one_thread
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from doe.analysis.data import Observations
     from doe.views.table import Table
 
-SHORT = 6
+TOP = 20
+"""Rows of a ranked table."""
 
 
 def analyze(
@@ -55,13 +57,18 @@ def analyze(
         typer.Option("--ceiling", help="Largest possible value, for tables with cells like >50."),
     ] = None,
     robust: Annotated[
-        bool, typer.Option("--robust", help="Add HC3, permutation, bootstrap, trimmed contrasts.")
+        bool, typer.Option("--robust", help="Add permutation, wild bootstrap, trimmed contrasts.")
     ] = False,
     permutations: Annotated[
         int | None,
         typer.Option("--permutations", min=99, help="Permutations; implies --robust [10000]."),
     ] = None,
+    error: Annotated[
+        str,
+        typer.Option("--error", help="Test against pure error where runs repeat, or residual."),
+    ] = "pure",
     alpha: Annotated[float, typer.Option("--alpha", help="Level of tests and intervals.")] = 0.05,
+    brief: Annotated[bool, typer.Option("--brief", help="Stop after the sentences.")] = False,
     json: JsonOption = False,
     latex: Annotated[bool, typer.Option("--latex", help="Print LaTeX tables instead.")] = False,
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV tables instead.")] = False,
@@ -70,11 +77,14 @@ def analyze(
     ] = False,
 ) -> None:
     """Analyse the responses of a study, or of any table of results."""
+    one_thread()
     from doe.analysis.case import AnalysisOptions
     from doe.errors import DoeError
 
-    if json + latex + csv + plot > 1:
-        raise DoeError("--json, --latex, --csv and --plot exclude each other; give one of them")
+    if json + latex + csv + plot + brief > 1:
+        raise DoeError(
+            "--json, --latex, --csv, --plot and --brief exclude each other; give one of them"
+        )
     if not 0 < alpha < 1:
         raise DoeError(f"--alpha {alpha:g} is no level; expected a number between 0 and 1")
     options = AnalysisOptions(
@@ -83,6 +93,7 @@ def analyze(
         drop=_split(drop),
         robust=robust or permutations is not None,
         permutations=permutations or AnalysisOptions().permutations,
+        error=error,
         alpha=alpha,
     )
     asked = tuple(name for part in response or () for name in _split(part))
@@ -93,8 +104,11 @@ def analyze(
     else:
         _only_with_table(factors=factors, low=low, block=block, goal=goal, ceiling=ceiling)
         observed = _from_study(study, asked)
-    form = "json" if json else "latex" if latex else "csv" if csv else "plot" if plot else ""
-    _print(observed, options, ceiling, form)
+    forms = {"json": json, "latex": latex, "csv": csv, "plot": plot, "brief": brief}
+    form = next((name for name, asked_for in forms.items() if asked_for), "")
+    source = f" --table {table} --factors {factors}" if table else f" --study {study}"
+    command = f"doe analyze{source if table or study else ''}"
+    _print(observed, options, ceiling, form, command)
 
 
 def _split(text: str | None) -> tuple[str, ...]:
@@ -154,35 +168,47 @@ def _from_study(given: Path | None, asked: tuple[str, ...]) -> list[Observations
     from doe.results.observations import observations, scan_study, study_runs
 
     directory = chosen_study(given)
-    study, views = scan_study(directory)
+    study, statuses = scan_study(directory)
     answers = study.responses
     groups = {"all": [*answers.metrics, *answers.averages], "further": list(answers.further)}
     default = list(answers.averages) or list(answers.metrics)
     names = [n for part in asked for n in groups.get(part, [part])] or default
-    if all(seen.state != "done" for seen in views):
+    if all(status.state != "done" for status in statuses):
         raise DoeError(f"no run of {directory} is done yet; start it with `doe run`")
-    return observations(study, views, study_runs(study, views), names)
+    return observations(study, statuses, study_runs(study, statuses), names)
 
 
 def _print(
-    observed: list[Observations], options: AnalysisOptions, ceiling: float | None, form: str
+    observed: list[Observations],
+    options: AnalysisOptions,
+    ceiling: float | None,
+    form: str,
+    command: str,
 ) -> None:
     from doe.analysis.across import across
     from doe.analysis.analyze import Analysis
     from doe.analysis.analyze import analyze as analyze_one
     from doe.analysis.censored import analyze_censored
+    from doe.errors import DoeError
     from doe.views import csv, latex
     from doe.views.json import to_plain
     from doe.views.terminal import print_json
 
-    results: list[Analysis | CensoredAnalysis] = [
-        analyze_censored(o, options.order, options.drop, ceiling)
-        if o.censored
-        else analyze_one(o, options)
-        for o in observed
-    ]
-    whole = [r for r in results if isinstance(r, Analysis)]
-    family = across(whole) if len(whole) > 1 else None
+    results: list[Analysis | CensoredAnalysis] = []
+    refused: list[str] = []
+    for o in observed:
+        try:
+            results.append(
+                analyze_censored(o, options, ceiling) if o.censored else analyze_one(o, options)
+            )
+        except DoeError as error:
+            refused.append(str(error))
+            if len(refused) == len(observed):
+                raise
+    for reason in refused:
+        print(f"left out: {reason}", file=sys.stderr)
+    analyses = [result for result in results if isinstance(result, Analysis)]
+    family = across(analyses) if len(analyses) > 1 else None
     if form == "json":
         plain = [to_plain(result, family) for result in results]
         print_json(plain[0] if len(plain) == 1 else plain)
@@ -190,9 +216,9 @@ def _print(
         render = latex.render if form == "latex" else csv.render
         print("\n".join(render(table) for table in _files(results, family, form)), end="")
     else:
-        _show(results, family)
+        _show(results, family, form == "brief", command)
         if form == "plot":
-            _plot(whole)
+            _plot(analyses)
 
 
 def _files(
@@ -200,90 +226,61 @@ def _files(
 ) -> list[Table]:
     """Tables to print whole: one for CSV, which has one header; effects and ANOVA for LaTeX."""
     from doe.analysis.analyze import Analysis
-    from doe.views.analysis_tables import across_table, anova_table, censored_table, effects_table
+    from doe.views.tables.across import across_table
+    from doe.views.tables.anova import anova_table
+    from doe.views.tables.censored import censored_table
+    from doe.views.tables.effects import effects_table
 
-    whole = [r for r in results if isinstance(r, Analysis)]
-    tables = [censored_table(r) for r in results if not isinstance(r, Analysis)]
+    analyses = [result for result in results if isinstance(result, Analysis)]
+    tables = [censored_table(result) for result in results if not isinstance(result, Analysis)]
     if family is not None:
-        tables.insert(0, across_table(family, whole))
+        tables.insert(0, across_table(family, analyses))
     if family is None or form == "latex":
-        for one in whole:
-            tables += [effects_table(one), *([anova_table(one)] if form == "latex" else [])]
+        for analysis in analyses:
+            tables.append(effects_table(analysis))
+            tables += [anova_table(analysis)] if form == "latex" else []
     return tables
 
 
-def _show(results: list[Analysis | CensoredAnalysis], family: Across | None) -> None:
+def _show(
+    results: list[Analysis | CensoredAnalysis], family: Across | None, brief: bool, command: str
+) -> None:
+    """Sentences, then tables, the shortest first."""
     from doe.analysis.analyze import Analysis
-    from doe.views.analysis_tables import TOP, across_table, censored_table
-    from doe.views.terminal import console, print_table
+    from doe.views.tables import screen_tables
+    from doe.views.tables.across import across_table
+    from doe.views.tables.censored import censored_table
+    from doe.views.terminal import console, print_sentences, print_table
 
-    to = console()
-    whole = [r for r in results if isinstance(r, Analysis)]
-    if family is not None:
-        print_table(across_table(family, whole, TOP), to)
-        _show_advice(whole, to)
+    screen = console()
+    tables = []
+    analyses = [result for result in results if isinstance(result, Analysis)]
     for result in results:
-        if not isinstance(result, Analysis):
-            print_table(censored_table(result, TOP), to)
-            _warn(result.warnings, to)
-        elif family is None:
-            for table in _sections(result):
-                print_table(table, to)
-            _warn(result.warnings, to)
+        if isinstance(result, Analysis):
+            print_sentences(result, screen, command)
+        else:
+            tables.append(censored_table(result, TOP))
+            _warn(result.warnings, screen)
+    if family is not None:
+        tables.append(across_table(family, analyses, TOP))
+    elif analyses and not brief:
+        tables += screen_tables(analyses[0])
+    for table in () if brief and analyses else sorted(tables, key=lambda table: len(table.rows)):
+        print_table(table, screen)
 
 
-def _plot(whole: list[Analysis]) -> None:
+def _plot(analyses: list[Analysis]) -> None:
     from doe.views.plot import half_normal
     from doe.views.terminal import console
 
-    to = console()
-    for one in whole:
-        if (drawn := half_normal(one, to.width)) is not None:
-            to.print(drawn)
+    screen = console()
+    for analysis in analyses:
+        if (plot := half_normal(analysis, screen.width)) is not None:
+            screen.print(plot)
 
 
-def _sections(one: Analysis) -> list[Table]:
-    """What a person reads, in order: effects, variance, doubts, the best, advice."""
-    from doe.views import analysis_tables as main
-    from doe.views import doubt_tables as doubts
-
-    small = one.df_error == 0
-    tables = [
-        main.effects_table(one, main.TOP),
-        main.anova_table(one, SHORT + 4),
-        main.lenth_table(one),
-        doubts.rates_table(one),
-        doubts.bounds_table(one, SHORT),
-        doubts.robust_table(one, main.TOP),
-        main.dispersion_table(one, SHORT),
-        doubts.box_meyer_table(one) if small else None,
-        main.best_table(one, SHORT),
-        main.findings_table(one),
-    ]
-    return [table for table in tables if table is not None]
-
-
-def _show_advice(whole: list[Analysis], to: Console) -> None:
-    """Findings of all responses that need a look, alike ones together."""
-    from rich.text import Text
-
-    from doe.views.analysis_tables import advice_text
-
-    said: dict[str, list[str]] = {}
-    for one in whole:
-        for text in (
-            *(advice_text(f) for f in one.diagnostics.findings if not f.ok),
-            *one.warnings,
-        ):
-            said.setdefault(text, []).append(one.response)
-    for text, names in said.items():
-        everywhere = len(names) == len(whole)
-        to.print(Text("" if everywhere else f"{', '.join(names)}: ", style="bold"), end="")
-        to.print(Text(text))
-
-
-def _warn(warnings: tuple[str, ...], to: Console) -> None:
+def _warn(warnings: tuple[str, ...], screen: Console) -> None:
     from rich.text import Text
 
     for warning in warnings:
-        to.print(Text("note: ", style="yellow"), Text(warning), end="\n", sep="")
+        screen.print(Text("note: ", style="yellow"), Text(warning), end="\n", sep="")

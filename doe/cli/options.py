@@ -32,3 +32,13 @@ def chosen_study(given: Path | None) -> Path:
     if given is None and (number := len(planned_studies())) > 1:
         typer.echo(f"study: {directory}, the last planned of {number}", err=True)
     return directory
+
+
+def one_thread() -> None:
+    """Keep linear algebra on one thread: small matrices only make more of them wait.
+
+    The library reads this when it is first imported.
+    """
+    import os
+
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -74,7 +74,6 @@ def _refuse_with_augment(*given: object) -> None:
 def _print(planned: Plan, outcome: Outcome) -> None:
     from rich.text import Text
 
-    from doe.terms import parse_generators
     from doe.views.plan_tables import alias_table, factors_table, order_table, telling_order
     from doe.views.terminal import console, print_table
 
@@ -85,7 +84,7 @@ def _print(planned: Plan, outcome: Outcome) -> None:
         to.print(Text(line))
     to.print()
     print_table(factors_table(study), to)
-    generators = parse_generators(study.fraction, study.keys)
+    generators = study.generators
     if generators and not study.augment:
         print_table(alias_table(generators, study.keys, telling_order(generators)), to)
     print_table(order_table(design, FIRST_RUNS), to)
@@ -95,11 +94,11 @@ def summary_lines(planned: Plan) -> list[str]:
     """The plan in sentences: size, blocks, aliases, what effect can be seen."""
     from doe.design.fractions import confounded_terms, resolution
     from doe.design.power import design_size, detectable_effect
-    from doe.terms import parse_generators, term_name
+    from doe.terms import term_name
     from doe.views.plan_tables import roman
 
     study, design = planned.study, planned.design
-    generators = parse_generators(study.fraction, study.keys)
+    generators = study.generators
     k, p = len(study.factors), len(generators)
     exponent = f"({k}−{p})" if p else str(k)
     lines = [
@@ -136,11 +135,10 @@ def plan_json(planned: Plan, outcome: Outcome) -> dict[str, Any]:
 
     from doe.design.fractions import alias_chains
     from doe.design.power import design_size, detectable_effect
-    from doe.terms import parse_generators
     from doe.views.plan_tables import alias_json, telling_order
 
     study = planned.study
-    generators = parse_generators(study.fraction, study.keys)
+    generators = study.generators
     chains = alias_chains(generators, len(study.keys), telling_order(generators))
     size = design_size(study)
     tested = size.df_error >= 1 and not study.augment

@@ -50,7 +50,10 @@ def power(
     base, pilot = _sizes(factors, fraction, study, order, blocks, response)
     sigma = pilot if sigma is None and pilot is not None else (1.0 if sigma is None else sigma)
     rows = power_rows(base, replicates, sigma, effect, alpha, target)
-    needed = None if effect is None else replicates_needed(effect, sigma, base, alpha, target)
+    needed = needed_holm = None
+    if effect is not None:
+        needed = replicates_needed(effect, sigma, base, alpha, target)
+        needed_holm = replicates_needed(effect, sigma, base, alpha / base.terms, target)
     if json:
         print_json(
             {
@@ -60,11 +63,14 @@ def power(
                 "alpha": alpha,
                 "power": target,
                 "replicates_needed": needed,
+                "replicates_needed_holm": needed_holm,
                 "designs": rows,
             }
         )
         return
-    print_table(power_table(base, rows, sigma, response, effect, needed, alpha, target))
+    print_table(
+        power_table(base, rows, sigma, response, effect, (needed, needed_holm), alpha, target)
+    )
 
 
 def _sizes(
@@ -114,23 +120,24 @@ def pilot_sigma(directory: Path, response: str) -> float:
 def power_rows(
     base: DesignSize, most: int, sigma: float, effect: float | None, alpha: float, target: float
 ) -> list[dict[str, Any]]:
-    """One row per number of replicates."""
+    """One row per number of replicates: for the test of one term by itself, and for the smallest of
+    all terms' p values after Holm's adjustment, which is tested at alpha / terms.
+    """
     from doe.design.power import detectable_effect, power
 
     rows = []
     for n in range(1, most + 1):
         size = base._replace(replicates=n)
+        row: dict[str, Any] = {"replicates": n, "runs": size.runs, "df_error": size.df_error}
         tested = size.df_error >= 1
-        chance = power(effect, sigma, size, alpha) if tested and effect is not None else None
-        rows.append(
-            {
-                "replicates": n,
-                "runs": size.runs,
-                "df_error": size.df_error,
-                "detectable": detectable_effect(sigma, size, alpha, target) if tested else None,
-                "power": chance,
-            }
-        )
+        for suffix, level in (("", alpha), ("_holm", alpha / size.terms)):
+            row[f"detectable{suffix}"] = (
+                detectable_effect(sigma, size, level, target) if tested else None
+            )
+            row[f"power{suffix}"] = (
+                power(effect, sigma, size, level) if tested and effect is not None else None
+            )
+        rows.append(row)
     return rows
 
 
@@ -140,7 +147,7 @@ def power_table(
     sigma: float,
     response: str | None,
     effect: float | None,
-    needed: int | None,
+    needed: tuple[int | None, int | None],
     alpha: float,
     target: float,
 ) -> Table:
@@ -148,17 +155,26 @@ def power_table(
     from doe.views.table import Column, Row, Table
 
     columns = [
-        Column("replicates", "Replicates", "int"),
+        Column("replicates", "Reps", "int"),
         Column("runs", "Runs", "int"),
-        Column("df_error", "Error df", "int"),
-        Column("detectable", f"Effect at {target:.0%} power", "num"),
+        Column("df_error", "df", "int"),
+        Column("detectable", f"Effect at {target:.0%}", "num"),
+        Column("detectable_holm", "Holm", "num"),
     ]
     if effect is not None:
         columns.append(Column("power", f"Power at {effect:g}", "num"))
+        columns.append(Column("power_holm", "Holm", "num"))
     source = f"from the runs' {response}" if response else "assumed"
     blocked = "each replicate a block" if base.blocks_per_replicate else "without blocks"
     notes = [f"σ = {sigma:.4g} ({source}), α = {alpha:g}, two-sided, {blocked}."]
-    if needed is not None:
-        notes.append(f"An effect of {effect:g} needs {needed} replicates for {target:.0%} power.")
+    notes.append(
+        f"Holm: the effect stands out of {base.terms} terms with p adjusted for all of them, "
+        "as in the headlines of a report."
+    )
+    if needed[0] is not None:
+        notes.append(
+            f"An effect of {effect:g} needs {needed[0]} replicates for {target:.0%} power, "
+            f"{needed[1]} after Holm's adjustment."
+        )
     body = tuple(Row(tuple(row[c.key] for c in columns)) for row in rows)
     return Table("power", "Power of the design", tuple(columns), body, tuple(notes))

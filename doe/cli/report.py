@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from doe.cli.options import StudyOption, chosen_study
+from doe.cli.options import StudyOption, chosen_study, one_thread
 
 if TYPE_CHECKING:
     from doe.results.report import Report
+    from doe.results.status import Overview
 
 
 def report(
@@ -32,7 +33,7 @@ def report(
     figures: Annotated[
         str | None,
         typer.Option(
-            help="Responses whose charts are saved: a,b, or `all` [default: the averages]."
+            help="Save charts as PDF, SVG and PNG as well: of responses a,b, `averages` or `all`."
         ),
     ] = None,
     serve: Annotated[
@@ -46,67 +47,65 @@ def report(
     ] = None,
 ) -> None:
     """Write a page with charts and findings, the paper's tables in LaTeX, and figures."""
-    import os
-
-    # The matrices are small: threads of the linear algebra library would only wait for each other.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
+    one_thread()
     from doe.analysis.case import AnalysisOptions
-    from doe.results.report import gather
+    from doe.results.report import report_of
+    from doe.results.status import overview
 
     directory = chosen_study(study)
     options = AnalysisOptions(transform=transform, robust=True)
     left_out = None if drop is None else tuple(part for part in drop.split(",") if part.strip())
 
-    def look() -> Report:
-        return gather(directory, options, left_out)
+    def make(state: Overview) -> Report:
+        return report_of(state, options, left_out)
 
     if serve is not None:
         from doe.views.serve import serve_page
 
-        serve_page(directory, look, serve)
+        serve_page(directory, make, serve)
         return
     from doe.views.files import REPORTS
 
-    found = look()
-    _write(found, out or REPORTS / found.state.directory.name, _saved(found, figures))
+    made = make(overview(directory))
+    saved = None if figures is None else _saved(made, figures)
+    _write(made, out or REPORTS / directory.name, saved)
 
 
-def _saved(found: Report, asked: str | None) -> tuple[str, ...]:
+def _saved(made: Report, asked: str) -> tuple[str, ...]:
     """Responses whose charts are saved."""
     from doe.errors import DoeError, nearest
 
-    if asked is None:
-        return found.headline_responses
+    if asked == "averages":
+        return made.headline_responses
     if asked == "all":
-        return tuple(found.values)
+        return tuple(made.values)
     names = tuple(part.strip() for part in asked.split(",") if part.strip())
     for name in names:
-        if name not in found.values:
-            known = ", ".join(found.values)
+        if name not in made.values:
+            known = ", ".join(made.values)
             raise DoeError(
-                f"--figures: {name!r} is no response{nearest(name, found.values)}; "
+                f"--figures: {name!r} is no response{nearest(name, made.values)}; "
                 f"the responses are {known}"
             )
     return names
 
 
-def _write(found: Report, out: Path, figures: tuple[str, ...]) -> None:
+def _write(made: Report, out: Path, figures: tuple[str, ...] | None) -> None:
     from rich.text import Text
 
-    from doe.views.files import write_report
+    from doe.views.files import write_figures, write_report
     from doe.views.headlines import headlines
     from doe.views.terminal import console
 
-    written = write_report(found, out, figures)
-    to = console()
-    counts = found.state.counts
-    if found.provisional:
-        text = f"Provisional: {counts['done']} of {len(found.state.statuses)} runs are done."
-        to.print(Text(text, style="yellow"))
-    for name in found.headline_responses:
-        to.print(Text(headlines(found.analyses[name]).effects[0]))
-    to.print(Text(f"{len(written.tables) - 1} tables in LaTeX and CSV: {written.tables[0].parent}"))
-    if written.figures:
-        to.print(Text(f"{len(written.figures)} figures: {written.figures[0].parent}"))
-    to.print(Text(f"Page: {written.page}", style="bold"), soft_wrap=True)
+    written = write_report(made, out)
+    screen = console()
+    if made.provisional:
+        screen.print(Text(f"Provisional: {made.progress}", style="yellow"))
+    for name in made.headline_responses:
+        screen.print(Text(headlines(made.analyses[name]).effects[0]))
+    folder = written.tables[0].parent
+    screen.print(Text(f"{len(written.tables) - 2} tables in LaTeX and CSV: {folder}"))
+    screen.print(Text(f"Page: {written.page}", style="bold"), soft_wrap=True)
+    if figures is not None:
+        place, number, changed = write_figures(made, out, figures)
+        screen.print(Text(f"{number} figures, {3 * changed} of them new: {place}"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from itertools import zip_longest
 from typing import Annotated, Any, Optional
 
 import typer
@@ -117,6 +118,6 @@ def run(
 def bare_cpu(arguments: list[str]) -> list[str]:
     """Let `--cpu` stand alone: it then chooses the number of slots itself."""
     given: list[str] = []
-    for word, after in zip(arguments, [*arguments[1:], ""], strict=True):
+    for word, after in zip_longest(arguments, arguments[1:], fillvalue=""):
         given += [word, "0"] if word == "--cpu" and not after.isdecimal() else [word]
     return given

@@ -94,7 +94,7 @@ def _picture(state: Overview, width: int) -> RenderableType:
 
 
 def _lines(state: Overview) -> list[str]:
-    from doe.views.table import duration_text
+    from doe.views.numbers import duration_text
 
     number = ", ".join(f"{count} {name}" for name, count in state.counts.items() if count)
     balance = ", ".join(

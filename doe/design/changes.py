@@ -11,7 +11,6 @@ from doe.design.fractions import (
 from doe.errors import DoeError
 from doe.study.values import Augment, Study
 from doe.terms import (
-    parse_generators,
     term_name,
 )
 
@@ -19,8 +18,7 @@ from doe.terms import (
 def augmented(study: Study, kind: str) -> Study:
     """The study with runs added as new blocks: `kind` is a number of replicates or "foldover"."""
     if kind == "foldover":
-        generators = parse_generators(study.fraction, study.keys)
-        flip = best_foldover(generators, len(study.factors))
+        flip = best_foldover(study.generators, len(study.factors))
         step = Augment(flip=tuple(term_name(mask, study.keys) for mask in flip))
     elif kind.isdecimal() and int(kind) > 0:
         used = [*study.seeds, *(seed for step in study.augment for seed in step.seeds)]

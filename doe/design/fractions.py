@@ -17,7 +17,6 @@ from doe.terms import (
     defining_relation,
     format_generators,
     order,
-    parse_blocks,
     parse_generators,
     term_name,
     terms_up_to,
@@ -166,11 +165,10 @@ def best_foldover(generators: Sequence[Generator], factors: int) -> tuple[int, .
 
 def confounded_terms(study: Study) -> frozenset[int]:
     """Terms that cannot be told from differences between blocks within a replicate."""
-    generators = parse_generators(study.fraction, study.keys)
     span = {0}
-    for word in parse_blocks(study.blocks, study.keys, generators):
+    for word in study.block_words:
         span |= {word ^ other for other in span}
-    relation = {0, *(word.mask for word in defining_relation(generators))}
+    relation = {0, *(word.mask for word in defining_relation(study.generators))}
     return frozenset(a ^ b for a in span - {0} for b in relation)
 
 

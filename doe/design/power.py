@@ -14,10 +14,6 @@ from typing import NamedTuple
 from doe.design.fractions import alias_chains, confounded_terms
 from doe.errors import DoeError
 from doe.study.values import Study
-from doe.terms import (
-    parse_blocks,
-    parse_generators,
-)
 
 MOST_REPLICATES = 10_000
 
@@ -169,10 +165,9 @@ def _check_error(size: DesignSize) -> None:
 
 def design_size(study: Study, highest: int | None = None) -> DesignSize:
     """Size of the planned design with a model of all terms up to `highest` factors."""
-    generators = parse_generators(study.fraction, study.keys)
-    words = parse_blocks(study.blocks, study.keys, generators)
+    generators = study.generators
     chains = alias_chains(generators, len(study.factors), highest or len(study.factors))
     confounded = confounded_terms(study)
     terms = sum(not any(term.mask in confounded for term in chain) for chain in chains)
     cells = 1 << (len(study.factors) - len(generators))
-    return DesignSize(cells, study.replicates, 1 << len(words), terms)
+    return DesignSize(cells, study.replicates, 1 << len(study.block_words), terms)

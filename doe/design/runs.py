@@ -11,7 +11,7 @@ from typing import NamedTuple
 from doe.design.matrix import standard_rows
 from doe.errors import DoeError
 from doe.study.values import RUN_COLUMNS, Level, Study, coded_columns
-from doe.terms import order, parse_blocks, parse_generators
+from doe.terms import order
 
 Coded = tuple[int, ...]
 """Levels of one run as −1 and +1, one per factor."""
@@ -78,9 +78,8 @@ def _sign(row: int, term: int) -> int:
 
 
 def _base(study: Study, rows: Sequence[int]) -> list[_Slot]:
-    generators = parse_generators(study.fraction, study.keys)
-    rows = rows or standard_rows(len(study.factors), generators)
-    words = parse_blocks(study.blocks, study.keys, generators)
+    rows = rows or standard_rows(len(study.factors), study.generators)
+    words = study.block_words
     slots = []
     for replicate in range(1, study.replicates + 1):
         first = (replicate - 1 << len(words)) + 1
@@ -179,12 +178,11 @@ def design_csv(design: Design) -> str:
 
 def planned_rows(text: str, study: Study) -> list[int]:
     """Configurations of the first replicate in a design.csv; none where they are not all there."""
-    generators = parse_generators(study.fraction, study.keys)
-    blocks = 1 << len(parse_blocks(study.blocks, study.keys, generators))
+    blocks = 1 << len(study.block_words)
     rows = {
         int(line["row"])
         for line in csv.DictReader(io.StringIO(text))
         if line.get("replicate") == "1" and (line.get("block") or "").isdecimal()
         if int(line["block"]) <= blocks and (line.get("row") or "").isdecimal()
     }
-    return sorted(rows) if len(rows) == 1 << (len(study.factors) - len(generators)) else []
+    return sorted(rows) if len(rows) == 1 << (len(study.factors) - len(study.generators)) else []

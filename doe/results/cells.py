@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from doe.store.scan import RunStatus
+from doe.study.values import Group, Study
 
 
 class Spread(NamedTuple):
@@ -26,17 +27,17 @@ class Cell(NamedTuple):
     """Responses with a value in some run."""
 
 
-def cells_of(views: Sequence[RunStatus], values: dict[str, list[float]]) -> tuple[Cell, ...]:
+def cells_of(statuses: Sequence[RunStatus], values: dict[str, list[float]]) -> tuple[Cell, ...]:
     """Means and standard deviations of all configurations, over the runs that have a value."""
-    places: dict[int, list[int]] = {}
-    for i, seen in enumerate(views):
-        places.setdefault(seen.run.row, []).append(i)
+    indices: dict[int, list[int]] = {}
+    for i, status in enumerate(statuses):
+        indices.setdefault(status.run.row, []).append(i)
     cells = []
-    for row in sorted(places):
-        run = views[places[row][0]].run
+    for row in sorted(indices):
+        run = statuses[indices[row][0]].run
         spreads: dict[str, Spread] = {}
         for name, column in values.items():
-            if (spread := cell_spread([column[i] for i in places[row]])) is not None:
+            if (spread := cell_spread([column[i] for i in indices[row]])) is not None:
                 spreads[name] = spread
         cells.append(Cell(row, run.config, run.coded, spreads))
     return tuple(cells)
@@ -51,3 +52,22 @@ def cell_spread(values: Sequence[float]) -> Spread | None:
     if len(known) < 2:
         return Spread(mean, None)
     return Spread(mean, math.sqrt(math.fsum((v - mean) ** 2 for v in known) / (len(known) - 1)))
+
+
+def best_cells(cells: Sequence[Cell], responses: Sequence[str], goal: str) -> dict[str, int]:
+    """Response -> row number of the configuration with the best mean."""
+    best = {}
+    for name in responses:
+        known = [(cell.spreads[name].mean, cell.row) for cell in cells if name in cell.spreads]
+        if known:
+            best[name] = (max if goal == "max" else min)(known, key=lambda pair: pair[0])[1]
+    return best
+
+
+def is_baseline(study: Study, group: Group, cell: Cell) -> bool:
+    """Whether a configuration has the levels that mark the baseline of a group."""
+    high = {f.key: f.high for f in study.factors}
+    coded = dict(zip(study.keys, cell.coded, strict=True))
+    return bool(group.baseline) and all(
+        (coded[key] > 0) == (level == high[key]) for key, level in group.baseline.items()
+    )

@@ -17,7 +17,7 @@ Curve = list[tuple[float, float]]
 
 
 def learning_curves(
-    files: StudyDir, study: Study, views: Sequence[RunStatus]
+    files: StudyDir, study: Study, statuses: Sequence[RunStatus]
 ) -> dict[str, dict[str, Curve]]:
     """Response -> configuration -> curve, the mean over the replicates that have the epoch.
 
@@ -26,15 +26,15 @@ def learning_curves(
     be read: the curves show how training went and decide nothing.
     """
     gathered: dict[str, dict[str, dict[float, list[float]]]] = {}
-    for seen in views:
-        if seen.state in ("failed", "diverged", "pending"):
+    for status in statuses:
+        if status.state in ("failed", "diverged", "pending"):
             continue
-        for line in _lines(files, seen):
+        for line in _lines(files, status):
             epoch = line.get(EPOCH, math.nan)
             for name, value in _responses(study, line):
                 if math.isfinite(epoch) and math.isfinite(value):
                     configs = gathered.setdefault(name, {})
-                    configs.setdefault(seen.run.config, {}).setdefault(epoch, []).append(value)
+                    configs.setdefault(status.run.config, {}).setdefault(epoch, []).append(value)
     return {
         name: {
             config: [(epoch, math.fsum(v) / len(v)) for epoch, v in sorted(epochs.items())]
@@ -44,9 +44,9 @@ def learning_curves(
     }
 
 
-def _lines(files: StudyDir, seen: RunStatus) -> Iterable[dict[str, float]]:
+def _lines(files: StudyDir, status: RunStatus) -> Iterable[dict[str, float]]:
     try:
-        text = files.run(seen.run.run_id).epochs.read_text(encoding="utf-8")
+        text = files.run(status.run.run_id).epochs.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         return
     header, *lines = csv.reader(text.splitlines()) if text else [[]]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from doe.analysis.data import FactorLevels, Observations, Runs, numbered, state_text
 from doe.design.runs import level_text
@@ -17,6 +17,9 @@ from doe.store.plan import load_plan
 from doe.store.scan import RunStatus, scan
 from doe.study.values import Study
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 def scan_study(directory: Path) -> tuple[Study, list[RunStatus]]:
     """Read a planned study and the state of its runs, in run order."""
@@ -26,20 +29,23 @@ def scan_study(directory: Path) -> tuple[Study, list[RunStatus]]:
 
 def load(directory: Path) -> pd.DataFrame:
     """A study's responses table, in run order."""
-    study, views = scan_study(directory)
-    return pd.DataFrame(table_rows(study, views), columns=columns(study))
+    import pandas as pd
+
+    study, statuses = scan_study(directory)
+    return pd.DataFrame(table_rows(study, statuses), columns=columns(study))
 
 
-def study_runs(study: Study, views: Sequence[RunStatus]) -> Runs:
+def study_runs(study: Study, statuses: Sequence[RunStatus]) -> Runs:
     """Which run had which levels and stood in which block: the replicate, or what splits it."""
-    planned = [seen.run for seen in views]
+    planned = [status.run for status in statuses]
     block = numbered(run.block for run in planned)
     blocked = block.max() > 0
     same = (numbered(run.replicate for run in planned) == block).all()
-    slots, hosts = zip(*(slot_and_host(seen) for seen in views), strict=True)
+    slots, hosts = zip(*(slot_and_host(status) for status in statuses), strict=True)
     return Runs(
         factors=tuple(
-            FactorLevels(f.key, level_text(f.low), level_text(f.high)) for f in study.factors
+            FactorLevels(f.key, level_text(f.low), level_text(f.high), f.name)
+            for f in study.factors
         ),
         coded=np.array([run.coded for run in planned], np.int8),
         block=block if blocked else None,
@@ -48,22 +54,22 @@ def study_runs(study: Study, views: Sequence[RunStatus]) -> Runs:
         run_order=tuple(run.run_order for run in planned),
         slot=slots if any(slots) else None,
         host=hosts if any(hosts) else None,
-        states=tuple(state_text(seen.state, seen.reason) for seen in views),
+        states=tuple(state_text(status.state, status.reason) for status in statuses),
     )
 
 
 def observations(
-    study: Study, views: Sequence[RunStatus], runs: Runs, names: Iterable[str]
+    study: Study, statuses: Sequence[RunStatus], runs: Runs, names: Iterable[str]
 ) -> list[Observations]:
     """The responses that are named, with the study's units and goal.
 
     Raises
     ------
     DoeError
-        If the study has no such response, or no run has a value of it.
+        If the study has no such response.
     """
     answers = study.responses
-    values = [response_values(study, seen) for seen in views]
+    values = [response_values(study, status) for status in statuses]
     observed = []
     for name in dict.fromkeys(names):
         if name not in values[0]:
@@ -73,21 +79,30 @@ def observations(
             )
         y = np.array([value[name] for value in values], dtype=np.float64)
         y[~np.isfinite(y)] = np.nan
-        if np.isnan(y).all():
-            raise DoeError(f"response {name!r} has no value in any run")
         observed.append(Observations(runs, name, y, y, y, answers.unit_of(name), answers.goal))
     return observed
 
 
 def read_table(path: Path) -> pd.DataFrame:
     """Read a CSV file as text: what a cell means is decided later, not by a parser's guess."""
+    import pandas as pd
+
     try:
-        frame = pd.read_csv(path, dtype=str, keep_default_na=False, skipinitialspace=True)
+        frame = pd.read_csv(
+            path, header=None, dtype=str, keep_default_na=False, skipinitialspace=True
+        )
     except FileNotFoundError:
         raise DoeError(f"there is no table {path}") from None
+    except OSError as error:
+        raise DoeError(f"{path} cannot be read: {error.strerror or error}") from None
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
         raise DoeError(f"{path} is not a CSV table: {error}") from None
-    frame.columns = [str(name).strip() for name in frame.columns]
+    names = frame.iloc[0].str.strip().tolist()
+    if twice := [name for name in names if name and names.count(name) > 1]:
+        raise DoeError(
+            f"{path} has {names.count(twice[0])} columns named {twice[0]!r}; rename all but one"
+        )
+    frame = frame.iloc[1:].reset_index(drop=True).set_axis(names, axis="columns")
     if frame.empty:
         raise DoeError(f"{path} has no rows below its header")
     return frame

@@ -5,7 +5,13 @@ How the runs become the rows and columns of a paper's tables is the study's [rep
 
 from __future__ import annotations
 
+import hashlib
 import math
+import multiprocessing
+import os
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +20,7 @@ import msgspec
 from doe.analysis.across import Across, across
 from doe.analysis.analyze import Analysis, analyze
 from doe.analysis.case import AnalysisOptions
+from doe.analysis.data import Runs
 from doe.errors import DoeError
 from doe.results.cells import Cell, cells_of
 from doe.results.curves import Curve, learning_curves
@@ -23,6 +30,9 @@ from doe.results.status import Overview, overview
 from doe.store.files import StudyDir
 from doe.study.values import Group, ReportSection, Study
 from doe.terms import parse_term
+
+WORTH_A_PROCESS = 4
+"""Responses for which it is worth starting a process."""
 
 
 class Report(NamedTuple):
@@ -54,6 +64,11 @@ class Report(NamedTuple):
         return bool(self.state.counts["pending"] or self.state.counts["running"])
 
     @property
+    def progress(self) -> str:
+        """How many runs are done."""
+        return f"{self.state.counts['done']} of {len(self.state.statuses)} runs are done."
+
+    @property
     def headline_responses(self) -> tuple[str, ...]:
         """Responses that a report begins with: the averages, else the first metric."""
         answers = self.study.responses
@@ -71,7 +86,21 @@ def gather(
     DoeError
         If there is no study, or an option does not fit it.
     """
-    state = overview(directory)
+    return report_of(overview(directory), options, drop)
+
+
+def state_text(state: Overview) -> str:
+    """A short text that changes when a run begins or ends."""
+    runs = "\n".join(
+        f"{status.run.run_id} {status.state} {status.checksum}" for status in state.statuses
+    )
+    return hashlib.sha256(f"{state.study.name}\n{runs}".encode()).hexdigest()[:16]
+
+
+def report_of(
+    state: Overview, options: AnalysisOptions, drop: tuple[str, ...] | None = None
+) -> Report:
+    """Analyse every response of a study as it was read."""
     study, answers = state.study, state.study.responses
     names = (*answers.averages, *answers.metrics, *answers.further)
     section = report_section(study)
@@ -79,15 +108,10 @@ def gather(
         for key in drop:
             parse_term(key, study.keys)
         section = msgspec.structs.replace(section, drop=drop)
-    analyses: dict[str, Analysis] = {}
-    refused: dict[str, str] = {}
-    runs = study_runs(study, state.statuses)
-    for name in names:
-        try:
-            analyses[name] = analyze(observations(study, state.statuses, runs, [name])[0], options)
-        except DoeError as error:
-            refused[name] = str(error)
-    rows = [response_values(study, seen) for seen in state.statuses]
+    answers_by_name = dict(zip(names, _analyses(state, names, options), strict=True))
+    analyses = {n: a for n, a in answers_by_name.items() if isinstance(a, Analysis)}
+    refused = {n: a for n, a in answers_by_name.items() if isinstance(a, str)}
+    rows = [response_values(study, status) for status in state.statuses]
     values = {name: [row[name] for row in rows] for name in names}
     return Report(
         state=state,
@@ -98,9 +122,30 @@ def gather(
         refused=refused,
         across=across(list(analyses.values())) if analyses else None,
         group_effects=group_effects(study, section, analyses),
-        curves=learning_curves(StudyDir(directory), study, state.statuses),
+        curves=learning_curves(StudyDir(state.directory), study, state.statuses),
         values={name: tuple(_finite(v) for v in column) for name, column in values.items()},
     )
+
+
+def _analyses(
+    state: Overview, names: Sequence[str], options: AnalysisOptions
+) -> list[Analysis | str]:
+    """The analysis of each response or why there is none; many at once take all cores."""
+    runs = study_runs(state.study, state.statuses)
+    tasks = [(state, runs, name, options) for name in names]
+    cores = min(len(os.sched_getaffinity(0)), len(names) // WORTH_A_PROCESS)
+    # A fork is safe where there is no other thread, and costs no import.
+    if cores < 2 or not options.robust or threading.active_count() > 1:
+        return [_analysis(*task) for task in tasks]
+    with ProcessPoolExecutor(cores, mp_context=multiprocessing.get_context("fork")) as pool:
+        return list(pool.map(_analysis, *zip(*tasks, strict=True)))
+
+
+def _analysis(state: Overview, runs: Runs, name: str, options: AnalysisOptions) -> Analysis | str:
+    try:
+        return analyze(observations(state.study, state.statuses, runs, [name])[0], options)
+    except DoeError as error:
+        return str(error)
 
 
 def _finite(value: float) -> float | None:
@@ -128,10 +173,10 @@ def group_effects(
 ) -> dict[str, Across]:
     """Effects on each group of responses, without the terms of dropped factors."""
     dropped = sum(parse_term(key, study.keys) for key in section.drop)
-    found = {}
+    by_group = {}
     for group in section.groups:
         if group.effects and all(name in analyses for name in group.responses):
             whole = across([analyses[name] for name in group.responses])
             kept = [row for row in whole.rows if not parse_term(row.term, study.keys) & dropped]
-            found[group.name] = msgspec.structs.replace(whole, rows=tuple(kept))
-    return found
+            by_group[group.name] = msgspec.structs.replace(whole, rows=tuple(kept))
+    return by_group

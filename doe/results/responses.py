@@ -24,40 +24,40 @@ def columns(study: Study) -> list[str]:
     ]
 
 
-def table_rows(study: Study, views: Sequence[RunStatus]) -> list[list[Any]]:
+def table_rows(study: Study, statuses: Sequence[RunStatus]) -> list[list[Any]]:
     """The table as plain rows, for those who do without pandas."""
-    return [_row(study, seen) for seen in views]
+    return [_row(study, status) for status in statuses]
 
 
-def _row(study: Study, seen: RunStatus) -> list[Any]:
-    run, result = seen.run, seen.result
+def _row(study: Study, status: RunStatus) -> list[Any]:
+    run, result = status.run, status.result
     origin = result.provenance if result else {}
     return [
         *(run.run_id, run.run_order, run.row, run.replicate, run.block, run.seed, run.config),
         *(run.levels[key] for key in study.keys),
         *run.coded,
-        seen.state,
-        seen.reason,
-        *slot_and_host(seen),
+        status.state,
+        status.reason,
+        *slot_and_host(status),
         origin.get("seconds", math.nan),
-        *response_values(study, seen).values(),
+        *response_values(study, status).values(),
     ]
 
 
-def slot_and_host(seen: RunStatus) -> tuple[str, str]:
+def slot_and_host(status: RunStatus) -> tuple[str, str]:
     """Where a run was or is executed; empty where nobody knows."""
-    origin = seen.result.provenance if seen.result else {}
-    lease = seen.lease.lease if seen.lease and seen.state == "running" else None
+    origin = status.result.provenance if status.result else {}
+    lease = status.lease.lease if status.lease and status.state == "running" else None
     return (
         origin.get("slot", lease.slot if lease else ""),
         origin.get("host", lease.host if lease else ""),
     )
 
 
-def response_values(study: Study, seen: RunStatus) -> dict[str, float]:
+def response_values(study: Study, status: RunStatus) -> dict[str, float]:
     """Metrics, further metrics and averages of a run; NaN where there is no value."""
     responses = study.responses
-    given = seen.result.metrics if seen.result else {}
+    given = status.result.metrics if status.result else {}
     values = {}
     for name in (*responses.metrics, *responses.further):
         value = given.get(name)

@@ -14,10 +14,10 @@ ASKED = 32
 
 
 def foreseen(
-    files: StudyDir, views: Sequence[RunStatus], elapsed: Mapping[str, float]
+    files: StudyDir, statuses: Sequence[RunStatus], elapsed: Mapping[str, float]
 ) -> list[float]:
     """What runs under way foresee of themselves; nothing once one has finished, which says more."""
-    if _finished(views):
+    if _finished(statuses):
         return []
     asked = list(elapsed.items())[:ASKED]
     known = [foresee(files.run(run_id), age) for run_id, age in asked]
@@ -40,7 +40,7 @@ def foresee(run: RunDir, age: float) -> float | None:
 
 
 def time_left(
-    views: Sequence[RunStatus],
+    statuses: Sequence[RunStatus],
     elapsed: Mapping[str, float],
     places: int,
     foreseen: Sequence[float] = (),
@@ -54,28 +54,28 @@ def time_left(
     foresee of themselves takes its place. What is left is shared among the places, and no less than
     the longest single run needs.
     """
-    finished = _finished(views)
-    durations = [seconds for one in finished.values() for seconds in one] or list(foreseen)
+    finished = _finished(statuses)
+    durations = [seconds for taken in finished.values() for seconds in taken] or list(foreseen)
     if not durations:
         return None
     mean = sum(durations) / len(durations)
     if any(age > mean for age in elapsed.values()):
         mean = (sum(durations) + sum(elapsed.values())) / len(durations)
     left = []
-    for seen in views:
-        if seen.state in ("pending", "running"):
-            own = finished.get(seen.run.config)
+    for status in statuses:
+        if status.state in ("pending", "running"):
+            own = finished.get(status.run.config)
             expected = sum(own) / len(own) if own else mean
-            age = elapsed.get(seen.run.run_id, 0.0)
+            age = elapsed.get(status.run.run_id, 0.0)
             # Past its expected end, a run of a memoryless kind has as long to go as ever.
             left.append(expected - age if age < expected else expected)
     return max(sum(left) / max(places, 1), max(left)) if left else 0.0
 
 
-def _finished(views: Sequence[RunStatus]) -> dict[str, list[float]]:
+def _finished(statuses: Sequence[RunStatus]) -> dict[str, list[float]]:
     """Seconds that finished runs took, by configuration."""
-    found: dict[str, list[float]] = {}
-    for seen in views:
-        if seen.state in ("done", "diverged") and seen.seconds is not None:
-            found.setdefault(seen.run.config, []).append(seen.seconds)
-    return found
+    durations: dict[str, list[float]] = {}
+    for status in statuses:
+        if status.state in ("done", "diverged") and status.seconds is not None:
+            durations.setdefault(status.run.config, []).append(status.seconds)
+    return durations

@@ -10,7 +10,6 @@ from string import Formatter
 
 from doe.errors import DoeError, SpecError, nearest
 from doe.study.values import RUN_COLUMNS, STATE_COLUMNS, Study, coded_columns
-from doe.terms import Generator, parse_blocks, parse_generators
 
 MOST_FACTORS = 16
 MOST_RUNS = 1 << 17
@@ -185,18 +184,16 @@ def _check_plain(value: object, path: str, add: AddProblem) -> None:
 def _check_structure(study: Study, add: AddProblem) -> None:
     """Fraction, blocks and augmentation: what needs valid factor keys to be read."""
     runs = 1 << min(len(study.factors), MOST_FACTORS)
-    generators: tuple[Generator, ...] = ()
     try:
-        generators = parse_generators(study.fraction, study.keys)
-        runs >>= len(generators)
+        runs >>= len(study.generators)
     except DoeError as error:
         add(f"fraction = {short(study.fraction)}: {error}")
-    try:
-        blocks = parse_blocks(study.blocks, study.keys, generators)
-        if runs < 2 << len(blocks):
-            add(f"blocks = {short(study.blocks)}: expected at least two runs in a block")
-    except DoeError as error:
-        add(f"blocks = {short(study.blocks)}: {error}")
+    else:
+        try:
+            if runs < 2 << len(study.block_words):
+                add(f"blocks = {short(study.blocks)}: expected at least two runs in a block")
+        except DoeError as error:
+            add(f"blocks = {short(study.blocks)}: {error}")
     for i, step in enumerate(study.augment):
         if bool(step.seeds) == bool(step.flip):
             add(f"augment[{i}]: expected either seeds (replicates) or flip (a fold-over)")

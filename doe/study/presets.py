@@ -1,14 +1,19 @@
 """Studies that installed packages offer by name, through the entry point group `doe.studies`.
 
-An entry's name is the preset's, its value the package that holds `<name>.toml`:
+An entry's value is a package; each TOML file in it is a preset of that name:
 
     [project.entry-points."doe.studies"]
-    tuning = "your_package.studies"
+    your_package = "your_package.studies"
+
+Where the studies' backend needs an extra of its package, the entry names it: "your_package.studies
+[train]". Without what that extra brings, a preset says what is missing.
 """
 
 from __future__ import annotations
 
-from importlib.metadata import EntryPoint, entry_points
+import contextlib
+import re
+from importlib.metadata import EntryPoint, PackageNotFoundError, distribution, entry_points
 from importlib.resources import files
 from pathlib import Path
 
@@ -32,7 +37,7 @@ def preset_study(name: str) -> Study:
     Raises
     ------
     DoeError
-        If no package offers it, or its package cannot be loaded.
+        If no package offers it, if two do, or if an extra of its package is missing.
     """
     entries = _entries()
     if name not in entries:
@@ -40,12 +45,13 @@ def preset_study(name: str) -> Study:
             f"preset {name!r} is unknown{nearest(name, entries)}; known are "
             f"{', '.join(sorted(entries)) or 'none: no installed package offers a study'}"
         )
-    package = entries[name].value
-    try:
-        data = (files(package) / f"{name}.toml").read_bytes()
-    except (ImportError, OSError) as error:
-        raise DoeError(f"preset {name!r}: {package} has no {name}.toml: {error}") from error
-    return parse_study(data, source=f"{package}/{name}.toml")
+    if len(entries[name]) > 1:
+        packages = " and ".join(entry.module for entry in entries[name])
+        raise DoeError(f"preset {name!r} is offered by {packages}; plan the study's file instead")
+    (entry,) = entries[name]
+    _check_extras(entry, name)
+    data = (files(entry.module) / f"{name}.toml").read_bytes()
+    return parse_study(data, source=f"{entry.module}/{name}.toml")
 
 
 def asked_study(given: Study | Path | None, preset: str | None = None) -> Study:
@@ -64,5 +70,37 @@ def asked_study(given: Study | Path | None, preset: str | None = None) -> Study:
     return load_study(given or STUDY_FILE)
 
 
-def _entries() -> dict[str, EntryPoint]:
-    return {entry.name: entry for entry in entry_points(group=GROUP)}
+def _entries() -> dict[str, list[EntryPoint]]:
+    """Preset -> the entries whose package holds its file; a package that is gone offers nothing."""
+    offers: dict[str, list[EntryPoint]] = {}
+    for entry in entry_points(group=GROUP):
+        with contextlib.suppress(ImportError):
+            for resource in files(entry.module).iterdir():
+                if resource.name.endswith(".toml"):
+                    offers.setdefault(resource.name.removesuffix(".toml"), []).append(entry)
+    return offers
+
+
+def _check_extras(entry: EntryPoint, name: str) -> None:
+    """Refuse a study whose backend needs packages that are not installed."""
+    for extra in entry.extras:
+        if entry.dist is not None and (missing := _missing(entry.dist.requires or [], extra)):
+            raise DoeError(
+                f"preset {name!r} needs {', '.join(missing)}, which the extra {extra!r} "
+                f"brings: pip install '{entry.dist.name}[{extra}]'"
+            )
+
+
+def _missing(requirements: list[str], extra: str) -> list[str]:
+    """Packages that an extra asks for and that are not installed."""
+    asked = re.compile(rf"""([\w.-]+).*;.*\bextra *== *['"]{re.escape(extra)}['"]""")
+    names = [match[1] for line in requirements if (match := asked.match(line))]
+    return [name for name in names if not _installed(name)]
+
+
+def _installed(name: str) -> bool:
+    try:
+        distribution(name)
+    except PackageNotFoundError:
+        return False
+    return True

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from typing import Any, Literal
 
 import msgspec
+
+from doe.terms import Generator, parse_blocks, parse_generators
 
 Level = bool | int | float | str
 """A factor level: any TOML scalar but a date."""
@@ -124,3 +127,18 @@ class Study(msgspec.Struct, frozen=True):
     def keys(self) -> tuple[str, ...]:
         """Factor keys in their order, the first one fastest in standard order."""
         return tuple(factor.key for factor in self.factors)
+
+    @property
+    def generators(self) -> tuple[Generator, ...]:
+        """The fraction's generators, none for a full factorial; DoeError if it cannot be read."""
+        return _generators(self.fraction, self.keys)
+
+    @property
+    def block_words(self) -> tuple[int, ...]:
+        """Interactions confounded with blocks within a replicate; DoeError if they cannot be."""
+        return parse_blocks(self.blocks, self.keys, self.generators)
+
+
+@cache
+def _generators(fraction: str, keys: tuple[str, ...]) -> tuple[Generator, ...]:
+    return parse_generators(fraction, keys)

@@ -7,7 +7,8 @@ import io
 import math
 
 from doe.results.cells import Spread
-from doe.views.table import Column, Table, Value
+from doe.views.numbers import Value, cell_text
+from doe.views.table import Column, Table
 
 
 def render(table: Table) -> str:
@@ -50,6 +51,8 @@ def _cells(column: Column, value: Value) -> tuple[str, ...]:
         mean, std = value if isinstance(value, Spread) else (None, None)
         return (_raw(mean), _raw(std))
     assert not isinstance(value, Spread)
+    if column.format == "stars":
+        return (cell_text(value, "stars") if isinstance(value, float) else "",)
     return (_raw(value),) if keys else ()
 
 

@@ -9,32 +9,34 @@ from typing import NamedTuple
 from doe.results.report import Report
 from doe.store.files import write_atomic
 from doe.views import csv, html, latex
-from doe.views.page import response_tables, study_tables, tables_of_paper
-from doe.views.report_charts import save_charts
-from doe.views.table import Table
+from doe.views.charts import figures
+from doe.views.figures import save_figures
+from doe.views.tables import file_tables
 
 REPORTS = Path("reports")
 """Where reports go unless said otherwise."""
 PAGE = "index.html"
-IN_LATEX = ("effects", "anova", "lenth", "robust", "best")
-"""Tables of a response that are written for a paper, by the first word of their name."""
 
 
-class Written(NamedTuple):
+class ReportFiles(NamedTuple):
     """Where the parts of a report are."""
 
     page: Path
     tables: tuple[Path, ...]
-    figures: tuple[Path, ...]
 
 
-def write_report(report: Report, out: Path, figures: tuple[str, ...]) -> Written:
-    """Write the page, every table as LaTeX and CSV, and the charts of some responses."""
+def write_report(report: Report, out: Path) -> ReportFiles:
+    """Write the page, and every table as LaTeX and CSV."""
     tables = tuple(_write_tables(report, out / "tables"))
-    drawn = tuple(save_charts(report, figures, out / "figures"))
     page = out / PAGE
     write_atomic(page, html.render(report, now()))
-    return Written(page, tables, drawn)
+    return ReportFiles(page, tables)
+
+
+def write_figures(report: Report, out: Path, responses: tuple[str, ...]) -> tuple[Path, int, int]:
+    """Write the charts of the study and of some responses; folder, files, and how many anew."""
+    written, changed = save_figures(figures(report, responses), out / "figures")
+    return out / "figures", len(written), changed
 
 
 def now() -> str:
@@ -42,25 +44,15 @@ def now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
-def latex_tables(report: Report) -> list[Table]:
-    """The paper's tables, then of every response what goes beyond the paper."""
-    tables = [*tables_of_paper(report), *study_tables(report)]
-    for name in report.analyses:
-        tables += [t for t in response_tables(report, name) if t.name.split()[0] in IN_LATEX]
-    if not report.provisional:
-        return tables
-    done, planned = report.state.counts["done"], len(report.state.statuses)
-    note = f"Provisional: {done} of {planned} runs are done."
-    return [table._replace(notes=(note, *table.notes)) for table in tables]
-
-
 def _write_tables(report: Report, folder: Path) -> list[Path]:
-    names = []
-    for table in latex_tables(report):
-        name = latex.slug(table.name)
-        write_atomic(folder / f"{name}.tex", latex.render(table))
-        write_atomic(folder / f"{name}.csv", csv.render(table))
-        names.append(name)
-    whole = folder / "all.tex"
-    write_atomic(whole, latex.document(names))
-    return [whole, *(folder / f"{name}.tex" for name in names)]
+    """Every table, a document of those that a paper needs, and one of all others."""
+    documents = dict(zip(("paper.tex", "all.tex"), file_tables(report), strict=True))
+    written = []
+    for document, tables in documents.items():
+        names = [latex.slug(table.name) for table in tables]
+        write_atomic(folder / document, latex.document(names))
+        for name, table in zip(names, tables, strict=True):
+            write_atomic(folder / f"{name}.tex", latex.render(table))
+            write_atomic(folder / f"{name}.csv", csv.render(table))
+        written += [folder / f"{name}.tex" for name in (document[:-4], *names)]
+    return written

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from doe.analysis.analyze import Analysis
-from doe.analysis.best import CellMean
 from doe.analysis.effects import Effect
+from doe.analysis.estimators.means import Interaction, Mean, Means
 from doe.analysis.estimators.robust import Robust
-from doe.views.analysis_tables import advice_text
-from doe.views.table import cell_text
+from doe.terms import order, parse_term
+from doe.views.numbers import cell_text
+from doe.views.words import advice_text, factor_text, helps, is_switch, level_text, term_text
 
 LARGEST = 3
 NAMED = 8
@@ -22,24 +23,48 @@ class Headlines(NamedTuple):
     best: str
     fragile: tuple[str, ...]
     """What does not hold under every assumption; empty if nothing is."""
+    options: tuple[str, ...]
+    """Options of `doe analyze` to try; empty if no check asks for one."""
 
 
 def headlines(analysis: Analysis) -> Headlines:
-    """The largest effects, the best configuration, and what is fragile."""
+    """The largest effects, what depends on what, the best configuration, and what is fragile.
+
+    An interaction of two factors is told as what one of them does at each level of the other.
+    """
+    keys = [factor.key for factor in analysis.factors]
     ranked = sorted(analysis.effects, key=lambda e: (-abs(e.effect), e.term))
-    told = [_effect(effect, analysis) for effect in ranked[:LARGEST]]
-    return Headlines((*told, _count(analysis)), _best(analysis), _fragile(analysis))
+    means = analysis.get(Means)
+    told = {i.term: i for i in means.interactions if _significant(i, analysis)} if means else {}
+    sentences = [
+        _interaction(told[e.term], analysis) if e.term in told else _effect(e, analysis)
+        for e in ranked[:LARGEST]
+    ]
+    further = [e.term for e in ranked[LARGEST:] if e.term in told][:LARGEST]
+    main = [e for e in ranked[LARGEST:] if order(parse_term(e.term, keys)) == 1]
+    sentences += [_effect(e, analysis) for e in main[:LARGEST] if _significant(e, analysis)]
+    sentences += [_interaction(told[term], analysis) for term in further]
+    return Headlines(
+        (*sentences, _count(analysis)),
+        _best(analysis),
+        _fragile(analysis),
+        _options(analysis),
+    )
+
+
+def _significant(effect: Effect | Interaction, analysis: Analysis) -> bool:
+    return effect.p_holm is not None and effect.p_holm <= analysis.alpha
 
 
 def _effect(effect: Effect, analysis: Analysis) -> str:
     size, interval = _size(effect, analysis)
     p = "" if effect.p_holm is None else f"Holm-adjusted p {_p(effect.p_holm)}"
     inside = "; ".join(part for part in (interval, p) if part)
-    direction = "better" if (effect.effect > 0) == (analysis.goal == "max") else "worse"
-    verdict = f"for the {direction}"
+    verdict = f"for the {'better' if helps(effect.effect, analysis.goal) else 'worse'}"
     if effect.p_holm is not None and effect.p_holm > analysis.alpha:
         verdict = "which may be chance"
-    return f"{effect.term} {size}{f' ({inside})' if inside else ''}, {verdict}."
+    term = term_text(effect.term, analysis.factors)
+    return f"{term} {size}{f' ({inside})' if inside else ''}, {verdict}."
 
 
 def _size(effect: Effect, analysis: Analysis) -> tuple[str, str]:
@@ -54,8 +79,37 @@ def _size(effect: Effect, analysis: Analysis) -> tuple[str, str]:
     if analysis.transform.name != "none":
         shift = cell_text(effect.effect, "signed")
         return f"changes {analysis.response} by {shift} on the analysed scale", interval
-    unit = f" {analysis.unit}" if analysis.unit else ""
-    return f"changes {analysis.response} by {cell_text(effect.effect, 'signed')}{unit}", interval
+    size = f"{cell_text(effect.effect, 'signed')}{_unit(analysis)}"
+    return f"changes {analysis.response} by {size}", interval
+
+
+def _interaction(pair: Interaction, analysis: Analysis) -> str:
+    """ "Noise costs 10.2 px without the bottleneck and 1.4 px with it"."""
+    by_key = {factor.key: factor for factor in analysis.factors}
+    acting, other = factor_text(by_key[pair.factor]), by_key[pair.other]
+    low, high = _change(pair.at_low, pair, analysis), _change(pair.at_high, pair, analysis)
+    for verb in (f"multiplies {analysis.response} ", "costs ", "saves ", "adds "):
+        if low.startswith(verb):
+            high = high.removeprefix(verb)
+    where = (level_text(other, -1), level_text(other, 1, again=True))
+    p = "" if pair.p_holm is None else f" ({pair.term}, Holm-adjusted p {_p(pair.p_holm)})"
+    return f"{acting} {low} {where[0]} and {high} {where[1]}{p}."
+
+
+def _change(change: Mean, pair: Interaction, analysis: Analysis) -> str:
+    """What a factor does: "costs 10.2 px", "saves 3 px", "multiplies loss by 2"."""
+    none = 1.0 if pair.ratio else 0.0
+    if change.ci_low is not None and change.ci_low <= none <= (change.ci_high or 0.0):
+        return "makes no sure difference"
+    if pair.ratio:
+        return f"multiplies {analysis.response} by {cell_text(change.mean, 'num')}"
+    better = "adds" if analysis.goal == "max" else "saves"
+    verb = better if helps(change.mean, analysis.goal) else "costs"
+    return f"{verb} {cell_text(abs(change.mean), 'num')}{_unit(analysis)}"
+
+
+def _unit(analysis: Analysis) -> str:
+    return f" {analysis.unit}" if analysis.unit else ""
 
 
 def _span(low: float | None, high: float | None) -> str:
@@ -63,35 +117,53 @@ def _span(low: float | None, high: float | None) -> str:
 
 
 def _p(value: float) -> str:
-    text = cell_text(value, "p")
-    return f"= {text}" if value > 0 else "below the smallest number"
+    return f"= {cell_text(value, 'p')}" if value > 0 else "below the smallest number"
 
 
 def _count(analysis: Analysis) -> str:
-    found = [e for e in analysis.effects if e.p_holm is not None and e.p_holm <= analysis.alpha]
-    found.sort(key=lambda e: (-abs(e.effect), e.term))
-    if not found:
+    significant = [effect for effect in analysis.effects if _significant(effect, analysis)]
+    significant.sort(key=lambda e: (-abs(e.effect), e.term))
+    if not significant:
         return f"None of {len(analysis.effects)} effects is significant after Holm's adjustment."
-    names = ", ".join(effect.term for effect in found[:NAMED])
-    more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
-    verb = "is" if len(found) == 1 else "are"
+    names = ", ".join(effect.term for effect in significant[:NAMED])
+    more = f" and {len(significant) - NAMED} more" if len(significant) > NAMED else ""
+    verb = "is" if len(significant) == 1 else "are"
     return (
-        f"{len(found)} of {len(analysis.effects)} effects {verb} significant after Holm's "
+        f"{len(significant)} of {len(analysis.effects)} effects {verb} significant after Holm's "
         f"adjustment: {names}{more}."
     )
 
 
 def _best(analysis: Analysis) -> str:
-    top: CellMean = analysis.best.cells[0]
-    unit = f" {analysis.unit}" if analysis.unit else ""
+    top = analysis.best.cells[0]
     interval = "" if top.ci_low is None else f" ({_span(top.ci_low, top.ci_high)})"
-    mean = f"Its mean is {cell_text(top.mean, 'num')}{unit}{interval}."
-    return f"{analysis.best.sentence} {mean}"
+    mean = f"Its mean is {cell_text(top.mean, 'num')}{_unit(analysis)}{interval}."
+    return " ".join((analysis.best.sentence, _has(top.coded, analysis), mean)).replace("  ", " ")
+
+
+def _has(coded: tuple[int, ...], analysis: Analysis) -> str:
+    """The factors that are there, by name, where the label has but letters."""
+    factors = analysis.factors
+    if not all(is_switch(factor) and len(factor.key) == 1 and factor.name for factor in factors):
+        return ""
+    names = [f.name for f, x in zip(factors, coded, strict=True) if x > 0]
+    return f"It has {', '.join(names)}." if names else "It has none of the factors."
 
 
 def _fragile(analysis: Analysis) -> tuple[str, ...]:
-    said = list(analysis.warnings)
+    doubts = list(analysis.warnings)
     robust = analysis.get(Robust)
     if robust is not None and not all(row.agree for row in robust.rows):
-        said.append(robust.sentence)
-    return (*said, *(advice_text(f) for f in analysis.diagnostics.findings if not f.ok))
+        doubts.append(robust.sentence)
+    return (*doubts, *(advice_text(f) for f in analysis.diagnostics.findings if not f.ok))
+
+
+def _options(analysis: Analysis) -> tuple[str, ...]:
+    """The last remedy of each kind: checks that know more come later."""
+    options = {}
+    for finding in analysis.diagnostics.findings:
+        for remedy in finding.remedies:
+            if not finding.ok and (remedy != "robust" or analysis.get(Robust) is None):
+                option, _, value = remedy.partition("=")
+                options[option] = f"--{option} {value}".strip()
+    return tuple(options.values())

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 from functools import cache
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import jinja2
 from markupsafe import Markup
 
+from doe.errors import DoeError
 from doe.results.report import Report
+from doe.store.files import write_atomic
 from doe.study.values import Study
 from doe.views.charts.theme import STATES
 from doe.views.headlines import headlines
+from doe.views.numbers import counted
 from doe.views.page import commands, payload
 
 VEGA_GLOBALS = "window.vegaEmbed = vegaEmbed;"
@@ -67,7 +74,7 @@ def _texts(report: Report) -> dict[str, Any]:
             (str(counts["done"]), "done"),
         ],
         "provisional": report.provisional,
-        "progress": f"{counts['done']} of {total} runs are done: {', '.join(states)}.",
+        "progress": f"{report.progress[:-1]}: {', '.join(states)}.",
         "bars": [(state, count, STATES[state]) for state, count in counts.items()],
         "lost": _lost(report),
         "findings": [
@@ -82,11 +89,10 @@ def _texts(report: Report) -> dict[str, Any]:
 
 def _design(study: Study) -> str:
     kind = f"Fraction {study.fraction}" if study.fraction else "Full factorial"
-    plural = "s" if study.replicates != 1 else ""
     half = (len(study.keys) + 1) // 2
     across, down = ", ".join(study.keys[:half]), ", ".join(study.keys[half:])
     return (
-        f"{kind}, {study.replicates} replicate{plural}. Each field is a configuration and each "
+        f"{kind}, {counted(study.replicates, 'replicate')}. Each field is a configuration and each "
         "mark in it a run, replicates from left to right; "
         f"{across} change across, {down or 'nothing'} down."
     )
@@ -115,7 +121,14 @@ def script_json(value: Any) -> str:
 
 @cache
 def vega_bundle() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script."""
+    """Vega, Vega-Lite and Vega-Embed as one script, kept since it takes seconds to make."""
     import vl_convert
 
-    return vl_convert.javascript_bundle(VEGA_GLOBALS).replace("</script", "<\\/script")
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    kept = Path(home) / "pit-doe" / f"vega-{version('vl-convert-python')}.js"
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        return kept.read_text(encoding="utf-8")
+    bundle = vl_convert.javascript_bundle(VEGA_GLOBALS).replace("</script", "<\\/script")
+    with contextlib.suppress(DoeError):  # a home that one may not write to
+        write_atomic(kept, bundle)
+    return bundle

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from doe.views.table import Column, Row, Table, cell_text
+from doe.views.numbers import cell_text
+from doe.views.table import Column, Row, Table
 
 ROWS_PER_FLOAT = 40
 """A longer table goes on in further floats, so that none is too large for a page."""
@@ -124,7 +125,8 @@ def render(table: Table) -> str:
     """
     shown = [i for i, column in enumerate(table.columns) if column.format != "bar"]
     left_out: list[str] = []
-    while _characters(table, shown) > WIDEST and (
+    widths = _widths(table)
+    while sum(widths[i] for i in shown) > WIDEST and (
         loose := [i for i in shown if not table.columns[i].keep]
     ):
         shown.remove(loose[-1])
@@ -132,9 +134,10 @@ def render(table: Table) -> str:
     if left_out:
         note = f"Left out for width: {', '.join(left_out)}."
         table = table._replace(notes=(*table.notes, note))
+    wide = sum(widths[i] for i in shown) > NARROW
     chunks = list(_chunks(table.rows))
     floats = [
-        _float(table, shown, chunk, first=i == 0, last=i == len(chunks) - 1)
+        _float(table, shown, wide, chunk, first=i == 0, last=i == len(chunks) - 1)
         for i, chunk in enumerate(chunks)
     ]
     return "\n".join([f"% needs \\usepackage{{{','.join(PACKAGES)}}}", *floats])
@@ -146,6 +149,7 @@ def document(names: Sequence[str]) -> str:
     inputs = "\n".join(f"\\input{{{name}}}\n\\clearpage" for name in names)
     return (
         "\\documentclass{article}\n\\usepackage[T1]{fontenc}\n"
+        "\\IfFileExists{lmodern.sty}{\\usepackage{lmodern}}{}% outlines instead of bitmaps\n"
         f"{packages}\\begin{{document}}\n{inputs}\n\\end{{document}}\n"
     )
 
@@ -155,8 +159,10 @@ def _chunks(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
         yield rows[start : start + ROWS_PER_FLOAT]
 
 
-def _float(table: Table, shown: Sequence[int], rows: Sequence[Row], first: bool, last: bool) -> str:
-    starred = "*" if _characters(table, shown) > NARROW else ""
+def _float(
+    table: Table, shown: Sequence[int], wide: bool, rows: Sequence[Row], first: bool, last: bool
+) -> str:
+    starred = "*" if wide else ""
     title = escape(_breakable(table.title)) + ("" if first else " (continued)")
     label = f"\\label{{tab:{slug(table.name)}}}\n" if first else ""
     notes = "".join(_note(note) for note in table.notes) if last else ""
@@ -250,17 +256,14 @@ def _is_long(table: Table, i: int) -> bool:
     return any(len(str(row.values[i])) > LONG_TEXT for row in table.data_rows)
 
 
-def _characters(table: Table, shown: Sequence[int]) -> int:
-    """Width of a table in characters, with two between columns."""
-    return sum(
-        2
-        + max(
-            len(table.columns[i].title),
-            *(len(cell_text(row.values[i], table.columns[i].format)) for row in table.data_rows),
-            0,
-        )
-        for i in shown
-    )
+def _widths(table: Table) -> list[int]:
+    """Width of each column in characters, with two to the next one."""
+    columns = zip(*(row.values for row in table.data_rows), strict=True) if table.data_rows else ()
+    widths = [2 + len(column.title) for column in table.columns]
+    for i, values in enumerate(columns):
+        form = table.columns[i].format
+        widths[i] = max(widths[i], 2 + max(len(cell_text(value, form)) for value in values))
+    return widths
 
 
 def slug(name: str) -> str:

@@ -17,7 +17,7 @@ from rich.text import Text
 from doe.results.time_left import foreseen, time_left
 from doe.store.progress import Progress, read_progress
 from doe.store.scan import STATES, counts
-from doe.views.table import duration_text
+from doe.views.numbers import duration_text
 
 if TYPE_CHECKING:
     from doe.running.scheduler import Active, Snapshot

@@ -8,7 +8,8 @@ from rich.text import Text
 
 from doe.analysis.analyze import Analysis
 from doe.analysis.lenth import Lenth
-from doe.views.table import cell_text
+from doe.views.numbers import cell_text
+from doe.views.words import quantity
 
 HEIGHT = 14
 LEFT = 6
@@ -38,8 +39,7 @@ def half_normal(analysis: Analysis, width: int) -> RenderableType | None:
     axis = Text(" " * LEFT + "└" + "─" * (columns - 1))
     end = cell_text(right, "num")
     numbers = Text(" " * LEFT + "0" + f"{end:>{columns - 1}}")
-    unit = f" [{analysis.unit}]" if analysis.unit and analysis.transform.name == "none" else ""
-    title = f"Half-normal plot of |effect| on {analysis.response}{unit}"
+    title = f"Half-normal plot of |effect| on {quantity(analysis)}"
     note = (
         f"{ACTIVE} beyond ME = {cell_text(lenth.me, 'num')} (┊), "
         f"SME = {cell_text(lenth.sme, 'num')} (┆); y: half-normal quantile"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
 import time
 from collections.abc import Callable
@@ -11,10 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from doe.errors import DoeError
-from doe.results.report import Report
-from doe.store.files import StudyDir
-from doe.store.plan import load_plan
-from doe.store.scan import scan
+from doe.results.report import Report, state_text
+from doe.results.status import Overview, overview
 
 HOST = "127.0.0.1"
 REST_SECONDS = 5.0
@@ -25,18 +22,11 @@ class Pages:
     """The current page; made when first asked for and again when results have come in."""
 
     def __init__(
-        self, directory: Path, look: Callable[[], Report], rest: float = REST_SECONDS
+        self, directory: Path, make: Callable[[Overview], Report], rest: float = REST_SECONDS
     ) -> None:
-        self._directory, self._look, self._rest = directory, look, rest
+        self._directory, self._make, self._rest = directory, make, rest
         self._lock = threading.Lock()
         self._page, self._state, self._made = b"", "", 0.0
-
-    def state(self) -> str:
-        """A short text that changes when a run begins or ends."""
-        _, study, design = load_plan(self._directory)
-        views = scan(StudyDir(self._directory), design.runs)
-        told = "\n".join(f"{seen.run.run_id} {seen.state} {seen.checksum}" for seen in views)
-        return hashlib.sha256(f"{study.name}\n{told}".encode()).hexdigest()[:16]
 
     def page(self) -> bytes:
         """The page of the study as it stands."""
@@ -44,15 +34,17 @@ class Pages:
         from doe.views.files import now
 
         with self._lock:
-            state = self.state()
+            read = overview(self._directory)
+            state = state_text(read)
             if not self._page or (state != self._state and self._rested()):
-                self._page = html.render(self._look(), now(), live=True).encode()
+                self._page = html.render(self._make(read), now(), live=True).encode()
                 self._state, self._made = state, time.monotonic()
             return self._page
 
-    def shown(self) -> str:
+    def state(self) -> str:
         """The state that the page should show: the old one while the page rests."""
-        return self._state if self._state and not self._rested() else self.state()
+        resting = self._state and not self._rested()
+        return self._state if resting else state_text(overview(self._directory))
 
     def _rested(self) -> bool:
         return time.monotonic() - self._made >= self._rest
@@ -72,7 +64,7 @@ def make_server(pages: Pages, port: int) -> ThreadingHTTPServer:
                     case "/" | "/index.html":
                         self._answer(pages.page(), "text/html")
                     case "/state":
-                        self._answer(pages.shown().encode(), "text/plain")
+                        self._answer(pages.state().encode(), "text/plain")
                     case _:
                         self.send_error(HTTPStatus.NOT_FOUND)
             except DoeError as error:
@@ -99,9 +91,9 @@ def make_server(pages: Pages, port: int) -> ThreadingHTTPServer:
         ) from error
 
 
-def serve_page(directory: Path, look: Callable[[], Report], port: int) -> None:
+def serve_page(directory: Path, make: Callable[[Overview], Report], port: int) -> None:
     """Serve until interrupted."""
-    pages = Pages(directory, look)
+    pages = Pages(directory, make)
     with make_server(pages, port) as server:
         print(f"Page: http://{HOST}:{server.server_address[1]}/ (Ctrl+C ends)", flush=True)
         try:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from doe.results.status import Overview
-from doe.views.table import Column, Row, Table, duration_text
+from doe.views.numbers import duration_text
+from doe.views.table import Column, Row, Table
 
 
 def running_table(state: Overview) -> Table:
@@ -19,26 +20,28 @@ def running_table(state: Overview) -> Table:
     rows = tuple(
         Row(
             (
-                one.slot,
-                one.run_id,
-                one.config,
-                f"{one.step}/{one.total}" if one.step is not None else "",
-                duration_text(one.seconds),
-                one.host,
+                run.slot,
+                run.run_id,
+                run.config,
+                f"{run.step}/{run.total}" if run.step is not None else "",
+                duration_text(run.seconds),
+                run.host,
             )
         )
-        for one in state.running
+        for run in state.running
     )
     return Table("running", "Running", columns, rows)
 
 
-def failure_table(state: Overview) -> Table:
-    """A row per reason, with how many runs it took and the first of them."""
+def failure_table(state: Overview, named: int | None = 1) -> Table:
+    """A row per reason, with how many runs it took and the first `named` of them, or all."""
     columns = (
         Column("runs", "runs", "int"),
         Column("reason", "reason"),
-        Column("first", "first run"),
+        Column("which", "first run" if named == 1 else "which"),
     )
-    rows = tuple(Row((len(runs), reason, runs[0])) for reason, runs in state.failures.items())
+    rows = tuple(
+        Row((len(runs), reason, ", ".join(runs[:named]))) for reason, runs in state.failures.items()
+    )
     notes = ("doe logs RUN shows a run's log; doe run --retry-failed runs failed ones again.",)
-    return Table("failures", "Failures", columns, rows, notes)
+    return Table("failures", "Failed and diverged runs", columns, rows, notes)

@@ -1,45 +1,14 @@
-"""The one table model: columns, raw values, format rules, notes.
-
-Terminal, LaTeX, CSV and HTML render the same object. Rounding happens here and nowhere else, so
-that no two renderings can show different numbers.
-"""
+"""The one table model, which terminal, LaTeX, CSV and HTML render: columns, raw values, notes."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
-from doe.results.cells import Spread
+from doe.views.numbers import Format, Value
 
-Format = Literal[
-    "text",
-    "int",
-    "num",
-    "signed",
-    "signed2",
-    "fixed1",
-    "fixed2",
-    "percent",
-    "p",
-    "stars",
-    "bar",
-    "spread1",
-    "spread2",
-    "capped",
-]
-"""Rules by which raw values are written; spread1, spread2 and capped take a `Spread`."""
 Mark = Literal["best", "good", "bad", "strong", "dim"]
 RowStyle = Literal["plain", "baseline", "section", "total"]
-
-MISSING = "–"
-STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"), (0.1, "."))
-"""Significance codes, as R prints them."""
-CAPS = (50, 20, 10)
-"""A capped mean above one of these is written as no more than that: >50, >20, >10."""
-
-
-Value = str | int | float | bool | Spread | None
 
 
 class Column(NamedTuple):
@@ -80,93 +49,3 @@ class Table(NamedTuple):
     def data_rows(self) -> tuple[Row, ...]:
         """Rows that are not section headings."""
         return tuple(row for row in self.rows if row.style != "section")
-
-
-def cell_text(value: Value, form: Format) -> str:
-    """Write one value by its column's rule; the only place where numbers are rounded."""
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return MISSING
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, Spread):
-        return spread_text(value, form)
-    if isinstance(value, str) or form == "text":
-        return str(value)
-    if isinstance(value, float) and math.isinf(value):
-        return "∞" if value > 0 else "−∞"
-    return minus(_number(float(value), form))
-
-
-def _number(value: float, form: Format) -> str:
-    match form:
-        case "int":
-            return f"{value:.0f}"
-        case "num":
-            return significant(value, 4)
-        case "signed":
-            text = significant(value, 4)
-            return text if text.startswith("-") or float(text) == 0 else f"+{text}"
-        case "signed2":
-            return f"{value:+.2f}" if round(value, 2) else f"{abs(value):.2f}"
-        case "fixed1":
-            return f"{value:.1f}"
-        case "fixed2":
-            return f"{value:.2f}"
-        case "percent":
-            return f"{value:.1f}%"
-        case "p":
-            return p_text(value)
-        case "stars":
-            return stars(value)
-        case _:
-            return significant(value, 4)
-
-
-def spread_text(value: Spread, form: Format) -> str:
-    """Write mean±std; a capped mean above 10, 20 or 50 is written as >10, >20 or >50 alone."""
-    if math.isnan(value.mean):
-        return MISSING
-    if form == "capped" and (cap := next((cap for cap in CAPS if value.mean > cap), None)):
-        return f">{cap}"
-    digits = 2 if form == "spread2" else 1
-    mean = minus(f"{value.mean:.{digits}f}")
-    if value.std is None or math.isnan(value.std):
-        return mean
-    return f"{mean}±{value.std:.{digits}f}"
-
-
-def significant(value: float, digits: int) -> str:
-    """Write a number to `digits` significant figures, plainly where that is readable."""
-    if value == 0:
-        return "0"
-    exponent = math.floor(math.log10(abs(value)))
-    if -4 <= exponent < 7:
-        return f"{value:.{max(digits - 1 - exponent, 0)}f}"
-    return f"{value:.{digits - 1}e}"
-
-
-def p_text(value: float) -> str:
-    """Write a p-value: four decimals down to .0001, exponent form below."""
-    return f"{value:.4f}" if value >= 1e-4 else f"{value:.1e}"
-
-
-def stars(value: float) -> str:
-    """Significance code of a p-value: *** ** * . at .001 .01 .05 .1."""
-    return next((code for limit, code in STARS if value <= limit), "")
-
-
-def minus(text: str) -> str:
-    """Use the minus sign that lines up with digits, except inside an exponent."""
-    return f"−{text[1:]}" if text.startswith("-") else text
-
-
-def duration_text(seconds: float | None) -> str:
-    """Write a duration for people: 12 s, 3 min 20 s, 5 h 07 min."""
-    if seconds is None:
-        return "unknown"
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest:02d} s"
-    return f"{minutes // 60} h {minutes % 60:02d} min"

@@ -12,7 +12,11 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from doe.views.table import Column, Row, Table, Value, cell_text
+from doe.analysis.analyze import Analysis
+from doe.views.headlines import headlines
+from doe.views.numbers import Value, cell_text, counted
+from doe.views.table import Column, Row, Table
+from doe.views.words import quantity
 
 BAR_WIDTH = 12
 MARK_STYLES = {"best": "bold underline", "good": "green", "bad": "red", "strong": "bold"}
@@ -28,6 +32,27 @@ def print_table(table: Table, to: Console | None = None) -> None:
     """Print a table within the console's width."""
     to = console() if to is None else to
     to.print(render_table(table, to.width))
+
+
+def print_sentences(analysis: Analysis, to: Console, command: str = "doe analyze") -> None:
+    """Print what a response says: effects, the best configuration, what is fragile, what to try."""
+    said = headlines(analysis)
+    sections = [
+        ("", said.effects),
+        ("Best configuration", (said.best,)),
+        ("What is fragile", said.fragile),
+        ("Try", tuple(f"{command} --response {analysis.response} {o}" for o in said.options)),
+    ]
+    title = f"{quantity(analysis)}: {counted(analysis.n, 'run')}, goal {analysis.goal}"
+    to.print(Text(title, style="bold"))
+    for heading, sentences in sections:
+        if heading and sentences:
+            to.print(Text(heading, style="bold"))
+        for sentence in sentences:
+            line = RichTable.grid(padding=(0, 1, 0, 0))
+            line.add_row(Text("•"), Text(sentence))
+            to.print(line)
+    to.print()
 
 
 def print_json(value: Any) -> None:

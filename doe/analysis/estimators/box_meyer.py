@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from doe.analysis.case import Case
 from doe.analysis.contrasts import Floats, Ints, block_columns, sign_columns
+from doe.analysis.fit import ROUNDING
 
 PRIOR = 0.25
 GAMMA = 2.0
@@ -42,6 +43,7 @@ class BoxMeyer(Struct, frozen=True):
     order: int  # highest interaction among active factors
     factors: tuple[FactorProbability, ...]
     models: tuple[ModelProbability, ...]  # the most probable ones, best first
+    tied: int  # how many of them are as probable as the first
 
 
 def estimate(case: Case) -> BoxMeyer | None:
@@ -72,6 +74,8 @@ def box_meyer(
     base = np.column_stack([np.ones(len(y)), block_columns(block, len(y))])
     flat = np.linalg.qr(base)[0]
     centred = y - flat @ (flat.T @ y)
+    if float(np.ptp(centred)) <= ROUNDING * float(np.abs(y).max()):
+        return None  # blocks take all of it
     sets = [c for size in range(factors + 1) for c in combinations(range(factors), size)]
     logs = np.array(
         [_log_weight(centred, flat, cells, chosen, prior, gamma, order) for chosen in sets]
@@ -82,7 +86,8 @@ def box_meyer(
         float(sum(w for w, chosen in zip(weights, sets, strict=True) if i in chosen))
         for i in range(factors)
     ]
-    ranked = np.argsort(-weights, kind="stable")[:TOP_MODELS].tolist()
+    tied = int((weights >= weights.max() * (1.0 - 1e-9)).sum())
+    ranked = np.argsort(-np.round(weights, 12), kind="stable")[: max(TOP_MODELS, tied)].tolist()
     return BoxMeyer(
         prior=prior,
         gamma=gamma,
@@ -91,6 +96,7 @@ def box_meyer(
         models=tuple(
             ModelProbability(tuple(keys[j] for j in sets[i]), float(weights[i])) for i in ranked
         ),
+        tied=tied,
     )
 
 

@@ -1,18 +1,24 @@
-"""Answers that lean on fewer assumptions: HC3, permutation, bootstrap, trimmed contrasts."""
+"""Answers that lean on fewer assumptions: permutation, wild bootstrap, HC3, trimmed contrasts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from msgspec import Struct
-from scipy import linalg, stats
+from scipy import linalg
 
+from doe.analysis import distributions as stats
 from doe.analysis.case import Case
 from doe.analysis.contrasts import MOST_RUNS, Floats, Ints, sign_columns
 from doe.analysis.fit import Fit, design_matrix, without_blocks
+from doe.analysis.pvalues import holm
+from doe.analysis.rescale import units
 
 BOOTSTRAPS = 2000
+FEWEST_DF = 12
+"""Residual degrees of freedom from which the wild bootstrap can say anything."""
 TRIM = 0.25
 CHUNK = 2000
 
@@ -20,17 +26,19 @@ CHUNK = 2000
 class RobustRow(Struct, frozen=True, gc=False):
     """One term by several methods."""
 
+    UNITS: ClassVar = units(effect=1, boot_low=1, boot_high=1, trimmed=1, median=1)
     term: str
     effect: float
     p: float | None  # the analysis's own
-    p_hc3: float | None
+    p_hc3: float | None  # None where all runs have the same leverage: it is the t test then
     p_permutation: float | None
     p_maxt: float | None  # permutation, adjusted for all terms at once
-    boot_low: float | None
+    p_wild: float | None  # wild bootstrap, adjusted for all terms at once
+    boot_low: float | None  # interval of the wild bootstrap for this term alone
     boot_high: float | None
     trimmed: float | None  # contrast of cell means, a quarter trimmed off each end
     median: float | None  # contrast of cell medians
-    verdicts: tuple[bool | None, ...]  # significant by p, hc3, permutation, bootstrap
+    verdicts: tuple[bool | None, ...]  # by Holm, HC3 with Holm, max-T, wild bootstrap
     agree: bool
 
 
@@ -49,10 +57,11 @@ def hc3(fit: Fit) -> Floats | None:
     """Two-sided p values of all terms with MacKinnon and White's HC3 standard errors.
 
     ``V = (X'X)^-1 X' diag(e_i² / (1 - h_i)²) X (X'X)^-1``, t on the residual degrees of freedom.
-    None where a run decides its own fit.
+    None where a run decides its own fit, and where all runs have the same leverage: in a balanced
+    full model the variance of every contrast is the pooled one, so that nothing is added to t.
     """
     free = 1.0 - fit.leverage
-    if fit.df_residual < 1 or (free < 1e-9).any():
+    if fit.df_residual < 1 or (free < 1e-9).any() or float(np.ptp(free)) < 1e-9:
         return None
     X = design_matrix(fit.cells, fit.block, fit.model)
     Q, R = linalg.qr(X, mode="economic")
@@ -105,28 +114,41 @@ def _permuted(fit: Fit, count: int, rng: np.random.Generator) -> Floats:
     return result
 
 
-def bootstrap(fit: Fit, alpha: float, count: int, seed: int) -> tuple[Floats, Floats] | None:
-    """Percentile intervals of the effects, resampling deviations within cells.
+class Wild(NamedTuple):
+    """Answers of the wild bootstrap."""
 
-    Deviations after blocks are stretched by ``sqrt(n / df)``, which undoes the shrinkage of
-    residuals; without it intervals from few replicates are too short. None without replicates.
+    low: Floats  # intervals of the effects
+    high: Floats
+    p: Floats  # over all terms at once
+
+
+def wild_bootstrap(fit: Fit, alpha: float, count: int, seed: int) -> Wild | None:
+    """Wild bootstrap of t, which holds where the spread differs between runs (Wu 1986; Liu 1988).
+
+    ``y* = ŷ + w e / sqrt(1 - h)`` with w = ±1 at random; t* is the deviation of a coefficient over
+    its standard error in y*. An interval is ``effect ± q se`` with q the quantile of |t*|, and p
+    the share of draws whose largest |t*| is at least |t|. None where few residuals are left, and
+    their signs alone leave q undetermined.
     """
-    if fit.df_pure < 1:
+    free = 1.0 - fit.leverage
+    if fit.df_residual < FEWEST_DF or (free < 1e-9).any():
         return None
-    y = without_blocks(fit.y, fit.cells, fit.block)
-    order = np.argsort(fit.cells, kind="stable")
-    sizes = np.unique(fit.cells[order], return_counts=True)[1]
-    starts = np.repeat(np.cumsum(sizes) - sizes, sizes)
-    sums = np.add.reduceat(y[order], np.cumsum(sizes) - sizes) / sizes
-    deviation = (y[order] - np.repeat(sums, sizes)) * np.sqrt(fit.n / fit.df_pure)
-    X = design_matrix(fit.cells, fit.block, fit.model)[order]
+    X = design_matrix(fit.cells, fit.block, fit.model)
     Q, R = linalg.qr(X, mode="economic")
     maps = linalg.solve_triangular(R, Q.T)[X.shape[1] - len(fit.coef) :]
+    error = fit.residual / np.sqrt(free)
+    total = float(error @ error)
     rng = np.random.default_rng(seed)
-    pick = starts + (rng.random((count, fit.n)) * np.repeat(sizes, sizes)).astype(np.int64)
-    drawn = 2.0 * (fit.coef + deviation[pick] @ maps.T)
-    low, high = np.quantile(drawn, [alpha / 2.0, 1.0 - alpha / 2.0], axis=0)
-    return np.asarray(low), np.asarray(high)
+    drawn = error * rng.choice(np.array([-1.0, 1.0]), size=(count, fit.n))
+    rest = np.maximum(total - ((drawn @ Q) ** 2).sum(axis=1), 1e-12 * total)
+    size = np.sqrt(fit.scale * rest[:, None] / fit.df_residual)
+    t = np.abs(drawn @ maps.T) / size
+    se = 2.0 * np.sqrt(fit.scale * fit.ss_residual / fit.df_residual)
+    reach = np.quantile(t, 1.0 - alpha, axis=0) * se
+    peak = np.sort(t.max(axis=1))
+    above = count - np.searchsorted(peak, np.abs(2.0 * fit.coef) / se, side="left")
+    p = np.asarray((1.0 + above) / (1.0 + count), dtype=np.float64)
+    return Wild(2.0 * fit.coef - reach, 2.0 * fit.coef + reach, p)
 
 
 def robust_contrasts(fit: Fit) -> tuple[Floats | None, Floats | None]:
@@ -158,19 +180,16 @@ def estimate(case: Case) -> Robust | None:
     permutations, seed = case.options.permutations, case.options.seed
     row_of = {name: i for i, name in enumerate(case.names)}
     p_hc3 = hc3(fit)
+    hc3_holm = None if p_hc3 is None else holm(p_hc3)
     alone, largest = permutation(fit, permutations, seed)
-    span = bootstrap(fit, alpha, BOOTSTRAPS, seed)
+    wild = wild_bootstrap(fit, alpha, BOOTSTRAPS, seed)
     trimmed, median = robust_contrasts(fit)
     rows = []
     for effect in case.effects:
         i = row_of[effect.term]
-        low, high = (None, None) if span is None else (float(span[0][i]), float(span[1][i]))
-        verdicts = (
-            None if effect.p is None else effect.p < alpha,
-            None if p_hc3 is None else bool(p_hc3[i] < alpha),
-            bool(alone[i] < alpha),
-            None if low is None or high is None else low > 0 or high < 0,
-        )
+        p_wild = None if wild is None else float(wild.p[i])
+        family = (effect.p_holm, _at(hc3_holm, i), float(largest[i]), p_wild)
+        verdicts = tuple(_verdict(p, alpha) for p in family)
         rows.append(
             RobustRow(
                 term=effect.term,
@@ -179,17 +198,25 @@ def estimate(case: Case) -> Robust | None:
                 p_hc3=_at(p_hc3, i),
                 p_permutation=float(alone[i]),
                 p_maxt=float(largest[i]),
-                boot_low=low,
-                boot_high=high,
+                p_wild=p_wild,
+                boot_low=None if wild is None else float(wild.low[i]),
+                boot_high=None if wild is None else float(wild.high[i]),
                 trimmed=_at(trimmed, i),
                 median=_at(median, i),
                 verdicts=verdicts,
-                agree=len({v for v in verdicts if v is not None}) <= 1,
+                agree=not {True, False} <= set(verdicts),
             )
         )
-    bootstraps = BOOTSTRAPS if span is not None else 0
+    bootstraps = BOOTSTRAPS if wild is not None else 0
     sentence = _sentence([row.term for row in rows if not row.agree], alpha)
     return Robust(tuple(rows), alpha, permutations, bootstraps, seed, sentence)
+
+
+def _verdict(p: float | None, alpha: float) -> bool | None:
+    """Significant, or clearly not; None in between, where methods may differ by chance."""
+    if p is None or alpha <= p <= 2.0 * alpha:
+        return None
+    return p < alpha
 
 
 def _at(values: Floats | None, i: int) -> float | None:
@@ -198,6 +225,6 @@ def _at(values: Floats | None, i: int) -> float | None:
 
 def _sentence(differ: Sequence[str], alpha: float) -> str:
     if not differ:
-        return f"All methods agree on every term at {alpha:g}."
+        return f"All methods agree on every term at {alpha:g}, adjusted for all terms."
     named = ", ".join(differ[:8]) + (" …" if len(differ) > 8 else "")
     return f"The conclusion depends on the method for {named}: treat these terms as open."

@@ -8,16 +8,17 @@ response is selected, so there is one definition of each chart.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import altair as alt
 from altair.utils.schemapi import debug_mode
 
+from doe.analysis.analyze import Analysis
+from doe.results.report import Report
 from doe.views.charts.theme import config
+from doe.views.figures import Spec
 
 Record = dict[str, str | int | float | bool | None]
-Spec = dict[str, Any]
 
 
 class ChartData(NamedTuple):
@@ -27,21 +28,53 @@ class ChartData(NamedTuple):
     words: Mapping[str, str] = {}
 
 
-class Drawing(NamedTuple):
-    """A chart's definition."""
+class ResponseChart(NamedTuple):
+    """A chart of one response: how it is drawn, and the function that fills it."""
 
+    place: int
+    """Charts stand in this order."""
     name: str
     title: str
     caption: str
     """How to read it, in a sentence."""
     draw: Callable[[], alt.TopLevelMixin]
+    data: Callable[[Report, str], ChartData | None]
+    """None where the study has nothing to fill it."""
 
 
-def spec(drawing: Drawing) -> Spec:
-    """The Vega-Lite form of a drawing, without data and words."""
+class StudyChart(NamedTuple):
+    """A chart of the whole study."""
+
+    place: int
+    section: Literal["all", "runs"]
+    """Where it stands on the page."""
+    name: str
+    title: str
+    caption: str
+    draw: Callable[[], alt.TopLevelMixin]
+    data: Callable[[Report], ChartData | None]
+
+
+Chart = ResponseChart | StudyChart
+
+
+def of_analysis(
+    data: Callable[[Analysis], ChartData | None],
+) -> Callable[[Report, str], ChartData | None]:
+    """Fill a chart from the analysis of a response, where there is one."""
+
+    def filled_from(report: Report, response: str) -> ChartData | None:
+        analysis = report.analyses.get(response)
+        return None if analysis is None else data(analysis)
+
+    return filled_from
+
+
+def spec(chart: Chart) -> Spec:
+    """The Vega-Lite form of a chart, without data and words."""
     # Words stand where the schema wants names of scales; the filled form is what must be valid.
     with debug_mode(False):
-        made = drawing.draw().to_dict(validate=False)
+        made = chart.draw().to_dict(validate=False)
     made.pop("datasets", None)
     made.pop("config", None)
     return made
@@ -61,15 +94,3 @@ def _with_words(part: Any, words: Mapping[str, str]) -> Any:
     if isinstance(part, str) and part.startswith("{") and part.endswith("}"):
         return words.get(part[1:-1], part)
     return part
-
-
-def save(chart: Spec, stem: Path) -> tuple[Path, ...]:
-    """Write a filled chart as SVG, PDF and PNG (300 dots per inch at 360 px = 3.3 in)."""
-    import vl_convert
-
-    drawn = vl_convert.vegalite_to_svg(chart)
-    paths = tuple(stem.with_name(f"{stem.name}.{kind}") for kind in ("svg", "pdf", "png"))
-    paths[0].write_text(drawn, encoding="utf-8")
-    paths[1].write_bytes(vl_convert.svg_to_pdf(drawn))
-    paths[2].write_bytes(vl_convert.svg_to_png(drawn, scale=2.75))
-    return paths

@@ -1,27 +1,17 @@
-"""What several charts share: names of scales, hover text, colours of direction."""
+"""What several charts share: axes, hover text, colours of direction."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
 
-from doe.analysis.analyze import Analysis
 from doe.analysis.effects import Effect
+from doe.analysis.estimators.means import Mean
 from doe.views.charts.model import Record
 from doe.views.charts.theme import HARMS, HELPS
-
-
-def scale_name(analysis: Analysis) -> str:
-    """The response as analysed, with its unit where it still has it: "loss (nats)"."""
-    raw = analysis.unit and analysis.transform.name == "none"
-    return analysis.transform.label(analysis.response) + (f" ({analysis.unit})" if raw else "")
-
-
-def better(effect: float, goal: str) -> str:
-    """Whether an effect helps, by the goal of the study."""
-    return "better" if (effect > 0) == (goal == "max") else "worse"
+from doe.views.words import helps
 
 
 def effect_record(effect: Effect) -> Record:
@@ -37,22 +27,37 @@ def effect_record(effect: Effect) -> Record:
     }
 
 
-def coefficients(analysis: Analysis) -> Mapping[str, float]:
-    return {effect.term: effect.coef for effect in analysis.effects}
-
-
 def below(p: float | None, alpha: float) -> bool:
+    """Whether a test is significant at a level."""
     return p is not None and p <= alpha
 
 
-def helps() -> alt.Color:
+def direction_of(effect: float, goal: str) -> str:
+    """Whether an effect is for the better or for the worse."""
+    return "better" if helps(effect, goal) else "worse"
+
+
+def direction() -> alt.Color:
+    """Colours of effects for the better and for the worse."""
     return alt.Color(
         "direction:N", title=None, scale=alt.Scale(domain=["better", "worse"], range=[HELPS, HARMS])
     )
 
 
 TEXT_FIELDS = frozenset(
-    ("term", "factor", "response", "pair", "first", "second", "config", "run", "slot", "state")
+    (
+        "term",
+        "factor",
+        "response",
+        "pair",
+        "first",
+        "second",
+        "config",
+        "run",
+        "slot",
+        "state",
+        "given",
+    )
 )
 
 
@@ -77,3 +82,23 @@ def chosen_scale() -> alt.Scale:
     """A scale whose type is chosen with the data, by the word "scale"."""
     word: Any = "{scale}"
     return alt.Scale(type=word)
+
+
+def mean_by_level(label: str = "given") -> alt.Chart:
+    """Axes of main effects and interactions: the two levels across, the mean up, not from zero."""
+    return alt.Chart().encode(
+        x=alt.X(
+            f"{label}:O",
+            title=None,
+            sort=None,
+            axis=alt.Axis(labelAngle=0, labelFontSize=9, labelLimit=44, labelOverlap=False),
+        ),
+        y=alt.Y("mean:Q", title="{mean}", scale=alt.Scale(zero=False)),
+    )
+
+
+def mean_record(mean: Mean) -> Record:
+    """A mean with its interval; without one the interval has no length."""
+    low = mean.mean if mean.ci_low is None else mean.ci_low
+    high = mean.mean if mean.ci_high is None else mean.ci_high
+    return {"mean": mean.mean, "ci_low": low, "ci_high": high}

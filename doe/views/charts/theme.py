@@ -6,30 +6,46 @@ from typing import Any
 
 BLUE = "#0072B2"
 ORANGE = "#D55E00"
-GREEN = "#009E73"
 YELLOW = "#E69F00"
 SKY = "#56B4E9"
 PINK = "#CC79A7"
+GREEN = "#009E73"
 GREY = "#8A8F98"
-"""Okabe and Ito's colours; helps is blue and harms is orange in every view."""
+SLATE = "#5A6C80"
+PURPLE, LILAC = "#6A3D9A", "#A98BCB"
 
-HELPS, HARMS, NEUTRAL = BLUE, ORANGE, GREY
-CATEGORIES = (BLUE, ORANGE, GREEN, PINK, YELLOW, SKY, "#7F5AB6", GREY)
+HELPS, HARMS, NEITHER, PLAIN = BLUE, ORANGE, GREY, SLATE
+"""One meaning each on the whole page, whatever the goal: better, worse, neither, and plain data.
+
+Okabe and Ito's blue and orange differ for colour-blind readers and, being dark and light, in grey.
+"""
+LEVELS = (LILAC, PURPLE)
+"""The low and the high level of a factor."""
+CATEGORIES = (PURPLE, GREEN, PINK, YELLOW, SKY, SLATE, LILAC, GREY)
+"""Things that are neither better nor worse, such as configurations."""
 STATES = {
-    "done": BLUE,
+    "done": SLATE,
     "diverged": YELLOW,
     "failed": ORANGE,
     "running": GREEN,
-    "pending": GREY,
+    "pending": "#C3C8CF",
 }
-DIVERGING = ("#0B5A8E", "#6BAED6", "#F2F2F2", "#F4A261", "#B34700")
-"""Blue for effects that lower the response, orange for those that raise it."""
+DIVERGING = ("#B34700", "#F4A261", "#F2F2F2", "#6BAED6", "#0B5A8E")
+"""From worse to better."""
 
-ON_DARK = {BLUE: "#4BA3DA", ORANGE: "#EE7D3C", "#111111": "#0B0D10"}
+ON_DARK = {
+    BLUE: "#4BA3DA",
+    ORANGE: "#EE7D3C",
+    SLATE: "#94A6BA",
+    PURPLE: "#A47FD6",
+    LILAC: "#D9C8F0",
+    "#F2F2F2": "#2A3038",
+    "#111111": "#F2F2F2",
+}
 """Colours that are too dim on a dark ground, and what takes their place there."""
 
 FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif"
-WIDTH, HEIGHT = 300, 220
+WIDTH, HEIGHT = 300, 230
 """Plot area in pixels; with its axes about 360 wide, so that 10 px text is 6.6 pt in a column."""
 
 

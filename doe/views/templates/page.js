@@ -222,7 +222,7 @@
   }
 
   // One response.
-  const names = Object.keys(data.drawings);
+  const names = (section) => Object.keys(data.drawings).filter((name) => data.drawings[name].section === section);
   const showResponse = () => {
     const found = data.byResponse[state.response];
     at("response").value = state.response;
@@ -235,7 +235,7 @@
       list.append(...[...found.headlines.effects, found.headlines.best].map((text) => make("li", "", text)));
       words.append(list);
     }
-    showCharts(at("response-charts"), found.charts, names, state.response);
+    showCharts(at("response-charts"), found.charts, names("response"), state.response);
     showTables(at("response-tables"), found.tables, 1);
     showGrid();
   };
@@ -252,14 +252,14 @@
   if (asked && data.responses.includes(decodeURIComponent(asked[1]))) state.response = decodeURIComponent(asked[1]);
 
   const showStudy = () => {
-    showCharts(at("study-charts"), data.study.charts, ["heatmap"], "study");
-    showCharts(at("run-charts"), data.study.charts, ["timeline"], "study");
+    showCharts(at("study-charts"), data.study.charts, names("all"), "study");
+    showCharts(at("run-charts"), data.study.charts, names("runs"), "study");
   };
   showResponse();
   showStudy();
-  showTables(at("study-tables"), data.study.tables, 0);
-  showTables(at("paper-tables"), data.study.paper, 0);
-  showTables(at("run-tables"), data.study.runs, 0);
+  showTables(at("study-tables"), data.study.tables.all, 0);
+  showTables(at("paper-tables"), data.study.tables.paper, 0);
+  showTables(at("run-tables"), data.study.tables.runs, 0);
   dark.addEventListener("change", () => { showResponse(); showStudy(); });
   document.documentElement.dataset.ready = "yes";
 })();

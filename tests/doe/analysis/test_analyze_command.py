@@ -116,3 +116,33 @@ def test_refusals(plasma: str, tmp_path: Path) -> None:
     assert "order 9 does not fit 3 factors" in fails(*base, "-r", "y", "--order", "9")
     assert "no factor has that name" in fails(*base, "-r", "y", "--drop", "Q")
     assert "no pair" in fails(*base, "-r", "y", "--low", "A")
+
+
+def test_one_constant_response_does_not_stop_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "some.csv"
+    table("ABC", PLASMA).assign(flat=3.0, empty="", z=PLASMA[::-1]).to_csv(path, index=False)
+    base = ("--table", str(path), "--factors", "A,B,C", "--block", "day", "--json")
+    result = CliRunner().invoke(app, ["analyze", *base, "-r", "y,flat,empty,z"])
+    assert result.exit_code == 0
+    assert [item["response"] for item in json.loads(result.stdout)] == ["y", "z"]
+    assert "left out: response 'flat' has 16 values and no variation" in result.stderr
+    assert "left out: response 'empty' has no value in any run" in result.stderr
+    assert "no variation" in fails(*base, "-r", "flat")
+
+
+def test_stars_of_the_csv_are_stars(plasma: str) -> None:
+    text = run("--table", plasma, "--factors", "A,B,C", "--response", "y", "--csv")
+    lines = {line["term"]: line["stars"] for line in csv.DictReader(io.StringIO(text))}
+    assert (lines["C"], lines["A"], lines["B"]) == ("***", "**", "")
+
+
+@pytest.mark.parametrize("alpha", ["1e-300", "1e-12", "0.01", "0.5", "0.99", "0.999999999"])
+def test_any_level_with_one_degree_of_freedom(tmp_path: Path, alpha: str) -> None:
+    path = tmp_path / "one.csv"
+    table("AB", [1, 2, 4, 9, 1.5], [0, 1, 2, 3, 0]).drop(columns="day").to_csv(path, index=False)
+    base = ("--table", str(path), "--factors", "A,B", "-r", "y", "--alpha", alpha, "--json")
+    found = json.loads(run(*base))
+    assert found["df_error"] == 1
+    assert found["diagnostics"]["best"]["cells"][0]["config"] == "A0B0"

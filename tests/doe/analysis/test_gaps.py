@@ -10,10 +10,13 @@ import pandas as pd
 import pytest
 from factorial_tables import FILTRATION, PLASMA, by_term, study, table
 
+from doe.analysis.case import AnalysisOptions
 from doe.analysis.censored import analyze_censored, effect_bounds
 from doe.analysis.tables import observe, table_runs
+from doe.errors import DoeError
 from doe.results.observations import read_table
 from doe.terms import term_name, terms_up_to
+from doe.views.tables.aliases import alias_table
 
 PAPER = Path(__file__).parents[3] / "examples" / "paper"
 
@@ -115,7 +118,7 @@ def test_every_published_effect_lies_in_its_interval(name: str) -> None:
     rounding = 0.005
     for response in published.columns.drop("Avg"):
         observed = observe(frame, runs, response, ceiling=112)
-        bounds = {e.term: e for e in analyze_censored(observed, None, (), 112).effects}
+        bounds = {e.term: e for e in analyze_censored(observed, AnalysisOptions(), 112).effects}
         for term, value in published[response].items():
             bound = bounds[str(term)]
             assert bound.low - rounding <= value <= bound.high + rounding, (response, term)
@@ -124,10 +127,12 @@ def test_every_published_effect_lies_in_its_interval(name: str) -> None:
 def test_the_noise_factor_is_sure_to_harm_in_the_published_table() -> None:
     frame = read_table(PAPER / "full_factorial.csv")
     observed = observe(frame, table_runs(frame, ()), "B56", ceiling=112)
-    bounds = {e.term: e for e in analyze_censored(observed, None, (), 112).effects}
+    bounds = {e.term: e for e in analyze_censored(observed, AnalysisOptions(), 112).effects}
     assert bounds["F"].low == pytest.approx(20.33, abs=0.01)
     assert bounds["F"].sign == "+"
-    open_ended = analyze_censored(observe(frame, table_runs(frame, ()), "B56"), None, ("F",), None)
+    open_ended = analyze_censored(
+        observe(frame, table_runs(frame, ()), "B56"), AnalysisOptions(drop=("F",)), None
+    )
     assert all("F" not in e.term for e in open_ended.effects)
     assert any("a ceiling" in warning for warning in open_ended.warnings)
 
@@ -135,3 +140,45 @@ def test_the_noise_factor_is_sure_to_harm_in_the_published_table() -> None:
 def test_terms_are_those_of_the_term_algebra() -> None:
     names = [term_name(mask, "ABC") for mask in terms_up_to(3)]
     assert [e.term for e in study(table("ABC", PLASMA), "ABC").effects] == names
+
+
+def test_aliases_keep_their_signs() -> None:
+    rows = [r for r in range(16) if r.bit_count() % 2]  # D = -ABC
+    frame = table("ABCD", np.zeros(8), rows)
+    frame["y"] = 10.0 * (frame["C"] == frame["D"]) + np.random.default_rng(0).normal(size=8) / 100
+    found = study(frame, "ABCD")
+    assert found.aliases[0] == "I = −ABCD"
+    assert "AB = −CD" in found.aliases
+    assert by_term(found)["AB"].effect == pytest.approx(-10, abs=0.1)  # CD is +10
+    assert any("I = −ABCD" in w for w in found.warnings)
+    shown = alias_table(found)
+    assert shown is not None
+    assert ("AB", "= −CD") in [row.values for row in shown.rows]
+
+
+def test_no_word_of_the_defining_relation_is_dropped_in_silence() -> None:
+    cells = [r | (r & 1 ^ r >> 1 & 1) << 3 | (r & 1 ^ r >> 2 & 1) << 4 for r in range(8)]
+    cells = [c | ((c >> 1 ^ c >> 2) & 1) << 5 for c in cells]  # 2^(6-3): seven words
+    y = np.random.default_rng(1).normal(size=8)
+    warning = next(w for w in study(table("ABCDEF", y, cells), "ABCDEF").warnings if "I = " in w)
+    assert warning.count(" = ") == 7
+    many = study(table("ABCDEF", y[:2], [0, 63]), "ABCDEF").warnings  # 31 words
+    assert any("and 15 more words" in w for w in many)
+
+
+def test_a_transformation_moves_the_ends_of_limits() -> None:
+    frame = table("AB", [1, 2, 3, 4]).assign(y=["1", "2", ">10", ">10"])
+    observed = observe(frame, table_runs(frame, ["A", "B"]), "y", ceiling=20)
+    found = analyze_censored(observed, AnalysisOptions(transform="log"), 20)
+    bounds = {e.term: e for e in found.effects}
+    low = (2 * np.log(10) - np.log(1.5) - np.log(2.5)) / 2
+    high = (2 * np.log(20) - np.log(0.5) - np.log(1.5)) / 2
+    assert (bounds["B"].low, bounds["B"].high) == pytest.approx((low, high))
+    assert found.label == "ln y"
+    with pytest.raises(DoeError, match="needs values, and 'y' has limits"):
+        analyze_censored(observed, AnalysisOptions(transform="auto"), 20)
+    negative = observe(frame.assign(y=["-1", "2", ">10", "4"]), observed.runs, "y")
+    with pytest.raises(DoeError, match="above 0"):
+        analyze_censored(negative, AnalysisOptions(transform="log"), None)
+    robust = analyze_censored(observed, AnalysisOptions(robust=True), 20)
+    assert any("robust methods are left out" in w for w in robust.warnings)

@@ -114,6 +114,53 @@ def test_missing_values_and_limits_are_read(tmp_path: Path) -> None:
     assert response_columns(frame, ["A", "B"]) == ["y"]
 
 
+@pytest.mark.parametrize("text", ["Infinity", "-infinity", "1e999", "-inf", "NaN"])
+def test_values_that_are_not_finite_are_missing_runs(tmp_path: Path, text: str) -> None:
+    frame = text_table(tmp_path, f"A,B,y\n0,0,1\n1,0,2\n0,1,4\n1,1,{text}\n1,1,7\n")
+    found = analyze(observe(frame, table_runs(frame, ["A", "B"]), "y"))
+    assert found.n == 4
+    assert found.missing is not None
+    assert found.missing.runs == ("row 4",)
+
+
+def test_underscores_make_no_number(tmp_path: Path) -> None:
+    frame = text_table(tmp_path, "A,B,y\n0,0,1\n1,0,1_238\n0,1,4\n1,1,7\n")
+    with pytest.raises(DoeError, match="'1_238' in row 2"):
+        observe(frame, table_runs(frame, ["A", "B"]), "y")
+    assert response_columns(frame, ["A", "B"]) == []
+
+
+def test_nan_is_no_level(tmp_path: Path) -> None:
+    frame = text_table(tmp_path, "A,B,y\n0,0,1\nnan,0,2\n0,1,4\nnan,1,7\n")
+    with pytest.raises(DoeError, match="factor 'A' has no level in row 2"):
+        table_runs(frame, ["A", "B"])
+
+
+def test_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(DoeError, match="has 2 columns named 'y'"):
+        text_table(tmp_path, "A,B,y,y\n0,0,1,2\n1,0,2,3\n")
+
+
+def test_a_directory_is_no_table(tmp_path: Path) -> None:
+    with pytest.raises(DoeError, match="cannot be read"):
+        read_table(tmp_path)
+
+
+@pytest.mark.parametrize("ceiling", [np.nan, np.inf])
+def test_a_ceiling_is_a_number(ceiling: float) -> None:
+    frame = table("AB", [1, 2, 3, 4]).assign(y=["1", "2", ">3", "4"])
+    with pytest.raises(DoeError, match="ceiling"):
+        observe(frame, table_runs(frame, ["A", "B"]), "y", ceiling=ceiling)
+
+
+def test_run_order_is_a_column_or_unknown() -> None:
+    frame = table("AB", [1, 2, 3, 4])
+    assert table_runs(frame, ["A", "B"]).run_order is None
+    assert table_runs(frame.assign(run_order=[2, 1, 4, 3]), ["A", "B"]).run_order == (2, 1, 4, 3)
+    with pytest.raises(DoeError, match="'run_order' holds no number"):
+        table_runs(frame.assign(run_order=[2, None, 4, 3]), ["A", "B"])
+
+
 def test_a_study_blocks_by_replicate_and_its_numbers_never_become_text() -> None:
     factors = (Factor("A", 0.1, 0.3), Factor("B", False, True))
     given = Study("s", "b:run", factors, Responses(("y",)), replicates=2, seeds=(7, 8))

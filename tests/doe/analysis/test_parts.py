@@ -38,9 +38,9 @@ def test_box_meyer_agrees_with_bsmd() -> None:
 
 def test_hsu_critical_values() -> None:
     # one comparison is a one-sided t; Dunnett's one-sided table for 20 degrees of freedom
-    assert critical_value(((3, 1),), 3, 20, 0.05) == pytest.approx(stats.t.isf(0.05, 20), rel=1e-8)
+    assert critical_value(((0.5, 1),), 20, 0.05) == pytest.approx(stats.t.isf(0.05, 20), rel=1e-8)
     table_20 = [1.72, 2.03, 2.19, 2.30, 2.39]
-    found = [critical_value(((3, p),), 3, 20, 0.05) for p in range(1, 6)]
+    found = [critical_value(((0.5, p),), 20, 0.05) for p in range(1, 6)]
     assert found == pytest.approx(table_20, abs=5.1e-3)
 
 
@@ -52,7 +52,7 @@ def test_hsu_by_simulation_with_unequal_counts() -> None:
     for _ in range(600):
         means = truth + rng.normal(size=4) / np.sqrt(counts)
         sigma = np.sqrt(rng.chisquare(10) / 10)
-        low, high, _ = with_the_best(means, counts, float(sigma), 10, 0.05)
+        low, high, _ = with_the_best(means, 1 / counts, float(sigma), 10, 0.05)
         gap = np.array([truth[i] - np.delete(truth, i).max() for i in range(4)])
         covered += bool(((low <= gap + 1e-12) & (gap <= high + 1e-12)).all())
     assert covered / 600 >= 0.93
@@ -62,7 +62,7 @@ def test_best_configuration_of_the_plasma_etch() -> None:
     found = study(table("ABC", PLASMA), "ABC", goal="max").best
     assert found.among_best == ("A0B1C1", "A0B0C1")
     assert found.cells[0].mean == pytest.approx(1069)
-    d = critical_value(((2, 7),), 2, 8, 0.05)
+    d = critical_value(((0.5, 7),), 8, 0.05)
     half = d * np.sqrt(18020.5 / 8)  # sqrt(2/n) is 1
     assert found.cells[0].mcb_high == pytest.approx(1069 - 1044.5 + half)
     assert found.cells[0].mcb_low == pytest.approx(1069 - 1044.5 - half)
@@ -94,7 +94,7 @@ def test_dispersion_finds_the_factor_that_makes_runs_unstable() -> None:
     strongest = max(found.effects, key=lambda e: abs(e.effect))
     assert strongest.term == "B"
     assert strongest.p_holm < 0.001
-    assert 10 < strongest.ratio < 130
+    assert 4 < strongest.ratio < 130  # block means carry some of the noise into stable cells
     assert "B at high multiplies the variance" in found.sentence
 
 
@@ -154,8 +154,9 @@ def test_diagnostics_name_what_is_wrong() -> None:
     assert clean["drift"].ok
     assert clean["outliers"].ok
     assert clean["host"].ok
-    assert not clean["slot"].ok
-    assert "Factor A goes with the slot" in clean["slot"].advice
+    assert not clean["slot confounding"].ok
+    assert "Factor A goes with the slot" in clean["slot confounding"].advice
+    assert clean["host confounding"].ok
     frame["y"] += 0.3 * frame["run_order"] + 30 * (frame["run_id"] == "run-9")
     frame["y"] += 8 * (frame["host"] == "n2")
     found = {f.check: f for f in study(frame, "ABC").diagnostics.findings}
@@ -167,27 +168,6 @@ def test_diagnostics_name_what_is_wrong() -> None:
     assert not found["drift"].ok
 
 
-def test_a_spread_that_few_runs_of_a_cell_cannot_show_is_seen_by_factor() -> None:
-    rng = np.random.default_rng(3)
-    frame = table("ABCDEF", rng.normal(size=192))
-    clean = {f.check: f for f in study(frame, "ABCDEF").diagnostics.findings}
-    assert clean["spread by factor"].ok
-    frame["y"] *= np.where(frame["C"] == 1, 1.0, 2.0)
-    found = {f.check: f for f in study(frame, "ABCDEF").diagnostics.findings}
-    assert found["equal variance"].ok  # 64 cells of three runs each
-    assert not found["spread by factor"].ok
-    assert "between the levels of C: transform" in found["spread by factor"].advice
-
-
-def test_spread_by_factor_is_brown_and_forsythe_where_a_level_is_a_cell() -> None:
-    rng = np.random.default_rng(4)
-    frame = table("A", rng.normal(size=14))
-    found = {f.check: f for f in study(frame, "A").diagnostics.findings}["spread by factor"]
-    low, high = (frame.loc[frame["A"] == level, "y"] for level in (0, 1))
-    expected = stats.levene(low, high, center="median")
-    assert (found.statistic, found.p) == pytest.approx(tuple(expected))
-
-
 def test_robust_methods_differ_where_one_run_is_wild() -> None:
     rng = np.random.default_rng(21)
     frame = table("AB", 10 + rng.normal(size=20) + 3 * np.tile([0, 1, 0, 1], 5))
@@ -196,7 +176,7 @@ def test_robust_methods_differ_where_one_run_is_wild() -> None:
     assert calm.rows[0].term == "A"
     assert calm.rows[0].p_permutation == pytest.approx(1 / 1000)  # none of 999 is as large
     assert calm.rows[0].p_maxt == pytest.approx(1 / 1000)
-    assert calm.rows[0].verdicts == (True, True, True, True)
+    assert calm.rows[0].verdicts == (True, None, True, True)
     frame.loc[1, "y"] += 200
     wild = study(frame, "AB", robust=True, permutations=999).get(Robust)
     assert wild is not None
@@ -204,6 +184,24 @@ def test_robust_methods_differ_where_one_run_is_wild() -> None:
     assert a.effect > 15
     assert a.median == pytest.approx(3, abs=1.5)
     assert a.trimmed == pytest.approx(3, abs=1.5)
+
+
+def test_methods_agree_on_clean_data() -> None:
+    rng = np.random.default_rng(2)
+    unsure = 0
+    for seed in range(40):
+        frame = table("ABCD", rng.normal(size=32))
+        found = study(frame, "ABCD", robust=True, permutations=499, seed=seed).get(Robust)
+        assert found is not None
+        unsure += not all(row.agree for row in found.rows)
+    assert unsure <= 5
+
+
+def test_robust_methods_say_when_they_are_left_out() -> None:
+    frame = table("ABCD", np.random.default_rng(0).normal(size=8192))
+    found = study(frame, "ABCD", robust=True)
+    assert found.get(Robust) is None
+    assert any("robust methods are left out: 8192 runs" in w for w in found.warnings)
 
 
 def test_several_responses_are_ranked_by_their_average_and_adjusted_together() -> None:

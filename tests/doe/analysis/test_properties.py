@@ -13,7 +13,7 @@ from scipy import stats
 from statsmodels.stats.anova import anova_lm
 
 from doe.analysis.contrasts import Model, estimable, evaluate, fwht, names_of, sign_columns
-from doe.analysis.estimators.robust import bootstrap, permutation
+from doe.analysis.estimators.robust import hc3, permutation, wild_bootstrap
 from doe.analysis.fit import fit
 from doe.analysis.lenth import lenth, scale_estimates, simulated_p
 from doe.analysis.pvalues import benjamini_hochberg, f_upper, holm, t_two_sided
@@ -131,28 +131,39 @@ def test_permutation_within_blocks_does_not_see_the_blocks() -> None:
     assert (plain[1] >= plain[0]).all()
 
 
-def test_bootstrap_intervals_cover() -> None:
+@pytest.mark.parametrize("ratio", [1.0, 6.0])
+def test_wild_bootstrap_intervals_cover_where_the_spread_differs(ratio: float) -> None:
     cells = np.tile(np.arange(8), 4)
     block = np.repeat(np.arange(4), 8)
     model = estimable(cells, 3, 3, block)
     rng = np.random.default_rng(5)
     hits = 0
     for i in range(200):
-        y = rng.normal(size=32) + (cells & 1) + block
-        span = bootstrap(fit(y, cells, 3, block, model), 0.05, 400, seed=i)
-        assert span is not None
-        hits += span[0][0] <= 1.0 <= span[1][0]
-    assert 0.89 <= hits / 200 <= 0.985
+        y = rng.normal(size=32) * np.where(cells & 2, ratio, 1.0) + (cells & 1) + block
+        wild = wild_bootstrap(fit(y, cells, 3, block, model), 0.05, 400, seed=i)
+        assert wild is not None
+        hits += wild.low[0] <= 1.0 <= wild.high[0]
+    assert 0.91 <= hits / 200 <= 0.995
 
 
-def test_bootstrap_intervals_are_as_wide_as_those_of_t() -> None:
-    cells, block = np.tile(np.arange(8), 4), np.repeat(np.arange(4), 8)
-    y = np.random.default_rng(3).normal(size=32)
-    fitted = fit(y, cells, 3, block, estimable(cells, 3, 3, block))
-    span = bootstrap(fitted, 0.05, 5000, seed=1)
-    assert span is not None
-    width = 2 * stats.norm.isf(0.025) * 2 * np.sqrt(fitted.ms_error / 32)
-    assert span[1] - span[0] == pytest.approx(width, rel=0.1)
+def test_wild_bootstrap_p_holds_over_all_terms() -> None:
+    cells = np.tile(np.arange(16), 2)
+    model = estimable(cells, 4, 4, None)
+    rng = np.random.default_rng(6)
+    smallest = []
+    for i in range(200):
+        wild = wild_bootstrap(fit(rng.normal(size=32), cells, 4, None, model), 0.05, 400, seed=i)
+        assert wild is not None
+        smallest.append(wild.p.min())
+    assert np.mean(np.array(smallest) < 0.05) <= 0.09
+
+
+def test_hc3_is_silent_where_it_is_the_t_test() -> None:
+    cells = np.tile(np.arange(8), 2)
+    y = np.random.default_rng(3).normal(size=16)
+    assert hc3(fit(y, cells, 3, None, estimable(cells, 3, 3, None))) is None
+    short = fit(y[1:], cells[1:], 3, None, estimable(cells[1:], 3, 1, None))
+    assert hc3(short) is not None
 
 
 def test_lenth_p_is_uniform_for_inert_effects() -> None:

@@ -16,8 +16,9 @@ from factorial_tables import study, table
 
 from doe.analysis import estimators, transform
 from doe.analysis.case import AnalysisOptions
-from doe.views.analysis_tables import advice_text, effects_table
 from doe.views.json import to_plain
+from doe.views.tables.effects import effects_table
+from doe.views.words import advice_text
 
 ROOM = Path(estimators.__file__).parents[1]
 MODULES = sorted(ROOM.rglob("*.py"))

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 from factorial_tables import (
@@ -14,8 +18,22 @@ from factorial_tables import (
     study,
     table,
 )
+from typer.testing import CliRunner
 
+from doe.analysis.hsu import with_the_best
 from doe.analysis.lenth import critical_values, critical_values_t
+from doe.cli import app
+
+R_MISSING = {
+    "A": (12.09375, 19.230184606, 3.07120366e-04),
+    "B": (2.84375, 4.521826354, 2.02255212e-02),
+    "C": (3.65625, 5.813776741, 1.01314239e-02),
+    "D": (6.03125, 9.590247103, 2.40568195e-03),
+    "AC": (-8.375, -10.528034298, 1.83020670e-03),
+    "AD": (9.0, 11.313708499, 1.48106529e-03),
+    "CD": (-1.25, -1.571348403, 2.14138793e-01),
+}
+R_BLOCK_SS = 101.1875
 
 
 def test_plasma_etch_effects_sums_of_squares_and_tests() -> None:
@@ -142,3 +160,50 @@ def test_multipliers_of_lenth(m: int, me_t: float, me: float, sme_t: float, sme:
     assert critical_values_t(m, 0.05) == pytest.approx((me_t, sme_t), abs=6e-4)
     # The table is itself simulated; its last digits carry the error of some thousand draws.
     assert critical_values(m, 0.05) == pytest.approx((me, sme), rel=0.015)
+
+
+def test_filtration_rate_with_two_values_missing_agrees_with_r(tmp_path: Path) -> None:
+    # summary(lm(y ~ (A + B + C + D)^2)) without runs 4 and 13 of Montgomery's table
+    frame = table("ABCD", FILTRATION).drop(columns="day")
+    path = tmp_path / "rate.csv"
+    frame.assign(y=frame["y"].where(~frame.index.isin([3, 12]))).to_csv(path, index=False)
+    found = command(path, "A,B,C,D", "--order", "2")
+    effects = {e["term"]: e for e in found["effects"]}
+    assert found["df_error"] == 3
+    for term, (coef, t, p) in R_MISSING.items():
+        assert effects[term]["coef"] == pytest.approx(coef, abs=5e-6)
+        assert effects[term]["t"] == pytest.approx(t, abs=5e-4)
+        assert effects[term]["p"] == pytest.approx(p, abs=5e-6)
+
+
+def test_filtration_rate_in_four_blocks_agrees_with_r(tmp_path: Path) -> None:
+    # Blocks by the signs of ABD and ACD, which confound BC as well: anova(lm(y ~ block + A*B*C*D))
+    frame = table("ABCD", FILTRATION)
+    sign = 2 * frame[list("ABCD")] - 1
+    first, second = sign["A"] * sign["B"] * sign["D"], sign["A"] * sign["C"] * sign["D"]
+    path = tmp_path / "blocks.csv"
+    frame.assign(day=(first > 0) + 2 * (second > 0)).to_csv(path, index=False)
+    found = command(path, "A,B,C,D", "--block", "day")
+    assert found["diagnostics"]["inestimable"] == ["BC", "ABD", "ACD"]
+    rows = {row["source"]: row for row in found["anova"]}
+    assert (rows["Block"]["df"], rows["Block"]["ss"]) == (3, pytest.approx(R_BLOCK_SS, abs=5e-5))
+    assert rows["A"]["ss"] == pytest.approx(1870.5625)
+    assert rows["AC"]["ss"] == pytest.approx(1314.0625)
+
+
+def test_paint_hardness_compared_with_the_best() -> None:
+    # Minitab StatGuide, one-way ANOVA, Hsu's MCB: four blends of six runs, S = 3.95
+    means = np.array([14.733, 8.567, 12.983, 18.067])
+    low, high, _ = with_the_best(means, np.full(4, 1 / 6), 3.950, 20, 0.05)
+    assert low[[1, 2]] == pytest.approx([-14.5, -10.0833], abs=2e-3)
+    assert high[[1, 2]].tolist() == [0.0, 0.0]
+    assert (high[[0, 3]] > 0).all()
+    assert (low[[0, 3]] < 0).all()
+
+
+def command(path: Path, factors: str, *options: str) -> dict[str, Any]:
+    """What `doe analyze --json` prints for a table."""
+    arguments = ["analyze", "--table", str(path), "--factors", factors, "-r", "y", "--json"]
+    result = CliRunner().invoke(app, [*arguments, *options], catch_exceptions=False)
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found

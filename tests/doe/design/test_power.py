@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
+from doe.cli.power import power_rows
 from doe.design.power import DesignSize, detectable_effect, pooled_sigma, power, replicates_needed
 from doe.errors import DoeError
 
@@ -119,3 +120,16 @@ def test_sigma_comes_from_the_runs_of_a_pilot_study(tmp_path):
     assert pilot_sigma(plan.directory, "y") ** 2 == pytest.approx(24.8333333333 / 6, rel=1e-9)
     with pytest.raises(DoeError, match="no response"):
         pilot_sigma(plan.directory, "z")
+
+
+def test_power_after_holm_agrees_with_simulation():
+    """One active effect of seven, over 16 runs in two blocks."""
+    from doe.analysis.pvalues import holm, t_two_sided
+
+    (_, row) = power_rows(DesignSize(8, 1, 1, 7), 2, 1.0, 2.0, 0.05, 0.8)
+    rng = np.random.default_rng(0)
+    t = rng.normal(size=(4000, 7)) + np.array([2.0, 0, 0, 0, 0, 0, 0]) / 0.5
+    t /= np.sqrt(rng.chisquare(7, size=(4000, 1)) / 7)
+    adjusted = np.array([holm(p) for p in t_two_sided(t, 7)])
+    assert np.mean(adjusted[:, 0] < 0.05) == pytest.approx(row["power_holm"], abs=0.03)
+    assert row["power_holm"] < row["power"] - 0.1

@@ -24,7 +24,7 @@ from doe.store.progress import Progress, read_progress
 from doe.store.scan import RunStatus
 from doe.store.verdicts import Result, commit
 from doe.views.live import LiveDisplay, picture, sparkline
-from doe.views.table import duration_text
+from doe.views.numbers import duration_text
 
 
 def doe(*words, check=0):

@@ -3,19 +3,23 @@
 import altair as alt
 import pytest
 
-from doe.views.charts import BY_RESPONSE, OF_STUDY
-from doe.views.charts.effects import half_normal_data, pareto_data
+from doe.results.origins import run_spans
+from doe.views.charts import catalogue, response_charts, study_charts
+from doe.views.charts.half_normal import half_normal_data
+from doe.views.charts.interactions import interaction_data
 from doe.views.charts.labels import CHARACTER, LINE, POINT, Box, place
-from doe.views.charts.means import interaction_data, main_data
-from doe.views.charts.model import filled, save, spec
-from doe.views.charts.runs import MOST_STEPS, thinned, timeline_data
-from doe.views.report_charts import response_charts, study_charts
+from doe.views.charts.learning_curves import MOST_STEPS, thinned
+from doe.views.charts.main_effects import main_data
+from doe.views.charts.model import filled, spec
+from doe.views.charts.pareto import pareto_data
+from doe.views.charts.timeline import data as timeline_data
+from doe.views.figures import files, save
 
 
 def complete(report):
     """Every chart of a report with its data."""
     data = study_charts(report) | response_charts(report, "dec_avg")
-    return {d.name: filled(spec(d), data[d.name]) for d in (*BY_RESPONSE, *OF_STUDY)}
+    return {chart.name: filled(spec(chart), data[chart.name]) for chart in catalogue()}
 
 
 def test_every_chart_is_valid_vega_lite_with_no_word_left_open(paper_report):
@@ -42,9 +46,15 @@ def walk(part):
 
 
 def test_a_drawing_holds_no_data():
-    for drawing in (*BY_RESPONSE, *OF_STUDY):
-        assert "datasets" not in spec(drawing)
-        assert not any("values" in p["data"] for p in walk(spec(drawing)) if p.get("data"))
+    for chart in catalogue():
+        assert "datasets" not in spec(chart)
+        assert not any("values" in p["data"] for p in walk(spec(chart)) if p.get("data"))
+
+
+def test_each_module_of_charts_has_a_name_and_a_place_of_its_own():
+    names = [chart.name for chart in catalogue()]
+    assert names[:3] == ["half-normal", "pareto", "main-effects"]
+    assert len(names) == len(set(names)) == 11
 
 
 def test_labels_cover_neither_each_other_nor_a_point():
@@ -98,11 +108,11 @@ def test_means_are_those_of_the_runs(paper_report):
     analysis = paper_report.analyses["dec_avg"]
     main = main_data(analysis).datasets["main"]
     high = [v for v, seen in zip(values, views, strict=True) if seen.run.coded[0] > 0]
-    shown = next(r["mean"] for r in main if r["factor"] == "A" and r["level"] == "high")
+    shown = next(r["mean"] for r in main if r["factor"] == "A" and r["given"] == "true")
     assert shown == pytest.approx(sum(high) / len(high))
     pair = interaction_data(analysis).datasets["pairs"][0]
-    assert pair["pair"] in ("C × F", "A × F")
-    first = "ABCDEF".index(pair["pair"][0])
+    assert pair["pair"] in ("F × C", "F × A")
+    first = "ABCDEF".index(pair["pair"][-1])
     low = [
         v
         for v, seen in zip(values, views, strict=True)
@@ -119,30 +129,27 @@ def test_curves_are_thinned_and_keep_their_end():
     assert thinned(curve[:7]) == curve[:7]
 
 
-def test_the_timeline_chooses_its_unit_and_keeps_slots_together():
-    runs = [
-        {"run": "b", "config": "", "slot": "1", "state": "done", "start": 0.0, "end": 9000.0},
-        {"run": "a", "config": "", "slot": "0", "state": "failed", "start": 1.0, "end": 7200.0},
-    ]
-    data = timeline_data(runs)
-    assert data.words["elapsed"] == "Hours since the first start"
-    assert [r["run"] for r in data.datasets["runs"]] == ["a", "b"]
-    assert data.datasets["runs"][0]["end"] == 2.0
-    assert timeline_data([]) is None
+def test_the_timeline_counts_from_the_first_start_and_keeps_slots_together(paper_report):
+    spans = run_spans(paper_report.state.statuses)
+    assert len(spans) == 256
+    assert min(span.start for span in spans) == 0.0
+    assert {span.end - span.start for span in spans} == {28.0}
+    data = timeline_data(paper_report)
+    assert data.words["elapsed"] == "Minutes since the first start"
+    rows = data.datasets["runs"]
+    assert [row["slot"] for row in rows] == ["node1 cpu0"] * 128 + ["node1 cpu1"] * 128
+    assert rows[-1]["end"] == pytest.approx(max(span.end for span in spans) / 60)
 
 
 def test_charts_are_saved_in_three_forms_at_the_width_of_a_column(paper_report, tmp_path):
     import struct
 
     chart = complete(paper_report)["half-normal"]
-    svg, pdf, png = save(chart, tmp_path / "half-normal")
+    save(chart, tmp_path / "half-normal")
+    svg, pdf, png = files(tmp_path / "half-normal")
     assert svg.read_text().startswith("<svg")
     assert ">SME<" in svg.read_text()
     assert pdf.read_bytes().startswith(b"%PDF")
     width, height = struct.unpack(">II", png.read_bytes()[16:24])
     assert 900 < width < 1100, "300 dots per inch at 3.3 inches"
     assert height > 500
-    again = save(chart, tmp_path / "again")
-    # A PDF lists its resources in any order; what it shows is the SVG.
-    assert again[0].read_bytes() == svg.read_bytes()
-    assert again[2].read_bytes() == png.read_bytes()

@@ -8,8 +8,8 @@ import pytest
 
 from doe.results.cells import Spread
 from doe.views import latex
-from doe.views.files import latex_tables
 from doe.views.table import Column, Row, Table
+from doe.views.tables import file_tables
 
 needs_pdflatex = pytest.mark.skipif(
     shutil.which("pdflatex") is None,
@@ -63,6 +63,22 @@ def test_columns_that_may_give_way_are_left_out_and_named_where_the_page_ends():
     assert "Col 8 " in text
 
 
+def written(report):
+    return [table for tables in file_tables(report) for table in tables]
+
+
+def test_a_paper_has_its_own_tables_effects_and_variance_of_its_averages(paper_report):
+    paper, further = file_tables(paper_report)
+    assert [table.name for table in paper][7:] == [
+        "effects",
+        "effects enc_avg",
+        "anova enc_avg",
+        "effects dec_avg",
+        "anova dec_avg",
+    ]
+    assert len(further) == 17 * 5 - 4
+
+
 def compiled(folder, names):
     (folder / "all.tex").write_text(latex.document(names), encoding="utf-8")
     command = ["pdflatex", "-draftmode", "-interaction=nonstopmode", "-halt-on-error", "all.tex"]
@@ -72,14 +88,14 @@ def compiled(folder, names):
 
 
 def test_tables_of_an_unfinished_study_say_so(unfinished_report, paper_report):
-    assert all("105 of 128" in table.notes[0] for table in latex_tables(unfinished_report))
-    assert not any("Provisional" in str(table.notes) for table in latex_tables(paper_report))
+    assert all("105 of 128" in table.notes[0] for table in written(unfinished_report))
+    assert not any("Provisional" in str(table.notes) for table in written(paper_report))
 
 
 @needs_pdflatex
 def test_every_table_of_a_report_compiles_without_overfull_boxes(paper_report, tmp_path):
     names = []
-    for table in latex_tables(paper_report):
+    for table in written(paper_report):
         names.append(latex.slug(table.name))
         (tmp_path / f"{names[-1]}.tex").write_text(latex.render(table), encoding="utf-8")
     assert len(names) == len(set(names)) == 7 + 1 + 17 * 5

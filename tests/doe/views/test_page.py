@@ -10,7 +10,7 @@ import pytest
 from doe.analysis.analyze import analyze
 from doe.analysis.case import AnalysisOptions
 from doe.results.observations import observations, study_runs
-from doe.results.report import gather
+from doe.results.report import gather, report_of
 from doe.views import html
 from doe.views.json import to_plain
 from doe.views.page import payload
@@ -211,7 +211,7 @@ def test_a_served_page_renews_itself_while_the_study_runs(visit, tmp_path):
     from doe.store.verdicts import Result, commit
 
     directory = study_directory(tmp_path, preset="demo", replicates=1, unfinished=1)
-    pages = Pages(directory, lambda: gather(directory, AnalysisOptions()), rest=0.0)
+    pages = Pages(directory, lambda state: report_of(state, AnalysisOptions()), rest=0.0)
     server = make_server(pages, 0)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
@@ -296,7 +296,7 @@ def test_a_study_with_words_for_keys_and_a_goal_of_its_own(tmp_path):
     )
     report = gather(study_directory(tmp_path, study=study), AnalysisOptions())
     data = payload(report)
-    assert data["grid"]["columns"][1] == "lr=0.01, aug=off"
+    assert data["grid"]["columns"][1] == "lr=0.01,aug=off"
     assert msgspec.json.encode(data)
     assert "digits &amp; co" in html.render(report, "today")
 

@@ -10,8 +10,8 @@ from doe.analysis.across import Across, TermAcross
 from doe.results.cells import Cell, Spread, cell_spread
 from doe.results.report import report_section
 from doe.study.presets import preset_study
-from doe.views.paper_tables import best_rows, effect_rows, full_tables, paper_tables
-from doe.views.table import cell_text
+from doe.views.numbers import cell_text
+from doe.views.tables.paper import best_rows, effect_rows, full_tables, paper_tables
 
 PUBLISHED = Path(__file__).parents[3] / "examples" / "paper" / "full_factorial.csv"
 STUDY = preset_study("paper")
@@ -102,9 +102,7 @@ def test_terms_of_the_dropped_factor_are_left_out_by_default(paper_report):
 
 
 def test_names_and_number_of_the_papers_tables(paper_report):
-    tables = paper_tables(
-        paper_report.study, paper_report.section, paper_report.cells, paper_report.group_effects
-    )
+    tables = paper_tables(paper_report)
     assert [table.name for table in tables] == [
         "l1-best-enc",
         "l1-best-dec",

@@ -15,7 +15,13 @@ from synthetic import study_directory
 
 from doe.analysis.case import AnalysisOptions
 from doe.errors import DoeError
-from doe.results.report import gather
+from doe.results.report import gather, state_text
+from doe.results.status import overview
+from doe.store.files import StudyDir
+from doe.store.plan import load_plan
+from doe.store.verdicts import Failure, Result, commit
+from doe.views.charts import figures
+from doe.views.figures import save_figures
 from doe.views.serve import Pages, make_server
 
 CPU_SECONDS = 20
@@ -35,6 +41,7 @@ def written(paper_study, tmp_path_factory):
     cwd = tmp_path_factory.mktemp("written")
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     ended = doe("report", "--study", paper_study, "--out", "reports/pit", cwd=cwd)
+    assert not (cwd / "reports" / "pit" / "figures").exists(), "charts are saved when asked for"
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert ended.returncode == 0, ended.stderr
     seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
@@ -53,20 +60,35 @@ def test_the_report_of_256_runs_and_17_responses_keeps_its_limits(written):
     assert (out / "index.html").stat().st_size < BYTES
 
 
-def test_tables_and_figures_stand_beside_the_page(written):
+def test_tables_stand_beside_the_page(written):
     out, _, _ = written
     tables = {path.name for path in (out / "tables").iterdir()}
-    assert {"all.tex", "l1-best-enc.tex", "l1-full-columns-f1.csv", "anova-dec-avg.tex"} <= tables
+    assert {"all.tex", "paper.tex", "l1-best-enc.tex", "anova-dec-avg.tex"} <= tables
     assert {"robust-v224.tex", "lenth-b56.tex", "best-dec-avg.tex"} <= tables
-    figures = {path.name for path in (out / "figures").iterdir()}
+    assert "\\input{anova-dec-avg}" in (out / "tables" / "paper.tex").read_text()
+    assert "\\input{anova-dec-avg}" not in (out / "tables" / "all.tex").read_text()
+
+
+def test_figures_are_drawn_when_asked_for_and_again_only_where_they_changed(paper_report, tmp_path):
+    charts = figures(paper_report, ("dec_avg",))
+    files, drawn = save_figures(charts, tmp_path)
+    assert drawn == len(charts) == 11
+    names = {path.name for path in files}
     for chart in ("half-normal", "pareto", "main-effects", "interactions", "cell-means"):
-        assert {f"dec_avg-{chart}.{kind}" for kind in ("pdf", "svg", "png")} <= figures
-    assert {"heatmap.pdf", "timeline.svg", "enc_avg-learning-curves.png"} <= figures
+        assert {f"dec_avg-{chart}.{kind}" for kind in ("pdf", "svg", "png")} <= names
+    assert {"heatmap.pdf", "timeline.svg", "dec_avg-learning-curves.png"} <= names
+    assert all(path.stat().st_size > 0 for path in files)
+    (tmp_path / "heatmap.pdf").unlink()
+    before = {path: path.stat().st_mtime_ns for path in files if path.exists()}
+    other = charts["dec_avg-pareto"] | {"background": "white smoke"}
+    assert save_figures(charts | {"dec_avg-pareto": other}, tmp_path)[1] == 2
+    again = {path.name for path in before if path.stat().st_mtime_ns != before[path]}
+    assert {name.rpartition(".")[0] for name in again} == {"heatmap", "dec_avg-pareto"}
 
 
 def test_the_same_runs_give_the_same_bytes_but_for_the_date(written, paper_study, tmp_path):
     out, _, _ = written
-    ended = doe("report", "--study", paper_study, "--out", "again", "--figures", "", cwd=tmp_path)
+    ended = doe("report", "--study", paper_study, "--out", "again", cwd=tmp_path)
     assert ended.returncode == 0, ended.stderr
 
     def undated(path):
@@ -109,7 +131,7 @@ def test_errors_are_one_line_without_a_traceback(tmp_path):
 
 @pytest.fixture
 def server(unfinished_report, unfinished_study):
-    made = make_server(Pages(unfinished_study, lambda: unfinished_report), 0)
+    made = make_server(Pages(unfinished_study, lambda state: unfinished_report), 0)
     thread = threading.Thread(target=made.serve_forever, daemon=True)
     thread.start()
     yield made
@@ -130,7 +152,17 @@ def test_the_server_listens_on_loopback_and_gives_the_page_and_its_state(server)
     assert server.server_address[0] == "127.0.0.1"
     assert "Provisional" in fetch(server, "/")
     assert re.fullmatch(r"[0-9a-f]{16}", fetch(server, "/state"))
-    assert fetch(server, "/state") == fetch(server, "/state")
+
+
+def test_the_state_of_a_page_changes_when_a_run_ends_and_not_before(tmp_path):
+    directory = study_directory(tmp_path, preset="demo", replicates=1, unfinished=1)
+    before = state_text(overview(directory))
+    assert state_text(overview(directory)) == before
+    plan = load_plan(directory)
+    last = StudyDir(directory).run(plan.design.runs[-1].run_id)
+    last.path.mkdir()
+    commit(last, Result("diverged", {}, Failure("diverged", "loss is nan")), "late")
+    assert state_text(overview(directory)) != before
 
 
 @pytest.mark.parametrize(
@@ -150,4 +182,4 @@ def test_the_server_gives_nothing_else(server, path, host, status):
 
 def test_a_taken_port_is_named(server):
     with pytest.raises(DoeError, match="choose another port"):
-        make_server(Pages(Path(), lambda: None), server.server_address[1])
+        make_server(Pages(Path(), lambda state: None), server.server_address[1])

@@ -6,7 +6,8 @@ import pytest
 
 from doe.results.cells import Spread
 from doe.views import csv
-from doe.views.table import MISSING, Column, Row, Table, cell_text
+from doe.views.numbers import MISSING, cell_text, counted
+from doe.views.table import Column, Row, Table
 
 
 @pytest.mark.parametrize(
@@ -43,6 +44,10 @@ from doe.views.table import MISSING, Column, Row, Table, cell_text
 )
 def test_every_rule_writes_what_it_says(value, form, text):
     assert cell_text(value, form) == text
+
+
+def test_counts_are_singular_where_they_are_one():
+    assert [counted(n, "run") for n in (0, 1, 2)] == ["0 runs", "1 run", "2 runs"]
 
 
 def test_csv_holds_raw_values_and_every_spread_in_two_columns():

@@ -19,12 +19,14 @@ from doe.results.report import report_section
 from doe.results.status import overview
 from doe.study.presets import preset_study
 from doe.terms import parse_generators
-from doe.views import analysis_tables
-from doe.views.paper_tables import best_rows
 from doe.views.plan_tables import alias_table, factors_table
 from doe.views.plot import half_normal
 from doe.views.status_tables import failure_table
 from doe.views.table import Column, Row, Table
+from doe.views.tables.anova import anova_table
+from doe.views.tables.best import best_table
+from doe.views.tables.effects import effects_table
+from doe.views.tables.paper import best_rows
 from doe.views.terminal import console, print_table, render_table
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
@@ -81,10 +83,10 @@ def compare(name, text):
 @pytest.mark.parametrize(
     ("name", "make"),
     [
-        ("effects", lambda: analysis_tables.effects_table(plasma_etch())),
-        ("effects-saturated", lambda: analysis_tables.effects_table(filtration())),
-        ("anova", lambda: analysis_tables.anova_table(plasma_etch())),
-        ("best", lambda: analysis_tables.best_table(plasma_etch())),
+        ("effects", lambda: effects_table(plasma_etch())),
+        ("effects-saturated", lambda: effects_table(filtration())),
+        ("anova", lambda: anova_table(plasma_etch())),
+        ("best", lambda: best_table(plasma_etch())),
         ("factors", lambda: factors_table(preset_study("paper"))),
         ("aliases", fraction),
     ],
@@ -149,3 +151,21 @@ def test_commands_print_no_escape_codes_into_a_pipe(paper_study):
     assert "Half-normal plot of |effect| on dec_avg" in ended.stdout
     assert "\x1b" not in ended.stdout
     assert max(map(len, ended.stdout.splitlines())) <= 80
+
+
+def test_analyze_begins_with_sentences_and_brief_stops_there(paper_study):
+    def analyze(*words):
+        words = ["analyze", "--study", str(paper_study), "--response", "dec_avg", *words]
+        command = [sys.executable, "-c", "from doe.cli import main; main()", *words]
+        env = os.environ | {"COLUMNS": "80", "NO_COLOR": "1"}
+        return subprocess.run(command, capture_output=True, text=True, env=env, check=True).stdout
+
+    whole, brief = analyze(), analyze("--brief")
+    assert whole.startswith(brief.rstrip())
+    assert brief.splitlines()[0] == "dec_avg [px]: 256 runs, goal min"
+    for heading in ("Best configuration", "What is fragile", "Try"):
+        assert f"\n{heading}\n" in brief
+    assert f"doe analyze --study {paper_study}"[:70] in "".join(brief.split("Try")[1].split("\n  "))
+    assert "Analysis of variance" not in brief
+    order = ["Lenth's method", "Configurations by", "Analysis of variance", "Effects on dec_avg"]
+    assert sorted(order, key=whole.index) == order, "the shortest table first"

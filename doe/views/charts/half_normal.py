@@ -1,4 +1,4 @@
-"""The half-normal plot and the Pareto chart of effects."""
+"""The half-normal plot of effects."""
 
 from __future__ import annotations
 
@@ -8,20 +8,18 @@ import altair as alt
 
 from doe.analysis.analyze import Analysis
 from doe.views.charts.labels import CHARACTER, LINE, Box, place
-from doe.views.charts.model import ChartData, Drawing, Record
-from doe.views.charts.shared import below, better, effect_record, helps, hover, scale_name
-from doe.views.charts.theme import BLUE, GREY, HEIGHT, ORANGE, WIDTH
-from doe.views.table import cell_text
+from doe.views.charts.model import ChartData, Record, ResponseChart, of_analysis
+from doe.views.charts.shared import direction_of, effect_record, hover
+from doe.views.charts.theme import GREY, HARMS, HEIGHT, HELPS, NEITHER, WIDTH
+from doe.views.words import quantity
 
-BARS = 20
-"""Terms in the Pareto chart."""
-GROUPS = ("beyond SME", "beyond ME", "within ME")
+GROUPS = ("better", "worse", "within ME")
 MOST_LABELS = 18
 MARGIN_TEXT = {"ME": 0.0, "SME": LINE}
 """Where the names of the two lines stand, in pixels from the top: the lines may be close."""
 
 
-def draw_half_normal() -> alt.TopLevelMixin:
+def draw() -> alt.TopLevelMixin:
     """|effect| on x, half-normal quantile on y, ME and SME, the line of inert effects."""
     x = alt.X("magnitude:Q", title="{magnitude}", scale=alt.Scale(nice=False, zero=True))
     y = alt.Y("quantile:Q", title="Half-normal quantile", scale=alt.Scale(nice=False, zero=True))
@@ -50,7 +48,7 @@ def draw_half_normal() -> alt.TopLevelMixin:
             color=alt.Color(
                 "group:N",
                 title=None,
-                scale=alt.Scale(domain=list(GROUPS), range=[ORANGE, BLUE, GREY]),
+                scale=alt.Scale(domain=list(GROUPS), range=[HELPS, HARMS, NEITHER]),
             ),
             tooltip=hover("term", "effect", "p", "p_holm"),
         ),
@@ -70,8 +68,9 @@ def half_normal_data(analysis: Analysis) -> ChartData | None:
     points: list[Record] = []
     for point in lenth.points:
         size = point.magnitude
-        group = GROUPS[0 if size > lenth.sme else 1 if size > lenth.me else 2]
-        record = effect_record(by_term[point.term])
+        effect = by_term[point.term]
+        group = direction_of(effect.effect, analysis.goal) if size > lenth.me else GROUPS[2]
+        record = effect_record(effect)
         points.append(record | {"magnitude": size, "quantile": point.quantile, "group": group})
     end = min(right, top * lenth.pse) if lenth.pse > 0 else 0.0
     reference = [(0.0, 0.0), (end, end / lenth.pse if lenth.pse > 0 else top)]
@@ -84,7 +83,7 @@ def half_normal_data(analysis: Analysis) -> ChartData | None:
             "margins": [{"name": name, "magnitude": x} for name, x in margins.items()],
             "labels": _label_records(points, margins, right, top),
         },
-        {"magnitude": f"|effect| on {scale_name(analysis)}"},
+        {"magnitude": f"|effect| on {quantity(analysis)}"},
     )
 
 
@@ -127,70 +126,12 @@ def _edge(label: float, point: float, text: str) -> float:
     return label + half if label < point else label - half
 
 
-HALF_NORMAL = Drawing(
+CHART = ResponseChart(
+    10,
     "half-normal",
     "Half-normal plot",
     "Effects off the line and beyond ME stand out from the noise; beyond SME they do so even "
     "among this many.",
-    draw_half_normal,
-)
-
-
-# Pareto -----------------------------------------------------------------------------------------
-
-
-def draw_pareto() -> alt.TopLevelMixin:
-    """Bars of |effect|, the largest first, by whether they help."""
-    order = alt.EncodingSortField("magnitude", order="descending")
-    bars = alt.Chart(alt.NamedData("bars"))
-    margin = alt.Chart(alt.NamedData("margins"))
-    return alt.layer(
-        bars.mark_bar(height=8).encode(
-            x=alt.X("magnitude:Q", title="{magnitude}"),
-            y=alt.Y("term:N", sort=order, title=None),
-            color=helps(),
-            opacity=alt.condition("datum.significant", alt.value(1.0), alt.value(0.45)),
-            tooltip=hover("term", "effect", "ci_low", "ci_high", "p", "p_holm", "percent"),
-        ),
-        margin.mark_rule(strokeDash=[4, 3]).encode(x="magnitude:Q"),
-    ).properties(width=WIDTH, height=alt.Step(12))
-
-
-def pareto_data(analysis: Analysis) -> ChartData:
-    """The largest effects, and the margin beyond which one is significant by itself."""
-    ranked = sorted(analysis.effects, key=lambda e: (-abs(e.effect), e.term))[:BARS]
-    bars = [
-        effect_record(effect)
-        | {
-            "magnitude": abs(effect.effect),
-            "direction": better(effect.effect, analysis.goal),
-            "significant": below(effect.p_holm, analysis.alpha),
-        }
-        for effect in ranked
-    ]
-    margin = _margin(analysis)
-    said = "".join(f"; dashed: {name}" for name, _ in margin)
-    return ChartData(
-        # Vega warns of an empty data set; a line at zero lies on the axis.
-        {"bars": bars, "margins": [{"magnitude": at} for _, at in margin or [("", 0.0)]]},
-        {"magnitude": f"|effect| on {scale_name(analysis)}" + said},
-    )
-
-
-def _margin(analysis: Analysis) -> list[tuple[str, float]]:
-    """Half the width of the interval of an effect where all share it, else Lenth's ME."""
-    widths = [(e.ci_high or 0) - (e.ci_low or 0) for e in analysis.effects if e.ci_low is not None]
-    if widths and max(widths) - min(widths) < 1e-6 * max(widths):
-        level = cell_text(100 * (1 - analysis.alpha), "int")
-        return [(f"{level} % margin", widths[0] / 2)]
-    if not widths and analysis.lenth is not None:
-        return [("ME", analysis.lenth.me)]
-    return []
-
-
-PARETO = Drawing(
-    "pareto",
-    "Pareto chart of effects",
-    "The largest effects. Pale bars are not significant after Holm's adjustment.",
-    draw_pareto,
+    draw,
+    of_analysis(half_normal_data),
 )

@@ -5,27 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from doe.analysis.across import Across
-from doe.results.cells import Cell
+from doe.results.cells import Cell, best_cells, is_baseline
+from doe.results.report import Report
 from doe.study.values import Group, ReportSection, Study
-from doe.views.table import Column, Format, Mark, Row, Table
+from doe.views.numbers import Format, counted
+from doe.views.table import Column, Mark, Row, Table
+from doe.views.tables import StudyTables
 
 EFFECTS = 10
 """Terms in a table of effects."""
 
 
-def paper_tables(
-    study: Study, section: ReportSection, cells: Sequence[Cell], effects: Mapping[str, Across]
-) -> tuple[Table, ...]:
-    """Every table of the paper, in its order; `effects` are by group."""
+def paper_tables(report: Report) -> list[Table]:
+    """Every table of the paper, in its order."""
+    study, section, cells = report.study, report.section, report.cells
     tables = [best_rows(study, section, group, cells) for group in section.groups]
     tables += [
-        effect_rows(group, effects[group.name], _runs_text(cells, study))
+        effect_rows(group, report.group_effects[group.name], _runs_text(study))
         for group in section.groups
-        if group.name in effects
+        if group.name in report.group_effects
     ]
     if section.further is not None:
         tables.append(best_rows(study, section, section.further, cells))
-    return (*tables, *full_tables(study, section, cells))
+    return [*tables, *full_tables(study, section, cells)]
 
 
 # Best rows --------------------------------------------------------------------------------------
@@ -35,7 +37,7 @@ def best_rows(study: Study, section: ReportSection, group: Group, cells: Sequenc
     """The baseline, and each configuration that is best in some column, by parts of the design."""
     rows: list[Row] = []
     for heading, part in _parts(study, section, cells):
-        baselines = [cell for cell in part if _is_baseline(study, group, cell)]
+        baselines = [cell for cell in part if is_baseline(study, group, cell)]
         others = [cell for cell in part if cell not in baselines]
         best = best_cells(others, group.responses, study.responses.goal)
         winners = [cell for cell in others if cell.row in best.values()]
@@ -43,28 +45,12 @@ def best_rows(study: Study, section: ReportSection, group: Group, cells: Sequenc
             rows.append(Row((heading,), "section"))
         rows += [_spread_row(cell, group.responses, {}, "baseline") for cell in baselines]
         rows += [_spread_row(cell, group.responses, best) for cell in winners]
-    said = "Best per column and part is underlined" if section.split else "Best is underlined"
-    title = f"{group.title} ({_runs_text(cells, study)}, mean ± std{_unit(study, group)})."
+    best_text = "Best per column and part is underlined" if section.split else "Best is underlined"
+    title = f"{group.title} ({_runs_text(study)}, mean ± std{_unit(study, group)})."
     italic = ", baseline is italic." if group.baseline else "."
     name = group.name if group is section.further else f"{section.prefix}best-{group.name}"
-    return Table(name, f"{title} {said}{italic}", _columns(group.responses, "spread2"), tuple(rows))
-
-
-def best_cells(cells: Sequence[Cell], responses: Sequence[str], goal: str) -> dict[str, int]:
-    """Response -> row number of the configuration with the best mean."""
-    best = {}
-    for name in responses:
-        known = [(cell.spreads[name].mean, cell.row) for cell in cells if name in cell.spreads]
-        if known:
-            best[name] = (max if goal == "max" else min)(known, key=lambda pair: pair[0])[1]
-    return best
-
-
-def _is_baseline(study: Study, group: Group, cell: Cell) -> bool:
-    high = {f.key: f.high for f in study.factors}
-    coded = dict(zip(study.keys, cell.coded, strict=True))
-    return bool(group.baseline) and all(
-        (coded[key] > 0) == (level == high[key]) for key, level in group.baseline.items()
+    return Table(
+        name, f"{title} {best_text}{italic}", _columns(group.responses, "spread2"), tuple(rows)
     )
 
 
@@ -130,12 +116,12 @@ def full_tables(study: Study, section: ReportSection, cells: Sequence[Cell]) -> 
     tables = []
     for number, (heading, part) in enumerate(_parts(study, section, cells)):
         best = best_cells(part, metrics, study.responses.goal)
-        where = f"{heading}, " if heading else ""
+        part_text = f"{heading}, " if heading else ""
         tables.append(
             Table(
                 section.prefix
                 + (f"full-columns-{section.split.lower()}{number}" if section.split else "full"),
-                f"Full factorial results ({where}{_runs_text(cells, study)}, mean ± std).",
+                f"Full factorial results ({part_text}{_runs_text(study)}, mean ± std).",
                 _columns(metrics, form),
                 tuple(_spread_row(cell, metrics, best) for cell in part),
                 ("A mean above 10, 20 or 50 is written as >10, >20 or >50.",)
@@ -146,10 +132,13 @@ def full_tables(study: Study, section: ReportSection, cells: Sequence[Cell]) -> 
     return tuple(tables)
 
 
-def _runs_text(cells: Sequence[Cell], study: Study) -> str:
-    return f"n = {study.replicates} replicate{'s' if study.replicates != 1 else ''}"
+def _runs_text(study: Study) -> str:
+    return f"n = {counted(study.replicates, 'replicate')}"
 
 
 def _unit(study: Study, group: Group) -> str:
     units = {study.responses.unit_of(name) for name in group.responses} - {""}
     return f", {units.pop()}" if len(units) == 1 else ""
+
+
+ENTRY = StudyTables(10, "paper", paper_tables, files="paper")

@@ -1,0 +1,199 @@
+"""Means with intervals: at the levels of each factor, of pairs of factors, and predicted ones.
+
+Everything is on the response scale: a mean is taken back from the analysed one, and so are the ends
+of its interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from msgspec import Struct
+
+from doe.analysis.case import Case
+from doe.analysis.contrasts import Floats, Model
+from doe.analysis.fit import Fit, design_matrix, fit
+from doe.analysis.pvalues import t_critical
+from doe.terms import order, parse_term
+
+PAIRS = 6
+"""Interactions that are told in means, the strongest ones."""
+MOST_CELLS = 1024
+SIGNS = ((-1, -1), (1, -1), (-1, 1), (1, 1))
+
+
+class Mean(Struct, frozen=True, gc=False):
+    """A mean with its interval; no interval in a saturated design."""
+
+    mean: float
+    ci_low: float | None
+    ci_high: float | None
+
+
+class FactorMeans(Struct, frozen=True):
+    """Means at the two levels of a factor."""
+
+    factor: str
+    low: Mean
+    high: Mean
+
+
+class Interaction(Struct, frozen=True):
+    """What a factor does at either level of another one."""
+
+    term: str
+    factor: str  # the one that acts
+    other: str  # the one on whose level it depends
+    means: tuple[Mean, ...]  # factor low and high with the other low, then with the other high
+    at_low: Mean  # effect of the factor where the other is low: difference, or ratio on log scales
+    at_high: Mean
+    ratio: bool
+    p: float | None
+    p_holm: float | None
+
+
+class Prediction(Struct, frozen=True, gc=False):
+    """A configuration under the reduced model."""
+
+    coded: tuple[int, ...]
+    mean: float
+    ci_low: float | None
+    ci_high: float | None
+
+
+class Means(Struct, frozen=True):
+    """Means of the fitted model on the response scale, every cell weighted alike."""
+
+    grand: float
+    main: tuple[FactorMeans, ...]
+    interactions: tuple[Interaction, ...]  # the strongest first
+    terms: tuple[str, ...]  # of the reduced model: significant ones and their parents
+    predictions: tuple[Prediction, ...]  # every configuration in standard order, if at most 1024
+
+
+def estimate(case: Case) -> Means | None:
+    """Means of the full model, and predictions of the reduced one."""
+    coef = dict(zip(case.names, case.fit.coef.tolist(), strict=True))
+    shown = {effect.term for effect in case.effects}
+    main = tuple(
+        FactorMeans(key, *_means(case, [{key: -1}, {key: 1}]))
+        for key in case.keys
+        if key in coef and key in shown
+    )
+    pairs = [e for e in case.effects if order(parse_term(e.term, case.keys)) == 2]
+    pairs.sort(key=lambda e: (-abs(e.effect), e.term))
+    terms, predictions = _predictions(case)
+    return Means(
+        grand=_back(case, np.array([case.fit.mean]))[0],
+        main=main,
+        interactions=tuple(_interaction(case, e.term, coef) for e in pairs[:PAIRS]),
+        terms=terms,
+        predictions=predictions,
+    )
+
+
+def _interaction(case: Case, term: str, coef: dict[str, float]) -> Interaction:
+    """The factor that acts is the one whose effect at a level of the other is the largest."""
+    mask = parse_term(term, case.keys)
+    keys = [key for i, key in enumerate(case.keys) if mask >> i & 1]
+    factor, other = max((keys, keys[::-1]), key=lambda pair: abs(coef.get(pair[0], 0.0)))
+    means = _means(case, [{factor: x, other: y, term: x * y} for x, y in SIGNS])
+    effect = next(e for e in case.effects if e.term == term)
+    return Interaction(
+        *(term, factor, other, means),
+        at_low=_change(case, factor, other, term, -1),
+        at_high=_change(case, factor, other, term, 1),
+        ratio=case.transform.scale.ratio,
+        p=effect.p,
+        p_holm=effect.p_holm,
+    )
+
+
+def _change(case: Case, factor: str, other: str, term: str, y: int) -> Mean:
+    """Effect of a factor where another has the level y: twice (b_factor + y b_both), taken back."""
+    signs = _signs(case, [{factor: 1, term: y}])
+    effect = 2.0 * float((signs @ case.fit.coef)[0])
+    reach = np.nan
+    if case.fit.df_error > 0:
+        variance = 4.0 * float(_variance(case.fit, signs, 0.0)[0]) * case.fit.ms_error
+        reach = t_critical(case.alpha, case.fit.df_error) * float(np.sqrt(variance))
+    values = effect + np.array([0.0, -reach, reach])
+    scale = case.transform.scale
+    if scale.ratio:
+        values = np.exp(values)
+    elif case.transform.name != "none":
+        middle = case.fit.mean + float((_signs(case, [{other: y}]) @ case.fit.coef)[0])
+        values = scale.back(middle + values / 2) - scale.back(middle - values / 2)
+    return _mean(*values.tolist())
+
+
+def _means(case: Case, points: Sequence[dict[str, int]]) -> tuple[Mean, ...]:
+    """Means where some terms have a sign and all others average out."""
+    return _with_intervals(case, case.fit, _signs(case, points))
+
+
+def _signs(case: Case, points: Sequence[dict[str, int]]) -> Floats:
+    """A row of the model's terms per point; terms that the model lacks are zero."""
+    index = {term: i for i, term in enumerate(case.names)}
+    signs = np.zeros((len(points), len(case.names)))
+    for i, point in enumerate(points):
+        for term in point.keys() & index.keys():
+            signs[i, index[term]] = point[term]
+    return signs
+
+
+def _with_intervals(case: Case, model: Fit, signs: Floats) -> tuple[Mean, ...]:
+    centre = model.mean + signs @ model.coef
+    reach = np.full(len(signs), np.nan)
+    if model.df_error > 0:
+        reach = t_critical(case.alpha, model.df_error) * np.sqrt(
+            _variance(model, signs) * model.ms_error
+        )
+    columns = (_back(case, centre), _back(case, centre - reach), _back(case, centre + reach))
+    return tuple(_mean(*row) for row in zip(*columns, strict=True))
+
+
+def _variance(model: Fit, signs: Floats, mean: float = 1.0) -> Floats:
+    """Variance over σ² of the mean, so many times, plus each row of signs, averaged over blocks."""
+    if model.model.balanced:
+        return np.asarray((mean**2 + (signs**2).sum(axis=1)) / model.n)
+    X = design_matrix(model.cells, model.block, model.model)
+    at = np.zeros((len(signs), X.shape[1]))
+    at[:, 0] = mean
+    at[:, X.shape[1] - signs.shape[1] :] = signs
+    return np.asarray((at * np.linalg.solve(X.T @ X, at.T).T).sum(axis=1))
+
+
+def _predictions(case: Case) -> tuple[tuple[str, ...], tuple[Prediction, ...]]:
+    """The reduced model's terms, and what it predicts for each configuration."""
+    full, keys = case.fit, case.keys
+    active = {
+        parse_term(e.term, keys) for e in case.effects if e.p_bh is not None and e.p_bh < case.alpha
+    }
+    masks = tuple(m for m in full.model.masks if m in active or any(m & a == m for a in active))
+    names = tuple(n for n, m in zip(case.names, full.model.masks, strict=True) if m in masks)
+    cells = np.arange(1 << len(keys))
+    if len(cells) > MOST_CELLS:
+        return names, ()
+    small = fit(
+        full.y, full.cells, full.factors, full.block, Model(masks, {}, (), (), full.model.balanced)
+    )
+    odd = np.array([[(m & ~c).bit_count() & 1 for m in masks] for c in cells.tolist()])
+    signs = 1.0 - 2.0 * odd.reshape(len(cells), len(masks))
+    return names, tuple(
+        Prediction(tuple(1 if c >> i & 1 else -1 for i in range(len(keys))), *_fields(mean))
+        for c, mean in zip(cells.tolist(), _with_intervals(case, small, signs), strict=True)
+    )
+
+
+def _fields(mean: Mean) -> tuple[float, float | None, float | None]:
+    return mean.mean, mean.ci_low, mean.ci_high
+
+
+def _back(case: Case, values: Floats) -> list[float]:
+    return [float(value) for value in case.transform.scale.back(values)]
+
+
+def _mean(mean: float, low: float, high: float) -> Mean:
+    return Mean(mean, None if np.isnan(low) else low, None if np.isnan(high) else high)

@@ -1,0 +1,197 @@
+"""One response of factors with levels, everything: the composition into one frozen value."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from msgspec import Struct
+
+from doe.analysis.effects import Effect
+from doe.analysis.levels.anova import (
+    LevelAnova,
+    TermTest,
+    kind_available,
+    level_anova,
+    sums_of_squares,
+    term_tests,
+)
+from doe.analysis.levels.best import LevelBest, level_best
+from doe.analysis.levels.effects import (
+    Curvature,
+    NumericPart,
+    curvature,
+    numeric_parts,
+    two_level_effects,
+)
+from doe.analysis.levels.fit import LevelFit, fit_levels
+from doe.analysis.levels.halfnormal import HalfNormal, half_normal_plot
+from doe.analysis.levels.layout import FactorColumn, LevelObservations
+from doe.analysis.levels.means import (
+    LevelDifference,
+    LevelMean,
+    level_differences,
+    level_means,
+    mean_at,
+    term_means,
+)
+from doe.analysis.levels.mixed import RandomBlocks, random_blocks
+from doe.analysis.levels.model import chosen_terms
+from doe.analysis.levels.permutation import Permutations, permutation_tests
+from doe.analysis.levels.plan import DesignReport, report_of
+from doe.analysis.levels.sentences import term_sentences
+from doe.errors import DoeError
+
+MOST_COMBINATIONS = 2000
+"""Combinations of two factors' levels whose means are given; more are for no one to read."""
+
+
+class LevelOptions(Struct, frozen=True):
+    """What may be chosen."""
+
+    terms: tuple[str, ...] | None = None  # the model; None for all terms up to `order`
+    order: int | None = None  # highest interaction; None for the highest that is estimable
+    kind: str = "II"  # type of the sums of squares: I, II or III
+    error: str = "pure error"  # what tests are made against, or "residual"
+    robust: bool = False  # HC3 beside the tests
+    permutations: int = 0
+    random_blocks: bool = False
+    alpha: float = 0.05
+    seed: int = 42
+
+
+class LevelAnalysis(Struct, frozen=True):
+    """Everything about one response, enough to draw every view from.
+
+    Numbers are Python floats; ``None`` stands for a quantity that does not exist.
+    """
+
+    response: str
+    unit: str
+    goal: str | None  # min, max, or None where neither is known
+    n: int
+    planned: int
+    factors: tuple[FactorColumn, ...]
+    block: str | None
+    alpha: float
+    terms: tuple[str, ...]  # of the model, by rising order
+    df_error: int
+    sigma: float | None
+    r2: float | None
+    mean: LevelMean  # over all cells, each weighted alike
+    anova: LevelAnova
+    tests: tuple[TermTest, ...]
+    effects: tuple[Effect, ...]  # of the terms of two-level factors
+    levels: tuple[LevelMean, ...]
+    combinations: tuple[LevelMean, ...]  # of the levels of every term of two factors
+    differences: tuple[LevelDifference, ...]
+    parts: tuple[NumericPart, ...]
+    curvature: Curvature | None
+    half_normal: HalfNormal
+    best: LevelBest | None  # None where the goal is not known
+    permutations: Permutations | None
+    random_blocks: RandomBlocks | None
+    design: DesignReport  # of the runs with a value
+    runs: tuple[int, ...]  # numbers of the runs with a value, in the order of the next two
+    fitted: tuple[float, ...]
+    residuals: tuple[float, ...]
+    sentences: tuple[str, ...]  # one per significant term
+    warnings: tuple[str, ...]
+
+
+DEFAULTS = LevelOptions()
+
+
+def analyze_levels(observed: LevelObservations, options: LevelOptions = DEFAULTS) -> LevelAnalysis:
+    """Analyse one response.
+
+    Raises
+    ------
+    DoeError
+        If no run has a value, or an option does not fit.
+    """
+    _check(options)
+    kept = np.flatnonzero(np.isfinite(observed.y))
+    masks, said = chosen_terms(observed.layout.only(kept), options.terms, options.order)
+    fit = fit_levels(observed, masks, options.error)
+    alpha = options.alpha
+    factors = range(len(observed.layout.factors))
+    plot = half_normal_plot(fit, alpha)
+    design = report_of(fit.matrix, said)
+    sums = sums_of_squares(fit, kind_available(fit, options.kind))
+    table = level_anova(fit, options.kind, sums)
+    tests = term_tests(fit, options.kind, sums, robust=options.robust)
+    count, seed = options.permutations, options.seed
+    return LevelAnalysis(
+        response=observed.response,
+        unit=observed.unit,
+        goal=observed.goal,
+        n=fit.n,
+        planned=observed.layout.runs,
+        factors=observed.layout.factors,
+        block=observed.layout.block_name if fit.matrix.layout.block is not None else None,
+        alpha=alpha,
+        terms=tuple(fit.matrix.name(mask) for mask in fit.matrix.terms),
+        df_error=fit.df_error,
+        sigma=fit.sigma,
+        r2=table.r2,
+        mean=mean_at(fit, {}, alpha),
+        anova=table,
+        tests=tests,
+        effects=two_level_effects(fit, plot, alpha),
+        levels=tuple(mean for i in factors for mean in level_means(fit, i, alpha)),
+        combinations=_combinations(fit, alpha),
+        differences=tuple(pair for i in factors for pair in level_differences(fit, i, alpha)),
+        parts=tuple(part for i in factors for part in numeric_parts(fit, i, alpha)),
+        curvature=curvature(fit, alpha),
+        half_normal=plot,
+        best=None if observed.goal is None else level_best(fit, observed.goal, alpha),
+        permutations=permutation_tests(fit, count, seed) if count > 0 else None,
+        random_blocks=random_blocks(fit) if options.random_blocks else None,
+        design=design,
+        runs=tuple(fit.kept.tolist()),
+        fitted=tuple((fit.shift + fit.unit * fit.fitted).tolist()),
+        residuals=tuple((fit.unit * fit.residual).tolist()),
+        sentences=term_sentences(fit, tests, plot, observed.unit, alpha),
+        warnings=_warnings(observed, fit, options, design),
+    )
+
+
+def _combinations(fit: LevelFit, alpha: float) -> tuple[LevelMean, ...]:
+    """Means of the combinations of two factors' levels, while there are not too many."""
+    sizes = fit.matrix.layout.sizes
+    means: list[LevelMean] = []
+    for mask in fit.matrix.terms:
+        inside = [size for i, size in enumerate(sizes) if mask >> i & 1]
+        if len(inside) == 2 and len(means) + math.prod(inside) <= MOST_COMBINATIONS:
+            means += term_means(fit, mask, alpha)
+    return tuple(means)
+
+
+def _check(options: LevelOptions) -> None:
+    if options.kind not in ("I", "II", "III"):
+        raise DoeError(f"sums of squares are of type {options.kind!r}; expected I, II or III")
+    if not 0.0 < options.alpha < 1.0:
+        raise DoeError(f"the level is {options.alpha}; expected a number between 0 and 1")
+
+
+def _warnings(
+    observed: LevelObservations, fit: LevelFit, options: LevelOptions, design: DesignReport
+) -> tuple[str, ...]:
+    said = []
+    lost = observed.layout.runs - fit.n
+    if lost:
+        said.append(
+            f"{lost} of {observed.layout.runs} planned runs have no value;"
+            f" the answers are least squares on the {fit.n} others"
+        )
+    said += design.sentences
+    if options.kind == "III" and fit.matrix.null.shape[1] > 0:
+        said.append(
+            "type III needs runs in every combination of the model's terms: this is type II"
+        )
+    if fit.exact:
+        said.append("runs are left for the error and differ by rounding alone: nothing is tested")
+    elif fit.error is None:
+        said.append("the design is saturated: p is Lenth's, simulated, without intervals")
+    return tuple(said)

@@ -1,0 +1,234 @@
+"""Analysis of variance of terms with any degrees of freedom: types I, II and III, and HC3."""
+
+from __future__ import annotations
+
+import numpy as np
+from msgspec import Struct
+from scipy import linalg
+
+from doe.analysis.anova import MOST_TYPE2, AnovaRow
+from doe.analysis.contrasts import Floats, Ints
+from doe.analysis.levels.fit import LevelFit, ratio
+from doe.analysis.levels.model import BLOCK, CURVATURE
+from doe.analysis.pvalues import benjamini_hochberg, f_upper, holm
+
+
+class TermTest(Struct, frozen=True, gc=False):
+    """One term with its test; adjusted p values are over the terms."""
+
+    term: str
+    df: int
+    df_asked: int  # with runs in every cell; more than `df` where cells are empty
+    ss: float
+    percent: float  # of the total sum of squares
+    f: float | None  # None in a saturated design
+    p: float | None
+    p_holm: float | None
+    p_bh: float | None
+    p_hc3: float | None  # None where not asked for, or where a run decides its own fit
+
+
+class LevelAnova(Struct, frozen=True):
+    """The analysis of variance with the model's summary figures."""
+
+    rows: tuple[AnovaRow, ...]  # Block, terms, Curvature, Lack of fit, Error, Total
+    kind: str  # the type of the rows: I, II or III
+    type3: tuple[AnovaRow, ...] | None  # only where it exists and differs
+    balanced: bool  # no term shares anything with another: all types agree
+    error: str | None  # "pure error", "residual", or None in a saturated design
+    r2: float | None
+    r2_adjusted: float | None
+    r2_predicted: float | None
+
+
+def level_anova(
+    fit: LevelFit, kind: str = "II", sums: dict[int, float] | None = None
+) -> LevelAnova:
+    """Table with an F test of every term against the error, and the model's summary figures."""
+    kind = kind_available(fit, kind)
+    type3 = None
+    if kind == "II" and not fit.orthogonal and kind_available(fit, "III") == "III":
+        type3 = anova_rows(fit, "III")
+    r2, adjusted, predicted = r_squared(fit)
+    return LevelAnova(
+        rows=anova_rows(fit, kind, sums),
+        kind=kind,
+        type3=type3,
+        balanced=fit.orthogonal,
+        error=fit.error,
+        r2=r2,
+        r2_adjusted=adjusted,
+        r2_predicted=predicted,
+    )
+
+
+def kind_available(fit: LevelFit, kind: str) -> str:
+    """The type that can be had: III needs every cell mean, II a decomposition for every term."""
+    if kind == "III" and fit.matrix.null.shape[1] > 0:
+        return "II"
+    if kind == "II" and not fit.orthogonal and len(fit.matrix.terms) > MOST_TYPE2:
+        return "I" if fit.matrix.null.shape[1] > 0 else "III"
+    return kind
+
+
+def tested_sources(fit: LevelFit) -> list[int]:
+    """The terms that can be estimated, and the curvature where there are centre runs."""
+    return [*fit.matrix.terms, *([CURVATURE] if fit.matrix.df(CURVATURE) else [])]
+
+
+def sums_of_squares(fit: LevelFit, kind: str = "II") -> dict[int, float]:
+    """Sum of squares of every term and of the curvature, of u.
+
+    Type I: each after those before it, ``Σ (q_j'u)²`` over its columns of Q. Type II: each after
+    all that do not contain it. Type III: each after all others, ``b'[(X'X)^-1]_tt^-1 b``, which
+    with contrasts that sum to zero compares means with every cell weighted alike (Yates 1934).
+    """
+    sources = tested_sources(fit)
+    if kind == "I" or fit.orthogonal:
+        return {s: float((fit.rotated[fit.columns(s)] ** 2).sum()) for s in sources}
+    if kind == "II":
+        return {s: float(((type_two_basis(fit, s).T @ fit.rotated) ** 2).sum()) for s in sources}
+    return {s: wald(fit.coef[fit.columns(s)], _square(fit.scale, fit.columns(s))) for s in sources}
+
+
+def contains(source: int, other: int) -> bool:
+    """Whether a term contains another: all its factors and more."""
+    return source > 0 and other > 0 and source != other and source & other == other
+
+
+def type_two_basis(fit: LevelFit, source: int) -> Floats:
+    """Orthonormal columns, in the coordinates of Q, of a term after all that do not contain it."""
+    groups = fit.matrix.fitted_source
+    others = [s != source and not contains(s, source) for s in groups.tolist()]
+    own = fit.columns(source)
+    Q, _ = linalg.qr(np.column_stack([fit.R[:, others], fit.R[:, own]]), mode="economic")
+    return np.asarray(Q[:, -len(own) :])
+
+
+def _square(matrix: Floats, chosen: Ints) -> Floats:
+    return np.asarray(matrix[np.ix_(chosen, chosen)])
+
+
+def wald(b: Floats, covariance: Floats) -> float:
+    """Wald's statistic ``b' V^-1 b``."""
+    return float(b @ np.linalg.solve(covariance, b))
+
+
+def anova_rows(
+    fit: LevelFit, kind: str = "II", sums: dict[int, float] | None = None
+) -> tuple[AnovaRow, ...]:
+    """Lines of the table: Block without F, terms, Curvature, Lack of fit, Error, Total.
+
+    `sums` are the sums of squares where they are known already.
+    """
+    rows = []
+    if df := fit.matrix.df(BLOCK):
+        ss = float((fit.rotated[fit.columns(BLOCK)] ** 2).sum())
+        rows.append(_row(fit, "Block", df, ss, None))
+    sums = sums_of_squares(fit, kind) if sums is None else sums
+    for source, ss in sums.items():
+        name = fit.matrix.name(source)
+        rows.append(_row(fit, name, fit.matrix.df(source), ss, fit.df_error))
+    if fit.from_pure and (df_lack := fit.df_residual - fit.df_pure) > 0:
+        lack = max(fit.ss_residual - fit.ss_pure, 0.0)
+        rows.append(_row(fit, "Lack of fit", df_lack, lack, fit.df_error))
+    ss_error, df_error = fit.error_line
+    if df_error > 0:
+        rows.append(_row(fit, "Error", df_error, ss_error, None))
+    total = fit.ss_total * fit.square
+    return (*rows, AnovaRow("Total", fit.n - 1, total, None, None, None))
+
+
+def _row(fit: LevelFit, name: str, df: int, ss: float, df_error: int | None) -> AnovaRow:
+    """A line on the scale of y; with an F test where `df_error` is given and not 0."""
+    f = p = None
+    if df_error and (f := ratio(ss / df, fit.ms_error)) is not None:
+        p = float(f_upper(np.array(f), df, df_error))
+    return AnovaRow(name, df, ss * fit.square, ss / df * fit.square, f, p)
+
+
+def r_squared(fit: LevelFit) -> tuple[float | None, float | None, float | None]:
+    """R², adjusted R² and predicted R² (1 - PRESS / SS_total) of terms and blocks together."""
+    r2 = 1.0 - fit.ss_residual / fit.ss_total
+    if fit.df_residual == 0:
+        return r2, None, None
+    adjusted = 1.0 - (fit.ss_residual / fit.df_residual) / (fit.ss_total / (fit.n - 1))
+    free = 1.0 - fit.leverage
+    if (free < 1e-9).any():
+        return r2, adjusted, None
+    press = float(((fit.residual / free) ** 2).sum())
+    return r2, adjusted, 1.0 - press / fit.ss_total
+
+
+# Robust tests and adjusted p values --------------------------------------------------------------
+
+
+def hc3_covariance(fit: LevelFit) -> Floats | None:
+    """MacKinnon and White's covariance of the coefficients of u.
+
+    ``(X'X)^-1 X' diag(e_i² / (1 - h_i)²) X (X'X)^-1``; None where a run decides its own fit.
+    """
+    free = 1.0 - fit.leverage
+    if fit.df_residual < 1 or fit.exact or (free < 1e-9).any():
+        return None
+    maps = fit.scale @ fit.matrix.fitted_columns.T
+    weighted = maps * (fit.residual / free)
+    return np.asarray(weighted @ weighted.T)
+
+
+def hc3_tests(fit: LevelFit) -> dict[int, float] | None:
+    """P values with HC3 in the place of one variance for all: Wald's F on the residual's df.
+
+    The hypotheses are those of type III, about means with every cell weighted alike: type II would
+    lean on the covariance with higher terms, which few replicates leave unknown. None where a run
+    decides its own fit or cells are empty.
+    """
+    V = hc3_covariance(fit)
+    if V is None or fit.matrix.null.shape[1] > 0:
+        return None
+    result = {}
+    for source in tested_sources(fit):
+        own = fit.columns(source)
+        f = wald(fit.coef[own], _square(V, own)) / len(own)
+        result[source] = float(f_upper(np.array(f), len(own), fit.df_residual))
+    return result
+
+
+def term_tests(
+    fit: LevelFit, kind: str = "II", sums: dict[int, float] | None = None, *, robust: bool = False
+) -> tuple[TermTest, ...]:
+    """Every term with its F test, Holm's and Benjamini and Hochberg's p, and HC3 where asked."""
+    kind = kind_available(fit, kind)
+    sums = sums_of_squares(fit, kind) if sums is None else sums
+    rows = {row.source: row for row in anova_rows(fit, kind, sums)}
+    terms = [(mask, rows[fit.matrix.name(mask)]) for mask in fit.matrix.terms]
+    p = np.array([np.nan if row.p is None else row.p for _, row in terms])
+    p_holm, p_bh = adjusted(p)
+    p_hc3 = hc3_tests(fit) if robust else None
+    return tuple(
+        TermTest(
+            term=row.source,
+            df=row.df,
+            df_asked=fit.matrix.df_asked(mask),
+            ss=row.ss,
+            percent=100.0 * sums[mask] / fit.ss_total,
+            f=row.f,
+            p=row.p,
+            p_holm=p_holm[i],
+            p_bh=p_bh[i],
+            p_hc3=None if p_hc3 is None else p_hc3[mask],
+        )
+        for i, (mask, row) in enumerate(terms)
+    )
+
+
+def adjusted(p: Floats) -> tuple[list[float | None], list[float | None]]:
+    """Holm's and Benjamini and Hochberg's p over the tests that exist; None for the others."""
+    known = np.flatnonzero(~np.isnan(p))
+    columns: list[list[float | None]] = []
+    for adjust in (holm, benjamini_hochberg):
+        values: list[float | None] = [None] * len(p)
+        for at, value in zip(known.tolist(), adjust(p[known]).tolist(), strict=True):
+            values[at] = value
+        columns.append(values)
+    return columns[0], columns[1]

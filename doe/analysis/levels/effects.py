@@ -1,0 +1,197 @@
+"""Single-degree answers: effects of two-level terms, parts of numeric factors, curvature."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from msgspec import Struct
+
+from doe.analysis.contrasts import Floats, Ints
+from doe.analysis.effects import Effect
+from doe.analysis.levels.anova import adjusted, wald
+from doe.analysis.levels.coding import DEGREES, contrasts
+from doe.analysis.levels.fit import LevelFit, ratio
+from doe.analysis.levels.halfnormal import HalfNormal
+from doe.analysis.levels.layout import FactorColumn
+from doe.analysis.levels.model import CURVATURE
+from doe.analysis.pvalues import f_upper, t_critical, t_two_sided
+
+
+class NumericPart(Struct, frozen=True, gc=False):
+    """A part of the main effect of a numeric factor on its scale."""
+
+    factor: str
+    part: str  # linear, quadratic, or rest: all higher degrees
+    df: int
+    estimate: float | None  # of the response: see `numeric_parts`; None for the rest
+    se: float | None
+    ci_low: float | None
+    ci_high: float | None
+    f: float | None
+    p: float | None
+
+
+class Curvature(Struct, frozen=True):
+    """The mean of the centre runs minus what the model says of the centre."""
+
+    difference: float
+    se: float | None
+    ci_low: float | None
+    ci_high: float | None
+    t: float | None
+    p: float | None
+    n: int  # centre runs
+    sentence: str
+
+
+class _Tested(Struct, frozen=True):
+    """A single linear function with its t test, on the scale of y."""
+
+    value: float
+    se: float | None
+    ci_low: float | None
+    ci_high: float | None
+    t: float | None
+    p: float | None
+
+
+def _tested(fit: LevelFit, value: float, variance: float, alpha: float) -> _Tested:
+    """``t = value / (σ √variance)`` on the error's degrees of freedom; both are of u."""
+    value = float(value)
+    if fit.df_error == 0:
+        return _Tested(fit.unit * value, None, None, None, None, None)
+    se = float(np.sqrt(variance * fit.ms_error))
+    size = ratio(abs(value), se)
+    t = None if size is None else math.copysign(size, value)
+    p = None if t is None else float(t_two_sided(np.array(t), fit.df_error))
+    reach = t_critical(alpha, fit.df_error) * se
+    low, high = fit.unit * (value - reach), fit.unit * (value + reach)
+    return _Tested(fit.unit * value, fit.unit * se, low, high, t, p)
+
+
+def two_level_effects(
+    fit: LevelFit, plot: HalfNormal | None = None, alpha: float = 0.05
+) -> tuple[Effect, ...]:
+    """Effect of every term of two-level factors: mean at high minus mean at low, ``2 b``.
+
+    The second level counts as high. Adjusted p values are over all terms of the model, with F's p
+    for those of more degrees of freedom. In a saturated design p is Lenth's from `plot`, adjusted
+    over all its contrasts, and t is effect / PSE.
+    """
+    sizes = fit.matrix.layout.sizes
+    terms = fit.matrix.terms
+    sums = [wald(fit.coef[own], _square(fit.scale, own)) for own in map(fit.columns, terms)]
+    p = np.array([_f_test(fit, ss, fit.matrix.df(m)) for m, ss in zip(terms, sums, strict=True)])
+    lenth = None if plot is None or fit.df_error > 0 else plot.lenth
+    place = list(range(len(terms)))
+    if plot is not None and lenth is not None:
+        first = [contrast.term for contrast in plot.contrasts]
+        place = [first.index(fit.matrix.name(mask)) for mask in terms]
+        p = np.asarray(lenth.p)
+    p_holm, p_bh = adjusted(p)
+    effects = []
+    for i, (mask, ss) in enumerate(zip(terms, sums, strict=True)):
+        if any(sizes[j] != 2 for j in range(len(sizes)) if mask >> j & 1):
+            continue
+        own = fit.columns(mask)[0]
+        test = _tested(fit, 2.0 * fit.coef[own], 4.0 * fit.scale[own, own], alpha)
+        at = place[i]
+        t, alone = test.t, test.p
+        if lenth is not None:
+            t, alone = test.value / lenth.pse, float(p[at])
+        figures = (test.value, test.value / 2.0, test.se, test.ci_low, test.ci_high, t, alone)
+        share = 100.0 * ss / fit.ss_total
+        effects.append(
+            Effect(fit.matrix.name(mask), *figures, p_holm[at], p_bh[at], ss * fit.square, share)
+        )
+    return tuple(effects)
+
+
+def _f_test(fit: LevelFit, ss: float, df: int) -> float:
+    """P of a sum of squares of u against the error; NaN where there is none."""
+    f = ratio(ss / df, fit.ms_error) if fit.df_error > 0 else None
+    return float("nan") if f is None else float(f_upper(np.array(f), df, fit.df_error))
+
+
+def _square(matrix: Floats, chosen: Ints) -> Floats:
+    return np.asarray(matrix[np.ix_(chosen, chosen)])
+
+
+# Numeric factors --------------------------------------------------------------------------------
+
+
+def numeric_parts(fit: LevelFit, factor: int, alpha: float = 0.05) -> tuple[NumericPart, ...]:
+    """Linear and quadratic part of a numeric factor's level means, and the rest.
+
+    Orthogonal polynomials on the factor's scale, each tested by t. The linear part is the change
+    of its straight line from the least to the greatest level; the quadratic part is how far its
+    parabola stands above its ends in the middle of the scale, so positive where the middle is
+    high: for three evenly spaced levels ``m_2 - (m_1 + m_3) / 2``. Empty where the factor has no
+    numbers, or where empty cells leave its level means undetermined.
+    """
+    column = fit.matrix.layout.factors[factor]
+    mask = 1 << factor
+    if not column.numeric or fit.matrix.df(mask) < len(column.levels) - 1:
+        return ()
+    own = fit.columns(mask)
+    rows = np.zeros((len(own), len(fit.matrix.source)))
+    rows[np.arange(len(own)), np.flatnonzero(fit.matrix.source == mask)] = 1.0
+    if not fit.matrix.estimable(rows).all():
+        return ()
+    weight = part_weights(column)
+    parts = []
+    for j in range(min(2, len(own))):
+        variance = weight[j] ** 2 * fit.scale[own[j], own[j]]
+        test = _tested(fit, weight[j] * fit.coef[own[j]], variance, alpha)
+        f = None if test.t is None else test.t**2
+        figures = (test.value, test.se, test.ci_low, test.ci_high, f, test.p)
+        parts.append(NumericPart(column.key, DEGREES[j], 1, *figures))
+    if len(own) > 2:
+        f = p = None
+        if fit.df_error > 0:
+            ss = wald(fit.coef[own[2:]], _square(fit.scale, own[2:]))
+            f = ratio(ss / (len(own) - 2), fit.ms_error)
+            p = _f_test(fit, ss, len(own) - 2) if f is not None else None
+        parts.append(NumericPart(column.key, "rest", len(own) - 2, None, None, None, None, f, p))
+    return tuple(parts)
+
+
+def part_weights(column: FactorColumn) -> tuple[float, float]:
+    """What a coefficient of the linear and of the quadratic contrast means for the response.
+
+    The contrasts are polynomials in the position z, -1 to 1: the first rises by ``p_1(1) -
+    p_1(-1)``, the second stands ``p_2(0) - (p_2(-1) + p_2(1)) / 2`` above its ends in the middle.
+    """
+    z, at_levels = column.positions, contrasts(column)
+    line = np.polyfit(z, at_levels[:, 0], 1)
+    if len(z) == 2:
+        return float(2.0 * line[0]), float("nan")
+    parabola = np.polyfit(z, at_levels[:, 1], 2)
+    return float(2.0 * line[0]), float(-parabola[0])
+
+
+# Centre runs ------------------------------------------------------------------------------------
+
+
+def curvature(fit: LevelFit, alpha: float = 0.05) -> Curvature | None:
+    """Mean of the centre runs against the model; None without centre runs.
+
+    With two-level factors this is ``ȳ_C - ȳ_F`` with ``SS = n_F n_C (ȳ_F - ȳ_C)² / (n_F + n_C)``
+    (NIST/SEMATECH e-Handbook, 5.3.3.9): a straight line in every factor leaves it at zero.
+    """
+    own = fit.columns(CURVATURE)
+    if len(own) == 0:
+        return None
+    test = _tested(fit, fit.coef[own[0]], fit.scale[own[0], own[0]], alpha)
+    count = int(fit.matrix.layout.is_centre.sum())
+    if test.p is None:
+        verdict = "nothing is left to test it against"
+    elif test.p < alpha:
+        verdict = "some factor acts along a curve, and its levels do not tell which"
+    else:
+        verdict = "no curve is shown"
+    runs = "one centre run" if count == 1 else f"{count} centre runs"
+    sentence = f"{runs} lie {test.value:+.3g} from the model: {verdict}."
+    figures = (test.value, test.se, test.ci_low, test.ci_high, test.t, test.p)
+    return Curvature(*figures, n=count, sentence=sentence)

@@ -1,0 +1,220 @@
+"""Least squares of one response on blocks, terms and centre runs, by statsmodels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import statsmodels.api as sm
+from scipy import linalg
+
+from doe.analysis.contrasts import Floats, Ints
+from doe.analysis.fit import ROUNDING, pure_error
+from doe.analysis.levels.layout import LevelObservations
+from doe.analysis.levels.model import CURVATURE, ModelMatrix, distinct_rows, model_matrix
+from doe.errors import DoeError
+from doe.terms import MEAN
+
+
+@dataclass(frozen=True)
+class LevelFit:
+    """A fitted model. The work is done on ``u = (y - shift) / unit``, of size about one.
+
+    Sums of squares, coefficients and covariances are those of u; what is shown is put back on the
+    scale of y by `unit`.
+    """
+
+    matrix: ModelMatrix
+    kept: Ints  # the runs with a value, as numbers of those planned
+    y: Floats
+    u: Floats
+    shift: float
+    unit: float
+    coef: Floats  # of the kept columns
+    scale: Floats  # (X'X)^-1 of the kept columns
+    Q: Floats  # orthonormal columns: each kept column after those before it
+    R: Floats  # X = QR
+    fitted: Floats  # of u
+    leverage: Floats
+    ss_total: float
+    ss_residual: float
+    df_residual: int
+    ss_pure: float
+    df_pure: int
+    from_pure: bool  # whether replicates estimate the error, rather than the residual
+
+    @property
+    def n(self) -> int:
+        """Number of observed runs."""
+        return len(self.y)
+
+    @property
+    def residual(self) -> Floats:
+        """Observed minus fitted, of u."""
+        return self.u - self.fitted
+
+    @property
+    def error_line(self) -> tuple[float, int]:
+        """Sum of squares of u and degrees of freedom of the error."""
+        if self.from_pure:
+            return self.ss_pure, self.df_pure
+        return self.ss_residual, self.df_residual
+
+    @cached_property
+    def exact(self) -> bool:
+        """Whether runs are left for the error and differ by rounding alone."""
+        ss, df = self.error_line
+        largest = float(np.abs(self.y).max()) / self.unit
+        return df > 0 and ss <= self.n * (ROUNDING * largest) ** 2
+
+    @property
+    def error(self) -> str | None:
+        """What estimates the error: "pure error", "residual", or None where nothing does."""
+        if self.df_error == 0:
+            return None
+        return "pure error" if self.from_pure else "residual"
+
+    @property
+    def df_error(self) -> int:
+        """Degrees of freedom of the error; 0 in a saturated design and where all fits exactly."""
+        return 0 if self.exact else self.error_line[1]
+
+    @property
+    def ms_error(self) -> float:
+        """Mean square of the error of u, NaN where there is none."""
+        return self.error_line[0] / self.df_error if self.df_error > 0 else float("nan")
+
+    @property
+    def square(self) -> float:
+        """What takes a sum of squares of u to one of y; infinite where that has no number."""
+        return self.unit * self.unit
+
+    @property
+    def sigma(self) -> float | None:
+        """Standard deviation of the error on the scale of y."""
+        return None if self.error is None else float(np.sqrt(self.ms_error)) * self.unit
+
+    @cached_property
+    def rotated(self) -> Floats:
+        """``Q'u``: single-degree contrasts, independent and each with the variance of the error."""
+        return np.asarray(self.Q.T @ self.u)
+
+    @cached_property
+    def orthogonal(self) -> bool:
+        """Whether no term shares anything with another, so that every type of test agrees."""
+        source = self.matrix.fitted_source
+        gram = self.R.T @ self.R
+        shared = np.abs(gram) > 1e-9 * self.n
+        same = source[:, None] == source[None, :]
+        constant = (source == MEAN) | (source == CURVATURE)
+        return not bool((shared & ~same & ~(constant[:, None] & constant[None, :])).any())
+
+    def columns(self, source: int) -> Ints:
+        """Positions of a source among the kept columns."""
+        return np.flatnonzero(self.matrix.fitted_source == source)
+
+    def estimate(self, rows: Floats) -> tuple[Floats, Floats]:
+        """Linear functions of the coefficients, and their covariance over σ², both of u.
+
+        `rows` has a column per column of the model, kept or not.
+        """
+        inside = rows[:, self.matrix.kept]
+        return inside @ self.coef, np.asarray(inside @ self.scale @ inside.T)
+
+
+def fit_levels(
+    observed: LevelObservations, masks: Sequence[int], error: str = "pure error"
+) -> LevelFit:
+    """Fit a model to the runs with a value.
+
+    Parameters
+    ----------
+    error
+        What tests are made against where a reduced model leaves replicates: ``pure error``, the
+        spread of runs with the same levels, or the ``residual`` with lack of fit in it.
+
+    Raises
+    ------
+    DoeError
+        If the values do not vary, or there are more columns than can be fitted.
+    """
+    if error not in ("pure error", "residual"):
+        raise DoeError(f"the error is {error!r}; expected 'pure error' or 'residual'")
+    kept = np.flatnonzero(np.isfinite(observed.y))
+    y = np.asarray(observed.y[kept], dtype=np.float64)
+    if len(y) < 2 or float(y.max()) == float(y.min()):
+        raise DoeError(
+            f"response {observed.response!r} has {len(y)} values and no variation; "
+            "expected at least two different ones"
+        )
+    matrix = model_matrix(observed.layout.only(kept), masks)
+    shift, unit, u = standardized(y)
+    coef, scale, Q, R = least_squares(matrix, u)
+    fitted = matrix.fitted_columns @ coef
+    df_residual = len(y) - matrix.rank
+    cells = np.unique(matrix.layout.cells, return_inverse=True)[1]
+    ss_pure, df_pure = pure_error(u, cells, matrix.layout.block)
+    return LevelFit(
+        matrix=matrix,
+        kept=kept,
+        y=y,
+        u=u,
+        shift=shift,
+        unit=unit,
+        coef=coef,
+        scale=scale,
+        Q=Q,
+        R=R,
+        fitted=fitted,
+        leverage=np.asarray((Q**2).sum(axis=1)),
+        ss_total=float(((u - u.mean()) ** 2).sum()),
+        ss_residual=float(((u - fitted) ** 2).sum()) if df_residual > 0 else 0.0,
+        df_residual=df_residual,
+        ss_pure=ss_pure,
+        df_pure=df_pure,
+        from_pure=df_pure > 0 and error == "pure error",
+    )
+
+
+def least_squares(matrix: ModelMatrix, u: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Coefficients, (X'X)^-1, and X = QR.
+
+    Runs of one cell and block share a row of X. Their mean, weighted by their number, has the
+    same least squares as they have, in a matrix that does not grow with replicates.
+    """
+    first, row = distinct_rows(matrix.layout)
+    counts = np.bincount(row)
+    X = matrix.fitted_columns[first]
+    means = np.bincount(row, weights=u) / counts
+    result = sm.WLS(means, X, weights=counts).fit(method="qr")
+    root = np.sqrt(counts)[:, None]
+    Q, R = linalg.qr(root * X, mode="economic")
+    sign = np.sign(np.diag(R))
+    spread = np.asarray(Q * sign / root, dtype=np.float64)[row]
+    return (
+        np.asarray(result.params),
+        np.asarray(result.normalized_cov_params),
+        spread,
+        np.asarray(R * sign[:, None], dtype=np.float64),
+    )
+
+
+def ratio(value: float, by: float) -> float | None:
+    """Quotient of two values that are not negative; infinite over 0, None for 0 / 0."""
+    if by > 0.0:
+        return float(value / by)
+    return float("inf") if value > 0.0 else None
+
+
+def standardized(y: Floats) -> tuple[float, float, Floats]:
+    """Middle of the values, half their range, and the values on that scale, from -1 to 1.
+
+    Squares of values near the limits of floating point would overflow or vanish; those of these
+    do not.
+    """
+    low, high = float(y.min()), float(y.max())
+    unit = high / 2.0 - low / 2.0
+    shift = low + unit
+    return shift, unit, np.asarray((y - shift) / unit)

@@ -1,0 +1,263 @@
+"""The model: which terms, which of their columns the runs can tell apart, and what they cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations, islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doe.analysis.contrasts import MOST_COLUMNS, Floats, Ints
+from doe.analysis.levels.coding import (
+    block_contrasts,
+    factor_columns,
+    term_columns,
+    term_labels,
+)
+from doe.analysis.levels.layout import CENTRE, Layout
+from doe.errors import DoeError
+from doe.terms import MEAN, parse_term, term_name
+
+BLOCK = -1
+CURVATURE = -2
+TINY = 1e-9
+
+
+@dataclass(frozen=True)
+class ModelMatrix:
+    """Columns of the mean, the blocks, the terms by rising order and the centre runs.
+
+    A column in the span of earlier ones is not kept: its coefficient is taken to be zero, and
+    what depends on that choice is not estimable.
+    """
+
+    layout: Layout
+    masks: tuple[int, ...]  # terms asked for, by rising order
+    X: Floats  # runs x columns
+    source: Ints  # of each column: MEAN, BLOCK, the mask of a term, CURVATURE
+    labels: tuple[str, ...]  # of each column
+    kept: NDArray[np.bool_]
+    null: Floats  # kept columns x others: the others as sums of the kept ones
+
+    @property
+    def rank(self) -> int:
+        """Number of coefficients that the runs can estimate."""
+        return int(self.kept.sum())
+
+    @property
+    def fitted_columns(self) -> Floats:
+        """The kept columns, of full rank."""
+        return np.asarray(self.X[:, self.kept])
+
+    @property
+    def fitted_source(self) -> Ints:
+        """Source of each kept column."""
+        return np.asarray(self.source[self.kept])
+
+    def df(self, source: int) -> int:
+        """Degrees of freedom that the runs give to a source."""
+        return int((self.fitted_source == source).sum())
+
+    def df_asked(self, source: int) -> int:
+        """Degrees of freedom that a source has where every cell has runs."""
+        return int((self.source == source).sum())
+
+    def name(self, source: int) -> str:
+        """Name of a source as the analysis of variance shows it."""
+        words = {BLOCK: "Block", CURVATURE: "Curvature"}
+        return words[source] if source < 0 else term_name(source, self.layout.keys)
+
+    @property
+    def terms(self) -> tuple[int, ...]:
+        """Terms of which the runs can estimate something."""
+        return tuple(mask for mask in self.masks if self.df(mask) > 0)
+
+    def estimable(self, rows: Floats) -> NDArray[np.bool_]:
+        """Which linear functions of the coefficients, one per row, the runs determine.
+
+        A function is estimable where it is a combination of the rows of X, so where it vanishes
+        on every relation between the columns (Searle 1971).
+        """
+        if self.null.shape[1] == 0:
+            return np.ones(len(rows), dtype=bool)
+        away = rows[:, ~self.kept] - rows[:, self.kept] @ self.null
+        return np.asarray(np.abs(away).max(axis=1) < 1e-7 * (1.0 + np.abs(rows).max(axis=1)))
+
+
+def model_matrix(layout: Layout, masks: Sequence[int]) -> ModelMatrix:
+    """Build the columns of a model and choose those that the runs can tell apart.
+
+    Raises
+    ------
+    DoeError
+        If there are more columns than least squares can bear.
+    """
+    masks = tuple(sorted(set(masks), key=lambda mask: (mask.bit_count(), mask)))
+    columns = factor_columns(layout)
+    width = [1, max_block(layout), *(width_of(layout, mask) for mask in masks)]
+    if min(sum(width), layout.runs) > MOST_COLUMNS:
+        raise DoeError(
+            f"the model has {sum(width)} coefficients; at most {MOST_COLUMNS} can be fitted: "
+            "choose fewer terms or a lower order"
+        )
+    blocks = block_contrasts(layout)
+    parts = [np.ones((layout.runs, 1)), blocks, *(term_columns(columns, mask) for mask in masks)]
+    sources = [MEAN, BLOCK, *masks]
+    labels = ["mean", *(f"block {i}" for i in range(1, 1 + blocks.shape[1]))]
+    labels += [label for mask in masks for label in term_labels(layout, mask)]
+    if layout.centre is not None and layout.centre.any():
+        parts.append(layout.centre[:, None].astype(np.float64))
+        sources.append(CURVATURE)
+        labels.append("Curvature")
+    X = np.column_stack(parts)
+    source = np.repeat(sources, [part.shape[1] for part in parts])
+    kept, null = independent(X[distinct_rows(layout)[0]])
+    return ModelMatrix(layout, masks, X, source, tuple(labels), kept, null)
+
+
+def max_block(layout: Layout) -> int:
+    """Degrees of freedom of the blocks."""
+    return 0 if layout.block is None else int(layout.block.max())
+
+
+def width_of(layout: Layout, mask: int) -> int:
+    """Degrees of freedom of a term where every cell has runs: the product of levels less one."""
+    return math.prod(size - 1 for i, size in enumerate(layout.sizes) if mask >> i & 1)
+
+
+def distinct_rows(layout: Layout) -> tuple[Ints, Ints]:
+    """One run of every combination of cell and block, and the number of each run's combination."""
+    block = np.zeros(layout.runs, np.int64) if layout.block is None else layout.block
+    cells = np.unique(layout.cells, return_inverse=True)[1]
+    code = cells * (int(block.max(initial=0)) + 1) + block
+    _, first, row = np.unique(code, return_index=True, return_inverse=True)
+    return first, row
+
+
+def independent(X: Floats) -> tuple[NDArray[np.bool_], Floats]:
+    """Columns independent of those before them, and the others as sums of these.
+
+    Gram and Schmidt's orthogonalisation, each column twice (Giraud and Langou 2002).
+    """
+    rows, width = X.shape
+    basis = np.empty((rows, min(rows, width)), order="F")
+    kept = np.zeros(width, dtype=bool)
+    rank = 0
+    for j in range(width):
+        column = X[:, j]
+        rest = column - basis[:, :rank] @ (basis[:, :rank].T @ column)
+        rest = rest - basis[:, :rank] @ (basis[:, :rank].T @ rest)
+        norm = float(np.linalg.norm(rest))
+        if rank < basis.shape[1] and norm > TINY * float(np.linalg.norm(column)):
+            basis[:, rank] = rest / norm
+            kept[j] = True
+            rank += 1
+    if kept.all():
+        return kept, np.empty((rank, 0))
+    Q = basis[:, :rank]
+    return kept, np.asarray(np.linalg.solve(Q.T @ X[:, kept], Q.T @ X[:, ~kept]))
+
+
+def default_terms(layout: Layout) -> tuple[int, ...]:
+    """All terms up to the highest order at which no term is confounded with another.
+
+    An order is taken whole where its terms add as many degrees of freedom as the cells of their
+    own margins allow. A combination that never runs takes degrees of freedom from its interaction
+    alone and does not stop there; a fraction, whose interactions share theirs, does.
+    """
+    count = len(layout.factors)
+    chosen = terms_of_order(count, 1)
+    before = model_matrix(layout, chosen).rank
+    for order in range(2, count + 1):
+        added = terms_of_order(count, order)
+        width = sum(width_of(layout, mask) for mask in (*chosen, *added))
+        if width > MOST_COLUMNS:
+            break
+        rank = model_matrix(layout, (*chosen, *added)).rank
+        if rank - before < sum(margin_df(layout, mask) for mask in added):
+            break
+        chosen, before = (*chosen, *added), rank
+    return tuple(mask for mask in sorted(chosen, key=lambda m: (m.bit_count(), m)))
+
+
+def terms_of_order(count: int, order: int) -> tuple[int, ...]:
+    """All terms of `order` factors out of `count`, in standard order."""
+    chosen = combinations(range(count), order)
+    return tuple(sorted(sum(1 << i for i in factors) for factors in chosen))
+
+
+def margin_df(layout: Layout, mask: int) -> int:
+    """Degrees of freedom that a term's own margin allows, whatever other terms there are.
+
+    With every cell of the margin filled, the product of levels less one; else the filled cells
+    less the rank of the terms within it.
+    """
+    inside = [i for i in range(len(layout.factors)) if mask >> i & 1]
+    index = layout.index[~layout.is_centre][:, inside]
+    filled = np.unique(index, axis=0)
+    if len(filled) == math.prod(layout.sizes[i] for i in inside):
+        return width_of(layout, mask)
+    margin = Layout(tuple(layout.factors[i] for i in inside), filled)
+    below = [m for order in range(1, len(inside)) for m in terms_of_order(len(inside), order)]
+    return len(filled) - model_matrix(margin, below).rank
+
+
+def chosen_terms(
+    layout: Layout, terms: Sequence[str] | None, order: int | None
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Masks of the model's terms, and what is to be said about the choice.
+
+    Raises
+    ------
+    DoeError
+        If a term names no factor or the order does not fit.
+    """
+    keys = layout.keys
+    if terms is not None:
+        masks = [parse_term(text, keys) for text in terms]
+        return tuple(masks), broken_hierarchy(masks, keys)
+    if order is None:
+        return default_terms(layout), ()
+    if not 1 <= order <= len(keys):
+        raise DoeError(
+            f"a model of order {order} does not fit {len(keys)} factors; expected 1 to {len(keys)}"
+        )
+    return tuple(m for o in range(1, order + 1) for m in terms_of_order(len(keys), o)), ()
+
+
+def broken_hierarchy(masks: Sequence[int], keys: Sequence[str]) -> tuple[str, ...]:
+    """A sentence for each interaction whose parts are not all in the model.
+
+    Without them its test depends on how levels are coded (Nelder 1977).
+    """
+    sentences = []
+    for mask in sorted(set(masks), key=lambda m: (m.bit_count(), m)):
+        within = sorted(part for part in parts_of(mask) if part not in masks)
+        if within:
+            names = ", ".join(term_name(part, keys) for part in within)
+            sentences.append(
+                f"{term_name(mask, keys)} is in the model without {names}: the hierarchy is broken,"
+                " and its test depends on how the levels are coded"
+            )
+    return tuple(sentences)
+
+
+def parts_of(mask: int) -> list[int]:
+    """The terms that a term contains: all products of some of its factors."""
+    parts, part = [], (mask - 1) & mask
+    while part:
+        parts.append(part)
+        part = (part - 1) & mask
+    return parts
+
+
+def empty_cells(layout: Layout, most: int) -> tuple[int, tuple[int, ...]]:
+    """How many cells of the full factorial have no run, and the first of them."""
+    filled = set(layout.cells[layout.cells != CENTRE].tolist())
+    every = math.prod(layout.sizes)
+    count = every - len(filled)
+    first = islice((cell for cell in range(every) if cell not in filled), min(most, count))
+    return count, tuple(first)

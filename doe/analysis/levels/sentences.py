@@ -1,0 +1,110 @@
+"""What the terms do, in one sentence each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from doe.analysis.levels.anova import TermTest
+from doe.analysis.levels.effects import numeric_parts
+from doe.analysis.levels.fit import LevelFit
+from doe.analysis.levels.halfnormal import HalfNormal
+from doe.analysis.levels.layout import FactorColumn
+from doe.analysis.levels.means import level_differences, term_means
+
+
+def term_sentences(
+    fit: LevelFit, tests: Sequence[TermTest], plot: HalfNormal, unit: str, alpha: float = 0.05
+) -> tuple[str, ...]:
+    """One sentence for each term that is significant at false discovery rate `alpha`.
+
+    A saturated design is told by Lenth's margins: one sentence for each contrast beyond them.
+    """
+    if fit.error is None:
+        return _saturated_sentences(plot, unit, alpha)
+    masks = {fit.matrix.name(mask): mask for mask in fit.matrix.terms}
+    active = {masks[t.term]: t for t in tests if t.p_bh is not None and t.p_bh < alpha}
+    said = []
+    for mask, test in active.items():
+        wider = [other for other in active if other != mask and other & mask == mask]
+        if mask.bit_count() == 1:
+            sentence = _main_sentence(fit, mask.bit_length() - 1, test, unit, alpha)
+        else:
+            sentence = _interaction_sentence(fit, mask, test, unit, alpha)
+        if wider:
+            others = ", ".join(fit.matrix.name(other) for other in wider)
+            sentence = f"{sentence}; what it does depends on the rest of {others}"
+        said.append(f"{sentence}.")
+    return tuple(said)
+
+
+def factor_name(factor: FactorColumn) -> str:
+    """Name with the key behind it, or the key alone where they agree."""
+    return factor.key if factor.name in ("", factor.key) else f"{factor.name} ({factor.key})"
+
+
+def p_text(p: float) -> str:
+    """``p = 0.012``, or ``p < 0.0001`` where it is smaller."""
+    return "p < 0.0001" if p < 0.0001 else f"p = {p:.2g}"
+
+
+def _with_unit(value: float, unit: str) -> str:
+    return f"{value:.4g} {unit}".strip()
+
+
+def _main_sentence(fit: LevelFit, i: int, test: TermTest, unit: str, alpha: float) -> str:
+    factor = fit.matrix.layout.factors[i]
+    known = [d for d in level_differences(fit, i, alpha) if d.difference is not None]
+    lead = f"{factor_name(factor)} matters ({p_text(test.p or 0.0)})"
+    if not known:
+        return lead
+    widest = max(known, key=lambda d: abs(d.difference or 0.0))
+    gap, low, high = (value or 0.0 for value in (widest.difference, widest.ci_low, widest.ci_high))
+    top, bottom = widest.level, widest.other
+    if gap < 0:
+        gap, low, high, top, bottom = -gap, -high, -low, bottom, top
+    among = "" if len(factor.levels) == 2 else ", the widest gap of its levels"
+    shared = "" if widest.cells == widest.of else " over the combinations that both have"
+    sentence = (
+        f"{lead}: {top} is {_with_unit(gap, unit)} above {bottom}{shared}"
+        f" ({_with_unit(low, '')} to {_with_unit(high, unit)}){among}"
+    )
+    return sentence + _shape(fit, i, alpha)
+
+
+def _shape(fit: LevelFit, i: int, alpha: float) -> str:
+    """Straight or bent, of a numeric factor with three levels or more."""
+    factor = fit.matrix.layout.factors[i]
+    parts = {part.part: part.p for part in numeric_parts(fit, i, alpha)}
+    quadratic, linear = parts.get("quadratic"), parts.get("linear")
+    if quadratic is None or linear is None:
+        return ""
+    scale = " on its log scale" if factor.scale == "log" else ""
+    if quadratic < alpha:
+        return f"; it acts along a curve{scale} (quadratic part {p_text(quadratic)})"
+    return f"; a straight line{scale} is enough" if linear < alpha else ""
+
+
+def _interaction_sentence(fit: LevelFit, mask: int, test: TermTest, unit: str, alpha: float) -> str:
+    factors = [f for i, f in enumerate(fit.matrix.layout.factors) if mask >> i & 1]
+    names = [factor_name(factor) for factor in factors]
+    lead = (
+        f"{' and '.join([', '.join(names[:-1]), names[-1]])} do not act on their own"
+        f" ({test.term}, {p_text(test.p or 0.0)})"
+    )
+    known = [m for m in term_means(fit, mask, alpha) if m.mean is not None and m.cells == m.of]
+    if len(known) < 2:
+        return lead
+    low, high = (f(known, key=lambda m: m.mean or 0.0) for f in (min, max))
+    return (
+        f"{lead}: the mean runs from {_with_unit(low.mean or 0.0, unit)} at {low.level}"
+        f" to {_with_unit(high.mean or 0.0, unit)} at {high.level}"
+    )
+
+
+def _saturated_sentences(plot: HalfNormal, unit: str, alpha: float) -> tuple[str, ...]:
+    return tuple(
+        f"{contrast.label} stands out ({p_text(contrast.p)}, Lenth):"
+        f" {_with_unit(contrast.value, unit)} on the scale of a two-level effect."
+        for contrast in plot.contrasts
+        if contrast.p is not None and contrast.p < alpha
+    )

@@ -1,0 +1,80 @@
+"""Where and when the runs were made, and by what: facts from the provenance of their verdicts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from doe.store.scan import RunStatus
+
+MACHINE = ("host", "hardware", "device", "driver")
+
+
+class RunSpan(NamedTuple):
+    """When a run that ended began and ended, in seconds since the first began."""
+
+    run_id: str
+    config: str
+    slot: str
+    state: str
+    start: float
+    end: float
+
+
+def run_spans(statuses: Sequence[RunStatus]) -> list[RunSpan]:
+    """The runs that tell when they began and ended."""
+    ended = [
+        (status, [datetime.fromisoformat(origin[key]).timestamp() for key in ("start", "end")])
+        for status in statuses
+        if "start" in (origin := provenance(status)) and "end" in origin
+    ]
+    first = min((times[0] for _, times in ended), default=0.0)
+    return [
+        RunSpan(
+            status.run.run_id,
+            status.run.config,
+            " ".join(str(provenance(status).get(key) or "") for key in ("host", "slot")).strip()
+            or "unnamed slot",
+            status.state,
+            start - first,
+            end - first,
+        )
+        for status, (start, end) in ended
+    ]
+
+
+def provenance(status: RunStatus) -> Mapping[str, Any]:
+    """What a run's verdict says of its origin; empty without one."""
+    return status.result.provenance if status.result else {}
+
+
+def shared_facts(statuses: Sequence[RunStatus]) -> dict[str, list[tuple[str, int]]]:
+    """Fact -> its values, each with the number of runs that share it, the most frequent first."""
+    counters: dict[str, Counter[str]] = {}
+    for status in statuses:
+        for name, value in _facts(provenance(status)):
+            counters.setdefault(name, Counter())[value] += 1
+    return {
+        name: sorted(counter.items(), key=lambda item: (-item[1], item[0]))
+        for name, counter in counters.items()
+    }
+
+
+def commits(statuses: Sequence[RunStatus]) -> list[str]:
+    """The states of the code that made the runs."""
+    return sorted({str(provenance(status).get("commit") or "") for status in statuses} - {""})
+
+
+def _facts(origin: Mapping[str, Any]) -> list[tuple[str, str]]:
+    if not origin:
+        return []
+    dirty = " with uncommitted changes" if origin.get("dirty") else ""
+    facts = [("commit", f"{origin.get('commit') or 'none'}{dirty}")]
+    facts += [(name, str(origin[name])) for name in MACHINE if origin.get(name)]
+    versions = origin.get("versions") or {}
+    facts += [(f"version of {name}", str(versions[name])) for name in versions]
+    if origin.get("attempt"):
+        facts.append(("attempt", str(origin["attempt"])))
+    return facts

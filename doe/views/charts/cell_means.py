@@ -1,0 +1,77 @@
+"""The best configurations with their intervals."""
+
+from __future__ import annotations
+
+import altair as alt
+
+from doe.analysis.analyze import Analysis
+from doe.views.charts.model import ChartData, Record, ResponseChart, of_analysis
+from doe.views.charts.shared import hover
+from doe.views.charts.theme import HELPS, NEITHER, WIDTH
+from doe.views.words import unit_text
+
+CELLS = 24
+"""Configurations shown with their names, the best ones first."""
+
+
+def draw() -> alt.TopLevelMixin:
+    """Means of the best configurations with intervals, over the band of the best."""
+    base = alt.Chart(alt.NamedData("cells")).encode(
+        y=alt.Y("config:N", title=None, sort=None, axis=alt.Axis(labelFontSize=9)),
+        tooltip=hover("config", "mean", "ci_low", "ci_high", "runs"),
+    )
+    colour = alt.Color(
+        "group:N",
+        title=None,
+        scale=alt.Scale(domain=["among the best", "worse"], range=[HELPS, NEITHER]),
+    )
+    band = alt.Chart(alt.NamedData("band")).mark_rect(color=HELPS, opacity=0.14)
+    return alt.layer(
+        band.encode(x="from:Q", x2="to:Q"),
+        base.mark_rule(strokeWidth=1.4).encode(
+            x=alt.X("from:Q", title="{mean}", scale=alt.Scale(zero=False)),
+            x2="to:Q",
+            color=colour,
+        ),
+        base.mark_circle(size=34, opacity=1).encode(x="mean:Q", color=colour),
+    ).properties(width=WIDTH - 40, height=alt.Step(9.6))
+
+
+def cells_data(analysis: Analysis) -> ChartData:
+    """The best configurations on the response scale; those not told from the best make the band.
+
+    Without an error estimate there are no intervals, and none can be told from the best.
+    """
+    cells, untold = analysis.best.cells, analysis.best.critical is None
+    among = [cell.mean for cell in cells if cell.among_best or untold]
+    rows: list[Record] = [
+        {
+            "config": cell.config,
+            "mean": cell.mean,
+            "ci_low": cell.ci_low,
+            "ci_high": cell.ci_high,
+            "from": cell.mean if cell.ci_low is None else cell.ci_low,
+            "to": cell.mean if cell.ci_high is None else cell.ci_high,
+            "runs": cell.n,
+            "group": "among the best" if cell.among_best or untold else "worse",
+        }
+        for cell in cells[:CELLS]
+    ]
+    shown = [cell.mean for cell in cells[:CELLS]]
+    reach = [m for m in among if min(shown) <= m <= max(shown)] if shown else []
+    band: list[Record] = [{"from": min(reach), "to": max(reach)}] if reach else []
+    return ChartData(
+        {"cells": rows, "band": band},
+        {"mean": f"Mean {analysis.response}{unit_text(analysis.unit)}"},
+    )
+
+
+CHART = ResponseChart(
+    50,
+    "cell-means",
+    "Best configurations",
+    "Means with intervals, the best first. Those in blue, over the band, cannot be told from the "
+    "best (Hsu).",
+    draw,
+    of_analysis(cells_data),
+)

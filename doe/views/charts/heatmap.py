@@ -1,0 +1,78 @@
+"""Effects over all responses in one picture."""
+
+from __future__ import annotations
+
+import altair as alt
+
+from doe.results.report import Report
+from doe.views.charts.model import ChartData, Record, StudyChart
+from doe.views.charts.shared import below, hover
+from doe.views.charts.theme import DIVERGING
+from doe.views.words import helps
+
+HEAT_TERMS = 24
+"""Terms in the heatmap."""
+LARGEST = 8
+"""|t| from which on the colour does not deepen."""
+
+
+def draw() -> alt.TopLevelMixin:
+    """Terms × responses; colour is t, towards better or worse."""
+    base = alt.Chart(alt.NamedData("cells")).encode(
+        x=alt.X("response:N", title=None, sort=None, axis=alt.Axis(labelAngle=-40, orient="top")),
+        y=alt.Y("term:N", title=None, sort=None),
+        tooltip=hover("term", "response", "effect", "t", "p", "p_bh"),
+    )
+    colour = alt.Color(
+        "towards:Q",
+        title="t, worse to better",
+        scale=alt.Scale(domain=[-LARGEST, LARGEST], clamp=True, range=list(DIVERGING)),
+        legend=alt.Legend(orient="bottom", gradientLength=160, gradientThickness=8, tickCount=5),
+    )
+    marks = base.transform_filter("datum.found").mark_point(
+        shape="circle", filled=True, size=14, color="#111111", opacity=1
+    )
+    return alt.layer(base.mark_rect(stroke=None).encode(color=colour), marks).properties(
+        width=alt.Step(30), height=alt.Step(14)
+    )
+
+
+def data(report: Report) -> ChartData | None:
+    """The strongest terms over all responses; a dot where the false discovery rate is met."""
+    across = report.across
+    if across is None or len(report.analyses) < 2:
+        return None
+    t_values = {name: {e.term: e.t for e in a.effects} for name, a in report.analyses.items()}
+    cells: list[Record] = []
+    for row in across.strongest[:HEAT_TERMS]:
+        for response, effect, p, p_bh in zip(
+            across.responses, row.effects, row.p, row.p_bh, strict=True
+        ):
+            t = t_values[response].get(row.term)
+            goal = report.analyses[response].goal
+            towards = None if t is None else abs(t) * (1 if helps(t, goal) else -1)
+            cells.append(
+                {
+                    "term": row.term,
+                    "response": response,
+                    "effect": effect,
+                    "t": t,
+                    "towards": towards,
+                    "p": p,
+                    "p_bh": p_bh,
+                    "found": below(p_bh, report.options.alpha),
+                }
+            )
+    return ChartData({"cells": cells})
+
+
+CHART = StudyChart(
+    10,
+    "all",
+    "heatmap",
+    "Effects over all responses",
+    "Blue is for the better, orange for the worse; the deeper, the larger t, up to 8. "
+    "Dots pass the false discovery rate over all terms and responses.",
+    draw,
+    data,
+)

@@ -1,0 +1,79 @@
+"""Learning curves of the configurations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import altair as alt
+
+from doe.results.report import Report
+from doe.views.charts.model import ChartData, Record, ResponseChart
+from doe.views.charts.shared import chosen_scale, hover, scale_type
+from doe.views.charts.theme import CATEGORIES, GREY, HEIGHT, WIDTH
+from doe.views.words import unit_text
+
+NAMED = 5
+"""Configurations whose curves are coloured and named."""
+MOST_STEPS = 40
+"""Points of a curve; longer ones are thinned."""
+
+
+def draw() -> alt.TopLevelMixin:
+    """Validation by epoch, a line per configuration; the best ones are coloured."""
+    colour = alt.Color(
+        "config:N",
+        title=None,
+        sort=None,
+        scale=alt.Scale(range=list(CATEGORIES)),
+        legend=alt.Legend(columns=2, symbolType="stroke", orient="bottom"),
+    )
+    x = alt.X("epoch:Q", title="Epoch", axis=alt.Axis(tickMinStep=1))
+    y = alt.Y("value:Q", title="{value}", scale=chosen_scale())
+    others = alt.Chart(alt.NamedData("others")).mark_line(color=GREY, opacity=0.35, strokeWidth=0.7)
+    named = alt.Chart(alt.NamedData("named")).mark_line(strokeWidth=1.8)
+    tooltip = hover("config", "epoch", "value")
+    return alt.layer(
+        others.encode(x=x, y=y, detail="config:N", tooltip=tooltip),
+        named.encode(x=x, y=y, color=colour, tooltip=tooltip),
+    ).properties(width=WIDTH, height=HEIGHT - 25)
+
+
+def data(report: Report, response: str) -> ChartData | None:
+    """Curves of all configurations, the best ones by name."""
+    curves, analysis = report.curves.get(response, {}), report.analyses.get(response)
+    if not curves:
+        return None
+    ranked = [cell.config for cell in analysis.best.cells] if analysis else []
+    best = [config for config in ranked if config in curves][:NAMED]
+    rest = [config for config in curves if config not in best]
+    label = f"Validation {response}{unit_text(report.study.responses.unit_of(response))}"
+    return ChartData(
+        {"named": _points(curves, best), "others": _points(curves, rest)},
+        {"value": label, "scale": scale_type([y for curve in curves.values() for _, y in curve])},
+    )
+
+
+def _points(
+    curves: Mapping[str, Sequence[tuple[float, float]]], configs: Sequence[str]
+) -> list[Record]:
+    return [
+        {"config": config, "epoch": x, "value": y}
+        for config in configs
+        for x, y in thinned(curves[config])
+    ]
+
+
+def thinned(curve: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """At most `MOST_STEPS` points at even steps, the last one kept."""
+    step = -(-len(curve) // MOST_STEPS)
+    return list(curve)[::-1][:: max(step, 1)][::-1]
+
+
+CHART = ResponseChart(
+    70,
+    "learning-curves",
+    "Learning curves",
+    "Validation over the epochs, mean of the replicates; the best configurations are coloured.",
+    draw,
+    data,
+)

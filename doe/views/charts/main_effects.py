@@ -1,0 +1,61 @@
+"""Main effects as lines between means."""
+
+from __future__ import annotations
+
+import altair as alt
+
+from doe.analysis.analyze import Analysis
+from doe.analysis.estimators.means import Means
+from doe.views.charts.model import ChartData, Record, ResponseChart, of_analysis
+from doe.views.charts.shared import hover, mean_by_level, mean_record
+from doe.views.charts.theme import HEIGHT, PLAIN
+from doe.views.words import unit_text
+
+FACTORS = 6
+"""Factors in a row."""
+
+
+def draw() -> alt.TopLevelMixin:
+    """Means at the two levels of each factor with intervals, side by side on one scale."""
+    base = mean_by_level().encode(
+        tooltip=[*hover("factor", "given", "mean", "ci_low", "ci_high")],
+    )
+    grand = alt.Chart().mark_rule(strokeDash=[2, 3]).encode(y="grand:Q")
+    interval = base.mark_rule(strokeWidth=1.4, color=PLAIN).encode(y="ci_low:Q", y2="ci_high:Q")
+    line = base.mark_line(color=PLAIN)
+    return (
+        alt.layer(grand, line, interval, base.mark_circle(color=PLAIN, size=40, opacity=1))
+        .properties(width=46, height=HEIGHT)
+        .facet(
+            data=alt.NamedData("main"),
+            facet=alt.Facet("factor:N", title=None, sort=None),
+            columns=FACTORS,
+            spacing=6,
+        )
+    )
+
+
+def main_data(analysis: Analysis) -> ChartData | None:
+    """Means at low and high on the response scale."""
+    means = analysis.get(Means)
+    if means is None or not means.main:
+        return None
+    levels = {factor.key: (factor.low, factor.high) for factor in analysis.factors}
+    rows: list[Record] = []
+    for factor in means.main:
+        for given, mean in zip(levels[factor.factor], (factor.low, factor.high), strict=True):
+            record: Record = {"factor": factor.factor, "given": given, "grand": means.grand}
+            rows.append(record | mean_record(mean))
+    return ChartData(
+        {"main": rows}, {"mean": f"Mean {analysis.response}{unit_text(analysis.unit)}"}
+    )
+
+
+CHART = ResponseChart(
+    30,
+    "main-effects",
+    "Main effects",
+    "Mean at either level of each factor with its interval; dashed: the mean of the study.",
+    draw,
+    of_analysis(main_data),
+)

@@ -1,0 +1,74 @@
+"""The Pareto chart of effects."""
+
+from __future__ import annotations
+
+import altair as alt
+
+from doe.analysis.analyze import Analysis
+from doe.views.charts.model import ChartData, ResponseChart, of_analysis
+from doe.views.charts.shared import below, direction, direction_of, effect_record, hover
+from doe.views.charts.theme import WIDTH
+from doe.views.numbers import cell_text
+from doe.views.words import quantity
+
+BARS = 20
+"""Terms in the Pareto chart."""
+
+
+def draw() -> alt.TopLevelMixin:
+    """Bars of |effect|, the largest first, by whether they help."""
+    order = alt.EncodingSortField("magnitude", order="descending")
+    bars = alt.Chart(alt.NamedData("bars"))
+    margin = alt.Chart(alt.NamedData("margins"))
+    return alt.layer(
+        bars.mark_bar(height=8).encode(
+            x=alt.X("magnitude:Q", title="{magnitude}"),
+            y=alt.Y("term:N", sort=order, title=None),
+            color=direction(),
+            opacity=alt.condition("datum.significant", alt.value(1.0), alt.value(0.45)),
+            tooltip=hover("term", "effect", "ci_low", "ci_high", "p", "p_holm", "percent"),
+        ),
+        margin.mark_rule(strokeDash=[4, 3]).encode(x="magnitude:Q"),
+    ).properties(width=WIDTH, height=alt.Step(11.5))
+
+
+def pareto_data(analysis: Analysis) -> ChartData:
+    """The largest effects, and the margin beyond which one is significant by itself."""
+    ranked = sorted(analysis.effects, key=lambda e: (-abs(e.effect), e.term))[:BARS]
+    bars = [
+        effect_record(effect)
+        | {
+            "magnitude": abs(effect.effect),
+            "direction": direction_of(effect.effect, analysis.goal),
+            "significant": below(effect.p_holm, analysis.alpha),
+        }
+        for effect in ranked
+    ]
+    margin = _margin(analysis)
+    margin_text = "".join(f"; dashed: {name}" for name, _ in margin)
+    return ChartData(
+        # Vega warns of an empty data set; a line at zero lies on the axis.
+        {"bars": bars, "margins": [{"magnitude": at} for _, at in margin or [("", 0.0)]]},
+        {"magnitude": f"|effect| on {quantity(analysis)}" + margin_text},
+    )
+
+
+def _margin(analysis: Analysis) -> list[tuple[str, float]]:
+    """Half the width of the interval of an effect where all share it, else Lenth's ME."""
+    widths = [(e.ci_high or 0) - (e.ci_low or 0) for e in analysis.effects if e.ci_low is not None]
+    if widths and max(widths) - min(widths) < 1e-6 * max(widths):
+        level = cell_text(100 * (1 - analysis.alpha), "int")
+        return [(f"{level} % margin", widths[0] / 2)]
+    if not widths and analysis.lenth is not None:
+        return [("ME", analysis.lenth.me)]
+    return []
+
+
+CHART = ResponseChart(
+    20,
+    "pareto",
+    "Pareto chart of effects",
+    "The largest effects. Pale bars are not significant after Holm's adjustment.",
+    draw,
+    of_analysis(pareto_data),
+)

@@ -1,0 +1,73 @@
+"""Charts as files for a paper, drawn on all cores, and only those that changed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import os
+from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from doe.store.files import write_atomic
+
+Spec = dict[str, Any]
+KINDS = ("svg", "pdf", "png")
+DRAWN = "figures.json"
+"""Name of each figure and the digest of what it was drawn from."""
+PER_PROCESS = 4
+"""Figures for which it is worth starting a process."""
+
+
+def save_figures(charts: Mapping[str, Spec], folder: Path) -> tuple[list[Path], int]:
+    """Write filled charts as SVG, PDF and PNG; return their files, and how many were drawn anew."""
+    folder.mkdir(parents=True, exist_ok=True)
+    digests = {
+        name: hashlib.sha256(
+            f"{version('vl-convert-python')}{json.dumps(chart, sort_keys=True)}".encode()
+        ).hexdigest()[:16]
+        for name, chart in charts.items()
+    }
+    old = _drawn(folder)
+    changed = [
+        (chart, folder / name)
+        for name, chart in charts.items()
+        if old.get(name) != digests[name] or not all(path.exists() for path in files(folder / name))
+    ]
+    processes = min(len(os.sched_getaffinity(0)), len(changed) // PER_PROCESS)
+    if processes > 1:
+        spawn = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(processes, mp_context=spawn) as pool:
+            list(pool.map(save, *zip(*changed, strict=True)))
+    else:
+        for chart, stem in changed:
+            save(chart, stem)
+    write_atomic(folder / DRAWN, json.dumps(old | digests, indent=1, sort_keys=True) + "\n")
+    return [path for name in charts for path in files(folder / name)], len(changed)
+
+
+def _drawn(folder: Path) -> dict[str, str]:
+    try:
+        digests: dict[str, str] = json.loads((folder / DRAWN).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return digests
+
+
+def files(stem: Path) -> tuple[Path, ...]:
+    """The files of a figure."""
+    return tuple(stem.with_name(f"{stem.name}.{kind}") for kind in KINDS)
+
+
+def save(chart: Spec, stem: Path) -> None:
+    """Write a filled chart as SVG, PDF and PNG (300 dots per inch at 360 px = 3.3 in)."""
+    import vl_convert
+
+    drawing = vl_convert.vegalite_to_svg(chart)
+    svg, pdf, png = files(stem)
+    svg.write_text(drawing, encoding="utf-8")
+    pdf.write_bytes(vl_convert.svg_to_pdf(drawing))
+    png.write_bytes(vl_convert.svg_to_png(drawing, scale=2.75))

@@ -1,0 +1,110 @@
+"""Every table of results, one module each, in one order for terminal, page and files.
+
+A module of this package that offers ``ENTRY`` has its place in the catalogue; nothing else needs to
+know it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Literal, NamedTuple
+
+from doe.analysis.analyze import Analysis
+from doe.results.report import Report
+from doe.views.table import Table
+
+MOST_ROWS = 500
+"""Rows of a table on the page and in print; `doe analyze --csv` has them all."""
+
+
+Files = Literal["", "paper", "further"]
+"""Written for a paper; written for those who want to know more; not written."""
+
+
+class ResponseTable(NamedTuple):
+    """A table of one response."""
+
+    place: int
+    """Tables stand in this order everywhere."""
+    make: Callable[[Analysis, int | None], Table | None]
+    """The table with at most so many rows; None where the analysis has nothing to fill it."""
+    on_screen: int | None = None
+    """Rows on the terminal, where a table is a summary."""
+    files: Files = ""
+    """Whether it is written as LaTeX and CSV beside the page, and in which document."""
+    only_saturated: bool = False
+    """On the terminal, for saturated designs alone."""
+
+
+class StudyTables(NamedTuple):
+    """Tables of a whole study."""
+
+    place: int
+    section: Literal["all", "paper", "runs"]
+    """Where they stand on the page."""
+    make: Callable[[Report], Sequence[Table]]
+    files: Files = ""
+
+
+@cache
+def catalogue() -> tuple[tuple[ResponseTable, ...], tuple[StudyTables, ...]]:
+    """Tables of a response and of the study, each in the order of reading."""
+    modules = [import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__)]
+    entries = [module.ENTRY for module in modules if hasattr(module, "ENTRY")]
+    entries.sort(key=lambda entry: entry.place)
+    return (
+        tuple(entry for entry in entries if isinstance(entry, ResponseTable)),
+        tuple(entry for entry in entries if isinstance(entry, StudyTables)),
+    )
+
+
+def response_tables(analysis: Analysis) -> list[Table]:
+    """The tables of one response for the page."""
+    made = (entry.make(analysis, MOST_ROWS) for entry in catalogue()[0])
+    return [table for table in made if table is not None]
+
+
+def screen_tables(analysis: Analysis) -> list[Table]:
+    """The tables of one response for the terminal, in short."""
+    made = (
+        entry.make(analysis, entry.on_screen)
+        for entry in catalogue()[0]
+        if not entry.only_saturated or analysis.df_error == 0
+    )
+    return [table for table in made if table is not None]
+
+
+def study_tables(report: Report, section: str) -> list[Table]:
+    """The tables of a section of the page."""
+    return [
+        table
+        for entry in catalogue()[1]
+        if entry.section == section
+        for table in entry.make(report)
+    ]
+
+
+def file_tables(report: Report) -> tuple[list[Table], list[Table]]:
+    """Tables that are written as files: what a paper needs, and all others.
+
+    A paper needs its own tables, and effects and analysis of variance of what it begins with.
+    """
+    paper: list[Table] = []
+    further: list[Table] = []
+    for entry in catalogue()[1]:
+        paper += entry.make(report) if entry.files == "paper" else ()
+    for name, analysis in report.analyses.items():
+        for table in (entry for entry in catalogue()[0] if entry.files):
+            made = table.make(analysis, MOST_ROWS)
+            first = table.files == "paper" and name in report.headline_responses
+            (paper if first else further).extend([made] if made is not None else [])
+    if report.provisional:
+        note = f"Provisional: {report.progress}"
+        paper, further = (
+            [table._replace(notes=(note, *table.notes)) for table in tables]
+            for tables in (paper, further)
+        )
+    return paper, further

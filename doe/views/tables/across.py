@@ -1,0 +1,45 @@
+"""Terms by responses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from doe.analysis.across import Across
+from doe.analysis.analyze import Analysis
+from doe.results.report import Report
+from doe.views.table import Column, Mark, Row, Table
+from doe.views.tables import MOST_ROWS, StudyTables
+from doe.views.words import helps
+
+
+def across_table(across: Across, analyses: Sequence[Analysis], top: int | None = None) -> Table:
+    """Terms by responses, ranked by the magnitude of the average effect."""
+    columns = (
+        Column("term", "Term"),
+        Column("average", "Avg", "signed2"),
+        *(Column(name, name, "signed2", keep=i < 6) for i, name in enumerate(across.responses)),
+    )
+    alpha = analyses[0].alpha
+    rows = []
+    for row in across.rows[:top]:
+        marks: dict[str, Mark] = {"term": "strong"}
+        for a, effect, p in zip(analyses, row.effects, row.p_bh, strict=True):
+            if effect is not None and p is not None and p < alpha:
+                marks[a.response] = "good" if helps(effect, a.goal) else "bad"
+        rows.append(Row((row.term, row.average, *row.effects), marks=marks))
+    notes = [
+        f"Ranked by |average effect|. Marked: significant at {alpha:g} with the false discovery "
+        f"rate controlled over all {across.tests} tests."
+    ]
+    if top is not None and len(across.rows) > top:
+        notes.append(f"{len(across.rows) - top} further terms with --csv or --json.")
+    return Table("effects", "Effects by response", columns, tuple(rows), tuple(notes))
+
+
+def _tables(report: Report) -> list[Table]:
+    if report.across is None or len(report.analyses) < 2:
+        return []
+    return [across_table(report.across, list(report.analyses.values()), MOST_ROWS)]
+
+
+ENTRY = StudyTables(20, "all", _tables, files="paper")

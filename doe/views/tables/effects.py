@@ -1,0 +1,90 @@
+"""Effects ranked by magnitude."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from doe.analysis.analyze import Analysis
+from doe.analysis.effects import Effect
+from doe.views.numbers import Value, cell_text, counted
+from doe.views.table import Column, Mark, Row, Table
+from doe.views.tables import ResponseTable
+from doe.views.words import helps, quantity
+
+
+def effects_table(analysis: Analysis, top: int | None = None) -> Table:
+    """Effects ranked by magnitude, with a bar, the interval, tests and adjusted p values."""
+    ranked = sorted(analysis.effects, key=lambda e: -abs(e.effect))
+    shown = ranked[:top]
+    columns = [
+        Column("term", "Term"),
+        Column("effect", "Effect", "signed"),
+        Column("size", "", "bar"),
+        Column("ci_low", "95% low" if analysis.alpha == 0.05 else "Low", "num"),
+        Column("ci_high", "high", "num"),
+        Column("p", "p", "p"),
+        Column("stars", "", "stars"),
+    ]
+    further = [
+        Column("p_holm", "p Holm", "p", keep=False),
+        Column("p_bh", "p BH", "p", keep=False),
+        Column("percent", "Share", "percent", keep=False),
+        Column("t", "t", "num", keep=False),
+        Column("se", "SE", "num", keep=False),
+        Column("coef", "Coef", "signed", keep=False),
+        Column("ss", "SS", "num", keep=False),
+    ]
+    block = f", blocks: {analysis.block}" if analysis.block else ""
+    back = {e.term: e for e in analysis.response_scale}
+    if back:
+        ratio = analysis.transform.scale.ratio
+        columns.insert(5, Column("back", "Ratio" if ratio else "Response scale", "num"))
+    rows = []
+    for e in shown:
+        values: list[Value] = [e.term, e.effect, abs(e.effect), e.ci_low, e.ci_high, e.p, e.p]
+        if back:
+            values.insert(5, back[e.term].value)
+        more = (e.p_holm, e.p_bh, e.percent, e.t, e.se, e.coef, e.ss)
+        rows.append(Row((*values, *more), marks=_marks(e, analysis)))
+    return Table(
+        name=f"effects {analysis.response}",
+        title=f"Effects on {quantity(analysis)}, {analysis.n} runs{block}",
+        columns=(*columns, *further),
+        rows=tuple(rows),
+        notes=_effect_notes(analysis, ranked[len(shown) :]),
+    )
+
+
+def _marks(effect: Effect, analysis: Analysis) -> dict[str, Mark]:
+    if effect.p is None or effect.p > analysis.alpha:
+        return {}
+    mark: Mark = "good" if helps(effect.effect, analysis.goal) else "bad"
+    return {"effect": mark, "size": mark, "term": "strong"}
+
+
+def _effect_notes(analysis: Analysis, rest: Sequence[Effect]) -> tuple[str, ...]:
+    helping = "positive" if analysis.goal == "max" else "negative"
+    notes = [
+        "*** ** * . at .001 .01 .05 .1. Effect = mean at high − mean at low = 2 × coefficient. "
+        f"Goal: {analysis.goal}, so that {helping} effects help."
+    ]
+    if analysis.sigma is not None:
+        notes.append(
+            f"t on {analysis.df_error} degrees of freedom, {analysis.anova.error} "
+            f"σ = {cell_text(analysis.sigma, 'short')}, "
+            f"R² = {cell_text(analysis.r2 or 0.0, 'fixed4')}."
+        )
+    elif analysis.lenth is not None:
+        notes.append("No error to test against: p is Lenth's, simulated.")
+    if analysis.transform.scale.ratio:
+        notes.append("Ratio: geometric mean at high over that at low, on the response scale.")
+    if rest:
+        largest = cell_text(abs(rest[0].effect), "short")
+        notes.append(
+            f"{counted(len(rest), 'smaller effect')} left out, at most {largest} in size "
+            f"({rest[0].term}); all of them with --csv or --json."
+        )
+    return tuple(notes)
+
+
+ENTRY = ResponseTable(10, effects_table, on_screen=20, files="paper")

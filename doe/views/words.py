@@ -1,0 +1,64 @@
+"""Words that several views share, each defined once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from doe.analysis.analyze import Analysis
+from doe.analysis.data import FactorLevels
+from doe.analysis.diagnostics import Finding
+from doe.terms import parse_term
+
+SWITCHES = (("false", "true"), ("off", "on"), ("no", "yes"), ("0", "1"))
+"""Low and high of factors that are there or not."""
+
+
+def helps(effect: float, goal: str) -> bool:
+    """Whether an effect is for the better, by the goal of the response."""
+    return (effect > 0) == (goal == "max")
+
+
+def unit_text(unit: str) -> str:
+    """A unit as it follows a name; empty where there is none."""
+    return f" [{unit}]" if unit else ""
+
+
+def quantity(analysis: Analysis) -> str:
+    """The response as analysed, with the unit that it still has: "loss [nats]", "ln loss"."""
+    unit = analysis.unit if analysis.transform.name == "none" else ""
+    return analysis.transform.label(analysis.response) + unit_text(unit)
+
+
+def advice_text(finding: Finding) -> str:
+    """What to do, with the options that do it."""
+    options = ", ".join(f"--{remedy.replace('=', ' ')}" for remedy in finding.remedies)
+    return f"{finding.advice} ({options})" if options else finding.advice
+
+
+def factor_text(factor: FactorLevels) -> str:
+    """A factor by its name, with its key: "Noise (F)"."""
+    named = factor.name and factor.name != factor.key
+    return f"{factor.name} ({factor.key})" if named else factor.key
+
+
+def term_text(term: str, factors: Sequence[FactorLevels]) -> str:
+    """A term by the names of its factors: "Noise × Bottleneck (BF)"."""
+    mask = parse_term(term, [factor.key for factor in factors])
+    parts = [factor for i, factor in enumerate(factors) if mask >> i & 1]
+    if len(parts) == 1:
+        return factor_text(parts[0])
+    names = " × ".join(factor.name or factor.key for factor in parts)
+    return f"{names} ({term})" if any(factor.name for factor in parts) else names
+
+
+def is_switch(factor: FactorLevels) -> bool:
+    """Whether a factor is there or not, rather than at one of two levels."""
+    return (factor.low.lower(), factor.high.lower()) in SWITCHES
+
+
+def level_text(factor: FactorLevels, coded: int, again: bool = False) -> str:
+    """Where a factor has a level: "without Noise (F)", "with it", "at lr = 0.1"."""
+    level = factor.high if coded > 0 else factor.low
+    if is_switch(factor):
+        return f"{'with' if coded > 0 else 'without'} {'it' if again else factor_text(factor)}"
+    return f"at {level}" if again else f"at {factor_text(factor)} = {level}"

@@ -1,0 +1,132 @@
+"""Checks of the assumptions: what they can see, and how often they cry on clean data."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from factorial_tables import study, table
+
+from doe.analysis.analyze import Analysis
+from doe.analysis.diagnostics import Finding, between_groups
+
+
+def checks(found: Analysis) -> dict[str, Finding]:
+    return {finding.check: finding for finding in found.diagnostics.findings}
+
+
+def clean(rng: np.random.Generator, keys: str, replicates: int) -> pd.DataFrame:
+    n = replicates << len(keys)
+    order = rng.permutation(n)
+    frame = table(keys, 20 + rng.normal(size=n))
+    return frame.assign(run_order=order + 1, slot=[f"gpu{i % 4}" for i in order])
+
+
+def test_a_spread_that_few_runs_of_a_cell_cannot_show_is_seen_by_factor() -> None:
+    rng = np.random.default_rng(3)
+    frame = table("ABCDEF", rng.normal(size=192))
+    clean = checks(study(frame, "ABCDEF"))
+    assert clean["spread by factor"].ok
+    frame["y"] *= np.where(frame["C"] == 1, 1.0, 2.0)
+    found = checks(study(frame, "ABCDEF"))
+    assert found["equal variance"].ok  # 64 cells of three runs each
+    assert not found["spread by factor"].ok
+    assert "between the levels of C: transform" in found["spread by factor"].advice
+
+
+def test_distances_have_no_structural_zero() -> None:
+    # anova(lm(d ~ level)) of (2.5, 3/sqrt(2), 5.5) and (0.75, 0.5/sqrt(2), 4.25)
+    frame = pd.DataFrame({"A": [0, 1] * 4, "y": [1, 3, 2, 3.5, 5, 4, 9, 8]})
+    found = checks(study(frame, "A"))
+    assert found["equal variance"].statistic == pytest.approx(0.94423, abs=5e-6)
+    assert found["spread by factor"].p == pytest.approx(0.38622, abs=5e-6)
+
+
+def test_three_replicates_show_unequal_spread() -> None:
+    rng = np.random.default_rng(1)
+    by_cell = by_factor = 0
+    for _ in range(60):
+        frame = table("ABCD", rng.normal(size=48))
+        frame["y"] *= np.where(frame["B"] == 1, 5.0, 1.0)
+        found = checks(study(frame, "ABCD"))
+        by_cell += found["equal variance"].p < 0.05
+        by_factor += found["spread by factor"].p < 0.05
+    assert by_cell / 60 > 0.15
+    assert by_factor / 60 > 0.7
+
+
+def test_two_replicates_are_enough_to_compare_levels() -> None:
+    frame = table("ABCD", np.random.default_rng(2).normal(size=32))
+    frame["y"] *= np.where(frame["C"] == 1, 12.0, 1.0)
+    found = checks(study(frame, "ABCD"))
+    assert "equal variance" not in found
+    assert "between the levels of C" in found["spread by factor"].advice
+
+
+@pytest.mark.parametrize(("keys", "replicates"), [("ABC", 2), ("AB", 4)])
+def test_clean_data_raise_any_alarm_at_the_level_of_one_test(keys: str, replicates: int) -> None:
+    rng = np.random.default_rng(7)
+    alarms = 0
+    for _ in range(120):
+        findings = study(clean(rng, keys, replicates), keys).diagnostics.findings
+        alarms += not all(f.ok for f in findings)
+    assert alarms / 120 <= 0.11
+
+
+def test_every_check_gives_its_p_and_the_one_over_all_checks() -> None:
+    findings = study(clean(np.random.default_rng(0), "ABC", 2), "ABC").diagnostics.findings
+    tested = [f for f in findings if f.p is not None]
+    assert len(tested) >= 6
+    assert all(f.p_holm is not None and f.p_holm >= f.p for f in tested)
+
+
+def test_a_factor_goes_with_the_slot_by_chance_only_rarely() -> None:
+    rng = np.random.default_rng(3)
+    named = sum(
+        not checks(study(clean(rng, "AB", 2), "AB"))["slot confounding"].ok for _ in range(150)
+    )
+    assert named / 150 < 0.03
+    coded = np.array([[-1.0], [1.0]] * 8)
+    share, p = between_groups(coded, np.arange(16) % 2)
+    assert share[0] == pytest.approx(1.0)
+    assert p[0] < 0.001
+
+
+def test_a_sorted_table_says_nothing_of_drift() -> None:
+    frame = table("ABC", np.random.default_rng(1).normal(size=16)).sort_values("y")
+    found = checks(study(frame, "ABC"))["drift"]
+    assert (found.ok, found.p) == (True, None)
+    assert "is not known" in found.advice
+
+
+def test_drift_says_that_it_may_be_chance() -> None:
+    frame = clean(np.random.default_rng(4), "ABC", 2)
+    frame["y"] += frame["run_order"]
+    found = checks(study(frame, "ABC"))["drift"]
+    assert not found.ok
+    assert "If data, code and machines did not change between runs, this is chance" in found.advice
+
+
+def test_of_two_mirrored_replicates_neither_is_called_the_odd_one() -> None:
+    frame = table("ABC", np.random.default_rng(5).normal(size=16))
+    frame.loc[3, "y"] += 60
+    found = checks(study(frame, "ABC"))["outliers"]
+    assert set(found.runs) == {"row 4", "row 12"}
+    assert "row 4 and row 12, the two runs of A1B1C0: they differ" in found.advice
+    assert "far from the rest" not in found.advice
+    four = table("ABC", np.random.default_rng(5).normal(size=32))
+    four.loc[3, "y"] += 60
+    alone = checks(study(four, "ABC"))["outliers"]
+    assert alone.runs == ("row 4",)
+    assert "Look at row 4: far from the rest of its configuration. Do not drop it" in alone.advice
+
+
+def test_box_cox_intervals_cover() -> None:
+    rng = np.random.default_rng(6)
+    covered = 0
+    for _ in range(200):
+        frame = table("ABC", np.exp(3 + 0.4 * rng.normal(size=16)))
+        profile = study(frame, "ABC").diagnostics.boxcox
+        assert profile is not None
+        covered += profile.low <= 0.0 <= profile.high
+    assert covered / 200 >= 0.90

@@ -1,0 +1,96 @@
+"""What replaces the import of scipy.stats and scipy.optimize says the same."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy import optimize, stats
+
+from doe.analysis import distributions
+from doe.analysis.lenth import KNOWN, _upper, reference
+from doe.analysis.roots import minimum, root
+
+RNG = np.random.default_rng(7)
+
+
+@pytest.mark.parametrize("n", [3, 4, 5, 6, 11, 12, 50, 256, 2000])
+def test_shapiro_and_wilk(n):
+    for values in (RNG.standard_normal(n), RNG.exponential(size=n), RNG.standard_t(2, size=n)):
+        w, p = distributions.shapiro(values)
+        assert w == pytest.approx(stats.shapiro(values)[0], rel=1e-7)
+        assert p == pytest.approx(stats.shapiro(values)[1], rel=1e-5, abs=1e-7)
+
+
+def test_tails_and_quantiles():
+    x, p = np.array([0.1, 1.0, 3.7, 9.0]), np.array([1e-13, 0.025, 0.5, 0.9])
+    for ours, theirs in [
+        (distributions.norm.pdf(x), stats.norm.pdf(x)),
+        (distributions.norm.sf(x), stats.norm.sf(x)),
+        (distributions.norm.ppf(p), stats.norm.ppf(p)),
+        (distributions.norm.logcdf(-x), stats.norm.logcdf(-x)),
+        (distributions.t.sf(x, 5), stats.t.sf(x, 5)),
+        (distributions.t.isf(p, 21 / 3), stats.t.isf(p, 21 / 3)),
+        (distributions.chi2.pdf(x, 189), stats.chi2.pdf(x, 189)),
+        (distributions.chi2.sf(x, 1), stats.chi2.sf(x, 1)),
+        (distributions.chi2.isf(p, 1), stats.chi2.isf(p, 1)),
+        (distributions.chi2.ppf(p, 7), stats.chi2.ppf(p, 7)),
+        (distributions.f.sf(x, 3, 40), stats.f.sf(x, 3, 40)),
+    ]:
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9)
+
+
+def test_ranks_means_and_one_way_variance():
+    values = np.array([3.0, 1.0, 3.0, 2.0, 9.0, 3.0])
+    for method in ("average", "ordinal"):
+        np.testing.assert_array_equal(
+            distributions.rankdata(values, method), stats.rankdata(values, method)
+        )
+    assert distributions.trim_mean(values, 0.25) == stats.trim_mean(values, 0.25)
+    groups = [RNG.standard_normal(k) + k for k in (3, 5, 9)]
+    np.testing.assert_allclose(distributions.f_oneway(*groups), stats.f_oneway(*groups), rtol=1e-9)
+    table = [[3, 9], [8, 2]]
+    assert distributions.fisher_exact(table) == tuple(stats.fisher_exact(table))
+
+
+@pytest.mark.parametrize(
+    ("function", "low", "high"),
+    [
+        (lambda x: np.cos(x) - x, 0.0, 2.0),
+        (lambda x: x**9 - 1e-3, -1.0, 5.0),
+        (lambda x: 1.0 - np.exp(x - 30.0), 0.0, 50.0),
+        (lambda x: 0.5 - x, 5.0, -5.0),
+    ],
+)
+def test_roots(function, low, high):
+    assert root(function, low, high) == pytest.approx(
+        optimize.brentq(function, low, high), rel=1e-9
+    )
+
+
+def test_a_root_needs_a_change_of_sign():
+    with pytest.raises(ValueError, match="no sign change"):
+        root(lambda x: x**2 + 1.0, -1.0, 1.0)
+
+
+def test_minima():
+    assert minimum(lambda x: (x - 1.234) ** 4 + 1.0, -3.0, 3.0) == pytest.approx(1.234, abs=1e-3)
+    assert minimum(lambda x: np.cosh(x + 0.06), -3.0, 3.0) == pytest.approx(-0.06, abs=1e-6)
+
+
+@pytest.mark.parametrize("m", [7, 63])
+def test_known_margins_of_lenth_are_the_simulated_ones(m):
+    simulated = reference(m)
+    found = (_upper(simulated.single, 0.05), _upper(simulated.largest, 0.05))
+    assert KNOWN[m] == pytest.approx(found, rel=1e-6)
+
+
+def test_an_analysis_loads_none_of_the_slow_packages(tmp_path):
+    code = (
+        "import sys, doe.analysis.analyze, doe.results.observations, doe.views.tables as t\n"
+        "t.catalogue()\n"
+        "slow = {'scipy.stats', 'scipy.optimize', 'pandas', 'matplotlib', 'altair'}\n"
+        "print(sorted(slow & set(sys.modules)))"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert ended.stdout.strip() == "[]", ended.stderr

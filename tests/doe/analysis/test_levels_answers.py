@@ -1,0 +1,485 @@
+"""What follows from the fit of factors with levels: magnitude, parts, best, permutation, words."""
+
+from __future__ import annotations
+
+import time
+
+import msgspec
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from level_tables import case_of_r, factor, full, seen, words
+from scipy import stats
+
+from doe.analysis.levels.analyze import LevelAnalysis, LevelOptions, analyze_levels
+from doe.analysis.levels.fit import LevelFit, fit_levels
+from doe.analysis.levels.layout import LevelObservations
+from doe.analysis.levels.means import level_differences, level_means, on_response_scale
+from doe.analysis.levels.mixed import random_blocks
+from doe.analysis.levels.model import BLOCK, chosen_terms
+from doe.analysis.levels.permutation import exchanges, permutation_tests
+from doe.analysis.levels.tukey import range_critical, range_upper, tukey_p
+from doe.errors import DoeError
+
+DIGITS = (
+    factor("opt", ["sgd", "adam", "lion"], name="optimizer"),
+    factor("lr", [0.001, 0.01, 0.1], "log", "learning rate"),
+    factor("aug", [False, True], name="augmentation"),
+)
+
+
+def fitted(observed: LevelObservations, terms: list[str] | None = None) -> LevelFit:
+    return fit_levels(observed, chosen_terms(observed.layout, terms, None)[0])
+
+
+def made(seed: int = 0, replicates: int = 2) -> LevelObservations:
+    """A 3 x 3 x 2 study in which the optimizer, the rate and both together matter."""
+    rng = np.random.default_rng(seed)
+    cells = full([3, 3, 2], replicates)
+    y = 5.0 + cells[:, 0] + 2.0 * (cells[:, 0] == 2) * cells[:, 1] + rng.normal(size=len(cells)) / 4
+    block = [i // 18 for i in range(len(cells))]
+    return seen(DIGITS, cells, y, block)
+
+
+# Magnitude and invariance
+
+
+@pytest.mark.parametrize("size", [1e-250, 1e-12, 1e12, 1e250])
+def test_answers_do_not_depend_on_the_unit(size: float) -> None:
+    known = made()
+    moved = LevelObservations(known.layout, "y", known.y * size, "", "min")
+    options = LevelOptions(robust=True, permutations=99, random_blocks=True)
+    found, expected = analyze_levels(moved, options), analyze_levels(known, options)
+    for row, other in zip(found.anova.rows, expected.anova.rows, strict=True):
+        assert (row.f is None) == (other.f is None)
+        if row.f is not None:
+            assert row.f == pytest.approx(other.f, rel=1e-9)
+            assert row.p == pytest.approx(other.p, rel=1e-9)
+    for mean, other in zip(found.levels, expected.levels, strict=True):
+        assert mean.mean == pytest.approx(other.mean * size, rel=1e-9)
+        assert mean.ci_low == pytest.approx(other.ci_low * size, rel=1e-9)
+    for test, other in zip(found.tests, expected.tests, strict=True):
+        assert test.percent == pytest.approx(other.percent, rel=1e-9)
+        assert test.p_hc3 == pytest.approx(other.p_hc3, rel=1e-6)
+    assert found.permutations == expected.permutations
+    assert found.random_blocks.share == pytest.approx(expected.random_blocks.share, abs=1e-6)
+
+
+def test_a_large_mean_does_not_hide_small_effects() -> None:
+    known = made()
+    moved = LevelObservations(known.layout, "y", known.y + 1e7, "", "min")
+    for row, other in zip(
+        analyze_levels(moved).anova.rows, analyze_levels(known).anova.rows, strict=True
+    ):
+        assert row.ss == pytest.approx(other.ss, rel=1e-6)
+
+
+def test_the_order_of_runs_and_of_levels_does_not_matter() -> None:
+    known = made()
+    rng = np.random.default_rng(1)
+    mixed = rng.permutation(known.layout.runs)
+    turned = (factor("opt", ["lion", "sgd", "adam"]), *DIGITS[1:])
+    index = known.layout.index[mixed].copy()
+    index[:, 0] = np.array([1, 2, 0])[index[:, 0]]
+    moved = seen(turned, index, known.y[mixed], known.layout.block[mixed])
+    found, expected = analyze_levels(moved), analyze_levels(known)
+    for row, other in zip(found.anova.rows, expected.anova.rows, strict=True):
+        assert (row.source, row.ss) == (other.source, pytest.approx(other.ss, rel=1e-9))
+    means = {(mean.factor, mean.level): mean.mean for mean in found.levels}
+    for mean in expected.levels:
+        assert means[mean.factor, mean.level] == pytest.approx(mean.mean)
+
+
+def test_values_without_spread_or_without_error() -> None:
+    with pytest.raises(DoeError, match="no variation"):
+        analyze_levels(seen(words([2, 3]), full([2, 3]), [1.0] * 6))
+    exact = full([2, 3], 2)
+    found = analyze_levels(seen(words([2, 3]), exact, exact[:, 0] * 2.0 - 1.0))
+    rows = {row.source: row for row in found.anova.rows}
+    assert rows["A"].p is None
+    assert rows["Error"].ss == pytest.approx(0, abs=1e-20)
+    assert found.df_error == 0
+    assert "differ by rounding alone" in found.warnings[-1]
+    assert msgspec.json.decode(msgspec.json.encode(found))["n"] == 12
+
+
+def test_some_thousand_runs_take_seconds() -> None:
+    cells = full([4, 4, 3, 2], 40)
+    y = np.random.default_rng(0).normal(size=len(cells)) + cells[:, 0]
+    y[::97] = np.nan
+    began = time.perf_counter()
+    found = analyze_levels(seen(words([4, 4, 3, 2]), cells, y))
+    assert found.n == 3840 - 40
+    assert len(found.tests) == 15
+    assert time.perf_counter() - began < 30  # four here, on a busy machine more
+
+
+# Textbook
+
+BATTERY = {  # Montgomery, Design and Analysis of Experiments: life of batteries, hours
+    (0, 0): [130, 155, 74, 180],
+    (0, 1): [34, 40, 80, 75],
+    (0, 2): [20, 70, 82, 58],
+    (1, 0): [150, 188, 159, 126],
+    (1, 1): [136, 122, 106, 115],
+    (1, 2): [25, 70, 58, 45],
+    (2, 0): [138, 110, 168, 160],
+    (2, 1): [174, 120, 150, 139],
+    (2, 2): [96, 104, 82, 60],
+}
+
+
+def test_battery_life() -> None:
+    columns = (factor("material", ["1", "2", "3"]), factor("temperature", [15, 70, 125], "linear"))
+    cells = np.array([cell for cell, values in BATTERY.items() for _ in values])
+    y = [float(value) for values in BATTERY.values() for value in values]
+    found = analyze_levels(seen(columns, cells, y, goal="max"))
+    rows = {row.source: row for row in found.anova.rows}
+    for source, df, ss, f in [
+        ("material", 2, 10683.72, 7.91),
+        ("temperature", 2, 39118.72, 28.97),
+        ("material:temperature", 4, 9613.78, 3.56),
+    ]:
+        assert rows[source].df == df
+        assert rows[source].ss == pytest.approx(ss, abs=5e-3)
+        assert rows[source].f == pytest.approx(f, abs=5e-3)
+    assert (rows["Error"].df, rows["Error"].ss) == (27, pytest.approx(18230.75))
+    assert rows["Total"].ss == pytest.approx(77646.97, abs=5e-3)
+    parts = {part.part: part.f * found.sigma**2 for part in found.parts}
+    assert parts["linear"] == pytest.approx(39042.67, abs=5e-3)
+    assert parts["quadratic"] == pytest.approx(76.06, abs=1e-2)
+    # Tukey within 70 degrees: materials 2 and 3 do not differ, 1 falls behind both
+    fit = fitted(seen(columns, cells, y))
+    within = {(d.level, d.other): d for d in level_differences(fit, 0, held={1: 1})}
+    assert within["2", "1"].p_tukey < 0.05
+    assert within["3", "1"].p_tukey < 0.05
+    assert within["3", "2"].p_tukey > 0.05
+    assert range_critical(0.05, 3, 27) == pytest.approx(3.50, abs=1e-2)
+
+
+# Parts and curvature
+
+
+def test_parts_say_rise_and_bend() -> None:
+    x = np.array([0.001, 0.01, 0.1])
+    cells = full([3], 4)
+    y = (2.0 * np.log10(x) - np.log10(x / 0.01) ** 2)[cells[:, 0]]
+    noise = np.tile([0.1, -0.1], 6)
+    found = analyze_levels(seen((factor("lr", x.tolist(), "log"),), cells, y + noise))
+    parts = {part.part: part for part in found.parts}
+    means = [mean.mean for mean in found.levels]
+    assert parts["linear"].estimate == pytest.approx(means[2] - means[0])
+    assert parts["linear"].estimate == pytest.approx(4.0, abs=0.2)
+    assert parts["quadratic"].estimate == pytest.approx(means[1] - (means[0] + means[2]) / 2)
+    assert parts["quadratic"].estimate == pytest.approx(1.0, abs=0.2)
+    ss = {row.source: row.ss for row in found.anova.rows}
+    error = found.sigma**2
+    assert sum(part.f * error for part in found.parts) == pytest.approx(ss["lr"])
+
+
+def test_parts_of_levels_in_falling_order_keep_their_sign() -> None:
+    cells = full([3], 2)
+    y = np.array([9.0, 4.0, 1.0])[cells[:, 0]] + np.repeat([0.1, 0.0], 3)
+    falling = analyze_levels(seen((factor("x", [3, 2, 1], "linear"),), cells, y)).parts
+    assert falling[0].estimate == pytest.approx(8.0)
+    assert falling[1].estimate == pytest.approx(-1.0)
+    two = analyze_levels(seen((factor("x", [3, 1], "linear"),), full([2], 2), [5, 1, 5.5, 1]))
+    assert two.parts[0].estimate == pytest.approx(4.25)  # from the least to the greatest
+    assert two.effects[0].effect == pytest.approx(-4.25)  # from the first to the second
+
+
+def test_centre_runs_of_nist_style() -> None:
+    cells = np.vstack([full([2, 2]), [[-1, -1]] * 3])
+    y = np.array([10.0, 14, 11, 15, 16, 17, 15.5])
+    centre = [False] * 4 + [True] * 3
+    found = analyze_levels(
+        seen([factor("A", [1, 2], "linear"), factor("B", [1, 100], "log")], cells, y, centre=centre)
+    )
+    rows = {row.source: row for row in found.anova.rows}
+    factorial, middle = y[:4].mean(), y[4:].mean()
+    assert rows["Curvature"].ss == pytest.approx(4 * 3 * (factorial - middle) ** 2 / 7)
+    assert rows["Error"].df == 2
+    assert rows["Error"].ss == pytest.approx(((y[4:] - middle) ** 2).sum())
+    assert found.curvature.difference == pytest.approx(middle - factorial)
+    assert found.curvature.n == 3
+    assert "3 centre runs" in found.curvature.sentence
+    assert list(rows) == ["A", "B", "AB", "Curvature", "Error", "Total"]
+    assert {cell.config for cell in found.best.cells} >= {"centre", "1 · 1"}
+
+
+def test_the_parabola_of_three_levels_reaches_the_centre() -> None:
+    columns = [factor("A", [1, 2, 4], "linear"), factor("B", [0, 1], "linear")]
+    cells = np.vstack([full([3, 2], 2), [[-1, -1]] * 2])
+    a = np.append(np.array([1.0, 2.0, 4.0])[cells[:-2, 0]], [2.5, 2.5])
+    b = np.append(cells[:-2, 1], [0.5, 0.5])
+    y = a**2 - 3 * a + b + np.tile([0.01, -0.01], 7)
+    centre = [False] * 12 + [True] * 2
+    bent = analyze_levels(seen(columns, cells, y, centre=centre)).curvature
+    assert bent.difference == pytest.approx(0.0, abs=0.05)
+
+
+def test_a_single_centre_run_of_a_saturated_design_is_not_tested() -> None:
+    cells = np.vstack([full([2, 2]), [[-1, -1]]])
+    columns = [factor("A", [1, 2], "linear"), factor("B", [1, 2], "linear")]
+    found = analyze_levels(seen(columns, cells, [1, 2, 4, 8, 3], centre=[False] * 4 + [True]))
+    assert found.curvature.p is None
+    assert found.curvature.difference == pytest.approx(3 - 3.75)
+
+
+# Means, differences, best
+
+
+def test_differences_within_a_level_of_another_factor() -> None:
+    observed = made()
+    fit = fitted(observed)
+    within = level_differences(fit, 0, held={1: 2})
+    cells, y = observed.layout.index, observed.y
+    chosen = cells[:, 1] == 2
+    expected = y[chosen & (cells[:, 0] == 2)].mean() - y[chosen & (cells[:, 0] == 0)].mean()
+    assert within[1].difference == pytest.approx(expected)
+    assert (within[1].cells, within[1].of) == (2, 2)
+    held = level_means(fit, 0, held={1: 2})
+    assert held[2].mean - held[0].mean == pytest.approx(expected)
+    assert held[2].level == "lion · 0.1"
+
+
+def test_every_cell_weighs_alike_whatever_its_runs() -> None:
+    cells = np.concatenate([full([2, 2]), [[0, 0]] * 5])
+    y = np.array([1.0, 2, 3, 4, 1.2, 0.9, 1.1, 1.0, 0.8])
+    found = analyze_levels(seen(words([2, 2]), cells, y))
+    levels = {mean.level: mean for mean in found.levels}
+    assert levels["a1"].mean == pytest.approx((y[[0, 4, 5, 6, 7, 8]].mean() + 3.0) / 2)
+    assert (levels["a1"].n, levels["a1"].cells) == (7, 2)
+
+
+def test_means_go_back_to_the_response_scale() -> None:
+    cells = full([3], 3)
+    y = np.exp(np.random.default_rng(2).normal(size=9))
+    found = analyze_levels(seen(words([3]), cells, np.log(y)))
+    back = on_response_scale(found.levels, np.exp)
+    assert back[1].mean == pytest.approx(stats.gmean(y[cells[:, 0] == 1]))
+    assert back[1].ci_low > 0
+    assert back[1].se is None
+
+
+def test_the_studentized_range() -> None:
+    for groups, df, q in [(3, 12, 3.5), (5, 60, 4.0), (10, 5, 8.0), (20, 2000, 5.0), (3, 2, 1.0)]:
+        expected = stats.studentized_range.sf(q, groups, df)
+        assert range_upper(q, groups, df) == pytest.approx(expected, rel=1e-9)
+    # the same integral over s by mpmath-free adaptive quadrature, far in the tail
+    assert range_upper(20.0, 3, 12) == pytest.approx(2.137573e-8, rel=1e-6)
+    assert range_upper(range_critical(0.05, 4, 9), 4, 9) == pytest.approx(0.05, rel=1e-9)
+    assert range_critical(0.05, 3, 12) == pytest.approx(3.773, abs=5e-4)  # printed tables
+    assert tukey_p(2.0, 2, 7) == pytest.approx(2 * stats.t.sf(2.0, 7))
+    assert range_upper(0.0, 3, 5) == 1.0
+
+
+def test_no_goal_no_best() -> None:
+    known = made()
+    found = analyze_levels(LevelObservations(known.layout, "y", known.y))
+    assert found.best is None
+    best = analyze_levels(known).best
+    assert best.cells[0].levels[0] == 0  # the first optimizer has the least
+    assert best.cells[0].mean == min(cell.mean for cell in best.cells)
+    assert all(config.startswith("sgd") for config in best.among_best)
+
+
+def test_cells_that_share_no_block_are_compared_after_blocks() -> None:
+    cells = full([2, 2, 2], 2)
+    block = cells.sum(axis=1) % 2  # ABC stands in the blocks
+    y = np.random.default_rng(3).normal(size=16) / 10 + cells[:, 0] + 50.0 * block
+    best = analyze_levels(seen(words([2, 2, 2]), cells, y, block)).best
+    assert best.assumed == ("ABC",)
+    assert max(cell.mean for cell in best.cells) - min(cell.mean for cell in best.cells) < 2
+    assert {cell.levels[0] for cell in best.cells[:4]} == {0}
+    assert analyze_levels(made()).best.assumed == ()
+
+
+# Permutation and random blocks
+
+
+def test_permutation_p_is_uniform_where_nothing_acts_and_small_where_something_does() -> None:
+    p = []
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        cells = full([3, 2], 3)
+        y = rng.exponential(size=18) + 3.0 * cells[:, 0] + np.repeat([0, 5, -5], 6)
+        y[4] = np.nan
+        fit = fitted(seen(words([3, 2]), cells, y, np.repeat([0, 1, 2], 6)))
+        tests = permutation_tests(fit, 99, seed)
+        assert tests.method == "Freedman and Lane"
+        by_term = {test.term: test.p for test in tests.tests}
+        assert by_term["A"] <= 0.05
+        p.append(by_term["B"])
+    assert stats.kstest(np.array(p) - 0.005, "uniform").pvalue > 0.01
+
+
+def test_permutation_agrees_with_f_for_normal_errors() -> None:
+    fit = fitted(made(3))
+    tests = {test.term: test.p for test in permutation_tests(fit, 4999, 1).tests}
+    for test in analyze_levels(made(3)).tests:
+        assert tests[test.term] == pytest.approx(test.p, abs=0.03)
+
+
+def test_permutation_stays_within_blocks_and_repeats() -> None:
+    fit = fitted(made(4))
+    assert permutation_tests(fit, 200, 7) == permutation_tests(fit, 200, 7)
+    saturated = fitted(seen(words([3, 2]), full([3, 2]), [1, 2, 9, 1.5, 2.5, 8]))
+    tests = permutation_tests(saturated, 500, 7)
+    assert tests.method == "responses"
+    assert {t.term: t.p for t in tests.tests}["A"] < 0.25
+
+
+def test_random_blocks_against_statsmodels() -> None:
+    _, observed = case_of_r("unequal")
+    fit = fitted(observed)
+    found = random_blocks(fit)
+    X = fit.matrix.fitted_columns[:, fit.matrix.fitted_source != BLOCK]
+    known = sm.MixedLM(fit.y, X, groups=observed.layout.block).fit(reml=True)
+    assert found.variance_block == pytest.approx(float(known.cov_re[0, 0]), rel=1e-3)
+    assert found.variance_error == pytest.approx(float(known.scale), rel=1e-4)
+    assert found.enough
+    assert found.blocks == 6
+
+
+def test_few_random_blocks_are_said_to_be_few() -> None:
+    _, observed = case_of_r("blocks")
+    found = random_blocks(fitted(observed))
+    assert not found.enough
+    assert "3 blocks are too few to know that" in found.sentence
+    rows = {row.source: row for row in analyze_levels(observed).anova.rows}
+    for term in found.terms:  # complete blocks: the same tests as with fixed ones
+        assert term.f == pytest.approx(rows[term.term].f, rel=1e-6)
+    block = (rows["Block"].ms - rows["Error"].ms) / 6
+    assert found.variance_block == pytest.approx(block, rel=1e-6)
+    assert random_blocks(fitted(seen(words([2, 3]), full([2, 3], 2), np.arange(12.0) ** 2))) is None
+
+
+def test_blocks_that_do_not_differ_have_no_variance() -> None:
+    cells = full([2, 3], 3)
+    noise = np.tile([1.0, -1.0, -1.0, 1.0, 1.0, -1.0, -1.0, 1.0], 3)[:18]
+    noise -= np.repeat(noise.reshape(3, 6).mean(axis=1), 6)
+    found = random_blocks(
+        fitted(seen(words([2, 3]), cells, noise + cells[:, 1], np.repeat([0, 1, 2], 6)))
+    )
+    assert found.variance_block == 0.0
+
+
+# Words
+
+
+def test_one_sentence_for_each_significant_term() -> None:
+    found = analyze_levels(made(5))
+    text = {sentence.split(" matters")[0]: sentence for sentence in found.sentences}
+    assert set(text) >= {"optimizer (opt)", "learning rate (lr)"}
+    assert "lion is" in text["optimizer (opt)"]
+    assert "above sgd" in text["optimizer (opt)"]
+    assert "depends on the rest of opt:lr" in text["optimizer (opt)"]
+    assert "straight line on its log scale" in text["learning rate (lr)"]
+    joint = next(s for s in found.sentences if "do not act on their own" in s)
+    assert joint.startswith("optimizer (opt) and learning rate (lr) do not act on their own")
+    assert joint.endswith("at lion · 0.1.")
+    assert not any("augmentation" in sentence for sentence in found.sentences)
+
+
+def test_a_saturated_study_says_what_stands_out() -> None:
+    cells = full([3, 3, 2])
+    y = np.random.default_rng(1).normal(size=18) + 20.0 * cells[:, 2]
+    found = analyze_levels(seen(DIGITS, cells, y))
+    assert found.sigma is None
+    assert found.half_normal.lenth.m == 17
+    assert found.sentences[0].startswith("aug stands out (p < 0.0001, Lenth)")
+    assert "the design is saturated" in found.warnings[-1]
+    assert found.levels[0].se is None
+    assert found.effects[0].p < 0.001
+
+
+def test_an_analysis_is_plain_data() -> None:
+    found = analyze_levels(made(), LevelOptions(robust=True, permutations=19, random_blocks=True))
+    plain = msgspec.json.decode(msgspec.json.encode(found), type=LevelAnalysis)
+    assert plain == found
+
+
+def test_options_that_do_not_fit() -> None:
+    for options, message in [
+        (LevelOptions(kind="IV"), "expected I, II or III"),
+        (LevelOptions(alpha=1.0), "between 0 and 1"),
+        (LevelOptions(error="guess"), "pure error"),
+        (LevelOptions(terms=("opt:aog",)), "did you mean 'aug'"),
+    ]:
+        with pytest.raises(DoeError, match=message):
+            analyze_levels(made(), options)
+
+
+def test_type_three_with_empty_cells_is_said_to_be_type_two() -> None:
+    known = made()
+    y = np.where((known.layout.index[:, 0] == 1) & (known.layout.index[:, 1] == 1), np.nan, known.y)
+    found = analyze_levels(
+        LevelObservations(known.layout, "y", y), LevelOptions(kind="III", robust=True)
+    )
+    assert found.anova.kind == "II"
+    assert any("this is type II" in warning for warning in found.warnings)
+    assert all(test.p_hc3 is None for test in found.tests)
+
+
+def test_views_find_what_they_draw() -> None:
+    known = made()
+    y = known.y.copy()
+    y[4] = np.nan
+    found = analyze_levels(LevelObservations(known.layout, "y", y, "", "min"))
+    assert found.runs == tuple(i for i in range(36) if i != 4)
+    total = np.array(found.fitted) + np.array(found.residuals)
+    assert total == pytest.approx(y[list(found.runs)])
+    both = [mean for mean in found.combinations if mean.factor == "opt:lr"]
+    assert [mean.at for mean in both] == [(i, j) for i in range(3) for j in range(3)]
+    at = (known.layout.index[:, 0] == 2) & (known.layout.index[:, 1] == 0)
+    mean = next(m for m in both if m.at == (2, 0))
+    assert mean.mean == pytest.approx(y[at].mean())
+    assert (mean.level, mean.n) == ("lion · 0.001", 4)
+    assert {mean.factor for mean in found.combinations} == {"opt:lr", "opt:aug", "lr:aug"}
+    assert [mean.at for mean in found.levels[:3]] == [(0,), (1,), (2,)]
+
+
+def test_a_block_that_is_lost_whole_leaves_no_block() -> None:
+    known = made()
+    y = np.where(known.layout.block == 1, np.inf, known.y)  # a run that diverged has no value
+    found = analyze_levels(LevelObservations(known.layout, "y", y, "", "min"))
+    assert (found.n, found.planned, found.block) == (18, 36, None)
+    assert "Block" not in {row.source for row in found.anova.rows}
+    assert analyze_levels(known).block == "day"
+
+
+def test_permutation_of_a_term_does_not_see_the_others() -> None:
+    known = made(6)
+    index = known.layout.index
+    moved = known.y + 100.0 * index[:, 0] + 50.0 * known.layout.block
+    fits = [fitted(seen(DIGITS, index, y, known.layout.block)) for y in (known.y, moved)]
+    before, after = ({t.term: t.p for t in permutation_tests(fit, 99).tests} for fit in fits)
+    assert before["opt"] == after["opt"] == 1 / 100  # never zero
+    assert {k: p for k, p in before.items() if k != "opt"} == {
+        k: p for k, p in after.items() if k != "opt"
+    }
+
+
+def test_runs_are_exchanged_within_their_block_alone() -> None:
+    fit = fitted(made())
+    orders = exchanges(fit, 50, np.random.default_rng(0))
+    block = fit.matrix.layout.block
+    assert (np.sort(orders, axis=1) == np.arange(36)).all()
+    assert (block[orders] == block).all()
+    assert len({tuple(order) for order in orders.tolist()}) == 50
+
+
+def test_blocks_and_curvature_are_no_contrasts_of_the_half_normal_plot() -> None:
+    found = analyze_levels(made())
+    assert {contrast.term for contrast in found.half_normal.contrasts} == set(found.terms)
+    assert len(found.half_normal.points) == 17
+    _, observed = case_of_r("centre")
+    assert len(analyze_levels(observed).half_normal.contrasts) == 7
+
+
+def test_the_greater_level_stands_first_in_a_sentence() -> None:
+    cells = full([2], 4)
+    y = np.where(cells[:, 0] == 0, 9.0, 4.0) + np.repeat([0.1, 0.2, -0.1, 0.3], 2)
+    found = analyze_levels(seen((factor("aug", [False, True]),), cells, y))
+    assert "off is 5 above on (" in found.sentences[0]

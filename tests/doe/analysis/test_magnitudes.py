@@ -1,0 +1,77 @@
+"""No magnitude of the response matters, and nothing that is constant stops an analysis."""
+
+from __future__ import annotations
+
+import warnings
+
+import msgspec
+import numpy as np
+import pytest
+from factorial_tables import FILTRATION, PLASMA, study, table
+
+from doe.analysis.analyze import Analysis
+from doe.analysis.estimators.box_meyer import BoxMeyer
+from doe.errors import DoeError
+from doe.views.tables.box_meyer import box_meyer_table
+
+
+def same(found: Analysis, reference: Analysis, factor: float) -> None:
+    for one, other in zip(found.effects, reference.effects, strict=True):
+        assert one.p == pytest.approx(other.p, rel=1e-9)
+        assert one.t == pytest.approx(other.t, rel=1e-9)
+        assert one.effect / factor == pytest.approx(other.effect, rel=1e-9, abs=1e-9)
+        assert one.percent == pytest.approx(other.percent, rel=1e-9, abs=1e-12)
+    assert found.best.among_best == reference.best.among_best
+    for cell, peer in zip(found.best.cells, reference.best.cells, strict=True):
+        assert cell.mean / factor == pytest.approx(peer.mean, rel=1e-9)
+
+
+@pytest.mark.parametrize("factor", [1e-290, 1e-170, 1e-120, 1e120, 1e170, 1e290])
+def test_answers_do_not_change_with_the_unit(factor: float) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        frame = table("ABC", PLASMA)
+        reference = study(frame, "ABC", block="day", robust=True, permutations=99)
+        frame["y"] *= factor
+        found = study(frame, "ABC", block="day", robust=True, permutations=99)
+    same(found, reference, factor)
+    assert found.sigma is not None
+    assert found.sigma / factor == pytest.approx(reference.sigma, rel=1e-9)
+    assert found.lenth is not None
+    assert found.lenth.pse / factor == pytest.approx(reference.lenth.pse)  # type: ignore[union-attr]
+    pairs = zip(found.diagnostics.findings, reference.diagnostics.findings, strict=True)
+    assert all(a.p == (b.p and pytest.approx(b.p, rel=1e-6)) for a, b in pairs)
+    plain = msgspec.to_builtins(found)["estimates"]["dispersion"]
+    expected = msgspec.to_builtins(reference)["estimates"]["dispersion"]
+    assert plain["lenth"]["pse"] == pytest.approx(expected["lenth"]["pse"])
+
+
+def test_a_saturated_design_and_logarithms_at_any_magnitude() -> None:
+    frame = table("ABCD", FILTRATION)
+    reference, logs = study(frame, "ABCD"), study(frame, "ABCD", transform="log")
+    tiny = frame.assign(y=frame["y"] * 1e-200)
+    same(study(tiny, "ABCD"), reference, 1e-200)
+    found = study(tiny, "ABCD", transform="log")
+    assert [e.effect for e in found.effects] == pytest.approx([e.effect for e in logs.effects])
+    with pytest.raises(DoeError, match="another unit"):
+        study(tiny, "ABCD", transform="boxcox", order=2)
+
+
+def test_values_that_blocks_alone_explain() -> None:
+    frame = table("ABC", np.repeat([3.0, 8.0], 8))
+    found = study(frame, "ABC", block="day")
+    assert found.get(BoxMeyer) is None
+    assert all(e.effect == pytest.approx(0) for e in found.effects)
+    assert all(e.p is None or e.p > 0.05 for e in found.effects)
+
+
+def test_tied_sets_of_factors_are_all_named() -> None:
+    frame = table("AD", [0, 2, 1, 3, -1, 1, 0, 3, -1, 2], [0, 3] * 5)  # D goes with A
+    analysis = study(frame, "AD")
+    found = analysis.get(BoxMeyer)
+    assert found is not None
+    assert found.tied == 2
+    assert {found.models[0].factors, found.models[1].factors} == {("A",), ("D",)}
+    shown = box_meyer_table(analysis)
+    assert shown is not None
+    assert "2 alike, A or D, each" in shown.notes[0]

@@ -1,0 +1,50 @@
+"""What the package declares is what it imports."""
+
+import ast
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+PACKAGE = {"PIL": "pillow", "vl_convert": "vl-convert-python", "pyDOE2": "pydoe2"}
+"""Modules whose package has another name."""
+UNSEEN = {"tomli-w", "statsmodels"}
+"""Needed without an import: by msgspec to write TOML; by the estimates of more levels."""
+
+
+def declared(requirements):
+    return {re.split(r"[<>=\[; ]", line)[0].lower() for line in requirements}
+
+
+def imported(package):
+    """Packages that modules import, from elsewhere than here and the standard library."""
+    own = {"doe", "pit_model", *sys.stdlib_module_names}
+    names = set()
+    for path in (ROOT / package).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                names |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                names.add(node.module.split(".")[0])
+    return {PACKAGE.get(name, name) for name in names - own}
+
+
+def test_what_doe_imports_is_declared_and_nothing_else():
+    extras = PROJECT["optional-dependencies"]
+    optional = set().union(*(declared(lines) for name, lines in extras.items() if name != "dev"))
+    needed = imported("doe") - optional
+    assert declared(PROJECT["dependencies"]) - UNSEEN == needed - UNSEEN
+
+
+@pytest.mark.parametrize("package", ["torch", "matplotlib"])
+def test_doe_does_without_the_trainers_packages(package):
+    assert package not in imported("doe") | declared(PROJECT["dependencies"])
+
+
+def test_what_the_trainer_imports_is_in_its_extra():
+    extra = declared(PROJECT["optional-dependencies"]["pit"])
+    assert imported("pit_model") - declared(PROJECT["dependencies"]) == extra

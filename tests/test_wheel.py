@@ -1,0 +1,73 @@
+"""The package as a user gets it: built, installed alone in an empty environment, used elsewhere."""
+
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PIP = ["-m", "pip", "--quiet", "--disable-pip-version-check"]
+
+pytestmark = pytest.mark.wheel
+
+
+def call(*words, cwd=ROOT, code=0):
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    done = subprocess.run(
+        [*map(str, words)], cwd=cwd, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == code, f"{words}:\n{done.stdout}\n{done.stderr}"
+    return done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory):
+    """The directory of programs of an environment that holds the wheel without any extra."""
+    place = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, *PIP, "wheel", "--no-deps", "--wheel-dir", place / "built", ROOT]
+    call(*build)
+    (wheel,) = (place / "built").glob("*.whl")
+    venv.create(place / "environment", with_pip=True)
+    programs = place / "environment" / "bin"
+    constraints = ["--constraint", ROOT / "constraints.txt"]
+    # scikit-learn is what the example trains with; the package does not ask for it.
+    install = ["install", "--no-compile", *constraints, wheel, "scikit-learn"]
+    call(programs / "python", *PIP, *install)
+    return programs
+
+
+@pytest.fixture
+def digits(tmp_path):
+    return Path(shutil.copytree(ROOT / "examples" / "digits", tmp_path / "digits"))
+
+
+def test_the_trainers_packages_are_not_brought_along(programs):
+    code = "from importlib.metadata import distributions as d; print(*[x.name for x in d()])"
+    names = set(call(programs / "python", "-c", code, cwd="/").lower().split())
+    assert {"pit-doe", "pydoe2"} <= names
+    assert not names & {"torch", "matplotlib", "pillow", "pytest"}
+    assert not [name for name in names if name.startswith("nvidia")]
+
+
+def test_the_example_is_planned_run_and_reported(programs, digits):
+    doe = programs / "doe"
+    call(doe, "plan", "study.toml", "--replicates", "1", cwd=digits)
+    assert "16 done" in call(doe, "run", "--cpu", "2", cwd=digits)
+    assert "penalty" in call(doe, "analyze", "--response", "loss", cwd=digits)
+    call(doe, "report", cwd=digits)
+    assert "half-normal" in (digits / "reports" / "digits" / "index.html").read_text().lower()
+
+
+def test_what_needs_the_trainer_names_the_extra(programs, tmp_path):
+    install = "pip install 'pit-doe[pit]'"
+    assert install in call(programs / "doe", "plan", "--preset", "demo", cwd=tmp_path, code=1)
+    assert not list(tmp_path.iterdir())
+    train = ["train", "--preset", "demo", "--out", tmp_path / "run"]
+    assert install in call(programs / "pit", *train, cwd=tmp_path, code=1)
+    assert "Usage: pit" in call(programs / "pit", "-h")
+    for program in ("doe", "pit"):
+        assert call(programs / program, "--version").startswith(f"{program} 0.")

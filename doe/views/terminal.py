@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console, Group, RenderableType
@@ -12,11 +12,11 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from doe.analysis.analyze import Analysis
-from doe.views.headlines import headlines
 from doe.views.numbers import Value, cell_text, counted
 from doe.views.table import Column, Row, Table
-from doe.views.words import quantity
+
+if TYPE_CHECKING:
+    from doe.analysis.analyze import Analysis
 
 BAR_WIDTH = 12
 MARK_STYLES = {"best": "bold underline", "good": "green", "bad": "red", "strong": "bold"}
@@ -36,6 +36,9 @@ def print_table(table: Table, to: Console | None = None) -> None:
 
 def print_sentences(analysis: Analysis, to: Console, command: str = "doe analyze") -> None:
     """Print what a response says: effects, the best configuration, what is fragile, what to try."""
+    from doe.views.headlines import headlines  # statistics, which other commands do without
+    from doe.views.words import quantity
+
     said = headlines(analysis)
     sections = [
         ("", said.effects),

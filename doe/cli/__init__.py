@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -64,7 +65,14 @@ app.command()(schema)
 def main() -> None:
     """Run the command line; a DoeError is one message on standard error and exit code 1."""
     try:
-        app(bare_cpu(sys.argv[1:]), prog_name="doe")
+        try:
+            app(bare_cpu(sys.argv[1:]), prog_name="doe")
+        finally:
+            sys.stdout.flush()
     except DoeError as error:
         print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left cannot be written either
+        print(f"error: {error.strerror}: {error.filename or 'standard output'}", file=sys.stderr)
         sys.exit(1)

@@ -96,9 +96,20 @@ def checked_reply(reply: object, request: RunRequest) -> dict[str, float]:
             f"{', '.join(map(str, reply)) or 'nothing'}"
         )
     try:
-        return {str(name): float(value) for name, value in reply.items()}
+        return {_plain(name): _number(value) for name, value in reply.items()}
     except (TypeError, ValueError) as error:
         raise DoeError(f"the backend returned a metric that is no number: {error}") from error
+
+
+def _plain(name: object) -> str:
+    return str(name).encode(errors="replace").decode()
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # an integer beyond all floats
+        return math.inf
 
 
 def not_finite(metrics: Mapping[str, float], request: RunRequest) -> str:

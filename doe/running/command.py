@@ -14,6 +14,7 @@ from pathlib import Path
 from doe.design.runs import level_text
 from doe.errors import DoeError
 from doe.running.metrics import Output, as_number, files_now, read_metrics, read_rows
+from doe.running.processes import end_by_signal
 from doe.store.files import RunDir
 from doe.store.requests import read_request
 from doe.study.command import STDOUT, STEP, TOTAL, Piece, pieces
@@ -59,7 +60,7 @@ def run(
         listeners.append(progress.hear)
     code = _execute(words, listeners, progress.look, before)
     if code < 0:
-        os.kill(os.getpid(), -code)  # end as the command did: a crash is not a clean failure
+        end_by_signal(-code)  # as the command did: a crash is not a clean failure
     if code > 0:
         raise DoeError(f"the command ended with exit code {code}")
     return read_metrics(source, asked.metrics, asked.further, run_dir, old, output)

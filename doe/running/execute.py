@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 from collections.abc import Iterator, Mapping
@@ -14,6 +15,9 @@ from doe.running.scheduler import Display, RunOptions, Scheduler
 from doe.store.files import StudyDir
 from doe.store.plan import complete_design
 from doe.store.scan import RunState, counts
+
+LONGEST_SECONDS = 1e8
+"""Three years: more than any run takes, and less than any clock can measure."""
 
 if TYPE_CHECKING:
     from doe.store.plan import Plan
@@ -29,14 +33,15 @@ def execute(
     On the way out, whatever the reason, idle helpers leave and running runs go on.
     """
     files = StudyDir(plan.directory)
+    check_limits(options)
     check_writable(files)
     complete_design(plan)
     if options.detach:
         check_detach(engine)
     working = open_engine(engine, plan.study, plan.directory, asked)
+    scheduler = Scheduler(files, plan.study, plan.design, working, options, display)
     try:
         with counted_interrupts() as interrupts:
-            scheduler = Scheduler(files, plan.study, plan.design, working, options, display)
             if options.detach:
                 number = scheduler.hand_over()
                 display.note(
@@ -45,9 +50,22 @@ def execute(
             finished = options.detach or scheduler.run(lambda: len(interrupts))
         return counts(list(scheduler.statuses.values())), finished
     except OSError as error:
+        with contextlib.suppress(OSError):
+            scheduler.check_place()
         raise _broken_off(files, error) from error
     finally:
+        scheduler.close()
         working.close()
+
+
+def check_limits(options: RunOptions) -> None:
+    """Refuse times that no clock can measure."""
+    for name, seconds in (("timeout", options.timeout), ("grace", options.grace)):
+        if not 0 <= seconds <= LONGEST_SECONDS:
+            raise DoeError(
+                f"--{name} {seconds:g}: expected seconds, at most {LONGEST_SECONDS:g}"
+                + (" (0 for no limit)" if name == "timeout" else "")
+            )
 
 
 def check_writable(files: StudyDir) -> None:
@@ -57,7 +75,8 @@ def check_writable(files: StudyDir) -> None:
         probe.write_bytes(b"x" * 4096)
         probe.unlink()
     except OSError as error:
-        probe.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            probe.unlink()
         raise DoeError(
             f"cannot write in {files.root}: {error.strerror}; results would have no place. "
             "Nothing was started, and what is there is untouched"

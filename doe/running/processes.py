@@ -1,6 +1,9 @@
-"""The processes of a run: how they begin and end, and how all of them are ended.
+"""Processes: what the kernel offers to know them for sure, to keep them together and to end them.
 
-Each run is a session of its own, named by its first process.
+A run has two: its keeper (`worker`) holds the lease and commits, its training (`training`) is the
+keeper's child and runs the backend. The keeper adopts whatever its training leaves behind, in
+whatever session or process group, and ends it. No process is signalled by its number alone: it is
+our own child that was not waited for, or it carries the run's mark.
 """
 
 from __future__ import annotations
@@ -13,11 +16,17 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, NoReturn
 
 from doe.errors import DoeError
-from doe.store.leases import process_started
+from doe.store.files import RunDir
+from doe.store.leases import Lease, holds_file, machine, process_alive
+
+MARK = "DOE_RUN"
+"""Variable, and name of an open descriptor, by which the processes of a run are known."""
+STUBBORN_SECONDS = 10.0
+"""How long a killed process may take to be gone before it is left to the kernel."""
 
 
 def thread_environment(threads: int) -> dict[str, str]:
@@ -33,28 +42,16 @@ def _load_prctl() -> Any:
 _PRCTL = _load_prctl()
 
 
-def end_with_parent() -> None:
-    """Let the kernel kill this process when its parent is gone; no orphan trains on."""
+def end_with_parent(number: int = signal.SIGKILL) -> None:
+    """Let the kernel end this process when its parent is gone; 0 takes it back."""
     if _PRCTL is not None:
-        _PRCTL(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+        _PRCTL(1, int(number))  # PR_SET_PDEATHSIG
 
 
-def end_process(task: Callable[[], int]) -> NoReturn:
-    """Run a task and leave without the clean-up of libraries, which a crash would skip as well."""
-    code = 1
-    try:
-        code = task()
-    except DoeError as error:
-        print(f"error: {error}", file=sys.stderr)
-    except SystemExit as stop:  # SIGTERM in the moment after the backend returned
-        code = stop.code if isinstance(stop.code, int) else 1
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        with contextlib.suppress(OSError, ValueError):
-            sys.stdout.flush()
-            sys.stderr.flush()
-        os._exit(code)
+def adopt_orphans() -> None:
+    """Become the parent of every descendant whose own parent ends."""
+    if _PRCTL is not None:
+        _PRCTL(36, 1)  # PR_SET_CHILD_SUBREAPER
 
 
 def forkable() -> bool:
@@ -64,22 +61,59 @@ def forkable() -> bool:
     return threading.active_count() == 1 and not cuda
 
 
+def end_process(task: Callable[[], int]) -> NoReturn:
+    """Run a task and leave without the clean-up of libraries, which a crash would skip as well."""
+    code = 1
+    try:
+        code = task()
+    except DoeError as error:
+        os.write(2, f"error: {error}\n".encode(errors="replace"))
+    except BaseException:
+        with contextlib.suppress(Exception):
+            os.write(2, traceback.format_exc().encode(errors="replace"))
+    finally:
+        os._exit(code)
+
+
+def end_by_signal(number: int) -> NoReturn:
+    """End this process by a signal, also by one that Python ignores."""
+    with contextlib.suppress(OSError, ValueError):
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
+    os.kill(os.getpid(), number)
+    os._exit(128 + number)  # the signal's default is not to end a process
+
+
 def ending(code: int) -> str:
-    """Say how a process ended."""
+    """Say how a process ended, by its exit code or minus the signal's number."""
     if code >= 0:
         return f"ended with exit code {code} and no result"
-    name = signal.Signals(-code).name
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:  # a real-time signal
+        name = f"signal {-code}"
     return f"killed by {name}" + (" (out of memory, or by hand)" if name == "SIGKILL" else "")
 
 
-def members(session: int) -> list[int]:
-    """Living processes of a session."""
-    living = []
+# Descendants ------------------------------------------------------------------------------------
+
+
+def descendants(of: int | None = None) -> set[int]:
+    """Living processes below one, this one unless said otherwise."""
+    children: dict[int, list[int]] = {}
     for pid in _all_pids():
-        with contextlib.suppress(OSError):
-            if os.getsid(pid) == session and process_started(pid) is not None:
-                living.append(pid)
-    return living
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            with open(f"/proc/{pid}/stat", "rb") as file:
+                fields = file.read().rpartition(b")")[2].split()
+            if fields[0] not in (b"Z", b"X"):
+                children.setdefault(int(fields[1]), []).append(pid)
+    below: set[int] = set()
+    left = [of or os.getpid()]
+    while left:
+        new = [pid for pid in children.get(left.pop(), ()) if pid not in below]
+        below.update(new)
+        left += new
+    return below
 
 
 def _all_pids() -> list[int]:
@@ -90,33 +124,109 @@ def _all_pids() -> list[int]:
     return psutil.pids()
 
 
-def send(session: int, number: signal.Signals) -> None:
-    """Send a signal to every process of a session."""
-    for pid in members(session):
+def has_children() -> bool:
+    """Whether this process has a child, after those that have ended were waited for."""
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            pid, _ = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                return True
+    return False
+
+
+def signal_all(pids: Iterable[int], number: int) -> None:
+    """Send a signal to some processes that are known to be ours."""
+    for pid in pids:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)
 
 
-def sweep(leader: int) -> None:
-    """Kill what a dead leader left behind.
+def end_descendants(keep: Collection[int] = ()) -> None:
+    """Kill everything below this process; a descendant cannot be foreign."""
+    deadline = time.monotonic() + STUBBORN_SECONDS
+    while has_children() and time.monotonic() < deadline:
+        left = descendants() - set(keep)
+        if not left:
+            return
+        signal_all(left, signal.SIGKILL)
+        time.sleep(0.002)
 
-    While a process of a session lives, the kernel gives the session's number to no other process;
-    a living process of that number means that nothing of the old session is left.
+
+# Marks ------------------------------------------------------------------------------------------
+
+
+def run_mark(run: RunDir, lease: Lease) -> str:
+    """What marks the processes of an attempt: its nonce and the very file of its lease.
+
+    In a copy of a study the nonce is the same and the file another.
     """
-    if process_started(leader) is None:
-        send(leader, signal.SIGKILL)
+    try:
+        status = os.stat(run.lease(lease.attempt))
+    except OSError:
+        return ""
+    return f"{status.st_dev}:{status.st_ino}:{lease.nonce}"
 
 
-def end_sessions(sessions: Iterable[int], grace: float) -> None:
-    """End sessions: TERM, after `grace` seconds KILL; return when no process of them is left."""
-    left = {session for session in sessions if members(session)}
-    for session in left:
-        send(session, signal.SIGTERM)
-    deadline = time.monotonic() + grace
-    while left:
-        late = time.monotonic() >= deadline
-        for session in left:
-            if late:
-                send(session, signal.SIGKILL)
-        time.sleep(0.02)
-        left = {session for session in left if members(session)}
+def bear_mark(mark: str) -> None:
+    """Mark this process and what it forks (a descriptor) or executes (a variable)."""
+    os.environ[MARK] = mark
+    if hasattr(os, "memfd_create"):
+        with contextlib.suppress(OSError):
+            os.memfd_create(f"{MARK}:{mark}")  # closed when the process ends
+
+
+def _bears(pid: int, mark: str) -> bool:
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:
+        if f"{MARK}={mark}".encode() in file.read().split(b"\0"):
+            return True
+    with contextlib.suppress(OSError):
+        for handle in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):
+                if os.readlink(f"/proc/{pid}/fd/{handle}").startswith(f"/memfd:{MARK}:{mark}"):
+                    return True
+    return False
+
+
+def sweep_marked(mark: str) -> None:
+    """Kill what the dead processes of an attempt have left on this machine."""
+    if not mark or not hasattr(os, "pidfd_open"):
+        return
+    for pid in _all_pids():
+        if pid != os.getpid() and _bears(pid, mark):
+            with contextlib.suppress(OSError):
+                handle = os.pidfd_open(pid)
+                try:
+                    if _bears(pid, mark):  # it still is the process that was looked at
+                        signal.pidfd_send_signal(handle, signal.SIGKILL)
+                finally:
+                    os.close(handle)
+
+
+def end_keepers(keepers: Collection[tuple[RunDir, Lease]], grace: float) -> None:
+    """End runs of another scheduler: TERM to their keepers, which end all that is theirs.
+
+    A keeper is known by boot, namespace, process number, start time and the lease that it has open.
+    """
+    for number, seconds in ((signal.SIGTERM, grace + STUBBORN_SECONDS), (signal.SIGKILL, 5.0)):
+        living = [pair for pair in keepers if _is_keeper(*pair)]
+        signal_all((lease.pid for _, lease in living), number)
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline and any(_is_keeper(*pair) for pair in living):
+            time.sleep(0.02)
+
+
+def _is_keeper(run: RunDir, lease: Lease) -> bool:
+    alive = lease.machine == machine() and process_alive(f"{lease.pid}:{lease.started}")
+    return alive and holds_file(lease.pid, run.lease(lease.attempt)) is True
+
+
+def await_end(pid: int, seconds: float) -> int | None:
+    """Wait for a child; its exit code or minus its signal, None if it still lives after that."""
+    deadline = time.monotonic() + seconds
+    while True:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        if time.monotonic() >= deadline:
+            return None
+        time.sleep(0.01)

@@ -57,9 +57,12 @@ def provenance(
     request: RunRequest,
     digest: str,
     began: float,
-    ended: float,
+    seconds: float,
 ) -> dict[str, Any]:
-    """Where the result of one attempt comes from: the facts of its process, and its own."""
+    """Where the result of one attempt comes from: the facts of its process, and its own.
+
+    The duration is no difference of two times of day, which somebody may set in between.
+    """
     return {
         **facts,
         "slot": lease.slot,
@@ -67,8 +70,8 @@ def provenance(
         "seed": request.seed,
         "attempt": lease.attempt,
         "start": _timestamp(began),
-        "end": _timestamp(ended),
-        "seconds": round(ended - began, 6),
+        "end": _timestamp(began + seconds),
+        "seconds": round(seconds, 6),
         "request": digest,
     }
 

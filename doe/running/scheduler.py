@@ -7,21 +7,24 @@ killed at any time; all it knows is read again when it starts.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
 from doe.design.runs import Design, Run
 from doe.errors import DoeError, nearest
 from doe.running.engines.base import Ended, Engine, Job, Slot
-from doe.running.processes import end_sessions
+from doe.running.processes import end_keepers
 from doe.running.worker import BUSY, UNWRITABLE, WorkOrder, record_crash
-from doe.store.files import StudyDir
+from doe.store.files import RunDir, StudyDir
 from doe.store.leases import (
+    Lease,
     Watch,
     last_lease,
     machine,
@@ -86,7 +89,7 @@ class Display(Protocol):
     """Who shows what happens."""
 
     def note(self, kind: str, text: str) -> None:
-        """Something happened: done, diverged, failed, again, closed, adopted, stop."""
+        """Something happened: done, diverged, failed, again, closed, adopted, skipped, stop."""
 
     def show(self, snapshot: Snapshot) -> None:
         """Draw the present state; called a few times a second."""
@@ -105,7 +108,8 @@ class Scheduler:
         display: Display,
         watch: Watch | None = None,
     ) -> None:
-        self.files, self.study, self.engine, self.options = files, study, engine, options
+        self.files = self.named = files
+        self.study, self.engine, self.options = study, engine, options
         self.display = display
         self.watch = watch or Watch()
         self.runs = {run.run_id: run for run in design.runs}
@@ -121,17 +125,48 @@ class Scheduler:
         self._ready: set[str] = set()
         """Runs whose request is in place."""
         self._replace: dict[str, str] = {}
+        self._unseen: dict[str, int] = {}
+        """How often nobody saw how a run ended."""
         self._here = machine()
         self._me = process_name(os.getpid())
         self._looked = 0.0
+        self._root = -1
+        """The study's directory, held open: its name may come to mean another one."""
+
+    def close(self) -> None:
+        """Let go of the study's directory."""
+        if self._root >= 0:
+            os.close(self._root)
+            self._root = -1
+
+    def check_place(self) -> None:
+        """Refuse to write into a study that has taken the place of this one."""
+        held = os.fstat(self._root)
+        try:
+            named = os.stat(self.named.root)
+            same = (held.st_dev, held.st_ino) == (named.st_dev, named.st_ino)
+        except FileNotFoundError:
+            if held.st_nlink == 0:
+                raise
+            same = False
+        if not same:
+            raise DoeError(
+                f"{self.named.root} was moved or replaced while its runs were under way; they go "
+                "on, and put their results where their own directories are now. Start `doe run` "
+                "again there"
+            )
 
     def _begin(self) -> None:
         """Read the study, clear up after killed writers, and queue what is asked for."""
+        self._root = os.open(self.named.root, os.O_RDONLY | os.O_DIRECTORY)
+        held = Path(f"/proc/{os.getpid()}/fd/{self._root}")
+        self.files = StudyDir(held if held.exists() else self.named.root)
         for status in scan(self.files, self.runs.values(), self.watch):
             self.statuses[status.run.run_id] = status
             if status.result:
-                sweep_leftovers(self.files.run(status.run.run_id))
-        check_unchanged(self.study, self.statuses.values(), self.files)
+                with contextlib.suppress(OSError):
+                    sweep_leftovers(self.files.run(status.run.run_id))
+        check_unchanged(self.study, self.statuses.values(), self.named)
         if any(status.state == "done" for status in self.statuses.values()):
             self.breaker.prove()
         self._plan()
@@ -162,6 +197,9 @@ class Scheduler:
         for run_id in selected(list(self.runs.values()), self.options):
             status = self.statuses[run_id]
             if run_id in under_way:
+                continue
+            if status.problem:
+                self.display.note("skipped", f"{run_id} {status.run.config}: {status.problem}")
                 continue
             if status.state == "failed" and self.options.retry_failed:
                 self._replace[run_id] = status.checksum
@@ -250,6 +288,7 @@ class Scheduler:
             wait=self.options.detach,
             alone=lonely or not (slot.group and sharing),
             supervisor="" if self.options.detach else self._me,
+            grace=self.options.grace,
         )
         self.active[order.job] = Active(run_id, slot, lonely, time.monotonic())
         self._started += 1
@@ -275,7 +314,7 @@ class Scheduler:
         if ended.code == UNWRITABLE:
             raise DoeError(
                 f"{run_id} could not write its verdict; see its log. Free space on the disk or "
-                f"make {self.files.root} writable, then `doe run` again: nothing committed is lost"
+                f"make {self.named.root} writable, then `doe run` again: nothing committed is lost"
             )
         status = self._look(run_id)
         replaced = status.checksum and status.checksum == self._replace.get(run_id)
@@ -298,9 +337,11 @@ class Scheduler:
         ours = lease is not None and lease.lease is not None and lease.lease.job == ended.job
         recorded = ours and lease is not None and run_dir.attempt(lease.attempt).exists()
         if ended.code == BUSY:
-            self._queue.append(run_id)
+            self.elsewhere.add(run_id)  # until it is looked at again
             return
-        if ended.interrupted and not recorded:
+        self._unseen[run_id] = self._unseen.get(run_id, 0) + ended.unseen
+        excused = ended.interrupted and self._unseen[run_id] <= self.options.policy.retries
+        if excused and not recorded:
             self._queue.appendleft(run_id)
             return
         if not recorded:
@@ -386,6 +427,7 @@ class Scheduler:
             if asked > 1:
                 self._end_all()
                 return False
+            self.check_place()
             self._watch_others()
             self._dispatch()
             if not self._busy():
@@ -414,18 +456,19 @@ class Scheduler:
             return bool(self.active) or bool(self._orphans())
         return bool(self.active or self.elsewhere) or self._may_start()
 
-    def _orphans(self) -> list[int]:
-        """Sessions on this machine whose scheduler is gone: this one has adopted them."""
+    def _orphans(self) -> list[tuple[RunDir, Lease]]:
+        """Runs on this machine whose scheduler is gone: this one has adopted them."""
         others = [self.statuses[run_id] for run_id in self.elsewhere]
-        leases = [
-            status.lease.lease for status in others if self._orphan_slot(status) and status.lease
+        return [
+            (self.files.run(status.run.run_id), status.lease.lease)
+            for status in others
+            if self._orphan_slot(status) and status.lease and status.lease.lease
         ]
-        return [lease.pid for lease in leases if lease]
 
     def _end_all(self) -> None:
         self.display.note("stop", "ending the running runs; `doe run` goes on with them later")
         self.engine.stop(self.options.grace)
-        end_sessions(self._orphans(), self.options.grace)
+        end_keepers(self._orphans(), self.options.grace)
         self.active.clear()
 
 

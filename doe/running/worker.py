@@ -1,12 +1,16 @@
 """``python -m doe.running.worker RUN_DIR``: take the run's lease, run it, commit its verdict once.
 
+This process is the run's keeper. It never imports the backend: it forks the training that does
+(`training`), shows signs of life while that works, and commits what it came to. So nothing that a
+backend does to its own process, its lock, its descriptors, its directory, can lose a result.
+
 Idempotent: where a verdict stands, or somebody else holds the lease, it does nothing. It is what
 every engine starts. The local engine calls `work` in a process forked from a warm parent instead,
 which saves the imports and changes nothing else.
 
 Exit codes: 0 a verdict or a failed attempt is on record; `BUSY` somebody else has the run;
-`INTERRUPTED` stopped by SIGTERM, the lease given back; `LOST` the lease was taken over meanwhile;
-`UNWRITABLE` the verdict could not be written. Anything else is a crash.
+`INTERRUPTED` stopped by SIGTERM, the lease given back; `LOST` the lease was taken over or the study
+deleted meanwhile; `UNWRITABLE` the verdict could not be written. Anything else is a crash.
 """
 
 from __future__ import annotations
@@ -14,32 +18,50 @@ from __future__ import annotations
 import argparse
 import contextlib
 import errno
-import faulthandler
 import hashlib
 import os
+import select
 import signal
-import sys
 import time
-import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 import msgspec
 
-from doe.errors import DoeError
-from doe.running.backend import Backend, Request, checked_reply, not_finite, resolve
-from doe.running.processes import end_process, sweep, thread_environment
+from doe.running.backend import Backend
+from doe.running.processes import (
+    adopt_orphans,
+    descendants,
+    end_descendants,
+    end_process,
+    ending,
+    run_mark,
+    signal_all,
+    sweep_marked,
+    thread_environment,
+)
 from doe.running.provenance import ask_gpus, provenance, static_facts
+from doe.running.training import Reply, Training, train
 from doe.store.files import RunDir
-from doe.store.leases import Held, Lease, Watch, acquire, last_lease, new_owner, read_lease
-from doe.store.log import log_tail, open_log, portable
-from doe.store.progress import Reporter
+from doe.store.leases import (
+    BEAT_SECONDS,
+    Held,
+    Lease,
+    Watch,
+    acquire,
+    age,
+    last_lease,
+    new_owner,
+    read_lease,
+)
+from doe.store.log import log_tail, portable, write_log
 from doe.store.requests import RunRequest, read_request
 from doe.store.verdicts import (
     Failure,
-    FailureKind,
     Policy,
     Result,
+    checksum,
     commit,
     read_verdict,
     record_failure,
@@ -54,8 +76,14 @@ LOST = 76
 INTERRUPTED = 143
 PATIENCE_SECONDS = 3600.0
 """How long a finished run waits for room on a full disk before it gives up its result."""
+TRIES_SECONDS = 120.0
+"""How long it tries to write its result against any other error."""
 ROOM_SECONDS = 5.0
-"""Time between two tries to write a verdict on a full disk."""
+"""Time between two tries to write a verdict."""
+LATE_SECONDS = 2.0
+"""How long after its time limit a run that did not end itself is killed."""
+POLL_SECONDS = 0.2
+"""Time between two looks at what was asked of a keeper."""
 
 
 class WorkOrder(msgspec.Struct, frozen=True):
@@ -79,6 +107,8 @@ class WorkOrder(msgspec.Struct, frozen=True):
     """Whether the run has its GPU to itself."""
     supervisor: str = ""
     """The scheduler's process; empty where there is none."""
+    grace: float = 10.0
+    """Seconds between asking the run to end and killing it."""
 
 
 class Prepared(NamedTuple):
@@ -88,12 +118,9 @@ class Prepared(NamedTuple):
     facts: dict[str, Any]
 
 
-class Interrupted(SystemExit):
-    """SIGTERM arrived."""
-
-
 def work(run: RunDir, order: WorkOrder, prepared: Prepared | None = None) -> int:
     """Execute a run unless it is done or taken; return the exit code."""
+    run = run.held_open()
     request, raw = read_request(run)
     held = begin(run, order, new_owner(order.job, order.slot, order.supervisor), Watch())
     if isinstance(held, int):
@@ -133,7 +160,7 @@ def _sweep_former(run: RunDir, lease: Lease) -> None:
     """Kill what the processes of a dead former holder left running on this machine."""
     former = read_lease(run, lease.attempt - 1) if lease.attempt > 1 else None
     if former and former.lease and former.lease.machine == lease.machine:
-        sweep(former.lease.pid)
+        sweep_marked(run_mark(run, former.lease))
 
 
 def _settled(run: RunDir, order: WorkOrder) -> bool:
@@ -141,113 +168,172 @@ def _settled(run: RunDir, order: WorkOrder) -> bool:
     return verdict is not None and verdict.stands(order.replace)
 
 
+class Stop:
+    """Whether this keeper was asked to end its run."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._note)
+
+    def _note(self, _number: int, _frame: object) -> None:
+        self.asked = True
+
+
 def _execute(
     held: Held, order: WorkOrder, request: RunRequest, digest: str, prepared: Prepared | None
 ) -> int:
-    run, attempt = held.run, held.lease.attempt
-    open_log(run, attempt)
-    _arm(order.timeout)
-    held.keep(on_loss=_stop_lost)
-    began = time.time()
-    outcome: Result
-    try:
-        backend, facts = prepared or _prepare(request, order.device)
-        call = Request(
-            factors=request.factors,
-            settings=request.settings,
-            seed=request.seed,
-            device=order.device,
-            threads=order.threads,
-            run_dir=run.path.resolve(),
-            resumed=attempt > 1,
-            report=Reporter(run),
+    run, lease, stop = held.run, held.lease, Stop()
+    reply = Reply()
+    training = Training(
+        run=run,
+        run_dir=run.path.resolve(),
+        request=request,
+        attempt=lease.attempt,
+        device=order.device,
+        threads=order.threads,
+        timeout=order.timeout,
+        alone=order.alone,
+        mark=run_mark(run, lease),
+    )
+    adopt_orphans()
+    began, ticks = time.time(), time.monotonic()
+    pid = os.fork()
+    if pid == 0:
+        train(training, prepared.backend if prepared else None, reply)
+    facts = prepared.facts if prepared else _facts(request, order.device)
+    code, lost = _keep(pid, held, order, stop)
+    seconds = time.monotonic() - ticks
+    result = reply.read()  # before anything is tidied up
+    if result is None:
+        if not lost and not stop.asked and code == -signal.SIGTERM:
+            time.sleep(0.5)  # a cluster signals all processes of a job, this one as well
+        if stop.asked or lost:
+            end_descendants()
+            held.release()
+            return LOST if lost else INTERRUPTED
+        result = _without_reply(code, seconds, order)
+    error = result.error
+    if error is not None:
+        error = msgspec.structs.replace(
+            error, message=portable(error.message, run), log=log_tail(run)
         )
-        outcome = _judge(checked_reply(backend(call), request), request)
-    except Interrupted:
-        held.release()
-        return INTERRUPTED
-    except BaseException as error:
-        outcome = Result("failed", error=_failure(error, order.alone))
-        facts = prepared.facts if prepared else {}
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # from here to the commit takes milliseconds
-    faulthandler.cancel_dump_traceback_later()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    outcome = _complete(outcome, held, order, request, digest, facts, began)
-    return finish(held, order, outcome)
-
-
-def finish(held: Held, order: WorkOrder, outcome: Result) -> int:
-    """Put the outcome on record; on a full disk, wait for room rather than lose it."""
-    run, nonce = held.run, held.lease.nonce
-
-    def record() -> None:
-        if outcome.error is None or outcome.state == "diverged":
-            commit(run, outcome, nonce)
-        else:
-            record_failure(run, held.lease.attempt, outcome, nonce)
-            settle(run, order.policy, nonce)
-
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while True:
-        try:
-            record()
-            break
-        except OSError as error:
-            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-            with contextlib.suppress(OSError):
-                print(f"doe: cannot write the verdict: {error.strerror}", file=sys.stderr)
-            if not full or time.monotonic() > deadline:
-                return UNWRITABLE
-            time.sleep(ROOM_SECONDS)
-    held.release()
-    return 0
-
-
-# What a run came to -----------------------------------------------------------------------------
-
-
-def _judge(metrics: dict[str, float], request: RunRequest) -> Result:
-    problem = not_finite(metrics, request)
-    values = {name: value if abs(value) < float("inf") else None for name, value in metrics.items()}
-    if problem:
-        return Result("diverged", values, Failure("diverged", problem))
-    return Result("done", values)
-
-
-def _failure(error: BaseException, alone: bool) -> Failure:
-    name = type(error).__name__
-    memory = name == "OutOfMemoryError" or "CUDA out of memory" in str(error)
-    kind: FailureKind = "gpu-memory" if memory else "exception"
-    if isinstance(error, DoeError):  # a command that failed, or a reply that is none
-        print(f"doe: {error}", file=sys.stderr)
-        return Failure(kind, str(error), alone=alone)
-    place = error.__traceback__.tb_next if error.__traceback__ else None
-    text = "".join(traceback.format_exception(type(error), error, place))
-    print(text, file=sys.stderr, end="")
-    return Failure(kind, str(error), name, text, (), alone)
-
-
-def _complete(
-    outcome: Result,
-    held: Held,
-    order: WorkOrder,
-    request: RunRequest,
-    digest: str,
-    facts: dict[str, Any],
-    began: float,
-) -> Result:
-    """Add the log's end and the provenance."""
-    origin = provenance(facts, held.lease, request, digest, began, time.time()) | {
+    origin = provenance(facts, lease, request, digest, began, seconds) | {
         "device": order.device,
         "threads": order.threads,
     }
-    error = outcome.error
-    if error is not None:
-        error = msgspec.structs.replace(
-            error, message=portable(error.message, held.run), log=log_tail(held.run)
-        )
-    return msgspec.structs.replace(outcome, error=error, provenance=origin)
+    final = finish(held, order, msgspec.structs.replace(result, error=error, provenance=origin))
+    end_descendants()
+    return final
+
+
+def _without_reply(code: int, seconds: float, order: WorkOrder) -> Result:
+    """What a training came to that left no answer: a crash, or a hang past its time."""
+    if 0 < order.timeout <= seconds:
+        failure = Failure("timeout", f"took longer than {order.timeout:g} s")
+    else:
+        failure = Failure("crash", ending(code))
+    return Result("failed", error=failure)
+
+
+def _facts(request: RunRequest, device: str) -> dict[str, Any]:
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "0").partition(",")[0]
+    gpus = ask_gpus() if device != "cpu" else ()
+    gpu = next((gpu for gpu in gpus if str(gpu.number) == visible), None)
+    return static_facts(request.backend, gpu)
+
+
+def _keep(pid: int, held: Held, order: WorkOrder, stop: Stop) -> tuple[int, bool]:
+    """Show signs of life until the training has ended; its exit code, and whether it was lost.
+
+    It is ended past its time limit, when this keeper is asked to, or when the lease is lost.
+    """
+    wait = _waiter(pid)
+    began = beaten = time.monotonic()
+    limit = began + order.timeout + LATE_SECONDS if order.timeout > 0 else float("inf")
+    asked, lost = float("inf"), False
+    while True:
+        code = wait(POLL_SECONDS)
+        if code is not None:
+            return code, lost
+        now = time.monotonic()
+        if now - beaten >= BEAT_SECONDS:
+            beaten = now
+            with contextlib.suppress(OSError):  # the disk is away for a while
+                held.beat()
+                lost = lost or held.lost()
+        if (stop.asked or lost) and asked == float("inf"):
+            asked = now
+            if lost:
+                write_log(
+                    held.run,
+                    "doe: another process has taken this run over, or it was deleted; ending\n",
+                )
+            signal_all(descendants(), signal.SIGTERM)
+        if now >= min(limit, asked + (0.0 if lost else order.grace)):
+            signal_all(descendants(), signal.SIGKILL)
+
+
+def _waiter(pid: int) -> Callable[[float], int | None]:
+    """How to wait for a child for some seconds; tells its exit code once it has ended."""
+    handle = os.pidfd_open(pid) if hasattr(os, "pidfd_open") else None
+
+    def wait(seconds: float) -> int | None:
+        if handle is not None:
+            select.select([handle], [], [], seconds)
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if not done and handle is None:
+            time.sleep(min(seconds, 0.02))
+        return os.waitstatus_to_exitcode(status) if done else None
+
+    return wait
+
+
+# Committing -------------------------------------------------------------------------------------
+
+
+def finish(held: Held, order: WorkOrder, outcome: Result) -> int:
+    """Put the outcome on record, whoever holds the run by now: the first verdict wins.
+
+    An error that can pass is waited out, with signs of life, rather than lose the outcome.
+    """
+    began = time.monotonic()
+    while True:
+        try:
+            _record(held, order, outcome)
+            break
+        except OSError as error:
+            scarce = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+            waited = time.monotonic() - began
+            write_log(held.run, f"doe: cannot write the verdict: {error.strerror}\n")
+            with contextlib.suppress(OSError):
+                if held.deleted():
+                    return LOST
+                held.beat(waiting=True)
+            if waited > (PATIENCE_SECONDS if scarce else TRIES_SECONDS):
+                return UNWRITABLE
+            time.sleep(ROOM_SECONDS if scarce else min(ROOM_SECONDS, 0.1 + waited))
+    verdict = None
+    with contextlib.suppress(Exception):
+        verdict = read_verdict(held.run)
+    held.release(checksum(verdict.raw) if verdict else "")
+    return 0
+
+
+def _record(held: Held, order: WorkOrder, outcome: Result) -> None:
+    run, nonce, attempt = held.run, held.lease.nonce, held.lease.attempt
+    if outcome.state == "failed":
+        record_failure(run, attempt, outcome, nonce)
+        settle(run, order.policy, nonce)
+        return
+    for _ in range(3):
+        if commit(run, outcome, nonce):
+            return
+        verdict = read_verdict(run)
+        if verdict is not None and verdict.result is not None:
+            return  # somebody else was first
+        if verdict is not None:  # the backend has written something of that name itself
+            set_aside(run, "foreign", attempt, verdict.raw)
 
 
 def record_crash(
@@ -269,39 +355,13 @@ def record_crash(
     request, raw = read_request(run)
     facts = static_facts(request.backend) | {"host": lease.host}
     digest = hashlib.sha256(raw).hexdigest()
-    origin = provenance(facts, lease, request, digest, lease.since, time.time())
+    origin = provenance(facts, lease, request, digest, lease.since, age(lease))
     failure = Failure("timeout" if late else "crash", message, log=log_tail(run))
     record_failure(run, lease.attempt, Result("failed", {}, failure, origin), owner.nonce)
     settle(run, policy, owner.nonce)
 
 
 # The process ------------------------------------------------------------------------------------
-
-
-def _prepare(request: RunRequest, device: str) -> Prepared:
-    backend = resolve(request.backend, request.command)
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "0").partition(",")[0]
-    gpus = ask_gpus() if device != "cpu" else ()
-    gpu = next((gpu for gpu in gpus if str(gpu.number) == visible), None)
-    return Prepared(backend, static_facts(request.backend, gpu))
-
-
-def _arm(timeout: float) -> None:
-    """End on SIGTERM with the lease given back; end a hang with its stack in the log."""
-    faulthandler.enable(file=2, all_threads=False)
-    if timeout > 0:
-        faulthandler.dump_traceback_later(timeout, exit=True, file=2)
-
-    def interrupt(_number: int, _frame: object) -> NoReturn:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not stop the giving back
-        raise Interrupted(INTERRUPTED)
-
-    signal.signal(signal.SIGTERM, interrupt)
-
-
-def _stop_lost() -> None:
-    os.write(2, b"doe: another process has taken this run over, or it was deleted; ending\n")
-    os._exit(LOST)
 
 
 def main() -> NoReturn:

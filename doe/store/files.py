@@ -17,8 +17,10 @@ Why every run is committed exactly once
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
+import stat
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
@@ -97,6 +99,15 @@ class RunDir(NamedTuple):
         """Where a verdict goes that an attempt replaces."""
         return self.path / f"{self.result.name}.{kind}-{attempt}"
 
+    def held_open(self) -> RunDir:
+        """The same directory by an open descriptor: it stays ours when it is moved or replaced.
+
+        Where the system has no such names, its absolute path.
+        """
+        handle = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+        name = Path(f"/proc/{os.getpid()}/fd/{handle}")
+        return RunDir(name if name.exists() else self.path.resolve())
+
     # The same names, read: 0 for a name that is none of the kind.
 
     def names(self) -> list[str]:
@@ -134,6 +145,36 @@ _LEASE = re.compile(r"lease(?:-(\d+))?\.json")
 _ATTEMPT = re.compile(r"attempt-(\d+)\.json")
 _ASIDE = re.compile(r"result\.json\.([a-z]+)-(\d+)")
 _LEFTOVER = re.compile(rf"\.({_LEASE.pattern}|{_ATTEMPT.pattern}|result\.json)\.")
+
+
+# Reading ----------------------------------------------------------------------------------------
+
+MOST_BYTES = 1 << 28
+"""What stands in the place of a small file and is larger is none of ours."""
+
+
+def read_file(path: Path) -> bytes:
+    """The bytes of a plain file; OSError for anything else, without waiting for a pipe."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+    with os.fdopen(handle, "rb", buffering=0) as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode) or status.st_size > MOST_BYTES:
+            raise OSError(errno.EINVAL, "not a plain file", str(path))
+        return file.read()
+
+
+def read_end(path: Path, most: int) -> bytes:
+    """The last bytes of a plain file."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    with os.fdopen(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "not a plain file", str(path))
+        file.seek(max(file.seek(0, os.SEEK_END) - most, 0))
+        return file.read()
+
+
+STRANGE = (errno.EINVAL, errno.ELOOP, errno.EISDIR, errno.ENXIO)
+"""Errors of `read_file` that say that something else stands in the place of a file."""
 
 
 # Atomic writes ----------------------------------------------------------------------------------
@@ -192,9 +233,12 @@ def put_once(path: Path, data: bytes, nonce: str, durable: bool = True) -> bool:
     if durable:
         _sync_directory(path.parent)
     step(f"{path.name} durable")
-    with contextlib.suppress(FileNotFoundError):
-        return path.read_bytes() == data
-    return False
+    try:
+        return read_file(path) == data
+    except OSError as error:
+        if error.errno in (errno.ENOENT, *STRANGE):
+            return False
+        raise
 
 
 def _sync_directory(directory: Path) -> None:

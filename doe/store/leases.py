@@ -12,9 +12,9 @@ process is dead (on the same machine), or when, on another machine, its bytes di
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -23,14 +23,20 @@ from typing import NamedTuple
 import msgspec
 
 from doe.store import files
-from doe.store.files import RunDir, put_once
+from doe.store.files import STRANGE, RunDir, put_once, read_file
 
 BEAT_SECONDS = 5.0
 """Time between two heartbeats."""
 STALE_SECONDS = 60.0
 """A lease of another machine is over after this time without a heartbeat."""
+GAP_SECONDS = 10.0
+"""An observer that looks less often than this was blocked itself and has seen no silence."""
 RELEASED = "released----"
 """Stands in place of the heartbeat when a holder gives its lease back; of the same width."""
+SETTLED = "v"
+"""Begins what stands there when the holder has left a verdict, of whose checksum the rest is."""
+WAITING = "waits"
+"""Begins the heartbeat of a holder that has finished and cannot write its verdict yet."""
 
 
 class Lease(msgspec.Struct, frozen=True):
@@ -51,6 +57,8 @@ class Lease(msgspec.Struct, frozen=True):
     """Process and start time of the scheduler, empty where there is none."""
     since: float = 0.0
     """When the run began, in seconds since the epoch; for display only."""
+    ticks: float = 0.0
+    """The same by the clock of this boot, which nobody can set."""
     beat: str = "000000000000"
     """Heartbeat counter, overwritten in place."""
 
@@ -84,10 +92,26 @@ def process_started(pid: int) -> str | None:
     """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return None if os.path.exists("/proc/self/stat") else _started_elsewhere(pid)
+    except OSError:
+        if not os.path.exists("/proc/self/stat"):
+            return _started_elsewhere(pid)
+        return HIDDEN if _exists(pid) else None
     fields = stat.rpartition(")")[2].split()
     return None if fields[0] in "ZX" else fields[19]
+
+
+HIDDEN = "hidden"
+"""Start of a process that exists and cannot be looked at: another user's, under `hidepid`."""
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (ProcessLookupError, OverflowError):
+        return False
+    return True
 
 
 def _started_elsewhere(pid: int) -> str | None:
@@ -113,6 +137,30 @@ def process_alive(name: str) -> bool:
     return pid.isdecimal() and process_started(int(pid)) == started
 
 
+def holds_file(pid: int, path: Path) -> bool | None:
+    """Whether a process has this very file open; None if that cannot be seen."""
+    try:
+        wanted = os.stat(path)
+        handles = os.listdir(f"/proc/{pid}/fd")
+    except OSError:
+        return None
+    for handle in handles:
+        try:
+            status = os.stat(f"/proc/{pid}/fd/{handle}")
+        except OSError:
+            continue
+        if (status.st_ino, status.st_dev) == (wanted.st_ino, wanted.st_dev):
+            return True
+    return False
+
+
+def age(lease: Lease) -> float:
+    """Seconds since a run began, by the clock of the boot where that can be."""
+    if lease.ticks and lease.machine.partition("/")[0] == machine().partition("/")[0]:
+        return max(0.0, time.monotonic() - lease.ticks)
+    return max(0.0, time.time() - lease.since)
+
+
 # Reading and judging ----------------------------------------------------------------------------
 
 _LEASES = msgspec.json.Decoder(Lease)
@@ -126,7 +174,12 @@ def last_lease(run: RunDir) -> LeaseFile | None:
 
 def read_lease(run: RunDir, attempt: int) -> LeaseFile:
     """The lease of an attempt."""
-    raw = run.lease(attempt).read_bytes()
+    try:
+        raw = read_file(run.lease(attempt))
+    except OSError as error:
+        if error.errno not in STRANGE:
+            raise
+        raw = b""  # something else stands there; the next number is free
     try:
         return LeaseFile(attempt, raw, _LEASES.decode(raw))
     except msgspec.MsgspecError:  # power went off before its bytes were on the disk
@@ -134,18 +187,20 @@ def read_lease(run: RunDir, attempt: int) -> LeaseFile:
 
 
 class Watch:
-    """Judges leases, with a memory of when it saw each one change."""
+    """Judges leases, with a memory of how long it has seen each one silent."""
 
     def __init__(
         self,
         stale: float = STALE_SECONDS,
         clock: Callable[[], float] = time.monotonic,
         here: str | None = None,
+        gap: float = GAP_SECONDS,
     ) -> None:
         self._stale = stale
+        self._gap = gap
         self._clock = clock
         self._here = here or machine()
-        self._known: dict[Path, tuple[bytes, float]] = {}
+        self._known: dict[Path, _Silence] = {}
 
     def over(self, run: RunDir, last: LeaseFile) -> bool:
         """Whether the holder of a lease is certainly or presumably gone."""
@@ -155,14 +210,45 @@ class Watch:
         if lease is not None:
             if lease.beat == RELEASED:
                 return True
-            if lease.machine == self._here:
-                return not process_alive(f"{lease.pid}:{lease.started}")
-        path, now = run.lease(last.attempt), self._clock()
-        raw, since = self._known.get(path, (b"", now))
-        if raw != last.raw:
-            self._known[path] = (last.raw, now)
+            if lease.beat.startswith(SETTLED) and run.result.exists():
+                return True
+            certain = self._certain(run, lease)
+            if certain is not None:
+                return certain
+        return self._silent(run.lease(last.attempt), last.raw)
+
+    def _certain(self, run: RunDir, lease: Lease) -> bool | None:
+        """Whether a holder on this machine is gone; None if only its silence can tell."""
+        if lease.beat.startswith(SETTLED) or lease.machine != self._here:
+            return None
+        started = process_started(lease.pid)
+        if started == HIDDEN:
+            return None
+        if started != lease.started:
+            return True
+        # In a copy of the study, or in a container that was started again, it is another's process.
+        holds = holds_file(lease.pid, run.lease(lease.attempt))
+        return None if holds is None else not holds
+
+    def _silent(self, path: Path, raw: bytes) -> bool:
+        """Whether a lease did not change for long enough, in time that was really observed."""
+        now = self._clock()
+        former = self._known.get(path)
+        if former is None or former.raw != raw:
+            self._known[path] = _Silence(raw, 0.0, now)
             return False
-        return now - since >= self._stale
+        gap = now - former.looked
+        seconds = former.seconds + (gap if gap <= self._gap else 0.0)
+        self._known[path] = _Silence(raw, seconds, now)
+        return seconds >= self._stale
+
+
+class _Silence(NamedTuple):
+    """How long a lease was seen unchanged, and when it was looked at last."""
+
+    raw: bytes
+    seconds: float
+    looked: float
 
 
 # Holding ----------------------------------------------------------------------------------------
@@ -177,43 +263,33 @@ class Held:
         self._count = 0
         self._file = os.open(run.lease(lease.attempt), os.O_WRONLY)
         self._beat_offset = msgspec.json.encode(lease).index(b'"beat":"') + len(b'"beat":"')
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
 
-    def beat(self) -> None:
+    def beat(self, waiting: bool = False) -> None:
         """Show a sign of life: overwrite the counter, which has the same width for ever."""
         self._count += 1
-        self._write(f"{self._count:012d}")
+        self._write(f"{WAITING}{self._count:07d}" if waiting else f"{self._count:012d}")
         os.fsync(self._file)  # or an NFS client would keep it to itself
 
     def lost(self) -> bool:
         """Whether somebody else holds the run by now, or the study was deleted with this lease."""
-        deleted = os.fstat(self._file).st_nlink == 0
-        return deleted or self.run.lease(self.lease.attempt + 1).exists()
+        return self.deleted() or self.run.lease(self.lease.attempt + 1).exists()
 
-    def keep(self, on_loss: Callable[[], None], every: float = BEAT_SECONDS) -> None:
-        """Beat from a thread until released; call `on_loss` if the lease was lost."""
+    def deleted(self) -> bool:
+        """Whether the lease was deleted, and the study with it."""
+        return os.fstat(self._file).st_nlink == 0
 
-        def beating() -> None:
-            while not self._stop.wait(every):
-                try:
-                    self.beat()
-                    lost = self.lost()
-                except OSError:  # the disk is away for a while; whoever waits for us will tell
-                    continue
-                if lost:
-                    on_loss()
+    def release(self, verdict: str = "") -> None:
+        """Give the lease back: the next attempt may begin at once, on any machine.
 
-        self._thread = threading.Thread(target=beating, name="lease", daemon=True)
-        self._thread.start()
-
-    def release(self) -> None:
-        """Give the lease back: the next attempt may begin at once, on any machine."""
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join()
-        self._write(RELEASED)
-        os.close(self._file)  # which makes it visible on NFS too
+        Parameters
+        ----------
+        verdict : str
+            Checksum of the verdict that stands now: who does not see it yet knows to look again.
+        """
+        with contextlib.suppress(OSError):
+            self._write(f"{SETTLED}{verdict[:11]:0<11}" if verdict else RELEASED)
+        with contextlib.suppress(OSError):
+            os.close(self._file)  # which makes it visible on NFS too
 
     def _write(self, beat: str) -> None:
         os.pwrite(self._file, beat.encode(), self._beat_offset)
@@ -256,4 +332,5 @@ def new_owner(job: str = "", slot: str = "", supervisor: str = "") -> Lease:
         slot=slot,
         supervisor=supervisor,
         since=time.time(),
+        ticks=time.monotonic(),
     )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import sys
 
-from doe.store.files import RunDir
+from doe.store.files import RunDir, read_end
 
 LOG_LINES = 40
 MARK = "== attempt "
@@ -15,25 +16,31 @@ MARK = "== attempt "
 
 def open_log(run: RunDir, attempt: int) -> None:
     """Send standard output and error of this process and its children to the run's log."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    handle = os.open(run.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):  # whatever stands there instead of a stream
+            stream.flush()
+    handle = os.open(run.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK, 0o644)
     os.dup2(handle, 1)
     os.dup2(handle, 2)
-    os.close(handle)
+    if handle > 2:
+        os.close(handle)
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
+        if isinstance(stream, io.TextIOWrapper) and not stream.closed:
             stream.reconfigure(line_buffering=True)  # a crash must not take the last lines along
     if attempt > 1:
         os.write(1, f"\n{MARK}{attempt} ==\n".encode())
 
 
+def write_log(run: RunDir, text: str) -> None:
+    """Add a text to the log by its name: descriptors may be anything by now."""
+    with contextlib.suppress(OSError), open(run.log, "ab") as file:
+        file.write(text.encode(errors="replace"))
+
+
 def log_tail(run: RunDir, lines: int = LOG_LINES) -> tuple[str, ...]:
     """The last lines that the latest attempt wrote."""
     try:
-        with open(run.log, "rb") as file:
-            file.seek(max(file.seek(0, os.SEEK_END) - 65536, 0))
-            text = file.read().decode(errors="replace")
+        text = read_end(run.log, 65536).decode(errors="replace")
     except OSError:
         return ()
     latest = text.rpartition(f"\n{MARK}")[2] if f"\n{MARK}" in text else text

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -106,6 +109,24 @@ def find_study(given: Path | None, runs: Path = RUNS) -> Path:
 
 def augment_plan(directory: Path, kind: str) -> tuple[Plan, Outcome]:
     """Add replicates or a fold-over to a planned study; what was planned or run stays as it is."""
+    with _alone(directory):
+        return _augment(directory, kind)
+
+
+@contextlib.contextmanager
+def _alone(directory: Path) -> Iterator[None]:
+    """Change a plan one after another, where the file system can keep others waiting."""
+    handle = os.open(directory, os.O_RDONLY) if directory.is_dir() else -1
+    try:
+        with contextlib.suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        if handle >= 0:
+            os.close(handle)
+
+
+def _augment(directory: Path, kind: str) -> tuple[Plan, Outcome]:
     old = load_plan(directory)
     study = augmented(old.study, kind)
     check_study(study)

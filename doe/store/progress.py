@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-import os
 import time
 from typing import NamedTuple
 
 import msgspec
 
-from doe.store.files import RunDir
+from doe.store.files import RunDir, read_end
 
 TAIL_BYTES = 16384
 
@@ -39,9 +39,7 @@ _LINES = msgspec.json.Decoder(ProgressLine)
 def read_progress(run: RunDir) -> Progress | None:
     """The end of a run's progress file; None if nothing was reported."""
     try:
-        with open(run.progress, "rb") as file:
-            file.seek(max(file.seek(0, os.SEEK_END) - TAIL_BYTES, 0))
-            lines = file.read().split(b"\n")
+        lines = read_end(run.progress, TAIL_BYTES).split(b"\n")
     except OSError:
         return None
     reports: dict[int, ProgressLine] = {}
@@ -77,7 +75,13 @@ class Reporter:
         if now - self._last < REPORT_SECONDS and step < total:
             return
         self._last = now
-        values = {name: float(value) for name, value in metrics.items()}
-        line = msgspec.json.encode({"step": step, "total": total, "metrics": values})
-        with open(self._path, "ab") as file:
-            file.write(line + b"\n")
+        # A training must not end because its progress could not be told.
+        with contextlib.suppress(OSError, TypeError, ValueError, OverflowError):
+            values: dict[str, float | None] = {_plain(n): float(v) for n, v in metrics.items()}
+            line = ProgressLine(int(step), int(total), values)
+            with open(self._path, "ab", buffering=0) as file:
+                file.write(msgspec.json.encode(line) + b"\n")
+
+
+def _plain(name: str) -> str:
+    return name.encode(errors="replace").decode()

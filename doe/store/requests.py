@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 from collections.abc import Iterable
 from typing import Any
@@ -10,7 +11,7 @@ import msgspec
 
 from doe.design.runs import Run
 from doe.errors import DoeError
-from doe.store.files import RunDir, StudyDir, write_atomic
+from doe.store.files import STRANGE, RunDir, StudyDir, read_file, write_atomic
 from doe.store.scan import RunStatus
 from doe.study.values import Level, MetricsSection, ProgressSection, Study
 
@@ -61,7 +62,7 @@ def request_bytes(study: Study, run: Run) -> bytes:
 def read_request(run: RunDir) -> tuple[RunRequest, bytes]:
     """Read a run's request and its bytes."""
     try:
-        raw = run.request.read_bytes()
+        raw = read_file(run.request)
         return msgspec.json.decode(raw, type=RunRequest), raw
     except FileNotFoundError:
         raise DoeError(f"{run.path} holds no request.json; start it with `doe run`") from None
@@ -80,9 +81,11 @@ def prepare(run_dir: RunDir, study: Study, run: Run) -> None:
 
 def _request_there(run_dir: RunDir) -> bytes:
     try:
-        return run_dir.request.read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
-        return b""
+        return read_file(run_dir.request)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, *STRANGE):
+            return b""
+        raise
 
 
 def changed_runs(study: Study, statuses: Iterable[RunStatus]) -> list[str]:

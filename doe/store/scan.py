@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from doe.design.runs import Run
 from doe.errors import DoeError
-from doe.store.files import StudyDir
+from doe.store.files import RunDir, StudyDir
 from doe.store.leases import LeaseFile, Watch, last_lease
 from doe.store.verdicts import Result, checksum, failed_attempts, read_verdict
 
@@ -28,10 +28,14 @@ class RunStatus(NamedTuple):
     """The last lease of a run without a verdict."""
     damaged: bool = False
     """Whether a verdict stands there that cannot be trusted; its run is done again."""
+    problem: str = ""
+    """Why the run's directory cannot be read; such a run is left alone."""
 
     @property
     def reason(self) -> str:
         """Why a run has no usable metrics, or an empty text."""
+        if self.problem:
+            return self.problem
         if self.damaged:
             return "damaged result, will be run again"
         return self.result.error.reason if self.result and self.result.error else ""
@@ -59,8 +63,16 @@ def scan(files: StudyDir, runs: Iterable[Run], watch: Watch | None = None) -> li
 
 
 def look(files: StudyDir, run: Run, watch: Watch) -> RunStatus:
-    """Look at one run's directory."""
-    run_dir = files.run(run.run_id)
+    """Look at one run's directory; one that cannot be read is shown as such."""
+    try:
+        return _look(files.run(run.run_id), run, watch)
+    except DoeError as error:
+        return RunStatus(run, "pending", problem=f"unreadable: {error}")
+    except OSError as error:
+        return RunStatus(run, "pending", problem=f"unreadable: {error.strerror}")
+
+
+def _look(run_dir: RunDir, run: Run, watch: Watch) -> RunStatus:
     verdict = read_verdict(run_dir)
     if verdict is not None and verdict.result is not None:
         return RunStatus(run, verdict.result.state, verdict.result, checksum(verdict.raw))

@@ -6,13 +6,15 @@ import contextlib
 import hashlib
 import os
 import re
+from datetime import datetime
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from doe.errors import DoeError
 from doe.store import files
-from doe.store.files import RunDir, put_once
+from doe.store.files import STRANGE, RunDir, put_once, read_file
 
 State = Literal["done", "diverged", "failed"]
 
@@ -79,9 +81,43 @@ def decode_result(raw: bytes) -> Result | None:
     if not end or hashlib.sha256(raw[: end.start()]).hexdigest().encode() != end[1]:
         return None
     try:
-        return _RESULTS.decode(raw)
+        result = _RESULTS.decode(raw)
     except msgspec.MsgspecError:
         return None
+    odd = [key for key, value in result.provenance.items() if not _sound(key, value)]
+    if odd:  # signed again by another hand
+        kept = {key: value for key, value in result.provenance.items() if key not in odd}
+        result = msgspec.structs.replace(result, provenance=kept)
+    return result
+
+
+_KINDS: dict[str, type | tuple[type, ...]] = {
+    **dict.fromkeys(("commit", "host", "hardware", "driver", "slot", "device", "job"), str),
+    **dict.fromkeys(("start", "end", "request"), str),
+    **dict.fromkeys(("seed", "attempt", "threads"), int),
+    "dirty": bool,
+    "versions": dict,
+    "seconds": (int, float),
+}
+
+
+def _sound(key: str, value: Any) -> bool:
+    """Whether a fact of the provenance is of its kind, so that who reads it need not ask."""
+    kind = _KINDS.get(key)
+    if kind is None:
+        return True
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        return False
+    if isinstance(value, dict):
+        return all(isinstance(version, str) for version in value.values())
+    if isinstance(value, float):
+        return 0 <= value < float("inf")
+    if key in ("start", "end"):
+        try:
+            return datetime.fromisoformat(str(value)).tzinfo is not None
+        except ValueError:
+            return False
+    return True
 
 
 def checksum(raw: bytes) -> str:
@@ -93,10 +129,12 @@ def checksum(raw: bytes) -> str:
 def read_verdict(run: RunDir) -> Verdict | None:
     """What stands in `result.json`, or None if nothing does."""
     try:
-        raw = run.result.read_bytes()
+        raw = read_file(run.result)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
+        if error.errno in STRANGE:  # damaged beyond all doubt
+            return Verdict(None, b"")
         raise DoeError(f"cannot read {run.result}: {error.strerror}") from error
     return Verdict(decode_result(raw), raw)
 
@@ -118,10 +156,20 @@ def set_aside(run: RunDir, kind: str, attempt: int, judged: bytes) -> None:
     except FileNotFoundError:
         return
     files.step("aside moved")
-    if aside.read_bytes() != judged:
+    if _bytes(aside) != judged:
         with contextlib.suppress(FileExistsError):
             os.link(aside, run.result)
     files.step("aside checked")
+
+
+def _bytes(path: Path) -> bytes:
+    """What stands in a file; nothing for what is no plain file."""
+    try:
+        return read_file(path)
+    except OSError as error:
+        if error.errno in STRANGE:
+            return b""
+        raise
 
 
 def sweep_leftovers(run: RunDir, nonce: str = "-") -> list[str]:
@@ -144,7 +192,7 @@ def recover(run: RunDir, nonce: str) -> None:
         return
     for name in names:
         if run.aside_number(name):
-            result = decode_result((run.path / name).read_bytes())
+            result = decode_result(_bytes(run.path / name))
             if result and result.state != "failed":
                 with contextlib.suppress(FileExistsError):
                     os.link(run.path / name, run.result)
@@ -189,19 +237,30 @@ def failed_attempts(run: RunDir) -> tuple[Attempt, ...]:
     """Failures on record, oldest first, since the last time that a verdict was replaced."""
     names = run.names()
     first = max((run.aside_number(name, "failed") for name in names), default=0)
-    records = []
-    for number in sorted(filter(None, map(run.attempt_number, names))):
-        if number >= first:
-            raw = run.attempt(number).read_bytes()
-            result = decode_result(raw)
-            if result and result.error:
-                records.append(Attempt(number, raw, result.error))
-    return tuple(records)
+    numbers = sorted(filter(None, map(run.attempt_number, names)))
+    return tuple(_read_attempt(run, number) for number in numbers if number >= first)
+
+
+def _read_attempt(run: RunDir, number: int) -> Attempt:
+    """A failure on record; one that cannot be read was a failure all the same."""
+    with contextlib.suppress(OSError):
+        raw = read_file(run.attempt(number))
+        result = decode_result(raw)
+        if result and result.error:
+            return Attempt(number, raw, result.error)
+    unread = Result("failed", error=Failure("crash", f"the record of attempt {number} is damaged"))
+    return Attempt(number, encode_result(unread), unread.error or Failure("crash", ""))
 
 
 def record_failure(run: RunDir, attempt: int, result: Result, nonce: str) -> bool:
-    """Put on record how an attempt failed, once."""
-    return put_once(run.attempt(attempt), encode_result(result), nonce)
+    """Put on record how an attempt failed, once; what a backend left of that name is moved away."""
+    record, raw = run.attempt(attempt), encode_result(result)
+    if put_once(record, raw, nonce):
+        return True
+    if decode_result(_bytes(record)) is not None:
+        return False
+    os.replace(record, record.with_suffix(".foreign"))
+    return put_once(record, raw, nonce)
 
 
 def settle(run: RunDir, policy: Policy, nonce: str) -> bool:

@@ -138,11 +138,11 @@ def slot_table(snapshot: Snapshot) -> Table:
     for title in ("slot", "run", "configuration", "step", "for", "metric", ""):
         table.add_column(title, no_wrap=True, overflow="ellipsis")
     for active in sorted(snapshot.active, key=lambda active: active.slot.name)[:32]:
-        table.add_row(*_slot_row(snapshot, active))
+        table.add_row(*map(Text, _slot_row(snapshot, active)))
     for run_id in snapshot.elsewhere[:8]:
-        table.add_row(*_other_row(snapshot, run_id))
+        table.add_row(*map(Text, _other_row(snapshot, run_id)))
     for name, why in snapshot.closed.items():
-        table.add_row(name, Text("closed", style="red"), why)
+        table.add_row(Text(name), Text("closed", style="red"), Text(why))
     return table
 
 

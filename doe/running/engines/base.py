@@ -20,9 +20,6 @@ from doe.store.files import RunDir
 from doe.store.leases import last_lease, machine, process_alive
 from doe.store.verdicts import failed_attempts
 
-LATE_SECONDS = 5.0
-"""How long after its time limit a run that did not end itself is killed."""
-
 
 class Slot(msgspec.Struct, frozen=True):
     """A place where runs are executed: a GPU's share, some cores, or a whole cluster."""
@@ -61,6 +58,8 @@ class Ended(msgspec.Struct, frozen=True):
     """Whether it was ended for taking longer than it may."""
     interrupted: bool = False
     """Whether it was stopped for no fault of its own (a stop that was asked for, preemption)."""
+    unseen: bool = False
+    """Whether nobody saw how it ended; this is excused as often as a crash is."""
 
 
 class Engine(Protocol):

@@ -18,15 +18,17 @@ import msgspec
 from msgspec import Meta
 
 from doe.errors import DoeError
-from doe.running.engines.base import LATE_SECONDS, Ended, Job, Slot
+from doe.running.engines.base import Ended, Job, Slot
 from doe.running.engines.slot import Answer, Setup, Task
-from doe.running.processes import end_sessions, ending, members, send, sweep, thread_environment
+from doe.running.processes import STUBBORN_SECONDS, ending, thread_environment
 from doe.running.provenance import Gpu, ask_gpus
-from doe.running.worker import INTERRUPTED, LOST
+from doe.running.worker import INTERRUPTED, LATE_SECONDS, LOST
 from doe.store.leases import process_alive, process_name
 from doe.study.values import Study
 
 DETACHES = False
+IMPORT_SECONDS = 2.0
+"""How long a parent may take to leave an import."""
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -130,8 +132,17 @@ class _Parent:
         return self.process.stdout.fileno()
 
     @property
-    def session(self) -> int:
-        return int(self.child.partition(":")[0])
+    def living(self) -> bool:
+        """Whether it or its run is still there."""
+        return self.process.poll() is None or bool(self.child and process_alive(self.child))
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to it; where it is gone, to the keeper of its run."""
+        if self.process.poll() is None and number != signal.SIGKILL:
+            self.process.send_signal(number)
+        elif self.child and process_alive(self.child):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(self.child.partition(":")[0]), number)
 
     def write(self, message: msgspec.Struct) -> None:
         assert self.process.stdin is not None
@@ -179,7 +190,7 @@ class LocalEngine:
         for job in jobs:
             parent = self._parents.get(job.slot.name) or self._open(job.slot)
             parent.job, parent.child, parent.began = job, "", time.monotonic()
-            parent.write(Task(str(job.run_dir), job.order))
+            parent.write(Task(str(job.run_dir.resolve()), job.order))
 
     def wait(self, seconds: float) -> Sequence[Ended]:
         """Return what has ended, as soon as something has."""
@@ -194,24 +205,19 @@ class LocalEngine:
         """Nothing: a run that is handed to a free slot begins at once."""
 
     def stop(self, grace: float) -> None:
-        """End all runs and their parents; no process is left."""
-        import psutil
+        """Ask the parents to end their runs and to leave; no process is left.
 
-        parents = [parent for parent in self._parents.values() if parent.alive]
-        for parent in parents:  # a stopped parent begins nothing more
-            parent.process.send_signal(signal.SIGSTOP)
-        busy = [parent.session for parent in self._parents.values() if parent.child]
-        while True:
-            children = []
-            for parent in parents:
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    children += psutil.Process(parent.process.pid).children()
-            living = {c.pid for c in children if process_alive(process_name(c.pid))}
-            left = living | {session for session in busy if members(session)}
-            if not left:
-                break
-            end_sessions(left, grace)
+        Once asked, they do so even if this scheduler dies meanwhile.
+        """
+        parents = list(self._parents.values())
         for parent in parents:
+            parent.signal(signal.SIGTERM)
+        busy = any(parent.child for parent in parents)
+        deadline = time.monotonic() + (grace + STUBBORN_SECONDS if busy else IMPORT_SECONDS)
+        while any(parent.living for parent in parents) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        for parent in parents:
+            parent.signal(signal.SIGKILL)
             parent.process.kill()
             parent.process.wait()
             parent.job = None
@@ -220,6 +226,8 @@ class LocalEngine:
         """Close the pipes: an idle parent leaves at once, a busy one after its run."""
         for parent in self._parents.values():
             parent.close()
+            if not parent.ready:  # an import that hangs would outlive us
+                parent.process.terminate()
             if parent.job is None:
                 parent.process.wait()
         self._parents.clear()
@@ -257,8 +265,8 @@ class LocalEngine:
         ended = []
         for parent in list(self._parents.values()):
             job = parent.job
-            if job and parent.child and self._late(parent):
-                send(parent.session, signal.SIGKILL)
+            if job and self._late(parent):  # its keeper does not keep the time itself
+                parent.signal(signal.SIGKILL)
             if not parent.alive and not (parent.child and process_alive(parent.child)):
                 del self._parents[parent.slot.name]
                 code = parent.process.wait()
@@ -273,25 +281,19 @@ class LocalEngine:
                     # Nobody saw how the run's process ended, so it is not held against the run.
                     unseen = bool(parent.child) or not parent.ready
                     message = f"the parent process of its slot was gone ({ending(code)})"
-                    ended.append(Ended(job.run_id, job.order.job, None, message, False, unseen))
+                    ended.append(
+                        Ended(job.run_id, job.order.job, None, message, False, unseen, unseen)
+                    )
         return ended
 
     def _late(self, parent: _Parent) -> bool:
         limit = parent.job.order.timeout if parent.job else 0.0
-        return limit > 0 and time.monotonic() - parent.began > limit + LATE_SECONDS
+        return limit > 0 and time.monotonic() - parent.began > limit + 3 * LATE_SECONDS
 
     def _end(self, parent: _Parent, code: int) -> Ended:
-        """A run's process has ended: clear up after it."""
-        job, child = parent.job, parent.session
+        """A run's keeper has ended."""
+        job, late = parent.job, self._late(parent)
         assert job is not None
         parent.job, parent.child = None, ""
-        if code == 0:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(child, signal.SIGKILL)
-        else:
-            sweep(child)
-        limit = job.order.timeout
-        if code != 0 and 0 < limit <= time.monotonic() - parent.began:
-            return Ended(job.run_id, job.order.job, code, f"took longer than {limit:g} s", True)
         stopped = code in (INTERRUPTED, LOST)
-        return Ended(job.run_id, job.order.job, code, ending(code), False, stopped)
+        return Ended(job.run_id, job.order.job, code, ending(code), late and code < 0, stopped)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -24,7 +23,6 @@ from msgspec import Meta
 
 from doe.errors import DoeError
 from doe.running.engines.base import (
-    LATE_SECONDS,
     Ended,
     Job,
     Slot,
@@ -32,8 +30,8 @@ from doe.running.engines.base import (
     has_begun,
     needs_gpu_alone,
 )
-from doe.running.processes import end_with_parent, ending, send
-from doe.running.worker import INTERRUPTED, LOST, WorkOrder
+from doe.running.processes import STUBBORN_SECONDS, end_with_parent, ending
+from doe.running.worker import INTERRUPTED, LOST
 from doe.store.files import RunDir
 from doe.study.values import Study
 
@@ -78,7 +76,6 @@ def run_worker(run_dir: str, order_json: str, cwd: str, path: str, grace: float)
     """
     if not os.path.isdir(run_dir):
         raise FileNotFoundError(f"{run_dir} is not on {os.uname().nodename}: use shared storage")
-    limit = msgspec.json.decode(order_json, type=WorkOrder).timeout
     process = subprocess.Popen(
         [sys.executable, "-m", "doe.running.worker", run_dir, "--order", order_json],
         cwd=cwd if os.path.isdir(cwd) else None,
@@ -87,19 +84,15 @@ def run_worker(run_dir: str, order_json: str, cwd: str, path: str, grace: float)
         start_new_session=True,
         preexec_fn=end_with_parent,
     )
-    began = time.monotonic()
     try:
         while process.poll() is None:
-            if 0 < limit < time.monotonic() - began - LATE_SECONDS:
-                send(process.pid, signal.SIGKILL)
             time.sleep(POLL_SECONDS)
     except KeyboardInterrupt:  # the task was cancelled
         process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(grace)
+            process.wait(grace + STUBBORN_SECONDS)
+        process.kill()
         return INTERRUPTED
-    finally:
-        send(process.pid, signal.SIGKILL)
     return process.returncode
 
 
@@ -113,8 +106,8 @@ class RayEngine:
         device = "cuda:0" if settings.gpus_per_run else "cpu"
         places = settings.jobs or self._room()
         self.slots = (Slot(SLOT, device, settings.cpus, places),)
-        self._jobs: dict[Any, tuple[Job, float]] = {}
-        """Tasks by Ray's reference, with when they were handed over."""
+        self._jobs: dict[Any, Job] = {}
+        """Tasks by Ray's reference."""
 
     def _connect(self) -> None:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -162,8 +155,8 @@ class RayEngine:
                 num_gpus=settings.gpus_per_run if shared else math.ceil(settings.gpus_per_run),
                 max_retries=0,
                 name=f"doe {job.run_id}",
-            ).remote(str(job.run_dir.resolve()), text, os.getcwd(), path, LATE_SECONDS)
-            self._jobs[reference] = (job, time.monotonic())
+            ).remote(str(job.run_dir.resolve()), text, os.getcwd(), path, job.order.grace)
+            self._jobs[reference] = job
 
     def wait(self, seconds: float) -> Sequence[Ended]:
         """Return what has ended, as soon as something has."""
@@ -176,8 +169,8 @@ class RayEngine:
         return [self._ended(reference) for reference in done]
 
     def _ended(self, reference: Any) -> Ended:
-        job, began = self._jobs.pop(reference)
-        run_id, name, limit = job.run_id, job.order.job, job.order.timeout
+        job = self._jobs.pop(reference)
+        run_id, name = job.run_id, job.order.job
         errors = self._ray.exceptions
         try:
             code: int = self._ray.get(reference)
@@ -188,13 +181,11 @@ class RayEngine:
         except errors.RayError as error:
             await_death(RunDir(job.run_dir), name, DEATH_SECONDS)
             return Ended(run_id, name, None, f"Ray: {type(error).__name__}: {error}")
-        if code not in (0, INTERRUPTED) and 0 < limit <= time.monotonic() - began:
-            return Ended(run_id, name, code, f"took longer than {limit:g} s", timeout=True)
         return Ended(run_id, name, code, ending(code), interrupted=code in (INTERRUPTED, LOST))
 
     def withdraw(self) -> None:
         """Take back the tasks for which there was no room yet."""
-        for reference, (job, _) in self._jobs.items():
+        for reference, job in self._jobs.items():
             if not has_begun(RunDir(job.run_dir), job.order.job):
                 self._ray.cancel(reference, force=False)
 

@@ -5,11 +5,13 @@ on what was its standard output. It stays free of CUDA and never computes, so wh
 good as new: a library's threads begin in the child. Where that cannot be had (the import began
 threads or opened CUDA), each run gets a process of its own from the start.
 
-When the scheduler dies, a run under way goes on; its parent waits for it and leaves.
+When the scheduler dies, a run under way goes on; its parent waits for it, leaves, and takes along
+what the import has begun.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import signal
@@ -17,16 +19,27 @@ import subprocess
 import sys
 import traceback
 from pathlib import Path
-from typing import NoReturn
 
 import msgspec
 
 from doe.errors import DoeError
 from doe.running.backend import resolve
-from doe.running.processes import end_process, forkable
+from doe.running.processes import (
+    adopt_orphans,
+    descendants,
+    end_descendants,
+    end_process,
+    end_with_parent,
+    forkable,
+)
 from doe.running.provenance import Gpu, static_facts
-from doe.running.worker import Prepared, WorkOrder, work
+from doe.running.worker import BUSY, INTERRUPTED, LOST, UNWRITABLE, Prepared, WorkOrder, work
 from doe.store.files import RunDir
+
+START = os.getcwd()
+"""Where the study was started, before the backend was imported."""
+OURS = {0, BUSY, INTERRUPTED, LOST, UNWRITABLE}
+"""Exit codes of a keeper that has ended all of its processes."""
 
 
 class Setup(msgspec.Struct, frozen=True):
@@ -54,66 +67,105 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     """Exit code, or minus the signal's number."""
 
 
-def main() -> None:
-    """Serve until standard input ends."""
-    replies = os.dup(1)
-    os.dup2(2, 1)
-    tasks = os.fdopen(os.dup(0), "rb")
-    empty = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(empty, 0)
+class Slot:
+    """The parent process: what it has read, and what it was asked."""
 
-    def say(answer: Answer) -> None:
-        os.write(replies, msgspec.json.encode(answer) + b"\n")
+    def __init__(self) -> None:
+        self._replies = os.dup(1)
+        os.dup2(2, 1)
+        self._tasks = os.dup(0)
+        empty = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(empty, 0)
+        self._buffer = b""
+        self._keeper = 0
+        self._stopping = False
+        self._code = 0
+        signal.signal(signal.SIGTERM, self._stop)
 
-    setup = msgspec.json.decode(tasks.readline(), type=Setup)
-    try:
-        prepared = Prepared(
-            resolve(setup.backend, setup.command), static_facts(setup.backend, setup.gpu)
-        )
-    except DoeError as error:
-        say(Answer(error=str(error)))
-        return
-    except BaseException:
-        say(Answer(error=traceback.format_exc()))
-        return
-    warm = forkable()
-    gc.collect()
-    gc.freeze()  # a collection in a child would copy every page that it touches
-    say(Answer(ready=True))
-    for line in tasks:
-        task = msgspec.json.decode(line, type=Task)
-        pid = _fork(task, prepared, (replies, tasks.fileno())) if warm else _spawn(task)
-        say(Answer(pid=pid))
-        _, status = os.waitpid(pid, 0)
-        say(Answer(status=os.waitstatus_to_exitcode(status)))
+    def _stop(self, _number: int, _frame: object) -> None:
+        """End the run under way, begin no other, and leave."""
+        self._stopping = True
+        if not self._keeper:
+            end_descendants()
+            os._exit(0)
+        os.kill(self._keeper, signal.SIGTERM)  # it was not waited for, so the number is its own
 
+    def say(self, answer: Answer) -> None:
+        """Tell the scheduler, unless it is gone."""
+        with contextlib.suppress(OSError):
+            os.write(self._replies, msgspec.json.encode(answer) + b"\n")
 
-def _fork(task: Task, prepared: Prepared, close: tuple[int, ...]) -> int:
-    pid = os.fork()
-    if pid == 0:
-        _child(task, prepared, close)
-    return pid
+    def line(self) -> bytes:
+        """The next line that the scheduler writes; empty when it is gone."""
+        while b"\n" not in self._buffer:
+            data = os.read(self._tasks, 65536)
+            if not data:
+                return b""
+            self._buffer += data
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        return line
 
+    def serve(self) -> None:
+        """Import the backend, then execute runs until the scheduler has no more."""
+        setup = msgspec.json.decode(self.line(), type=Setup)
+        end_with_parent()  # an import that hangs ends with the scheduler
+        adopt_orphans()
+        facts = static_facts(setup.backend, setup.gpu)  # from here, wherever the import goes
+        try:
+            prepared = Prepared(resolve(setup.backend, setup.command), facts)
+        except BaseException as error:
+            told = str(error) if isinstance(error, DoeError) else traceback.format_exc()
+            self.say(Answer(error=told))
+            return
+        signal.signal(signal.SIGTERM, self._stop)
+        end_with_parent(0)
+        warm = forkable()
+        gc.collect()
+        gc.freeze()  # a collection in a child would copy every page that it touches
+        imported = descendants()
+        self.say(Answer(ready=True))
+        while not self._stopping and (line := self.line()):
+            self._execute(msgspec.json.decode(line, type=Task), prepared if warm else None)
+            if self._code not in OURS:  # a keeper that could not end what was its own
+                end_descendants(keep=imported)
 
-def _child(task: Task, prepared: Prepared, close: tuple[int, ...]) -> NoReturn:
-    os.setsid()
-    for handle in close:
-        os.close(handle)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    torch = sys.modules.get("torch")
-    if torch is not None:
-        torch.set_num_threads(task.order.threads)
-    end_process(lambda: work(RunDir(Path(task.run_dir)), task.order, prepared))
+    def _execute(self, task: Task, prepared: Prepared | None) -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+        self._keeper = self._fork(task, prepared) if prepared else _spawn(task)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+        self.say(Answer(pid=self._keeper))
+        os.waitid(os.P_PID, self._keeper, os.WEXITED | os.WNOWAIT)
+        keeper, self._keeper = self._keeper, 0
+        self._code = os.waitstatus_to_exitcode(os.waitpid(keeper, 0)[1])
+        self.say(Answer(status=self._code))
+
+    def _fork(self, task: Task, prepared: Prepared) -> int:
+        pid = os.fork()
+        if pid == 0:
+            os.setsid()
+            os.close(self._replies)
+            os.close(self._tasks)
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+            end_process(lambda: work(RunDir(Path(task.run_dir)), task.order, prepared))
+        return pid
 
 
 def _spawn(task: Task) -> int:
     order = msgspec.json.encode(task.order).decode()
     words = [sys.executable, "-m", "doe.running.worker", task.run_dir, "--order", order]
-    return subprocess.Popen(words, start_new_session=True).pid
+    return subprocess.Popen(words, start_new_session=True, cwd=START, preexec_fn=_unblock).pid
+
+
+def _unblock() -> None:
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
 
 
 if __name__ == "__main__":
     try:
-        main()
-    except (BrokenPipeError, KeyboardInterrupt):  # the scheduler is gone
-        sys.exit(0)
+        Slot().serve()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        end_descendants()
+        os._exit(0)

@@ -1,7 +1,6 @@
 """Backends that end in every way a run can end."""
 
 import ctypes
-import errno
 import math
 import os
 import signal
@@ -113,31 +112,3 @@ ENDINGS = {
     "segfault once": _once(lambda request: ctypes.string_at(0)),
     "memory": _gpu_memory,
 }
-
-
-def _full_disk(tries):
-    """Let the first writes of a verdict fail as on a full disk, without waiting long in between."""
-    from doe.running import worker
-    from doe.store import files
-
-    plain, left = files.os.fsync, [tries]
-
-    def fsync(handle):
-        name = os.readlink(f"/proc/self/fd/{handle}")
-        if ".result.json." in name and left[0] > 0:
-            left[0] -= 1
-            raise OSError(errno.ENOSPC, "No space left on device")
-        plain(handle)
-
-    worker.ROOM_SECONDS, worker.PATIENCE_SECONDS = 0.02, 1.0 if tries < 10 else 0.1
-    files.os.fsync = fsync
-
-
-def full_disk_for_a_while(request):
-    _full_disk(2)
-    return {"y": 1.0}
-
-
-def full_disk_for_ever(request):
-    _full_disk(10**9)
-    return {"y": 1.0}

@@ -287,3 +287,28 @@ def test_reading_a_planned_study_checks_its_lines(planned):
     write_atomic(StudyDir(plan.directory).design, text)
     wrong = doe("status", "--study", plan.directory, check=1)
     assert "differs from what study.toml plans" in wrong.stderr
+
+
+def test_markup_in_reasons_and_metrics_is_drawn_as_it_stands(planned, go):
+    from doe.running.scheduler import Snapshot
+
+    plan = planned("noop", factors="A")
+    snapshot = Snapshot("tiny", StudyDir(plan.directory), {}, (), (), {"[/a]": "[/data/x.png]"}, 1)
+    out = io.StringIO()
+    Console(file=out, width=100).print(picture(snapshot))
+    assert "[/data/x.png]" in out.getvalue()
+
+
+def test_a_full_standard_output_is_one_message(planned):
+    plan = planned("noop", factors="A")
+    code = "from doe.cli import main; main()"
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", code, "status", "--study", str(plan.directory)],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr == "error: No space left on device: standard output\n"

@@ -84,7 +84,7 @@ def test_a_run_survives_the_death_of_its_slot(planned, doe_run):
     plan = planned("traced", factors="A", seconds=2.0)
     scheduler = doe_run(plan, "--cpu", "1")
     pid = first_call(plan)
-    psutil.Process(int(pid)).parent().kill()
+    psutil.Process(int(pid)).parent().parent().kill()  # its keeper's
     scheduler.communicate(timeout=60)
     assert scheduler.returncode == 0
     assert [len(one) for one in calls(plan)] == [1, 1]
@@ -166,4 +166,4 @@ def test_a_scheduler_whose_study_was_deleted_says_so(planned, doe_run, capfd):
     scheduler.communicate(timeout=30)
     assert scheduler.returncode == 1
     assert "was deleted while its runs were under way" in capfd.readouterr().err
-    assert not living(pid)
+    until(lambda: not living(pid), seconds=15)

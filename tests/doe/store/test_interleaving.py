@@ -29,7 +29,7 @@ class Actor:
         self.name, self.world = name, world
         self.turn, self.paused = threading.Semaphore(0), threading.Semaphore(0)
         self.killed = self.over = False
-        self.watch = Watch(clock=lambda: world.now, here=name)
+        self.watch = Watch(clock=lambda: world.now, here=name, gap=STALE_SECONDS)
         self.thread = threading.Thread(target=self._main, daemon=True)
         self.thread.start()
         assert self.paused.acquire(timeout=WAIT)

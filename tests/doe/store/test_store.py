@@ -147,18 +147,3 @@ def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch):
         put_once(tmp_path / "result.json", b"x", "n")
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["study.toml"]
-
-
-def test_a_finished_run_waits_for_room_on_a_full_disk(planned, go):
-    """The disk is full for the first two tries of each commit, and then has room."""
-    plan = planned("full_disk_for_a_while", factors="A")
-    number, _ = go(plan)
-    assert number["done"] == 2
-    assert (plan.directory / "000-r1" / "log.txt").read_text().count("No space left") == 2
-
-
-def test_a_verdict_that_can_never_be_written_stops_the_study(planned, go):
-    plan = planned("full_disk_for_ever", factors="A")
-    with pytest.raises(DoeError, match="could not write its verdict"):
-        go(plan)
-    assert not list(plan.directory.glob("*/result.json"))

@@ -17,7 +17,6 @@ import os
 import re
 import signal
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple, NoReturn
@@ -26,14 +25,11 @@ import msgspec
 
 from doe.errors import DoeError
 from doe.running.backend import resolve
-from doe.running.engines.base import LATE_SECONDS
 from doe.running.processes import (
     end_process,
     end_with_parent,
     ending,
     forkable,
-    send,
-    sweep,
     thread_environment,
 )
 from doe.running.provenance import static_facts
@@ -51,7 +47,6 @@ from doe.store.files import RunDir, StudyDir, write_atomic
 from doe.store.leases import new_owner
 from doe.store.requests import read_request
 
-POLL_SECONDS = 0.02
 TAIL_LINES = 10
 
 
@@ -175,20 +170,17 @@ def warm(run: RunDir) -> Prepared | None:
 
 
 def _execute(run: RunDir, entry: Entry, prepared: Prepared | None, stop: Stop) -> int:
-    order, began = entry.order, time.monotonic()
+    order = entry.order
     sys.stdout.flush()
     pid = os.fork()
     if pid == 0:
         _child(run, entry, prepared)
-    code = _wait(pid, order.timeout)
-    sweep(pid)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     stopped = stop.asked and code == -signal.SIGTERM
     if code in (0, BUSY, INTERRUPTED, LOST, UNWRITABLE) or stopped:
         return INTERRUPTED if stopped else code
-    late = 0 < order.timeout <= time.monotonic() - began
-    message = f"took longer than {order.timeout:g} s" if late else ending(code)
     owner = new_owner(order.job, order.slot, order.supervisor)
-    record_crash(run, owner, order.policy, message, late)
+    record_crash(run, owner, order.policy, ending(code))
     return code if code > 0 else 128 - code
 
 
@@ -197,20 +189,6 @@ def _child(run: RunDir, entry: Entry, prepared: Prepared | None) -> NoReturn:
     end_with_parent()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     end_process(lambda: work(run, entry.order, prepared))
-
-
-def _wait(pid: int, limit: float) -> int:
-    """Wait for a run's process; kill it where it does not keep its own time limit."""
-    if not limit:
-        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    deadline = time.monotonic() + limit + LATE_SECONDS
-    while True:
-        done, status = os.waitpid(pid, os.WNOHANG)
-        if done:
-            return os.waitstatus_to_exitcode(status)
-        if time.monotonic() > deadline:
-            send(pid, signal.SIGKILL)
-        time.sleep(POLL_SECONDS)
 
 
 def main() -> None:

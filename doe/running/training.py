@@ -1,0 +1,199 @@
+"""The process that runs a backend: whatever the backend does here, its keeper commits the outcome.
+
+It gets nothing of the keeper but a piece of shared memory for its answer, which no `os.close`,
+`os.chdir` or full disk can take away. It ends with its keeper.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import io
+import mmap
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+import msgspec
+
+from doe.errors import DoeError
+from doe.running.backend import Backend, Request, checked_reply, not_finite, resolve
+from doe.running.processes import bear_mark, end_with_parent, thread_environment
+from doe.store.files import RunDir
+from doe.store.log import open_log, write_log
+from doe.store.progress import Reporter
+from doe.store.requests import RunRequest
+from doe.store.verdicts import Failure, FailureKind, Result
+
+REPLY_BYTES = 1 << 24
+"""Room for an answer; memory that is not written to costs nothing."""
+MESSAGE_CHARACTERS = 10_000
+TRACEBACK_CHARACTERS = 100_000
+
+
+class Reply:
+    """A result on its way from a training to its keeper, in memory that both share."""
+
+    def __init__(self) -> None:
+        self._memory = mmap.mmap(-1, REPLY_BYTES)
+
+    def write(self, result: Result) -> None:
+        """Leave the result; its length comes last, so that half of one is none."""
+        raw = msgspec.json.encode(result)
+        if len(raw) > REPLY_BYTES - 8:
+            text = f"the backend returned {len(raw) / 1e6:.0f} MB of metrics; expected less than 16"
+            raw = msgspec.json.encode(Result("failed", error=Failure("exception", text)))
+        self._memory[8 : 8 + len(raw)] = raw
+        self._memory[:8] = len(raw).to_bytes(8, "little")
+
+    def read(self) -> Result | None:
+        """The result, if one was left."""
+        length = int.from_bytes(self._memory[:8], "little")
+        if not length:
+            return None
+        try:
+            return msgspec.json.decode(self._memory[8 : 8 + length], type=Result)
+        except msgspec.MsgspecError:
+            return None
+
+
+class Training(NamedTuple):
+    """All that a training needs to know."""
+
+    run: RunDir
+    """Its directory, by the descriptor that its keeper holds."""
+    run_dir: Path
+    """The same as the backend sees it."""
+    request: RunRequest
+    attempt: int
+    device: str
+    threads: int
+    timeout: float
+    alone: bool
+    mark: str
+
+
+class Interrupted(SystemExit):
+    """SIGTERM arrived."""
+
+
+def train(training: Training, backend: Backend | None, reply: Reply) -> NoReturn:
+    """Run the backend in this process, which was just forked, and end it."""
+    own = os.getpid()
+    try:
+        end_with_parent()
+        os.setsid()
+        os.environ.update(thread_environment(training.threads))
+        bear_mark(training.mark)
+        open_log(training.run, training.attempt)
+        _arm(training.timeout)
+        result = _outcome(training, backend, own)
+        if os.getpid() == own:  # and not a child that the backend forked and that came back too
+            with contextlib.suppress(Exception):
+                signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            faulthandler.cancel_dump_traceback_later()
+            reply.write(result)
+            _flush()
+            os._exit(0)
+    except Interrupted:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTERM)
+    except BaseException:
+        write_log(training.run, traceback.format_exc())
+    finally:
+        os._exit(1)
+
+
+def _outcome(training: Training, backend: Backend | None, own: int) -> Result:
+    try:
+        return _call(training, backend or _load(training.request))
+    except Interrupted:
+        raise
+    except BaseException as error:
+        return Result("failed", error=_failure(error, training, own == os.getpid()))
+
+
+def _load(request: RunRequest) -> Backend:
+    return resolve(request.backend, request.command)
+
+
+def _call(training: Training, backend: Callable[[Request], object]) -> Result:
+    request = training.request
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.set_num_threads(training.threads)
+    call = Request(
+        factors=request.factors,
+        settings=request.settings,
+        seed=request.seed,
+        device=training.device,
+        threads=training.threads,
+        run_dir=training.run_dir,
+        resumed=training.attempt > 1,
+        report=Reporter(training.run),
+    )
+    metrics = checked_reply(backend(call), request)
+    problem = not_finite(metrics, request)
+    values = {name: value if abs(value) < float("inf") else None for name, value in metrics.items()}
+    if problem:
+        return Result("diverged", values, Failure("diverged", problem))
+    return Result("done", values)
+
+
+def _arm(timeout: float) -> None:
+    """End on SIGTERM by an exception; end a hang with its stack in the log."""
+    with contextlib.suppress(Exception):
+        faulthandler.enable(file=2, all_threads=False)
+        if timeout > 0:
+            faulthandler.dump_traceback_later(timeout, exit=True, file=2)
+
+    def interrupt(_number: int, _frame: object) -> NoReturn:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise Interrupted(1)
+
+    signal.signal(signal.SIGTERM, interrupt)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _failure(error: BaseException, training: Training, told: bool) -> Failure:
+    name, message = type(error).__name__, _bounded(_text(error), MESSAGE_CHARACTERS)
+    memory = name == "OutOfMemoryError" or "CUDA out of memory" in message
+    kind: FailureKind = "gpu-memory" if memory else "exception"
+    if isinstance(error, DoeError):  # a command that failed, or a reply that is none
+        write_log(training.run, f"doe: {message}\n")
+        return Failure(kind, message, alone=training.alone)
+    frames = error.__traceback__.tb_next if error.__traceback__ else None
+    try:
+        lines = traceback.format_exception(type(error), error, frames)
+        text = _bounded("".join(lines), TRACEBACK_CHARACTERS)
+    except Exception:  # even its traceback cannot be told
+        text = name
+    if told:
+        write_log(training.run, text)
+    return Failure(kind, message, name, text, (), training.alone)
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error).encode(errors="replace").decode()
+    except Exception as another:
+        return f"(its text cannot be told: {type(another).__name__})"
+
+
+def _bounded(text: str, most: int) -> str:
+    """A text of bounded length, with its beginning and its end; whatever stands in it is UTF-8."""
+    text = text.encode(errors="replace").decode()
+    if len(text) <= most:
+        return text
+    return f"{text[: most // 2]}\n… {len(text) - most} characters …\n{text[-most // 2 :]}"
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            if isinstance(stream, io.TextIOBase):
+                stream.flush()

@@ -1,0 +1,144 @@
+"""Backends that do to their process what no backend should."""
+
+import ctypes
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+
+
+def note(request):
+    """Leave a mark for each execution."""
+    with open(request.run_dir / "calls.txt", "a") as file:
+        file.write(f"{os.getpid()}\n")
+
+
+def hostile(request):
+    """Do what the settings say, then return as if nothing had happened."""
+    note(request)
+    answer = DEEDS[request.settings["deed"]](request)
+    return {"y": 1.0} if answer is None else answer
+
+
+def waiting(request):
+    """Wait for a file beside the study, then return."""
+    note(request)
+    while not os.path.exists(request.settings["until"]):
+        time.sleep(0.02)
+    return {"y": 1.0}
+
+
+class NoStream:
+    """Stands in place of a stream and is none."""
+
+    def write(self, text):
+        return len(text)
+
+
+class UntoldError(Exception):
+    def __str__(self):
+        raise RuntimeError("no text")
+
+
+def _raise(error):
+    raise error
+
+
+def _chdir(request):
+    os.chdir(request.settings["target"])
+
+
+def _forked_child_returns(request):
+    os.fork()  # both return
+
+
+def _forked_child_raises(request):
+    if os.fork() == 0:
+        raise ValueError("in the child")
+
+
+def _own_result(request):
+    (request.run_dir / "result.json").write_text('{"state": "done"}\n')
+
+
+def _own_records(request):
+    (request.run_dir / "attempt-1.json").write_text("mine")
+    os._exit(9)
+
+
+def _numpy_report(request):
+    import numpy as np
+
+    request.report(np.int64(1), np.int32(2), y=np.float32(0.5))
+    request.report(np.int64(2), np.int64(2), **{"bad\udc80": 1.0})
+
+
+def _report_on_a_full_disk(request):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    request.report(1, 1, y=1.0)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+
+def _close_all(request):
+    os.closerange(0, 256)
+    handles = [os.open(request.run_dir / f"mine-{i}", os.O_CREAT | os.O_RDWR) for i in range(64)]
+    time.sleep(request.settings.get("seconds", 0.0))
+    assert handles
+
+
+def _hold_the_lock(request):
+    ctypes.PyDLL(None).sleep(int(request.settings["seconds"]))
+
+
+def _leave(**options):
+    def leave(request):
+        child = subprocess.Popen(["sleep", "600"], **options)
+        (request.run_dir / "child.txt").write_text(str(child.pid))
+
+    return leave
+
+
+def _leave_a_fork(request):
+    pid = os.fork()
+    if pid == 0:
+        os.setsid()
+        if os.fork():
+            os._exit(0)
+        (request.run_dir / "child.txt").write_text(str(os.getpid()))
+        time.sleep(600)
+        os._exit(0)
+    os.waitpid(pid, 0)
+    while not (request.run_dir / "child.txt").exists():
+        time.sleep(0.01)
+
+
+DEEDS = {
+    "chdir": _chdir,
+    "stdout closed": lambda request: sys.stdout.close(),
+    "stdout none": lambda request: setattr(sys, "stdout", None),
+    "stdout replaced": lambda request: setattr(sys, "stdout", NoStream()),
+    "surrogate": lambda request: {"y": 1.0, "bad\udc80": 2.0},
+    "huge integer": lambda request: {"y": 10**400},
+    "untold error": lambda request: _raise(UntoldError()),
+    "long error": lambda request: _raise(ValueError("x" * 50_000_000)),
+    "surrogate error": lambda request: _raise(ValueError("bad\udc80")),
+    "forked child returns": _forked_child_returns,
+    "forked child raises": _forked_child_raises,
+    "own result": _own_result,
+    "own records": _own_records,
+    "numpy report": _numpy_report,
+    "full report": _report_on_a_full_disk,
+    "close all": _close_all,
+    "hold the lock": _hold_the_lock,
+    "terminate": lambda request: os.kill(os.getpid(), signal.SIGTERM) or time.sleep(5),
+    "kill keeper": lambda request: os.kill(os.getppid(), signal.SIGKILL) or time.sleep(5),
+    "real-time signal": lambda request: os.kill(os.getpid(), signal.SIGRTMIN + 3),
+    **{f"exit {code}": lambda request, code=code: os._exit(code) for code in (0, 74, 75, 76, 143)},
+    "leave group": _leave(process_group=0),
+    "leave session": _leave(start_new_session=True),
+    "leave fork": _leave_a_fork,
+    "leave then wait": lambda request: _leave()(request) or time.sleep(600),
+}

@@ -1,0 +1,476 @@
+"""A finished result is committed whatever its backend did, once, into its own study."""
+
+import contextlib
+import errno
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+import msgspec
+import numpy as np
+import psutil
+import pytest
+
+from doe.errors import DoeError
+from doe.running.scheduler import RunOptions
+from doe.running.worker import WorkOrder, begin, finish
+from doe.store.files import RunDir, StudyDir
+from doe.store.leases import HIDDEN, Watch, acquire, last_lease, machine, new_owner
+from doe.store.progress import Reporter, read_progress
+from doe.store.verdicts import Policy, Result, failed_attempts, read_verdict
+
+
+def hostile(planned, deed, factors="A", **settings):
+    return planned("hostile_backends:hostile", factors=factors, deed=deed, **settings)
+
+
+def calls(plan):
+    return [len(path.read_text().split()) for path in sorted(plan.directory.glob("*/calls.txt"))]
+
+
+def results(plan):
+    files = StudyDir(plan.directory)
+    return [read_verdict(files.run(run.run_id)).result for run in plan.design.runs]
+
+
+def living(pid):
+    try:
+        return psutil.Process(int(pid)).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def until(condition, seconds=30.0):
+    deadline = time.monotonic() + seconds
+    while not (answer := condition()):
+        assert time.monotonic() < deadline, "it never happened"
+        time.sleep(0.02)
+    return answer
+
+
+@pytest.fixture
+def doe_run():
+    """Start `doe run`; all that is left of it is killed in the end."""
+    began = []
+
+    def start(directory, *words, **options):
+        call = [sys.executable, "-c", "from doe.cli import main; main()", "run"]
+        call += ["--study", str(directory), *words]
+        options = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True} | options
+        began.append(subprocess.Popen(call, start_new_session=True, **options))
+        return began[-1]
+
+    yield start
+    for process in began:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+# Results lost or misplaced ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("at_import", [False, True])
+def test_a_backend_that_changes_its_directory(planned, doe_run, tmp_path, monkeypatch, at_import):
+    """Below its new directory stands another study of the same relative path."""
+    other = tmp_path / "other"
+    if at_import:
+        monkeypatch.setenv("HOSTILE_TARGET", str(other))
+        plan = planned("hostile_import:run", factors="A")
+    else:
+        plan = hostile(planned, "chdir", target=str(other))
+    shutil.copytree(plan.directory, other / "runs" / "tiny")
+    for run in plan.design.runs:
+        (other / "runs" / "tiny" / run.run_id).mkdir()
+    before = sorted(path.name for path in other.rglob("*"))
+    scheduler = doe_run("runs/tiny", "--cpu", "1", cwd=tmp_path)
+    said, _ = scheduler.communicate(timeout=60)
+    assert scheduler.returncode == 0, said
+    assert [result.state for result in results(plan)] == ["done", "done"]
+    assert sorted(path.name for path in other.rglob("*")) == before
+
+
+def test_a_study_that_was_moved_keeps_its_results_and_the_new_one_stays_empty(
+    planned, doe_run, tmp_path
+):
+    mark = tmp_path / "mark"
+    plan = planned("hostile_backends:waiting", factors="A", until=str(mark))
+    scheduler = doe_run(plan.directory, "--cpu", "2")
+    until(lambda: calls(plan) == [1, 1])
+    scheduler.kill()
+    old = plan.directory.rename(plan.directory.with_name("old"))
+    plan = planned("hostile_backends:waiting", factors="A", until=str(mark))
+    for run in plan.design.runs:
+        (plan.directory / run.run_id).mkdir()
+    mark.touch()
+    until(lambda: len(list(old.glob("*/result.json"))) == 2)
+    assert not list(plan.directory.glob("*/*"))
+
+
+def test_a_scheduler_whose_study_was_replaced_says_so(planned, doe_run, tmp_path):
+    mark = tmp_path / "mark"
+    plan = planned("hostile_backends:waiting", factors="ABC", until=str(mark))
+    scheduler = doe_run(plan.directory, "--cpu", "1")
+    until(lambda: calls(plan) == [1])
+    old = plan.directory.rename(plan.directory.with_name("old"))
+    planned("hostile_backends:waiting", factors="ABC", until=str(mark))
+    mark.touch()
+    said, _ = scheduler.communicate(timeout=30)
+    assert scheduler.returncode == 1
+    assert "was moved or replaced" in said
+    until(lambda: len(list(old.glob("*/result.json"))) == 1)
+    assert not list(plan.directory.glob("*/*"))
+
+
+def test_signs_of_life_do_not_wait_for_the_interpreter_lock(planned, doe_run):
+    plan = hostile(planned, "hold the lock", factors="A", seconds=13)
+    scheduler = doe_run(plan.directory, "--cpu", "2")
+    until(lambda: calls(plan) == [1, 1])
+    (first, _) = plan.directory.glob("*/lease.json")
+    before = first.read_bytes()
+    until(lambda: first.read_bytes() != before, 8.0)
+    before = first.read_bytes()
+    until(lambda: first.read_bytes() != before, 8.0)
+    scheduler.communicate(timeout=60)
+    assert calls(plan) == [1, 1]
+
+
+def taken(tmp_path, **changes):
+    """A run whose lease another machine's process has."""
+    run = RunDir(tmp_path / "run")
+    run.path.mkdir()
+    owner = msgspec.structs.replace(new_owner(), **({"machine": "elsewhere"} | changes))
+    return run, acquire(run, owner, Watch())
+
+
+def test_an_observer_ignores_the_time_in_which_it_was_blocked(tmp_path):
+    run, _ = taken(tmp_path)
+    now = [0.0]
+    watch = Watch(clock=lambda: now[0])
+    look = lambda: watch.over(run, last_lease(run))  # noqa: E731
+    assert not look()
+    for pause in (70.0, 70.0, 5.0, 300.0):
+        now[0] += pause
+        assert not look(), "blocked time was counted"
+    for _ in range(10):
+        now[0] += 5.0
+        assert not look()
+    now[0] += 5.0
+    assert look()
+
+
+def test_a_process_of_another_user_under_hidepid_is_not_taken_for_dead(tmp_path):
+    if os.getuid() != 0:
+        pytest.skip("needs root, to mount /proc with hidepid")
+    run, held = taken(tmp_path, machine=machine())
+    code = (
+        "import os, sys, pathlib; sys.path[:] = eval(sys.argv[2])\n"
+        "from doe.store.files import RunDir\n"
+        "from doe.store import leases\n"
+        "os.setgid(65534), os.setuid(65534)\n"
+        "last = leases.last_lease(RunDir(pathlib.Path(sys.argv[1])))\n"
+        "last = last._replace(lease=type(last.lease)(**{**{f: getattr(last.lease, f) for f in "
+        "last.lease.__struct_fields__}, 'machine': leases.machine()}))\n"
+        "print(leases.process_started(last.lease.pid))\n"
+        "print(leases.Watch().over(RunDir(pathlib.Path(sys.argv[1])), last))\n"
+    )
+    for folder in (tmp_path, *tmp_path.parents[:3]):
+        with contextlib.suppress(OSError):
+            folder.chmod(0o755)
+    words = [sys.executable, "-c", code, str(run.path), repr([os.getcwd(), *sys.path])]
+    mount = 'mount -t proc -o hidepid=2 proc /proc && exec "$@"'
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", mount, "sh", *words], capture_output=True, text=True
+    )
+    if "mount:" in done.stderr:
+        pytest.skip(f"this machine does not let us: {done.stderr.strip()}")
+    assert done.stdout.split() == [HIDDEN, "False"], done.stderr
+    held.release()
+
+
+def test_who_lost_the_lease_and_has_finished_commits_all_the_same(tmp_path):
+    run = RunDir(tmp_path)
+    held = begin(run, WorkOrder(), new_owner(), Watch())
+    run.lease(2).write_bytes(run.lease(1).read_bytes())
+    assert held.lost()
+    assert finish(held, WorkOrder(), Result("done", {"y": 3.0})) == 0
+    assert read_verdict(run).result.metrics == {"y": 3.0}
+
+
+@pytest.mark.parametrize("fault", ["ESTALE:1", "EIO:2", "ENOSPC:2", "EROFS:1"])
+def test_an_error_that_passes_costs_no_result(planned, go, monkeypatch, fault):
+    monkeypatch.setenv("DISK_FAULT", fault)
+    plan = planned("faulty_disk:run", factors="A")
+    number, _ = go(plan)
+    assert number["done"] == 2
+    assert calls(plan) == [1, 1]
+    name, times = fault.split(":")
+    log = (plan.directory / "000-r1" / "log.txt").read_text()
+    assert log.count(os.strerror(getattr(errno, name))) == int(times)
+
+
+def test_a_verdict_that_can_never_be_written_stops_the_study(planned, go, monkeypatch):
+    monkeypatch.setenv("DISK_FAULT", f"ENOSPC:{10**9}")
+    plan = planned("faulty_disk:run", factors="A")
+    with pytest.raises(DoeError, match="could not write its verdict"):
+        go(plan)
+    assert not list(plan.directory.glob("*/result.json"))
+
+
+@pytest.mark.parametrize(
+    "deed",
+    [
+        *("stdout closed", "stdout none", "stdout replaced", "surrogate", "close all"),
+        *("forked child returns", "forked child raises", "own result"),
+        *("numpy report", "full report"),
+    ],
+)
+def test_what_a_backend_does_to_its_process_costs_no_result(planned, go, deed):
+    plan = hostile(planned, deed)
+    number, _ = go(plan)
+    assert number["done"] == 2
+    assert calls(plan) == [1, 1]
+    assert all(result.metrics["y"] == 1.0 for result in results(plan))
+
+
+@pytest.mark.parametrize(
+    ("deed", "words"),
+    [
+        ("untold error", "its text cannot be told"),
+        ("surrogate error", "ValueError: bad?"),
+        ("long error", "ValueError: xxx"),
+    ],
+)
+def test_an_exception_that_cannot_be_told_is_one_failure(planned, go, deed, words):
+    plan = hostile(planned, deed)
+    with contextlib.suppress(DoeError):  # the same failure everywhere stops the study
+        go(plan, cpu=1)
+    (first, *_) = [path.parent for path in plan.directory.glob("*/result.json")]
+    assert words in read_verdict(RunDir(first)).result.error.reason
+    assert (first / "calls.txt").read_text().count("\n") == 1
+    assert (first / "result.json").stat().st_size < 1_000_000
+    assert (first / "log.txt").stat().st_size < 1_000_000
+
+
+def test_an_integer_beyond_all_floats_is_a_divergence(planned, go):
+    plan = hostile(planned, "huge integer")
+    assert go(plan)[0]["diverged"] == 2
+
+
+def test_a_heartbeat_writes_into_no_file_of_the_backend(planned, go):
+    plan = hostile(planned, "close all", seconds=6.0)
+    assert go(plan)[0]["done"] == 2
+    assert {path.stat().st_size for path in plan.directory.glob("*/mine-*")} == {0}
+
+
+def test_a_lease_tells_of_a_verdict_that_is_not_seen_yet(tmp_path):
+    """As on file systems that remember for a while that a name was absent."""
+    run = RunDir(tmp_path)
+    held = begin(run, WorkOrder(), new_owner(), Watch())
+    finish(held, WorkOrder(), Result("done", {"y": 3.0}))
+    hidden = run.result.rename(tmp_path / "hidden")
+    assert acquire(run, new_owner(), Watch()) is None
+    hidden.rename(run.result)
+    assert begin(run, WorkOrder(), new_owner(), Watch()) == 0
+    # Who has watched for long enough knows that it was deleted.
+    run.result.unlink()
+    now = [0.0]
+    watch = Watch(clock=lambda: now[0])
+    over = []
+    for _ in range(14):
+        over.append(watch.over(run, last_lease(run)))
+        now[0] += 5.0
+    assert over == [False] * 12 + [True] * 2
+
+
+def test_numpy_integers_are_steps(tmp_path):
+    run = RunDir(tmp_path)
+    Reporter(run)(np.int64(3), np.int32(9), y=np.float32(0.5))
+    assert read_progress(run).step == 3
+
+
+def test_two_augmentations_at_once_are_both_kept(planned):
+    code = "from doe.cli import main; main()"
+    for trial in range(3):
+        plan = planned(factors="AB")
+        words = ["plan", "--out", str(plan.directory), "--augment", "1"]
+        both = [
+            subprocess.Popen(
+                [sys.executable, "-c", code, *words],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+            for _ in range(2)
+        ]
+        said = [process.communicate()[0] for process in both]
+        assert [process.returncode for process in both] == [0, 0], said
+        text = (plan.directory / "study.toml").read_text()
+        assert text.count("[[augment]]") == 2, f"trial {trial}"
+        shutil.rmtree(plan.directory)
+
+
+# Wrong verdicts, endless work ---------------------------------------------------------------------
+
+
+def command(code):
+    return (sys.executable, "-c", code, "{A}", "{run_dir}", "{seed}")
+
+
+WRITE = "import sys, os, signal; open(sys.argv[2] + '/metrics.json', 'w').write('{}'); "
+
+
+@pytest.mark.parametrize("name", ["SIGPIPE", "SIGXFSZ", "SIGUSR1"])
+def test_a_command_killed_by_a_signal_has_crashed(planned, go, name):
+    code = WRITE.format('{{"y": 1.0}}') + (
+        f"signal.signal(signal.{name}, signal.SIG_DFL); os.kill(os.getpid(), signal.{name})"
+    )
+    plan = planned(factors="A", command=command(code))
+    number, _ = go(plan, options=RunOptions(policy=Policy(retries=0)))
+    assert number["failed"] == 2
+    assert {result.error.kind for result in results(plan)} == {"crash"}
+    assert name in results(plan)[0].error.reason
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity", "null", "1e999"])
+def test_a_command_can_diverge(planned, go, value):
+    plan = planned(factors="A", command=command(WRITE.format(f'{{{{"y": {value}}}}}')))
+    number, _ = go(plan)
+    assert number["diverged"] == 2
+
+
+@pytest.mark.parametrize(
+    "deed",
+    ["terminate", "kill keeper", "own records", "real-time signal"]
+    + [f"exit {code}" for code in (0, 74, 75, 76, 143)],
+)
+def test_no_run_is_tried_more_often_than_the_policy_says(planned, go, deed):
+    plan = hostile(planned, deed)
+    number, said = go(plan, options=RunOptions(policy=Policy(retries=1)))
+    assert number["failed"] == 2, said
+    assert calls(plan) == [2, 2]
+    for run in plan.design.runs:
+        records = failed_attempts(StudyDir(plan.directory).run(run.run_id))
+        assert [record.failure.kind for record in records] == ["crash", "crash"]
+
+
+def test_durations_do_not_hang_on_the_time_of_day(planned, go, monkeypatch):
+    plan = planned("hostile_clock:run", factors="A")
+    go(plan)
+    assert all(0 <= result.provenance["seconds"] < 60 for result in results(plan))
+
+
+@pytest.mark.parametrize("given", ["inf", "nan", "1e300"])
+def test_a_limit_beyond_all_time_is_refused(planned, doe_run, given):
+    for option in ("--timeout", "--grace"):
+        done = doe_run(planned().directory, "--cpu", "1", option, given)
+        said, _ = done.communicate(timeout=30)
+        assert done.returncode in (1, 2), said
+        assert option in said
+        assert "Traceback" not in said
+
+
+# Foreign processes, and our own left behind -------------------------------------------------------
+
+
+def test_a_copy_of_a_study_touches_nothing_of_the_original(planned, doe_run, tmp_path):
+    mark = tmp_path / "mark"
+    plan = planned("hostile_backends:waiting", factors="A", until=str(mark))
+    first = doe_run(plan.directory, "--cpu", "2")
+    until(lambda: calls(plan) == [1, 1])
+    first.kill()
+    pids = [path.read_text().strip() for path in plan.directory.glob("*/calls.txt")]
+    copy = shutil.copytree(plan.directory, tmp_path / "copy")
+    second = doe_run(copy, "--cpu", "2", "--grace", "0.5")
+    until(lambda: len(list(copy.glob("*/lease-2.json"))) == 2)
+    for _ in range(2):
+        second.send_signal(2)
+        time.sleep(0.5)
+    second.communicate(timeout=30)
+    assert all(living(pid) for pid in pids)
+    mark.touch()
+    until(lambda: len(list(plan.directory.glob("*/result.json"))) == 2)
+    assert not list(copy.glob("*/result.json"))
+
+
+def test_a_process_that_only_has_the_number_of_an_old_one_is_left_alone(planned, doe_run):
+    """Its session is the number in the lease, its start another or even the same."""
+    stranger = subprocess.Popen(["sleep", "60"], start_new_session=True)
+    plan = planned("traced", factors="A")
+    started = __import__("doe.store.leases", fromlist=["x"]).process_started(stranger.pid)
+    for start in (started, "1"):
+        run = StudyDir(plan.directory).run(plan.design.runs[0].run_id)
+        shutil.rmtree(run.path, ignore_errors=True)
+        run.path.mkdir()
+        owner = msgspec.structs.replace(new_owner(), pid=stranger.pid, started=start)
+        acquire(run, owner, Watch())
+        scheduler = doe_run(plan.directory, "--cpu", "1")
+        said, _ = scheduler.communicate(timeout=60)
+        assert scheduler.returncode == 0, said
+        assert living(stranger.pid)
+    stranger.kill()
+    stranger.wait()
+
+
+@pytest.mark.parametrize("deed", ["leave group", "leave session", "leave fork"])
+def test_a_successful_run_leaves_no_process(planned, go, deed):
+    plan = hostile(planned, deed)
+    assert go(plan)[0]["done"] == 2
+    pids = [path.read_text() for path in plan.directory.glob("*/child.txt")]
+    assert len(pids) == 2
+    assert not [pid for pid in pids if living(pid)]
+
+
+def test_what_an_import_began_ends_with_its_slot(planned, go, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOSTILE_CHILD", str(tmp_path / "children"))
+    plan = planned("hostile_import:run", factors="A")
+    assert go(plan)[0]["done"] == 2
+    pids = (tmp_path / "children").read_text().split()
+    assert pids
+    until(lambda: not [pid for pid in pids if living(pid)], 5.0)
+
+
+def test_a_scheduler_that_dies_while_it_ends_its_runs_leaves_no_process(planned, doe_run):
+    plan = planned("stubborn", factors="A")
+    scheduler = doe_run(plan.directory, "--cpu", "2", "--grace", "2")
+    until(lambda: len(list(plan.directory.glob("*/calls.txt"))) == 2)
+    family = psutil.Process(scheduler.pid).children(recursive=True)
+    scheduler.send_signal(2)
+    time.sleep(0.5)
+    scheduler.send_signal(2)
+    time.sleep(0.5)
+    scheduler.kill()
+    until(lambda: not [process for process in family if living(process.pid)], 15.0)
+
+
+def test_an_import_that_hangs_ends_with_its_scheduler(planned, doe_run, tmp_path, monkeypatch):
+    (tmp_path / "hanging_backend.py").write_text("import time\ntime.sleep(600)\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    plan = planned("hanging_backend:run", factors="A")
+    scheduler = doe_run(plan.directory, "--cpu", "1")
+    family = until(lambda: psutil.Process(scheduler.pid).children())
+    time.sleep(2.0)
+    scheduler.kill()
+    until(lambda: not [process for process in family if living(process.pid)], 5.0)
+
+
+def test_what_a_killed_keeper_left_is_swept_by_its_mark(planned, doe_run):
+    plan = planned("hostile_backends:hostile", factors="A", deed="leave then wait")
+    scheduler = doe_run(plan.directory, "--cpu", "1")
+    path = until(lambda: list(plan.directory.glob("*/child.txt")))[0]
+    pid = until(path.read_text)
+    keeper = psutil.Process(int((path.parent / "calls.txt").read_text())).parent()
+    slot = keeper.parent()
+    os.kill(scheduler.pid, 9)
+    slot.kill()
+    keeper.kill()
+    assert living(pid)
+    again = doe_run(plan.directory, "--cpu", "1")
+    until(lambda: not living(pid), 20.0)
+    again.kill()
+    for run in plan.directory.glob("*/lease*.json"):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            psutil.Process(json.loads(run.read_text())["pid"]).kill()

@@ -105,9 +105,9 @@ def _failures(statuses: Sequence[RunStatus]) -> dict[str, list[str]]:
 
 def _warnings(study: Study, statuses: Sequence[RunStatus]) -> list[str]:
     """What makes runs of one study differ in more than their factors."""
-    found = []
+    warnings = []
     if changed := changed_runs(study, statuses):
-        found.append(
+        warnings.append(
             f"study.toml was changed after {len(changed)} runs were done (the first is "
             f"{changed[0]}); their results answer another request"
         )
@@ -115,16 +115,16 @@ def _warnings(study: Study, statuses: Sequence[RunStatus]) -> list[str]:
     commits = Counter(str(origin.get("commit", ""))[:10] or "no commit" for origin in origins)
     if len(commits) > 1:
         listing = ", ".join(f"{name} ({count} runs)" for name, count in commits.most_common())
-        found.append(f"the code changed between runs: {listing}")
+        warnings.append(f"the code changed between runs: {listing}")
     if dirty := sum(bool(origin.get("dirty")) for origin in origins):
-        found.append(f"{dirty} runs were made by code with uncommitted changes")
+        warnings.append(f"{dirty} runs were made by code with uncommitted changes")
     versions = Counter(repr(sorted(origin.get("versions", {}).items())) for origin in origins)
     if len(versions) > 1:
-        found.append(f"package versions changed between runs: {len(versions)} sets of versions")
+        warnings.append(f"package versions changed between runs: {len(versions)} sets of versions")
     damaged = [status.run.run_id for status in statuses if status.damaged]
     if damaged:
-        found.append(f"damaged results, set aside when run again: {', '.join(damaged)}")
-    return found
+        warnings.append(f"damaged results, set aside when run again: {', '.join(damaged)}")
+    return warnings
 
 
 def as_json(state: Overview) -> dict[str, Any]:

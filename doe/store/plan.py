@@ -101,10 +101,10 @@ def find_study(given: Path | None, runs: Path = RUNS) -> Path:
     """The study directory that was named, or the one below runs/ that was planned last."""
     if given is not None:
         return given.parent if given.name == "study.toml" else given
-    found = planned_studies(runs)
-    if not found:
+    studies = planned_studies(runs)
+    if not studies:
         raise DoeError(f"no study below {runs}/; plan one with `doe plan`, or name it with --study")
-    return found[-1]
+    return studies[-1]
 
 
 def augment_plan(directory: Path, kind: str) -> tuple[Plan, Outcome]:

@@ -87,12 +87,12 @@ def gpu_slots(wanted: Sequence[int], per_gpu: int, gpus: Sequence[Gpu]) -> tuple
         )
     return tuple(
         Slot(
-            f"gpu{number}" if per_gpu == 1 else f"gpu{number}.{place}",
+            f"gpu{number}" if per_gpu == 1 else f"gpu{number}.{share}",
             device="cuda:0",
             group=f"gpu{number}",
         )
         for number in wanted
-        for place in range(1, per_gpu + 1)
+        for share in range(1, per_gpu + 1)
     )
 
 

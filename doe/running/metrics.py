@@ -13,16 +13,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from doe.errors import DoeError, nearest
+from doe.store.files import RunDir
 from doe.study.command import STDOUT
 from doe.study.values import MetricsSection
 
 LISTED = 20
 """Names that a message lists at most."""
 LAST_LINES = 3
-OWN_FILES = re.compile(
-    r"(request|result|lease(-\d+)?|attempt-\d+)\.json|result\.json\..*|log\.txt|progress\.jsonl|\..*"
-)
-"""What a run's directory holds beside the files of its command."""
 
 Stamps = dict[Path, tuple[int, int]]
 """Time and size of files."""
@@ -154,7 +151,7 @@ def _absent(file: str, run_dir: Path, stale: bool) -> str:
     if stale:
         return f"the command left no new {file}: the one that is there is of an earlier attempt"
     there = sorted(str(path.relative_to(run_dir)) for path in run_dir.rglob("*") if path.is_file())
-    others = [name for name in there if not OWN_FILES.fullmatch(name)]
+    others = [name for name in there if not RunDir(run_dir).is_own(name)]
     listed = ", ".join(others[:LISTED]) or "no file of the command; does it know {run_dir}?"
     return f"the command left no {file} in its run directory, which holds {listed}"
 

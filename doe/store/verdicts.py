@@ -91,30 +91,30 @@ def decode_result(raw: bytes) -> Result | None:
     return result
 
 
-_KINDS: dict[str, type | tuple[type, ...]] = {
-    **dict.fromkeys(("commit", "host", "hardware", "driver", "slot", "device", "job"), str),
-    **dict.fromkeys(("start", "end", "request"), str),
-    **dict.fromkeys(("seed", "attempt", "threads"), int),
-    "dirty": bool,
-    "versions": dict,
+_KINDS: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("commit", "host", "hardware", "driver", "slot", "device", "job"), (str,)),
+    **dict.fromkeys(("start", "end", "request"), (str,)),
+    **dict.fromkeys(("seed", "attempt", "threads"), (int,)),
+    "dirty": (bool,),
+    "versions": (dict,),
     "seconds": (int, float),
 }
 
 
 def _sound(key: str, value: Any) -> bool:
     """Whether a fact of the provenance is of its kind, so that who reads it need not ask."""
-    kind = _KINDS.get(key)
-    if kind is None:
+    kinds = _KINDS.get(key)
+    if kinds is None:
         return True
-    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+    if type(value) not in kinds:
         return False
-    if isinstance(value, dict):
+    if key == "versions":
         return all(isinstance(version, str) for version in value.values())
-    if isinstance(value, float):
-        return 0 <= value < float("inf")
+    if key == "seconds":
+        return bool(0 <= value < float("inf"))
     if key in ("start", "end"):
         try:
-            return datetime.fromisoformat(str(value)).tzinfo is not None
+            return datetime.fromisoformat(value).tzinfo is not None
         except ValueError:
             return False
     return True

@@ -118,6 +118,9 @@ def run(
     if not finished:
         screen.print("Stopped; `doe run` goes on with the rest.")
         raise typer.Exit(130)
+    if number["pending"] and not (only or replicate or limit):
+        screen.print("Some runs were left out; `doe status` says why.")
+        raise typer.Exit(3)
     if number["failed"]:
         screen.print("`doe status` shows why runs failed; --retry-failed runs them again.")
         raise typer.Exit(3)

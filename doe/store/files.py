@@ -114,7 +114,9 @@ class RunDir(NamedTuple):
         """Everything in the directory; nothing where there is none."""
         try:
             return os.listdir(self.path)
-        except (FileNotFoundError, NotADirectoryError):
+        except FileNotFoundError:
+            if self.path.is_symlink():  # to nowhere
+                raise
             return []
 
     @staticmethod

@@ -130,12 +130,14 @@ def read_verdict(run: RunDir) -> Verdict | None:
     """What stands in `result.json`, or None if nothing does."""
     try:
         raw = read_file(run.result)
-    except (FileNotFoundError, NotADirectoryError):
+    except FileNotFoundError:
         return None
     except OSError as error:
         if error.errno in STRANGE:  # damaged beyond all doubt
             return Verdict(None, b"")
-        raise DoeError(f"cannot read {run.result}: {error.strerror}") from error
+        raise DoeError(
+            f"cannot read {run.path.name}/{run.result.name}: {error.strerror}"
+        ) from error
     return Verdict(decode_result(raw), raw)
 
 

@@ -52,8 +52,8 @@ def try_run(study: Study, run: Run, gpu: int | None = None, threads: int = 1) ->
     surroundings = {**os.environ, **thread_environment(threads)}
     if gpu is not None:
         surroundings["CUDA_VISIBLE_DEVICES"] = str(gpu)
-    with tempfile.TemporaryDirectory(prefix="doe-try-") as place:
-        run_dir = RunDir(Path(place) / run.run_id)
+    with tempfile.TemporaryDirectory(prefix="doe-try-") as scratch:
+        run_dir = RunDir(Path(scratch) / run.run_id)
         prepare(run_dir, study, run)
         words = [sys.executable, "-m", "doe.running.trial", str(run_dir.path)]
         words += ["--device", "cpu" if gpu is None else "cuda:0", "--threads", str(threads)]
@@ -127,8 +127,8 @@ def execute(run_dir: RunDir, device: str, threads: int) -> Trial:
     except DoeError as error:
         return Trial(problem=str(error))
     except Exception as error:
-        place = error.__traceback__.tb_next if error.__traceback__ else None
-        traceback.print_exception(type(error), error, place)
+        frames = error.__traceback__.tb_next if error.__traceback__ else None
+        traceback.print_exception(type(error), error, frames)
         return Trial(problem=f"{type(error).__name__}: {error}")
     return _judged(reply, request, factors, report)
 

@@ -90,13 +90,13 @@ def gpu_slots(wanted: Sequence[int], per_gpu: int, gpus: Sequence[Gpu]) -> tuple
     threads = max(1, usable_cores() // (len(wanted) * per_gpu))
     return tuple(
         Slot(
-            f"gpu{number}" if per_gpu == 1 else f"gpu{number}.{place}",
+            f"gpu{number}" if per_gpu == 1 else f"gpu{number}.{share}",
             device="cuda:0",
             threads=threads,
             group=f"gpu{number}",
         )
         for number in wanted
-        for place in range(1, per_gpu + 1)
+        for share in range(1, per_gpu + 1)
     )
 
 

@@ -90,7 +90,9 @@ def measured(factors: int, draw: str, looks: int, count: int, seed: int = 0) -> 
             wrong[shape][0] += int(outside[shape][0].any(axis=1).sum())
             wrong[shape][1] += float(outside[shape][1].mean(axis=1).sum())
         studies += batch
-    return {s: Rates(family / studies, one / studies, studies) for s, (family, one) in wrong.items()}
+    return {
+        s: Rates(family / studies, one / studies, studies) for s, (family, one) in wrong.items()
+    }
 
 
 def too_high(rate: float, studies: int) -> bool:

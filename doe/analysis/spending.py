@@ -83,9 +83,7 @@ def _boundary(nodes: Floats, density: Floats, step: float, scale: float, due: fl
     return 0.5 * (low + high)
 
 
-def sequential_p(
-    nominal: Floats, shares: Sequence[float], alpha: float, shape: str
-) -> Floats:
+def sequential_p(nominal: Floats, shares: Sequence[float], alpha: float, shape: str) -> Floats:
     """The smallest level at which some look so far would have rejected (Liu and Anderson, 2008).
 
     Parameters

@@ -29,7 +29,6 @@ def trial(
         str | None, typer.Option(help="This configuration [default: the first to run].")
     ] = None,
     gpu: Annotated[int | None, typer.Option(min=0, help="On this GPU [default: CPU].")] = None,
-    threads: Annotated[int, typer.Option(min=1, help="Threads to compute with.")] = 1,
 ) -> None:
     """Run one configuration now, show its output, metrics and time; record nothing."""
     from doe.design.runs import make_design
@@ -44,11 +43,11 @@ def trial(
     levels = ", ".join(f"{key} = {_text(level)}" for key, level in run.levels.items())
     screen.print(f"Trying {levels}, seed {run.seed}.", markup=False, highlight=False)
     try:
-        outcome = try_run(study, run, gpu, threads)
+        outcome = try_run(study, run, gpu)
     except KeyboardInterrupt:
         screen.print("Stopped; nothing was recorded.")
         raise typer.Exit(130) from None
-    for line in outcome_lines(study, outcome, len(design.runs), gpu, threads):
+    for line in outcome_lines(study, outcome, len(design.runs), gpu):
         screen.print(line, markup=False, highlight=False)
     if outcome.problem:
         raise typer.Exit(3)
@@ -73,9 +72,7 @@ def _chosen(design: Design, only: str | None) -> Run:
     )
 
 
-def outcome_lines(
-    study: Study, outcome: Trial, runs: int, gpu: int | None, threads: int
-) -> list[str]:
+def outcome_lines(study: Study, outcome: Trial, runs: int, gpu: int | None) -> list[str]:
     """What a trial says: metrics, doubts, how long the whole study will take."""
     if outcome.problem:
         return ["", f"Failed: {outcome.problem}."]
@@ -94,7 +91,7 @@ def outcome_lines(
     if (study.progress.pattern or study.progress.file) and not outcome.reports:
         where = "line of the output" if study.progress.pattern else f"row of {study.progress.file}"
         lines.append(f"Warning: no {where} was read as progress; see [progress].")
-    return [*lines, *_time_lines(outcome.seconds, runs, gpu, threads)]
+    return [*lines, *_time_lines(outcome.seconds, runs, gpu, study.threads)]
 
 
 def _time_lines(seconds: float, runs: int, gpu: int | None, threads: int) -> list[str]:

@@ -109,13 +109,15 @@ def _warnings(study: Study, statuses: Sequence[RunStatus]) -> list[str]:
     if changed := changed_runs(study, statuses):
         warnings.append(
             f"study.toml was changed after {len(changed)} runs were done (the first is "
-            f"{changed[0]}); their results answer another request"
+            f"{changed[0].run.run_id}); their results answer another request"
         )
     origins = [status.result.provenance for status in statuses if status.result]
     commits = Counter(str(origin.get("commit", ""))[:10] or "no commit" for origin in origins)
     if len(commits) > 1:
-        listing = ", ".join(f"{name} ({count} runs)" for name, count in commits.most_common())
-        warnings.append(f"the code changed between runs: {listing}")
+        warnings.append(f"the code changed between runs: {_listing(commits)}")
+    threads = Counter(str(origin["threads"]) for origin in origins if "threads" in origin)
+    if len(threads) > 1:
+        warnings.append(f"runs computed with different numbers of threads: {_listing(threads)}")
     if dirty := sum(bool(origin.get("dirty")) for origin in origins):
         warnings.append(f"{dirty} runs were made by code with uncommitted changes")
     versions = Counter(repr(sorted(origin.get("versions", {}).items())) for origin in origins)
@@ -125,6 +127,10 @@ def _warnings(study: Study, statuses: Sequence[RunStatus]) -> list[str]:
     if damaged:
         warnings.append(f"damaged results, set aside when run again: {', '.join(damaged)}")
     return warnings
+
+
+def _listing(counter: Counter[str]) -> str:
+    return ", ".join(f"{name} ({count} runs)" for name, count in counter.most_common())
 
 
 def as_json(state: Overview) -> dict[str, Any]:

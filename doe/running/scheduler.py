@@ -280,7 +280,6 @@ class Scheduler:
             job=f"{self._me}/{os.urandom(6).hex()}",
             slot=slot.name,
             device=slot.device,
-            threads=slot.threads,
             timeout=self.options.timeout,
             policy=self.options.policy,
             replace=self._replace.get(run_id, ""),

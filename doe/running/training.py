@@ -71,7 +71,6 @@ class Training(NamedTuple):
     request: RunRequest
     attempt: int
     device: str
-    threads: int
     timeout: float
     alone: bool
     mark: str
@@ -87,7 +86,7 @@ def train(training: Training, backend: Backend | None, reply: Reply) -> NoReturn
     try:
         end_with_parent()
         os.setsid()
-        os.environ.update(thread_environment(training.threads))
+        os.environ.update(thread_environment(training.request.threads))
         bear_mark(training.mark)
         open_log(training.run, training.attempt)
         _arm(training.timeout)
@@ -125,13 +124,13 @@ def _call(training: Training, backend: Callable[[Request], object]) -> Result:
     request = training.request
     torch = sys.modules.get("torch")
     if torch is not None:
-        torch.set_num_threads(training.threads)
+        torch.set_num_threads(request.threads)
     call = Request(
         factors=request.factors,
         settings=request.settings,
         seed=request.seed,
         device=training.device,
-        threads=training.threads,
+        threads=request.threads,
         run_dir=training.run_dir,
         resumed=training.attempt > 1,
         report=Reporter(training.run),

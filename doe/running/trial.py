@@ -47,16 +47,16 @@ class Trial(msgspec.Struct, frozen=True):
     seconds: float = 0.0
 
 
-def try_run(study: Study, run: Run, gpu: int | None = None, threads: int = 1) -> Trial:
+def try_run(study: Study, run: Run, gpu: int | None = None) -> Trial:
     """Execute one run of a study with its output on this terminal; nothing is recorded."""
-    surroundings = {**os.environ, **thread_environment(threads)}
+    surroundings = {**os.environ, **thread_environment(study.threads)}
     if gpu is not None:
         surroundings["CUDA_VISIBLE_DEVICES"] = str(gpu)
     with tempfile.TemporaryDirectory(prefix="doe-try-") as scratch:
         run_dir = RunDir(Path(scratch) / run.run_id)
         prepare(run_dir, study, run)
         words = [sys.executable, "-m", "doe.running.trial", str(run_dir.path)]
-        words += ["--device", "cpu" if gpu is None else "cuda:0", "--threads", str(threads)]
+        words += ["--device", "cpu" if gpu is None else "cuda:0"]
         began = time.monotonic()
         code = subprocess.call(words, stdin=subprocess.DEVNULL, env=surroundings)
         seconds = time.monotonic() - began
@@ -107,7 +107,7 @@ class _Showing:
         print(f"{step}/{total}{values}", flush=True)
 
 
-def execute(run_dir: RunDir, device: str, threads: int) -> Trial:
+def execute(run_dir: RunDir, device: str) -> Trial:
     """Call the backend as a worker does and say what came of it."""
     request, _ = read_request(run_dir)
     factors = _Noting(request.factors)
@@ -118,7 +118,7 @@ def execute(run_dir: RunDir, device: str, threads: int) -> Trial:
             settings=request.settings,
             seed=request.seed,
             device=device,
-            threads=threads,
+            threads=request.threads,
             run_dir=run_dir.path.resolve(),
             resumed=False,
             report=report,
@@ -150,9 +150,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m doe.running.trial")
     parser.add_argument("run_dir", type=Path)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--threads", type=int, default=1)
     given = parser.parse_args()
-    trial = execute(RunDir(given.run_dir), given.device, given.threads)
+    trial = execute(RunDir(given.run_dir), given.device)
     (given.run_dir / OUTCOME).write_bytes(msgspec.json.encode(trial))
 
 

@@ -246,7 +246,7 @@ def test_the_live_view_shows_slots_progress_and_counts(planned, go):
     out = io.StringIO()
     console = Console(file=out, width=100, force_terminal=True, color_system=None)
     display = LiveDisplay(console, Live(console=console, auto_refresh=False))
-    engine = IdleEngine(cpu_slots(2))
+    engine = IdleEngine(cpu_slots(number=2))
     scheduler = Scheduler(
         StudyDir(plan.directory), plan.study, plan.design, engine, RunOptions(), display
     )

@@ -205,6 +205,8 @@ class Study(msgspec.Struct, frozen=True):
     """Centre runs in each replicate, with every factor at the middle of its scale."""
     blocks: str = ""
     """Interactions confounded with blocks within each replicate, as in "ABC, CDE"."""
+    threads: int = 1
+    """Threads that each run computes with; sums in another order end in other last digits."""
     settings: dict[str, Any] = {}
     """Handed to the backend unread."""
     augment: tuple[Augment, ...] = ()

@@ -6,7 +6,8 @@ import csv
 import hashlib
 import io
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
 from typing import NamedTuple
 
 from doe.design.matrix import part_rows, standard_rows
@@ -74,7 +75,11 @@ def make_design(study: Study, rows: Sequence[int] = ()) -> Design:
         slots += _augmented(study, slots, step)
     ordered = sorted(slots, key=lambda s: (s.block, _random_rank(study.order_seed, s)))
     width = max(3, len(str(math.prod(study.sizes) - 1)))
-    runs = tuple(_run(study, slot, i, width) for i, slot in enumerate(ordered, start=1))
+    configuration = _configurations(study.factors)
+    runs = tuple(
+        _run(slot, i, _centre(study.factors) if slot.centre else configuration(slot.row), width)
+        for i, slot in enumerate(ordered, start=1)
+    )
     return Design(study.keys, runs)
 
 
@@ -161,35 +166,74 @@ def _random_rank(order_seed: int, slot: _Slot) -> bytes:
     return hashlib.sha256(f"{order_seed}/{slot.block}/{slot.row}{centre}".encode()).digest()
 
 
-def _run(study: Study, slot: _Slot, run_order: int, width: int) -> Run:
-    if slot.centre:
-        run_id, coded = f"centre{slot.centre}-r{slot.replicate}", (0,) * len(study.factors)
-        levels = {factor.key: factor.centre for factor in study.factors}
-    else:
-        numbers = level_numbers(slot.row, study.sizes)
-        run_id = f"{slot.row:0{width}d}-r{slot.replicate}"
-        coded = tuple(coded_level(*pair) for pair in zip(numbers, study.sizes, strict=True))
-        levels = {f.key: f.levels[n] for f, n in zip(study.factors, numbers, strict=True)}
+def _run(slot: _Slot, run_order: int, configuration: Configuration, width: int) -> Run:
+    name = f"centre{slot.centre}" if slot.centre else f"{slot.row:0{width}d}"
     return Run(
-        run_id=run_id,
+        run_id=f"{name}-r{slot.replicate}",
         run_order=run_order,
         row=slot.row,
         replicate=slot.replicate,
         block=slot.block,
         seed=slot.seed,
-        config=CENTRE if slot.centre else config_label(study.factors, slot.row),
-        levels=levels,
-        coded=coded,
+        config=configuration.label,
+        levels=configuration.levels,
+        coded=configuration.coded,
+    )
+
+
+class Configuration(NamedTuple):
+    """The levels of some factors: their name, as given, coded."""
+
+    label: str
+    levels: dict[str, Level]
+    coded: Coded
+
+
+def _centre(factors: Sequence[Factor]) -> Configuration:
+    levels: dict[str, Level] = {factor.key: factor.centre for factor in factors}
+    return Configuration(CENTRE, levels, (0,) * len(factors))
+
+
+TOGETHER = 8
+"""Factors whose combinations are made once and looked up: a design may have 100,000 rows."""
+
+
+def _configurations(factors: Sequence[Factor]) -> Callable[[int], Configuration]:
+    """How to find the configuration of a row."""
+    parts = [factors[i : i + TOGETHER] for i in range(0, len(factors), TOGETHER)]
+    sizes = [math.prod(len(factor.levels) for factor in part) for part in parts]
+    short = all(len(factor.key) == 1 for factor in factors)
+    tables = [cache(partial(_configuration, part, short)) for part in parts]
+    separator = "" if short else ","
+
+    def configuration(row: int) -> Configuration:
+        (label, levels, coded), *further = [
+            table(number) for table, number in zip(tables, level_numbers(row, sizes), strict=True)
+        ]
+        for part in further:
+            label += separator + part.label
+            levels = {**levels, **part.levels}
+            coded += part.coded
+        return Configuration(label, levels, coded)
+
+    return configuration
+
+
+def _configuration(factors: Sequence[Factor], short: bool, row: int) -> Configuration:
+    sizes = [len(factor.levels) for factor in factors]
+    numbers = level_numbers(row, sizes)
+    pairs = list(zip(factors, numbers, strict=True))
+    names = [f"{f.key}{n}" if short else f"{f.key}={level_text(f.levels[n])}" for f, n in pairs]
+    return Configuration(
+        ("" if short else ",").join(names),
+        {factor.key: factor.levels[number] for factor, number in pairs},
+        tuple(map(coded_level, numbers, sizes)),
     )
 
 
 def config_label(factors: Sequence[Factor], row: int) -> str:
     """Name a configuration: ``A1B0C1`` for one-letter keys, else ``lr=0.01,aug=on``."""
-    numbers = level_numbers(row, [len(factor.levels) for factor in factors])
-    pairs = list(zip(factors, numbers, strict=True))
-    if all(len(factor.key) == 1 for factor in factors):
-        return "".join(f"{factor.key}{number}" for factor, number in pairs)
-    return ",".join(f"{f.key}={level_text(f.levels[number])}" for f, number in pairs)
+    return _configuration(factors, all(len(factor.key) == 1 for factor in factors), row).label
 
 
 # The CSV form -----------------------------------------------------------------------------------
@@ -200,10 +244,19 @@ def csv_header(keys: tuple[str, ...]) -> list[str]:
     return [*RUN_COLUMNS, *keys, *coded_columns(keys)]
 
 
+class _Texts(dict[Level, str]):
+    """The levels of one factor as text, made when first asked for."""
+
+    def __missing__(self, level: Level) -> str:
+        self[level] = level_text(level)
+        return self[level]
+
+
 def _csv_rows(design: Design) -> Iterator[list[str]]:
+    texts = {key: _Texts() for key in design.keys}
     for run in design.runs:
         plan = (run.run_order, run.row, run.replicate, run.block, run.seed)
-        levels = [level_text(run.levels[key]) for key in design.keys]
+        levels = [texts[key][level] for key, level in run.levels.items()]
         yield [run.run_id, *map(str, plan), run.config, *levels, *map(str, run.coded)]
 
 
@@ -222,10 +275,10 @@ def planned_rows(text: str, study: Study) -> list[int]:
         return []  # how many there are, only pyDOE2 knows
     blocks = 1 << len(study.block_words)
     rows = {
-        int(line["row"])
-        for line in csv.DictReader(io.StringIO(text))
-        if line.get("replicate") == "1" and (line.get("block") or "").isdecimal()
-        if int(line["block"]) <= blocks and (line.get("row") or "").isdecimal()
+        int(row)
+        for line in csv.reader(io.StringIO(text))
+        for _, _, row, replicate, block in [(*line, *RUN_COLUMNS)[:5]]
+        if replicate == "1" and block.isdecimal() and int(block) <= blocks and row.isdecimal()
     }
     rows.discard(math.prod(study.sizes))  # centre runs
     planned = math.prod(study.sizes) >> len(study.generators)

@@ -172,10 +172,10 @@ def read_file(path: Path) -> bytes:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode) or status.st_size > MOST_BYTES:
             raise OSError(errno.EINVAL, "not a plain file", str(path))
-        parts = []
-        while part := os.read(handle, status.st_size + 1):
-            parts.append(part)
-        return b"".join(parts)
+        data = os.read(handle, status.st_size + 1)
+        while len(data) != status.st_size and (more := os.read(handle, 65536)):
+            data += more  # it grew, or came in parts
+        return data
     finally:
         os.close(handle)
 

@@ -1,4 +1,4 @@
-"""Means with intervals: at the levels of each factor, of pairs of factors, and predicted ones.
+"""Means with intervals: at the levels of each factor, and of pairs of factors.
 
 Everything is on the response scale: a mean is taken back from the analysed one, and so are the ends
 of its interval.
@@ -7,25 +7,27 @@ of its interval.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 from msgspec import Struct
 
 from doe.analysis.case import Case
-from doe.analysis.contrasts import Floats, Model
-from doe.analysis.fit import Fit, design_matrix, fit
+from doe.analysis.contrasts import Floats
+from doe.analysis.fit import Fit, design_matrix
 from doe.analysis.pvalues import t_critical
+from doe.analysis.rescale import units
 from doe.terms import order, parse_term
 
 PAIRS = 6
 """Interactions that are told in means, the strongest ones."""
-MOST_CELLS = 1024
 SIGNS = ((-1, -1), (1, -1), (-1, 1), (1, 1))
 
 
 class Mean(Struct, frozen=True, gc=False):
     """A mean with its interval; no interval in a saturated design."""
 
+    UNITS: ClassVar = units(mean=1, ci_low=1, ci_high=1)
     mean: float
     ci_low: float | None
     ci_high: float | None
@@ -53,27 +55,17 @@ class Interaction(Struct, frozen=True):
     p_holm: float | None
 
 
-class Prediction(Struct, frozen=True, gc=False):
-    """A configuration under the reduced model."""
-
-    coded: tuple[int, ...]
-    mean: float
-    ci_low: float | None
-    ci_high: float | None
-
-
 class Means(Struct, frozen=True):
     """Means of the fitted model on the response scale, every cell weighted alike."""
 
+    UNITS: ClassVar = units(grand=1)
     grand: float
     main: tuple[FactorMeans, ...]
     interactions: tuple[Interaction, ...]  # the strongest first
-    terms: tuple[str, ...]  # of the reduced model: significant ones and their parents
-    predictions: tuple[Prediction, ...]  # every configuration in standard order, if at most 1024
 
 
 def estimate(case: Case) -> Means | None:
-    """Means of the full model, and predictions of the reduced one."""
+    """Means of the full model."""
     coef = dict(zip(case.names, case.fit.coef.tolist(), strict=True))
     shown = {effect.term for effect in case.effects}
     main = tuple(
@@ -83,13 +75,10 @@ def estimate(case: Case) -> Means | None:
     )
     pairs = [e for e in case.effects if order(parse_term(e.term, case.keys)) == 2]
     pairs.sort(key=lambda e: (-abs(e.effect), e.term))
-    terms, predictions = _predictions(case)
     return Means(
         grand=_back(case, np.array([case.fit.mean]))[0],
         main=main,
         interactions=tuple(_interaction(case, e.term, coef) for e in pairs[:PAIRS]),
-        terms=terms,
-        predictions=predictions,
     )
 
 
@@ -130,7 +119,14 @@ def _change(case: Case, factor: str, other: str, term: str, y: int) -> Mean:
 
 def _means(case: Case, points: Sequence[dict[str, int]]) -> tuple[Mean, ...]:
     """Means where some terms have a sign and all others average out."""
-    return _with_intervals(case, case.fit, _signs(case, points))
+    model, signs = case.fit, _signs(case, points)
+    centre = model.mean + signs @ model.coef
+    reach = np.full(len(signs), np.nan)
+    if model.df_error > 0:
+        variance = _variance(model, signs) * model.ms_error
+        reach = t_critical(case.alpha, model.df_error) * np.sqrt(variance)
+    columns = (_back(case, centre), _back(case, centre - reach), _back(case, centre + reach))
+    return tuple(_mean(*row) for row in zip(*columns, strict=True))
 
 
 def _signs(case: Case, points: Sequence[dict[str, int]]) -> Floats:
@@ -143,17 +139,6 @@ def _signs(case: Case, points: Sequence[dict[str, int]]) -> Floats:
     return signs
 
 
-def _with_intervals(case: Case, model: Fit, signs: Floats) -> tuple[Mean, ...]:
-    centre = model.mean + signs @ model.coef
-    reach = np.full(len(signs), np.nan)
-    if model.df_error > 0:
-        reach = t_critical(case.alpha, model.df_error) * np.sqrt(
-            _variance(model, signs) * model.ms_error
-        )
-    columns = (_back(case, centre), _back(case, centre - reach), _back(case, centre + reach))
-    return tuple(_mean(*row) for row in zip(*columns, strict=True))
-
-
 def _variance(model: Fit, signs: Floats, mean: float = 1.0) -> Floats:
     """Variance over σ² of the mean, so many times, plus each row of signs, averaged over blocks."""
     if model.model.balanced:
@@ -163,32 +148,6 @@ def _variance(model: Fit, signs: Floats, mean: float = 1.0) -> Floats:
     at[:, 0] = mean
     at[:, X.shape[1] - signs.shape[1] :] = signs
     return np.asarray((at * np.linalg.solve(X.T @ X, at.T).T).sum(axis=1))
-
-
-def _predictions(case: Case) -> tuple[tuple[str, ...], tuple[Prediction, ...]]:
-    """The reduced model's terms, and what it predicts for each configuration."""
-    full, keys = case.fit, case.keys
-    active = {
-        parse_term(e.term, keys) for e in case.effects if e.p_bh is not None and e.p_bh < case.alpha
-    }
-    masks = tuple(m for m in full.model.masks if m in active or any(m & a == m for a in active))
-    names = tuple(n for n, m in zip(case.names, full.model.masks, strict=True) if m in masks)
-    cells = np.arange(1 << len(keys))
-    if len(cells) > MOST_CELLS:
-        return names, ()
-    small = fit(
-        full.y, full.cells, full.factors, full.block, Model(masks, {}, (), (), full.model.balanced)
-    )
-    odd = np.array([[(m & ~c).bit_count() & 1 for m in masks] for c in cells.tolist()])
-    signs = 1.0 - 2.0 * odd.reshape(len(cells), len(masks))
-    return names, tuple(
-        Prediction(tuple(1 if c >> i & 1 else -1 for i in range(len(keys))), *_fields(mean))
-        for c, mean in zip(cells.tolist(), _with_intervals(case, small, signs), strict=True)
-    )
-
-
-def _fields(mean: Mean) -> tuple[float, float | None, float | None]:
-    return mean.mean, mean.ci_low, mean.ci_high
 
 
 def _back(case: Case, values: Floats) -> list[float]:

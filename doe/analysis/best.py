@@ -204,14 +204,14 @@ def reduced_model(case: Case, estimates: Estimates) -> ReducedModel:
         coefficients=(small.mean, *small.coef.tolist()),
         sigma=float(np.sqrt(small.ms_error)) if small.df_error > 0 else None,
         r2=1.0 - small.ss_residual / small.ss_total if small.ss_total > 0 else None,
-        best=_prediction(case, estimates, masks, cell, float(predicted[cell])),
+        best=prediction(case, estimates, masks, cell, float(predicted[cell])),
     )
 
 
-def _prediction(
+def prediction(
     case: Case, estimates: Estimates, masks: Sequence[int], cell: int, predicted: float
 ) -> Prediction:
-    """The best levels of the factors in the model; the others are left open.
+    """What a configuration is predicted to give: its levels of the factors in the model alone.
 
     The interval is for the mean over all configurations with these levels. It comes from the full
     model and is as wide as Bonferroni asks for the 3^k ways to fix some factors and leave others

@@ -137,11 +137,15 @@ def _function(backend: str | None, asked: list[Proposal | str]) -> Draft:
     if not asked:
         first = _ask("Factors, as in lr=0.001,0.01 aug=false,true", "factor")
         asked = [parse_factor(text) for text in first.split()]
-    for one in asked:
-        if isinstance(one, str):
-            raise DoeError(f"--factor {one}: a function tells no levels; give them, {one}=LOW,HIGH")
+    for factor in asked:
+        if isinstance(factor, str):
+            raise DoeError(
+                f"--factor {factor}: a function tells no levels; give them, {factor}=LOW,HIGH"
+            )
     return Draft(
-        name="", backend=name, factors=tuple(one for one in asked if not isinstance(one, str))
+        name="",
+        backend=name,
+        factors=tuple(factor for factor in asked if not isinstance(factor, str)),
     )
 
 

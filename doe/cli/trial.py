@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from doe.cli.complete import complete_preset
+from doe.cli.options import FileArgument, PresetOption
 
 if TYPE_CHECKING:
     from doe.design.runs import Design, Run
@@ -16,20 +15,12 @@ if TYPE_CHECKING:
 
 
 def trial(
-    file: Annotated[
-        Path | None, typer.Argument(help="Study file (TOML) [default: study.toml].")
-    ] = None,
-    preset: Annotated[
-        str | None,
-        typer.Option(
-            help="A study that an installed package offers.", autocompletion=complete_preset
-        ),
-    ] = None,
+    file: FileArgument = None,
+    preset: PresetOption = None,
     only: Annotated[
         str | None, typer.Option(help="This configuration [default: the first to run].")
     ] = None,
     gpu: Annotated[int | None, typer.Option(min=0, help="On this GPU [default: CPU].")] = None,
-    threads: Annotated[int, typer.Option(min=1, help="Threads to compute with.")] = 1,
 ) -> None:
     """Run one configuration now, show its output, metrics and time; record nothing."""
     from doe.design.runs import make_design
@@ -44,11 +35,11 @@ def trial(
     levels = ", ".join(f"{key} = {_text(level)}" for key, level in run.levels.items())
     screen.print(f"Trying {levels}, seed {run.seed}.", markup=False, highlight=False)
     try:
-        outcome = try_run(study, run, gpu, threads)
+        outcome = try_run(study, run, gpu)
     except KeyboardInterrupt:
         screen.print("Stopped; nothing was recorded.")
         raise typer.Exit(130) from None
-    for line in outcome_lines(study, outcome, len(design.runs), gpu, threads):
+    for line in outcome_lines(study, outcome, len(design.runs), gpu):
         screen.print(line, markup=False, highlight=False)
     if outcome.problem:
         raise typer.Exit(3)
@@ -73,9 +64,7 @@ def _chosen(design: Design, only: str | None) -> Run:
     )
 
 
-def outcome_lines(
-    study: Study, outcome: Trial, runs: int, gpu: int | None, threads: int
-) -> list[str]:
+def outcome_lines(study: Study, outcome: Trial, runs: int, gpu: int | None) -> list[str]:
     """What a trial says: metrics, doubts, how long the whole study will take."""
     if outcome.problem:
         return ["", f"Failed: {outcome.problem}."]
@@ -94,7 +83,7 @@ def outcome_lines(
     if (study.progress.pattern or study.progress.file) and not outcome.reports:
         where = "line of the output" if study.progress.pattern else f"row of {study.progress.file}"
         lines.append(f"Warning: no {where} was read as progress; see [progress].")
-    return [*lines, *_time_lines(outcome.seconds, runs, gpu, threads)]
+    return [*lines, *_time_lines(outcome.seconds, runs, gpu, study.threads)]
 
 
 def _time_lines(seconds: float, runs: int, gpu: int | None, threads: int) -> list[str]:

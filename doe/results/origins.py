@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from doe.store.scan import RunStatus
 
-MACHINE = ("host", "hardware", "device", "driver")
+MACHINE = ("host", "hardware", "device", "driver", "threads")
 
 
 class RunSpan(NamedTuple):

@@ -199,12 +199,12 @@ class Progress:
             column = self._section.step or next((c for c in STEP_COLUMNS if c in row), "")
             self._tell({STEP: row.get(column)} | {k: v for k, v in row.items() if k != column})
 
-    def _tell(self, found: Mapping[str, object]) -> None:
-        step = as_number(found.get(STEP))
-        total = as_number(found.get(TOTAL)) or self._total
+    def _tell(self, row: Mapping[str, object]) -> None:
+        step = as_number(row.get(STEP))
+        total = as_number(row.get(TOTAL)) or self._total
         if step is None or step < 0 or total is None or (self._section.file and step <= self._last):
             return
         self._last = step
-        numbers = {name: as_number(value) for name, value in found.items()}
+        numbers = {name: as_number(value) for name, value in row.items()}
         metrics = {n: v for n, v in numbers.items() if v is not None and n not in (STEP, TOTAL)}
         self._report(int(step), int(max(total, step)), **metrics)

@@ -13,25 +13,22 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from doe.errors import DoeError, nearest
+from doe.store.files import RunDir
 from doe.study.command import STDOUT
 from doe.study.values import MetricsSection
 
 LISTED = 20
 """Names that a message lists at most."""
 LAST_LINES = 3
-OWN_FILES = re.compile(
-    r"(request|result|lease(-\d+)?|attempt-\d+)\.json|result\.json\..*|log\.txt|progress\.jsonl|\..*"
-)
-"""What a run's directory holds beside the files of its command."""
 
 Stamps = dict[Path, tuple[int, int]]
 """Time and size of files."""
 
 
-class Found(NamedTuple):
+class Source(NamedTuple):
     """Something that holds numbers by name."""
 
-    place: str
+    file: str
     names: tuple[str, ...]
     value: Callable[[str], Any]
     """The value of a name; a KeyError where there is none."""
@@ -106,31 +103,31 @@ def as_number(value: object) -> float | None:
 
 
 def _collect(
-    found: Found, section: MetricsSection, metrics: Iterable[str], further: Iterable[str]
+    source: Source, section: MetricsSection, metrics: Iterable[str], further: Iterable[str]
 ) -> dict[str, float]:
     values: dict[str, float] = {}
     absent: list[str] = []
     if not section.keys:
-        values |= {name: float(value) for name, value in found.extra.items()}
+        values |= {name: float(value) for name, value in source.extra.items()}
     required = tuple(metrics)
     for name in (*required, *further):
         key = section.keys.get(name, name)
         try:
-            value = found.value(key)
+            value = source.value(key)
         except KeyError:
             if name in required:
                 absent.append(key)
             continue
         number = math.nan if value is None else as_number(value)
         if number is None:
-            raise DoeError(f"{found.place}: {key!r} is {_brief(value)}; expected a number")
+            raise DoeError(f"{source.file}: {key!r} is {_brief(value)}; expected a number")
         values[name] = number
     if absent:
-        there = ", ".join(found.names[:LISTED]) or "nothing"
-        more = f" and {len(found.names) - LISTED} more" if len(found.names) > LISTED else ""
-        near = nearest(absent[0], found.names) if len(absent) == 1 else ""
+        there = ", ".join(source.names[:LISTED]) or "nothing"
+        more = f" and {len(source.names) - LISTED} more" if len(source.names) > LISTED else ""
+        near = nearest(absent[0], source.names) if len(absent) == 1 else ""
         raise DoeError(
-            f"{found.place} has no {', '.join(map(repr, absent))}{near}; it has {there}{more}"
+            f"{source.file} has no {', '.join(map(repr, absent))}{near}; it has {there}{more}"
         )
     return values
 
@@ -154,42 +151,42 @@ def _absent(file: str, run_dir: Path, stale: bool) -> str:
     if stale:
         return f"the command left no new {file}: the one that is there is of an earlier attempt"
     there = sorted(str(path.relative_to(run_dir)) for path in run_dir.rglob("*") if path.is_file())
-    others = [name for name in there if not OWN_FILES.fullmatch(name)]
+    others = [name for name in there if not RunDir(run_dir).is_own(name)]
     listed = ", ".join(others[:LISTED]) or "no file of the command; does it know {run_dir}?"
     return f"the command left no {file} in its run directory, which holds {listed}"
 
 
-def _read(paths: Sequence[Path], run_dir: Path) -> Found:
+def _read(paths: Sequence[Path], run_dir: Path) -> Source:
     path = paths[-1]
-    place = str(path.relative_to(run_dir))
+    file = str(path.relative_to(run_dir))
     try:
         if "tfevents" in path.name:
-            return _events(paths, place)
+            return _events(paths, file)
         if path.suffix.lower() in (".csv", ".tsv", ".jsonl"):
-            return _rows(read_rows(path), place)
-        return _document(path, place)
+            return _rows(read_rows(path), file)
+        return _document(path, file)
     except UnicodeDecodeError as error:
-        raise DoeError(f"{place} is no UTF-8 text: byte {error.start}") from None
+        raise DoeError(f"{file} is no UTF-8 text: byte {error.start}") from None
     except OSError as error:
-        raise DoeError(f"cannot read {place}: {error.strerror}") from error
+        raise DoeError(f"cannot read {file}: {error.strerror}") from error
 
 
 # Documents --------------------------------------------------------------------------------------
 
 
-def _document(path: Path, place: str) -> Found:
+def _document(path: Path, file: str) -> Source:
     try:
         tree = json.loads(path.read_text(encoding="utf-8"))
     except (json.JSONDecodeError, RecursionError) as error:
-        raise DoeError(f"{place} is no JSON: {error}") from None
+        raise DoeError(f"{file} is no JSON: {error}") from None
     if not isinstance(tree, dict):
-        raise DoeError(f"{place} is no JSON object but {_brief(tree)}")
+        raise DoeError(f"{file} is no JSON object but {_brief(tree)}")
     plain = {
         key: value
         for key, value in tree.items()
         if isinstance(value, (int, float)) and not isinstance(value, bool)
     }
-    return Found(place, tuple(_leaves(tree)), lambda key: _lookup(tree, key), plain)
+    return Source(file, tuple(_leaves(tree)), lambda key: _lookup(tree, key), plain)
 
 
 def _lookup(tree: object, key: str) -> object:
@@ -236,23 +233,23 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
     return [dict(zip(names, line, strict=True)) for line in lines if len(line) == len(names)]
 
 
-def _rows(rows: Sequence[Mapping[str, Any]], place: str) -> Found:
+def _rows(rows: Sequence[Mapping[str, Any]], file: str) -> Source:
     """The last row that has a value counts: loggers leave cells empty that have not changed."""
     last: dict[str, Any] = {}
     names: dict[str, None] = {}
     for row in rows:
         names |= dict.fromkeys(row)
         last |= {name: value for name, value in row.items() if value != ""}
-    return Found(place, tuple(names), last.__getitem__)
+    return Source(file, tuple(names), last.__getitem__)
 
 
-def _events(paths: Sequence[Path], place: str) -> Found:
+def _events(paths: Sequence[Path], file: str) -> Source:
     try:
         from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
         from tensorboard.util.tensor_util import make_ndarray
     except ModuleNotFoundError:
         raise DoeError(
-            f"{place} is a file of TensorBoard; reading it needs pip install 'pit-doe[tensorboard]'"
+            f"{file} is a file of TensorBoard; reading it needs pip install 'pit-doe[tensorboard]'"
         ) from None
     last: dict[str, Any] = {}
     for path in paths:
@@ -264,9 +261,9 @@ def _events(paths: Sequence[Path], place: str) -> Found:
             array = make_ndarray(events.Tensors(tag)[-1].tensor_proto)
             if array.size == 1 and array.dtype.kind in "fiu":
                 last[tag] = float(array.reshape(()))
-    return Found(place, tuple(last), last.__getitem__)
+    return Source(file, tuple(last), last.__getitem__)
 
 
-def _printed(output: Output) -> Found:
+def _printed(output: Output) -> Source:
     said = " | ".join(output.last) or "nothing"
-    return Found("the output", (f"as its last lines: {said}",), output.matches.__getitem__)
+    return Source("the output", (f"as its last lines: {said}",), output.matches.__getitem__)

@@ -13,7 +13,6 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from signal import Signals
 
@@ -21,11 +20,11 @@ import msgspec
 
 from doe.design.runs import Run
 from doe.errors import DoeError
-from doe.running.backend import Request, checked_reply, not_finite, resolve
+from doe.running.backend import NotedFactors, Request, checked_reply, not_finite, resolve
 from doe.running.processes import thread_environment
 from doe.store.files import RunDir
 from doe.store.requests import RunRequest, prepare, read_request
-from doe.study.values import Level, Study
+from doe.study.values import Study
 
 OUTCOME = "outcome.json"
 SHOWN_SECONDS = 1.0
@@ -47,16 +46,16 @@ class Trial(msgspec.Struct, frozen=True):
     seconds: float = 0.0
 
 
-def try_run(study: Study, run: Run, gpu: int | None = None, threads: int = 1) -> Trial:
+def try_run(study: Study, run: Run, gpu: int | None = None) -> Trial:
     """Execute one run of a study with its output on this terminal; nothing is recorded."""
-    surroundings = {**os.environ, **thread_environment(threads)}
+    surroundings = {**os.environ, **thread_environment(study.threads)}
     if gpu is not None:
         surroundings["CUDA_VISIBLE_DEVICES"] = str(gpu)
-    with tempfile.TemporaryDirectory(prefix="doe-try-") as place:
-        run_dir = RunDir(Path(place) / run.run_id)
+    with tempfile.TemporaryDirectory(prefix="doe-try-") as scratch:
+        run_dir = RunDir(Path(scratch) / run.run_id)
         prepare(run_dir, study, run)
         words = [sys.executable, "-m", "doe.running.trial", str(run_dir.path)]
-        words += ["--device", "cpu" if gpu is None else "cuda:0", "--threads", str(threads)]
+        words += ["--device", "cpu" if gpu is None else "cuda:0"]
         began = time.monotonic()
         code = subprocess.call(words, stdin=subprocess.DEVNULL, env=surroundings)
         seconds = time.monotonic() - began
@@ -69,24 +68,6 @@ def try_run(study: Study, run: Run, gpu: int | None = None, threads: int = 1) ->
 
 
 # The process ------------------------------------------------------------------------------------
-
-
-class _Noting(Mapping[str, Level]):
-    """Levels by factor that note which ones were looked at."""
-
-    def __init__(self, levels: Mapping[str, Level]) -> None:
-        self._levels = dict(levels)
-        self.unread = set(levels)
-
-    def __getitem__(self, key: str) -> Level:
-        self.unread.discard(key)
-        return self._levels[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._levels)
-
-    def __len__(self) -> int:
-        return len(self._levels)
 
 
 class _Showing:
@@ -107,10 +88,10 @@ class _Showing:
         print(f"{step}/{total}{values}", flush=True)
 
 
-def execute(run_dir: RunDir, device: str, threads: int) -> Trial:
+def execute(run_dir: RunDir, device: str) -> Trial:
     """Call the backend as a worker does and say what came of it."""
     request, _ = read_request(run_dir)
-    factors = _Noting(request.factors)
+    factors = NotedFactors(request.factors)
     report = _Showing(silent=request.backend == "command")
     try:
         call = Request(
@@ -118,7 +99,7 @@ def execute(run_dir: RunDir, device: str, threads: int) -> Trial:
             settings=request.settings,
             seed=request.seed,
             device=device,
-            threads=threads,
+            threads=request.threads,
             run_dir=run_dir.path.resolve(),
             resumed=False,
             report=report,
@@ -127,20 +108,20 @@ def execute(run_dir: RunDir, device: str, threads: int) -> Trial:
     except DoeError as error:
         return Trial(problem=str(error))
     except Exception as error:
-        place = error.__traceback__.tb_next if error.__traceback__ else None
-        traceback.print_exception(type(error), error, place)
+        frames = error.__traceback__.tb_next if error.__traceback__ else None
+        traceback.print_exception(type(error), error, frames)
         return Trial(problem=f"{type(error).__name__}: {error}")
     return _judged(reply, request, factors, report)
 
 
 def _judged(
-    reply: dict[str, float], request: RunRequest, factors: _Noting, report: _Showing
+    reply: dict[str, float], request: RunRequest, factors: NotedFactors, report: _Showing
 ) -> Trial:
     named = {name: reply[name] for name in (*request.metrics, *request.further) if name in reply}
     return Trial(
         metrics=dict(named),
         diverged=not_finite(reply, request),
-        unread=tuple(key for key in request.factors if key in factors.unread),
+        unread=factors.unread,
         reports=report.reports,
     )
 
@@ -150,9 +131,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m doe.running.trial")
     parser.add_argument("run_dir", type=Path)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--threads", type=int, default=1)
     given = parser.parse_args()
-    trial = execute(RunDir(given.run_dir), given.device, given.threads)
+    trial = execute(RunDir(given.run_dir), given.device)
     (given.run_dir / OUTCOME).write_bytes(msgspec.json.encode(trial))
 
 

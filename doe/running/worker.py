@@ -39,7 +39,6 @@ from doe.running.processes import (
     run_mark,
     signal_all,
     sweep_marked,
-    thread_environment,
 )
 from doe.running.provenance import ask_gpus, provenance, static_facts
 from doe.running.training import Reply, Training, train
@@ -93,7 +92,6 @@ class WorkOrder(msgspec.Struct, frozen=True):
     """The engine's name for this start."""
     slot: str = ""
     device: str = "cpu"
-    threads: int = 1
     timeout: float = 0.0
     """Seconds after which the run is ended; 0 for no limit."""
     policy: Policy = Policy()
@@ -191,7 +189,6 @@ def _execute(
         request=request,
         attempt=lease.attempt,
         device=order.device,
-        threads=order.threads,
         timeout=order.timeout,
         alone=order.alone,
         mark=run_mark(run, lease),
@@ -220,7 +217,7 @@ def _execute(
         )
     origin = provenance(facts, lease, request, digest, began, seconds) | {
         "device": order.device,
-        "threads": order.threads,
+        **result.provenance,  # what the training noted itself
     }
     final = finish(held, order, msgspec.structs.replace(result, error=error, provenance=origin))
     end_descendants()
@@ -373,7 +370,6 @@ def main() -> NoReturn:
     parser.add_argument("--order", default="{}", help="how to execute it, as JSON")
     given = parser.parse_args()
     order = msgspec.json.decode(given.order, type=WorkOrder)
-    os.environ.update(thread_environment(order.threads))
     end_process(lambda: work(RunDir(given.run_dir), order))
 
 

@@ -140,6 +140,16 @@ class RunDir(NamedTuple):
         """Whether a killed writer of a lease, a failure or a verdict has left this."""
         return _LEFTOVER.match(name) is not None
 
+    def is_own(self, name: str) -> bool:
+        """Whether this name is the study's, not a file of the backend."""
+        fixed = (self.request, self.result, self.log, self.progress)
+        numbered = (self.lease_number, self.attempt_number, self.aside_number)
+        return (
+            name in {path.name for path in fixed}
+            or any(number(name) for number in numbered)
+            or name.startswith(".")
+        )
+
 
 _LEASE = re.compile(r"lease(?:-(\d+))?\.json")
 _ATTEMPT = re.compile(r"attempt-(\d+)\.json")

@@ -36,6 +36,7 @@ class RunRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     source: MetricsSection | None = None
     """Where a command leaves them; None for the default, so that older requests stay the same."""
     progress: ProgressSection | None = None
+    threads: int = 1
 
 
 def request_bytes(study: Study, run: Run) -> bytes:
@@ -55,6 +56,7 @@ def request_bytes(study: Study, run: Run) -> bytes:
         further=study.responses.further,
         source=study.metrics if study.metrics != MetricsSection() else None,
         progress=study.progress if study.progress != ProgressSection() else None,
+        threads=study.threads,
     )
     return msgspec.json.format(msgspec.json.encode(request), indent=1) + b"\n"
 
@@ -88,10 +90,10 @@ def _request_there(run_dir: RunDir) -> bytes:
         raise
 
 
-def changed_runs(study: Study, statuses: Iterable[RunStatus]) -> list[str]:
+def changed_runs(study: Study, statuses: Iterable[RunStatus]) -> list[RunStatus]:
     """Runs whose verdict answers another request than the study makes now."""
     return [
-        status.run.run_id
+        status
         for status in statuses
         if status.result
         and status.result.provenance.get("request")
@@ -105,14 +107,34 @@ def check_unchanged(study: Study, statuses: Iterable[RunStatus], files: StudyDir
     if changed := changed_runs(study, statuses):
         raise DoeError(
             f"{files.study} was changed after {len(changed)} of its runs were done (the first is "
-            f"{changed[0]}): their results answer another request. Restore it (request.json in a "
-            "run's directory shows what it was), or plan the changed study under another name"
+            f"{changed[0].run.run_id}): their results answer another request"
+            f"{_difference(files, study, changed[0])}. Restore it (request.json in a run's "
+            "directory shows what it was), or plan the changed study under another name"
         )
     for status in statuses:
         if status.lease is not None:
             run_dir = files.run(status.run.run_id)
             if _request_there(run_dir) not in (b"", request_bytes(study, status.run)):
                 raise DoeError(
-                    f"{files.study} was changed after {status.run.run_id} had begun. Restore it, "
-                    f"or remove the directory {run_dir.path}, which holds no result"
+                    f"{files.study} was changed after {status.run.run_id} had begun"
+                    f"{_difference(files, study, status)}. Restore it, or remove the directory "
+                    f"{run_dir.path}, which holds no result"
                 )
+
+
+def _difference(files: StudyDir, study: Study, status: RunStatus) -> str:
+    """In which values a run's request differs from what the study asks now."""
+    asked = msgspec.json.decode(request_bytes(study, status.run), type=RunRequest)
+    try:
+        former, _ = read_request(files.run(status.run.run_id))
+    except DoeError:
+        return ""
+    pairs = [
+        (name, getattr(former, name), getattr(asked, name)) for name in RunRequest.__struct_fields__
+    ]
+    lines = [
+        f"{name} {old}, now {new}" if isinstance(new, int | str) else name
+        for name, old, new in pairs
+        if old != new
+    ]
+    return f" ({'; '.join(lines)})" if lines else ""

@@ -12,6 +12,7 @@ from doe.study.values import RUN_COLUMNS, STATE_COLUMNS, Study, coded_columns
 
 MOST_FACTORS = 16
 MOST_RUNS = 1 << 17
+MOST_THREADS = 1024
 
 
 def check_study(study: Study, source: str = "the study") -> None:
@@ -28,6 +29,8 @@ def study_problems(study: Study, keys_known: bool = True) -> list[str]:
     _check_factors(study, add)
     _check_responses(study, add)
     _check_replicates(study, add)
+    if not 1 <= study.threads <= MOST_THREADS:
+        add(f"threads = {study.threads}: expected 1 to {MOST_THREADS}")
     _check_plain(study.settings, "settings", add)
     _check_plain(study.slurm, "slurm", add)
     if keys_known:

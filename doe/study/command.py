@@ -50,12 +50,12 @@ def split_command(text: str, add: AddProblem) -> list[str]:
 
 def pieces(word: str) -> list[Piece]:
     """Read a word of a command; a ValueError says what is wrong with its braces."""
-    found = []
+    parts = []
     for literal, name, text, conversion in Formatter().parse(word):
         if conversion or (name is not None and not re.fullmatch(r"[A-Za-z_][\w.]*", name)):
             raise ValueError("expected placeholders such as {seed} or {augment:--augment}")
-        found.append(Piece(literal, name, text or ""))
-    return found
+        parts.append(Piece(literal, name, text or ""))
+    return parts
 
 
 def flat_settings(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Level]:

@@ -186,7 +186,7 @@ def _factors(
     """The factors that a draft uses, and those that it only shows."""
     known = {propose(option).key: propose(option) for option in options}
     if asked:
-        return tuple(_asked(one, known) for one in asked), ()
+        return tuple(_asked(factor, known) for factor in asked), ()
     candidates = [
         propose(option)
         for option in options
@@ -205,20 +205,20 @@ def _factors(
     )
 
 
-def _asked(one: Proposal | str, known: dict[str, Proposal]) -> Proposal:
-    key = one if isinstance(one, str) else one.key
+def _asked(factor: Proposal | str, known: dict[str, Proposal]) -> Proposal:
+    key = factor if isinstance(factor, str) else factor.key
     if key not in known:
         raise DoeError(
             f"--factor {key}: the program has no such option{nearest(key, known)}; it has "
             f"{', '.join(known) or 'none'}"
         )
-    if isinstance(one, str):
+    if isinstance(factor, str):
         if not known[key].complete:
             raise DoeError(f"--factor {key}: its help names no levels; give them, {key}=LOW,HIGH")
         return known[key]
     if "{" + key + ":" in known[key].use:
         raise DoeError(f"--factor {key}: a switch is off and on; leave the levels out")
-    return one._replace(use=known[key].use, remark=known[key].remark)
+    return factor._replace(use=known[key].use, remark=known[key].remark)
 
 
 def parse_factor(text: str) -> Proposal | str:

@@ -40,7 +40,7 @@ def study_schema() -> dict[str, Any]:
         "description": words.get("description", ""),
         "anyOf": [{"type": "string", "minLength": 1}, {"type": "array", "items": words["items"]}],
     }
-    properties["replicates"]["minimum"] = 1
+    properties["replicates"]["minimum"] = properties["threads"]["minimum"] = 1
     needs_command = {
         "if": {"properties": {"backend": {"const": "command"}}},
         "then": {"required": ["command"]},

@@ -140,6 +140,8 @@ class Study(msgspec.Struct, frozen=True):
     """Generators of a regular fraction, as in "E=ABC, F=BCD"; empty for the full factorial."""
     blocks: str = ""
     """Interactions confounded with blocks within each replicate, as in "ABC, CDE"."""
+    threads: int = 1
+    """Threads that each run computes with; sums in another order end in other last digits."""
     settings: dict[str, Any] = {}
     """Handed to the backend unread."""
     augment: tuple[Augment, ...] = ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -24,8 +25,11 @@ from doe.views.page import commands, payload
 
 VEGA_GLOBALS = "window.vegaEmbed = vegaEmbed;"
 """What the page's own script needs of the bundle."""
+SCRIPTS = ("base", "charts", "tables", "profiler", "grid", "page")
+"""The parts of the page's script, which share one scope."""
 SECTIONS = (
     ("s-findings", "Findings"),
+    ("s-profiler", "Profiler"),
     ("s-design", "Design"),
     ("s-response", "Response"),
     ("s-all", "All responses"),
@@ -53,8 +57,7 @@ def render(report: Report, written: str, live: bool = False) -> str:
         live=live,
         sections=SECTIONS,
         css=Markup(_source(templates, "page.css")),
-        script=Markup(_source(templates, "page.js")),
-        live_script=Markup(_source(templates, "live.js")),
+        script=Markup(_script(templates, (*SCRIPTS, "live") if live else SCRIPTS)),
         vega=Markup(vega_bundle()),
         data=Markup(script_json(payload(report))),
     )
@@ -109,6 +112,11 @@ def _lost(report: Report) -> str:
 def _source(templates: jinja2.Environment, name: str) -> str:
     assert templates.loader is not None
     return templates.loader.get_source(templates, name)[0]
+
+
+def _script(templates: jinja2.Environment, parts: Sequence[str]) -> str:
+    sources = "\n".join(_source(templates, f"{part}.js") for part in parts)
+    return f'"use strict";\n(() => {{\n{sources}\n}})();'
 
 
 def script_json(value: Any) -> str:

@@ -106,6 +106,11 @@ def significant(value: float, digits: int) -> str:
     return f"{value:.{digits - 1}e}"
 
 
+def drawn(value: float | None) -> float | None:
+    """A number as a chart takes it: to six figures, finer than any pixel; None if not finite."""
+    return None if value is None or not math.isfinite(value) else float(f"{value:.6g}")
+
+
 def p_text(value: float) -> str:
     """Write a p-value: four decimals down to .0001, exponent form below."""
     return f"{value:.4f}" if value >= 1e-4 else f"{value:.1e}"

@@ -18,7 +18,8 @@ from doe.views.charts import catalogue, response_charts, study_charts
 from doe.views.charts.model import ChartData, Record, StudyChart, spec
 from doe.views.charts.theme import ON_DARK, STATES, config
 from doe.views.headlines import headlines
-from doe.views.numbers import Value, cell_text
+from doe.views.numbers import Value, cell_text, drawn
+from doe.views.profiler import factors_json, profile_json
 from doe.views.table import Column, Row, Table
 from doe.views.tables import response_tables, study_tables
 
@@ -52,6 +53,7 @@ def payload(report: Report) -> Json:
                 for section in ("all", "paper", "runs")
             },
         },
+        "factors": factors_json(report.study),
         "grid": grid(report),
     }
 
@@ -71,6 +73,7 @@ def _response(report: Report, name: str) -> Json:
         "charts": {key: chart_json(data) for key, data in charts.items()},
         "tables": [] if analysis is None else [table_json(t) for t in response_tables(analysis)],
         "headlines": None if analysis is None else headlines(analysis)._asdict(),
+        "profile": None if analysis is None else profile_json(report.study, analysis),
     }
 
 
@@ -189,4 +192,11 @@ def chart_json(data: ChartData) -> Json:
 
 def _by_column(records: Sequence[Record]) -> Json:
     keys = list(dict.fromkeys(key for record in records for key in record))
-    return {"keys": keys, "rows": [[_raw(record.get(key)) for key in keys] for record in records]}
+    return {
+        "keys": keys,
+        "rows": [[_plotted(record.get(key)) for key in keys] for record in records],
+    }
+
+
+def _plotted(value: Value) -> str | int | float | bool | None:
+    return drawn(value) if isinstance(value, float) else _raw(value)

@@ -97,8 +97,8 @@ def render_table(table: Table, width: int) -> RenderableType:
 
 def _section(columns: Sequence[Column], heading: str) -> list[Text]:
     """A heading in the first column of text, which is wide enough for it."""
-    place = next((i for i, column in enumerate(columns) if not column.numeric), 0)
-    return [Text("")] * place + [Text(heading, style=ROW_STYLES["section"])]
+    text_column = next((i for i, column in enumerate(columns) if not column.numeric), 0)
+    return [Text("")] * text_column + [Text(heading, style=ROW_STYLES["section"])]
 
 
 def _cell(value: Value, column: Column, row: Row, largest: float) -> Text:

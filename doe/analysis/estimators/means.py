@@ -1,4 +1,4 @@
-"""Means with intervals: at the levels of each factor, and of pairs of factors.
+"""Means with intervals: at the levels of each factor, of pairs of factors, and predicted ones.
 
 Everything is on the response scale: a mean is taken back from the analysed one, and so are the ends
 of its interval.
@@ -12,8 +12,9 @@ from typing import ClassVar
 import numpy as np
 from msgspec import Struct
 
+from doe.analysis.best import MOST_CELLS, cell_estimates, prediction, reduced_fit
 from doe.analysis.case import Case
-from doe.analysis.contrasts import Floats
+from doe.analysis.contrasts import Floats, evaluate
 from doe.analysis.fit import Fit, design_matrix
 from doe.analysis.pvalues import t_critical
 from doe.analysis.rescale import units
@@ -55,6 +56,16 @@ class Interaction(Struct, frozen=True):
     p_holm: float | None
 
 
+class Predicted(Struct, frozen=True, gc=False):
+    """A configuration under the reduced model."""
+
+    UNITS: ClassVar = units(mean=1, ci_low=1, ci_high=1)
+    coded: tuple[int, ...]
+    mean: float
+    ci_low: float | None  # holds for all configurations at once, whatever terms were selected
+    ci_high: float | None
+
+
 class Means(Struct, frozen=True):
     """Means of the fitted model on the response scale, every cell weighted alike."""
 
@@ -62,10 +73,11 @@ class Means(Struct, frozen=True):
     grand: float
     main: tuple[FactorMeans, ...]
     interactions: tuple[Interaction, ...]  # the strongest first
+    predictions: tuple[Predicted, ...]  # every configuration in standard order, if at most 1024
 
 
 def estimate(case: Case) -> Means | None:
-    """Means of the full model."""
+    """Means of the full model, and predictions of the reduced one."""
     coef = dict(zip(case.names, case.fit.coef.tolist(), strict=True))
     shown = {effect.term for effect in case.effects}
     main = tuple(
@@ -79,6 +91,7 @@ def estimate(case: Case) -> Means | None:
         grand=_back(case, np.array([case.fit.mean]))[0],
         main=main,
         interactions=tuple(_interaction(case, e.term, coef) for e in pairs[:PAIRS]),
+        predictions=_predictions(case),
     )
 
 
@@ -148,6 +161,27 @@ def _variance(model: Fit, signs: Floats, mean: float = 1.0) -> Floats:
     at[:, 0] = mean
     at[:, X.shape[1] - signs.shape[1] :] = signs
     return np.asarray((at * np.linalg.solve(X.T @ X, at.T).T).sum(axis=1))
+
+
+def _predictions(case: Case) -> tuple[Predicted, ...]:
+    """What the reduced model predicts for each configuration."""
+    count = 1 << len(case.keys)
+    if count > MOST_CELLS:
+        return ()
+    estimates, small = cell_estimates(case.fit), reduced_fit(case)
+    coef = np.zeros(count)
+    coef[[0, *small.model.masks]] = [small.mean, *small.coef]
+    said = [
+        prediction(case, estimates, small.model.masks, cell, value)
+        for cell, value in enumerate(evaluate(coef).tolist())
+    ]
+    return tuple(
+        Predicted(
+            tuple(1 if cell >> i & 1 else -1 for i in range(len(case.keys))),
+            *(at.mean, at.ci_low, at.ci_high),
+        )
+        for cell, at in enumerate(said)
+    )
 
 
 def _back(case: Case, values: Floats) -> list[float]:

@@ -27,7 +27,6 @@ class Slot(msgspec.Struct, frozen=True):
     name: str
     device: str = "cpu"
     """What the backend is told: "cpu" or "cuda:0"."""
-    threads: int = 1
     places: int = 1
     """How many runs it takes at once; a cluster takes many."""
     group: str = ""

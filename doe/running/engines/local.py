@@ -37,14 +37,14 @@ class Settings(msgspec.Struct, frozen=True):
     gpus: Annotated[str, Meta(description="GPUs to use, as in 0,1; a slot each.")] = ""
     per_gpu: Annotated[int, Meta(description="runs at once on each GPU.", ge=1)] = 1
     cpu: Annotated[
-        int | None, Meta(description="slots on the CPU; 0 for one per core [default].")
+        int | None, Meta(description="slots on the CPU; 0 for as many as the cores take [default].")
     ] = None
 
 
 def problem(key: str, value: Any) -> str:
     """What is wrong with a value, or an empty text."""
     if key == "cpu":
-        return "" if value >= 0 else "expected 0 for one per core, or more"
+        return "" if value >= 0 else "expected 0 for as many as the cores take, or more"
     parts = [part.strip() for part in value.split(",")] if key == "gpus" else []
     different = all(part.isdecimal() for part in parts) and len(set(parts)) == len(parts)
     return "" if different else "expected different numbers such as 0,1"
@@ -55,12 +55,12 @@ def open(study: Study, _directory: Path, settings: Settings) -> LocalEngine:
     if settings.gpus and settings.cpu is not None:
         raise DoeError("got both --gpus and --cpu; choose one of them")
     if settings.cpu is not None:
-        return LocalEngine(study, cpu_slots(settings.cpu))
+        return LocalEngine(study, cpu_slots(study.threads, settings.cpu))
     there = ask_gpus()
     numbers = [int(number) for number in settings.gpus.split(",") if number]
     wanted = numbers or [gpu.number for gpu in there]
     if not wanted:
-        return LocalEngine(study, cpu_slots())
+        return LocalEngine(study, cpu_slots(study.threads))
     return LocalEngine(study, gpu_slots(wanted, settings.per_gpu, there))
 
 
@@ -71,11 +71,9 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-def cpu_slots(number: int = 0) -> tuple[Slot, ...]:
-    """Slots that share the cores evenly; one per core unless a number is given."""
-    cores = usable_cores()
-    number = number or cores
-    return tuple(Slot(f"cpu{i}", threads=max(1, cores // number)) for i in range(number))
+def cpu_slots(threads: int = 1, number: int = 0) -> tuple[Slot, ...]:
+    """As many slots as runs of so many threads have cores, unless a number is given."""
+    return tuple(Slot(f"cpu{i}") for i in range(number or max(1, usable_cores() // threads)))
 
 
 def gpu_slots(wanted: Sequence[int], per_gpu: int, gpus: Sequence[Gpu]) -> tuple[Slot, ...]:
@@ -87,24 +85,22 @@ def gpu_slots(wanted: Sequence[int], per_gpu: int, gpus: Sequence[Gpu]) -> tuple
             f"there is no GPU {', '.join(map(str, missing))}; nvidia-smi lists: {listing}. "
             "Choose among them with --gpus, or use --cpu"
         )
-    threads = max(1, usable_cores() // (len(wanted) * per_gpu))
     return tuple(
         Slot(
-            f"gpu{number}" if per_gpu == 1 else f"gpu{number}.{place}",
+            f"gpu{number}" if per_gpu == 1 else f"gpu{number}.{share}",
             device="cuda:0",
-            threads=threads,
             group=f"gpu{number}",
         )
         for number in wanted
-        for place in range(1, per_gpu + 1)
+        for share in range(1, per_gpu + 1)
     )
 
 
 class _Parent:
     """A slot's warm parent as the engine sees it."""
 
-    def __init__(self, slot: Slot, setup: Setup) -> None:
-        environment = os.environ | thread_environment(slot.threads)
+    def __init__(self, slot: Slot, setup: Setup, threads: int) -> None:
+        environment = os.environ | thread_environment(threads)
         environment["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # asking for GPUs opens no context
         environment["CUDA_VISIBLE_DEVICES"] = slot.group.removeprefix("gpu")
         self.errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
@@ -235,7 +231,7 @@ class LocalEngine:
 
     def _open(self, slot: Slot) -> _Parent:
         setup = Setup(self._study.backend, self._study.command, self._gpus.get(slot.group))
-        parent = self._parents[slot.name] = _Parent(slot, setup)
+        parent = self._parents[slot.name] = _Parent(slot, setup, self._study.threads)
         self._selector.register(parent.output, selectors.EVENT_READ, parent)
         return parent
 

@@ -55,7 +55,9 @@ class Settings(msgspec.Struct, frozen=True):
     gpus_per_run: Annotated[
         float, Meta(description="GPUs of each run; 0.5 puts two on one.", ge=0)
     ] = 0.0
-    cpus: Annotated[int, Meta(description="cores of each run.", ge=1)] = 1
+    cpus: Annotated[
+        int, Meta(description="cores of each run [default: the study's threads].", ge=1)
+    ] = 0
     jobs: Annotated[int, Meta(description="most runs at once; 0 for as many as fit.", ge=0)] = 0
 
 
@@ -64,9 +66,9 @@ def problem(_key: str, _value: Any) -> str:
     return ""
 
 
-def open(_study: Study, _directory: Path, settings: Settings) -> RayEngine:
+def open(study: Study, _directory: Path, settings: Settings) -> RayEngine:
     """Reach a cluster, or start one on this machine."""
-    return RayEngine(settings)
+    return RayEngine(msgspec.structs.replace(settings, cpus=settings.cpus or study.threads))
 
 
 def run_worker(run_dir: str, order_json: str, cwd: str, path: str, grace: float) -> int:
@@ -105,7 +107,7 @@ class RayEngine:
         self._connect()
         device = "cuda:0" if settings.gpus_per_run else "cpu"
         places = settings.jobs or self._room()
-        self.slots = (Slot(SLOT, device, settings.cpus, places),)
+        self.slots = (Slot(SLOT, device, places),)
         self._jobs: dict[Any, Job] = {}
         """Tasks by Ray's reference."""
 

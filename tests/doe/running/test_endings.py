@@ -3,17 +3,23 @@
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 
+import msgspec
 import psutil
 import pytest
 
 from doe import load
 from doe.errors import DoeError
+from doe.results.status import overview
 from doe.running.scheduler import RunOptions
 from doe.store.files import StudyDir
-from doe.store.verdicts import Policy, read_verdict
+from doe.store.leases import Watch, acquire, new_owner
+from doe.store.plan import write_plan
+from doe.store.requests import prepare
+from doe.store.verdicts import Policy, encode_result, read_verdict
 
 ENDINGS = {
     "segfault": ("crash", "SIGSEGV"),
@@ -135,7 +141,47 @@ def test_torch_computes_in_a_forked_child_with_its_threads(planned, go):
     assert len({result.metrics["imported_by"] for result in results}) == 1
     result = verdict(plan, "001-r1")
     assert result.metrics["y"] == 256.0**3 + 1
-    assert result.metrics["threads"] == result.provenance["threads"]
+    assert result.metrics["threads"] == result.provenance["threads"] == 1
+
+
+@pytest.mark.parametrize("slots", [1, 2])
+def test_threads_belong_to_the_study_and_not_to_the_number_of_slots(planned, go, slots):
+    """Whatever its slots, its machine and its surroundings, a run is told the same number."""
+    plan = planned("torch_backend:run", factors="A")
+    study = msgspec.structs.replace(plan.study, threads=3)
+    shutil.rmtree(plan.directory)
+    plan, _ = write_plan(study, plan.directory)
+    assert go(plan, cpu=slots)[0]["done"] == 2
+    results = [verdict(plan, run.run_id) for run in plan.design.runs]
+    assert {result.metrics["threads"] for result in results} == {3}
+    assert {result.provenance["threads"] for result in results} == {3}
+    assert '"threads": 3' in (plan.directory / "000-r1" / "request.json").read_text()
+
+
+def test_a_run_does_not_go_on_under_another_number_of_threads(planned, go):
+    plan = planned("traced", factors="A")
+    changed = plan._replace(study=msgspec.structs.replace(plan.study, threads=2))
+    first = plan.design.runs[0]
+    run = StudyDir(plan.directory).run(first.run_id)
+    prepare(run, plan.study, first)
+    acquire(run, new_owner(), Watch()).release()
+    with pytest.raises(DoeError, match=r"had begun \(threads 1, now 2\)"):
+        go(changed)
+    assert go(plan)[0]["done"] == 2
+    with pytest.raises(DoeError, match=r"were done .* \(threads 1, now 2\)"):
+        go(changed)
+
+
+def test_results_of_different_numbers_of_threads_are_told(planned, go):
+    plan = planned("traced", factors="A")
+    go(plan)
+    run = StudyDir(plan.directory).run("000-r1")
+    result = read_verdict(run).result
+    older = result.provenance | {"threads": 2}
+    run.result.write_bytes(encode_result(msgspec.structs.replace(result, provenance=older)))
+    (warning,) = [text for text in overview(plan.directory).warnings if "threads" in text]
+    assert "1 (1 runs)" in warning
+    assert "2 (1 runs)" in warning
 
 
 def test_a_backend_that_begins_threads_gets_new_processes(planned, go):

@@ -24,6 +24,7 @@ from doe.store.verdicts import (
     read_verdict,
     set_aside,
 )
+from doe.study.command import RESERVED
 
 GOOD = Result("done", {"y": 0.1 + 0.2, "z": None}, None, {"seed": 1})
 
@@ -147,3 +148,10 @@ def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch):
         put_once(tmp_path / "result.json", b"x", "n")
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["study.toml"]
+
+
+def test_names_of_a_run_are_told_from_files_of_the_backend(tmp_path):
+    run = RunDir(tmp_path)
+    numbered = (run.lease(1), run.lease(7), run.attempt(2), run.aside("failed", 3))
+    assert all(map(run.is_own, [*RESERVED, *(path.name for path in numbered), ".result.json.x"]))
+    assert not any(map(run.is_own, ("metrics.json", "epochs.csv", "lease-a.json", "log.txt.1")))

@@ -9,10 +9,12 @@ import pytest
 
 from doe.analysis.analyze import analyze
 from doe.analysis.case import AnalysisOptions
+from doe.analysis.estimators.means import Means
 from doe.results.observations import observations, study_runs
 from doe.results.report import gather, report_of
 from doe.views import html
 from doe.views.json import to_plain
+from doe.views.numbers import cell_text
 from doe.views.page import payload
 from doe.views.serve import Pages, make_server
 
@@ -148,6 +150,46 @@ def test_pointing_at_an_effect_tells_its_term_size_and_p(visit, paper_page):
     assert {"effect", "p"} <= set(told)
     page.hover("#grid .run >> nth=3")
     assert "A0B0C0D0E0F0" in page.inner_text("#tip")
+    assert page.heard == []
+
+
+def profile_cells(page, response):
+    """Predicted, interval and observed of a response, as the profiler shows them."""
+    row = page.locator(f'#profile tr[data-response="{response}"] td[data-kind]')
+    return row.all_inner_texts()
+
+
+def analysed(analysis, coded):
+    """The same three as the analysis has them."""
+    at = next(p for p in analysis.get(Means).predictions if p.coded == coded)
+    cell = next(c for c in analysis.best.cells if c.coded == coded)
+    low, high = cell_text(at.ci_low, "num"), cell_text(at.ci_high, "num")
+    observed = f"{cell_text(cell.mean, 'num')} ({cell.n} runs)"
+    return [cell_text(at.mean, "num"), f"{low} to {high}", observed]
+
+
+@needs_chromium
+def test_the_profiler_starts_at_the_best_and_says_what_the_analysis_says(
+    visit, paper_page, paper_report
+):
+    page = visit(paper_page.as_uri())
+    coded = list(paper_report.analyses["enc_avg"].best.cells[0].coded)
+    assert "the best configuration of enc_avg" in page.inner_text("#profiled")
+    for factor, level in (("A", 0), ("F", 1), ("C", 0), ("C", 1)):
+        for name, analysis in paper_report.analyses.items():
+            assert profile_cells(page, name) == analysed(analysis, tuple(coded)), name
+        button = page.locator(f'#switches [data-factor="{factor}"] button').nth(level)
+        coded["ABCDEF".index(factor)] = 2 * level - 1
+        foretold = button.locator("small").inner_text()
+        button.click()
+        assert profile_cells(page, "enc_avg")[0] == foretold
+    assert "differs from the best configuration of enc_avg in" in page.inner_text("#profiled")
+    before = profile_cells(page, "V224")
+    page.reload()
+    page.wait_for_selector("html[data-ready=yes]", state="attached")
+    assert profile_cells(page, "V224") == before, "the address keeps the levels"
+    page.click("#profiled button")
+    assert "the best configuration of enc_avg" in page.inner_text("#profiled")
     assert page.heard == []
 
 

@@ -73,8 +73,9 @@ class SlurmEngine:
 
     def __init__(self, study: Study, directory: Path, settings: Settings) -> None:
         device = "cuda:0" if settings.gpu else "cpu"
-        self.slots = (Slot(SLOT, device, settings.cpus, PLACES),)
-        self._study, self._settings = study, settings
+        self.slots = (Slot(SLOT, device, PLACES),)
+        self._study = study
+        self._settings = msgspec.structs.replace(settings, cpus=settings.cpus or study.threads)
         self._study_dir = StudyDir(directory.resolve())
         self._sent: dict[str, _Sent] = {}
         self._unsent: list[str] = []

@@ -148,7 +148,6 @@ class Stop:
 
 def execute(study: StudyDir, entries: Sequence[Entry], stop: Stop) -> int:
     """Execute some runs in their order; return the job's exit code."""
-    os.environ.update(thread_environment(entries[0].order.threads))
     prepared = warm(study.run(entries[0].run_id)) if len(entries) > 1 else None
     last = 0
     for entry in entries:
@@ -163,6 +162,7 @@ def warm(run: RunDir) -> Prepared | None:
     """Import the backend; None where that fails or a fork of it would not be as good as new."""
     try:
         request, _ = read_request(run)
+        os.environ.update(thread_environment(request.threads))
         backend = resolve(request.backend, request.command)
     except Exception:  # the first worker meets it again and leaves a verdict
         return None

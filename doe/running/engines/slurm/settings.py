@@ -27,7 +27,7 @@ class Settings(msgspec.Struct, frozen=True):
     gres: Annotated[
         str, Meta(description="GPU of each job, as in gpu:1, gpu:a100:1 or shard:1.")
     ] = ""
-    cpus: Annotated[int, Meta(description="cores of each job.")] = 1
+    cpus: Annotated[int, Meta(description="cores of each job [default: the study's threads].")] = 0
     mem: Annotated[str | int, Meta(description="memory of each job, as in 16G.")] = ""
     jobs: Annotated[int, Meta(description="most jobs of an array at once; 0 for no limit.")] = 0
     runs_per_job: Annotated[int, Meta(description="runs that a job executes in turn.")] = 1
@@ -59,7 +59,7 @@ class Settings(msgspec.Struct, frozen=True):
             "--account": self.account,
             "--time": str(self.time),
             "--gres": self.gres,
-            "--cpus-per-task": str(self.cpus),
+            "--cpus-per-task": str(self.cpus or ""),
             "--mem": str(self.mem),
         }
         return [*(f"{name}={value}" for name, value in named.items() if value), *self.extra]

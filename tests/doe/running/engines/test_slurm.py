@@ -239,4 +239,4 @@ def test_the_slurm_table_of_the_study_is_obeyed(planned):
     plan = planned("flavoured", replicates=1, slurm=table)
     assert run(plan, BENCH)[0] == {"done": 2}
     said = {(place.path / "flavour.txt").read_text() for place in places(plan)}
-    assert said == {"a b|2|2"}
+    assert said == {"a b|2|1"}

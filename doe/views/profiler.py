@@ -1,0 +1,77 @@
+"""The profiler of the page: what every response would be at each choice of levels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from doe.analysis.analyze import Analysis
+from doe.analysis.estimators.means import Means
+from doe.design.runs import level_text
+from doe.study.values import Study
+from doe.views.numbers import cell_text, drawn
+
+Json = dict[str, Any]
+
+
+def factors_json(study: Study) -> list[Json]:
+    """Factors with the names of their levels, in the order that `level_numbers` counts in."""
+    return [
+        {
+            "key": factor.key,
+            "name": factor.name or factor.key,
+            "levels": [level_text(level) for level in (factor.low, factor.high)],
+        }
+        for factor in study.factors
+    ]
+
+
+def level_numbers(coded: Sequence[int]) -> tuple[int, ...]:
+    """The number of each factor's level, from 0."""
+    return tuple((x + 1) // 2 for x in coded)
+
+
+def profile_json(study: Study, analysis: Analysis) -> Json | None:
+    """Every configuration as predicted with its interval, and its observed mean.
+
+    Configurations stand in standard order, the first factor fastest. None where there are too many
+    to predict them all.
+    """
+    means = analysis.get(Means)
+    if means is None or not means.predictions:
+        return None
+    sizes = [len(factor["levels"]) for factor in factors_json(study)]
+    observed = {_position(level_numbers(c.coded), sizes): c for c in analysis.best.cells}
+    rows: list[list[Any]] = [[] for _ in range(math.prod(sizes))]
+    for at in means.predictions:
+        position = _position(level_numbers(at.coded), sizes)
+        cell = observed.get(position)
+        rows[position] = [
+            *(drawn(value) for value in (at.mean, at.ci_low, at.ci_high)),
+            None if cell is None else drawn(cell.mean),
+            cell_text(at.mean, "num"),
+            _interval(at.ci_low, at.ci_high),
+            "" if cell is None else cell_text(cell.mean, "num"),
+            0 if cell is None else cell.n,
+        ]
+    return {
+        "rows": rows,
+        "best": list(level_numbers(analysis.best.cells[0].coded)),
+        "goal": analysis.goal,
+    }
+
+
+def _interval(low: float | None, high: float | None) -> str:
+    if low is None or high is None:
+        return ""
+    return f"{cell_text(low, 'num')} to {cell_text(high, 'num')}"
+
+
+def _position(numbers: Sequence[int], sizes: Sequence[int]) -> int:
+    """Where a configuration stands in standard order."""
+    position, stride = 0, 1
+    for number, size in zip(numbers, sizes, strict=True):
+        position += number * stride
+        stride *= size
+    return position

@@ -1,0 +1,37 @@
+// Draws charts and tables from the data in this page. Every text goes in as text, never as markup.
+const read = (page) => JSON.parse(page.getElementById("data").textContent);
+let data = read(document);
+const dark = window.matchMedia("(prefers-color-scheme: dark)");
+const at = (id) => document.getElementById(id);
+const make = (tag, cls, text) => {
+  const node = document.createElement(tag);
+  if (cls) node.className = cls;
+  if (text !== undefined) node.textContent = text;
+  return node;
+};
+const drawing = (tag, attributes = {}, text) => {
+  const node = document.createElementNS("http" + "://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  if (text !== undefined) node.textContent = text;
+  return node;
+};
+const onGround = (colour) => (dark.matches && data.themes.onDark[colour]) || colour;
+const withUnit = (name) => {
+  const { unit } = data.byResponse[name];
+  return unit ? `${name} (${unit})` : name;
+};
+
+// What a person has chosen; the address keeps it.
+const state = { response: data.selected, colour: "state", levels: null };
+const remember = () => {
+  const chosen = new URLSearchParams({ response: state.response });
+  if (state.levels) chosen.set("levels", state.levels.join("."));
+  history.replaceState(null, "", `#${chosen}`);
+};
+const recall = () => {
+  const chosen = new URLSearchParams(location.hash.slice(1));
+  if (data.responses.includes(chosen.get("response"))) state.response = chosen.get("response");
+  const levels = (chosen.get("levels") || "").split(".").map(Number);
+  const known = data.factors.every((factor, i) => Number.isInteger(levels[i]) && factor.levels[levels[i]] !== undefined);
+  if (known && levels.length === data.factors.length) state.levels = levels;
+};

@@ -1,0 +1,87 @@
+// Charts: a drawing is shared by all responses and filled when it comes into sight.
+const records = (set) => set.rows.map((row) => Object.fromEntries(set.keys.map((key, i) => [key, row[i]])));
+const worded = (part, words) => {
+  if (Array.isArray(part)) return part.map((item) => worded(item, words));
+  if (part && typeof part === "object") {
+    return Object.fromEntries(Object.entries(part).map(([key, item]) => [key, worded(item, words)]));
+  }
+  const key = typeof part === "string" && part.startsWith("{") && part.endsWith("}") ? part.slice(1, -1) : null;
+  return key !== null && key in words ? words[key] : part;
+};
+const recoloured = (spec) => {
+  const swap = (text, [from, to]) => text.replaceAll(`"${from}"`, `"${to}"`);
+  return JSON.parse(Object.entries(data.themes.onDark).reduce(swap, JSON.stringify(spec)));
+};
+const draw = async (figure) => {
+  const { name, chart } = figure;
+  const datasets = Object.fromEntries(Object.entries(chart.datasets).map(([key, set]) => [key, records(set)]));
+  const theme = { ...data.themes[dark.matches ? "dark" : "light"], background: null };
+  const drawing = dark.matches ? recoloured(data.drawings[name].spec) : data.drawings[name].spec;
+  const spec = { ...worded(drawing, chart.words), datasets, config: theme };
+  const made = await vegaEmbed(figure.view, spec, {
+    renderer: "svg",
+    actions: false,
+    tooltip: { theme: dark.matches ? "dark" : "light" },
+  });
+  figure.drawn = made.view;
+  figure.view.dataset.drawn = figure.key;
+};
+const figures = new Map();
+const begin = (figure) => {
+  if (figure.begun) return;
+  figure.begun = true;
+  draw(figure).catch((error) => { figure.view.textContent = `This chart cannot be drawn: ${error.message}`; });
+};
+// Charts out of sight follow when the browser rests, so that a print has them all.
+const later = window.requestIdleCallback || ((call) => setTimeout(call, 50));
+const drawRest = () => {
+  const next = [...figures.values()].find((figure) => !figure.begun);
+  if (next) { begin(next); later(drawRest); }
+};
+window.addEventListener("beforeprint", () => figures.forEach(begin));
+const offer = (name, text) => {
+  const link = make("a");
+  link.href = text;
+  link.download = name;
+  link.click();
+};
+const tool = (text, label, act) => {
+  const button = make("button", "", text);
+  button.type = "button";
+  button.setAttribute("aria-label", label);
+  button.addEventListener("click", act);
+  return button;
+};
+const watcher = new IntersectionObserver((entries) => {
+  for (const entry of entries) {
+    const figure = figures.get(entry.target);
+    if (entry.isIntersecting && figure) begin(figure);
+  }
+}, { rootMargin: "300px" });
+const showCharts = (place, charts, names, key) => {
+  for (const node of place.querySelectorAll(".view")) { watcher.unobserve(node); figures.delete(node); }
+  place.replaceChildren();
+  for (const name of names) {
+    if (!(name in charts)) continue;
+    const { title, caption } = data.drawings[name];
+    const box = make("figure", "chart");
+    box.style.margin = "0";
+    box.dataset.chart = name;
+    const view = make("div", "view");
+    view.setAttribute("role", "img");
+    view.setAttribute("aria-label", `${title}: ${caption}`);
+    const figure = { name, chart: charts[name], view, key: `${key}/${name}` };
+    const save = async (kind) => {
+      begin(figure);
+      while (!figure.drawn) await new Promise((done) => setTimeout(done, 50));
+      offer(`${key}-${name}.${kind}`, await figure.drawn.toImageURL(kind, kind === "png" ? 3 : 1));
+    };
+    const tools = make("div", "tools");
+    tools.append(...["svg", "png"].map((kind) => tool(kind.toUpperCase(), `Save ${title} as ${kind.toUpperCase()}`, () => save(kind))));
+    box.append(make("h3", "", title), view, make("p", "", caption), tools);
+    place.append(box);
+    figures.set(view, figure);
+    watcher.observe(view);
+  }
+  later(drawRest);
+};

@@ -256,7 +256,7 @@ def test_welds_dispersion_without_replicates(tmp_path: Path) -> None:
     words = WELDS.split()
     frame = pd.DataFrame([list(levels) for levels in words[::2]], columns=list("ABCDEFGHI"))
     frame.assign(y=words[1::2]).to_csv(path, index=False)
-    found = command(path, "A,B,C,D,E,F,G,H,I")
+    found = command(path, "A,B,C,D,E,F,G,H,I", "--goal", "max")
     effects = {e["term"]: e for e in found["effects"]}
     assert (effects["B"]["effect"], effects["C"]["effect"]) == pytest.approx((2.15, -3.10))
     assert found["diagnostics"]["best"]["reduced"]["terms"] == ["B", "C"]
@@ -276,7 +276,7 @@ def test_moulding_dispersion_without_replicates(tmp_path: Path) -> None:
     frame["E"] = (frame["A"] + frame["B"] + frame["C"]) % 2
     frame["F"] = (frame["B"] + frame["C"] + frame["D"]) % 2
     frame.to_csv(path, index=False)
-    found = command(path, "A,B,C,D,E,F", "--alpha", "0.001")
+    found = command(path, "A,B,C,D,E,F", "--goal", "min", "--alpha", "0.001")
     assert found["diagnostics"]["best"]["reduced"]["terms"] == ["A", "B", "AB"]
     sizes = {term: e["effect"] for term, e in spreads(found).items()}
     assert sizes.pop("C") == pytest.approx(2.50, abs=5e-3)

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from doe.design.runs import config_label
+from doe.design.runs import row_label
 from doe.results.cells import Spread
 from doe.results.origins import commits
 from doe.results.report import Report
@@ -117,7 +117,7 @@ def grid(report: Report) -> Json:
 
 def _headings(factors: tuple[Factor, ...]) -> list[str]:
     """Labels of all combinations of some factors, in standard order."""
-    return [config_label(factors, row) for row in range(math.prod(len(f.levels) for f in factors))]
+    return [row_label(factors, row) for row in range(math.prod(len(f.levels) for f in factors))]
 
 
 def commands(report: Report) -> list[tuple[str, str]]:

@@ -16,8 +16,18 @@ Curve = list[tuple[float, float]]
 """Epoch and value, in the order of epochs."""
 
 
+Lines = list[dict[str, float]]
+"""The epochs of a run: every column of `epochs.csv` by its name."""
+
+
+def epoch_lines(files: StudyDir, statuses: Sequence[RunStatus]) -> dict[str, Lines]:
+    """Run -> its epochs, for the runs that have written some."""
+    begun = [status.run.run_id for status in statuses if status.state != "pending"]
+    return {run_id: lines for run_id in begun if (lines := list(_lines(files, run_id)))}
+
+
 def learning_curves(
-    files: StudyDir, study: Study, statuses: Sequence[RunStatus]
+    study: Study, statuses: Sequence[RunStatus], epochs: Mapping[str, Lines]
 ) -> dict[str, dict[str, Curve]]:
     """Response -> configuration -> curve, the mean over the replicates that have the epoch.
 
@@ -29,24 +39,24 @@ def learning_curves(
     for status in statuses:
         if status.state in ("failed", "diverged", "pending"):
             continue
-        for line in _lines(files, status):
+        for line in epochs.get(status.run.run_id, ()):
             epoch = line.get(EPOCH, math.nan)
-            for name, value in _responses(study, line):
+            for name, value in line_responses(study, line):
                 if math.isfinite(epoch) and math.isfinite(value):
                     configs = gathered.setdefault(name, {})
                     configs.setdefault(status.run.config, {}).setdefault(epoch, []).append(value)
     return {
         name: {
-            config: [(epoch, math.fsum(v) / len(v)) for epoch, v in sorted(epochs.items())]
-            for config, epochs in configs.items()
+            config: [(epoch, math.fsum(v) / len(v)) for epoch, v in sorted(by_epoch.items())]
+            for config, by_epoch in configs.items()
         }
         for name, configs in gathered.items()
     }
 
 
-def _lines(files: StudyDir, status: RunStatus) -> Iterable[dict[str, float]]:
+def _lines(files: StudyDir, run_id: str) -> Iterable[dict[str, float]]:
     try:
-        text = files.run(status.run.run_id).epochs.read_text(encoding="utf-8")
+        text = files.run(run_id).epochs.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         return
     header, *lines = csv.reader(text.splitlines()) if text else [[]]
@@ -62,7 +72,8 @@ def _number(text: str) -> float:
         return math.nan
 
 
-def _responses(study: Study, line: Mapping[str, float]) -> Iterable[tuple[str, float]]:
+def line_responses(study: Study, line: Mapping[str, float]) -> Iterable[tuple[str, float]]:
+    """The responses that an epoch tells: metrics, and averages of which it has every part."""
     answers = study.responses
     for name in (*answers.metrics, *answers.further):
         if name in line:

@@ -27,6 +27,10 @@ class Running(NamedTuple):
     seconds: float
     step: int | None
     total: int | None
+    metric: str = ""
+    """What it reports of its learning, the first of its metrics."""
+    value: float | None = None
+    """The latest value of it."""
 
 
 class Overview(NamedTuple):
@@ -92,6 +96,8 @@ def _running(files: StudyDir, status: RunStatus) -> Running:
         max(0.0, time.time() - lease.since) if lease else 0.0,
         progress.step if progress else None,
         progress.total if progress else None,
+        progress.metric if progress else "",
+        progress.values[-1] if progress and progress.values else None,
     )
 
 

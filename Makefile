@@ -63,6 +63,7 @@ chaos: setup
 # Size, coverage and power of what the analysis prints, by simulation; the table goes to docs/statistics.md.
 calibrate: setup
 	$(BIN)/python -m benchmarks.calibrate
+	$(BIN)/python -m benchmarks.looks
 
 bench: setup
 	$(BIN)/python -m benchmarks

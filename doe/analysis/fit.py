@@ -243,3 +243,21 @@ def _within_cells(
     root = np.ones(len(y)) if weight is None else np.sqrt(weight)
     solution, _, rank, _ = np.linalg.lstsq(root[:, None] * columns, root * within, rcond=1e-10)
     return within - columns @ solution, np.concatenate([[0.0], solution]), df - int(rank)
+
+
+def satterthwaite(fitted: Fit) -> float:
+    """Degrees of freedom of the pure error where cells differ in their variance.
+
+    With the sum of squares ``S_i`` of the n_i runs of cell i after blocks,
+    ``(sum S_i)² / sum(S_i² / (n_i - 1))``, less the share that blocks take (Satterthwaite, 1946).
+    It is small where a few cells carry the error, and on the safe side: for equal variances and n
+    runs a cell it is about ``1 / (1 + 2 / (n - 1))`` of the degrees of freedom.
+    """
+    within, _, df = _within_cells(
+        fitted.y, fitted.cells, fitted.block, orthogonal=fitted.model.balanced
+    )
+    counts = np.bincount(fitted.cells)
+    several = counts > 1
+    squares = np.bincount(fitted.cells, weights=within**2)[several]
+    free = counts[several] - 1
+    return float(squares.sum() ** 2 / (squares**2 / free).sum() * df / free.sum())

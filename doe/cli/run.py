@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
+import time
 from itertools import zip_longest
-from typing import Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 from typer.core import TyperCommand
 
 from doe.cli.complete import complete_config, complete_engine
 from doe.cli.options import StudyOption, chosen_study
+
+if TYPE_CHECKING:
+    from doe.results.summary import Ending, Summary
+    from doe.store.plan import Plan
 
 
 class EngineCommand(TyperCommand):
@@ -85,18 +91,26 @@ def run(
     grace: Annotated[
         float, typer.Option(min=0, help="Seconds between asking a run to end and killing it.")
     ] = 10.0,
+    notify: Annotated[
+        str | None,
+        typer.Option(help="Shell command to run at the end; DOE_SUMMARY and others tell it all."),
+    ] = None,
 ) -> None:
     """Run every planned run exactly once; go on where an earlier `doe run` ended.
 
     Ctrl-C lets running runs finish and starts no more; a second Ctrl-C ends them.
     """
+    from doe.errors import DoeError
     from doe.running.execute import execute
     from doe.running.scheduler import RunOptions
     from doe.store.plan import load_plan
     from doe.store.verdicts import Policy
     from doe.views.live import open_display
+    from doe.views.summary import summary_lines
     from doe.views.terminal import console
 
+    if notify is not None and detach:
+        raise DoeError("--notify needs a `doe run` that stays until the end; leave out --detach")
     options = RunOptions(
         policy=Policy(retries, retry_errors),
         timeout=timeout,
@@ -108,19 +122,46 @@ def run(
         detach=detach,
     )
     plan = load_plan(chosen_study(study))
-    screen = console()
-    with open_display(screen) as display:
-        number, finished = execute(plan, options, engine, ctx.obj, display)
-    screen.print(", ".join(f"{count} {state}" for state, count in number.items() if count))
+    option = "" if study is None else f" --study {study}"
+    began = time.monotonic()
+    try:
+        with open_display(console()) as display:
+            number, finished = execute(plan, options, engine, ctx.obj, display)
+    except DoeError:
+        with contextlib.suppress(DoeError):  # a study that is gone cannot be summed up
+            summary = _summary(plan, "broken off", time.monotonic() - began, option)
+            _tell(notify, summary)
+        raise
     if detach:
-        screen.print(f"`doe status` shows how far it is; `doe run --engine {engine}` picks it up.")
+        typer.echo(f"`doe status` shows how far it is; `doe run --engine {engine}` picks it up.")
         return
+    summary = _summary(
+        plan, "finished" if finished else "stopped", time.monotonic() - began, option
+    )
+    for line in summary_lines(summary):
+        typer.echo(line)
+    _tell(notify, summary)
     if not finished:
-        screen.print("Stopped; `doe run` goes on with the rest.")
         raise typer.Exit(130)
     if number["failed"]:
-        screen.print("`doe status` shows why runs failed; --retry-failed runs them again.")
         raise typer.Exit(3)
+
+
+def _summary(plan: Plan, ending: Ending, seconds: float, option: str) -> Summary:
+    from doe.results.summary import summarise
+    from doe.store.files import StudyDir
+    from doe.store.scan import scan
+
+    statuses = scan(StudyDir(plan.directory), plan.design.runs)
+    return summarise(plan.study, statuses, ending, seconds, option)
+
+
+def _tell(command: str | None, summary: Summary) -> None:
+    from doe.running.notify import notify
+    from doe.views.summary import summary_environment
+
+    if command and (problem := notify(command, summary_environment(summary))):
+        typer.echo(f"warning: {problem}", err=True)
 
 
 def bare_cpu(arguments: list[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Learning curves: what runs wrote about their epochs, by configuration."""
+"""Learning curves: what runs reported of their steps or wrote of their epochs, by configuration."""
 
 from __future__ import annotations
 
@@ -6,24 +6,23 @@ import csv
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from doe.store.files import StudyDir
+from doe.store.files import RunDir, StudyDir
+from doe.store.progress import read_steps
 from doe.store.scan import RunStatus
 from doe.study.values import Study
 
 EPOCH = "epoch"
 
 Curve = list[tuple[float, float]]
-"""Epoch and value, in the order of epochs."""
-
-
+"""Epoch or step and value, in the order of epochs."""
 Lines = list[dict[str, float]]
-"""The epochs of a run: every column of `epochs.csv` by its name."""
+"""What a run tells by epoch, or by step: its metrics by their names, and the epoch."""
 
 
 def epoch_lines(files: StudyDir, statuses: Sequence[RunStatus]) -> dict[str, Lines]:
-    """Run -> its epochs, for the runs that have written some."""
+    """Run -> its epochs in `epochs.csv`, or where it has none, the steps that it reported."""
     begun = [status.run.run_id for status in statuses if status.state != "pending"]
-    return {run_id: lines for run_id in begun if (lines := list(_lines(files, run_id)))}
+    return {run_id: _epochs(files.run(run_id)) or _steps(files.run(run_id)) for run_id in begun}
 
 
 def learning_curves(
@@ -31,9 +30,10 @@ def learning_curves(
 ) -> dict[str, dict[str, Curve]]:
     """Response -> configuration -> curve, the mean over the replicates that have the epoch.
 
-    A response takes the column of its name in `epochs.csv`; an average takes the mean of its
-    metrics' columns. Runs that failed or diverged are left out, and so is a run whose file cannot
-    be read: the curves show how training went and decide nothing.
+    A response takes the column of its name in `epochs.csv`, or where a run has none, what was
+    reported with each step under its name or under its key in [metrics]; an average takes the mean
+    of its metrics. Runs that failed or diverged are left out, and so is a run whose file cannot be
+    read: the curves show how training went and decide nothing.
     """
     gathered: dict[str, dict[str, dict[float, list[float]]]] = {}
     for status in statuses:
@@ -54,15 +54,25 @@ def learning_curves(
     }
 
 
-def _lines(files: StudyDir, run_id: str) -> Iterable[dict[str, float]]:
+def _epochs(run: RunDir) -> Lines:
     try:
-        text = files.run(run_id).epochs.read_text(encoding="utf-8")
+        text = run.epochs.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
-        return
+        return []
     header, *lines = csv.reader(text.splitlines()) if text else [[]]
-    for line in lines:
-        if len(line) == len(header):
-            yield {name: _number(cell) for name, cell in zip(header, line, strict=True)}
+    return [
+        {name: _number(cell) for name, cell in zip(header, line, strict=True)}
+        for line in lines
+        if len(line) == len(header)
+    ]
+
+
+def _steps(run: RunDir) -> Lines:
+    return [
+        {name: math.nan if value is None else value for name, value in report.metrics.items()}
+        | {EPOCH: float(report.step)}
+        for report in read_steps(run)
+    ]
 
 
 def _number(text: str) -> float:
@@ -74,10 +84,13 @@ def _number(text: str) -> float:
 
 def line_responses(study: Study, line: Mapping[str, float]) -> Iterable[tuple[str, float]]:
     """The responses that an epoch tells: metrics, and averages of which it has every part."""
-    answers = study.responses
-    for name in (*answers.metrics, *answers.further):
-        if name in line:
-            yield name, line[name]
+    answers, keys = study.responses, study.metrics.keys
+    values = {
+        name: line[key]
+        for name in (*answers.metrics, *answers.further)
+        if (key := name if name in line else keys.get(name, name)) in line
+    }
+    yield from values.items()
     for name, parts in answers.averages.items():
-        if all(part in line for part in parts):
-            yield name, math.fsum(line[part] for part in parts) / len(parts)
+        if all(part in values for part in parts):
+            yield name, math.fsum(values[part] for part in parts) / len(parts)

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from doe.results.curves import EPOCH, Curve, Lines, line_responses
 from doe.store.files import StudyDir, read_end
-from doe.store.progress import read_progress
 from doe.store.scan import RunStatus
 from doe.study.values import Study
 
@@ -40,8 +39,7 @@ def run_details(
         status.run.run_id: RunDetail(
             _log_end(files, status),
             _error(status),
-            _curves(study, epochs.get(status.run.run_id, []), responses)
-            or _progress(files, status.run.run_id),
+            _curves(study, epochs.get(status.run.run_id, []), responses),
         )
         for status in statuses
         if status.state != "pending"
@@ -78,11 +76,3 @@ def _curves(study: Study, lines: Lines, responses: Sequence[str]) -> dict[str, C
             if math.isfinite(epoch) and math.isfinite(value):
                 curves.setdefault(name, []).append((epoch, value))
     return curves
-
-
-def _progress(files: StudyDir, run_id: str) -> dict[str, Curve]:
-    progress = read_progress(files.run(run_id))
-    if progress is None or not progress.values:
-        return {}
-    first = progress.step - len(progress.values) + 1
-    return {progress.metric: [(float(first + i), v) for i, v in enumerate(progress.values)]}

@@ -14,6 +14,7 @@ from doe.store.plan import load_plan
 from doe.store.progress import read_progress
 from doe.store.requests import changed_runs
 from doe.store.scan import RunState, RunStatus, counts, retried_reason, scan
+from doe.store.verdicts import UNREAD
 from doe.study.values import Study
 
 
@@ -27,10 +28,9 @@ class Running(NamedTuple):
     seconds: float
     step: int | None
     total: int | None
-    metric: str = ""
-    """What it reports of its learning, the first of its metrics."""
-    value: float | None = None
-    """The latest value of it."""
+    metric: str
+    """The metric that is followed, with its last value; empty where none was reported."""
+    value: float | None
 
 
 class Overview(NamedTuple):
@@ -129,6 +129,15 @@ def _warnings(study: Study, statuses: Sequence[RunStatus]) -> list[str]:
     versions = Counter(repr(sorted(origin.get("versions", {}).items())) for origin in origins)
     if len(versions) > 1:
         warnings.append(f"package versions changed between runs: {len(versions)} sets of versions")
+    unread = [
+        status.result.provenance.get(UNREAD, [])
+        for status in statuses
+        if status.result and status.state != "failed"
+    ]
+    if never := [key for key in study.keys if unread and all(key in names for names in unread)]:
+        warnings.append(
+            f"the backend has read {', '.join(never)} in no run; such a factor measures nothing"
+        )
     damaged = [status.run.run_id for status in statuses if status.damaged]
     if damaged:
         warnings.append(f"damaged results, set aside when run again: {', '.join(damaged)}")

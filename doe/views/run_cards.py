@@ -9,10 +9,11 @@ from doe.results.details import RunDetail
 from doe.results.origins import provenance
 from doe.results.report import Report
 from doe.store.scan import RunStatus
+from doe.study.levels import level_text
+from doe.study.values import Study
 from doe.views.charts.learning_curves import thinned
 from doe.views.charts.shared import scale_type
 from doe.views.numbers import cell_text, drawn, duration_text
-from doe.views.profiler import level_numbers
 
 Json = dict[str, Any]
 CARD_STEPS = 30
@@ -23,13 +24,16 @@ WIDE = 10.0
 
 def cards_json(report: Report) -> list[Json]:
     """What opens when a run is chosen, in run order."""
-    return [
-        _card(status, report.details.get(status.run.run_id)) for status in report.state.statuses
-    ]
+    details = report.details
+    return [_card(report.study, s, details.get(s.run.run_id)) for s in report.state.statuses]
 
 
-def _card(status: RunStatus, detail: RunDetail | None) -> Json:
-    card: Json = {"levels": level_numbers(status.run.coded), "facts": _facts(status)}
+def _card(study: Study, status: RunStatus, detail: RunDetail | None) -> Json:
+    run = status.run
+    given = [level_text(run.levels[key]) for key in study.keys]
+    names = [[level_text(level) for level in factor.levels] for factor in study.factors]
+    numbers = [n.index(x) if x in n else None for n, x in zip(names, given, strict=True)]
+    card: Json = {"levels": numbers, "given": given, "facts": _facts(status)}
     if detail is None:
         return card
     return card | {
@@ -79,12 +83,6 @@ def axes_json(report: Report) -> Json:
             "high": drawn(high),
             "texts": [cell_text(low, "num"), cell_text(high, "num")],
             "log": low > 0 and high > WIDE * low,
-            "goal": goal_of(report, name),
+            "goal": report.study.responses.goal_of(name),
         }
     return axes
-
-
-def goal_of(report: Report, response: str) -> str:
-    """Whether more or less of a response is better."""
-    analysis = report.analyses.get(response)
-    return report.study.responses.goal if analysis is None else analysis.goal

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from doe.design.runs import Run, level_text
+from doe.design.runs import Run
 from doe.results.status import Overview
+from doe.study.levels import level_text
 from doe.views.numbers import cell_text, duration_text
 from doe.views.table import Column, Row, Table
 
@@ -32,7 +33,7 @@ def running_table(state: Overview) -> Table:
                 step_text(run.step, run.total),
                 metric_text(run.metric, run.value),
                 duration_text(run.seconds),
-                shown[run.run_id],
+                shown.get(run.run_id, run.config),
                 run.host,
             )
         )

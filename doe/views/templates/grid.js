@@ -141,7 +141,7 @@ const openRun = (i) => {
   const part = (title, ...nodes) => body.append(make("h3", "", title), ...nodes);
   body.replaceChildren();
   if (card.error) body.append(make("pre", "notice warn", card.error));
-  part("Settings", definitions([...data.factors.map((factor, k) => [factor.name, factor.levels[card.levels[k]]]), ...card.facts]));
+  part("Settings", definitions([...data.factors.map((factor, k) => [factor.name, card.given[k]]), ...card.facts]));
   const values = data.responses.filter((name) => data.grid.values[name][i] !== null);
   if (values.length) part("Responses", definitions(values.map((name) => [name, `${data.grid.texts[name][i]} ${data.byResponse[name].unit}`])));
   if ((card.curves || []).length) part("Learning curve", ...card.curves.map(curveOf));

@@ -11,7 +11,10 @@ const factorAxis = (factor, k) => {
     name: factor.name,
     ticks: factor.levels.map((text, level) => [(level + 0.5) * step, text]),
     levels: factor.levels,
-    place: (i) => (data.cards[i].levels[k] + 0.5 + 0.5 * jitter(i)) * step,
+    place: (i) => {
+      const level = data.cards[i].levels[k];  // null in the middle between two levels
+      return level === null ? 0.5 : (level + 0.5 + 0.5 * jitter(i)) * step;
+    },
   };
 };
 // The better end of a response is up.

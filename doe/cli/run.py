@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import inspect
 from itertools import zip_longest
-from typing import Annotated, Any, Optional
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 from typer.core import TyperCommand
 
 from doe.cli.complete import complete_config, complete_engine
 from doe.cli.options import StudyOption, chosen_study
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 class EngineCommand(TyperCommand):
@@ -71,6 +75,18 @@ def run(
         ),
     ] = None,
     replicate: Annotated[int, typer.Option(min=0, help="Only this replicate; 0 for all.")] = 0,
+    until: Annotated[
+        str | None,
+        typer.Option(help="decided: stop when every term is; looks after each replicate."),
+    ] = None,
+    decide: Annotated[
+        str | None,
+        typer.Option(help="Terms to decide: A,B,AB [default: up to two factors]."),
+    ] = None,
+    max_replicates: Annotated[
+        int | None,
+        typer.Option(min=2, help="Replicates at most with --until [default: as planned]."),
+    ] = None,
     limit: Annotated[int, typer.Option(min=0, help="Start at most N runs; 0 for all.")] = 0,
     retries: Annotated[int, typer.Option(min=0, help="Further attempts after a crash.")] = 2,
     retry_errors: Annotated[
@@ -92,6 +108,7 @@ def run(
     """
     from doe.running.execute import execute
     from doe.running.scheduler import RunOptions
+    from doe.running.until import run_until
     from doe.store.plan import load_plan
     from doe.store.verdicts import Policy
     from doe.views.live import open_display
@@ -107,10 +124,17 @@ def run(
         grace=grace,
         detach=detach,
     )
-    plan = load_plan(chosen_study(study))
+    directory = chosen_study(study)
+    _declare(directory, until, decide, max_replicates)
+    plan = load_plan(directory)
     screen = console()
     with open_display(screen) as display:
-        number, finished = execute(plan, options, engine, ctx.obj, display)
+        if plan.study.stopping is None or options.only or options.replicate:
+            number, finished = execute(plan, options, engine, ctx.obj, display)
+        else:
+            from doe.results.decision import is_decided
+
+            number, finished = run_until(directory, options, engine, ctx.obj, display, is_decided)
     screen.print(", ".join(f"{count} {state}" for state, count in number.items() if count))
     if detach:
         screen.print(f"`doe status` shows how far it is; `doe run --engine {engine}` picks it up.")
@@ -118,9 +142,38 @@ def run(
     if not finished:
         screen.print("Stopped; `doe run` goes on with the rest.")
         raise typer.Exit(130)
+    if plan.study.stopping is not None:
+        _say_decision(directory, screen)
     if number["failed"]:
         screen.print("`doe status` shows why runs failed; --retry-failed runs them again.")
         raise typer.Exit(3)
+
+
+def _declare(
+    directory: Path, until: str | None, decide: str | None, replicates: int | None
+) -> None:
+    """Write down when the study may stop, before it is looked at; refuse another rule later."""
+    from doe.errors import DoeError
+    from doe.results.decision import declare
+
+    if until is None:
+        if decide is not None or replicates is not None:
+            raise DoeError("--decide and --max-replicates belong to --until decided; give it too")
+        return
+    if until != "decided":
+        raise DoeError(f"--until {until!r} is unknown; expected decided")
+    terms = tuple(part.strip() for part in (decide or "").split(",") if part.strip())
+    declare(directory, terms, replicates)
+
+
+def _say_decision(directory: Path, screen: Console) -> None:
+    from rich.text import Text
+
+    from doe.results.decision import decision_of
+    from doe.views.status_tables import decision_lines
+
+    if (reached := decision_of(directory)) is not None:
+        screen.print(Text("\n".join(decision_lines(reached))))
 
 
 def bare_cpu(arguments: list[str]) -> list[str]:

@@ -28,6 +28,11 @@ def augmented(study: Study, kind: str) -> Study:
     return msgspec.structs.replace(study, augment=(*study.augment, step))
 
 
+def planned_replicates(study: Study) -> int:
+    """Replicates of the plan with all that was added to it."""
+    return study.replicates + sum(len(step.seeds) for step in study.augment)
+
+
 def with_overrides(study: Study, replicates: int | None, fraction: str | None) -> Study:
     """The study with the command line's replicates and fraction; seeds are continued as needed."""
     if replicates is not None:

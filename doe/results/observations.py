@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from doe.analysis.data import FactorLevels, Observations, Runs, numbered, state_text
-from doe.design.runs import level_text
+from doe.analysis.data import FactorLevels, Looked, Observations, Runs, numbered, state_text
+from doe.analysis.sequential import FIRST_LOOK
+from doe.design.runs import Run, level_text
 from doe.errors import DoeError, nearest
+from doe.results.decision import look_notes, stopping_rule
 from doe.results.responses import columns, response_values, slot_and_host, table_rows
 from doe.store.files import StudyDir
 from doe.store.plan import load_plan
@@ -55,7 +57,16 @@ def study_runs(study: Study, statuses: Sequence[RunStatus]) -> Runs:
         slot=slots if any(slots) else None,
         host=hosts if any(hosts) else None,
         states=tuple(state_text(status.state, status.reason) for status in statuses),
+        notes=look_notes(study, statuses),
+        looked=_looked(study, planned),
     )
+
+
+def _looked(study: Study, planned: Sequence[Run]) -> Looked | None:
+    replicate = np.array([run.replicate for run in planned], dtype=np.int64)
+    if study.stopping is None or int(replicate.max()) < FIRST_LOOK:
+        return None
+    return Looked(stopping_rule(study.stopping), replicate)
 
 
 def observations(

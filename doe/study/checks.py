@@ -8,10 +8,13 @@ from collections import Counter
 
 from doe.errors import DoeError, SpecError, nearest
 from doe.study.command import PLACEHOLDERS, AddProblem, check_command, short
-from doe.study.values import RUN_COLUMNS, STATE_COLUMNS, Study, coded_columns
+from doe.study.values import FIRST_LOOK, RUN_COLUMNS, STATE_COLUMNS, Study, coded_columns
+from doe.terms import parse_term
 
 MOST_FACTORS = 16
 MOST_RUNS = 1 << 17
+MOST_LOOKED_AT = 20
+"""Replicates of a study that is looked at: its error rates are simulated up to these."""
 MOST_THREADS = 1024
 
 
@@ -37,6 +40,7 @@ def study_problems(study: Study, keys_known: bool = True) -> list[str]:
         _check_backend(study, add)
         _check_structure(study, add)
         _check_report(study, add)
+        _check_stopping(study, add)
     return problems
 
 
@@ -108,6 +112,11 @@ def _check_responses(study: Study, add: AddProblem) -> None:
     for name in responses.units:
         if name not in responses.names:
             add(f"responses.units.{name}: no such response{nearest(name, responses.names)}")
+    for name, size in responses.matters.items():
+        if name not in responses.names:
+            add(f"responses.matters.{name}: no such response{nearest(name, responses.names)}")
+        if not (math.isfinite(size) and size > 0):
+            add(f"responses.matters.{name} = {size}: expected an effect above zero")
 
 
 def _check_replicates(study: Study, add: AddProblem) -> None:
@@ -215,3 +224,25 @@ def _check_report(study: Study, add: AddProblem) -> None:
                     f"{path}: baseline has {key} = {short(level)}; expected {short(low)} "
                     f"or {short(high)}"
                 )
+
+
+def _check_stopping(study: Study, add: AddProblem) -> None:
+    """The [stopping] section: terms and responses that are there, sizes that can be."""
+    rule = study.stopping
+    if rule is None:
+        return
+    if not FIRST_LOOK <= rule.max_replicates <= MOST_LOOKED_AT:
+        add(
+            f"stopping.max_replicates = {rule.max_replicates}: expected {FIRST_LOOK} to "
+            f"{MOST_LOOKED_AT}"
+        )
+    if not 0 < rule.alpha < 1:
+        add(f"stopping.alpha = {rule.alpha:g}: expected a level between 0 and 1")
+    for name in rule.responses:
+        if name not in study.responses.names:
+            add(f"stopping.responses: no {name!r}{nearest(name, study.responses.names)}")
+    for term in rule.terms:
+        try:
+            parse_term(term, study.keys)
+        except DoeError as error:
+            add(f"stopping.terms: {error}")

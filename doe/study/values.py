@@ -48,6 +48,8 @@ class Responses(msgspec.Struct, frozen=True):
     """Unit of the metrics, shown beside effects."""
     units: dict[str, str] = {}
     """Units of single responses where they differ from `unit`."""
+    matters: dict[str, float] = {}
+    """The smallest effect on a response that is worth knowing."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -58,6 +60,10 @@ class Responses(msgspec.Struct, frozen=True):
         """Unit of one response."""
         return self.units.get(name, self.unit)
 
+    def matters_of(self, name: str) -> float | None:
+        """The smallest effect on one response that is worth knowing; None if nobody said."""
+        return self.matters.get(name)
+
 
 class Augment(msgspec.Struct, frozen=True):
     """Runs added to a planned study as new blocks: further replicates, or a fold-over."""
@@ -66,6 +72,27 @@ class Augment(msgspec.Struct, frozen=True):
     """Seeds of further replicates of everything planned so far."""
     flip: tuple[str, ...] = ()
     """Factors whose levels are exchanged to give another part of the full factorial."""
+
+
+FIRST_LOOK = 2
+"""Replicates without which there is no error to test against."""
+
+
+class Stopping(msgspec.Struct, frozen=True):
+    """When a study may stop: it is looked at after each complete replicate from the second on."""
+
+    max_replicates: int
+    """Where it ends, decided or not."""
+    terms: tuple[str, ...] = ()
+    """Terms to decide; by default the main effects and two-factor interactions."""
+    responses: tuple[str, ...] = ()
+    """Responses to decide them for; by default the averages, else all metrics."""
+    spending: Literal["obrien-fleming", "pocock"] = "obrien-fleming"
+    """How the error is spent over the looks: mostly at the end, or evenly."""
+    alpha: float = 0.05
+    """Chance of any wrong statement, over all looks, terms and responses."""
+    after: int = 0
+    """Replicates that were complete when this was declared."""
 
 
 class Group(msgspec.Struct, frozen=True):
@@ -145,6 +172,8 @@ class Study(msgspec.Struct, frozen=True):
     settings: dict[str, Any] = {}
     """Handed to the backend unread."""
     augment: tuple[Augment, ...] = ()
+    stopping: Stopping | None = None
+    """When the study may stop early; as planned without it."""
     slurm: dict[str, Any] = {}
     """Resources for `doe run --engine slurm`."""
     report: ReportSection = ReportSection()

@@ -121,7 +121,7 @@ def analyze(
     directory: Path | str,
     response: str,
     *,
-    transform: str = "none",
+    transform: str | None = None,
     order: int | None = None,
     robust: bool = False,
     alpha: float = 0.05,
@@ -129,7 +129,7 @@ def analyze(
     """Analyse one response of a study, as `doe analyze` does; all results are frozen values."""
     from doe.analysis.analyze import analyze as analyze_observations
     from doe.analysis.case import AnalysisOptions
-    from doe.results.decision import analysed
+    from doe.results.looks import analysed
     from doe.results.observations import observations, scan_study, study_runs
 
     study, scanned = scan_study(Path(directory))
@@ -140,7 +140,7 @@ def analyze(
 
 
 def report(
-    directory: Path | str, *, out: Path | str | None = None, transform: str = "none"
+    directory: Path | str, *, out: Path | str | None = None, transform: str | None = None
 ) -> Path:
     """Write a study's page and tables, as `doe report` does; return the page."""
     from doe.analysis.case import AnalysisOptions

@@ -167,7 +167,7 @@ def decide(
 
 
 class Start(NamedTuple):
-    """Where a study of one response stands after `replicates`; at 0 the effects are the true ones."""
+    """Where a study of one response stands; at 0 replicates the effects are the true ones."""
 
     replicates: int
     effect: Floats

@@ -90,7 +90,7 @@ def observe(
     response: str,
     *,
     unit: str = "",
-    goal: str = "min",
+    goal: str | None = None,
     ceiling: float | None = None,
 ) -> Observations:
     """Read one response; values like ``>50`` become intervals up to the next printed limit."""

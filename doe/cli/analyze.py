@@ -50,8 +50,11 @@ def analyze(
         str | None, typer.Option("--goal", help="min or max: which way is better in a table.")
     ] = None,
     transform: Annotated[
-        str, typer.Option("--transform", help="none, log, boxcox or auto.")
-    ] = "none",
+        str | None,
+        typer.Option(
+            "--transform", help="none, log, boxcox or auto [default: the response's scale]."
+        ),
+    ] = None,
     order: OrderOption = None,
     drop: Annotated[
         str | None, typer.Option("--drop", help="Factors whose terms are not shown: F or E,F.")
@@ -164,12 +167,12 @@ def _from_table(
             )
         names = known
     names = list(dict.fromkeys(names))
-    return [observe(frame, runs, n, goal=goal or "min", ceiling=ceiling) for n in names]
+    return [observe(frame, runs, n, goal=goal, ceiling=ceiling) for n in names]
 
 
 def _from_study(given: Path | None, asked: tuple[str, ...]) -> list[Observations]:
     from doe.errors import DoeError
-    from doe.results.decision import analysed
+    from doe.results.looks import analysed
     from doe.results.observations import observations, scan_study, study_runs
 
     directory = chosen_study(given)

@@ -7,8 +7,19 @@ from typing import Annotated
 
 import typer
 
-from doe.cli.complete import complete_study
+from doe.cli.complete import complete_preset, complete_study
 
+FileArgument = Annotated[
+    Path | None, typer.Argument(help="Study file (TOML) [default: study.toml].")
+]
+PresetOption = Annotated[
+    str | None,
+    typer.Option(
+        "--preset",
+        help="A study that an installed package offers, such as demo.",
+        autocompletion=complete_preset,
+    ),
+]
 StudyOption = Annotated[
     Path | None,
     typer.Option(

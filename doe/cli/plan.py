@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from doe.cli.complete import complete_preset
-from doe.cli.options import FractionOption, JsonOption, chosen_study
+from doe.cli.options import FileArgument, FractionOption, JsonOption, PresetOption, chosen_study
 
 if TYPE_CHECKING:
     from doe.store.plan import Outcome, Plan
@@ -18,21 +17,15 @@ SAID = {
     "created": "Planned",
     "unchanged": "Already planned, nothing changed:",
     "completed": "Already planned; completed the design of",
+    "replanned": "Planned again, for no run had begun:",
+    "amended": "Changed nothing that a run depends on:",
     "augmented": "Added runs to",
 }
 
 
 def plan(
-    file: Annotated[
-        Path | None, typer.Argument(help="Study file (TOML) [default: study.toml].")
-    ] = None,
-    preset: Annotated[
-        str | None,
-        typer.Option(
-            help="A study that an installed package offers, such as demo.",
-            autocompletion=complete_preset,
-        ),
-    ] = None,
+    file: FileArgument = None,
+    preset: PresetOption = None,
     replicates: Annotated[
         int | None, typer.Option("--replicates", "-n", min=1, help="Replicates of each run.")
     ] = None,

@@ -20,8 +20,11 @@ def report(
         Path | None, typer.Option(help="Where to write [default: reports/NAME of the study].")
     ] = None,
     transform: Annotated[
-        str, typer.Option("--transform", help="none, log, boxcox or auto.")
-    ] = "none",
+        str | None,
+        typer.Option(
+            "--transform", help="none, log, boxcox or auto [default: each response's scale]."
+        ),
+    ] = None,
     drop: Annotated[
         str | None,
         typer.Option(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
+import time
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
@@ -14,7 +16,8 @@ from doe.cli.complete import complete_config, complete_engine
 from doe.cli.options import StudyOption, chosen_study
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from doe.results.summary import Ending, Summary
+    from doe.store.plan import Plan
 
 
 class EngineCommand(TyperCommand):
@@ -101,19 +104,29 @@ def run(
     grace: Annotated[
         float, typer.Option(min=0, help="Seconds between asking a run to end and killing it.")
     ] = 10.0,
+    notify: Annotated[
+        str | None,
+        typer.Option(help="Shell command to run at the end; DOE_SUMMARY and others tell it all."),
+    ] = None,
 ) -> None:
     """Run every planned run exactly once; go on where an earlier `doe run` ended.
 
     Ctrl-C lets running runs finish and starts no more; a second Ctrl-C ends them.
     """
+    from doe.errors import DoeError
+    from doe.results.decision import decision_of, is_decided
     from doe.running.execute import execute
     from doe.running.scheduler import RunOptions
     from doe.running.until import run_until
     from doe.store.plan import load_plan
     from doe.store.verdicts import Policy
     from doe.views.live import open_display
+    from doe.views.status_tables import decision_lines
+    from doe.views.summary import summary_lines
     from doe.views.terminal import console
 
+    if notify is not None and detach:
+        raise DoeError("--notify needs a `doe run` that stays until the end; leave out --detach")
     options = RunOptions(
         policy=Policy(retries, retry_errors),
         timeout=timeout,
@@ -127,25 +140,37 @@ def run(
     directory = chosen_study(study)
     _declare(directory, until, decide, max_replicates)
     plan = load_plan(directory)
-    screen = console()
-    with open_display(screen) as display:
-        if plan.study.stopping is None or options.only or options.replicate:
-            number, finished = execute(plan, options, engine, ctx.obj, display)
-        else:
-            from doe.results.decision import is_decided
-
-            number, finished = run_until(directory, options, engine, ctx.obj, display, is_decided)
-    screen.print(", ".join(f"{count} {state}" for state, count in number.items() if count))
+    option = "" if study is None else f" --study {study}"
+    began = time.monotonic()
+    try:
+        with open_display(console()) as display:
+            if plan.study.stopping is None or options.only or options.replicate:
+                number, finished = execute(plan, options, engine, ctx.obj, display)
+            else:
+                number, finished = run_until(
+                    directory, options, engine, ctx.obj, display, is_decided
+                )
+                plan = load_plan(directory)
+    except DoeError:
+        with contextlib.suppress(DoeError):  # a study that is gone cannot be summed up
+            summary = _summary(plan, "broken off", time.monotonic() - began, option)
+            _tell(notify, summary)
+        raise
     if detach:
-        screen.print(f"`doe status` shows how far it is; `doe run --engine {engine}` picks it up.")
+        typer.echo(f"`doe status` shows how far it is; `doe run --engine {engine}` picks it up.")
         return
+    summary = _summary(
+        plan, "finished" if finished else "stopped", time.monotonic() - began, option
+    )
+    for line in summary_lines(summary):
+        typer.echo(line)
+    if (reached := decision_of(directory)) is not None:
+        for line in decision_lines(reached):
+            typer.echo(line)
+    _tell(notify, summary)
     if not finished:
-        screen.print("Stopped; `doe run` goes on with the rest.")
         raise typer.Exit(130)
-    if plan.study.stopping is not None:
-        _say_decision(directory, screen)
     if number["failed"]:
-        screen.print("`doe status` shows why runs failed; --retry-failed runs them again.")
         raise typer.Exit(3)
 
 
@@ -166,14 +191,21 @@ def _declare(
     declare(directory, terms, replicates)
 
 
-def _say_decision(directory: Path, screen: Console) -> None:
-    from rich.text import Text
+def _summary(plan: Plan, ending: Ending, seconds: float, option: str) -> Summary:
+    from doe.results.summary import summarise
+    from doe.store.files import StudyDir
+    from doe.store.scan import scan
 
-    from doe.results.decision import decision_of
-    from doe.views.status_tables import decision_lines
+    statuses = scan(StudyDir(plan.directory), plan.design.runs)
+    return summarise(plan.study, statuses, ending, seconds, option)
 
-    if (reached := decision_of(directory)) is not None:
-        screen.print(Text("\n".join(decision_lines(reached))))
+
+def _tell(command: str | None, summary: Summary) -> None:
+    from doe.running.notify import notify
+    from doe.views.summary import summary_environment
+
+    if command and (problem := notify(command, summary_environment(summary))):
+        typer.echo(f"warning: {problem}", err=True)
 
 
 def bare_cpu(arguments: list[str]) -> list[str]:

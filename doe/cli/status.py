@@ -52,8 +52,8 @@ def _print_csv(state: Overview) -> None:
     import csv
     import sys
 
-    from doe.design.runs import level_text
     from doe.results.responses import columns, table_rows
+    from doe.study.levels import level_text
 
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(columns(state.study))

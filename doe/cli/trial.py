@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from doe.cli.complete import complete_preset
+from doe.cli.options import FileArgument, PresetOption
 
 if TYPE_CHECKING:
     from doe.design.runs import Design, Run
@@ -16,15 +15,8 @@ if TYPE_CHECKING:
 
 
 def trial(
-    file: Annotated[
-        Path | None, typer.Argument(help="Study file (TOML) [default: study.toml].")
-    ] = None,
-    preset: Annotated[
-        str | None,
-        typer.Option(
-            help="A study that an installed package offers.", autocompletion=complete_preset
-        ),
-    ] = None,
+    file: FileArgument = None,
+    preset: PresetOption = None,
     only: Annotated[
         str | None, typer.Option(help="This configuration [default: the first to run].")
     ] = None,

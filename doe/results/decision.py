@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from doe.design.changes import planned_replicates
 from doe.design.fractions import alias_chains, confounded_terms
 from doe.errors import DoeError
+from doe.results.looks import analysed, stopping_rule
 from doe.store.files import StudyDir
 from doe.store.plan import Plan, declare_plan, load_plan
 from doe.store.scan import RunStatus, complete_replicates, scan
@@ -18,7 +19,7 @@ from doe.study.values import FIRST_LOOK, Stopping, Study
 from doe.terms import parse_term, term_name
 
 if TYPE_CHECKING:
-    from doe.analysis.sequential import Rule, TermDecision
+    from doe.analysis.sequential import TermDecision
 
 
 class TermState(NamedTuple):
@@ -54,20 +55,11 @@ class Decision(NamedTuple):
         return not self.open or self.replicates >= self.rule.max_replicates
 
 
-def stopping_rule(rule: Stopping) -> Rule:
-    """The rule as the statistics know it."""
-    from doe.analysis.sequential import Rule
-
-    return Rule(rule.max_replicates, rule.alpha, rule.spending)
-
-
 def decided_terms(study: Study) -> tuple[int, ...]:
     """Terms to decide: those named, else main effects and two-factor interactions.
 
     Of terms that the design cannot tell apart, the first stands for all.
     """
-    if any(len(factor.levels) != 2 for factor in study.factors if hasattr(factor, "levels")):
-        raise DoeError("terms of factors with more than two levels cannot be decided early")
     confounded = confounded_terms(study)
     highest = len(study.keys)
     named = [parse_term(term, study.keys) for term in (study.stopping or Stopping(2)).terms]
@@ -86,49 +78,6 @@ def decided_responses(study: Study) -> tuple[str, ...]:
     """Responses to decide for: those named, else the averages, else all metrics."""
     named = study.stopping.responses if study.stopping else ()
     return named or tuple(study.responses.averages) or study.responses.metrics
-
-
-def analysed(study: Study, statuses: Sequence[RunStatus]) -> list[RunStatus]:
-    """The runs that an analysis may look at: all, or those of complete replicates where the study
-    declares that it is looked at after each.
-    """
-    if study.stopping is None:
-        return list(statuses)
-    complete = min(complete_replicates(statuses), study.stopping.max_replicates)
-    return [s for s in statuses if not complete or s.run.replicate <= complete]
-
-
-SHAPES = {"obrien-fleming": "O'Brien and Fleming", "pocock": "Pocock"}
-
-
-def look_notes(study: Study, statuses: Sequence[RunStatus]) -> tuple[str, ...]:
-    """What a reader of p values must know of when these runs were looked at."""
-    rule, complete = study.stopping, complete_replicates(statuses)
-    if rule is not None:
-        late = (
-            f"; this was declared when {rule.after} replicates were complete, so the rule may have "
-            "been chosen after their results"
-            if rule.after >= FIRST_LOOK
-            else ""
-        )
-        return (
-            f"looked at after each complete replicate up to {rule.max_replicates}, as declared: p "
-            f"and intervals of effects know the looks ({SHAPES[rule.spending]}'s spending); those "
-            f"of configurations and of robust methods do not{late}",
-        )
-    if complete < planned_replicates(study):
-        waiting = sum(status.state in ("running", "pending") for status in statuses)
-        return (
-            f"{waiting} runs are still to come, and this study did not declare that it would be "
-            "looked at: whoever looks until something is significant errs more often than p says. "
-            "`doe run --until decided` declares it, and its p values know the looks",
-        )
-    if added := sum(len(step.seeds) for step in study.augment):
-        return (
-            f"{added} replicates were added to the first plan, and the study did not declare that "
-            "it would be looked at: if results were seen before they were added, p is too small",
-        )
-    return ()
 
 
 def decision(study: Study, statuses: Sequence[RunStatus]) -> Decision | None:

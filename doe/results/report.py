@@ -24,7 +24,8 @@ from doe.analysis.data import Runs
 from doe.errors import DoeError
 from doe.results.cells import Cell, cells_of
 from doe.results.curves import Curve, learning_curves
-from doe.results.decision import Decision, analysed, decision
+from doe.results.decision import Decision, decision
+from doe.results.looks import analysed
 from doe.results.observations import observations, study_runs
 from doe.results.responses import response_values
 from doe.results.status import Overview, overview
@@ -185,7 +186,8 @@ def group_effects(
     by_group = {}
     for group in section.groups:
         if group.effects and all(name in analyses for name in group.responses):
-            whole = across([analyses[name] for name in group.responses])
+            averaged = set(group.responses) in map(set, study.responses.averages.values())
+            whole = across([analyses[name] for name in group.responses], averaged)
             kept = [row for row in whole.rows if not parse_term(row.term, study.keys) & dropped]
             by_group[group.name] = msgspec.structs.replace(whole, rows=tuple(kept))
     return by_group

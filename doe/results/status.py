@@ -14,6 +14,7 @@ from doe.store.plan import load_plan
 from doe.store.progress import read_progress
 from doe.store.requests import changed_runs
 from doe.store.scan import RunState, RunStatus, counts, retried_reason, scan
+from doe.store.verdicts import UNREAD
 from doe.study.values import Study
 
 
@@ -27,6 +28,9 @@ class Running(NamedTuple):
     seconds: float
     step: int | None
     total: int | None
+    metric: str
+    """The metric that is followed, with its last value; empty where none was reported."""
+    value: float | None
 
 
 class Overview(NamedTuple):
@@ -92,6 +96,8 @@ def _running(files: StudyDir, status: RunStatus) -> Running:
         max(0.0, time.time() - lease.since) if lease else 0.0,
         progress.step if progress else None,
         progress.total if progress else None,
+        progress.metric if progress else "",
+        progress.values[-1] if progress and progress.values else None,
     )
 
 
@@ -123,6 +129,15 @@ def _warnings(study: Study, statuses: Sequence[RunStatus]) -> list[str]:
     versions = Counter(repr(sorted(origin.get("versions", {}).items())) for origin in origins)
     if len(versions) > 1:
         warnings.append(f"package versions changed between runs: {len(versions)} sets of versions")
+    unread = [
+        status.result.provenance.get(UNREAD, [])
+        for status in statuses
+        if status.result and status.state != "failed"
+    ]
+    if never := [key for key in study.keys if unread and all(key in names for names in unread)]:
+        warnings.append(
+            f"the backend has read {', '.join(never)} in no run; such a factor measures nothing"
+        )
     damaged = [status.run.run_id for status in statuses if status.damaged]
     if damaged:
         warnings.append(f"damaged results, set aside when run again: {', '.join(damaged)}")

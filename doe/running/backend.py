@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,41 @@ class Request:
     """Whether an earlier attempt began: look for its checkpoint."""
     report: Callable[..., None]
     """``report(step, total, **metrics)`` shows progress."""
+
+
+class NotedFactors(dict[str, Level]):
+    """Levels by factor that note which ones a backend looks at; else a dictionary as any other."""
+
+    def __init__(self, levels: Mapping[str, Level]) -> None:
+        super().__init__(levels)
+        self._unread = dict.fromkeys(levels)
+
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """Factors that nobody has looked at."""
+        return tuple(self._unread)
+
+    def __getitem__(self, key: str) -> Level:
+        self._unread.pop(key, None)
+        return super().__getitem__(key)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The level of a factor."""
+        self._unread.pop(key, None)
+        return super().get(key, default)
+
+    def __iter__(self) -> Iterator[str]:  # so that copies ask for each level by `[]`
+        return super().__iter__()
+
+    def values(self) -> Any:
+        """All levels, which are then read."""
+        self._unread.clear()
+        return super().values()
+
+    def items(self) -> Any:
+        """All factors with their levels, which are then read."""
+        self._unread.clear()
+        return super().items()
 
 
 # Calling a backend ------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ from doe.store.leases import (
 )
 from doe.store.requests import check_unchanged, prepare
 from doe.store.scan import RunStatus, look, scan
-from doe.store.verdicts import Failure, Policy, failed_attempts, sweep_leftovers
+from doe.store.verdicts import UNREAD, Failure, Policy, failed_attempts, sweep_leftovers
 from doe.study.values import Study
 
 WATCH_SECONDS = 0.5
@@ -91,7 +91,8 @@ class Display(Protocol):
     """Who shows what happens."""
 
     def note(self, kind: str, text: str) -> None:
-        """Something happened: done, diverged, failed, again, closed, adopted, skipped, stop."""
+        """Something happened: done, diverged, failed, again, closed, adopted, skipped, warning,
+        stop."""
 
     def show(self, snapshot: Snapshot) -> None:
         """Draw the present state; called a few times a second."""
@@ -376,7 +377,18 @@ class Scheduler:
         if status.state == "failed" and status.result and status.result.error:
             self._count_failure(slot, run.run_id, status.result.error)
         else:
+            self._warn_unread(status)
             self.breaker.succeeded(slot)
+
+    def _warn_unread(self, status: RunStatus) -> None:
+        """After the first run: factors that the backend never read would measure nothing."""
+        unread = status.result.provenance.get(UNREAD, []) if status.result else []
+        if unread and self.breaker.unproven:
+            self.display.note(
+                "warning",
+                f"the backend never read {', '.join(unread)} in its first run; if it never does, "
+                "it measures nothing",
+            )
 
     def _count_failure(self, slot: str, run_id: str, failure: Failure) -> None:
         if self.breaker.failed(slot, run_id, failure):
@@ -537,6 +549,11 @@ class Breaker:
         self._trial = True
         self.closed: dict[str, str] = {}
         """Slot -> the reason of the failure that closed it."""
+
+    @property
+    def unproven(self) -> bool:
+        """Whether nothing is done yet."""
+        return self._trial
 
     def prove(self) -> None:
         """Something is done: there is no mistake that every run makes."""

@@ -21,13 +21,20 @@ from typing import NamedTuple, NoReturn
 import msgspec
 
 from doe.errors import DoeError
-from doe.running.backend import Backend, Request, checked_reply, not_finite, resolve
+from doe.running.backend import (
+    Backend,
+    NotedFactors,
+    Request,
+    checked_reply,
+    not_finite,
+    resolve,
+)
 from doe.running.processes import bear_mark, end_with_parent, thread_environment
 from doe.store.files import RunDir
 from doe.store.log import open_log, write_log
 from doe.store.progress import Reporter
 from doe.store.requests import RunRequest
-from doe.store.verdicts import Failure, FailureKind, Result
+from doe.store.verdicts import UNREAD, Failure, FailureKind, Result
 
 REPLY_BYTES = 1 << 24
 """Room for an answer; memory that is not written to costs nothing."""
@@ -125,8 +132,9 @@ def _call(training: Training, backend: Callable[[Request], object]) -> Result:
     torch = sys.modules.get("torch")
     if torch is not None:
         torch.set_num_threads(request.threads)
+    factors = NotedFactors(request.factors)
     call = Request(
-        factors=request.factors,
+        factors=factors,
         settings=request.settings,
         seed=request.seed,
         device=training.device,
@@ -138,9 +146,10 @@ def _call(training: Training, backend: Callable[[Request], object]) -> Result:
     metrics = checked_reply(backend(call), request)
     problem = not_finite(metrics, request)
     values = {name: value if abs(value) < float("inf") else None for name, value in metrics.items()}
+    origin = {UNREAD: list(factors.unread)} if factors.unread else {}
     if problem:
-        return Result("diverged", values, Failure("diverged", problem))
-    return Result("done", values)
+        return Result("diverged", values, Failure("diverged", problem), origin)
+    return Result("done", values, None, origin)
 
 
 def _arm(timeout: float) -> None:

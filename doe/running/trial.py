@@ -13,7 +13,6 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from signal import Signals
 
@@ -21,11 +20,11 @@ import msgspec
 
 from doe.design.runs import Run
 from doe.errors import DoeError
-from doe.running.backend import Request, checked_reply, not_finite, resolve
+from doe.running.backend import NotedFactors, Request, checked_reply, not_finite, resolve
 from doe.running.processes import thread_environment
 from doe.store.files import RunDir
 from doe.store.requests import RunRequest, prepare, read_request
-from doe.study.values import Level, Study
+from doe.study.values import Study
 
 OUTCOME = "outcome.json"
 SHOWN_SECONDS = 1.0
@@ -71,24 +70,6 @@ def try_run(study: Study, run: Run, gpu: int | None = None) -> Trial:
 # The process ------------------------------------------------------------------------------------
 
 
-class _Noting(Mapping[str, Level]):
-    """Levels by factor that note which ones were looked at."""
-
-    def __init__(self, levels: Mapping[str, Level]) -> None:
-        self._levels = dict(levels)
-        self.unread = set(levels)
-
-    def __getitem__(self, key: str) -> Level:
-        self.unread.discard(key)
-        return self._levels[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._levels)
-
-    def __len__(self) -> int:
-        return len(self._levels)
-
-
 class _Showing:
     """Counts what is reported, and shows it where the backend prints nothing itself."""
 
@@ -110,7 +91,7 @@ class _Showing:
 def execute(run_dir: RunDir, device: str) -> Trial:
     """Call the backend as a worker does and say what came of it."""
     request, _ = read_request(run_dir)
-    factors = _Noting(request.factors)
+    factors = NotedFactors(request.factors)
     report = _Showing(silent=request.backend == "command")
     try:
         call = Request(
@@ -134,13 +115,13 @@ def execute(run_dir: RunDir, device: str) -> Trial:
 
 
 def _judged(
-    reply: dict[str, float], request: RunRequest, factors: _Noting, report: _Showing
+    reply: dict[str, float], request: RunRequest, factors: NotedFactors, report: _Showing
 ) -> Trial:
     named = {name: reply[name] for name in (*request.metrics, *request.further) if name in reply}
     return Trial(
         metrics=dict(named),
         diverged=not_finite(reply, request),
-        unread=tuple(key for key in request.factors if key in factors.unread),
+        unread=factors.unread,
         reports=report.reports,
     )
 

@@ -217,6 +217,7 @@ def _execute(
         )
     origin = provenance(facts, lease, request, digest, began, seconds) | {
         "device": order.device,
+        **result.provenance,  # what the training noted itself
     }
     final = finish(held, order, msgspec.structs.replace(result, error=error, provenance=origin))
     end_descendants()

@@ -10,12 +10,14 @@ from functools import reduce
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from msgspec.structs import replace
+import msgspec
 
 from doe.design.changes import augmented, planned_replicates
 from doe.design.runs import Design, design_csv, make_design, planned_rows
 from doe.errors import DoeError
-from doe.store.files import StudyDir, write_atomic
+from doe.store.files import RunDir, StudyDir, write_atomic
+from doe.store.requests import request_bytes
+from doe.store.scan import RunStatus, scan
 from doe.study.checks import check_study
 from doe.study.file import dump_study, load_study, study_differences
 from doe.study.values import Stopping, Study
@@ -23,7 +25,7 @@ from doe.study.values import Stopping, Study
 RUNS = Path("runs")
 """Where studies live unless said otherwise."""
 
-Outcome = Literal["created", "unchanged", "completed", "augmented"]
+Outcome = Literal["created", "unchanged", "completed", "replanned", "amended", "augmented"]
 
 
 class Plan(NamedTuple):
@@ -35,14 +37,22 @@ class Plan(NamedTuple):
 
 
 def write_plan(study: Study, directory: Path) -> tuple[Plan, Outcome]:
-    """Write study.toml and design.csv; an identical plan keeps its words, a different is refused.
+    """Write study.toml and design.csv; an identical plan keeps its words.
+
+    A different one takes its place as long as no run has begun, or where every run is the same:
+    then it differs in words, units or the report alone.
 
     Raises
     ------
     DoeError
-        If another study or an edited design is there; says what differs.
+        If another study with runs or an edited design is there; says what differs.
     """
     check_study(study)
+    with _alone(directory):
+        return _write_plan(study, directory)
+
+
+def _write_plan(study: Study, directory: Path) -> tuple[Plan, Outcome]:
     files = StudyDir(directory)
     if not files.study.exists():
         if files.design.exists():
@@ -52,15 +62,66 @@ def write_plan(study: Study, directory: Path) -> tuple[Plan, Outcome]:
         return plan, "created"
     planned = load_study(files.study)
     if differences := study_differences(planned, study):
-        listing = "\n".join(f"  - {line}" for line in differences)
-        raise DoeError(
-            f"{directory} holds another plan, which stays as it is:\n{listing}\n"
-            "Plan elsewhere with --out, or add runs to this study with --augment."
-        )
+        return _replace_plan(load_plan(directory), study, differences)
     with contextlib.suppress(OSError):  # a study that one may only read
         files.study.touch()  # planned last, for `find_study`
     plan = load_plan(directory)
     return plan, "completed" if complete_design(plan) else "unchanged"
+
+
+def _replace_plan(old: Plan, study: Study, differences: list[str]) -> tuple[Plan, Outcome]:
+    """Put another plan in the place of one that it contradicts in no run."""
+    files = StudyDir(old.directory)
+    new = Plan(old.directory, study, make_design(study))
+    if _same_runs(old, new):
+        _write(new)
+        return new, "amended"
+    begun = [status for status in scan(files, old.design.runs) if _begun(status)]
+    if begun or files.slurm.exists():
+        listing = "\n".join(f"  - {line}" for line in differences)
+        raise DoeError(
+            f"{old.directory} holds another plan, of which {len(begun)} of {len(old.design.runs)} "
+            f"runs have begun, so it stays as it is. What differs:\n{listing}\n"
+            f"{_way_out(old, study)}"
+        )
+    for run in old.design.runs:
+        _forget(files.run(run.run_id))
+    _write(new)
+    return new, "replanned"
+
+
+def _same_runs(old: Plan, new: Plan) -> bool:
+    """Whether two plans ask for the same runs in the same order, whatever else they say."""
+    return old.design == new.design and all(
+        request_bytes(old.study, run) == request_bytes(new.study, run) for run in old.design.runs
+    )
+
+
+def _begun(status: RunStatus) -> bool:
+    return bool(status.result or status.lease or status.damaged or status.problem)
+
+
+def _forget(run: RunDir) -> None:
+    """Remove the request of a run that never began; anything else that is there stays."""
+    with contextlib.suppress(OSError):
+        run.request.unlink(missing_ok=True)
+        run.path.rmdir()
+
+
+def _way_out(old: Plan, study: Study) -> str:
+    """What can be done about a plan that contradicts the runs of another."""
+    planned = old.study
+    wider = msgspec.structs.replace(study, replicates=planned.replicates, seeds=planned.seeds)
+    more = study.replicates - planned.replicates
+    if more > 0 and not study_differences(planned, wider):
+        return (
+            f"Only replicates were added: `doe plan --augment {more} --out {old.directory}` adds "
+            "them as new blocks, with seeds of their own."
+        )
+    return (
+        "Plan the new one under another name or with --out, take the edit back, or move "
+        f"{old.directory} away to begin again."
+    )
 
 
 def load_plan(directory: Path) -> Plan:
@@ -129,7 +190,7 @@ def declare_plan(directory: Path, declared: Callable[[Study], Stopping]) -> Plan
     """The plan with a rule when to stop; one that stands there already stays."""
 
     def ruled(study: Study) -> Study:
-        return study if study.stopping else replace(study, stopping=declared(study))
+        return study if study.stopping else msgspec.structs.replace(study, stopping=declared(study))
 
     return _change(directory, ruled)
 
@@ -140,7 +201,8 @@ def _alone(directory: Path) -> Iterator[None]:
     handle = os.open(directory, os.O_RDONLY) if directory.is_dir() else -1
     try:
         with contextlib.suppress(OSError):
-            fcntl.flock(handle, fcntl.LOCK_EX)
+            if handle >= 0:
+                fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     finally:
         if handle >= 0:

@@ -17,6 +17,8 @@ from doe.store import files
 from doe.store.files import STRANGE, RunDir, put_once, read_file
 
 State = Literal["done", "diverged", "failed"]
+UNREAD = "unread"
+"""Fact of the provenance: factors that a backend function never looked at."""
 
 
 FailureKind = Literal["exception", "crash", "timeout", "gpu-memory"]
@@ -96,6 +98,7 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("start", "end", "request"), str),
     **dict.fromkeys(("seed", "attempt", "threads"), int),
     "dirty": bool,
+    UNREAD: list,
     "versions": dict,
     "seconds": (int, float),
 }

@@ -29,6 +29,7 @@ STYLES = {
     "again": "yellow",
     "closed": "bold red",
     "adopted": "cyan",
+    "warning": "yellow",
     "stop": "bold",
 }
 DRAW_SECONDS = 0.25

@@ -46,12 +46,18 @@ class Pages:
         resting = self._state and not self._rested()
         return self._state if resting else state_text(overview(self._directory))
 
+    def running(self) -> str:
+        """The time left and the runs under way, a line each; empty if there are none."""
+        from doe.views.status_tables import running_lines
+
+        return "\n".join(running_lines(overview(self._directory)))
+
     def _rested(self) -> bool:
         return time.monotonic() - self._made >= self._rest
 
 
 def make_server(pages: Pages, port: int) -> ThreadingHTTPServer:
-    """A server for `/` and `/state` on the loopback address alone."""
+    """A server for `/`, `/state` and `/running` on the loopback address alone."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -65,6 +71,8 @@ def make_server(pages: Pages, port: int) -> ThreadingHTTPServer:
                         self._answer(pages.page(), "text/html")
                     case "/state":
                         self._answer(pages.state().encode(), "text/plain")
+                    case "/running":
+                        self._answer(pages.running().encode(), "text/plain")
                     case _:
                         self.send_error(HTTPStatus.NOT_FOUND)
             except DoeError as error:

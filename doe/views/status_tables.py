@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from doe.results.decision import Decision
 from doe.results.status import Overview
-from doe.views.numbers import duration_text
+from doe.views.numbers import cell_text, counted, duration_text
 from doe.views.table import Column, Row, Table
 
 
@@ -16,6 +16,7 @@ def running_table(state: Overview) -> Table:
         Column("config", "configuration"),
         Column("step", "step"),
         Column("for", "for"),
+        Column("metric", "metric", keep=False),
         Column("host", "host", keep=False),
     )
     rows = tuple(
@@ -26,12 +27,22 @@ def running_table(state: Overview) -> Table:
                 run.config,
                 f"{run.step}/{run.total}" if run.step is not None else "",
                 duration_text(run.seconds),
+                f"{run.metric} {cell_text(run.value, 'num')}" if run.value is not None else "",
                 run.host,
             )
         )
         for run in state.running
     )
     return Table("running", "Running", columns, rows)
+
+
+def running_lines(state: Overview) -> list[str]:
+    """The same in plain lines, with the time left first; none where nothing runs."""
+    if not state.running:
+        return []
+    rows = [row.values[:-1] for row in running_table(state).data_rows]
+    head = f"{counted(len(rows), 'run')} under way, time left {duration_text(state.left)}"
+    return [head, *("  ".join(str(cell) for cell in row if cell) for row in rows)]
 
 
 def failure_table(state: Overview, named: int | None = 1) -> Table:

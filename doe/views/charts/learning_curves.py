@@ -19,7 +19,7 @@ MOST_STEPS = 40
 
 
 def draw() -> alt.TopLevelMixin:
-    """Validation by epoch, a line per configuration; the best ones are coloured."""
+    """A response by epoch or step, a line per configuration; the best ones are coloured."""
     colour = alt.Color(
         "config:N",
         title=None,
@@ -27,7 +27,7 @@ def draw() -> alt.TopLevelMixin:
         scale=alt.Scale(range=list(CATEGORIES)),
         legend=alt.Legend(columns=2, symbolType="stroke", orient="bottom"),
     )
-    x = alt.X("epoch:Q", title="Epoch", axis=alt.Axis(tickMinStep=1))
+    x = alt.X("epoch:Q", title="Epoch or step", axis=alt.Axis(tickMinStep=1))
     y = alt.Y("value:Q", title="{value}", scale=chosen_scale())
     others = alt.Chart(alt.NamedData("others")).mark_line(color=GREY, opacity=0.35, strokeWidth=0.7)
     named = alt.Chart(alt.NamedData("named")).mark_line(strokeWidth=1.8)
@@ -43,10 +43,10 @@ def data(report: Report, response: str) -> ChartData | None:
     curves, analysis = report.curves.get(response, {}), report.analyses.get(response)
     if not curves:
         return None
-    ranked = [cell.config for cell in analysis.best.cells] if analysis else []
+    ranked = [cell.config for cell in analysis.best.cells] if analysis and analysis.best else []
     best = [config for config in ranked if config in curves][:NAMED]
     rest = [config for config in curves if config not in best]
-    label = f"Validation {response}{unit_text(report.study.responses.unit_of(response))}"
+    label = f"{response}{unit_text(report.study.responses.unit_of(response))}"
     return ChartData(
         {"named": _points(curves, best), "others": _points(curves, rest)},
         {"value": label, "scale": scale_type([y for curve in curves.values() for _, y in curve])},
@@ -73,7 +73,7 @@ CHART = ResponseChart(
     70,
     "learning-curves",
     "Learning curves",
-    "Validation over the epochs, mean of the replicates; the best configurations are coloured.",
+    "What runs reported on the way, mean of the replicates; the best configurations are coloured.",
     draw,
     data,
 )

@@ -25,7 +25,7 @@ def noisy(directory, seconds=0.0, replicates=1, matters=1.0):
     study = Study(
         name="noisy",
         backend="tiny_backends:noisy",
-        factors=tuple(Factor(key=key, low=False, high=True) for key in "ABC"),
+        factors=tuple(Factor(key=key, levels=(False, True)) for key in "ABC"),
         responses=Responses(metrics=("y",), matters={"y": matters} if matters else {}),
         replicates=replicates,
         seeds=tuple(range(1, replicates + 1)),

@@ -7,11 +7,15 @@ from typer.testing import CliRunner
 
 from doe.cli import app
 from doe.cli.options import chosen_study
+from doe.design.changes import with_overrides
 from doe.design.runs import design_csv
 from doe.errors import DoeError
 from doe.store.files import StudyDir
 from doe.store.plan import augment_plan, complete_design, find_study, load_plan, write_plan
+from doe.store.requests import prepare
+from doe.store.verdicts import Result, commit
 from doe.study.presets import preset_study
+from doe.study.values import ReportSection
 
 run = CliRunner().invoke
 
@@ -37,13 +41,43 @@ def test_planning_writes_study_and_design_and_planning_again_changes_nothing(tmp
     assert load_plan(tmp_path) == plan == again
 
 
-def test_another_plan_is_refused_and_the_difference_named(tmp_path):
-    write_plan(preset_study("paper"), tmp_path)
+def begin_a_run(plan):
+    run = plan.design.runs[0]
+    run_dir = StudyDir(plan.directory).run(run.run_id)
+    prepare(run_dir, plan.study, run)
+    commit(run_dir, Result("done", {}), "nonce")
+
+
+def test_another_plan_is_refused_once_a_run_has_begun_and_the_difference_named(tmp_path):
+    begin_a_run(write_plan(preset_study("paper"), tmp_path)[0])
     before = contents(tmp_path)
     other = msgspec.structs.replace(preset_study("paper"), order_seed=7)
-    with pytest.raises(DoeError, match="order_seed: planned 42, now 7"):
+    with pytest.raises(
+        DoeError, match=r"(?s)1 of 256 runs have begun.*order_seed: planned 42, now 7"
+    ):
         write_plan(other, tmp_path)
+    more = with_overrides(preset_study("paper"), 6, None)
+    with pytest.raises(DoeError, match="Only replicates were added: `doe plan --augment 2 --out"):
+        write_plan(more, tmp_path)
     assert contents(tmp_path) == before
+
+
+def test_a_plan_of_which_no_run_has_begun_is_planned_again(tmp_path):
+    plan, _ = write_plan(preset_study("paper"), tmp_path)
+    prepare(StudyDir(tmp_path).run(plan.design.runs[0].run_id), plan.study, plan.design.runs[0])
+    half = msgspec.structs.replace(preset_study("demo"), fraction="F=ABCDE")
+    assert write_plan(half, tmp_path)[1] == "replanned"
+    assert {str(path) for path in contents(tmp_path)} == {"study.toml", "design.csv"}
+    assert load_plan(tmp_path).study == half
+    assert write_plan(half, tmp_path)[1] == "unchanged"
+
+
+def test_words_and_the_report_can_be_changed_at_any_time(tmp_path):
+    study = preset_study("paper")
+    begin_a_run(write_plan(study, tmp_path)[0])
+    changed = msgspec.structs.replace(study, description="read again", report=ReportSection())
+    assert write_plan(changed, tmp_path)[1] == "amended"
+    assert load_plan(tmp_path).study == changed
 
 
 def test_a_design_lost_between_the_two_writes_is_completed(tmp_path):

@@ -152,6 +152,7 @@ def test_the_server_listens_on_loopback_and_gives_the_page_and_its_state(server)
     assert server.server_address[0] == "127.0.0.1"
     assert "Provisional" in fetch(server, "/")
     assert re.fullmatch(r"[0-9a-f]{16}", fetch(server, "/state"))
+    assert fetch(server, "/running") == "", "nothing runs"
 
 
 def test_the_state_of_a_page_changes_when_a_run_ends_and_not_before(tmp_path):

@@ -1,0 +1,78 @@
+"""What a study has come to when `doe run` ends: counts, the best so far, what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from doe.results.cells import best_cells, cells_of
+from doe.results.responses import response_values
+from doe.store.scan import RunState, RunStatus, counts
+from doe.study.values import Study
+
+Ending = Literal["finished", "stopped", "broken off"]
+"""Nothing was left to do; interrupted; given up for an error."""
+
+
+class BestSoFar(NamedTuple):
+    """The configuration with the best mean of a response, over the runs that have a value."""
+
+    response: str
+    goal: str
+    config: str
+    mean: float
+    runs: int
+
+
+class Summary(NamedTuple):
+    """A study at the end of `doe run`."""
+
+    study: str
+    ending: Ending
+    counts: dict[RunState, int]
+    seconds: float
+    """How long this `doe run` took."""
+    best: tuple[BestSoFar, ...]
+    """Of the averages, or where there are none of the metrics."""
+    next: str
+    """The command to go on with."""
+
+
+def summarise(
+    study: Study, statuses: Sequence[RunStatus], ending: Ending, seconds: float, option: str
+) -> Summary:
+    """Sum a study up; `option` names it on a command line, as in " --study runs/x"."""
+    number = counts(statuses)
+    return Summary(
+        study.name, ending, number, seconds, _best(study, statuses), _next(number, option)
+    )
+
+
+def _best(study: Study, statuses: Sequence[RunStatus]) -> tuple[BestSoFar, ...]:
+    answers = study.responses
+    names = tuple(answers.averages) or answers.metrics
+    rows = [response_values(study, status) for status in statuses]
+    values = {name: [row[name] for row in rows] for name in names}
+    cells = {cell.row: cell for cell in cells_of(statuses, values)}
+    best = best_cells(list(cells.values()), names, answers)
+    return tuple(
+        BestSoFar(
+            name,
+            answers.goal_of(name),
+            cells[row].config,
+            cells[row].spreads[name].mean,
+            sum(
+                status.run.row == row and value == value
+                for status, value in zip(statuses, values[name], strict=True)
+            ),
+        )
+        for name, row in best.items()
+    )
+
+
+def _next(number: dict[RunState, int], option: str) -> str:
+    if number["failed"]:
+        return f"doe status{option}"
+    if number["pending"] or number["running"]:
+        return f"doe run{option}"
+    return f"doe report{option}"

@@ -1,0 +1,36 @@
+"""How `doe run` ends: a few lines on the terminal, the same for `--notify`."""
+
+from __future__ import annotations
+
+from doe.results.summary import Summary
+from doe.views.numbers import cell_text, counted, duration_text
+
+MOST_RESPONSES = 8
+"""Responses whose best configuration is named."""
+
+
+def summary_lines(summary: Summary) -> list[str]:
+    """Counts, time, the best so far by each goal, the next command."""
+    states = [f"{count} {state}" for state, count in summary.counts.items() if count]
+    lines = [f"{', '.join(states)}; {summary.ending} after {duration_text(summary.seconds)}."]
+    for best in summary.best[:MOST_RESPONSES]:
+        extreme = "largest" if best.goal == "max" else "smallest"
+        lines.append(
+            f"{extreme} {best.response} so far: {cell_text(best.mean, 'num')} with {best.config}, "
+            f"the mean of {counted(best.runs, 'run')}"
+        )
+    if summary.counts["failed"]:
+        lines.append("`doe run --retry-failed` runs failed ones again.")
+    return [*lines, f"next: {summary.next}"]
+
+
+def summary_environment(summary: Summary) -> dict[str, str]:
+    """The summary as variables that a command finds in its environment."""
+    return {
+        "DOE_STUDY": summary.study,
+        "DOE_ENDING": summary.ending,
+        "DOE_SECONDS": f"{summary.seconds:.0f}",
+        **{f"DOE_{state.upper()}": str(count) for state, count in summary.counts.items()},
+        "DOE_NEXT": summary.next,
+        "DOE_SUMMARY": "\n".join(summary_lines(summary)),
+    }

@@ -24,7 +24,7 @@ from doe.views.charts.theme import STATES
 from doe.views.headlines import headlines
 from doe.views.numbers import counted, duration_text
 from doe.views.page import commands, payload
-from doe.views.status_tables import running_table
+from doe.views.status_tables import decision_lines, running_table
 
 VEGA_GLOBALS = "window.vegaEmbed = vegaEmbed;"
 """What the page's own script needs of the bundle."""
@@ -81,6 +81,7 @@ def _texts(report: Report) -> dict[str, Any]:
         ],
         "provisional": report.provisional,
         **moment_texts(report.state),
+        "decision": decision_lines(report.decision) if report.decision else [],
         "lost": _lost(report),
         "findings": [
             (name, study.responses.unit_of(name), headlines(report.analyses[name]))

@@ -75,7 +75,7 @@ def with_doe(backend: str, runs: int) -> float:
     study = Study(
         name="bench",
         backend=f"benchmarks.runner:{backend}",
-        factors=tuple(Factor(key=key, low=False, high=True) for key in "ABCD"),
+        factors=tuple(Factor(key=key, levels=(False, True)) for key in "ABCD"),
         responses=Responses(metrics=("y",)),
         replicates=runs // 16,
         seeds=tuple(range(runs // 16)),

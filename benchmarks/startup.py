@@ -100,7 +100,7 @@ def finished_study(directory: Path, replicates: int) -> Path:
     study = Study(
         name="bench",
         backend="benchmarks.runner:nothing",
-        factors=tuple(Factor(key=key, low=False, high=True) for key in "ABCDEF"),
+        factors=tuple(Factor(key=key, levels=(False, True)) for key in "ABCDEF"),
         responses=Responses(metrics=("y",)),
         replicates=replicates,
         seeds=tuple(range(replicates)),

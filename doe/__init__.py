@@ -110,7 +110,7 @@ def analyze(
     directory: Path | str,
     response: str,
     *,
-    transform: str = "none",
+    transform: str | None = None,
     order: int | None = None,
     robust: bool = False,
     alpha: float = 0.05,
@@ -127,7 +127,7 @@ def analyze(
 
 
 def report(
-    directory: Path | str, *, out: Path | str | None = None, transform: str = "none"
+    directory: Path | str, *, out: Path | str | None = None, transform: str | None = None
 ) -> Path:
     """Write a study's page and tables, as `doe report` does; return the page."""
     from doe.analysis.case import AnalysisOptions

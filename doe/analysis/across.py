@@ -16,55 +16,62 @@ class TermAcross(Struct, frozen=True):
 
     term: str
     effects: tuple[float | None, ...]  # one per response, None where inestimable
+    t: tuple[float | None, ...]
     p: tuple[float | None, ...]
     p_bh: tuple[float | None, ...]  # false discovery control over all terms and responses
-    average: float  # mean of the effects
-    relative: tuple[float | None, ...]  # effects over the largest one of their response
-    strength: float  # sum of squares of the relative effects
+    average: float | None  # mean of the effects; None where the study does not average
 
 
 class Across(Struct, frozen=True):
-    """Several responses side by side, ranked by the magnitude of the average effect."""
+    """Several responses side by side."""
 
     responses: tuple[str, ...]
-    rows: tuple[TermAcross, ...]  # ranked by average
-    strongest: tuple[TermAcross, ...]  # ranked by strength, which no response's unit decides
+    rows: tuple[TermAcross, ...]  # ranked
+    ranked_by: str  # |average effect|, smallest adjusted p, or largest |t|
     tests: int  # number of tests that the false discovery rate covers
 
 
-def across(analyses: Sequence[Analysis]) -> Across:
-    """Effects of all terms on all responses, ranked by the magnitude of their average.
+def across(analyses: Sequence[Analysis], averaged: bool = False) -> Across:
+    """Effects of all terms on all responses, those that stand out most first.
 
-    An average means something where the responses share a unit; `strongest` ranks without one. P
-    values are adjusted by Benjamini and Hochberg over every term of every response together.
+    Effects on different responses cannot be compared by their size: terms are ranked by their
+    smallest p, adjusted by Benjamini and Hochberg over every term of every response together, and
+    by the largest |t| where p values tie or there are none. Where the study declares the average of
+    these responses (`averaged`), the rank is by the magnitude of the average effect.
     """
     names = list(dict.fromkeys(e.term for a in analyses for e in a.effects))
     tables = [{e.term: e for e in a.effects} for a in analyses]
-    largest = [max((abs(e.effect) for e in a.effects), default=0.0) for a in analyses]
     lines = [[table.get(name) for table in tables] for name in names]
     p = [[None if e is None else e.p for e in line] for line in lines]
     tested = np.array([value for line in p for value in line if value is not None])
     adjusted = iter(benjamini_hochberg(tested).tolist())
     rows = []
     for name, line, p_line in zip(names, lines, p, strict=True):
-        relative = tuple(
-            None if e is None or top == 0.0 else e.effect / top
-            for e, top in zip(line, largest, strict=True)
-        )
+        effects = tuple(None if e is None else e.effect for e in line)
+        known = [effect for effect in effects if effect is not None]
         rows.append(
             TermAcross(
                 term=name,
-                effects=tuple(None if e is None else e.effect for e in line),
+                effects=effects,
+                t=tuple(None if e is None else e.t for e in line),
                 p=tuple(p_line),
                 p_bh=tuple(None if value is None else next(adjusted) for value in p_line),
-                average=float(np.mean([e.effect for e in line if e is not None])),
-                relative=relative,
-                strength=sum(share**2 for share in relative if share is not None),
+                average=float(np.mean(known)) if averaged else None,
             )
         )
+    by = "|average effect|" if averaged else "smallest adjusted p" if len(tested) else "largest |t|"
     return Across(
         responses=tuple(a.response for a in analyses),
-        rows=tuple(sorted(rows, key=lambda row: -abs(row.average))),
-        strongest=tuple(sorted(rows, key=lambda row: (-row.strength, row.term))),
+        rows=tuple(sorted(rows, key=_by_average if averaged else _by_evidence)),
+        ranked_by=by,
         tests=len(tested),
     )
+
+
+def _by_average(row: TermAcross) -> float:
+    return -abs(row.average or 0.0)
+
+
+def _by_evidence(row: TermAcross) -> tuple[float, float]:
+    smallest = min((p for p in row.p_bh if p is not None), default=1.0)
+    return smallest, -max((abs(t) for t in row.t if t is not None), default=0.0)

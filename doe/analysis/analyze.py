@@ -8,11 +8,12 @@ from typing import ClassVar, TypeVar
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace as replace_option
 
 from doe.analysis import transform as scales
 from doe.analysis.anova import Anova, anova
 from doe.analysis.best import Best, best
-from doe.analysis.case import AnalysisOptions, Case
+from doe.analysis.case import AnalysisOptions, Case, asked_transform
 from doe.analysis.contrasts import MOST_RUNS, Ints, Model, estimable, names_of
 from doe.analysis.data import FactorLevels, Observations, Runs
 from doe.analysis.diagnostics import Diagnostics, diagnose
@@ -38,7 +39,7 @@ class Analysis(Struct, frozen=True):
     UNITS: ClassVar = units(sigma=1, mean=1)
     response: str
     unit: str
-    goal: str  # min or max
+    goal: str | None  # min, max, or None where nobody said
     n: int
     factors: tuple[FactorLevels, ...]
     block: str | None
@@ -57,7 +58,7 @@ class Analysis(Struct, frozen=True):
     inestimable: tuple[str, ...]  # terms that the runs cannot tell from others
     aliases: tuple[str, ...]  # "D = −ABC": aliased terms, the estimated one first
     missing: Missing | None
-    best: Best
+    best: Best | None  # None where the goal is not known
     estimates: dict[str, Struct | None]  # by module of `doe.analysis.estimators`
     warnings: tuple[str, ...]
 
@@ -109,6 +110,7 @@ def analyze(observed: Observations, options: AnalysisOptions = DEFAULTS) -> Anal
     if np.isnan(observed.y).all():
         raise DoeError(f"response {response!r} has no value in any run")
     factor = power_of_two(float(np.nanmax(np.abs(observed.y))))
+    options = replace_option(options, transform=asked_transform(observed, options))
     if factor == 1.0 or options.transform == "log":
         return _analyze(observed, options)
     if options.transform != "none":
@@ -165,7 +167,7 @@ def _analyze(observed: Observations, options: AnalysisOptions) -> Analysis:
         ),
         aliases=_alias_chains(model, runs.keys),
         missing=lost,
-        best=best(case),
+        best=None if observed.goal is None else best(case, observed.goal),
         estimates=estimate_all(case),
         warnings=(*_warnings(runs, model, fitted, lost), *_left_out(fitted, options)),
     )
@@ -205,7 +207,7 @@ def _on_scale(
     profile = None
     if options.transform in ("boxcox", "auto"):
         profile = scales.box_cox(untransformed, options.alpha)
-    chosen = scales.choose(options.transform, y, observed.response, profile)
+    chosen = scales.choose(options.transform or "none", y, observed.response, profile)
     if chosen.name == "none":
         return chosen, untransformed
     return chosen, fit(chosen.scale.forward(y), cells, factors, block, model, pooled=pooled)

@@ -119,7 +119,7 @@ def cell_estimates(full: Fit) -> Estimates:
     return Estimates(cells, counts, means, np.asarray(covariance), assumed)
 
 
-def best(case: Case) -> Best:
+def best(case: Case, goal: str) -> Best:
     """Rank the configurations, the best first.
 
     Intervals hold for all configurations at once, so also for the one that comes out best; they
@@ -128,7 +128,7 @@ def best(case: Case) -> Best:
     full, alpha = case.fit, case.alpha
     estimates = cell_estimates(full)
     means, k = estimates.means, len(estimates.means)
-    sign = 1.0 if case.goal == "max" else -1.0
+    sign = 1.0 if goal == "max" else -1.0
     order = np.argsort(-sign * means, kind="stable")
     reach = low = high = np.full(k, np.nan)
     critical = None
@@ -163,12 +163,12 @@ def best(case: Case) -> Best:
     names = tuple(cell.config for cell in cells if cell.among_best)
     assumed = tuple(term_name(mask, case.keys) for mask in estimates.assumed)
     return Best(
-        goal=case.goal,
+        goal=goal,
         cells=cells,
         critical=critical,
         among_best=names,
         assumed=assumed,
-        reduced=reduced_model(case, estimates),
+        reduced=reduced_model(case, estimates, goal),
         sentence=_sentence(cells[0].config, names, k, critical, assumed),
     )
 
@@ -177,7 +177,7 @@ def _optional(values: Floats) -> list[float | None]:
     return [None if value != value else value for value in values.tolist()]
 
 
-def reduced_model(case: Case, estimates: Estimates) -> ReducedModel:
+def reduced_model(case: Case, estimates: Estimates, goal: str) -> ReducedModel:
     """Terms significant at false discovery rate α and all their parents, fitted again.
 
     Strong heredity: an interaction stays only with every term that it contains, which keeps the
@@ -195,7 +195,7 @@ def reduced_model(case: Case, estimates: Estimates) -> ReducedModel:
     coef[0] = small.mean
     coef[list(masks)] = small.coef
     predicted = evaluate(coef)
-    cell = int(np.argmax(predicted) if case.goal == "max" else np.argmin(predicted))
+    cell = int(np.argmax(predicted) if goal == "max" else np.argmin(predicted))
     return ReducedModel(
         terms=tuple(term_name(mask, keys) for mask in masks),
         added=tuple(term_name(mask, keys) for mask in sorted(parents - active)),

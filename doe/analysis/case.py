@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from doe.analysis.contrasts import Floats
-from doe.analysis.data import Runs
+from doe.analysis.data import Observations, Runs
 from doe.analysis.effects import Effect
 from doe.analysis.fit import Fit
 from doe.analysis.transform import Transformation
@@ -18,7 +18,7 @@ from doe.analysis.transform import Transformation
 class AnalysisOptions(Struct, frozen=True):
     """What may be chosen."""
 
-    transform: str = "none"
+    transform: str | None = None  # none, log, boxcox or auto; None for the response's own scale
     order: int | None = None  # highest interaction; None for all
     drop: tuple[str, ...] = ()  # factors whose terms are not shown
     robust: bool = False
@@ -26,6 +26,13 @@ class AnalysisOptions(Struct, frozen=True):
     error: str = "pure"  # what tests are against where runs are repeated: pure or residual
     alpha: float = 0.05
     seed: int = 42
+
+
+def asked_transform(observed: Observations, options: AnalysisOptions) -> str:
+    """The transformation that was asked for, else the scale of the response."""
+    if options.transform is not None:
+        return options.transform
+    return "none" if observed.scale == "raw" else observed.scale
 
 
 @dataclass(frozen=True)
@@ -37,7 +44,7 @@ class Case:
     fit: Fit
     names: Sequence[str]  # of the model's terms
     effects: tuple[Effect, ...]  # of the terms that are shown
-    goal: str  # min or max
+    goal: str | None  # min, max, or None where nobody said
     transform: Transformation
     order: int  # highest interaction asked for
     options: AnalysisOptions

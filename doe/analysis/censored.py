@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from msgspec import Struct
 
-from doe.analysis.case import AnalysisOptions
+from doe.analysis.case import AnalysisOptions, asked_transform
 from doe.analysis.contrasts import MOST_RUNS, Floats, estimable
 from doe.analysis.data import FactorLevels, Observations
 from doe.analysis.fit import estimator
@@ -87,7 +87,8 @@ def analyze_censored(
     interval.
     """
     runs, order, drop = observed.runs, options.order, options.drop
-    scale = _scale(observed, options.transform)
+    asked = asked_transform(observed, options)
+    scale = _scale(observed, asked)
     kept = np.flatnonzero(~np.isnan(observed.low))
     if len(kept) > MOST_RUNS:
         raise DoeError(f"{len(kept)} runs are too many for a censored table; at most {MOST_RUNS}")
@@ -99,7 +100,7 @@ def analyze_censored(
     shown = [i for i, mask in enumerate(model.masks) if not mask & gone]
     maps = 2.0 * estimator(cells, block, model)[shown]
     ends = (observed.low[kept], observed.high[kept])
-    if options.transform != "none":
+    if asked != "none":
         with np.errstate(divide="ignore"):
             ends = (scale.forward(ends[0]), scale.forward(ends[1]))
     low, high = effect_bounds(maps, *ends)

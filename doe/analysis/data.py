@@ -69,7 +69,8 @@ class Observations:
     low: Floats  # bounds of censored values, NaN where there is no value at all
     high: Floats
     unit: str = ""
-    goal: str = "min"
+    goal: str | None = None  # min, max, or None where nobody said
+    scale: str = "raw"  # raw, log or auto: what is analysed unless a transformation is asked for
 
     @property
     def censored(self) -> bool:

@@ -90,7 +90,7 @@ def observe(
     response: str,
     *,
     unit: str = "",
-    goal: str = "min",
+    goal: str | None = None,
     ceiling: float | None = None,
 ) -> Observations:
     """Read one response; values like ``>50`` become intervals up to the next printed limit."""
@@ -127,10 +127,7 @@ def observe_table(
                 f"which response? Name one of {', '.join(known) or 'none found'}, or all"
             )
         names = known
-    return [
-        observe(frame, runs, name, goal=goal or "min", ceiling=ceiling)
-        for name in dict.fromkeys(names)
-    ]
+    return [observe(frame, runs, name, goal=goal, ceiling=ceiling) for name in dict.fromkeys(names)]
 
 
 def response_columns(frame: pd.DataFrame, used: Sequence[str]) -> list[str]:

@@ -135,8 +135,8 @@ def choose(asked: str, y: Floats, response: str, profile: BoxCox | None) -> Tran
     if asked not in (choices := (*SCALES, "boxcox", "auto")):
         raise DoeError(f"transform {asked!r} is not one of {', '.join(choices)}")
     name = asked
-    if asked == "auto":
-        name = "none" if profile is None else profile.suggestion
+    if asked == "auto":  # the interval of the exponent holds 0 and not 1
+        name = "log" if profile is not None and profile.suggestion == "log" else "none"
     low, high = SCALES[name][-2:] if name in SCALES else (0.0, math.inf)
     if not ((y > low) & (y < high)).all():
         needs = "positive values" if (low, high) == (0.0, math.inf) else f"{low:g} < y < {high:g}"

@@ -57,8 +57,11 @@ def analyze(
     ] = None,
     goal: GoalOption = None,
     transform: Annotated[
-        str, typer.Option("--transform", help="none, log, boxcox or auto.")
-    ] = "none",
+        str | None,
+        typer.Option(
+            "--transform", help="none, log, boxcox or auto [default: the response's scale]."
+        ),
+    ] = None,
     order: OrderOption = None,
     drop: Annotated[
         str | None, typer.Option("--drop", help="Factors whose terms are not shown: F or E,F.")

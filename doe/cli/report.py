@@ -43,8 +43,11 @@ def report(
         typer.Option(help="Where to write [default: reports/NAME of the study or table]."),
     ] = None,
     transform: Annotated[
-        str, typer.Option("--transform", help="none, log, boxcox or auto.")
-    ] = "none",
+        str | None,
+        typer.Option(
+            "--transform", help="none, log, boxcox or auto [default: each response's scale]."
+        ),
+    ] = None,
     drop: Annotated[
         str | None,
         typer.Option(

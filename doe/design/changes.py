@@ -6,7 +6,7 @@ import msgspec
 
 from doe.design.fractions import (
     best_foldover,
-    fraction_generators,
+    fraction_of,
 )
 from doe.errors import DoeError
 from doe.study.values import Augment, Study
@@ -16,16 +16,36 @@ from doe.terms import (
 
 
 def augmented(study: Study, kind: str) -> Study:
-    """The study with runs added as new blocks: `kind` is a number of replicates or "foldover"."""
-    if kind == "foldover":
+    """The study with runs added as new blocks.
+
+    `kind` is a number of replicates, "foldover" of a two-level fraction, or "part": the next one of
+    a design that was planned as 1/N.
+    """
+    if kind == "part":
+        step = Augment(part=_next_part(study))
+    elif kind == "foldover":
         flip = best_foldover(study.generators, len(study.factors))
         step = Augment(flip=tuple(term_name(mask, study.keys) for mask in flip))
     elif kind.isdecimal() and int(kind) > 0:
         used = [*study.seeds, *(seed for step in study.augment for seed in step.seeds)]
         step = Augment(seeds=tuple(max(used) + i for i in range(1, int(kind) + 1)))
     else:
-        raise DoeError(f"augment {kind!r}: expected a number of replicates to add, or foldover")
+        raise DoeError(
+            f"augment {kind!r}: expected a number of replicates to add, foldover, or part"
+        )
     return msgspec.structs.replace(study, augment=(*study.augment, step))
+
+
+def _next_part(study: Study) -> int:
+    number = max((step.part for step in study.augment), default=1) + 1
+    if not study.parts:
+        raise DoeError(
+            "a further part belongs to a design that was planned as 1/N; add replicates, or the "
+            "foldover of a two-level fraction"
+        )
+    if number > study.parts:
+        raise DoeError(f"all {study.parts} parts of the design are planned; add replicates instead")
+    return number
 
 
 def with_overrides(study: Study, replicates: int | None, fraction: str | None) -> Study:
@@ -35,7 +55,7 @@ def with_overrides(study: Study, replicates: int | None, fraction: str | None) -
         after = max(study.seeds, default=0)
         more = tuple(after + i for i in range(1, replicates - len(seeds) + 1))
         study = msgspec.structs.replace(study, replicates=replicates, seeds=seeds + more)
-    if fraction is not None:
-        generators = fraction_generators(fraction, study.keys)
-        study = msgspec.structs.replace(study, fraction=generators)
+    asked = study.fraction if fraction is None else fraction
+    if fraction is not None or study.parts:
+        study = msgspec.structs.replace(study, fraction=fraction_of(study, asked))
     return study

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cache, reduce
 from itertools import combinations
@@ -170,6 +171,20 @@ def confounded_terms(study: Study) -> frozenset[int]:
         span |= {word ^ other for other in span}
     relation = {0, *(word.mask for word in defining_relation(study.generators))}
     return frozenset(a ^ b for a in span - {0} for b in relation)
+
+
+def fraction_of(study: Study, text: str) -> str:
+    """The fraction of a study: generators where every factor has two levels, else "1/N"."""
+    if study.two_level:
+        return fraction_generators(text, study.keys)
+    text = text.replace(" ", "")
+    if not re.fullmatch(r"1/[1-9][0-9]{0,5}", text):
+        wide = next(factor for factor in study.factors if len(factor.levels) != 2)
+        raise DoeError(
+            f"fraction {text!r}: {wide.key} has {len(wide.levels)} levels; expected a part of all "
+            "combinations, such as 1/2 or 1/3"
+        )
+    return "" if text == "1/1" else text
 
 
 def fraction_generators(text: str, keys: tuple[str, ...]) -> str:

@@ -1,28 +1,83 @@
-"""The matrix of a two-level design, as pyDOE2 makes it."""
+"""The rows of a design, as pyDOE2 makes them."""
 
 from __future__ import annotations
 
+import math
 import sys
 import types
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
+from doe.errors import DoeError
+from doe.study.levels import allowed_rows, inestimable_factor
+from doe.study.values import Study
 from doe.terms import Generator
 
 LETTERS = "abcdefghijklmnop"
 """Names of the basic factors in pyDOE2's generators."""
 
 
-def standard_rows(factors: int, generators: Sequence[Generator]) -> list[int]:
-    """Rows of the full factorial (`ff2n`) or of a fraction (`fracfact`) that are run.
+def standard_rows(study: Study) -> list[int]:
+    """Rows of the full factorial, of a fraction or of a first part, without excluded ones.
 
-    A row is the number of a configuration in the standard order of the full factorial: bit i is 1
-    where factor i is high.
+    A row is the number of a configuration in the standard order of the full factorial, the first
+    factor fastest: of two-level factors, bit i is 1 where factor i is high.
     """
+    if study.parts:
+        return part_rows(study, study.parts)[0]
+    if study.two_level:
+        return allowed_rows(study, _two_level_rows(len(study.factors), study.generators))
+    return allowed_rows(study, _rows(_pydoe().fullfact(list(study.sizes)), study.sizes))
+
+
+def part_rows(study: Study, parts: int) -> list[list[int]]:
+    """The parts of a generalised subset design (Surowiec et al. 2017), which make up the whole.
+
+    The first is one whose runs can estimate every main effect.
+
+    Raises
+    ------
+    DoeError
+        If there is none.
+    """
+    every = [allowed_rows(study, rows) for rows in _parts(study.sizes, parts)]
+    needed = 1 + sum(size - 1 for size in study.sizes)
+    for i, rows in enumerate(every):
+        if len(rows) >= needed and not inestimable_factor(study, rows):
+            return [rows, *every[:i], *every[i + 1 :]]
+    most = max((len(rows) for rows in every), default=0)
+    smaller = f" or 1/{parts - 1}" if parts > 3 else ""
+    raise DoeError(
+        f'fraction = "1/{parts}": no part of {" × ".join(map(str, study.sizes))} combinations can '
+        f"estimate every main effect ({most} runs, {needed} coefficients); take a larger one such "
+        f"as 1/2{smaller}, or all of them"
+    )
+
+
+@cache
+def _parts(sizes: tuple[int, ...], parts: int) -> tuple[tuple[int, ...], ...]:
+    if parts == 1:
+        return (tuple(range(math.prod(sizes))),)
+    if len(sizes) < 2 or parts > math.prod(sizes):
+        return ()
+    try:
+        return tuple(tuple(_rows(part, sizes)) for part in _pydoe().gsd(list(sizes), parts, parts))
+    except (ValueError, AssertionError):  # its words for a reduction that does not fit
+        return ()
+
+
+def _rows(matrix: Any, sizes: Sequence[int]) -> list[int]:
+    """Numbers of the configurations in a matrix of level numbers, in standard order."""
+    weights = [math.prod(sizes[:i]) for i in range(len(sizes))]
+    return sorted(int(row) for row in matrix.astype(int) @ weights)
+
+
+def _two_level_rows(factors: int, generators: Sequence[Generator]) -> list[int]:
+    """Rows of `ff2n`, or of `fracfact` with its generators."""
     pydoe = _pydoe()
     matrix = pydoe.fracfact(_words(factors, generators)) if generators else pydoe.ff2n(factors)
-    weights = [1 << i for i in range(factors)]
-    return sorted(((matrix > 0) @ weights).tolist())
+    return _rows(matrix > 0, (2,) * factors)
 
 
 def _words(factors: int, generators: Sequence[Generator]) -> str:

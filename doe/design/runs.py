@@ -1,20 +1,23 @@
-"""Two-level designs, full and fractional, replicated, blocked, in random order."""
+"""Designs, full and fractional, replicated, blocked, with centre runs, in random order."""
 
 from __future__ import annotations
 
 import csv
 import hashlib
 import io
+import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from doe.design.matrix import standard_rows
+from doe.design.matrix import part_rows, standard_rows
 from doe.errors import DoeError
-from doe.study.values import RUN_COLUMNS, Level, Study, coded_columns
-from doe.terms import order
+from doe.study.levels import allowed_rows, coded_level, level_numbers, level_text, row_of
+from doe.study.values import RUN_COLUMNS, Augment, Factor, Level, Study, coded_columns
 
 Coded = tuple[int, ...]
-"""Levels of one run as −1 and +1, one per factor."""
+"""Levels of one run as numbers around zero, one per factor: −1 and +1 of two levels."""
+CENTRE = "centre"
+"""The configuration of a centre run."""
 
 
 class Run(NamedTuple):
@@ -24,7 +27,8 @@ class Run(NamedTuple):
     run_order: int
     """Position in the random order, from 1."""
     row: int
-    """Number of the configuration in the standard order of the full factorial, from 0."""
+    """Number of the configuration in the standard order of the full factorial, from 0; a centre run
+    has the next number after the last."""
     replicate: int
     block: int
     seed: int
@@ -52,6 +56,8 @@ class _Slot(NamedTuple):
     replicate: int
     block: int
     seed: int
+    centre: int = 0
+    """Number of a centre run within its replicate; 0 for all others."""
 
 
 def make_design(study: Study, rows: Sequence[int] = ()) -> Design:
@@ -65,91 +71,125 @@ def make_design(study: Study, rows: Sequence[int] = ()) -> Design:
     """
     slots = _base(study, rows)
     for step in study.augment:
-        slots += _augmented(study, slots, step.seeds, step.flip)
+        slots += _augmented(study, slots, step)
     ordered = sorted(slots, key=lambda s: (s.block, _random_rank(study.order_seed, s)))
-    width = max(3, len(str((1 << len(study.factors)) - 1)))
+    width = max(3, len(str(math.prod(study.sizes) - 1)))
     runs = tuple(_run(study, slot, i, width) for i, slot in enumerate(ordered, start=1))
     return Design(study.keys, runs)
 
 
-def _sign(row: int, term: int) -> int:
-    """Value of a term's contrast column in a row: the product of its coded levels."""
-    return 1 if order(term & ~row) % 2 == 0 else -1
+def _sign(numbers: Sequence[int], term: int) -> int:
+    """Value of a term of two-level factors at some levels: the product of their codes."""
+    low = sum(term >> i & 1 and number == 0 for i, number in enumerate(numbers))
+    return 1 if low % 2 == 0 else -1
 
 
 def _base(study: Study, rows: Sequence[int]) -> list[_Slot]:
-    rows = rows or standard_rows(len(study.factors), study.generators)
+    rows = rows or standard_rows(study)
     words = study.block_words
+    within = dict.fromkeys(rows, 0)
+    if words:
+        for row in rows:
+            numbers = level_numbers(row, study.sizes)
+            within[row] = sum(1 << i for i, word in enumerate(words) if _sign(numbers, word) > 0)
     slots = []
     for replicate in range(1, study.replicates + 1):
         first = (replicate - 1 << len(words)) + 1
-        for row in rows:
-            within = sum(1 << i for i, word in enumerate(words) if _sign(row, word) > 0)
-            slots.append(_Slot(row, replicate, first + within, study.seeds[replicate - 1]))
+        seed = study.seeds[replicate - 1]
+        slots += [_Slot(row, replicate, first + within[row], seed) for row in rows]
+        for i in range(study.centre):  # dealt to the blocks of the replicate in turn
+            block = first + i % (1 << len(words))
+            slots.append(_Slot(math.prod(study.sizes), replicate, block, seed, i + 1))
     return slots
 
 
-def _augmented(
-    study: Study, slots: list[_Slot], seeds: tuple[int, ...], flip: tuple[str, ...]
-) -> list[_Slot]:
-    """Runs added to what is planned: new replicates of all rows, or all runs with levels flipped.
+def _augmented(study: Study, slots: list[_Slot], step: Augment) -> list[_Slot]:
+    """Runs added to what is planned: new replicates, all runs with levels flipped, another part.
 
-    Each new replicate is one block. A fold-over makes a new block of each old one.
+    Each new replicate is one block; so is a fold-over of a block, and a part in a replicate.
     """
     block = max(slot.block for slot in slots)
-    if flip:
-        mask = sum(1 << study.keys.index(key) for key in flip)
-        added = [slot._replace(row=slot.row ^ mask, block=slot.block + block) for slot in slots]
+    if step.part:
+        return _part(study, slots, step.part)
+    if step.flip:
+        added = [
+            slot._replace(row=_flipped(study, slot.row, step.flip), block=slot.block + block)
+            for slot in slots
+            if not slot.centre
+        ]
         planned = {(slot.row, slot.replicate) for slot in slots}
         if any((slot.row, slot.replicate) in planned for slot in added):
             raise DoeError(
-                f"exchanging the levels of {', '.join(flip)} repeats planned runs; choose factors "
-                "that stand in an odd number in some word of the defining relation"
+                f"exchanging the levels of {', '.join(step.flip)} repeats planned runs; choose "
+                "factors that stand in an odd number in some word of the defining relation"
             )
         return added
     replicate = max(slot.replicate for slot in slots)
-    rows = sorted({slot.row for slot in slots})
+    rows = sorted({(slot.row, slot.centre) for slot in slots})
     return [
-        _Slot(row, replicate + i, block + i, seed)
-        for i, seed in enumerate(seeds, start=1)
+        _Slot(row, replicate + i, block + i, seed, centre)
+        for i, seed in enumerate(step.seeds, start=1)
+        for row, centre in rows
+    ]
+
+
+def _flipped(study: Study, row: int, flip: tuple[str, ...]) -> int:
+    """The row with the levels of some factors exchanged."""
+    numbers = level_numbers(row, study.sizes)
+    turned = [
+        size - 1 - number if key in flip else number
+        for number, size, key in zip(numbers, study.sizes, study.keys, strict=True)
+    ]
+    return row_of(turned, study.sizes)
+
+
+def _part(study: Study, slots: list[_Slot], number: int) -> list[_Slot]:
+    """A further part of the design, in every replicate as a block of its own."""
+    rows = part_rows(study, study.parts)[number - 1]
+    block = max(slot.block for slot in slots)
+    replicates = sorted({(slot.replicate, slot.seed) for slot in slots})
+    return [
+        _Slot(row, replicate, block + i, seed)
+        for i, (replicate, seed) in enumerate(replicates, start=1)
         for row in rows
     ]
 
 
 def _random_rank(order_seed: int, slot: _Slot) -> bytes:
     """A rank that is random, yet the same for ever: no generator that a release could change."""
-    return hashlib.sha256(f"{order_seed}/{slot.block}/{slot.row}".encode()).digest()
+    centre = f"/{slot.centre}" if slot.centre else ""
+    return hashlib.sha256(f"{order_seed}/{slot.block}/{slot.row}{centre}".encode()).digest()
 
 
 def _run(study: Study, slot: _Slot, run_order: int, width: int) -> Run:
-    coded = tuple(1 if slot.row >> i & 1 else -1 for i in range(len(study.factors)))
-    levels = {f.key: f.high if x > 0 else f.low for f, x in zip(study.factors, coded, strict=True)}
+    if slot.centre:
+        run_id, coded = f"centre{slot.centre}-r{slot.replicate}", (0,) * len(study.factors)
+        levels = {factor.key: factor.centre for factor in study.factors}
+    else:
+        numbers = level_numbers(slot.row, study.sizes)
+        run_id = f"{slot.row:0{width}d}-r{slot.replicate}"
+        coded = tuple(coded_level(*pair) for pair in zip(numbers, study.sizes, strict=True))
+        levels = {f.key: f.levels[n] for f, n in zip(study.factors, numbers, strict=True)}
     return Run(
-        run_id=f"{slot.row:0{width}d}-r{slot.replicate}",
+        run_id=run_id,
         run_order=run_order,
         row=slot.row,
         replicate=slot.replicate,
         block=slot.block,
         seed=slot.seed,
-        config=config_label(study, slot.row),
+        config=CENTRE if slot.centre else config_label(study.factors, slot.row),
         levels=levels,
         coded=coded,
     )
 
 
-def config_label(study: Study, row: int) -> str:
+def config_label(factors: Sequence[Factor], row: int) -> str:
     """Name a configuration: ``A1B0C1`` for one-letter keys, else ``lr=0.01,aug=on``."""
-    if all(len(key) == 1 for key in study.keys):
-        return "".join(f"{key}{row >> i & 1}" for i, key in enumerate(study.keys))
-    return ",".join(
-        f"{f.key}={level_text(f.high if row >> i & 1 else f.low)}"
-        for i, f in enumerate(study.factors)
-    )
-
-
-def level_text(level: Level) -> str:
-    """Write a level as in the study file, text without its quotes."""
-    return str(level).lower() if isinstance(level, bool) else str(level)
+    numbers = level_numbers(row, [len(factor.levels) for factor in factors])
+    pairs = list(zip(factors, numbers, strict=True))
+    if all(len(factor.key) == 1 for factor in factors):
+        return "".join(f"{factor.key}{number}" for factor, number in pairs)
+    return ",".join(f"{f.key}={level_text(f.levels[number])}" for f, number in pairs)
 
 
 # The CSV form -----------------------------------------------------------------------------------
@@ -178,6 +218,8 @@ def design_csv(design: Design) -> str:
 
 def planned_rows(text: str, study: Study) -> list[int]:
     """Configurations of the first replicate in a design.csv; none where they are not all there."""
+    if study.parts:
+        return []  # how many there are, only pyDOE2 knows
     blocks = 1 << len(study.block_words)
     rows = {
         int(line["row"])
@@ -185,4 +227,8 @@ def planned_rows(text: str, study: Study) -> list[int]:
         if line.get("replicate") == "1" and (line.get("block") or "").isdecimal()
         if int(line["block"]) <= blocks and (line.get("row") or "").isdecimal()
     }
-    return sorted(rows) if len(rows) == 1 << (len(study.factors) - len(study.generators)) else []
+    rows.discard(math.prod(study.sizes))  # centre runs
+    planned = math.prod(study.sizes) >> len(study.generators)
+    if study.exclude:
+        planned = len(allowed_rows(study)) if not study.generators else 0
+    return sorted(rows) if len(rows) == planned else []

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from doe.store.scan import RunStatus
-from doe.study.values import Group, Study
+from doe.study.values import Group, Level, Responses, Study
 
 
 class Spread(NamedTuple):
@@ -22,7 +22,7 @@ class Cell(NamedTuple):
 
     row: int
     config: str
-    coded: tuple[int, ...]
+    levels: Mapping[str, Level]
     spreads: Mapping[str, Spread]
     """Responses with a value in some run."""
 
@@ -39,7 +39,7 @@ def cells_of(statuses: Sequence[RunStatus], values: dict[str, list[float]]) -> t
         for name, column in values.items():
             if (spread := cell_spread([column[i] for i in indices[row]])) is not None:
                 spreads[name] = spread
-        cells.append(Cell(row, run.config, run.coded, spreads))
+        cells.append(Cell(row, run.config, run.levels, spreads))
     return tuple(cells)
 
 
@@ -54,20 +54,21 @@ def cell_spread(values: Sequence[float]) -> Spread | None:
     return Spread(mean, math.sqrt(math.fsum((v - mean) ** 2 for v in known) / (len(known) - 1)))
 
 
-def best_cells(cells: Sequence[Cell], responses: Sequence[str], goal: str) -> dict[str, int]:
-    """Response -> row number of the configuration with the best mean."""
+def best_cells(
+    cells: Sequence[Cell], responses: Sequence[str], answers: Responses
+) -> dict[str, int]:
+    """Response -> row number of the configuration with the best mean, by the response's goal."""
     best = {}
     for name in responses:
         known = [(cell.spreads[name].mean, cell.row) for cell in cells if name in cell.spreads]
         if known:
-            best[name] = (max if goal == "max" else min)(known, key=lambda pair: pair[0])[1]
+            choose = max if answers.goal_of(name) == "max" else min
+            best[name] = choose(known, key=lambda pair: pair[0])[1]
     return best
 
 
 def is_baseline(study: Study, group: Group, cell: Cell) -> bool:
     """Whether a configuration has the levels that mark the baseline of a group."""
-    high = {f.key: f.high for f in study.factors}
-    coded = dict(zip(study.keys, cell.coded, strict=True))
     return bool(group.baseline) and all(
-        (coded[key] > 0) == (level == high[key]) for key, level in group.baseline.items()
+        cell.levels[key] == level for key, level in group.baseline.items()
     )

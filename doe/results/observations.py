@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from doe.analysis.data import FactorLevels, Observations, Runs, numbered, state_text
-from doe.design.runs import level_text
 from doe.errors import DoeError, nearest
 from doe.results.responses import columns, response_values, slot_and_host, table_rows
 from doe.store.files import StudyDir
 from doe.store.plan import load_plan
 from doe.store.scan import RunStatus, scan
+from doe.study.levels import level_text
 from doe.study.values import Study
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ def load(directory: Path) -> pd.DataFrame:
 def study_runs(study: Study, statuses: Sequence[RunStatus]) -> Runs:
     """Which run had which levels and stood in which block: the replicate, or what splits it."""
     planned = [status.run for status in statuses]
+    if not study.two_level or study.centre:
+        raise DoeError("this analysis takes two levels of each factor and no centre runs")
     block = numbered(run.block for run in planned)
     blocked = block.max() > 0
     same = (numbered(run.replicate for run in planned) == block).all()
@@ -61,7 +63,7 @@ def study_runs(study: Study, statuses: Sequence[RunStatus]) -> Runs:
 def observations(
     study: Study, statuses: Sequence[RunStatus], runs: Runs, names: Iterable[str]
 ) -> list[Observations]:
-    """The responses that are named, with the study's units and goal.
+    """The responses that are named, with the study's units, goals and scales.
 
     Raises
     ------
@@ -79,5 +81,6 @@ def observations(
             )
         y = np.array([value[name] for value in values], dtype=np.float64)
         y[~np.isfinite(y)] = np.nan
-        observed.append(Observations(runs, name, y, y, y, answers.unit_of(name), answers.goal))
+        said = (answers.unit_of(name), answers.goal_of(name), answers.scale_of(name))
+        observed.append(Observations(runs, name, y, y, y, *said))
     return observed

@@ -176,7 +176,8 @@ def group_effects(
     by_group = {}
     for group in section.groups:
         if group.effects and all(name in analyses for name in group.responses):
-            whole = across([analyses[name] for name in group.responses])
+            averaged = set(group.responses) in map(set, study.responses.averages.values())
+            whole = across([analyses[name] for name in group.responses], averaged)
             kept = [row for row in whole.rows if not parse_term(row.term, study.keys) & dropped]
             by_group[group.name] = msgspec.structs.replace(whole, rows=tuple(kept))
     return by_group

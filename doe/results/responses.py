@@ -8,9 +8,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from doe.design.runs import level_text
 from doe.store.scan import RunStatus
 from doe.store.verdicts import IMPORTED
+from doe.study.levels import level_text
 from doe.study.values import RUN_COLUMNS, STATE_COLUMNS, Study, coded_columns
 
 

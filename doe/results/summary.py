@@ -54,11 +54,11 @@ def _best(study: Study, statuses: Sequence[RunStatus]) -> tuple[BestSoFar, ...]:
     rows = [response_values(study, status) for status in statuses]
     values = {name: [row[name] for row in rows] for name in names}
     cells = {cell.row: cell for cell in cells_of(statuses, values)}
-    best = best_cells(list(cells.values()), names, answers.goal)
+    best = best_cells(list(cells.values()), names, answers)
     return tuple(
         BestSoFar(
             name,
-            answers.goal,
+            answers.goal_of(name),
             cells[row].config,
             cells[row].spreads[name].mean,
             sum(

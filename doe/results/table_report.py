@@ -30,7 +30,7 @@ def table_state(path: Path, observed: Sequence[Observations], goal: str | None) 
             f"{limited} holds limits such as >50, of which there is no page; leave it out, or "
             "analyse it with `doe analyze --table`"
         )
-    factors = tuple(Factor(f.key, f.low, f.high, f.name) for f in runs.factors)
+    factors = tuple(Factor(f.key, (f.low, f.high), f.name) for f in runs.factors)
     answers = Responses(tuple(o.response for o in observed), goal="max" if goal == "max" else "min")
     cells = [int(cell) for cell in runs.cells]
     study = Study(
@@ -50,7 +50,7 @@ def table_state(path: Path, observed: Sequence[Observations], goal: str | None) 
             replicate=replicates[cell],
             block=1 if runs.block is None else int(runs.block[i]) + 1,
             seed=0,
-            config=config_label(study, cell),
+            config=config_label(factors, cell),
             levels={f.key: f.high if x > 0 else f.low for f, x in zip(factors, coded, strict=True)},
             coded=coded,
         )

@@ -11,13 +11,13 @@ import subprocess
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from doe.design.runs import level_text
 from doe.errors import DoeError
 from doe.running.metrics import Output, as_number, files_now, read_metrics, read_rows
 from doe.running.processes import end_by_signal
 from doe.store.files import RunDir
 from doe.store.requests import read_request
 from doe.study.command import STDOUT, STEP, TOTAL, Piece, pieces
+from doe.study.levels import level_text
 from doe.study.values import Level, MetricsSection, ProgressSection
 
 Report = Callable[..., None]

@@ -8,18 +8,19 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
-from doe.design.runs import Run, level_text
+from doe.design.runs import Run
 from doe.errors import DoeError, nearest
 from doe.store.files import StudyDir
 from doe.store.plan import Plan, complete_design
 from doe.store.requests import check_unchanged, prepare, request_bytes
 from doe.store.scan import scan
 from doe.store.verdicts import IMPORTED, Failure, Result, commit
+from doe.study.levels import level_text, same_level
 from doe.study.values import Level, Study
 
 Cells = Mapping[str, str]
@@ -41,6 +42,10 @@ class Imported(NamedTuple):
     """Rows without a value for every metric: their runs are still to be done."""
     outside: int
     """Rows that the plan does not have, where they may be left out."""
+
+
+_Key = tuple[tuple[Level, ...], int]
+"""What a run is known by: the levels of all factors, and its seed."""
 
 
 class _Columns(NamedTuple):
@@ -76,12 +81,15 @@ def import_runs(
         If the table contradicts the plan or what has run, naming the row.
     """
     columns = _columns(plan.study, list(rows[0]), dict(named or {}))
-    runs = {(_levels(plan.study, run), run.seed): run for run in plan.design.runs}
+    runs: dict[_Key, list[Run]] = {}
+    for run in plan.design.runs:  # several of one key are centre runs, which are all alike
+        key = (tuple(run.levels[factor] for factor in plan.study.keys), run.seed)
+        runs.setdefault(key, []).append(run)
     taken: dict[str, tuple[int, Result]] = {}
     unfinished = outside = 0
     for number, row in enumerate(rows, start=1):
         try:
-            run = _planned(plan.study, row, columns, runs)
+            run = _planned(row, columns, runs, taken)
         except DoeError as error:
             if matching:
                 outside += 1
@@ -135,24 +143,21 @@ def _columns(study: Study, there: list[str], named: dict[str, str]) -> _Columns:
     )
 
 
-def _levels(study: Study, run: Run) -> tuple[str, ...]:
-    return tuple(level_text(run.levels[key]) for key in study.keys)
-
-
 def _planned(
-    study: Study,
     row: Cells,
     columns: _Columns,
-    runs: Mapping[tuple[tuple[str, ...], int], Run],
+    runs: Mapping[_Key, Sequence[Run]],
+    taken: Collection[str],
 ) -> Run:
     """The run that a row is, by its levels and its seed."""
     levels = []
     for i, (key, column) in enumerate(columns.factors.items()):
         known = dict.fromkeys(planned[i] for planned, _ in runs)
-        level = next((text for text in known if same_level(row[column], text)), None)
+        level = next((level for level in known if same_level(row[column], level)), None)
         if level is None:
+            listing = ", ".join(map(level_text, known))
             raise DoeError(
-                f"{key} is {row[column]!r}, which is not planned; its levels are {', '.join(known)}"
+                f"{key} is {row[column]!r}, which is not planned; its levels are {listing}"
             )
         levels.append(level)
     cell = row[columns.seed]
@@ -160,22 +165,14 @@ def _planned(
     seeds = dict.fromkeys(planned for _, planned in runs)
     if seed is None or seed not in seeds:
         raise DoeError(f"seed {cell!r} is not planned; the seeds are {', '.join(map(str, seeds))}")
-    run = runs.get((tuple(levels), int(seed)))
-    if run is None:
-        shown = ", ".join(f"{k} = {v}" for k, v in zip(columns.factors, levels, strict=True))
+    alike = runs.get((tuple(levels), int(seed)), ())
+    if not alike:
+        shown = ", ".join(
+            f"{key} = {level_text(level)}"
+            for key, level in zip(columns.factors, levels, strict=True)
+        )
         raise DoeError(f"{shown} with seed {cell} is no run of the plan")
-    return run
-
-
-def same_level(cell: str, level: Level) -> bool:
-    """Whether a cell names a level: the same text, number or truth value."""
-    text = level_text(level)
-    if cell == text:
-        return True
-    if text in ("true", "false"):
-        return cell.lower() in ({"true", "1", "1.0"} if text == "true" else {"false", "0", "0.0"})
-    number = _number(cell)
-    return number is not None and number == _number(text)
+    return next((run for run in alike if run.run_id not in taken), alike[-1])
 
 
 def _number(text: str) -> float | None:

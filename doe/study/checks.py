@@ -5,10 +5,19 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
+from collections.abc import Callable, Sequence
 
 from doe.errors import DoeError, SpecError, nearest
 from doe.study.command import PLACEHOLDERS, AddProblem, check_command, short
-from doe.study.values import RUN_COLUMNS, STATE_COLUMNS, Study, coded_columns
+from doe.study.levels import allowed_rows, inestimable_factor, kind_of
+from doe.study.values import (
+    RUN_COLUMNS,
+    STATE_COLUMNS,
+    Augment,
+    Factor,
+    Study,
+    coded_columns,
+)
 
 MOST_FACTORS = 16
 MOST_RUNS = 1 << 17
@@ -33,14 +42,11 @@ def study_problems(study: Study, keys_known: bool = True) -> list[str]:
         add(f"threads = {study.threads}: expected 1 to {MOST_THREADS}")
     _check_plain(study.settings, "settings", add)
     _check_plain(study.slurm, "slurm", add)
-    if keys_known:
+    if keys_known and all(len(factor.levels) > 1 for factor in study.factors):
         _check_backend(study, add)
         _check_structure(study, add)
         _check_report(study, add)
     return problems
-
-
-# Tables to values -------------------------------------------------------------------------------
 
 
 # Values against each other ----------------------------------------------------------------------
@@ -67,16 +73,37 @@ def _check_factors(study: Study, add: AddProblem) -> None:
             add(f"{path}: I names the mean in alias tables; take another letter")
         if factor.key in taken:
             add(f"{path}: {factor.key!r} is the name of a column or placeholder; rename it")
-        for side in ("low", "high"):
-            value = getattr(factor, side)
-            if isinstance(value, float) and not math.isfinite(value):
-                add(f"{path}.{side} = {value}: expected a finite number")
-            if isinstance(value, int) and not -(2**63) <= value < 2**63:
-                add(f"{path}.{side} = {short(value)}: expected a 64-bit integer")
-            if isinstance(value, str) and (not value.isprintable() or not value.strip()):
-                add(f"{path}.{side} = {short(value)}: expected visible text")
-        if factor.low == factor.high:
-            add(f"{path}: low and high are both {short(factor.low)}; expected two distinct levels")
+        _check_levels(factor, path, add)
+
+
+def _check_levels(factor: Factor, path: str, add: AddProblem) -> None:
+    levels = factor.levels
+    sides = [f"{path}.low", f"{path}.high"]
+    if len(levels) != 2:
+        sides = [f"{path}.levels[{i}]" for i in range(len(levels))]
+    for value, side in zip(levels, sides, strict=True):
+        if isinstance(value, float) and not math.isfinite(value):
+            add(f"{side} = {value}: expected a finite number")
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            add(f"{side} = {short(value)}: expected a 64-bit integer")
+        if isinstance(value, str) and (not value.isprintable() or not value.strip()):
+            add(f"{side} = {short(value)}: expected visible text")
+    if len(levels) < 2:
+        given = f"only {short(levels[0])}" if levels else "nothing"
+        add(f"{path}.levels: got {given}; expected two or more levels")
+    if len(levels) == 2 and factor.low == factor.high:
+        add(f"{path}: low and high are both {short(factor.low)}; expected two distinct levels")
+    elif twice := [value for i, value in enumerate(levels) if value in levels[:i]]:
+        add(f"{path}.levels: {short(twice[0])} stands twice; expected each level once")
+    kinds = dict.fromkeys(kind_of(value) for value in levels)
+    if len(levels) > 2 and len(kinds) > 1:
+        named = " and ".join(f"{kind}s" if kind != "switch" else "switches" for kind in kinds)
+        add(f"{path}.levels: got {named}; expected levels of one kind")
+    if factor.scale == "log" and not factor.numeric:
+        word = next(value for value in levels if kind_of(value) != "number")
+        add(f"{path}.scale = 'log': {short(word)} is no number; expected numbers, or no scale")
+    elif factor.scale == "log" and (low := min(map(float, levels))) <= 0:
+        add(f"{path}.scale = 'log': got the level {low:g}; logarithms need numbers above 0")
 
 
 def _check_responses(study: Study, add: AddProblem) -> None:
@@ -105,9 +132,34 @@ def _check_responses(study: Study, add: AddProblem) -> None:
                 add(f"{path}: {part!r} is no metric{nearest(part, metrics)}")
         if len(set(parts)) < len(parts):
             add(f"{path}: a metric stands twice; expected each once")
-    for name in responses.units:
-        if name not in responses.names:
-            add(f"responses.units.{name}: no such response{nearest(name, responses.names)}")
+        for what, of in (("goal", responses.goal_of), ("unit", responses.unit_of)):
+            _check_alike(parts, what, of, path, add)
+        if (goal := responses.goals.get(name)) and parts and goal != responses.goal_of(parts[0]):
+            add(
+                f"responses.goals.{name} = {short(goal)}: its metrics have the goal "
+                f"{responses.goal_of(parts[0])}; expected the same"
+            )
+    for section in ("units", "goals", "scales", "matters"):
+        for name in getattr(responses, section):
+            if name not in responses.names:
+                near = nearest(name, responses.names)
+                add(f"responses.{section}.{name}: no such response{near}")
+    for name, size in responses.matters.items():
+        if not (math.isfinite(size) and size > 0):
+            add(f"responses.matters.{name} = {size:g}: expected a number above 0")
+
+
+def _check_alike(
+    parts: Sequence[str], what: str, of: Callable[[str], str], path: str, add: AddProblem
+) -> None:
+    """An average of what goes in two directions or has two units says nothing."""
+    values = {of(part): part for part in reversed(parts)}
+    if len(values) > 1:
+        (one, first), (two, second) = list(values.items())[::-1][:2]
+        add(
+            f"{path}: {first} has the {what} {short(one)} and {second} {short(two)}; "
+            f"expected metrics with one {what}: average them apart"
+        )
 
 
 def _check_replicates(study: Study, add: AddProblem) -> None:
@@ -161,28 +213,100 @@ def _check_plain(value: object, path: str, add: AddProblem) -> None:
 
 
 def _check_structure(study: Study, add: AddProblem) -> None:
-    """Fraction, blocks and augmentation: what needs valid factor keys to be read."""
-    runs = 1 << min(len(study.factors), MOST_FACTORS)
+    """Fraction, exclusions, centre runs, blocks, augmentation: what needs valid factor keys."""
+    runs = math.prod(study.sizes[:MOST_FACTORS])
     try:
-        runs >>= len(study.generators)
+        runs = runs // study.parts if study.parts else runs >> len(study.generators)
+        if study.generators and not study.two_level:
+            wide = next(f for f in study.factors if len(f.levels) != 2)
+            add(
+                f"fraction = {short(study.fraction)}: generators need two levels of every factor, "
+                f"and {wide.key} has {len(wide.levels)}; ask for a part such as 1/2 or 1/3"
+            )
     except DoeError as error:
         add(f"fraction = {short(study.fraction)}: {error}")
     else:
         try:
             if runs < 2 << len(study.block_words):
                 add(f"blocks = {short(study.blocks)}: expected at least two runs in a block")
+            _check_block_words(study, add)
         except DoeError as error:
             add(f"blocks = {short(study.blocks)}: {error}")
+    _check_centre(study, add)
     for i, step in enumerate(study.augment):
-        if bool(step.seeds) == bool(step.flip):
-            add(f"augment[{i}]: expected either seeds (replicates) or flip (a fold-over)")
-        for key in step.flip:
-            if key not in study.keys:
-                add(f"augment[{i}].flip: {key!r} is no factor{nearest(key, study.keys)}")
+        _check_augment(study, step, f"augment[{i}]", add)
     if runs * study.replicates > MOST_RUNS:
         add(
             f"the design has {runs} runs a replicate, {short(study.replicates)} replicates; "
             f"expected at most {MOST_RUNS} runs: take a fraction"
+        )
+    elif study.exclude:
+        _check_exclude(study, add)
+
+
+def _check_block_words(study: Study, add: AddProblem) -> None:
+    for word in study.block_words:
+        for i, factor in enumerate(study.factors):
+            if word >> i & 1 and len(factor.levels) != 2:
+                add(
+                    f"blocks = {short(study.blocks)}: {factor.key} has {len(factor.levels)} levels;"
+                    " expected interactions of two-level factors"
+                )
+
+
+def _check_augment(study: Study, step: Augment, path: str, add: AddProblem) -> None:
+    if bool(step.seeds) + bool(step.flip) + bool(step.part) != 1:
+        add(f"{path}: expected either seeds (replicates) or flip (a fold-over), or a part")
+    if step.part and not 2 <= step.part <= study.parts:
+        known = f"2 to {study.parts}" if study.parts else "none, as the fraction is no 1/N"
+        add(f"{path}.part = {step.part}: no part of the design; expected {known}")
+    for key in step.flip:
+        if key not in study.keys:
+            add(f"{path}.flip: {key!r} is no factor{nearest(key, study.keys)}")
+        elif len(study.factors[study.keys.index(key)].levels) != 2:
+            add(f"{path}.flip: {key} has more than two levels, which cannot be exchanged")
+
+
+def _check_centre(study: Study, add: AddProblem) -> None:
+    path = f"centre = {short(study.centre)}"
+    if study.centre < 0:
+        add(f"{path}: expected 0 or the number of centre runs in a replicate")
+    if study.centre <= 0:
+        return
+    for factor in study.factors:
+        kind = next((kind_of(v) for v in factor.levels if kind_of(v) != "number"), "")
+        if kind:
+            add(
+                f"{path}: factors.{factor.key} is a {kind}, which has no middle; expected numbers "
+                "on every factor, or centre = 0"
+            )
+            return
+        if any(not math.isfinite(float(v)) for v in factor.levels) or (
+            factor.scale == "log" and min(map(float, factor.levels)) <= 0
+        ):
+            return  # said above
+        whole = all(isinstance(level, int) for level in factor.levels)
+        if whole and not isinstance(factor.centre, int):
+            add(
+                f"{path}: the middle of factors.{factor.key} is {factor.centre}, no whole number "
+                "as its levels are; write them with a decimal point if that can run"
+            )
+    if study.factors and all(f.centre in f.levels for f in study.factors):
+        add(f"{path}: the centre is a configuration of the design already; add replicates instead")
+
+
+def _check_exclude(study: Study, add: AddProblem) -> None:
+    try:
+        rows = allowed_rows(study)
+    except DoeError as error:
+        add(str(error))
+        return
+    if not rows:
+        add("exclude: every combination is excluded; expected some that can run")
+    elif key := inestimable_factor(study, rows):
+        add(
+            f"exclude: the main effect of {key} cannot be told from the other factors on the "
+            f"{len(rows)} combinations that are left; exclude fewer, or leave {key} out"
         )
 
 
@@ -205,13 +329,10 @@ def _check_report(study: Study, add: AddProblem) -> None:
         for name in group.responses:
             if name not in names:
                 add(f"{path}: {name!r} is no response{nearest(name, names)}")
-        levels = {factor.key: (factor.low, factor.high) for factor in study.factors}
+        levels = {factor.key: factor.levels for factor in study.factors}
         for key, level in group.baseline.items():
             if key not in levels:
                 add(f"{path}: baseline names {key!r}, no factor{nearest(key, levels)}")
             elif level not in levels[key]:
-                low, high = levels[key]
-                add(
-                    f"{path}: baseline has {key} = {short(level)}; expected {short(low)} "
-                    f"or {short(high)}"
-                )
+                known = " or ".join(short(value) for value in levels[key])
+                add(f"{path}: baseline has {key} = {short(level)}; expected {known}")

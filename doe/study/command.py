@@ -115,7 +115,7 @@ def _check_switch(name: str, study: Study, settings: Mapping[str, Level], add: A
     levels: tuple[object, ...] = (settings.get(name),)
     for factor in study.factors:
         if factor.key == name:
-            levels = (factor.low, factor.high)
+            levels = factor.levels
     if not all(isinstance(level, bool) for level in levels):
         add(
             f"command: {{{name}:…}} is a switch, so {name} must be true or false; got "

@@ -15,6 +15,7 @@ from doe.study.command import AddProblem, short, split_command
 from doe.study.values import (
     Augment,
     Factor,
+    Level,
     MetricsSection,
     ProgressSection,
     ReportSection,
@@ -53,18 +54,15 @@ def dump_study(study: Study) -> str:
         for field in study.__struct_fields__
         if field not in ("factors", "responses", "augment", "settings", "slurm", "report")
         and field not in COMMAND_SECTIONS
+        and not _left_out(study, field, ("exclude", "centre"))
     }
     table["settings"] = study.settings
-    table["factors"] = {
-        factor.key: {
-            "name": factor.name,
-            "description": factor.description,
-            "low": factor.low,
-            "high": factor.high,
-        }
-        for factor in study.factors
+    table["factors"] = {factor.key: _factor_table(factor) for factor in study.factors}
+    table["responses"] = {
+        field: _plain(getattr(study.responses, field))
+        for field in study.responses.__struct_fields__
+        if not _left_out(study.responses, field, ("goals", "scale", "scales", "matters"))
     }
-    table["responses"] = _plain(msgspec.structs.asdict(study.responses))
     for name, kind in COMMAND_SECTIONS.items():
         if getattr(study, name) != kind():
             table[name] = msgspec.to_builtins(getattr(study, name))
@@ -77,8 +75,32 @@ def dump_study(study: Study) -> str:
     if study.slurm:
         table["slurm"] = study.slurm
     if study.augment:
-        table["augment"] = [_plain(msgspec.structs.asdict(step)) for step in study.augment]
+        table["augment"] = [
+            {
+                field: _plain(getattr(step, field))
+                for field in step.__struct_fields__
+                if not _left_out(step, field, ("part",))
+            }
+            for step in study.augment
+        ]
     return msgspec.toml.encode(table).decode()
+
+
+def _left_out(value: msgspec.Struct, field: str, optional: Sequence[str]) -> bool:
+    """Whether a field is written only where it says something, and says nothing."""
+    defaults = {f.name: f.default for f in msgspec.structs.fields(value)}
+    given = getattr(value, field)
+    return field in optional and (not given or given == defaults[field])
+
+
+def _factor_table(factor: Factor) -> dict[str, Any]:
+    """Two levels are low and high, more are a list."""
+    table: dict[str, Any] = {"name": factor.name, "description": factor.description}
+    if len(factor.levels) == 2:
+        table |= {"low": factor.low, "high": factor.high}
+    else:
+        table["levels"] = list(factor.levels)
+    return table | ({} if factor.scale == "linear" else {"scale": factor.scale})
 
 
 def _plain(value: Any) -> Any:
@@ -211,10 +233,42 @@ def _section(
 
 def _factors(table: object, add: AddProblem) -> tuple[Factor, ...]:
     if not isinstance(table, dict) or not table:
-        add("factors: missing; expected at least one table such as [factors.A] with low and high")
+        add(
+            "factors: missing; expected at least one table such as [factors.A] with low and high, "
+            "or with levels"
+        )
         return ()
-    built = [_section(Factor, row, f"factors.{key}", add, key=key) for key, row in table.items()]
+    built = [_factor(key, row, f"factors.{key}", add) for key, row in table.items()]
     return tuple(factor for factor in built if factor is not None)
+
+
+def _factor(key: str, row: object, path: str, add: AddProblem) -> Factor | None:
+    """A factor from its table: `low` and `high`, or `levels`."""
+    if not isinstance(row, dict):
+        add(f"{path} = {short(row)}: expected a table")
+        return None
+    sides = ("low", "high")
+    names = (*sides, *(field for field in Factor.__struct_fields__ if field != "key"))
+    plain = {name: value for name, value in row.items() if name not in sides}
+    if "levels" in row:
+        if twice := [side for side in sides if side in row]:
+            add(f"{path}: got levels and {twice[0]}; expected levels, or low and high")
+        levels = _fields(Factor, {"levels": row["levels"]}, path, add, names).get("levels")
+    else:
+        known = _fields(_TwoLevels, {n: row[n] for n in sides if n in row}, path, add, sides)
+        for side in sides:
+            if side not in row:
+                add(f"{path}.{side}: missing; expected low and high, or levels")
+        levels = (known["low"], known["high"]) if len(known) == 2 else None
+    values = _fields(Factor, {n: v for n, v in plain.items() if n != "levels"}, path, add, names)
+    return None if levels is None else Factor(key=key, levels=levels, **values)
+
+
+class _TwoLevels(msgspec.Struct):
+    """The form of a factor with two levels."""
+
+    low: Level
+    high: Level
 
 
 def _augments(rows: object, add: AddProblem) -> tuple[Augment, ...]:

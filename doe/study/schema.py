@@ -57,8 +57,13 @@ def schema_text() -> str:
 def _factors_by_key(contents: dict[str, Any]) -> None:
     """In TOML a factor is a table under its key, not an entry of a list with a key in it."""
     factor = contents["Factor"]
-    del factor["properties"]["key"]
-    factor["required"] = [name for name in factor["required"] if name != "key"]
+    properties = factor["properties"]
+    del properties["key"], factor["required"]
+    level = properties["levels"]["items"]
+    properties["levels"]["minItems"] = 2
+    properties["low"] = {"description": "The first of two levels.", **level}
+    properties["high"] = {"description": "The second of two levels.", **level}
+    factor["oneOf"] = [{"required": ["levels"]}, {"required": ["low", "high"]}]
     contents["Study"]["properties"]["factors"] = {
         "description": "A table for each factor, under its key.",
         "type": "object",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterable
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -12,6 +14,9 @@ from doe.terms import Generator, parse_blocks, parse_generators
 
 Level = bool | int | float | str
 """A factor level: any TOML scalar but a date."""
+Goal = Literal["min", "max"]
+ResponseScale = Literal["raw", "log", "auto"]
+Setting = TypeVar("Setting", bound=str)
 
 RUN_COLUMNS = ("run_id", "run_order", "row", "replicate", "block", "seed", "config")
 """Columns of design.csv and of the results before the factors'."""
@@ -20,18 +25,45 @@ STATE_COLUMNS = ("state", "reason", "slot", "host", "started", "ended", "seconds
 
 
 def coded_columns(keys: Iterable[str]) -> tuple[str, ...]:
-    """Columns that hold the levels as −1 and +1."""
+    """Columns that hold the levels as numbers around zero: −1 and +1 of two."""
     return tuple(f"{key}_coded" for key in keys)
 
 
 class Factor(msgspec.Struct, frozen=True):
-    """A two-level factor, known by its key in terms, labels and tables."""
+    """A factor with its levels, known by its key in terms, labels and tables."""
 
     key: str
-    low: Level
-    high: Level
+    levels: tuple[Level, ...]
+    """Two or more levels in their order; `low` and `high` are the form for two."""
     name: str = ""
     description: str = ""
+    scale: Literal["linear", "log"] = "linear"
+    """Where the middle of numeric levels lies, and along which their line and curve are fitted."""
+
+    @property
+    def low(self) -> Level:
+        """The first level."""
+        return self.levels[0]
+
+    @property
+    def high(self) -> Level:
+        """The last level."""
+        return self.levels[-1]
+
+    @property
+    def numeric(self) -> bool:
+        """Whether every level is a number; a switch is none."""
+        return all(isinstance(v, int | float) and not isinstance(v, bool) for v in self.levels)
+
+    @property
+    def centre(self) -> Level:
+        """The middle of the scale between the least and the greatest level of numbers."""
+        numbers = [float(level) for level in self.levels]
+        low, high = min(numbers), max(numbers)
+        middle = math.sqrt(low) * math.sqrt(high) if self.scale == "log" else low / 2 + high / 2
+        middle = float(f"{middle:.12g}")
+        whole = all(isinstance(level, int) for level in self.levels) and middle.is_integer()
+        return int(middle) if whole else middle
 
 
 class Responses(msgspec.Struct, frozen=True):
@@ -43,11 +75,20 @@ class Responses(msgspec.Struct, frozen=True):
     """Metrics that are collected and analysed on request only."""
     averages: dict[str, tuple[str, ...]] = {}
     """Responses made here: the plain mean of some metrics."""
-    goal: Literal["min", "max"] = "min"
+    goal: Goal = "min"
+    """Which way is better, of every response that `goals` does not name."""
     unit: str = ""
     """Unit of the metrics, shown beside effects."""
     units: dict[str, str] = {}
     """Units of single responses where they differ from `unit`."""
+    goals: dict[str, Goal] = {}
+    """Goals of single responses where they differ from `goal`."""
+    scale: ResponseScale = "raw"
+    """What is analysed: raw values, their logarithms, or what Box and Cox's interval says."""
+    scales: dict[str, ResponseScale] = {}
+    """Scales of single responses where they differ from `scale`."""
+    matters: dict[str, float] = {}
+    """The smallest effect on a response that is worth knowing."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -55,17 +96,37 @@ class Responses(msgspec.Struct, frozen=True):
         return (*self.metrics, *self.averages, *self.further)
 
     def unit_of(self, name: str) -> str:
-        """Unit of one response."""
-        return self.units.get(name, self.unit)
+        """Unit of one response; of an average, what its metrics share."""
+        return self._of(name, self.units, self.unit)
+
+    def goal_of(self, name: str) -> Goal:
+        """Which way is better for one response; for an average, as for its metrics."""
+        return self._of(name, self.goals, self.goal)
+
+    def scale_of(self, name: str) -> ResponseScale:
+        """The scale on which one response is analysed."""
+        return self.scales.get(name, self.scale)
+
+    def matters_of(self, name: str) -> float | None:
+        """The smallest effect on one response that is worth knowing; None where nobody said."""
+        return self.matters.get(name)
+
+    def _of(self, name: str, single: dict[str, Setting], every: Setting) -> Setting:
+        """What is said of a response itself, of the metrics that it averages, or of all."""
+        if name not in single and name in self.averages:
+            name = next((part for part in self.averages[name] if part in single), name)
+        return single.get(name, every)
 
 
 class Augment(msgspec.Struct, frozen=True):
-    """Runs added to a planned study as new blocks: further replicates, or a fold-over."""
+    """Runs added to a planned study as new blocks: replicates, a fold-over, or a further part."""
 
     seeds: tuple[int, ...] = ()
     """Seeds of further replicates of everything planned so far."""
     flip: tuple[str, ...] = ()
     """Factors whose levels are exchanged to give another part of the full factorial."""
+    part: int = 0
+    """Number, from 2, of a further part of a design that was planned as 1/N."""
 
 
 class Group(msgspec.Struct, frozen=True):
@@ -89,7 +150,7 @@ class ReportSection(msgspec.Struct, frozen=True):
     further: Group | None = None
     """A last table of best configurations, of metrics outside the groups."""
     split: str = ""
-    """Factor whose two levels make the two parts of each table."""
+    """Factor whose levels make the parts of each table."""
     drop: tuple[str, ...] = ()
     """Factors whose terms are left out of the tables of effects."""
     prefix: str = ""
@@ -137,7 +198,11 @@ class Study(msgspec.Struct, frozen=True):
     """One per replicate, shared by all configurations, so that a replicate is a block."""
     order_seed: int = 42
     fraction: str = ""
-    """Generators of a regular fraction, as in "E=ABC, F=BCD"; empty for the full factorial."""
+    """Generators such as "E=ABC, F=BCD", or "1/3" of a design with more levels; empty for all."""
+    exclude: tuple[str, ...] = ()
+    """Combinations of levels that cannot run, as in "optimizer=sgd, amsgrad=on"."""
+    centre: int = 0
+    """Centre runs in each replicate, with every factor at the middle of its scale."""
     blocks: str = ""
     """Interactions confounded with blocks within each replicate, as in "ABC, CDE"."""
     threads: int = 1
@@ -156,8 +221,24 @@ class Study(msgspec.Struct, frozen=True):
 
     @property
     def generators(self) -> tuple[Generator, ...]:
-        """The fraction's generators, none for a full factorial; DoeError if it cannot be read."""
-        return _generators(self.fraction, self.keys)
+        """Generators of a two-level fraction, else none; DoeError if they cannot be read."""
+        return () if self.parts else _generators(self.fraction, self.keys)
+
+    @property
+    def parts(self) -> int:
+        """N where one part in N of all combinations runs, asked for as "1/N"; else 0."""
+        text = self.fraction.replace(" ", "")
+        return int(text[2:]) if re.fullmatch(r"1/[1-9][0-9]{0,5}", text) else 0
+
+    @property
+    def two_level(self) -> bool:
+        """Whether every factor has two levels."""
+        return all(len(factor.levels) == 2 for factor in self.factors)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of levels of each factor."""
+        return tuple(len(factor.levels) for factor in self.factors)
 
     @property
     def block_words(self) -> tuple[int, ...]:

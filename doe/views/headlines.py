@@ -13,7 +13,9 @@ from doe.views.numbers import cell_text
 from doe.views.words import advice_text, factor_text, helps, is_switch, level_text, term_text
 
 LARGEST = 3
+VERDICTS = {True: ", for the better", False: ", for the worse", None: ""}
 NAMED = 8
+NO_GOAL = "give --goal min or --goal max to see the best configurations"
 
 
 class Headlines(NamedTuple):
@@ -60,11 +62,11 @@ def _effect(effect: Effect, analysis: Analysis) -> str:
     size, interval = _size(effect, analysis)
     p = "" if effect.p_holm is None else f"Holm-adjusted p {_p(effect.p_holm)}"
     inside = "; ".join(part for part in (interval, p) if part)
-    verdict = f"for the {'better' if helps(effect.effect, analysis.goal) else 'worse'}"
+    verdict = VERDICTS[helps(effect.effect, analysis.goal)]
     if effect.p_holm is not None and effect.p_holm > analysis.alpha:
-        verdict = "which may be chance"
+        verdict = ", which may be chance"
     term = term_text(effect.term, analysis.factors)
-    return f"{term} {size}{f' ({inside})' if inside else ''}, {verdict}."
+    return f"{term} {size}{f' ({inside})' if inside else ''}{verdict}."
 
 
 def _size(effect: Effect, analysis: Analysis) -> tuple[str, str]:
@@ -88,7 +90,7 @@ def _interaction(pair: Interaction, analysis: Analysis) -> str:
     by_key = {factor.key: factor for factor in analysis.factors}
     acting, other = factor_text(by_key[pair.factor]), by_key[pair.other]
     low, high = _change(pair.at_low, pair, analysis), _change(pair.at_high, pair, analysis)
-    for verb in (f"multiplies {analysis.response} ", "costs ", "saves ", "adds "):
+    for verb in (f"multiplies {analysis.response} ", "costs ", "saves ", "adds ", "takes off "):
         if low.startswith(verb):
             high = high.removeprefix(verb)
     where = (level_text(other, -1), level_text(other, 1, again=True))
@@ -103,8 +105,11 @@ def _change(change: Mean, pair: Interaction, analysis: Analysis) -> str:
         return "makes no sure difference"
     if pair.ratio:
         return f"multiplies {analysis.response} by {cell_text(change.mean, 'num')}"
-    better = "adds" if analysis.goal == "max" else "saves"
-    verb = better if helps(change.mean, analysis.goal) else "costs"
+    verb = "costs"
+    if analysis.goal is None:
+        verb = "adds" if change.mean > 0 else "takes off"
+    elif helps(change.mean, analysis.goal):
+        verb = "adds" if analysis.goal == "max" else "saves"
     return f"{verb} {cell_text(abs(change.mean), 'num')}{_unit(analysis)}"
 
 
@@ -135,6 +140,8 @@ def _count(analysis: Analysis) -> str:
 
 
 def _best(analysis: Analysis) -> str:
+    if analysis.best is None:
+        return f"Which way is better was not said: {NO_GOAL}."
     top = analysis.best.cells[0]
     interval = "" if top.ci_low is None else f" ({_span(top.ci_low, top.ci_high)})"
     mean = f"Its mean is {cell_text(top.mean, 'num')}{_unit(analysis)}{interval}."

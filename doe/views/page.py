@@ -7,8 +7,6 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-
 from doe.design.runs import config_label
 from doe.results.cells import Spread
 from doe.results.origins import commits
@@ -85,11 +83,13 @@ def grid(report: Report) -> Json:
     """
     study, statuses = report.study, report.state.statuses
     across = (len(study.keys) + 1) // 2
-    square = len(study.keys) <= SQUARE_FACTORS
+    wide = math.prod(study.sizes[:across])
+    square = len(study.keys) <= SQUARE_FACTORS and math.prod(study.sizes) <= 1 << SQUARE_FACTORS
+    square = square and not study.centre
     index = {row: i for i, row in enumerate(sorted({status.run.row for status in statuses}))}
 
     def position(row: int) -> tuple[int, int]:
-        return (row % (1 << across), row >> across) if square else divmod(index[row], BLOCK)[::-1]
+        return divmod(row, wide)[::-1] if square else divmod(index[row], BLOCK)[::-1]
 
     runs = [
         {
@@ -102,10 +102,10 @@ def grid(report: Report) -> Json:
         }
         for status in statuses
     ]
-    wide, tall = min(BLOCK, len(index)), -(-len(index) // BLOCK)
+    tall = -(-len(index) // BLOCK)
     return {
-        "columns": _headings(study, study.factors[:across]) if square else [""] * wide,
-        "rows": _headings(study, study.factors[across:]) if square else [""] * tall,
+        "columns": _headings(study.factors[:across]) if square else [""] * min(BLOCK, len(index)),
+        "rows": _headings(study.factors[across:]) if square else [""] * tall,
         "runs": runs,
         "values": {name: list(values) for name, values in report.values.items()},
         "texts": {
@@ -116,10 +116,9 @@ def grid(report: Report) -> Json:
     }
 
 
-def _headings(study: Study, factors: tuple[Factor, ...]) -> list[str]:
+def _headings(factors: tuple[Factor, ...]) -> list[str]:
     """Labels of all combinations of some factors, in standard order."""
-    part = msgspec.structs.replace(study, factors=factors)
-    return [config_label(part, row) for row in range(1 << len(factors))]
+    return [config_label(factors, row) for row in range(math.prod(len(f.levels) for f in factors))]
 
 
 def commands(report: Report) -> list[tuple[str, str]]:
@@ -129,7 +128,7 @@ def commands(report: Report) -> list[tuple[str, str]]:
     study = shlex.quote(shown)
     file = shlex.quote(f"{shown}/study.toml")
     options = report.options
-    chosen = "" if options.transform == "none" else f" --transform {shlex.quote(options.transform)}"
+    chosen = f" --transform {shlex.quote(options.transform)}" if options.transform else ""
     dropped = ",".join(report.section.drop)
     first = (*report.headline_responses, *report_responses(report.study))[0]
     if report.study.backend == TABLE:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from doe.design.fractions import alias_chains, format_chain, resolution, word_length_pattern
-from doe.design.runs import Design, level_text
+from doe.design.runs import Design
+from doe.study.levels import level_text
 from doe.study.values import Study
 from doe.terms import Generator, SignedTerm, defining_relation, format_generators, term_name
 from doe.views.table import Column, Row, Table
@@ -21,18 +22,20 @@ def roman(number: int) -> str:
 
 def factors_table(study: Study) -> Table:
     """Factors with their levels."""
+    two = study.two_level
+    levels = [Column("levels", "Levels"), Column("scale", "Scale", keep=False)]
     columns = (
         Column("key", "Factor"),
         Column("name", "Name"),
-        Column("low", "Low (−1)"),
-        Column("high", "High (+1)"),
+        *([Column("low", "Low (−1)"), Column("high", "High (+1)")] if two else levels),
         Column("description", "Meaning", keep=False),
     )
-    rows = tuple(
-        Row((f.key, f.name, level_text(f.low), level_text(f.high), f.description))
-        for f in study.factors
-    )
-    return Table("factors", "Factors", columns, rows)
+    rows = []
+    for f in study.factors:
+        texts = [level_text(level) for level in f.levels]
+        shown = texts if two else [", ".join(texts), f.scale if f.numeric else ""]
+        rows.append(Row((f.key, f.name, *shown, f.description)))
+    return Table("factors", "Factors", columns, tuple(rows))
 
 
 def order_table(design: Design, most: int) -> Table:

@@ -8,7 +8,7 @@ from typing import Any
 
 from doe.analysis.analyze import Analysis
 from doe.analysis.estimators.means import Means
-from doe.design.runs import level_text
+from doe.study.levels import level_text, row_of
 from doe.study.values import Study
 from doe.views.numbers import cell_text, drawn
 
@@ -21,7 +21,7 @@ def factors_json(study: Study) -> list[Json]:
         {
             "key": factor.key,
             "name": factor.name or factor.key,
-            "levels": [level_text(level) for level in (factor.low, factor.high)],
+            "levels": [level_text(level) for level in factor.levels],
         }
         for factor in study.factors
     ]
@@ -39,13 +39,14 @@ def profile_json(study: Study, analysis: Analysis) -> Json | None:
     to predict them all.
     """
     means = analysis.get(Means)
-    if means is None or not means.predictions:
+    best = analysis.best
+    if means is None or not means.predictions or best is None:
         return None
-    sizes = [len(factor["levels"]) for factor in factors_json(study)]
-    observed = {_position(level_numbers(c.coded), sizes): c for c in analysis.best.cells}
+    sizes = study.sizes
+    observed = {row_of(level_numbers(c.coded), sizes): c for c in best.cells}
     rows: list[list[Any]] = [[] for _ in range(math.prod(sizes))]
     for at in means.predictions:
-        position = _position(level_numbers(at.coded), sizes)
+        position = row_of(level_numbers(at.coded), sizes)
         cell = observed.get(position)
         rows[position] = [
             *(drawn(value) for value in (at.mean, at.ci_low, at.ci_high)),
@@ -57,7 +58,7 @@ def profile_json(study: Study, analysis: Analysis) -> Json | None:
         ]
     return {
         "rows": rows,
-        "best": list(level_numbers(analysis.best.cells[0].coded)),
+        "best": list(level_numbers(best.cells[0].coded)),
         "goal": analysis.goal,
     }
 
@@ -66,12 +67,3 @@ def _interval(low: float | None, high: float | None) -> str:
     if low is None or high is None:
         return ""
     return f"{cell_text(low, 'num')} to {cell_text(high, 'num')}"
-
-
-def _position(numbers: Sequence[int], sizes: Sequence[int]) -> int:
-    """Where a configuration stands in standard order."""
-    position, stride = 0, 1
-    for number, size in zip(numbers, sizes, strict=True):
-        position += number * stride
-        stride *= size
-    return position

@@ -46,7 +46,8 @@ def print_sentences(analysis: Analysis, to: Console, command: str = "doe analyze
         ("What is fragile", said.fragile),
         ("Try", tuple(f"{command} --response {analysis.response} {o}" for o in said.options)),
     ]
-    title = f"{quantity(analysis)}: {counted(analysis.n, 'run')}, goal {analysis.goal}"
+    goal = f", goal {analysis.goal}" if analysis.goal else ""
+    title = f"{quantity(analysis)}: {counted(analysis.n, 'run')}{goal}"
     to.print(Text(title, style="bold"))
     for heading, sentences in sections:
         if heading and sentences:

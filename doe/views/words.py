@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from doe.analysis.analyze import Analysis
 from doe.analysis.data import FactorLevels
 from doe.analysis.diagnostics import Finding
 from doe.terms import parse_term
+from doe.views.table import Mark
 
 SWITCHES = (("false", "true"), ("off", "on"), ("no", "yes"), ("0", "1"))
 """Low and high of factors that are there or not."""
 
 
-def helps(effect: float, goal: str) -> bool:
-    """Whether an effect is for the better, by the goal of the response."""
-    return (effect > 0) == (goal == "max")
+MARKS: Mapping[bool | None, Mark] = {True: "good", False: "bad", None: "strong"}
+"""What a cell says of an effect that helps, harms, or of which nobody said which it does."""
+
+
+def helps(effect: float, goal: str | None) -> bool | None:
+    """Whether an effect is for the better, by the goal of the response; None without a goal."""
+    return None if goal is None else (effect > 0) == (goal == "max")
 
 
 def unit_text(unit: str) -> str:

@@ -35,7 +35,7 @@ def planned(tmp_path):
             if ":" in backend
             else f"tiny_backends:{backend}",
             command=tuple(command),
-            factors=tuple(Factor(key=key, low=False, high=True) for key in factors),
+            factors=tuple(Factor(key=key, levels=(False, True)) for key in factors),
             responses=Responses(metrics=("y",)),
             replicates=replicates,
             seeds=tuple(range(1, replicates + 1)),

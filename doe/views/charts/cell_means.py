@@ -37,11 +37,13 @@ def draw() -> alt.TopLevelMixin:
     ).properties(width=WIDTH - 40, height=alt.Step(9.6))
 
 
-def cells_data(analysis: Analysis) -> ChartData:
+def cells_data(analysis: Analysis) -> ChartData | None:
     """The best configurations on the response scale; those not told from the best make the band.
 
     Without an error estimate there are no intervals, and none can be told from the best.
     """
+    if analysis.best is None:
+        return None
     cells, untold = analysis.best.cells, analysis.best.critical is None
     among = [cell.mean for cell in cells if cell.among_best or untold]
     rows: list[Record] = [

@@ -44,13 +44,13 @@ def data(report: Report) -> ChartData | None:
         return None
     t_values = {name: {e.term: e.t for e in a.effects} for name, a in report.analyses.items()}
     cells: list[Record] = []
-    for row in across.strongest[:HEAT_TERMS]:
+    for row in across.rows[:HEAT_TERMS]:
         for response, effect, p, p_bh in zip(
             across.responses, row.effects, row.p, row.p_bh, strict=True
         ):
             t = t_values[response].get(row.term)
             goal = report.analyses[response].goal
-            towards = None if t is None else abs(t) * (1 if helps(t, goal) else -1)
+            towards = None if t is None or goal is None else abs(t) * (1 if helps(t, goal) else -1)
             cells.append(
                 {
                     "term": row.term,

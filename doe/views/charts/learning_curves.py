@@ -43,7 +43,7 @@ def data(report: Report, response: str) -> ChartData | None:
     curves, analysis = report.curves.get(response, {}), report.analyses.get(response)
     if not curves:
         return None
-    ranked = [cell.config for cell in analysis.best.cells] if analysis else []
+    ranked = [cell.config for cell in analysis.best.cells] if analysis and analysis.best else []
     best = [config for config in ranked if config in curves][:NAMED]
     rest = [config for config in curves if config not in best]
     label = f"{response}{unit_text(report.study.responses.unit_of(response))}"

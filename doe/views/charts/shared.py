@@ -32,9 +32,12 @@ def below(p: float | None, alpha: float) -> bool:
     return p is not None and p <= alpha
 
 
-def direction_of(effect: float, goal: str) -> str:
-    """Whether an effect is for the better or for the worse."""
-    return "better" if helps(effect, goal) else "worse"
+DIRECTIONS = {True: "better", False: "worse", None: "no goal"}
+
+
+def direction_of(effect: float, goal: str | None) -> str:
+    """Whether an effect is for the better or for the worse, where the goal is known."""
+    return DIRECTIONS[helps(effect, goal)]
 
 
 def direction() -> alt.Color:

@@ -9,14 +9,13 @@ from doe.analysis.analyze import Analysis
 from doe.results.report import Report
 from doe.views.table import Column, Mark, Row, Table
 from doe.views.tables import MOST_ROWS, StudyTables
-from doe.views.words import helps
+from doe.views.words import MARKS, helps
 
 
 def across_table(across: Across, analyses: Sequence[Analysis], top: int | None = None) -> Table:
-    """Terms by responses, ranked by the magnitude of the average effect."""
+    """Terms by responses, those that stand out most first."""
     columns = (
         Column("term", "Term"),
-        Column("average", "Avg", "signed2"),
         *(Column(name, name, "signed2", keep=i < 6) for i, name in enumerate(across.responses)),
     )
     alpha = analyses[0].alpha
@@ -25,10 +24,10 @@ def across_table(across: Across, analyses: Sequence[Analysis], top: int | None =
         marks: dict[str, Mark] = {"term": "strong"}
         for a, effect, p in zip(analyses, row.effects, row.p_bh, strict=True):
             if effect is not None and p is not None and p < alpha:
-                marks[a.response] = "good" if helps(effect, a.goal) else "bad"
-        rows.append(Row((row.term, row.average, *row.effects), marks=marks))
+                marks[a.response] = MARKS[helps(effect, a.goal)]
+        rows.append(Row((row.term, *row.effects), marks=marks))
     notes = [
-        f"Ranked by |average effect|. Marked: significant at {alpha:g} with the false discovery "
+        f"Ranked by {across.ranked_by}. Marked: significant at {alpha:g} with the false discovery "
         f"rate controlled over all {across.tests} tests."
     ]
     if top is not None and len(across.rows) > top:

@@ -11,9 +11,11 @@ from doe.views.tables import ResponseTable
 INTERVALS = "Intervals hold for all configurations at once, the selected ones included."
 
 
-def best_table(analysis: Analysis, top: int | None = None) -> Table:
-    """Configurations, the best first, with Hsu's comparisons."""
+def best_table(analysis: Analysis, top: int | None = None) -> Table | None:
+    """Configurations, the best first, with Hsu's comparisons; None where no goal is known."""
     best = analysis.best
+    if best is None:
+        return None
     columns = (
         Column("config", "Configuration"),
         Column("n", "n", "int"),

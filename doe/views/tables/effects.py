@@ -9,7 +9,7 @@ from doe.analysis.effects import Effect
 from doe.views.numbers import Value, cell_text, counted
 from doe.views.table import Column, Mark, Row, Table
 from doe.views.tables import ResponseTable
-from doe.views.words import helps, quantity
+from doe.views.words import MARKS, helps, quantity
 
 
 def effects_table(analysis: Analysis, top: int | None = None) -> Table:
@@ -58,15 +58,18 @@ def effects_table(analysis: Analysis, top: int | None = None) -> Table:
 def _marks(effect: Effect, analysis: Analysis) -> dict[str, Mark]:
     if effect.p is None or effect.p > analysis.alpha:
         return {}
-    mark: Mark = "good" if helps(effect.effect, analysis.goal) else "bad"
+    mark = MARKS[helps(effect.effect, analysis.goal)]
     return {"effect": mark, "size": mark, "term": "strong"}
 
 
 def _effect_notes(analysis: Analysis, rest: Sequence[Effect]) -> tuple[str, ...]:
-    helping = "positive" if analysis.goal == "max" else "negative"
+    goal = "No goal was said, so that no effect is called good or bad."
+    if analysis.goal is not None:
+        helping = "positive" if analysis.goal == "max" else "negative"
+        goal = f"Goal: {analysis.goal}, so that {helping} effects help."
     notes = [
         "*** ** * . at .001 .01 .05 .1. Effect = mean at high − mean at low = 2 × coefficient. "
-        f"Goal: {analysis.goal}, so that {helping} effects help."
+        + goal
     ]
     if analysis.sigma is not None:
         notes.append(

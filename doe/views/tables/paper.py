@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from doe.analysis.across import Across
 from doe.results.cells import Cell, best_cells, is_baseline
 from doe.results.report import Report
+from doe.study.levels import level_text
 from doe.study.values import Group, ReportSection, Study
 from doe.views.numbers import Format, counted
 from doe.views.table import Column, Mark, Row, Table
@@ -39,7 +40,7 @@ def best_rows(study: Study, section: ReportSection, group: Group, cells: Sequenc
     for heading, part in _parts(study, section, cells):
         baselines = [cell for cell in part if is_baseline(study, group, cell)]
         others = [cell for cell in part if cell not in baselines]
-        best = best_cells(others, group.responses, study.responses.goal)
+        best = best_cells(others, group.responses, study.responses)
         winners = [cell for cell in others if cell.row in best.values()]
         if heading:
             rows.append(Row((heading,), "section"))
@@ -80,30 +81,37 @@ def _parts(
     ordered = sorted(cells, key=lambda cell: cell.row)
     if not section.split:
         return [("", ordered)]
-    i = study.keys.index(section.split)
-    name = study.factors[i].name or section.split
-    return [
-        (f"{section.split}={level} ({name} {word})", [c for c in ordered if c.coded[i] == x])
-        for level, word, x in ((0, "off", -1), (1, "on", 1))
-    ]
+    factor = study.factors[study.keys.index(section.split)]
+    name, switch = factor.name or section.split, factor.levels == (False, True)
+    parts: list[tuple[str, Sequence[Cell]]] = []
+    for number, level in enumerate(factor.levels):
+        heading = f"{section.split}={level_text(level)}" + (f" ({name})" if factor.name else "")
+        if switch:
+            heading = f"{section.split}={number} ({name} {'on' if level else 'off'})"
+        parts.append((heading, [c for c in ordered if c.levels[section.split] == level]))
+    return parts
 
 
 # Effects ----------------------------------------------------------------------------------------
 
 
 def effect_rows(group: Group, across: Across, runs: str) -> Table:
-    """The largest effects by the magnitude of their average over the group's responses."""
+    """The terms that stand out most; an average only where the study declares it."""
+    averaged = any(row.average is not None for row in across.rows)
     columns = (
         Column("term", "Factor"),
         *(Column(name, name, "signed2") for name in across.responses),
-        Column("average", "Avg", "signed2"),
+        *([Column("average", "Avg", "signed2")] if averaged else []),
     )
-    rows = tuple(
-        Row((row.term, *row.effects, row.average), marks={"average": "best"} if i == 0 else {})
-        for i, row in enumerate(across.rows[:EFFECTS])
-    )
+    rows = []
+    for i, row in enumerate(across.rows[:EFFECTS]):
+        average = [row.average] if averaged else []
+        marks: dict[str, Mark] = {"average": "best"} if averaged and i == 0 else {}
+        rows.append(Row((row.term, *row.effects, *average), marks=marks))
     title = f"{group.effects} ({runs}). Negative lowers the value."
-    return Table(f"effects-{group.name}", title, columns, rows)
+    if not averaged:
+        title += f" Ranked by {across.ranked_by}."
+    return Table(f"effects-{group.name}", title, columns, tuple(rows))
 
 
 # Every configuration ----------------------------------------------------------------------------
@@ -115,7 +123,7 @@ def full_tables(study: Study, section: ReportSection, cells: Sequence[Cell]) -> 
     form: Format = "capped" if section.capped else "spread1"
     tables = []
     for number, (heading, part) in enumerate(_parts(study, section, cells)):
-        best = best_cells(part, metrics, study.responses.goal)
+        best = best_cells(part, metrics, study.responses)
         part_text = f"{heading}, " if heading else ""
         tables.append(
             Table(

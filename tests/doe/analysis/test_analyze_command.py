@@ -142,7 +142,8 @@ def test_stars_of_the_csv_are_stars(plasma: str) -> None:
 def test_any_level_with_one_degree_of_freedom(tmp_path: Path, alpha: str) -> None:
     path = tmp_path / "one.csv"
     table("AB", [1, 2, 4, 9, 1.5], [0, 1, 2, 3, 0]).drop(columns="day").to_csv(path, index=False)
-    base = ("--table", str(path), "--factors", "A,B", "-r", "y", "--alpha", alpha, "--json")
+    base = ("--table", str(path), "--factors", "A,B", "-r", "y", "--goal", "min")
+    base += ("--alpha", alpha, "--json")
     found = json.loads(run(*base))
     assert found["df_error"] == 1
     assert found["diagnostics"]["best"]["cells"][0]["config"] == "A0B0"

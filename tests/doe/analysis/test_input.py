@@ -163,7 +163,7 @@ def test_run_order_is_a_column_or_unknown() -> None:
 
 
 def test_a_study_blocks_by_replicate_and_its_numbers_never_become_text() -> None:
-    factors = (Factor("A", 0.1, 0.3), Factor("B", False, True))
+    factors = (Factor("A", (0.1, 0.3)), Factor("B", (False, True)))
     given = Study("s", "b:run", factors, Responses(("y",)), replicates=2, seeds=(7, 8))
     exact = 0.1 + 0.2
     views = [

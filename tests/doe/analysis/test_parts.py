@@ -204,15 +204,22 @@ def test_robust_methods_say_when_they_are_left_out() -> None:
     assert any("robust methods are left out: 8192 runs" in w for w in found.warnings)
 
 
-def test_several_responses_are_ranked_by_their_average_and_adjusted_together() -> None:
+def test_several_responses_are_ranked_by_evidence_and_averaged_only_where_that_is_declared() -> (
+    None
+):
     first = study(table("ABC", PLASMA), "ABC")
     second = study(table("ABC", [v / 10 for v in PLASMA[::-1]]), "ABC")
-    found = across([first, second])
-    averages = [abs(row.average) for row in found.rows]
-    assert averages == sorted(averages, reverse=True)
-    by_name = {row.term: row for row in found.rows}
     one, two = by_term(first), by_term(second)
+    declared = across([first, second], averaged=True)
+    averages = [abs(row.average or 0.0) for row in declared.rows]
+    assert averages == sorted(averages, reverse=True)
+    by_name = {row.term: row for row in declared.rows}
     assert by_name["C"].average == pytest.approx((one["C"].effect + two["C"].effect) / 2)
+    found = across([first, second])
+    assert {row.average for row in found.rows} == {None}
+    smallest = [min(row.p_bh) for row in found.rows]  # type: ignore[type-var]
+    assert smallest == sorted(smallest)  # type: ignore[type-var]
+    assert (declared.ranked_by, found.ranked_by) == ("|average effect|", "smallest adjusted p")
     flat = [e.p for row in found.rows for e in (one[row.term], two[row.term])]
     expected = stats.false_discovery_control(np.array(flat, float))
     assert [p for row in found.rows for p in row.p_bh] == pytest.approx(list(expected))

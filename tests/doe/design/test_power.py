@@ -106,7 +106,7 @@ def test_sigma_comes_from_the_runs_of_a_pilot_study(tmp_path):
     study = Study(
         name="square",
         backend="m:f",
-        factors=(Factor(key="A", low=0, high=1), Factor(key="B", low=0, high=1)),
+        factors=(Factor(key="A", levels=(0, 1)), Factor(key="B", levels=(0, 1))),
         responses=Responses(metrics=("y",)),
         replicates=3,
         seeds=(1, 2, 3),

@@ -5,6 +5,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from doe.design.changes import augmented
 from doe.design.runs import config_label, design_csv, make_design, planned_rows
 from doe.errors import DoeError
 from doe.study.presets import preset_study
@@ -13,7 +14,7 @@ from doe.terms import parse_generators, terms_up_to
 
 
 def study(k=3, **changes):
-    factors = tuple(Factor(key=key, low=-1, high=1) for key in "ABCDEFGHJK"[:k])
+    factors = tuple(Factor(key=key, levels=(-1, 1)) for key in "ABCDEFGHJK"[:k])
     base = Study(
         name="s",
         backend="m:f",
@@ -122,16 +123,16 @@ def test_foldover_onto_itself_is_refused():
 
 
 def test_csv_has_levels_as_given_and_coded():
-    factors = (Factor(key="lr", low=0.001, high=0.01), Factor(key="aug", low="off", high="on"))
+    factors = (Factor(key="lr", levels=(0.001, 0.01)), Factor(key="aug", levels=("off", "on")))
     words = study(2, factors=factors)
     rows = list(csv.DictReader(io.StringIO(design_csv(make_design(words)))))
     assert {(row["lr"], row["lr_coded"]) for row in rows} == {("0.001", "-1"), ("0.01", "1")}
     assert {row["aug"] for row in rows} == {"off", "on"}
-    assert config_label(words, 3) == "lr=0.01,aug=on"
+    assert config_label(words.factors, 3) == "lr=0.01,aug=on"
 
 
 def test_sixteen_factors_are_planned_whole():
-    factors = tuple(Factor(key=key, low=0, high=1) for key in "ABCDEFGHJKLMNOPQ")
+    factors = tuple(Factor(key=key, levels=(0, 1)) for key in "ABCDEFGHJKLMNOPQ")
     design = make_design(study(factors=factors))
     assert len({run.run_id for run in design.runs}) == 2**16
 
@@ -160,3 +161,63 @@ def test_rows_of_a_design_that_was_cut_off_are_not_trusted():
     assert planned_rows("".join(lines), asked) == list(range(8))
     assert planned_rows("".join(lines[:-1]), asked) == []
     assert planned_rows("no,such,columns\n1,2,3\n", asked) == []
+
+
+# Factors with levels ------------------------------------------------------------------------------
+
+
+OPTIMIZERS = Factor("optimizer", ("sgd", "adam", "lion"))
+LR = Factor("lr", (0.001, 0.01, 0.1), scale="log")
+AUGMENT = Factor("augment", (False, True))
+
+
+def test_a_mixed_factorial_has_every_combination_once_and_rows_in_mixed_radix():
+    design = make_design(study(2, factors=(LR, OPTIMIZERS, AUGMENT), replicates=2, seeds=(1, 2)))
+    assert len(design.runs) == 36
+    assert len({(run.config, run.replicate) for run in design.runs}) == 36
+    by_id = {run.run_id: run for run in design.runs}
+    assert by_id["000-r1"].levels == {"lr": 0.001, "optimizer": "sgd", "augment": False}
+    assert by_id["001-r1"].levels["lr"] == 0.01
+    assert by_id["003-r1"].levels["optimizer"] == "adam"
+    last = by_id["017-r2"]
+    assert last.levels == {"lr": 0.1, "optimizer": "lion", "augment": True}
+    assert last.coded == (1, 1, 1)
+    assert by_id["004-r1"].coded == (0, 0, -1)
+    assert last.config == "lr=0.1,optimizer=lion,augment=true"
+
+
+def test_excluded_combinations_never_run():
+    left = study(2, factors=(LR, OPTIMIZERS, AUGMENT), exclude=("optimizer=sgd, augment=on",))
+    runs = make_design(left).runs
+    assert len(runs) == 15
+    assert not any(r.levels["optimizer"] == "sgd" and r.levels["augment"] for r in runs)
+    assert planned_rows(design_csv(make_design(left)), left) == sorted(r.row for r in runs)
+
+
+def test_a_part_of_a_mixed_design_estimates_every_main_effect_and_the_parts_make_the_whole():
+    third = study(2, factors=(LR, OPTIMIZERS, AUGMENT), fraction="1/2")
+    runs = make_design(third).runs
+    assert len(runs) == 9
+    whole = augmented(third, "part")
+    assert sorted(run.row for run in make_design(whole).runs) == list(range(18))
+    assert max(run.block for run in make_design(whole).runs) == 2
+    with pytest.raises(DoeError, match="all 2 parts"):
+        augmented(whole, "part")
+
+
+def test_a_part_that_cannot_tell_the_main_effects_apart_is_refused():
+    small = study(2, factors=(Factor("B", (0, 1)), OPTIMIZERS, AUGMENT), fraction="1/3")
+    with pytest.raises(DoeError, match=r'fraction = "1/3".*4 runs, 5 coefficients.*1/2'):
+        make_design(small)
+
+
+def test_centre_runs_have_every_factor_at_the_middle_of_its_scale():
+    two = (Factor("lr", (0.001, 0.1), scale="log"), Factor("batch", (16, 64)))
+    design = make_design(study(2, factors=two, centre=3, replicates=2, seeds=(1, 2)))
+    centre = [run for run in design.runs if run.config == "centre"]
+    assert len(design.runs) == 14
+    assert len(centre) == len({run.run_id for run in centre}) == 6
+    assert centre[0].levels == {"lr": 0.01, "batch": 40}
+    assert centre[0].coded == (0, 0)
+    more = make_design(augmented(study(2, factors=two, centre=3), "1"))
+    assert sum(run.config == "centre" for run in more.runs) == 6

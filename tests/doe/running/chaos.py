@@ -40,7 +40,7 @@ def make_study(directory: Path, seconds: float, factors: str = "ABC", replicates
     study = Study(
         name="chaos",
         backend="tiny_backends:traced",
-        factors=tuple(Factor(key=key, low=False, high=True) for key in factors),
+        factors=tuple(Factor(key=key, levels=(False, True)) for key in factors),
         responses=Responses(metrics=("y",)),
         replicates=replicates,
         seeds=tuple(range(1, replicates + 1)),

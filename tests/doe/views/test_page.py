@@ -331,7 +331,7 @@ def test_a_study_with_words_for_keys_and_a_goal_of_its_own(tmp_path):
     study = Study(
         name="digits & co",
         backend="digits:run",
-        factors=(Factor("lr", 0.1, 0.01), Factor("aug", "off", "on"), Factor("wd", 0, 1)),
+        factors=(Factor("lr", (0.1, 0.01)), Factor("aug", ("off", "on")), Factor("wd", (0, 1))),
         responses=Responses(metrics=("accuracy",), goal="max"),
         replicates=2,
         seeds=(1, 2),
@@ -361,7 +361,7 @@ def test_a_large_design_is_a_block_of_its_configurations(tmp_path):
     study = Study(
         name="wide",
         backend="x:run",
-        factors=tuple(Factor(key, 0, 1) for key in "ABCDEFGHJKLM"),
+        factors=tuple(Factor(key, (0, 1)) for key in "ABCDEFGHJKLM"),
         responses=Responses(metrics=("y",)),
         fraction="H=ABC,J=BCD,K=CDE,L=DEF,M=EFG",
         seeds=(1,),

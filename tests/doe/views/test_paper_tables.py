@@ -4,12 +4,14 @@ import csv
 import math
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from doe.analysis.across import Across, TermAcross
-from doe.results.cells import Cell, Spread, cell_spread
+from doe.results.cells import Cell, Spread, best_cells, cell_spread
 from doe.results.report import report_section
 from doe.study.presets import preset_study
+from doe.study.values import Responses
 from doe.views.numbers import cell_text
 from doe.views.tables.paper import best_rows, effect_rows, full_tables, paper_tables
 
@@ -30,8 +32,8 @@ def published_cells():
             text, std = line[name], line[f"{name}_std"]
             mean = float(text[1:]) + 0.1 if text.startswith(">") else float(text)
             spreads[name] = Spread(mean, float(std) if std else None)
-        coded = tuple(1 if row >> i & 1 else -1 for i in range(6))
-        cells.append(Cell(row, line["config"], coded, spreads))
+        levels = {key: bool(row >> i & 1) for i, key in enumerate(STUDY.keys)}
+        cells.append(Cell(row, line["config"], levels, spreads))
     return cells, lines
 
 
@@ -65,7 +67,7 @@ def test_best_rows_hold_the_baseline_and_each_columns_winner_among_the_others():
     for i, column in enumerate(table.columns[2:], start=2):
         winners = [row for row in noisy if row.marks.get(column.key) == "best"]
         assert len(winners) == 1
-        others = [c.spreads[column.key].mean for c in cells if c.coded[5] > 0 and c.row != 39]
+        others = [c.spreads[column.key].mean for c in cells if c.levels["F"] and c.row != 39]
         assert winners[0].values[i].mean == min(others)
 
 
@@ -77,10 +79,10 @@ def test_the_encoders_baseline_is_heatmap_supervision_alone():
 
 def test_effects_are_ten_rows_and_the_first_average_is_underlined():
     rows = tuple(
-        TermAcross(f"T{i}", (-1.0 * i, 2.0 * i), (0.1, 0.1), (0.1, 0.1), 0.5 * i, (None, None), 0.0)
+        TermAcross(f"T{i}", (-1.0 * i, 2.0 * i), (1.0, 1.0), (0.1, 0.1), (0.1, 0.1), 0.5 * i)
         for i in range(12, 0, -1)
     )
-    effects = Across(("B56", "H56"), rows, (), 24)
+    effects = Across(("B56", "H56"), rows, "|average effect|", 24)
     table = effect_rows(SECTION.groups[0], effects, "n = 4 replicates")
     assert len(table.rows) == 10
     assert [c.title for c in table.columns] == ["Factor", "B56", "H56", "Avg"]
@@ -88,6 +90,21 @@ def test_effects_are_ten_rows_and_the_first_average_is_underlined():
     assert not any(row.marks for row in table.rows[1:])
     written = [cell_text(value, "signed2") for value in table.rows[0].values[1:]]
     assert written == ["−12.00", "+24.00", "+6.00"]
+    undeclared = tuple(msgspec.structs.replace(row, average=None) for row in rows)
+    plain = effect_rows(
+        SECTION.groups[0], Across(("B56", "H56"), undeclared, "smallest adjusted p", 24), "n = 4"
+    )
+    assert [c.title for c in plain.columns] == ["Factor", "B56", "H56"]
+    assert "Ranked by smallest adjusted p" in plain.title
+
+
+def test_each_column_is_underlined_by_its_own_goal():
+    spreads = [
+        {"acc": Spread(a, None), "loss": Spread(b, None)} for a, b in ((0.9, 2.0), (0.8, 1.0))
+    ]
+    cells = [Cell(i, f"A{i}", {"A": bool(i)}, s) for i, s in enumerate(spreads)]
+    answers = Responses(metrics=("acc", "loss"), goal="max", goals={"loss": "min"})
+    assert best_cells(cells, ("acc", "loss"), answers) == {"acc": 0, "loss": 1}
 
 
 def test_terms_of_the_dropped_factor_are_left_out_by_default(paper_report):

@@ -42,7 +42,9 @@ def plasma_etch():
         for row, y in enumerate(replicate)
     ]
     frame = pd.DataFrame(rows).astype(str)
-    return analyze(observe(frame, table_runs(frame, ["A", "B", "C"]), "etch", unit="Å/min"))
+    return analyze(
+        observe(frame, table_runs(frame, ["A", "B", "C"]), "etch", unit="Å/min", goal="min")
+    )
 
 
 def filtration():

@@ -126,7 +126,7 @@ def planned(tmp_path):
         study = Study(
             name="tiny study",
             backend=f"engine_backends:{backend}",
-            factors=tuple(Factor(key=key, low=False, high=True) for key in factors),
+            factors=tuple(Factor(key=key, levels=(False, True)) for key in factors),
             responses=Responses(metrics=("y",)),
             replicates=replicates,
             seeds=tuple(range(1, replicates + 1)),

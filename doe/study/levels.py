@@ -1,0 +1,150 @@
+"""Levels of factors: as text, as numbers of rows, and the combinations that cannot run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from doe.errors import DoeError, nearest
+from doe.study.values import Factor, Level, Study
+
+SWITCH_WORDS = {True: ("true", "on", "yes", "1"), False: ("false", "off", "no", "0")}
+"""What people write for a switch."""
+
+
+def level_text(level: Level) -> str:
+    """Write a level as in the study file, text without its quotes."""
+    return str(level).lower() if isinstance(level, bool) else str(level)
+
+
+def kind_of(level: Level) -> str:
+    """What kind of level it is: a switch, a number or a word."""
+    if isinstance(level, bool):
+        return "switch"
+    return "word" if isinstance(level, str) else "number"
+
+
+def level_numbers(row: int, sizes: Sequence[int]) -> tuple[int, ...]:
+    """Number of each factor's level in a row of the full factorial, the first factor fastest."""
+    numbers = []
+    for size in sizes:
+        row, number = divmod(row, size)
+        numbers.append(number)
+    return tuple(numbers)
+
+
+def row_of(numbers: Sequence[int], sizes: Sequence[int]) -> int:
+    """Row of the full factorial in which the factors have these levels."""
+    row = 0
+    for number, size in zip(reversed(numbers), reversed(sizes), strict=True):
+        row = row * size + number
+    return row
+
+
+def coded_level(number: int, size: int) -> int:
+    """A level's number as a code around zero: −1 and +1 of two levels, −1, 0, +1 of three."""
+    return 2 * number - (size - 1) if size % 2 == 0 else number - (size - 1) // 2
+
+
+def read_level(text: str, factor: Factor) -> int:
+    """Number of the level that a text names.
+
+    Raises
+    ------
+    DoeError
+        If the factor has no such level; says which it has.
+    """
+    words = text.strip().strip("'\"")
+    for number, level in enumerate(factor.levels):
+        if same_level(words, level):
+            return number
+    known = [level_text(level) for level in factor.levels]
+    raise DoeError(
+        f"{words!r} is no level of {factor.key}{nearest(words, known)}; "
+        f"its levels are {', '.join(known)}"
+    )
+
+
+def same_level(text: str, level: Level) -> bool:
+    """Whether a text names a level: the same words, number or switch."""
+    if text == level_text(level):
+        return True
+    if isinstance(level, bool):
+        return text.lower() in SWITCH_WORDS[level]
+    if isinstance(level, str):
+        return False
+    try:
+        return float(text) == float(level)
+    except ValueError:
+        return False
+
+
+def exclusions(study: Study) -> tuple[dict[int, int], ...]:
+    """Of each excluded combination: number of a factor -> number of its level.
+
+    Raises
+    ------
+    DoeError
+        If one cannot be read; says which, by its place in the list.
+    """
+    read = []
+    for i, text in enumerate(study.exclude):
+        try:
+            read.append(_combination(text, study))
+        except DoeError as error:
+            raise DoeError(f"exclude[{i}] = {text!r}: {error}") from None
+    return tuple(read)
+
+
+def _combination(text: str, study: Study) -> dict[int, int]:
+    levels: dict[int, int] = {}
+    for part in text.split(","):
+        key, equals, level = (piece.strip() for piece in part.partition("="))
+        if not equals or not level:
+            raise DoeError(f"{part.strip()!r} is no level; expected KEY=LEVEL, KEY=LEVEL")
+        if key not in study.keys:
+            raise DoeError(
+                f"{key!r} is no factor{nearest(key, study.keys)}; "
+                f"the factors are {', '.join(study.keys)}"
+            )
+        number = study.keys.index(key)
+        if number in levels:
+            raise DoeError(f"{key} stands twice; expected each factor once")
+        levels[number] = read_level(level, study.factors[number])
+    return levels
+
+
+def allowed_rows(study: Study, rows: Sequence[int] | None = None) -> list[int]:
+    """Rows of the full factorial, or those given, that no exclusion names."""
+    sizes, excluded = study.sizes, exclusions(study)
+    every = range(math.prod(sizes)) if rows is None else rows
+    if not excluded:
+        return list(every)
+    kept = []
+    for row in every:
+        numbers = level_numbers(row, sizes)
+        if not any(all(numbers[i] == level for i, level in bad.items()) for bad in excluded):
+            kept.append(row)
+    return kept
+
+
+def inestimable_factor(study: Study, rows: Sequence[int]) -> str:
+    """A factor whose main effect these rows cannot tell from the others; empty where all can be.
+
+    Its levels less one are the rank that it must add to the mean and all other factors.
+    """
+    import numpy as np
+
+    numbers = np.array([level_numbers(row, study.sizes) for row in rows])
+    columns = [np.eye(size)[numbers[:, i]][:, 1:] for i, size in enumerate(study.sizes)]
+
+    def rank(left_out: int) -> int:
+        parts = [c for i, c in enumerate(columns) if i != left_out]
+        X = np.column_stack([np.ones(len(rows)), *parts])
+        return int(np.linalg.matrix_rank(X.T @ X))
+
+    whole = rank(-1)
+    for i, factor in enumerate(study.factors):
+        if whole - rank(i) < len(factor.levels) - 1:
+            return factor.key
+    return ""

@@ -85,7 +85,7 @@ def test_rows_without_a_result_are_left_to_be_run_and_infinities_are_divergences
     ("rows", "said"),
     [
         ([ROW, ROW | {"lr": "0.1"}], "row 2 of past.csv: lr is '0.1', which is not planned"),
-        ([ROW | {"augment": "yes"}], "its levels are"),
+        ([ROW | {"augment": "maybe"}], "its levels are"),
         ([ROW | {"seed": "7"}], "seed '7' is not planned; the seeds are 1, 2"),
         ([ROW, ROW | {"accuracy": "0.8"}], "rows 1 and 2 of past.csv are both lr=0.001"),
         ([ROW | {"accuracy": "good"}], "row 1 of past.csv holds 'good' for accuracy"),

@@ -143,6 +143,9 @@ def run(
     _tell(notify, summary)
     if not finished:
         raise typer.Exit(130)
+    if number["pending"] and not (only or replicate or limit):
+        typer.echo("Some runs were left out; `doe status` says why.")
+        raise typer.Exit(3)
     if number["failed"]:
         raise typer.Exit(3)
 

@@ -67,6 +67,16 @@ def best_cells(
     return best
 
 
+def best_first(cells: Sequence[Cell], response: str, goal: str) -> list[Cell]:
+    """Configurations by their mean, the best first, those without one last."""
+    sign = -1 if goal == "max" else 1
+
+    def rank(cell: Cell) -> float:
+        return sign * cell.spreads[response].mean if response in cell.spreads else math.inf
+
+    return sorted(cells, key=rank)
+
+
 def is_baseline(study: Study, group: Group, cell: Cell) -> bool:
     """Whether a configuration has the levels that mark the baseline of a group."""
     return bool(group.baseline) and all(

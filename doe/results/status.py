@@ -135,6 +135,10 @@ def _warnings(study: Study, statuses: Sequence[RunStatus]) -> list[str]:
     versions = Counter(repr(sorted(origin.get("versions", {}).items())) for origin in origins)
     if len(versions) > 1:
         warnings.append(f"package versions changed between runs: {len(versions)} sets of versions")
+    unreadable = [f"{s.run.run_id}: {s.problem}" for s in statuses if s.problem]
+    if unreadable:
+        more = f" (and {len(unreadable) - 1} more)" if len(unreadable) > 1 else ""
+        warnings.append(f"unreadable, left alone while the rest goes on: {unreadable[0]}{more}")
     unread = [
         status.result.provenance.get(UNREAD, [])
         for status in statuses
@@ -169,5 +173,6 @@ def as_json(state: Overview) -> dict[str, Any]:
         "seconds_left": state.left,
         "balance": {str(done): number for done, number in state.balance.items()},
         "missing": state.missing,
+        "unreadable": {s.run.run_id: s.problem for s in state.statuses if s.problem},
         "warnings": state.warnings,
     }

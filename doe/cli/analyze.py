@@ -129,10 +129,12 @@ def analyze(
 
 def _from_study(given: Path | None, asked: tuple[str, ...]) -> list[Observations]:
     from doe.errors import DoeError
+    from doe.results.looks import analysed
     from doe.results.observations import observations, scan_study, study_runs
 
     directory = chosen_study(given)
-    study, statuses = scan_study(directory)
+    study, scanned = scan_study(directory)
+    statuses = analysed(study, scanned)
     answers = study.responses
     groups = {"all": [*answers.metrics, *answers.averages], "further": list(answers.further)}
     default = list(answers.averages) or list(answers.metrics)

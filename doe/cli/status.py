@@ -32,7 +32,10 @@ def status(
     directory = chosen_study(study)
     state = overview(directory)
     if json:
-        print_json(as_json(state))
+        from doe.results.decision import decision, decision_json
+
+        reached = decision(state.study, state.statuses)
+        print_json(as_json(state) | {"decision": decision_json(reached)})
     elif watch:
         _watch(state, console())
     else:
@@ -49,7 +52,7 @@ def _watch(state: Overview, screen: Console) -> None:
 
     try:
         with Live(_picture(state, screen.width), console=screen, auto_refresh=False) as live:
-            while state.counts["running"] or state.counts["pending"]:
+            while not _ended(state):
                 time.sleep(WATCH_SECONDS)
                 state = overview(state.directory)
                 live.update(_picture(state, screen.width), refresh=True)
@@ -57,15 +60,30 @@ def _watch(state: Overview, screen: Console) -> None:
         raise typer.Exit(130) from None
 
 
+def _ended(state: Overview) -> bool:
+    """Whether nothing is to come: all has run, or all is decided."""
+    from doe.results.decision import decision
+
+    reached = decision(state.study, state.statuses)
+    stopped = reached is not None and reached.over
+    return not state.counts["running"] and (stopped or not state.counts["pending"])
+
+
 def _picture(state: Overview, width: int) -> RenderableType:
     """Everything on one page."""
     from rich.console import Group
     from rich.text import Text
 
-    from doe.views.status_tables import failure_table, running_table
+    from doe.results.decision import decision
+    from doe.views.status_tables import decision_lines, failure_table, running_table
     from doe.views.terminal import render_table
 
     parts: list[RenderableType] = [Text("\n".join(_lines(state)))]
+    if (reached := decision(state.study, state.statuses)) is not None:
+        from doe.views.tables.decisions import decision_table
+
+        parts += [Text("\n".join(decision_lines(reached)))]
+        parts += [Text(), render_table(decision_table(reached), width)]
     if state.running:
         parts += [Text(), render_table(running_table(state), width)]
     if state.failures:

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from doe.analysis.data import FactorLevels, Observations, Runs, numbered, state_text
+from doe.analysis.data import FactorLevels, Looked, Observations, Runs, numbered, state_text
+from doe.design.runs import Run
 from doe.errors import DoeError, nearest
+from doe.results.looks import look_notes, stopping_rule
 from doe.results.responses import columns, response_values, slot_and_host, table_rows
 from doe.store.files import StudyDir
 from doe.store.plan import load_plan
 from doe.store.scan import RunStatus, scan
 from doe.study.levels import level_text
-from doe.study.values import Study
+from doe.study.values import FIRST_LOOK, Study
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,7 +59,16 @@ def study_runs(study: Study, statuses: Sequence[RunStatus]) -> Runs:
         slot=slots if any(slots) else None,
         host=hosts if any(hosts) else None,
         states=tuple(state_text(status.state, status.reason) for status in statuses),
+        notes=look_notes(study, statuses),
+        looked=_looked(study, planned),
     )
+
+
+def _looked(study: Study, planned: Sequence[Run]) -> Looked | None:
+    replicate = np.array([run.replicate for run in planned], dtype=np.int64)
+    if study.stopping is None or int(replicate.max()) < FIRST_LOOK:
+        return None
+    return Looked(stopping_rule(study.stopping), replicate)
 
 
 def observations(

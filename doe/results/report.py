@@ -24,10 +24,13 @@ from doe.analysis.data import Runs
 from doe.errors import DoeError
 from doe.results.cells import Cell, cells_of
 from doe.results.curves import Curve, learning_curves
+from doe.results.decision import Decision, decision
+from doe.results.looks import analysed
 from doe.results.observations import observations, study_runs
 from doe.results.responses import response_values
 from doe.results.status import Overview, overview
 from doe.store.files import StudyDir
+from doe.store.scan import RunStatus
 from doe.study.values import Group, ReportSection, Study
 from doe.terms import parse_term
 
@@ -52,6 +55,8 @@ class Report(NamedTuple):
     curves: dict[str, dict[str, Curve]]
     values: dict[str, tuple[float | None, ...]]
     """Response -> its value in each run, in run order."""
+    decision: Decision | None = None
+    """How far a study has come that may stop early."""
 
     @property
     def study(self) -> Study:
@@ -61,7 +66,8 @@ class Report(NamedTuple):
     @property
     def provisional(self) -> bool:
         """Whether runs are still to come, so that every number may change."""
-        return bool(self.state.counts["pending"] or self.state.counts["running"])
+        stopped = self.decision is not None and self.decision.over
+        return bool(self.state.counts["running"] or (self.state.counts["pending"] and not stopped))
 
     @property
     def progress(self) -> str:
@@ -124,6 +130,7 @@ def report_of(
         group_effects=group_effects(study, section, analyses),
         curves=learning_curves(StudyDir(state.directory), study, state.statuses),
         values={name: tuple(_finite(v) for v in column) for name, column in values.items()},
+        decision=decision(study, state.statuses),
     )
 
 
@@ -131,8 +138,9 @@ def _analyses(
     state: Overview, names: Sequence[str], options: AnalysisOptions
 ) -> list[Analysis | str]:
     """The analysis of each response or why there is none; many at once take all cores."""
-    runs = study_runs(state.study, state.statuses)
-    tasks = [(state, runs, name, options) for name in names]
+    statuses = analysed(state.study, state.statuses)
+    runs = study_runs(state.study, statuses)
+    tasks = [(state.study, statuses, runs, name, options) for name in names]
     cores = min(len(os.sched_getaffinity(0)), len(names) // WORTH_A_PROCESS)
     # A fork is safe where there is no other thread, and costs no import.
     if cores < 2 or not options.robust or threading.active_count() > 1:
@@ -141,9 +149,11 @@ def _analyses(
         return list(pool.map(_analysis, *zip(*tasks, strict=True)))
 
 
-def _analysis(state: Overview, runs: Runs, name: str, options: AnalysisOptions) -> Analysis | str:
+def _analysis(
+    study: Study, statuses: list[RunStatus], runs: Runs, name: str, options: AnalysisOptions
+) -> Analysis | str:
     try:
-        return analyze(observations(state.study, state.statuses, runs, [name])[0], options)
+        return analyze(observations(study, statuses, runs, [name])[0], options)
     except DoeError as error:
         return str(error)
 

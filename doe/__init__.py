@@ -109,8 +109,9 @@ def load(directory: Path | str) -> pd.DataFrame:
 
     Columns: the run (`run_id, run_order, row, replicate, block, seed, config`), the factors' levels
     as given and coded −1/+1 (`<key>_coded`), `state` (done, diverged, failed, running, pending),
-    `reason`, `slot`, `host`, `seconds`, then metrics, further metrics and averages. An average is
-    the plain mean of its metrics. A missing value is NaN.
+    `reason`, `slot`, `host`, `started`, `ended`, `seconds`, `imported` (the table that a past run
+    came from), then metrics, further metrics and averages. An average is the plain mean of its
+    metrics. A missing value is NaN.
     """
     from doe.results.observations import load as load_table
 

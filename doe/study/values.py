@@ -20,7 +20,7 @@ Setting = TypeVar("Setting", bound=str)
 
 RUN_COLUMNS = ("run_id", "run_order", "row", "replicate", "block", "seed", "config")
 """Columns of design.csv and of the results before the factors'."""
-STATE_COLUMNS = ("state", "reason", "slot", "host", "seconds")
+STATE_COLUMNS = ("state", "reason", "slot", "host", "started", "ended", "seconds", "imported")
 """Columns of the results between the factors' and the responses'."""
 
 

@@ -23,11 +23,15 @@ from doe.analysis.case import AnalysisOptions
 from doe.analysis.data import Runs
 from doe.errors import DoeError
 from doe.results.cells import Cell, cells_of
-from doe.results.curves import Curve, learning_curves
+from doe.results.curves import Curve, epoch_lines, learning_curves
+from doe.results.decision import Decision, decision
+from doe.results.details import RunDetail, run_details
+from doe.results.looks import analysed
 from doe.results.observations import observations, study_runs
 from doe.results.responses import response_values
 from doe.results.status import Overview, overview
 from doe.store.files import StudyDir
+from doe.store.scan import RunStatus
 from doe.study.values import Group, ReportSection, Study
 from doe.terms import parse_term
 
@@ -50,8 +54,12 @@ class Report(NamedTuple):
     group_effects: dict[str, Across]
     """Effects on each group of responses of the report's section."""
     curves: dict[str, dict[str, Curve]]
+    details: dict[str, RunDetail]
+    """Run -> how it went, for the runs that have begun."""
     values: dict[str, tuple[float | None, ...]]
     """Response -> its value in each run, in run order."""
+    decision: Decision | None = None
+    """How far a study has come that may stop early."""
 
     @property
     def study(self) -> Study:
@@ -61,7 +69,8 @@ class Report(NamedTuple):
     @property
     def provisional(self) -> bool:
         """Whether runs are still to come, so that every number may change."""
-        return bool(self.state.counts["pending"] or self.state.counts["running"])
+        stopped = self.decision is not None and self.decision.over
+        return bool(self.state.counts["running"] or (self.state.counts["pending"] and not stopped))
 
     @property
     def progress(self) -> str:
@@ -111,6 +120,9 @@ def report_of(
     answers_by_name = dict(zip(names, _analyses(state, names, options), strict=True))
     analyses = {n: a for n, a in answers_by_name.items() if isinstance(a, Analysis)}
     refused = {n: a for n, a in answers_by_name.items() if isinstance(a, str)}
+    files = StudyDir(state.directory)
+    epochs = epoch_lines(files, state.statuses)
+    shown = tuple(answers.averages) or answers.metrics[:1]
     rows = [response_values(study, status) for status in state.statuses]
     values = {name: [row[name] for row in rows] for name in names}
     return Report(
@@ -122,8 +134,10 @@ def report_of(
         refused=refused,
         across=across(list(analyses.values())) if analyses else None,
         group_effects=group_effects(study, section, analyses),
-        curves=learning_curves(StudyDir(state.directory), study, state.statuses),
+        curves=learning_curves(study, state.statuses, epochs),
+        details=run_details(files, study, state.statuses, epochs, shown),
         values={name: tuple(_finite(v) for v in column) for name, column in values.items()},
+        decision=decision(study, state.statuses),
     )
 
 
@@ -131,8 +145,9 @@ def _analyses(
     state: Overview, names: Sequence[str], options: AnalysisOptions
 ) -> list[Analysis | str]:
     """The analysis of each response or why there is none; many at once take all cores."""
-    runs = study_runs(state.study, state.statuses)
-    tasks = [(state, runs, name, options) for name in names]
+    statuses = analysed(state.study, state.statuses)
+    runs = study_runs(state.study, statuses)
+    tasks = [(state.study, statuses, runs, name, options) for name in names]
     cores = min(len(os.sched_getaffinity(0)), len(names) // WORTH_A_PROCESS)
     # A fork is safe where there is no other thread, and costs no import.
     if cores < 2 or not options.robust or threading.active_count() > 1:
@@ -141,9 +156,11 @@ def _analyses(
         return list(pool.map(_analysis, *zip(*tasks, strict=True)))
 
 
-def _analysis(state: Overview, runs: Runs, name: str, options: AnalysisOptions) -> Analysis | str:
+def _analysis(
+    study: Study, statuses: list[RunStatus], runs: Runs, name: str, options: AnalysisOptions
+) -> Analysis | str:
     try:
-        return analyze(observations(state.study, state.statuses, runs, [name])[0], options)
+        return analyze(observations(study, statuses, runs, [name])[0], options)
     except DoeError as error:
         return str(error)
 

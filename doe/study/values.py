@@ -20,7 +20,7 @@ Setting = TypeVar("Setting", bound=str)
 
 RUN_COLUMNS = ("run_id", "run_order", "row", "replicate", "block", "seed", "config")
 """Columns of design.csv and of the results before the factors'."""
-STATE_COLUMNS = ("state", "reason", "slot", "host", "seconds")
+STATE_COLUMNS = ("state", "reason", "slot", "host", "started", "ended", "seconds", "imported")
 """Columns of the results between the factors' and the responses'."""
 
 
@@ -129,6 +129,27 @@ class Augment(msgspec.Struct, frozen=True):
     """Number, from 2, of a further part of a design that was planned as 1/N."""
 
 
+FIRST_LOOK = 2
+"""Replicates without which there is no error to test against."""
+
+
+class Stopping(msgspec.Struct, frozen=True):
+    """When a study may stop: it is looked at after each complete replicate from the second on."""
+
+    max_replicates: int
+    """Where it ends, decided or not."""
+    terms: tuple[str, ...] = ()
+    """Terms to decide; by default the main effects and two-factor interactions."""
+    responses: tuple[str, ...] = ()
+    """Responses to decide them for; by default the averages, else all metrics."""
+    spending: Literal["obrien-fleming", "pocock"] = "obrien-fleming"
+    """How the error is spent over the looks: mostly at the end, or evenly."""
+    alpha: float = 0.05
+    """Chance of any wrong statement, over all looks, terms and responses."""
+    after: int = 0
+    """Replicates that were complete when this was declared."""
+
+
 class Group(msgspec.Struct, frozen=True):
     """Responses that share a table of the report."""
 
@@ -210,6 +231,8 @@ class Study(msgspec.Struct, frozen=True):
     settings: dict[str, Any] = {}
     """Handed to the backend unread."""
     augment: tuple[Augment, ...] = ()
+    stopping: Stopping | None = None
+    """When the study may stop early; as planned without it."""
     slurm: dict[str, Any] = {}
     """Resources for `doe run --engine slurm`."""
     report: ReportSection = ReportSection()

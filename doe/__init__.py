@@ -50,8 +50,8 @@ def plan(
     Planning the same study again changes nothing.
     """
     from doe.design.changes import with_overrides
-    from doe.store.plan import RUNS, write_plan
     from doe.errors import DoeError
+    from doe.store.plan import RUNS, write_plan
     from doe.study.presets import asked_study
     from doe.study.values import Study
 

@@ -78,7 +78,7 @@ class Result:
                 f"{', '.join(data)}"
             )
         drawing = next(spec(chart) for chart in catalogue() if _method(chart.name) == name)
-        made: alt.TopLevelMixin = alt.Chart.from_dict(filled(drawing, data[name]), validate=False)
+        made: alt.TopLevelMixin = alt.Chart.from_dict(filled(drawing, data[name]))
         return made
 
     def __getattr__(self, name: str) -> Callable[[], alt.TopLevelMixin]:

@@ -66,7 +66,7 @@ def table_state(path: Path, observed: Sequence[Observations], goal: str | None) 
         left=None,
         balance=dict(sorted(Counter(replicates.values()).items())),
         missing=[],
-        warnings=list(runs.notes),
+        warnings=[*runs.notes, *(() if goal else ("no goal was given: smaller is better",))],
         statuses=statuses,
     )
 

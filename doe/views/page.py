@@ -142,6 +142,8 @@ def commands(report: Report) -> list[tuple[str, str]]:
     chosen = f" --transform {shlex.quote(options.transform)}" if options.transform else ""
     dropped = ",".join(report.section.drop)
     first = (*report.headline_responses, *report_responses(report.study))[0]
+    if report.study.backend == TABLE and not directory.is_file():  # a DataFrame has no command
+        return []
     if report.study.backend == TABLE:
         lows = ",".join(f"{factor.key}={factor.low}" for factor in report.study.factors)
         given = f"--table {study} --factors {shlex.quote(','.join(report.study.keys))}"

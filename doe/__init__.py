@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
-    from doe.analysis.analyze import Analysis
+    from doe.analysis.response import ResponseAnalysis
     from doe.store.scan import RunState
     from doe.study.values import Study
 
@@ -111,18 +111,21 @@ def analyze(
     *,
     transform: str | None = None,
     order: int | None = None,
+    terms: tuple[str, ...] | None = None,
     robust: bool = False,
     alpha: float = 0.05,
-) -> Analysis:
+) -> ResponseAnalysis:
     """Analyse one response of a study, as `doe analyze` does; all results are frozen values."""
-    from doe.analysis.analyze import analyze as analyze_observations
     from doe.analysis.case import AnalysisOptions
+    from doe.analysis.response import analyze_response
     from doe.results.observations import observations, scan_study, study_runs
 
     study, views = scan_study(Path(directory))
     (observed,) = observations(study, views, study_runs(study, views), [response])
-    options = AnalysisOptions(transform=transform, order=order, robust=robust, alpha=alpha)
-    return analyze_observations(observed, options)
+    options = AnalysisOptions(
+        transform=transform, order=order, terms=terms, robust=robust, alpha=alpha
+    )
+    return analyze_response(observed, options)
 
 
 def report(

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import altair as alt
 
 from doe.analysis.analyze import Analysis
+from doe.analysis.best import CellMean
 from doe.views.charts.model import ChartData, Record, ResponseChart, of_analysis
 from doe.views.charts.shared import hover
 from doe.views.charts.theme import HELPS, NEITHER, WIDTH
 from doe.views.words import unit_text
+
+if TYPE_CHECKING:
+    from doe.analysis.levels.best import CellRow
 
 CELLS = 24
 """Configurations shown with their names, the best ones first."""
@@ -44,7 +51,16 @@ def cells_data(analysis: Analysis) -> ChartData | None:
     """
     if analysis.best is None:
         return None
-    cells, untold = analysis.best.cells, analysis.best.critical is None
+    return ChartData(
+        cell_records(analysis.best.cells, analysis.best.critical is None),
+        {"mean": f"Mean {analysis.response}{unit_text(analysis.unit)}"},
+    )
+
+
+def cell_records(
+    cells: Sequence[CellMean] | Sequence[CellRow], untold: bool
+) -> dict[str, list[Record]]:
+    """The first configurations with their intervals, and the band of those among the best."""
     among = [cell.mean for cell in cells if cell.among_best or untold]
     rows: list[Record] = [
         {
@@ -62,10 +78,7 @@ def cells_data(analysis: Analysis) -> ChartData | None:
     shown = [cell.mean for cell in cells[:CELLS]]
     reach = [m for m in among if min(shown) <= m <= max(shown)] if shown else []
     band: list[Record] = [{"from": min(reach), "to": max(reach)}] if reach else []
-    return ChartData(
-        {"cells": rows, "band": band},
-        {"mean": f"Mean {analysis.response}{unit_text(analysis.unit)}"},
-    )
+    return {"cells": rows, "band": band}
 
 
 CHART = ResponseChart(

@@ -67,15 +67,20 @@ def run(
     retry_failed: bool = False,
     timeout: float = 0.0,
     limit: int = 0,
+    until_decided: bool = False,
     **asked: Any,
 ) -> dict[RunState, int]:
     """Run what is not yet done, as `doe run` does; return how many runs are in each state.
 
+    A study that declares when it may stop keeps to it; `until_decided` declares it.
+
     Further arguments are settings of the engine, by the names of `doe run`'s options: `cpu=2`,
     `gpus="0,1"`, `partition="gpu"`.
     """
+    from doe.results.decision import declare, is_decided
     from doe.running.execute import execute
     from doe.running.scheduler import RunOptions
+    from doe.running.until import run_until
     from doe.store.plan import load_plan
     from doe.store.verdicts import Policy
     from doe.views.live import open_display
@@ -87,8 +92,15 @@ def run(
         limit=limit,
         retry_failed=retry_failed,
     )
+    study = Path(directory)
+    if until_decided:
+        declare(study, (), None)
+    plan = load_plan(study)
     with open_display(console()) as display:
-        number, _ = execute(load_plan(Path(directory)), options, engine, asked, display)
+        if plan.study.stopping is None:
+            number, _ = execute(plan, options, engine, asked, display)
+        else:
+            number, _ = run_until(study, options, engine, asked, display, is_decided)
     return number
 
 
@@ -97,8 +109,9 @@ def load(directory: Path | str) -> pd.DataFrame:
 
     Columns: the run (`run_id, run_order, row, replicate, block, seed, config`), the factors' levels
     as given and coded −1/+1 (`<key>_coded`), `state` (done, diverged, failed, running, pending),
-    `reason`, `slot`, `host`, `seconds`, then metrics, further metrics and averages. An average is
-    the plain mean of its metrics. A missing value is NaN.
+    `reason`, `slot`, `host`, `started`, `ended`, `seconds`, `imported` (the table that a past run
+    came from), then metrics, further metrics and averages. An average is the plain mean of its
+    metrics. A missing value is NaN.
     """
     from doe.results.observations import load as load_table
 
@@ -118,9 +131,11 @@ def analyze(
     """Analyse one response of a study, as `doe analyze` does; all results are frozen values."""
     from doe.analysis.case import AnalysisOptions
     from doe.analysis.response import analyze_response
+    from doe.results.looks import analysed
     from doe.results.observations import observations, scan_study, study_runs
 
-    study, views = scan_study(Path(directory))
+    study, scanned = scan_study(Path(directory))
+    views = analysed(study, scanned)
     (observed,) = observations(study, views, study_runs(study, views), [response])
     options = AnalysisOptions(
         transform=transform, order=order, terms=terms, robust=robust, alpha=alpha

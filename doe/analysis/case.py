@@ -13,6 +13,7 @@ from doe.analysis.data import Observations, Runs
 from doe.analysis.effects import Effect
 from doe.analysis.fit import Fit
 from doe.analysis.transform import Transformation
+from doe.terms import parse_term
 
 
 class AnalysisOptions(Struct, frozen=True):
@@ -60,6 +61,12 @@ class Case:
     def alpha(self) -> float:
         """Level of tests and intervals."""
         return self.options.alpha
+
+    @property
+    def active(self) -> frozenset[int]:
+        """Terms that are significant at false discovery rate α."""
+        called = (e.term for e in self.effects if e.p_bh is not None and e.p_bh < self.alpha)
+        return frozenset(parse_term(term, self.keys) for term in called)
 
     @property
     def y(self) -> Floats:

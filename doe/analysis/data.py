@@ -10,6 +10,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from doe.analysis.contrasts import Floats, Ints, cell_index
+from doe.analysis.sequential import Rule
 
 
 class FactorLevels(Struct, frozen=True):
@@ -19,6 +20,14 @@ class FactorLevels(Struct, frozen=True):
     low: str
     high: str
     name: str = ""
+
+
+@dataclass(frozen=True)
+class Looked:
+    """Runs that were looked at after each complete replicate, as declared beforehand."""
+
+    rule: Rule
+    replicate: Ints  # of each run, from 1
 
 
 @dataclass(frozen=True)
@@ -35,6 +44,7 @@ class Runs:
     host: tuple[str, ...] | None
     states: tuple[str, ...]  # state and reason where they are known, else ""
     notes: tuple[str, ...] = ()
+    looked: Looked | None = None  # None where the runs were not looked at before they were all done
 
     @property
     def keys(self) -> tuple[str, ...]:

@@ -105,10 +105,10 @@ def box_cox(fit: Fit, alpha: float) -> BoxCox | None:
     if fit.df_residual < 1 or fit.ss_residual <= 0 or len(fit.y) > MOST_RUNS:
         return None
     basis = np.linalg.qr(design_matrix(fit.cells, fit.block, fit.model))[0]
-    return box_cox_profile(fit.y, basis, fit.df_residual, alpha)
+    return box_cox_likelihood(fit.y, basis, fit.df_residual, alpha)
 
 
-def box_cox_profile(y: Floats, basis: Floats, df: int, alpha: float) -> BoxCox | None:
+def box_cox_likelihood(y: Floats, basis: Floats, df: int, alpha: float) -> BoxCox | None:
     """The profile of `box_cox` for any model, whose columns have the orthonormal `basis`."""
     if df < 1 or not (y > 0).all():
         return None

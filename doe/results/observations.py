@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from doe.analysis.contrasts import Floats
-from doe.analysis.data import FactorLevels, Observations, Runs, numbered, state_text
+from doe.analysis.data import FactorLevels, Looked, Observations, Runs, numbered, state_text
 from doe.design.runs import CENTRE as CENTRE_RUN
 from doe.design.runs import Run
 from doe.errors import DoeError, nearest
+from doe.results.looks import look_notes, stopping_rule
 from doe.results.responses import columns, response_values, slot_and_host, table_rows
 from doe.store.files import StudyDir
 from doe.store.plan import load_plan
 from doe.store.scan import RunStatus, scan
 from doe.study.levels import level_numbers, level_text
-from doe.study.values import Study
+from doe.study.values import FIRST_LOOK, Study
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,7 +50,8 @@ def study_runs(study: Study, statuses: Sequence[RunStatus]) -> Runs | LevelRuns:
     same = (numbered(run.replicate for run in planned) == block).all()
     name = ("replicate" if same else "block") if blocked else None
     if not study.two_level or study.centre:
-        return design_runs(study, planned, name)
+        layout = design_runs(study, planned, name)
+        return replace(layout, notes=look_notes(study, statuses))
     slots, hosts = zip(*(slot_and_host(status) for status in statuses), strict=True)
     return Runs(
         factors=tuple(
@@ -63,6 +66,8 @@ def study_runs(study: Study, statuses: Sequence[RunStatus]) -> Runs | LevelRuns:
         slot=slots if any(slots) else None,
         host=hosts if any(hosts) else None,
         states=tuple(state_text(status.state, status.reason) for status in statuses),
+        notes=look_notes(study, statuses),
+        looked=_looked(study, planned),
     )
 
 
@@ -89,6 +94,13 @@ def design_runs(study: Study, planned: Sequence[Run], block_name: str | None = N
         block_name or "block",
         centre if centre.any() else None,
     )
+
+
+def _looked(study: Study, planned: Sequence[Run]) -> Looked | None:
+    replicate = np.array([run.replicate for run in planned], dtype=np.int64)
+    if study.stopping is None or int(replicate.max()) < FIRST_LOOK:
+        return None
+    return Looked(stopping_rule(study.stopping), replicate)
 
 
 def observations(
@@ -118,35 +130,10 @@ def observations(
 
 
 def _observed(
-    runs: Runs | LevelRuns, name: str, y: Floats, unit: str, goal: str, scale: str
+    runs: Runs | LevelRuns, name: str, y: Floats, unit: str, goal: str | None, scale: str
 ) -> Observations | LevelObservations:
     if isinstance(runs, Runs):
         return Observations(runs, name, y, y, y, unit, goal, scale)
     from doe.analysis.levels.layout import LevelObservations
 
     return LevelObservations(runs, name, y, unit, goal, scale)
-
-
-def read_table(path: Path) -> pd.DataFrame:
-    """Read a CSV file as text: what a cell means is decided later, not by a parser's guess."""
-    import pandas as pd
-
-    try:
-        frame = pd.read_csv(
-            path, header=None, dtype=str, keep_default_na=False, skipinitialspace=True
-        )
-    except FileNotFoundError:
-        raise DoeError(f"there is no table {path}") from None
-    except OSError as error:
-        raise DoeError(f"{path} cannot be read: {error.strerror or error}") from None
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
-        raise DoeError(f"{path} is not a CSV table: {error}") from None
-    names = frame.iloc[0].str.strip().tolist()
-    if twice := [name for name in names if name and names.count(name) > 1]:
-        raise DoeError(
-            f"{path} has {names.count(twice[0])} columns named {twice[0]!r}; rename all but one"
-        )
-    frame = frame.iloc[1:].reset_index(drop=True).set_axis(names, axis="columns")
-    if frame.empty:
-        raise DoeError(f"{path} has no rows below its header")
-    return frame

@@ -25,10 +25,13 @@ from doe.analysis.response import analyze_response
 from doe.errors import DoeError
 from doe.results.cells import Cell, cells_of
 from doe.results.curves import Curve, learning_curves
+from doe.results.decision import Decision, decision
+from doe.results.looks import analysed
 from doe.results.observations import observations, study_runs
 from doe.results.responses import response_values
 from doe.results.status import Overview, overview
 from doe.store.files import StudyDir
+from doe.store.scan import RunStatus
 from doe.study.values import Group, ReportSection, Study
 from doe.terms import parse_term
 
@@ -57,6 +60,8 @@ class Report(NamedTuple):
     curves: dict[str, dict[str, Curve]]
     values: dict[str, tuple[float | None, ...]]
     """Response -> its value in each run, in run order."""
+    decision: Decision | None = None
+    """How far a study has come that may stop early."""
 
     @property
     def study(self) -> Study:
@@ -66,7 +71,8 @@ class Report(NamedTuple):
     @property
     def provisional(self) -> bool:
         """Whether runs are still to come, so that every number may change."""
-        return bool(self.state.counts["pending"] or self.state.counts["running"])
+        stopped = self.decision is not None and self.decision.over
+        return bool(self.state.counts["running"] or (self.state.counts["pending"] and not stopped))
 
     @property
     def progress(self) -> str:
@@ -129,6 +135,7 @@ def report_of(
         group_effects=group_effects(study, section, analyses),
         curves=learning_curves(StudyDir(state.directory), study, state.statuses),
         values={name: tuple(_finite(v) for v in column) for name, column in values.items()},
+        decision=decision(study, state.statuses),
     )
 
 
@@ -136,8 +143,9 @@ def _analyses(
     state: Overview, names: Sequence[str], options: AnalysisOptions
 ) -> list[ResponseAnalysis | str]:
     """The analysis of each response or why there is none; many at once take all cores."""
-    runs = study_runs(state.study, state.statuses)
-    tasks = [(state, runs, name, options) for name in names]
+    statuses = analysed(state.study, state.statuses)
+    runs = study_runs(state.study, statuses)
+    tasks = [(state.study, statuses, runs, name, options) for name in names]
     cores = min(len(os.sched_getaffinity(0)), len(names) // WORTH_A_PROCESS)
     # A fork is safe where there is no other thread, and costs no import.
     if cores < 2 or not options.robust or threading.active_count() > 1:
@@ -147,10 +155,14 @@ def _analyses(
 
 
 def _analysis(
-    state: Overview, runs: Runs | LevelRuns, name: str, options: AnalysisOptions
+    study: Study,
+    statuses: list[RunStatus],
+    runs: Runs | LevelRuns,
+    name: str,
+    options: AnalysisOptions,
 ) -> ResponseAnalysis | str:
     try:
-        return analyze_response(observations(state.study, state.statuses, runs, [name])[0], options)
+        return analyze_response(observations(study, statuses, runs, [name])[0], options)
     except DoeError as error:
         return str(error)
 

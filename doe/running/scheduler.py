@@ -51,6 +51,8 @@ class RunOptions(NamedTuple):
     only: tuple[str, ...] = ()
     """Configurations; empty for all."""
     replicate: int = 0
+    upto: int = 0
+    """Only the first so many replicates; 0 for all."""
     limit: int = 0
     """Most runs to start; 0 for all."""
     retry_failed: bool = False
@@ -200,7 +202,7 @@ class Scheduler:
             if run_id in under_way:
                 continue
             if status.problem:
-                self.display.note("skipped", f"{run_id} {status.run.config}: {status.problem}")
+                self._skip(run_id, status.problem)
                 continue
             if status.state == "failed" and self.options.retry_failed:
                 self._replace[run_id] = status.checksum
@@ -248,12 +250,23 @@ class Scheduler:
         if jobs:
             self.engine.start(jobs)
         for run_id in list(islice(self._queue, len(self.engine.slots))):
-            if self._may_start() and run_id not in self._ready:
-                self._prepare(run_id)  # while the slots work, not while they wait
+            # While the slots work, not while they wait.
+            if self._may_start() and run_id not in self._ready and not self._prepare(run_id):
+                self._queue.remove(run_id)
 
-    def _prepare(self, run_id: str) -> None:
-        prepare(self.files.run(run_id), self.study, self.runs[run_id])
+    def _prepare(self, run_id: str) -> bool:
+        """Put a run's request in place; a run that cannot have one is left out."""
+        problem = prepare(self.files.run(run_id), self.study, self.runs[run_id])
+        if problem:
+            self._skip(run_id, problem)
+            return False
         self._ready.add(run_id)
+        return True
+
+    def _skip(self, run_id: str, problem: str) -> None:
+        """Leave one run alone and go on with the rest."""
+        self.statuses[run_id] = self.statuses[run_id]._replace(problem=problem)
+        self.display.note("skipped", f"{run_id} {self.runs[run_id].config}: {problem}")
 
     def _orphan_slot(self, status: RunStatus) -> str:
         """Slot of a run on this machine whose scheduler is gone, or an empty text."""
@@ -274,8 +287,11 @@ class Scheduler:
             self._settled(status, "")
             return None
         run_dir = self.files.run(run_id)
-        if run_id not in self._ready:
-            self._prepare(run_id)
+        if status.problem:
+            self._skip(run_id, status.problem)
+            return None
+        if run_id not in self._ready and not self._prepare(run_id):
+            return None
         sharing = sum(other.group == slot.group for other in self.engine.slots) > 1
         order = WorkOrder(
             job=f"{self._me}/{os.urandom(6).hex()}",
@@ -500,6 +516,7 @@ def selected(runs: Sequence[Run], options: RunOptions) -> list[str]:
         for run in runs
         if (not options.only or run.config in options.only)
         and options.replicate in (0, run.replicate)
+        and (not options.upto or run.replicate <= options.upto)
     ]
 
 

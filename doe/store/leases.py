@@ -69,6 +69,8 @@ class LeaseFile(NamedTuple):
     attempt: int
     raw: bytes
     lease: Lease | None
+    plain: bool = True
+    """Whether it is a file at all: what is none was never made by a holder."""
 
 
 # Processes and machines -------------------------------------------------------------------------
@@ -179,7 +181,7 @@ def read_lease(run: RunDir, attempt: int) -> LeaseFile:
     except OSError as error:
         if error.errno not in STRANGE:
             raise
-        raw = b""  # something else stands there; the next number is free
+        return LeaseFile(attempt, b"", None, plain=False)  # the next number is free
     try:
         return LeaseFile(attempt, raw, _LEASES.decode(raw))
     except msgspec.MsgspecError:  # power went off before its bytes were on the disk
@@ -205,7 +207,7 @@ class Watch:
     def over(self, run: RunDir, last: LeaseFile) -> bool:
         """Whether the holder of a lease is certainly or presumably gone."""
         lease = last.lease
-        if run.attempt(last.attempt).exists():
+        if not last.plain or run.attempt(last.attempt).exists():
             return True
         if lease is not None:
             if lease.beat == RELEASED:

@@ -74,11 +74,23 @@ def read_request(run: RunDir) -> tuple[RunRequest, bytes]:
         raise DoeError(f"{run.request} is damaged ({error}); `doe run` writes it again") from error
 
 
-def prepare(run_dir: RunDir, study: Study, run: Run) -> None:
-    """Put a run's request in place."""
+def prepare(run_dir: RunDir, study: Study, run: Run) -> str:
+    """Put a run's request in place; say what stands in its way, if something does."""
     wanted = request_bytes(study, run)
-    if _request_there(run_dir) != wanted:
+    if _request_there(run_dir) == wanted:
+        return ""
+    try:
         write_atomic(run_dir.request, wanted.decode())
+    except DoeError as error:
+        cause = error.__cause__
+        if isinstance(cause, OSError) and cause.errno in IN_THE_WAY:
+            return f"cannot write its {run_dir.request.name}: {cause.strerror}"
+        raise
+    return ""
+
+
+IN_THE_WAY = (errno.EISDIR, errno.EEXIST, errno.ENOTDIR, errno.ELOOP, errno.ENOTEMPTY)
+"""Errors that concern one run alone: something else has the name of its directory or request."""
 
 
 def _request_there(run_dir: RunDir) -> bytes:

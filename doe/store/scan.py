@@ -34,8 +34,6 @@ class RunStatus(NamedTuple):
     @property
     def reason(self) -> str:
         """Why a run has no usable metrics, or an empty text."""
-        if self.problem:
-            return self.problem
         if self.damaged:
             return "damaged result, will be run again"
         return self.result.error.reason if self.result and self.result.error else ""
@@ -67,9 +65,9 @@ def look(files: StudyDir, run: Run, watch: Watch) -> RunStatus:
     try:
         return _look(files.run(run.run_id), run, watch)
     except DoeError as error:
-        return RunStatus(run, "pending", problem=f"unreadable: {error}")
+        return RunStatus(run, "pending", problem=str(error))
     except OSError as error:
-        return RunStatus(run, "pending", problem=f"unreadable: {error.strerror}")
+        return RunStatus(run, "pending", problem=f"cannot read its directory: {error.strerror}")
 
 
 def _look(run_dir: RunDir, run: Run, watch: Watch) -> RunStatus:
@@ -78,7 +76,9 @@ def _look(run_dir: RunDir, run: Run, watch: Watch) -> RunStatus:
         return RunStatus(run, verdict.result.state, verdict.result, checksum(verdict.raw))
     lease = last_lease(run_dir)
     state: RunState = "running" if lease and not watch.over(run_dir, lease) else "pending"
-    return RunStatus(run, state, lease=lease, damaged=verdict is not None)
+    blocked = state == "pending" and run_dir.request.is_dir()
+    problem = f"its {run_dir.request.name} is a directory" if blocked else ""
+    return RunStatus(run, state, lease=lease, damaged=verdict is not None, problem=problem)
 
 
 def retried_reason(files: StudyDir, status: RunStatus) -> str:
@@ -93,3 +93,10 @@ def counts(statuses: Sequence[RunStatus]) -> dict[RunState, int]:
     for status in statuses:
         number[status.state] += 1
     return number
+
+
+def complete_replicates(statuses: Sequence[RunStatus]) -> int:
+    """How many replicates, from the first on, have a verdict of every run."""
+    waiting = [s.run.replicate for s in statuses if s.state in ("running", "pending")]
+    last = max((status.run.replicate for status in statuses), default=0)
+    return min(waiting, default=last + 1) - 1

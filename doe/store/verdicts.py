@@ -17,6 +17,8 @@ from doe.store import files
 from doe.store.files import STRANGE, RunDir, put_once, read_file
 
 State = Literal["done", "diverged", "failed"]
+IMPORTED = "imported"
+"""Fact of the provenance: the table that a verdict was taken from, where nothing was run here."""
 UNREAD = "unread"
 """Fact of the provenance: factors that a backend function never looked at."""
 
@@ -93,31 +95,33 @@ def decode_result(raw: bytes) -> Result | None:
     return result
 
 
-_KINDS: dict[str, type | tuple[type, ...]] = {
-    **dict.fromkeys(("commit", "host", "hardware", "driver", "slot", "device", "job"), str),
-    **dict.fromkeys(("start", "end", "request"), str),
-    **dict.fromkeys(("seed", "attempt", "threads"), int),
-    "dirty": bool,
-    UNREAD: list,
-    "versions": dict,
+_KINDS: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("commit", "host", "hardware", "driver", "slot", "device", "job"), (str,)),
+    **dict.fromkeys(("start", "end", "request", IMPORTED), (str,)),
+    **dict.fromkeys(("seed", "attempt", "threads"), (int,)),
+    "dirty": (bool,),
+    UNREAD: (list,),
+    "versions": (dict,),
     "seconds": (int, float),
 }
 
 
 def _sound(key: str, value: Any) -> bool:
     """Whether a fact of the provenance is of its kind, so that who reads it need not ask."""
-    kind = _KINDS.get(key)
-    if kind is None:
+    kinds = _KINDS.get(key)
+    if kinds is None:
         return True
-    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+    if type(value) not in kinds:
         return False
-    if isinstance(value, dict):
+    if key == "versions":
         return all(isinstance(version, str) for version in value.values())
-    if isinstance(value, float):
-        return 0 <= value < float("inf")
+    if key == UNREAD:
+        return all(isinstance(factor, str) for factor in value)
+    if key == "seconds":
+        return bool(0 <= value < float("inf"))
     if key in ("start", "end"):
         try:
-            return datetime.fromisoformat(str(value)).tzinfo is not None
+            return datetime.fromisoformat(value).tzinfo is not None
         except ValueError:
             return False
     return True
@@ -133,12 +137,14 @@ def read_verdict(run: RunDir) -> Verdict | None:
     """What stands in `result.json`, or None if nothing does."""
     try:
         raw = read_file(run.result)
-    except (FileNotFoundError, NotADirectoryError):
+    except FileNotFoundError:
         return None
     except OSError as error:
         if error.errno in STRANGE:  # damaged beyond all doubt
             return Verdict(None, b"")
-        raise DoeError(f"cannot read {run.result}: {error.strerror}") from error
+        raise DoeError(
+            f"cannot read {run.path.name}/{run.result.name}: {error.strerror}"
+        ) from error
     return Verdict(decode_result(raw), raw)
 
 

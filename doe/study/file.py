@@ -20,6 +20,7 @@ from doe.study.values import (
     ProgressSection,
     ReportSection,
     Responses,
+    Stopping,
     Study,
 )
 
@@ -53,6 +54,7 @@ def dump_study(study: Study) -> str:
         field: _plain(getattr(study, field))
         for field in study.__struct_fields__
         if field not in ("factors", "responses", "augment", "settings", "slurm", "report")
+        and field != "stopping"
         and field not in COMMAND_SECTIONS
         and not _left_out(study, field, ("exclude", "centre"))
     }
@@ -72,6 +74,8 @@ def dump_study(study: Study) -> str:
             for key, value in msgspec.to_builtins(study.report).items()
             if value is not None
         }
+    if study.stopping:
+        table["stopping"] = msgspec.to_builtins(study.stopping)
     if study.slurm:
         table["slurm"] = study.slurm
     if study.augment:
@@ -157,7 +161,7 @@ def checked_study(table: Mapping[str, Any], source: str) -> Study:
     """Build a Study from a parsed TOML table, or raise SpecError with all its mistakes."""
     problems: list[str] = []
     add = problems.append
-    sections = ("factors", "responses", "augment", "report", *COMMAND_SECTIONS)
+    sections = ("factors", "responses", "augment", "report", "stopping", *COMMAND_SECTIONS)
     plain = {key: value for key, value in table.items() if key not in sections}
     if isinstance(plain.get("command"), str):
         plain["command"] = split_command(plain["command"], add)
@@ -165,6 +169,9 @@ def checked_study(table: Mapping[str, Any], source: str) -> Study:
     keys_known = not problems
     responses = _section(Responses, table.get("responses"), "responses", add)
     augment = _augments(table.get("augment", []), add)
+    stopping = table.get("stopping")
+    if stopping is not None:
+        stopping = _section(Stopping, stopping, "stopping", add)
     layout = _section(ReportSection, table.get("report", {}), "report", add)
     sources = {
         name: _section(kind, table.get(name, {}), name, add) or kind()
@@ -179,6 +186,7 @@ def checked_study(table: Mapping[str, Any], source: str) -> Study:
         **{"name": "study", "backend": "module:function"}
         | values
         | {"factors": factors, "augment": augment, "report": layout or ReportSection()}
+        | {"stopping": stopping}
         | sources
         | {"responses": responses or Responses(metrics=("metric",))}
     )

@@ -56,7 +56,7 @@ def read_level(text: str, factor: Factor) -> int:
     """
     words = text.strip().strip("'\"")
     for number, level in enumerate(factor.levels):
-        if words == level_text(level) or _same(words, level):
+        if same_level(words, level):
             return number
     known = [level_text(level) for level in factor.levels]
     raise DoeError(
@@ -65,7 +65,10 @@ def read_level(text: str, factor: Factor) -> int:
     )
 
 
-def _same(text: str, level: Level) -> bool:
+def same_level(text: str, level: Level) -> bool:
+    """Whether a text names a level: the same words, number or switch."""
+    if text == level_text(level):
+        return True
     if isinstance(level, bool):
         return text.lower() in SWITCH_WORDS[level]
     if isinstance(level, str):

@@ -11,7 +11,8 @@ from doe.store.files import write_atomic
 from doe.views import csv, html, latex
 from doe.views.charts import figures
 from doe.views.figures import save_figures
-from doe.views.tables import file_tables
+from doe.views.table import slug
+from doe.views.tables import MOST_ROWS, file_tables
 
 REPORTS = Path("reports")
 """Where reports go unless said otherwise."""
@@ -49,10 +50,11 @@ def _write_tables(report: Report, folder: Path) -> list[Path]:
     documents = dict(zip(("paper.tex", "all.tex"), file_tables(report), strict=True))
     written = []
     for document, tables in documents.items():
-        names = [latex.slug(table.name) for table in tables]
+        names = [slug(table.name) for table in tables]
         write_atomic(folder / document, latex.document(names))
         for name, table in zip(names, tables, strict=True):
-            write_atomic(folder / f"{name}.tex", latex.render(table))
+            printed = latex.render(table.first(MOST_ROWS, f"{name}.csv"))
+            write_atomic(folder / f"{name}.tex", printed)
             write_atomic(folder / f"{name}.csv", csv.render(table))
         written += [folder / f"{name}.tex" for name in (document[:-4], *names)]
     return written

@@ -106,12 +106,24 @@ def _significant(effect: Effect | Interaction, analysis: Analysis) -> bool:
 def _effect(effect: Effect, analysis: Analysis) -> str:
     size, interval = _size(effect, analysis)
     p = "" if effect.p_holm is None else f"Holm-adjusted p {_p(effect.p_holm)}"
-    inside = "; ".join(part for part in (interval, p) if part)
+    inside = "; ".join(part for part in (_rivals(effect.term, analysis), interval, p) if part)
     verdict = VERDICTS[helps(effect.effect, analysis.goal)]
-    if effect.p_holm is not None and effect.p_holm > analysis.alpha:
+    if effect.p_holm is None:
+        verdict = ", with no error to test it against"
+    elif effect.p_holm > analysis.alpha:
         verdict = ", which may be chance"
     term = term_text(effect.term, analysis.factors)
     return f"{term} {size}{f' ({inside})' if inside else ''}{verdict}."
+
+
+def _rivals(term: str, analysis: Analysis) -> str:
+    """The term with those of its order that the runs cannot tell from it: "AB = −CD"."""
+    keys = [factor.key for factor in analysis.factors]
+    chains = [chain.split(" = ") for chain in analysis.aliases]
+    others = next((others for first, *others in chains if first == term), [])
+    own = order(parse_term(term, keys))
+    alike = [other for other in others if order(parse_term(other.lstrip("−"), keys)) == own]
+    return " = ".join((term, *alike)) if alike else ""
 
 
 def _size(effect: Effect, analysis: Analysis) -> tuple[str, str]:
@@ -139,7 +151,8 @@ def _interaction(pair: Interaction, analysis: Analysis) -> str:
         if low.startswith(verb):
             high = high.removeprefix(verb)
     where = (level_text(other, -1), level_text(other, 1, again=True))
-    p = "" if pair.p_holm is None else f" ({pair.term}, Holm-adjusted p {_p(pair.p_holm)})"
+    named = _rivals(pair.term, analysis) or pair.term
+    p = "" if pair.p_holm is None else f" ({named}, Holm-adjusted p {_p(pair.p_holm)})"
     return f"{acting} {low} {where[0]} and {high} {where[1]}{p}."
 
 
@@ -173,6 +186,8 @@ def _p(value: float) -> str:
 def _count(analysis: Analysis) -> str:
     significant = [effect for effect in analysis.effects if _significant(effect, analysis)]
     significant.sort(key=lambda e: (-abs(e.effect), e.term))
+    if all(effect.p_holm is None for effect in analysis.effects):
+        return f"None of {len(analysis.effects)} effects can be tested."
     if not significant:
         return f"None of {len(analysis.effects)} effects is significant after Holm's adjustment."
     names = ", ".join(effect.term for effect in significant[:NAMED])

@@ -22,6 +22,7 @@ from doe.views.charts.theme import STATES
 from doe.views.headlines import headlines
 from doe.views.numbers import counted
 from doe.views.page import commands, payload
+from doe.views.status_tables import decision_lines
 
 VEGA_GLOBALS = "window.vegaEmbed = vegaEmbed;"
 """What the page's own script needs of the bundle."""
@@ -79,6 +80,7 @@ def _texts(report: Report) -> dict[str, Any]:
         "provisional": report.provisional,
         "progress": f"{report.progress[:-1]}: {', '.join(states)}.",
         "bars": [(state, count, STATES[state]) for state, count in counts.items()],
+        "decision": decision_lines(report.decision) if report.decision else [],
         "lost": _lost(report),
         "findings": [
             (name, study.responses.unit_of(name), headlines(report.analyses[name]))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from doe.views.numbers import cell_text
-from doe.views.table import Column, Row, Table
+from doe.views.table import Column, Row, Table, slug
 
 ROWS_PER_FLOAT = 40
 """A longer table goes on in further floats, so that none is too large for a page."""
@@ -20,6 +20,8 @@ LONG_WORD = 20
 BREAK = "\u200b"
 """Zero-width space: a line may break here."""
 PACKAGES = ("array", "booktabs", "graphicx")
+Layout = Mapping[int, bool]
+"""Columns that are shown -> whether each is set as a paragraph."""
 
 GREEK = {
     "α": "alpha",
@@ -135,9 +137,10 @@ def render(table: Table) -> str:
         note = f"Left out for width: {', '.join(left_out)}."
         table = table._replace(notes=(*table.notes, note))
     wide = sum(widths[i] for i in shown) > NARROW
+    layout = {i: _is_long(table, i) for i in shown}
     chunks = list(_chunks(table.rows))
     floats = [
-        _float(table, shown, wide, chunk, first=i == 0, last=i == len(chunks) - 1)
+        _float(table, layout, wide, chunk, first=i == 0, last=i == len(chunks) - 1)
         for i, chunk in enumerate(chunks)
     ]
     return "\n".join([f"% needs \\usepackage{{{','.join(PACKAGES)}}}", *floats])
@@ -160,7 +163,7 @@ def _chunks(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
 
 
 def _float(
-    table: Table, shown: Sequence[int], wide: bool, rows: Sequence[Row], first: bool, last: bool
+    table: Table, layout: Layout, wide: bool, rows: Sequence[Row], first: bool, last: bool
 ) -> str:
     starred = "*" if wide else ""
     title = escape(_breakable(table.title)) + ("" if first else " (continued)")
@@ -169,24 +172,22 @@ def _float(
     return (
         f"\\begin{{table{starred}}}[tbp]\n\\centering\\small\n\\caption{{{title}}}\n{label}\\smallskip\n"
         "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%\n"
-        f"{_tabular(table, shown, rows)}}}\n{notes}\\end{{table{starred}}}\n"
+        f"{_tabular(table, layout, rows)}}}\n{notes}\\end{{table{starred}}}\n"
     )
 
 
-def _tabular(table: Table, shown: Sequence[int], rows: Sequence[Row]) -> str:
-    columns = [table.columns[i] for i in shown]
-    long = [_is_long(table, i) for i in shown]
-    layout = "".join(_alignment(c, is_long) for c, is_long in zip(columns, long, strict=True))
+def _tabular(table: Table, layout: Layout, rows: Sequence[Row]) -> str:
+    alignment = "".join(_alignment(table.columns[i], is_long) for i, is_long in layout.items())
     lines = [
-        f"\\begin{{tabular}}{{{layout}}}",
+        f"\\begin{{tabular}}{{{alignment}}}",
         "\\toprule",
-        " & ".join(escape(column.title) for column in columns) + r" \\",
+        " & ".join(escape(table.columns[i].title) for i in layout) + r" \\",
         "\\midrule",
     ]
     for i, row in enumerate(rows):
         if i and _ruled(rows[i - 1], row):
             lines.append("\\midrule")
-        lines.append(_line(table, shown, long, row))
+        lines.append(_line(table, layout, row))
     return "\n".join([*lines, "\\bottomrule", "\\end{tabular}%\n"])
 
 
@@ -197,13 +198,13 @@ def _ruled(above: Row, row: Row) -> bool:
     return row.style != above.style and (above.style == "baseline" or row.style == "total")
 
 
-def _line(table: Table, shown: Sequence[int], long: Sequence[bool], row: Row) -> str:
+def _line(table: Table, layout: Layout, row: Row) -> str:
     if row.style == "section":
         text = escape(str(row.values[0]))
-        return f"\\multicolumn{{{len(shown)}}}{{l}}{{\\emph{{{text}}}}} \\\\"
+        return f"\\multicolumn{{{len(layout)}}}{{l}}{{\\emph{{{text}}}}} \\\\"
     cells = [
         _cell(row, table.columns[i], cell_text(row.values[i], table.columns[i].format), is_long)
-        for i, is_long in zip(shown, long, strict=True)
+        for i, is_long in layout.items()
     ]
     return " & ".join(cells) + r" \\"
 
@@ -264,8 +265,3 @@ def _widths(table: Table) -> list[int]:
         form = table.columns[i].format
         widths[i] = max(widths[i], 2 + max(len(cell_text(value, form)) for value in values))
     return widths
-
-
-def slug(name: str) -> str:
-    """A name for files and labels: lower-case letters, digits and hyphens."""
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "table"

@@ -11,6 +11,7 @@ from doe.design.runs import config_label
 from doe.results.cells import Spread
 from doe.results.origins import commits
 from doe.results.report import Report
+from doe.results.table_report import BLOCK_SETTING, TABLE
 from doe.study.values import Factor, Study
 from doe.views.charts import catalogue, response_charts, study_charts
 from doe.views.charts.model import ChartData, Record, StudyChart, spec
@@ -130,6 +131,19 @@ def commands(report: Report) -> list[tuple[str, str]]:
     chosen = f" --transform {shlex.quote(options.transform)}" if options.transform else ""
     dropped = ",".join(report.section.drop)
     first = (*report.headline_responses, *report_responses(report.study))[0]
+    if report.study.backend == TABLE:
+        lows = ",".join(f"{factor.key}={factor.low}" for factor in report.study.factors)
+        given = f"--table {study} --factors {shlex.quote(','.join(report.study.keys))}"
+        given += f" --low {shlex.quote(lows)} --goal {report.study.responses.goal}"
+        if block := report.study.settings[BLOCK_SETTING]:
+            given += f" --block {shlex.quote(block)}"
+        return [
+            (
+                "The numbers on this page",
+                f"doe analyze {given} --response {shlex.quote(first)}{chosen} --robust --json",
+            ),
+            ("This page", f"doe report {given}{chosen}"),
+        ]
     made_by = commits(report.state.statuses)
     steps = [("The code of the runs", f"git checkout {made_by[0]}")] if len(made_by) == 1 else []
     return [

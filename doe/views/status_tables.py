@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from doe.results.decision import Decision
 from doe.results.status import Overview
 from doe.views.numbers import cell_text, counted, duration_text
 from doe.views.table import Column, Row, Table
@@ -56,3 +57,28 @@ def failure_table(state: Overview, named: int | None = 1) -> Table:
     )
     notes = ("doe logs RUN shows a run's log; doe run --retry-failed runs failed ones again.",)
     return Table("failures", "Failed and diverged runs", columns, rows, notes)
+
+
+def decision_lines(reached: Decision) -> list[str]:
+    """The decision in sentences: what is settled, what the next replicate is expected to bring."""
+    terms, rule, still_open = reached.terms, reached.rule, reached.open
+    effects = sum(term.state.verdict == "effect" for term in terms)
+    lines = [
+        f"decided: {len(terms) - len(still_open)} of {len(terms)} terms after {reached.replicates} "
+        f"of at most {rule.max_replicates} replicates ({effects} effects, "
+        f"{len(terms) - len(still_open) - effects} negligible, {len(still_open)} open)"
+    ]
+    if not still_open:
+        lines.append("stopped: every term is decided; no further replicate is run.")
+    elif reached.over:
+        lines.append("stopped: the last replicate is complete; what is open stays open.")
+    elif reached.expected is not None:
+        bring = sum(term.chance or 0.0 for term in still_open)
+        lines.append(
+            f"the next replicate is expected to decide {bring:.1f} of the {len(still_open)} open "
+            f"terms; expected total {reached.expected:.1f} replicates, "
+            f"{reached.expected * reached.runs_each:.0f} runs"
+        )
+    else:
+        lines.append("the first look comes after the second replicate.")
+    return lines

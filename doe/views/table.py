@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
@@ -49,3 +50,15 @@ class Table(NamedTuple):
     def data_rows(self) -> tuple[Row, ...]:
         """Rows that are not section headings."""
         return tuple(row for row in self.rows if row.style != "section")
+
+    def first(self, most: int, file: str) -> Table:
+        """Its first rows, with a note that says which file holds the others."""
+        if len(self.rows) <= most:
+            return self
+        note = f"{most} of {len(self.rows)} rows; all of them are in {file}."
+        return self._replace(rows=self.rows[:most], notes=(*self.notes, note))
+
+
+def slug(name: str) -> str:
+    """A name for files and labels: lower-case letters, digits and hyphens."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "table"

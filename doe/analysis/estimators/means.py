@@ -7,25 +7,28 @@ of its interval.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 from msgspec import Struct
 
+from doe.analysis.best import MOST_CELLS, cell_estimates, prediction, reduced_fit
 from doe.analysis.case import Case
-from doe.analysis.contrasts import Floats, Model
-from doe.analysis.fit import Fit, design_matrix, fit
+from doe.analysis.contrasts import Floats, evaluate
+from doe.analysis.fit import Fit, design_matrix
 from doe.analysis.pvalues import t_critical
+from doe.analysis.rescale import units
 from doe.terms import order, parse_term
 
 PAIRS = 6
 """Interactions that are told in means, the strongest ones."""
-MOST_CELLS = 1024
 SIGNS = ((-1, -1), (1, -1), (-1, 1), (1, 1))
 
 
 class Mean(Struct, frozen=True, gc=False):
     """A mean with its interval; no interval in a saturated design."""
 
+    UNITS: ClassVar = units(mean=1, ci_low=1, ci_high=1)
     mean: float
     ci_low: float | None
     ci_high: float | None
@@ -53,23 +56,24 @@ class Interaction(Struct, frozen=True):
     p_holm: float | None
 
 
-class Prediction(Struct, frozen=True, gc=False):
+class Predicted(Struct, frozen=True, gc=False):
     """A configuration under the reduced model."""
 
+    UNITS: ClassVar = units(mean=1, ci_low=1, ci_high=1)
     coded: tuple[int, ...]
     mean: float
-    ci_low: float | None
+    ci_low: float | None  # holds for all configurations at once, whatever terms were selected
     ci_high: float | None
 
 
 class Means(Struct, frozen=True):
     """Means of the fitted model on the response scale, every cell weighted alike."""
 
+    UNITS: ClassVar = units(grand=1)
     grand: float
     main: tuple[FactorMeans, ...]
     interactions: tuple[Interaction, ...]  # the strongest first
-    terms: tuple[str, ...]  # of the reduced model: significant ones and their parents
-    predictions: tuple[Prediction, ...]  # every configuration in standard order, if at most 1024
+    predictions: tuple[Predicted, ...]  # every configuration in standard order, if at most 1024
 
 
 def estimate(case: Case) -> Means | None:
@@ -83,13 +87,11 @@ def estimate(case: Case) -> Means | None:
     )
     pairs = [e for e in case.effects if order(parse_term(e.term, case.keys)) == 2]
     pairs.sort(key=lambda e: (-abs(e.effect), e.term))
-    terms, predictions = _predictions(case)
     return Means(
         grand=_back(case, np.array([case.fit.mean]))[0],
         main=main,
         interactions=tuple(_interaction(case, e.term, coef) for e in pairs[:PAIRS]),
-        terms=terms,
-        predictions=predictions,
+        predictions=_predictions(case),
     )
 
 
@@ -130,7 +132,14 @@ def _change(case: Case, factor: str, other: str, term: str, y: int) -> Mean:
 
 def _means(case: Case, points: Sequence[dict[str, int]]) -> tuple[Mean, ...]:
     """Means where some terms have a sign and all others average out."""
-    return _with_intervals(case, case.fit, _signs(case, points))
+    model, signs = case.fit, _signs(case, points)
+    centre = model.mean + signs @ model.coef
+    reach = np.full(len(signs), np.nan)
+    if model.df_error > 0:
+        variance = _variance(model, signs) * model.ms_error
+        reach = t_critical(case.alpha, model.df_error) * np.sqrt(variance)
+    columns = (_back(case, centre), _back(case, centre - reach), _back(case, centre + reach))
+    return tuple(_mean(*row) for row in zip(*columns, strict=True))
 
 
 def _signs(case: Case, points: Sequence[dict[str, int]]) -> Floats:
@@ -141,17 +150,6 @@ def _signs(case: Case, points: Sequence[dict[str, int]]) -> Floats:
         for term in point.keys() & index.keys():
             signs[i, index[term]] = point[term]
     return signs
-
-
-def _with_intervals(case: Case, model: Fit, signs: Floats) -> tuple[Mean, ...]:
-    centre = model.mean + signs @ model.coef
-    reach = np.full(len(signs), np.nan)
-    if model.df_error > 0:
-        reach = t_critical(case.alpha, model.df_error) * np.sqrt(
-            _variance(model, signs) * model.ms_error
-        )
-    columns = (_back(case, centre), _back(case, centre - reach), _back(case, centre + reach))
-    return tuple(_mean(*row) for row in zip(*columns, strict=True))
 
 
 def _variance(model: Fit, signs: Floats, mean: float = 1.0) -> Floats:
@@ -165,30 +163,25 @@ def _variance(model: Fit, signs: Floats, mean: float = 1.0) -> Floats:
     return np.asarray((at * np.linalg.solve(X.T @ X, at.T).T).sum(axis=1))
 
 
-def _predictions(case: Case) -> tuple[tuple[str, ...], tuple[Prediction, ...]]:
-    """The reduced model's terms, and what it predicts for each configuration."""
-    full, keys = case.fit, case.keys
-    active = {
-        parse_term(e.term, keys) for e in case.effects if e.p_bh is not None and e.p_bh < case.alpha
-    }
-    masks = tuple(m for m in full.model.masks if m in active or any(m & a == m for a in active))
-    names = tuple(n for n, m in zip(case.names, full.model.masks, strict=True) if m in masks)
-    cells = np.arange(1 << len(keys))
-    if len(cells) > MOST_CELLS:
-        return names, ()
-    small = fit(
-        full.y, full.cells, full.factors, full.block, Model(masks, {}, (), (), full.model.balanced)
+def _predictions(case: Case) -> tuple[Predicted, ...]:
+    """What the reduced model predicts for each configuration."""
+    count = 1 << len(case.keys)
+    if count > MOST_CELLS:
+        return ()
+    estimates, small = cell_estimates(case.fit), reduced_fit(case)
+    coef = np.zeros(count)
+    coef[[0, *small.model.masks]] = [small.mean, *small.coef]
+    said = [
+        prediction(case, estimates, small.model.masks, cell, value)
+        for cell, value in enumerate(evaluate(coef).tolist())
+    ]
+    return tuple(
+        Predicted(
+            tuple(1 if cell >> i & 1 else -1 for i in range(len(case.keys))),
+            *(at.mean, at.ci_low, at.ci_high),
+        )
+        for cell, at in enumerate(said)
     )
-    odd = np.array([[(m & ~c).bit_count() & 1 for m in masks] for c in cells.tolist()])
-    signs = 1.0 - 2.0 * odd.reshape(len(cells), len(masks))
-    return names, tuple(
-        Prediction(tuple(1 if c >> i & 1 else -1 for i in range(len(keys))), *_fields(mean))
-        for c, mean in zip(cells.tolist(), _with_intervals(case, small, signs), strict=True)
-    )
-
-
-def _fields(mean: Mean) -> tuple[float, float | None, float | None]:
-    return mean.mean, mean.ci_low, mean.ci_high
 
 
 def _back(case: Case, values: Floats) -> list[float]:

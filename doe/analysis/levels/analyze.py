@@ -46,7 +46,7 @@ from doe.analysis.levels.model import chosen_terms
 from doe.analysis.levels.permutation import Permutations, permutation_tests
 from doe.analysis.levels.plan import DesignReport, report_of
 from doe.analysis.levels.sentences import term_sentences
-from doe.analysis.transform import ScaleEffect, Transformation, back, box_cox_profile, choose
+from doe.analysis.transform import ScaleEffect, Transformation, back, box_cox_likelihood, choose
 from doe.errors import DoeError
 
 MOST_COMBINATIONS = 2000
@@ -218,7 +218,7 @@ def _on_scale(
     profile = None
     if asked == "auto":
         raw = fit_levels(observed, masks, options.error)
-        profile = box_cox_profile(raw.y, raw.Q, raw.df_residual, options.alpha)
+        profile = box_cox_likelihood(raw.y, raw.Q, raw.df_residual, options.alpha)
     chosen = choose(asked, y, observed.response, profile)
     if chosen.name != "none":
         observed = replace(observed, y=chosen.scale.forward(observed.y))

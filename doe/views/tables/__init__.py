@@ -15,10 +15,10 @@ from typing import Any, Literal, NamedTuple
 from doe.analysis.analyze import Analysis
 from doe.analysis.response import ResponseAnalysis
 from doe.results.report import Report
-from doe.views.table import Table
+from doe.views.table import Table, slug
 
 MOST_ROWS = 500
-"""Rows of a table on the page and in print; `doe analyze --csv` has them all."""
+"""Rows of a table on the page and in print, the largest or best; CSV files have them all."""
 
 
 Files = Literal["", "paper", "further"]
@@ -87,7 +87,7 @@ def screen_tables(analysis: ResponseAnalysis) -> list[Table]:
 def study_tables(report: Report, section: str) -> list[Table]:
     """The tables of a section of the page."""
     return [
-        table
+        table.first(MOST_ROWS, f"tables/{slug(table.name)}.csv" if entry.files else "doe status")
         for entry in catalogue()[1]
         if entry.section == section
         for table in entry.make(report)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from doe.analysis.across import Across
-from doe.results.cells import Cell, best_cells, is_baseline
+from doe.results.cells import Cell, best_cells, best_first, is_baseline
 from doe.results.report import Report
 from doe.study.levels import level_text
 from doe.study.values import Group, ReportSection, Study
 from doe.views.numbers import Format, counted
 from doe.views.table import Column, Mark, Row, Table
-from doe.views.tables import StudyTables
+from doe.views.tables import MOST_ROWS, StudyTables
 
 EFFECTS = 10
 """Terms in a table of effects."""
@@ -125,6 +125,9 @@ def full_tables(study: Study, section: ReportSection, cells: Sequence[Cell]) -> 
     for number, (heading, part) in enumerate(_parts(study, section, cells)):
         best = best_cells(part, metrics, study.responses)
         part_text = f"{heading}, " if heading else ""
+        if len(part) > MOST_ROWS:  # where only some are printed, the best
+            part = best_first(part, metrics[0], study.responses.goal_of(metrics[0]))
+            part_text += f"by {metrics[0]}, "
         tables.append(
             Table(
                 section.prefix

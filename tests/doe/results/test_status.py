@@ -49,9 +49,9 @@ def test_the_table_has_a_row_per_planned_run_and_keeps_reasons(mixed):
     assert list(table.columns[:7]) == [
         *("run_id", "run_order", "row", "replicate", "block", "seed", "config")
     ]
-    assert list(table.columns[7:18]) == [
+    assert list(table.columns[7:21]) == [
         *("A", "B", "C", "A_coded", "B_coded", "C_coded"),
-        *("state", "reason", "slot", "host", "seconds"),
+        *("state", "reason", "slot", "host", "started", "ended", "seconds", "imported"),
     ]
     done, failed = table[table.state == "done"], table[table.state == "failed"]
     assert len(done) + len(failed) == 10
@@ -93,7 +93,7 @@ def test_status_can_be_watched_until_all_is_done(planned, go):
 
 
 def test_status_exports_the_responses_table(mixed):
-    text = doe("status", "--study", mixed.directory, "--csv").stdout
+    text = doe("export", "--study", mixed.directory).stdout
     exported = pd.read_csv(io.StringIO(text))
     table = load(mixed.directory)
     assert list(exported.columns) == list(table.columns)

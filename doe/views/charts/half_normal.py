@@ -10,12 +10,11 @@ from doe.analysis.analyze import Analysis
 from doe.analysis.lenth import Lenth
 from doe.views.charts.labels import CHARACTER, LINE, Box, place
 from doe.views.charts.model import ChartData, Record, ResponseChart, of_analysis
-from doe.views.charts.shared import direction_of, effect_record, hover
-from doe.views.charts.theme import GREY, HARMS, HEIGHT, HELPS, NEITHER, WIDTH
+from doe.views.charts.shared import direction, direction_of, effect_record, hover
+from doe.views.charts.theme import GREY, HEIGHT, WIDTH
 from doe.views.words import quantity
 
 INSIDE = "within ME"
-GROUPS = {"better": HELPS, "worse": HARMS, INSIDE: NEITHER}
 MOST_LABELS = 18
 MARGIN_TEXT = {"ME": 0.0, "SME": LINE}
 """Where the names of the two lines stand, in pixels from the top: the lines may be close."""
@@ -23,14 +22,11 @@ MARGIN_TEXT = {"ME": 0.0, "SME": LINE}
 
 def draw() -> alt.TopLevelMixin:
     """Effects for the better and for the worse."""
-    return drawing(GROUPS)
+    return drawing(direction(INSIDE, "group"))
 
 
-def drawing(groups: Mapping[str, str]) -> alt.TopLevelMixin:
-    """|effect| on x, half-normal quantile on y, ME and SME, the line of inert effects.
-
-    `groups` are the kinds of points with their colours.
-    """
+def drawing(colour: alt.Color) -> alt.TopLevelMixin:
+    """|effect| on x, half-normal quantile on y, ME and SME, the line of inert effects."""
     x = alt.X("magnitude:Q", title="{magnitude}", scale=alt.Scale(nice=False, zero=True))
     y = alt.Y("quantile:Q", title="Half-normal quantile", scale=alt.Scale(nice=False, zero=True))
     frame = alt.Chart(alt.NamedData("frame")).mark_point(opacity=0).encode(x=x, y=y)
@@ -55,11 +51,7 @@ def drawing(groups: Mapping[str, str]) -> alt.TopLevelMixin:
         points.encode(
             x=x,
             y=y,
-            color=alt.Color(
-                "group:N",
-                title=None,
-                scale=alt.Scale(domain=list(groups), range=list(groups.values())),
-            ),
+            color=colour,
             tooltip=hover("term", "effect", "p", "p_holm"),
         ),
         labels.encode(x="at_x:Q", y="at_y:Q", text="term:N"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from doe.views.charts.cell_means import cell_records, draw
+from doe.views.charts.cell_means import CELLS, cell_records, draw
 from doe.views.charts.model import ChartData, ResponseChart, of_levels
 from doe.views.words import mean_word, unit_text
 
@@ -18,9 +18,9 @@ def best_data(analysis: LevelAnalysis) -> ChartData | None:
         return None
     names = " · ".join(factor.key for factor in analysis.factors)
     label = f"{mean_word(analysis)} {analysis.response}{unit_text(analysis.unit)} by {names}"
-    return ChartData(
-        cell_records(analysis.best.cells, analysis.best.critical is None), {"mean": label}
-    )
+    cells = analysis.best.cells[:CELLS]
+    shorts = [cell.config for cell in cells]
+    return ChartData(cell_records(cells, shorts, analysis.best.critical is None), {"mean": label})
 
 
 CHART = ResponseChart(

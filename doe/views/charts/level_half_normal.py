@@ -8,7 +8,7 @@ import altair as alt
 
 from doe.views.charts.half_normal import INSIDE, drawing, plot_data
 from doe.views.charts.model import ChartData, Record, ResponseChart, of_levels
-from doe.views.charts.theme import NEITHER, PURPLE
+from doe.views.charts.theme import NEITHER, PLAIN
 from doe.views.words import quantity
 
 if TYPE_CHECKING:
@@ -19,7 +19,8 @@ OUTSIDE = "beyond ME"
 
 def draw() -> alt.TopLevelMixin:
     """The plot of two-level effects, without a direction: a contrast of levels has none."""
-    return drawing({OUTSIDE: PURPLE, INSIDE: NEITHER})
+    scale = alt.Scale(domain=[OUTSIDE, INSIDE], range=[PLAIN, NEITHER])
+    return drawing(alt.Color("group:N", title=None, scale=scale))
 
 
 def contrasts_data(analysis: LevelAnalysis) -> ChartData | None:

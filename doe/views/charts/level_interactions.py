@@ -9,38 +9,41 @@ import altair as alt
 from doe.terms import parse_term
 from doe.views.charts.model import ChartData, Record, ResponseChart, of_levels
 from doe.views.charts.shared import hover, mean_by_level
-from doe.views.charts.theme import CATEGORIES, HEIGHT
+from doe.views.charts.theme import HEIGHT, SEVERAL
 from doe.views.words import mean_word, unit_text
 
 if TYPE_CHECKING:
     from doe.analysis.levels.analyze import LevelAnalysis
 
+ROOM = 58
+"""Width for the name of a level, in pixels."""
 SHOWN = 4
 """Interactions in the chart, those with the smallest p."""
 
 
 def draw() -> alt.TopLevelMixin:
     """Means along the levels of one factor, a line for each level of the other."""
-    base = mean_by_level("first").encode(
+    base = mean_by_level(ROOM).encode(
         color=alt.Color(
             "second:N",
             title=None,
             sort=None,
-            scale=alt.Scale(range=list(CATEGORIES)),
+            scale=alt.Scale(range=list(SEVERAL)),
             legend=alt.Legend(orient="bottom", columns=3),
         ),
-        tooltip=hover("pair", "first", "second", "mean", "ci_low", "ci_high"),
+        tooltip=hover("pair", "given", "second", "mean", "ci_low", "ci_high"),
     )
     drawn: alt.FacetChart = (
         alt.layer(base.mark_line(), base.mark_circle(size=40, opacity=1))
-        .properties(width=alt.Step(46), height=HEIGHT - 40)
+        .properties(width=alt.Step(ROOM), height=HEIGHT - 40)
         .facet(
             data=alt.NamedData("cells"),
-            facet=alt.Facet("pair:N", title=None, sort=None),
+            facet=alt.Facet("pair:N", title=None, sort=alt.EncodingSortField("rank", op="min")),
             columns=2,
             spacing=8,
         )
         .resolve_scale(x="independent")
+        .properties(title="{mean}")
     )
     return drawn
 
@@ -64,8 +67,9 @@ def interactions_data(analysis: LevelAnalysis) -> ChartData | None:
             rows.append(
                 {
                     "pair": f"{across.name} × {other.name}",
-                    "first": across.labels[at[0]],
+                    "given": across.labels[at[0]],
                     "second": f"{other.key} {other.labels[at[1]]}",
+                    "rank": shown.index(term),
                     "mean": m.mean,
                     "ci_low": m.ci_low,
                     "ci_high": m.ci_high,

@@ -14,13 +14,15 @@ from doe.views.words import mean_word, unit_text
 if TYPE_CHECKING:
     from doe.analysis.levels.analyze import LevelAnalysis
 
+ROOM = 58
+"""Width for the name of a level, in pixels."""
 FACTORS = 4
 """Factors in a row."""
 
 
 def draw() -> alt.TopLevelMixin:
     """Means at the levels of each factor, side by side on one scale."""
-    base = mean_by_level().encode(tooltip=hover("factor", "given", "mean", "ci_low", "ci_high"))
+    base = mean_by_level(ROOM).encode(tooltip=hover("factor", "given", "mean", "ci_low", "ci_high"))
     grand = alt.Chart().mark_rule(strokeDash=[2, 3]).encode(y="grand:Q")
     interval = base.mark_rule(strokeWidth=1.4, color=PLAIN).encode(y="ci_low:Q", y2="ci_high:Q")
     drawn: alt.FacetChart = (
@@ -30,14 +32,15 @@ def draw() -> alt.TopLevelMixin:
             interval,
             base.mark_circle(color=PLAIN, size=40, opacity=1),
         )
-        .properties(width=alt.Step(40), height=HEIGHT)
+        .properties(width=alt.Step(ROOM), height=HEIGHT)
         .facet(
             data=alt.NamedData("levels"),
-            facet=alt.Facet("factor:N", title=None, sort=None),
+            facet=alt.Facet("factor:N", title=None, sort=alt.EncodingSortField("rank", op="min")),
             columns=FACTORS,
             spacing=6,
         )
         .resolve_scale(x="independent")
+        .properties(title="{mean}")
     )
     return drawn
 
@@ -52,7 +55,15 @@ def levels_data(analysis: LevelAnalysis) -> ChartData:
         low = m.mean if m.ci_low is None else m.ci_low
         high = m.mean if m.ci_high is None else m.ci_high
         record: Record = {"factor": names[m.factor], "given": m.level, "mean": m.mean}
-        rows.append(record | {"ci_low": low, "ci_high": high, "grand": analysis.mean.mean})
+        rows.append(
+            record
+            | {
+                "ci_low": low,
+                "ci_high": high,
+                "grand": analysis.mean.mean,
+                "rank": list(names).index(m.factor),
+            }
+        )
     label = f"{mean_word(analysis)} {analysis.response}{unit_text(analysis.unit)}"
     return ChartData({"levels": rows}, {"mean": label})
 

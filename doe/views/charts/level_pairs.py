@@ -8,7 +8,7 @@ import altair as alt
 
 from doe.views.charts.model import ChartData, Record, ResponseChart, of_levels
 from doe.views.charts.shared import below, hover
-from doe.views.charts.theme import NEITHER, PURPLE, WIDTH
+from doe.views.charts.theme import NEITHER, PLAIN, WIDTH
 from doe.views.words import quantity
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def draw() -> alt.TopLevelMixin:
         tooltip=hover("pair", "difference", "ci_low", "ci_high", "p_tukey"),
     )
     colour = alt.Color(
-        "group:N", title=None, scale=alt.Scale(domain=list(GROUPS), range=[PURPLE, NEITHER])
+        "group:N", title=None, scale=alt.Scale(domain=list(GROUPS), range=[PLAIN, NEITHER])
     )
     none = alt.Chart(alt.NamedData("none")).mark_rule(strokeDash=[4, 3]).encode(x="at:Q")
     return alt.layer(

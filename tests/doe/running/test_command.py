@@ -345,8 +345,9 @@ def test_a_study_runs_with_progress_and_metrics_from_the_output(tmp_path, go):
 # Levels that are tables --------------------------------------------------------------------------
 
 SIZES = """
-[factors.size]
-levels = { base = { width = 64, depth = 2, wide = false }, large = { width = 256, depth = 8, wide = true } }
+[factors.size.levels]
+base = { width = 64, depth = 2, wide = false }
+large = { width = 256, depth = 8, wide = true }
 """
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from doe.analysis.data import Observations
-from doe.design.runs import CENTRE, Run, config_label
+from doe.design.runs import CENTRE, Run, row_label
 from doe.errors import DoeError
 from doe.results.status import Overview
 from doe.store.scan import RunStatus, counts
@@ -63,7 +63,10 @@ def table_state(
         left=None,
         balance=dict(sorted(Counter(replicates.values()).items())),
         missing=[],
-        warnings=list(design.notes),
+        warnings=[
+            *design.notes,
+            *(() if goal else ("no goal was given, so that nothing is called the best",)),
+        ],
         statuses=statuses,
     )
 
@@ -113,7 +116,7 @@ def _run(study: Study, design: _Design, i: int, replicate: int) -> Run:
         replicate=replicate,
         block=design.block[i],
         seed=0,
-        config=CENTRE if middle else config_label(study.factors, cell),
+        config=CENTRE if middle else row_label(study.factors, cell),
         levels={
             f.key: f.centre if middle else f.levels[n]
             for f, n in zip(study.factors, numbers, strict=True)

@@ -8,7 +8,7 @@ import altair as alt
 
 from doe.analysis.analyze import Analysis
 from doe.analysis.response import ResponseAnalysis
-from doe.design.runs import CENTRE, config_label
+from doe.design.runs import CENTRE, row_label
 from doe.results.report import Report
 from doe.study.levels import row_of
 from doe.study.values import Study
@@ -71,7 +71,7 @@ def ranked_configs(study: Study, analysis: ResponseAnalysis | None) -> list[str]
     return [
         CENTRE
         if min(cell.levels) < 0
-        else config_label(study.factors, row_of(cell.levels, study.sizes))
+        else row_label(study.factors, row_of(cell.levels, study.sizes))
         for cell in analysis.best.cells
     ]
 

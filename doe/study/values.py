@@ -39,6 +39,8 @@ class Factor(msgspec.Struct, frozen=True):
     description: str = ""
     scale: Literal["linear", "log"] = "linear"
     """Where the middle of numeric levels lies, and along which their line and curve are fitted."""
+    sets: dict[str, dict[str, Level]] = {}
+    """Level -> the settings that it makes, where `levels` is a table of tables."""
 
     @property
     def low(self) -> Level:

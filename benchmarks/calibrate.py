@@ -139,8 +139,8 @@ def tallied(found: Analysis, effect: float, mean: float) -> Iterator[tuple[str, 
             yield "any inert term by wild bootstrap", any(_below(row.p_wild) for row in rows)
             low, high = robust.rows[0].boot_low, robust.rows[0].boot_high
             yield "wild bootstrap interval of an effect", _inside(effect, low, high)
-    if (spread := found.get(Dispersion)) is not None:
-        yield "any term of the dispersion after Holm", any(e.p_holm < ALPHA for e in spread.effects)
+    if (spread := found.get(Dispersion)) is not None and spread.replicates > 1:
+        yield "any term of the dispersion after Holm", any(_below(e.p_holm) for e in spread.effects)
     yield from _of_the_best(found, effect, mean)
     blocking = found.anova.blocking
     if blocking is not None and blocking.share is not None:

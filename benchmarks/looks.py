@@ -24,7 +24,7 @@ from doe.terms import terms_up_to
 
 ALPHA = 0.05
 FACTORS = (3, 4, 6)
-LOOKS = (3, 8)
+LOOKS = (3, 8, 19)
 """Looks at most, after the second and each further replicate."""
 
 

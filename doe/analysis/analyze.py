@@ -8,7 +8,7 @@ from typing import ClassVar, TypeVar
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace as replace_option
+from msgspec.structs import replace as replace_struct
 
 from doe.analysis import transform as scales
 from doe.analysis.anova import Anova, anova
@@ -17,12 +17,14 @@ from doe.analysis.case import AnalysisOptions, Case, asked_transform
 from doe.analysis.contrasts import MOST_RUNS, Ints, Model, estimable, names_of
 from doe.analysis.data import FactorLevels, Observations, Runs
 from doe.analysis.diagnostics import Diagnostics, diagnose
-from doe.analysis.effects import Effect, effect_table
+from doe.analysis.effects import Effect, effect_table, plain
 from doe.analysis.estimators import estimate_all
 from doe.analysis.fit import Fit, fit
 from doe.analysis.lenth import Lenth, lenth
 from doe.analysis.missing import Missing, missing
+from doe.analysis.pvalues import benjamini_hochberg, holm
 from doe.analysis.rescale import power_of_two, rescaled, units
+from doe.analysis.sequential import decide, looks_at
 from doe.errors import DoeError, nearest
 from doe.terms import MEAN, term_name
 
@@ -110,7 +112,7 @@ def analyze(observed: Observations, options: AnalysisOptions = DEFAULTS) -> Anal
     if np.isnan(observed.y).all():
         raise DoeError(f"response {response!r} has no value in any run")
     factor = power_of_two(float(np.nanmax(np.abs(observed.y))))
-    options = replace_option(options, transform=asked_transform(observed, options))
+    options = replace_struct(options, transform=asked_transform(observed, options))
     if factor == 1.0 or options.transform == "log":
         return _analyze(observed, options)
     if options.transform != "none":
@@ -139,6 +141,8 @@ def _analyze(observed: Observations, options: AnalysisOptions) -> Analysis:
     block_name = None if block is None else runs.block_name
     shown = _shown(model, options.drop, runs.keys)
     parts = core(fitted, names, shown, block_name, options.alpha)
+    if runs.looked is not None:
+        parts = _with_looks(parts, runs, fitted, kept, options.alpha)
     case = Case(
         *(runs, kept.tolist(), fitted, names, parts.effects, observed.goal, chosen, order, options)
     )
@@ -171,6 +175,34 @@ def _analyze(observed: Observations, options: AnalysisOptions) -> Analysis:
         estimates=estimate_all(case),
         warnings=(*_warnings(runs, model, fitted, lost), *_left_out(fitted, options)),
     )
+
+
+def _with_looks(parts: Core, runs: Runs, fitted: Fit, kept: Ints, alpha: float) -> Core:
+    """The same effects with p and intervals that hold over all looks so far."""
+    looked = runs.looked
+    assert looked is not None
+    y = np.full(len(runs.run_ids), np.nan)
+    y[kept] = fitted.y
+    block = np.zeros(len(y), dtype=np.int64) if runs.block is None else runs.block
+    rule = replace_struct(looked.rule, alpha=alpha)
+    looks = looks_at(y, runs.cells, block, looked.replicate, fitted.factors, rule)
+    terms = {term_name(mask, runs.keys): mask for mask in fitted.model.masks}
+    judged = decide(looks, [terms[e.term] for e in parts.effects], 1, rule, 0.0)
+    p = np.array([np.nan if j.p is None else j.p for j in judged])
+    tested = np.flatnonzero(np.isfinite(p))
+    p_holm, p_bh = np.full((2, len(p)), np.nan)
+    p_holm[tested], p_bh[tested] = holm(p[tested]), benjamini_hochberg(p[tested])
+    effects = tuple(
+        replace_struct(e, ci_low=j.low, ci_high=j.high, p=j.p, p_holm=h, p_bh=b)
+        for e, j, h, b in zip(parts.effects, judged, plain(p_holm), plain(p_bh), strict=True)
+    )
+    known = {e.term: e.p for e in effects}
+    table = replace_struct(
+        parts.anova,
+        rows=tuple(replace_struct(r, p=known.get(r.source, r.p)) for r in parts.anova.rows),
+        type2=None,
+    )
+    return replace_struct(parts, effects=effects, anova=table)
 
 
 def _left_out(fitted: Fit, options: AnalysisOptions) -> list[str]:

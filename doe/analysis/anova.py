@@ -152,8 +152,8 @@ def blocking(fit: Fit, name: str | None, alpha: float) -> Blocking | None:
     ``s²_block = max(0, (MS_block - MS_error) / c)`` and, for b blocks of c runs,
     ``RE = ((b - 1) MS_block + b (c - 1) MS_error) / ((b c - 1) MS_error)``. The interval of the
     share ρ of blocks in the variance within a cell is ``(F/F_u - 1) / (F/F_u + c - 1)`` with F =
-    MS_block / MS_error and its quantiles F_u (Searle 1971, section 9.9). Where cells share no block
-    the blocks carry confounded terms as well, and nothing can be said.
+    MS_block / MS_error and its quantiles F_u: that of an intraclass correlation. Where cells share
+    no block the blocks carry confounded terms as well, and nothing can be said.
     """
     if name is None or fit.df_error == 0:
         return None

@@ -19,11 +19,12 @@ from doe.analysis.contrasts import (
     evaluate,
     sign_columns,
 )
+from doe.analysis.effects import plain
 from doe.analysis.fit import Fit, design_matrix, fit
 from doe.analysis.hsu import maximum_modulus, with_the_best
 from doe.analysis.pvalues import t_critical
 from doe.analysis.rescale import units
-from doe.terms import parse_term, term_name
+from doe.terms import term_name
 
 MOST_CELLS = 1024
 """Hsu's comparisons need a table of all pairs of cells; of more cells the best are listed."""
@@ -145,7 +146,7 @@ def best(case: Case, goal: str) -> Best:
             among, critical = upper > 0, float(d[order[0]])
     view = case.transform.scale.back
     columns = (view(means), view(means - reach), view(means + reach), low, high)
-    listed = [_optional(column) for column in columns]
+    listed = [plain(column) for column in columns]
     cells = tuple(
         CellMean(
             config=case.runs.config(int(estimates.cells[i])),
@@ -173,43 +174,41 @@ def best(case: Case, goal: str) -> Best:
     )
 
 
-def _optional(values: Floats) -> list[float | None]:
-    return [None if value != value else value for value in values.tolist()]
-
-
-def reduced_model(case: Case, estimates: Estimates, goal: str) -> ReducedModel:
-    """Terms significant at false discovery rate α and all their parents, fitted again.
+def reduced_fit(case: Case) -> Fit:
+    """The active terms and all their parents, fitted again.
 
     Strong heredity: an interaction stays only with every term that it contains, which keeps the
     model's predictions independent of how levels are coded.
     """
-    full, keys, alpha = case.fit, case.keys, case.alpha
-    active = {
-        parse_term(e.term, keys) for e in case.effects if e.p_bh is not None and e.p_bh < alpha
-    }
-    parents = {mask for mask in full.model.masks if any(mask & a == mask for a in active)}
-    masks = tuple(sorted(active | parents))
+    full = case.fit
+    masks = tuple(m for m in full.model.masks if any(m & a == m for a in case.active))
     model = Model(masks, {}, (), (), full.model.balanced)
-    small = fit(full.y, full.cells, full.factors, full.block, model, pooled=full.pooled)
-    coef = np.zeros(1 << full.factors)
+    return fit(full.y, full.cells, full.factors, full.block, model, pooled=full.pooled)
+
+
+def reduced_model(case: Case, estimates: Estimates, goal: str) -> ReducedModel:
+    """The reduced model, and what it predicts to be best."""
+    keys, small = case.keys, reduced_fit(case)
+    masks = small.model.masks
+    coef = np.zeros(1 << small.factors)
     coef[0] = small.mean
     coef[list(masks)] = small.coef
     predicted = evaluate(coef)
     cell = int(np.argmax(predicted) if goal == "max" else np.argmin(predicted))
     return ReducedModel(
         terms=tuple(term_name(mask, keys) for mask in masks),
-        added=tuple(term_name(mask, keys) for mask in sorted(parents - active)),
+        added=tuple(term_name(mask, keys) for mask in masks if mask not in case.active),
         coefficients=(small.mean, *small.coef.tolist()),
         sigma=float(np.sqrt(small.ms_error)) if small.df_error > 0 else None,
         r2=1.0 - small.ss_residual / small.ss_total if small.ss_total > 0 else None,
-        best=_prediction(case, estimates, masks, cell, float(predicted[cell])),
+        best=prediction(case, estimates, masks, cell, float(predicted[cell])),
     )
 
 
-def _prediction(
+def prediction(
     case: Case, estimates: Estimates, masks: Sequence[int], cell: int, predicted: float
 ) -> Prediction:
-    """The best levels of the factors in the model; the others are left open.
+    """What a configuration is predicted to give: its levels of the factors in the model alone.
 
     The interval is for the mean over all configurations with these levels. It comes from the full
     model and is as wide as Bonferroni asks for the 3^k ways to fix some factors and leave others
@@ -230,7 +229,7 @@ def _prediction(
     margins = 3.0 ** len(case.keys)
     reach = t_critical(case.alpha / margins, case.fit.df_error) * np.sqrt(scale * case.fit.ms_error)
     ends = view(float(weight @ estimates.means) + reach * np.array([-1.0, 1.0]))
-    return Prediction(config, mean, *_optional(ends))
+    return Prediction(config, mean, *plain(ends))
 
 
 def _sentence(

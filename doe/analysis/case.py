@@ -13,6 +13,7 @@ from doe.analysis.data import Observations, Runs
 from doe.analysis.effects import Effect
 from doe.analysis.fit import Fit
 from doe.analysis.transform import Transformation
+from doe.terms import parse_term
 
 
 class AnalysisOptions(Struct, frozen=True):
@@ -21,6 +22,8 @@ class AnalysisOptions(Struct, frozen=True):
     transform: str | None = None  # none, log, boxcox or auto; None for the response's own scale
     order: int | None = None  # highest interaction; None for all
     drop: tuple[str, ...] = ()  # factors whose terms are not shown
+    terms: tuple[str, ...] | None = None  # the model; None for all terms up to `order`
+    random_blocks: bool = False  # blocks as drawn from many
     robust: bool = False
     permutations: int = 10_000
     error: str = "pure"  # what tests are against where runs are repeated: pure or residual
@@ -58,6 +61,12 @@ class Case:
     def alpha(self) -> float:
         """Level of tests and intervals."""
         return self.options.alpha
+
+    @property
+    def active(self) -> frozenset[int]:
+        """Terms that are significant at false discovery rate α."""
+        called = (e.term for e in self.effects if e.p_bh is not None and e.p_bh < self.alpha)
+        return frozenset(parse_term(term, self.keys) for term in called)
 
     @property
     def y(self) -> Floats:

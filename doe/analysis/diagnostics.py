@@ -73,6 +73,13 @@ class Check(NamedTuple):
     runs: tuple[str, ...] = ()
 
 
+class Cure(NamedTuple):
+    """What helps, in words and as options."""
+
+    words: str
+    remedies: tuple[str, ...]
+
+
 def diagnose(case: Case) -> Diagnostics:
     """All checks for the observed runs.
 
@@ -92,8 +99,8 @@ def diagnose(case: Case) -> Diagnostics:
     distance, cells = distances(fit)
     checks = [
         normality(fit, chosen),
-        equal_variance(distance, cells, chosen),
-        spread_by_factor(distance, cells, case.keys, chosen, alpha),
+        equal_variance(distance, cells, _cure(fit, chosen)),
+        spread_by_factor(distance, cells, case.keys, _cure(fit, chosen), alpha),
         drift(case),
         *(check for name in ("slot", "host") for check in surroundings(case, name)),
         outliers(residuals, fit, alpha),
@@ -174,7 +181,7 @@ def normality(fit: Fit, chosen: Transformation) -> Check | None:
     raw = chosen.name == "none"
     cure = ", and try a transformation" if raw else ""
     alarm = f"Residuals are not normal: compare with the robust methods{cure}."
-    remedies = ("robust", *(("transform=auto",) if raw else ()))
+    remedies = (*_robust(fit), *(("transform=auto",) if raw else ()))
     return Check("normality", w, p, "Residuals look normal; nothing to do.", alarm, remedies)
 
 
@@ -211,7 +218,7 @@ def _grouped(labels: Ints, values: Floats) -> tuple[list[int], list[Floats]]:
     return labels[np.append(0, starts)].tolist(), np.split(values, starts)
 
 
-def equal_variance(distance: Floats, cells: Ints, chosen: Transformation) -> Check | None:
+def equal_variance(distance: Floats, cells: Ints, cure: Cure) -> Check | None:
     """Brown and Forsythe's test over cells of three runs or more."""
     if len(cells) == 0:
         return None
@@ -221,17 +228,16 @@ def equal_variance(distance: Floats, cells: Ints, chosen: Transformation) -> Che
     f, p = (float(value) for value in stats.f_oneway(*groups))
     if not np.isfinite(f):
         return None
-    cure, remedies = _cure(chosen)
     return Check(
         *("equal variance", f, p),
         fine="No sign that the spread differs between configurations; nothing to do.",
-        alarm=f"The spread differs between configurations: {cure}.",
-        remedies=remedies,
+        alarm=f"The spread differs between configurations: {cure.words}.",
+        remedies=cure.remedies,
     )
 
 
 def spread_by_factor(
-    distance: Floats, cells: Ints, keys: Sequence[str], chosen: Transformation, alpha: float
+    distance: Floats, cells: Ints, keys: Sequence[str], cure: Cure, alpha: float
 ) -> Check | None:
     """The same between the two levels of each factor, Holm-adjusted.
 
@@ -246,21 +252,25 @@ def spread_by_factor(
     p = holm(tests[:, 1])
     first = int(np.argmin(tests[:, 1]))
     names = ", ".join(key for key, value in zip(keys, p, strict=True) if value < alpha)
-    cure, remedies = _cure(chosen)
     return Check(
         *("spread by factor", float(tests[first, 0]), float(p[first])),
         fine="No factor changes the spread; nothing to do.",
-        alarm=f"The spread differs between the levels of {names}: {cure}.",
-        remedies=remedies,
+        alarm=f"The spread differs between the levels of {names}: {cure.words}.",
+        remedies=cure.remedies,
     )
 
 
-def _cure(chosen: Transformation) -> tuple[str, tuple[str, ...]]:
-    """What helps against unequal spread, in words and as options."""
+def _cure(fit: Fit, chosen: Transformation) -> Cure:
+    """What helps against unequal spread."""
     spread = "and see the dispersion table"
     if chosen.name == "none":
-        return f"transform the response, {spread}", ("transform=log", "transform=auto")
-    return f"compare with the robust methods, {spread}", ("robust",)
+        return Cure(f"transform the response, {spread}", ("transform=log", "transform=auto"))
+    return Cure(f"compare with the robust methods, {spread}", _robust(fit))
+
+
+def _robust(fit: Fit) -> tuple[str, ...]:
+    """The option for robust methods, which are left out of large designs."""
+    return ("robust",) if fit.n <= MOST_RUNS else ()
 
 
 def added_columns(fit: Fit, columns: Floats) -> tuple[float, float] | None:

@@ -66,12 +66,12 @@ def effect_table(
     p_holm[tested], p_bh[tested] = holm(p[tested]), benjamini_hochberg(p[tested])
     share = 100.0 / fit.ss_total if fit.ss_total > 0 else 0.0
     columns = (effect, fit.coef, se, low, high, t, p, p_holm, p_bh, fit.ss, share * fit.ss)
-    lists = [_plain(column[index]) for column in columns]
+    lists = [plain(column[index]) for column in columns]
     chosen = [names[i] for i in index.tolist()]
     return tuple(Effect(*line) for line in zip(chosen, *lists, strict=True))
 
 
-def _plain(values: Floats) -> list[float | None]:
+def plain(values: Floats) -> list[float | None]:
     """Floats of Python, with None for what does not exist."""
     if np.isfinite(values).all():
         return list(values.tolist())

@@ -69,8 +69,8 @@ def critical_value(others: tuple[tuple[float, int], ...], df: int, alpha: float)
 def maximum_modulus(means: int, df: int, alpha: float) -> float:
     """Two-sided quantile of the largest of `means` studentized means.
 
-    Solves ``∫ (2 Φ(m s) - 1)^k dF(s) = 1 - α``; for correlated means it is conservative (Šidák
-    1967). Intervals of this width hold for all means at once, so also for one that was selected.
+    Solves ``∫ (2 Φ(m s) - 1)^k dF(s) = 1 - α``; for correlated means it is conservative (Šidák's
+    inequality). Intervals of this width hold for all means at once, so also for a selected one.
     """
     s, ws = _spread_nodes(df)
 

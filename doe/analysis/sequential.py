@@ -167,7 +167,7 @@ def decide(
 
 
 class Start(NamedTuple):
-    """Where a study of one response stands: estimates after `replicates`, none at 0."""
+    """Where a study of one response stands; at 0 replicates the effects are the true ones."""
 
     replicates: int
     effect: Floats
@@ -190,7 +190,7 @@ def futures(
     (draws, looks to come, terms) array of bool
     """
     rng = np.random.default_rng(seed)
-    n, terms = start.replicates, len(start.effect)
+    n, terms = start.replicates, start.effect.shape[-1]
     unit = 2.0 * start.sigma / np.sqrt(cells)  # standard deviation of an effect in one replicate
     to_come = [look for look in rule.looks if look > n]
     levels = rule.levels(family)
@@ -213,3 +213,25 @@ def futures(
         decided |= (size > reach[:, None]) | (size + reach[:, None] < matters)
         history[:, i] = decided
     return history
+
+
+class Expected(Struct, frozen=True):
+    """What a study that stops when it is decided is expected to take."""
+
+    replicates: float  # mean
+    stopped_by: tuple[float, ...]  # chance that all is decided, at each look
+    decided: tuple[float, ...]  # mean share of the terms that are, at each look
+
+
+def expected(
+    effects: Floats, sigma: float, cells: int, family: int, rule: Rule, matters: float
+) -> Expected:
+    """Mean replicates and the course of the decision, where these are the true effects."""
+    start = Start(0, effects, sigma, np.zeros(len(effects), dtype=np.int64))
+    decided = futures(start, cells, family, rule, matters)
+    over = np.asarray(decided.all(axis=2))
+    return Expected(
+        replicates=float(FIRST_LOOK + (~over[:, :-1]).sum(axis=1).mean()),
+        stopped_by=tuple(over.mean(axis=0).tolist()),
+        decided=tuple(decided.mean(axis=(0, 2)).tolist()),
+    )

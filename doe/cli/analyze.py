@@ -9,16 +9,32 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from doe.cli.complete import complete_response
-from doe.cli.options import JsonOption, OrderOption, StudyOption, chosen_study, one_thread
+from doe.cli.options import (
+    BlockOption,
+    GoalOption,
+    JsonOption,
+    LowOption,
+    OrderOption,
+    StudyOption,
+    TableFactorsOption,
+    TableOption,
+    chosen_study,
+    one_thread,
+    only_with_table,
+    pairs,
+    say,
+    split_names,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from doe.analysis.across import Across
-    from doe.analysis.analyze import Analysis
     from doe.analysis.case import AnalysisOptions
     from doe.analysis.censored import CensoredAnalysis
     from doe.analysis.data import Observations
+    from doe.analysis.levels.layout import LevelObservations
+    from doe.analysis.response import ResponseAnalysis
     from doe.views.table import Table
 
 TOP = 20
@@ -27,16 +43,10 @@ TOP = 20
 
 def analyze(
     study: StudyOption = None,
-    table: Annotated[
-        Path | None, typer.Option("--table", help="CSV table of results instead of a study.")
-    ] = None,
-    factors: Annotated[
-        str | None, typer.Option("--factors", help="Factor columns of the table: A,B or lr,aug.")
-    ] = None,
-    low: Annotated[str | None, typer.Option("--low", help="Low levels: lr=0.001,opt=sgd.")] = None,
-    block: Annotated[
-        str | None, typer.Option("--block", help="Column of the table that names the block.")
-    ] = None,
+    table: TableOption = None,
+    factors: TableFactorsOption = None,
+    low: LowOption = None,
+    block: BlockOption = None,
     response: Annotated[
         list[str] | None,
         typer.Option(
@@ -46,9 +56,7 @@ def analyze(
             autocompletion=complete_response,
         ),
     ] = None,
-    goal: Annotated[
-        str | None, typer.Option("--goal", help="min or max: which way is better in a table.")
-    ] = None,
+    goal: GoalOption = None,
     transform: Annotated[
         str | None,
         typer.Option(
@@ -56,6 +64,12 @@ def analyze(
         ),
     ] = None,
     order: OrderOption = None,
+    terms: Annotated[
+        str | None, typer.Option("--terms", help="The model's terms: lr,optimizer,lr:optimizer.")
+    ] = None,
+    random_blocks: Annotated[
+        bool, typer.Option("--random-blocks", help="Add tests with blocks drawn from many.")
+    ] = False,
     drop: Annotated[
         str | None, typer.Option("--drop", help="Factors whose terms are not shown: F or E,F.")
     ] = None,
@@ -86,7 +100,9 @@ def analyze(
     """Analyse the responses of a study, or of any table of results."""
     one_thread()
     from doe.analysis.case import AnalysisOptions
+    from doe.analysis.tables import observe_table
     from doe.errors import DoeError
+    from doe.results.table_file import read_table
 
     if json + latex + csv + plot + brief > 1:
         raise DoeError(
@@ -97,19 +113,21 @@ def analyze(
     options = AnalysisOptions(
         transform=transform,
         order=order,
-        drop=_split(drop),
+        drop=split_names(drop),
+        terms=None if terms is None else split_names(terms),
+        random_blocks=random_blocks,
         robust=robust or permutations is not None,
         permutations=permutations or AnalysisOptions().permutations,
         error=error,
         alpha=alpha,
     )
-    asked = tuple(name for part in response or () for name in _split(part))
+    asked = tuple(name for part in response or () for name in split_names(part))
+    only_with_table(study, table, factors=factors, low=low, block=block, goal=goal, ceiling=ceiling)
     if table is not None:
-        if study is not None:
-            raise DoeError("--study and --table exclude each other; give one of them")
-        observed = _from_table(table, _split(factors), _pairs(low), block, asked, goal, ceiling)
+        lows = pairs(low, "--low", "KEY=LEVEL, as in lr=0.001")
+        frame = read_table(table, say)
+        observed = observe_table(frame, split_names(factors), asked, lows, block, goal, ceiling)
     else:
-        _only_with_table(factors=factors, low=low, block=block, goal=goal, ceiling=ceiling)
         observed = _from_study(study, asked)
     forms = {"json": json, "latex": latex, "csv": csv, "plot": plot, "brief": brief}
     form = next((name for name, asked_for in forms.items() if asked_for), "")
@@ -118,64 +136,16 @@ def analyze(
     _print(observed, options, ceiling, form, command)
 
 
-def _split(text: str | None) -> tuple[str, ...]:
-    return tuple(part.strip() for part in (text or "").split(",") if part.strip())
-
-
-def _pairs(text: str | None) -> dict[str, str]:
+def _from_study(
+    given: Path | None, asked: tuple[str, ...]
+) -> list[Observations | LevelObservations]:
     from doe.errors import DoeError
-
-    pairs = [part.partition("=") for part in _split(text)]
-    if wrong := [key for key, equals, level in pairs if not equals or not level]:
-        raise DoeError(f"--low {wrong[0]!r} is no pair; expected KEY=LEVEL, as in lr=0.001")
-    return {key.strip(): level.strip() for key, _, level in pairs}
-
-
-def _only_with_table(**given: object) -> None:
-    from doe.errors import DoeError
-
-    if wrong := [name for name, value in given.items() if value is not None]:
-        raise DoeError(
-            f"--{wrong[0]} belongs to --table; a study knows its factors, blocks and goal"
-        )
-
-
-def _from_table(
-    path: Path,
-    factors: tuple[str, ...],
-    low: dict[str, str],
-    block: str | None,
-    asked: tuple[str, ...],
-    goal: str | None,
-    ceiling: float | None,
-) -> list[Observations]:
-    from doe.analysis.tables import observe, response_columns, table_runs
-    from doe.errors import DoeError
-    from doe.results.observations import read_table
-
-    if goal not in (None, "min", "max"):
-        raise DoeError(f"--goal {goal!r} is neither min nor max")
-    frame = read_table(path)
-    runs = table_runs(frame, factors, low, block)
-    known = response_columns(frame, [*runs.keys, *([block] if block else [])])
-    names = [n for part in asked for n in (known if part == "all" else [part])]
-    if not names:
-        if len(known) != 1:
-            raise DoeError(
-                f"which response? Give --response, one of {', '.join(known) or 'none found'}, "
-                "or --response all"
-            )
-        names = known
-    names = list(dict.fromkeys(names))
-    return [observe(frame, runs, n, goal=goal, ceiling=ceiling) for n in names]
-
-
-def _from_study(given: Path | None, asked: tuple[str, ...]) -> list[Observations]:
-    from doe.errors import DoeError
+    from doe.results.looks import analysed
     from doe.results.observations import observations, scan_study, study_runs
 
     directory = chosen_study(given)
-    study, statuses = scan_study(directory)
+    study, scanned = scan_study(directory)
+    statuses = analysed(study, scanned)
     answers = study.responses
     groups = {"all": [*answers.metrics, *answers.averages], "further": list(answers.further)}
     default = list(answers.averages) or list(answers.metrics)
@@ -186,27 +156,30 @@ def _from_study(given: Path | None, asked: tuple[str, ...]) -> list[Observations
 
 
 def _print(
-    observed: list[Observations],
+    observed: list[Observations | LevelObservations],
     options: AnalysisOptions,
     ceiling: float | None,
     form: str,
     command: str,
 ) -> None:
     from doe.analysis.across import across
-    from doe.analysis.analyze import Analysis
-    from doe.analysis.analyze import analyze as analyze_one
-    from doe.analysis.censored import analyze_censored
+    from doe.analysis.censored import CensoredAnalysis, analyze_censored
+    from doe.analysis.data import Observations
+    from doe.analysis.response import analyze_response
     from doe.errors import DoeError
     from doe.views import csv, latex
     from doe.views.json import to_plain
     from doe.views.terminal import print_json
 
-    results: list[Analysis | CensoredAnalysis] = []
+    results: list[ResponseAnalysis | CensoredAnalysis] = []
     refused: list[str] = []
     for o in observed:
         try:
+            limited = isinstance(o, Observations) and o.censored
             results.append(
-                analyze_censored(o, options, ceiling) if o.censored else analyze_one(o, options)
+                analyze_censored(o, options, ceiling)
+                if isinstance(o, Observations) and limited
+                else analyze_response(o, options)
             )
         except DoeError as error:
             refused.append(str(error))
@@ -214,7 +187,7 @@ def _print(
                 raise
     for reason in refused:
         print(f"left out: {reason}", file=sys.stderr)
-    analyses = [result for result in results if isinstance(result, Analysis)]
+    analyses = [result for result in results if not isinstance(result, CensoredAnalysis)]
     family = across(analyses) if len(analyses) > 1 else None
     if form == "json":
         plain = [to_plain(result, family) for result in results]
@@ -229,31 +202,44 @@ def _print(
 
 
 def _files(
-    results: list[Analysis | CensoredAnalysis], family: Across | None, form: str
+    results: list[ResponseAnalysis | CensoredAnalysis], family: Across | None, form: str
 ) -> list[Table]:
     """Tables to print whole: one for CSV, which has one header; effects and ANOVA for LaTeX."""
     from doe.analysis.analyze import Analysis
+    from doe.analysis.censored import CensoredAnalysis
     from doe.views.tables.across import across_table
     from doe.views.tables.anova import anova_table
     from doe.views.tables.censored import censored_table
     from doe.views.tables.effects import effects_table
+    from doe.views.tables.level_anova import level_anova_table
+    from doe.views.tables.level_differences import differences_table
+    from doe.views.tables.level_means import level_means_table
 
-    analyses = [result for result in results if isinstance(result, Analysis)]
-    tables = [censored_table(result) for result in results if not isinstance(result, Analysis)]
+    analyses = [result for result in results if not isinstance(result, CensoredAnalysis)]
+    tables = [censored_table(result) for result in results if isinstance(result, CensoredAnalysis)]
     if family is not None:
         tables.insert(0, across_table(family, analyses))
     if family is None or form == "latex":
         for analysis in analyses:
-            tables.append(effects_table(analysis))
-            tables += [anova_table(analysis)] if form == "latex" else []
+            if isinstance(analysis, Analysis):
+                tables.append(effects_table(analysis))
+                tables += [anova_table(analysis)] if form == "latex" else []
+            elif form == "csv":
+                tables.append(level_means_table(analysis))
+            else:
+                made = (level_anova_table, level_means_table, differences_table)
+                tables += [make(analysis) for make in made]
     return tables
 
 
 def _show(
-    results: list[Analysis | CensoredAnalysis], family: Across | None, brief: bool, command: str
+    results: list[ResponseAnalysis | CensoredAnalysis],
+    family: Across | None,
+    brief: bool,
+    command: str,
 ) -> None:
     """Sentences, then tables, the shortest first."""
-    from doe.analysis.analyze import Analysis
+    from doe.analysis.censored import CensoredAnalysis
     from doe.views.tables import screen_tables
     from doe.views.tables.across import across_table
     from doe.views.tables.censored import censored_table
@@ -261,9 +247,9 @@ def _show(
 
     screen = console()
     tables = []
-    analyses = [result for result in results if isinstance(result, Analysis)]
+    analyses = [result for result in results if not isinstance(result, CensoredAnalysis)]
     for result in results:
-        if isinstance(result, Analysis):
+        if not isinstance(result, CensoredAnalysis):
             print_sentences(result, screen, command)
         else:
             tables.append(censored_table(result, TOP))
@@ -276,7 +262,7 @@ def _show(
         print_table(table, screen)
 
 
-def _plot(analyses: list[Analysis]) -> None:
+def _plot(analyses: list[ResponseAnalysis]) -> None:
     from doe.views.plot import half_normal
     from doe.views.terminal import console
 

@@ -6,6 +6,7 @@ import contextlib
 import inspect
 import time
 from itertools import zip_longest
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
@@ -77,6 +78,18 @@ def run(
         ),
     ] = None,
     replicate: Annotated[int, typer.Option(min=0, help="Only this replicate; 0 for all.")] = 0,
+    until: Annotated[
+        str | None,
+        typer.Option(help="decided: stop when every term is; looks after each replicate."),
+    ] = None,
+    decide: Annotated[
+        str | None,
+        typer.Option(help="Terms to decide: A,B,AB [default: up to two factors]."),
+    ] = None,
+    max_replicates: Annotated[
+        int | None,
+        typer.Option(min=2, help="Replicates at most with --until [default: as planned]."),
+    ] = None,
     limit: Annotated[int, typer.Option(min=0, help="Start at most N runs; 0 for all.")] = 0,
     retries: Annotated[int, typer.Option(min=0, help="Further attempts after a crash.")] = 2,
     retry_errors: Annotated[
@@ -101,11 +114,14 @@ def run(
     Ctrl-C lets running runs finish and starts no more; a second Ctrl-C ends them.
     """
     from doe.errors import DoeError
+    from doe.results.decision import decision_of, is_decided
     from doe.running.execute import execute
     from doe.running.scheduler import RunOptions
+    from doe.running.until import run_until
     from doe.store.plan import load_plan
     from doe.store.verdicts import Policy
     from doe.views.live import open_display
+    from doe.views.status_tables import decision_lines
     from doe.views.summary import summary_lines
     from doe.views.terminal import console
 
@@ -121,12 +137,20 @@ def run(
         grace=grace,
         detach=detach,
     )
-    plan = load_plan(chosen_study(study))
+    directory = chosen_study(study)
+    _declare(directory, until, decide, max_replicates)
+    plan = load_plan(directory)
     option = "" if study is None else f" --study {study}"
     began = time.monotonic()
     try:
         with open_display(console()) as display:
-            number, finished = execute(plan, options, engine, ctx.obj, display)
+            if plan.study.stopping is None or options.only or options.replicate:
+                number, finished = execute(plan, options, engine, ctx.obj, display)
+            else:
+                number, finished = run_until(
+                    directory, options, engine, ctx.obj, display, is_decided
+                )
+                plan = load_plan(directory)
     except DoeError:
         with contextlib.suppress(DoeError):  # a study that is gone cannot be summed up
             summary = _summary(plan, "broken off", time.monotonic() - began, option)
@@ -140,6 +164,9 @@ def run(
     )
     for line in summary_lines(summary):
         typer.echo(line)
+    if (reached := decision_of(directory)) is not None:
+        for line in decision_lines(reached):
+            typer.echo(line)
     _tell(notify, summary)
     if not finished:
         raise typer.Exit(130)
@@ -148,6 +175,23 @@ def run(
         raise typer.Exit(3)
     if number["failed"]:
         raise typer.Exit(3)
+
+
+def _declare(
+    directory: Path, until: str | None, decide: str | None, replicates: int | None
+) -> None:
+    """Write down when the study may stop, before it is looked at; refuse another rule later."""
+    from doe.errors import DoeError
+    from doe.results.decision import declare
+
+    if until is None:
+        if decide is not None or replicates is not None:
+            raise DoeError("--decide and --max-replicates belong to --until decided; give it too")
+        return
+    if until != "decided":
+        raise DoeError(f"--until {until!r} is unknown; expected decided")
+    terms = tuple(part.strip() for part in (decide or "").split(",") if part.strip())
+    declare(directory, terms, replicates)
 
 
 def _summary(plan: Plan, ending: Ending, seconds: float, option: str) -> Summary:

@@ -21,42 +21,26 @@ def status(
     study: StudyOption = None,
     watch: Annotated[bool, typer.Option("--watch", help="Draw again until all is done.")] = False,
     json: JsonOption = False,
-    csv: Annotated[
-        bool, typer.Option("--csv", help="Print the responses table instead, a row per run.")
-    ] = False,
 ) -> None:
     """Show counts, failures by reason, running runs, time left, balance and what is missing."""
     from doe.errors import DoeError
     from doe.results.status import as_json, overview
     from doe.views.terminal import console, print_json
 
-    if watch + json + csv > 1:
-        raise DoeError("--watch, --json and --csv exclude each other; choose one")
+    if watch and json:
+        raise DoeError("--watch and --json exclude each other; choose one")
     directory = chosen_study(study)
     state = overview(directory)
     if json:
-        print_json(as_json(state))
-    elif csv:
-        _print_csv(state)
+        from doe.results.decision import decision, decision_json
+
+        reached = decision(state.study, state.statuses)
+        print_json(as_json(state) | {"decision": decision_json(reached)})
     elif watch:
         _watch(state, console())
     else:
         screen = console()
         screen.print(_picture(state, screen.width))
-
-
-def _print_csv(state: Overview) -> None:
-    import csv
-    import sys
-
-    from doe.results.responses import columns, table_rows
-    from doe.study.levels import level_text
-
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(columns(state.study))
-    for row in table_rows(state.study, state.statuses):
-        cells = [level_text(cell) if isinstance(cell, bool) else cell for cell in row]
-        writer.writerow(["" if cell != cell else cell for cell in cells])  # NaN differs from itself
 
 
 def _watch(state: Overview, screen: Console) -> None:
@@ -68,7 +52,7 @@ def _watch(state: Overview, screen: Console) -> None:
 
     try:
         with Live(_picture(state, screen.width), console=screen, auto_refresh=False) as live:
-            while state.counts["running"] or state.counts["pending"]:
+            while not _ended(state):
                 time.sleep(WATCH_SECONDS)
                 state = overview(state.directory)
                 live.update(_picture(state, screen.width), refresh=True)
@@ -76,15 +60,30 @@ def _watch(state: Overview, screen: Console) -> None:
         raise typer.Exit(130) from None
 
 
+def _ended(state: Overview) -> bool:
+    """Whether nothing is to come: all has run, or all is decided."""
+    from doe.results.decision import decision
+
+    reached = decision(state.study, state.statuses)
+    stopped = reached is not None and reached.over
+    return not state.counts["running"] and (stopped or not state.counts["pending"])
+
+
 def _picture(state: Overview, width: int) -> RenderableType:
     """Everything on one page."""
     from rich.console import Group
     from rich.text import Text
 
-    from doe.views.status_tables import failure_table, running_table
+    from doe.results.decision import decision
+    from doe.views.status_tables import decision_lines, failure_table, running_table
     from doe.views.terminal import render_table
 
     parts: list[RenderableType] = [Text("\n".join(_lines(state)))]
+    if (reached := decision(state.study, state.statuses)) is not None:
+        from doe.views.tables.decisions import decision_table
+
+        parts += [Text("\n".join(decision_lines(reached)))]
+        parts += [Text(), render_table(decision_table(reached), width)]
     if state.running:
         parts += [Text(), render_table(running_table(state), width)]
     if state.failures:

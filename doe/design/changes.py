@@ -36,6 +36,11 @@ def augmented(study: Study, kind: str) -> Study:
     return msgspec.structs.replace(study, augment=(*study.augment, step))
 
 
+def planned_replicates(study: Study) -> int:
+    """Replicates of the plan with all that was added to it."""
+    return study.replicates + sum(len(step.seeds) for step in study.augment)
+
+
 def _next_part(study: Study) -> int:
     number = max((step.part for step in study.augment), default=1) + 1
     if not study.parts:

@@ -14,6 +14,7 @@ from doe.design.matrix import part_rows, standard_rows
 from doe.errors import DoeError
 from doe.study.levels import allowed_rows, coded_level, level_numbers, level_text, row_of
 from doe.study.values import RUN_COLUMNS, Augment, Factor, Level, Study, coded_columns
+from doe.terms import config_label
 
 Coded = tuple[int, ...]
 """Levels of one run as numbers around zero, one per factor: −1 and +1 of two levels."""
@@ -199,19 +200,19 @@ TOGETHER = 8
 
 
 def _configurations(factors: Sequence[Factor]) -> Callable[[int], Configuration]:
-    """How to find the configuration of a row."""
-    parts = [factors[i : i + TOGETHER] for i in range(0, len(factors), TOGETHER)]
+    """How to find the configuration of a row; labels of one-letter keys follow each other."""
+    single = all(len(factor.key) == 1 for factor in factors)
+    size = TOGETHER if single else len(factors)
+    parts = [factors[i : i + size] for i in range(0, len(factors), size)]
     sizes = [math.prod(len(factor.levels) for factor in part) for part in parts]
-    short = all(len(factor.key) == 1 for factor in factors)
-    tables = [cache(partial(_configuration, part, short)) for part in parts]
-    separator = "" if short else ","
+    tables = [cache(partial(_configuration, part)) for part in parts]
 
     def configuration(row: int) -> Configuration:
         (label, levels, coded), *further = [
             table(number) for table, number in zip(tables, level_numbers(row, sizes), strict=True)
         ]
         for part in further:
-            label += separator + part.label
+            label += part.label
             levels = {**levels, **part.levels}
             coded += part.coded
         return Configuration(label, levels, coded)
@@ -219,21 +220,18 @@ def _configurations(factors: Sequence[Factor]) -> Callable[[int], Configuration]
     return configuration
 
 
-def _configuration(factors: Sequence[Factor], short: bool, row: int) -> Configuration:
+def _configuration(factors: Sequence[Factor], row: int) -> Configuration:
     sizes = [len(factor.levels) for factor in factors]
     numbers = level_numbers(row, sizes)
-    pairs = list(zip(factors, numbers, strict=True))
-    names = [f"{f.key}{n}" if short else f"{f.key}={level_text(f.levels[n])}" for f, n in pairs]
-    return Configuration(
-        ("" if short else ",").join(names),
-        {factor.key: factor.levels[number] for factor, number in pairs},
-        tuple(map(coded_level, numbers, sizes)),
-    )
+    levels = {f.key: f.levels[number] for f, number in zip(factors, numbers, strict=True)}
+    texts = [level_text(level) for level in levels.values()]
+    label = config_label(list(levels), list(zip(numbers, texts, strict=True)))
+    return Configuration(label, levels, tuple(map(coded_level, numbers, sizes)))
 
 
-def config_label(factors: Sequence[Factor], row: int) -> str:
-    """Name a configuration: ``A1B0C1`` for one-letter keys, else ``lr=0.01,aug=on``."""
-    return _configuration(factors, all(len(factor.key) == 1 for factor in factors), row).label
+def row_label(factors: Sequence[Factor], row: int) -> str:
+    """Name the configuration in a row of the full factorial."""
+    return _configuration(factors, row).label
 
 
 # The CSV form -----------------------------------------------------------------------------------

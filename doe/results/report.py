@@ -13,23 +13,32 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from doe.analysis.across import Across, across
-from doe.analysis.analyze import Analysis, analyze
+from doe.analysis.analyze import Analysis
 from doe.analysis.case import AnalysisOptions
 from doe.analysis.data import Runs
+from doe.analysis.response import analyze_response
 from doe.errors import DoeError
 from doe.results.cells import Cell, cells_of
-from doe.results.curves import Curve, learning_curves
+from doe.results.curves import Curve, epoch_lines, learning_curves
+from doe.results.decision import Decision, decision
+from doe.results.details import RunDetail, run_details
+from doe.results.looks import analysed
 from doe.results.observations import observations, study_runs
 from doe.results.responses import response_values
 from doe.results.status import Overview, overview
 from doe.store.files import StudyDir
+from doe.store.scan import RunStatus
 from doe.study.values import Group, ReportSection, Study
 from doe.terms import parse_term
+
+if TYPE_CHECKING:
+    from doe.analysis.levels.layout import LevelRuns
+    from doe.analysis.response import ResponseAnalysis
 
 WORTH_A_PROCESS = 4
 """Responses for which it is worth starting a process."""
@@ -43,15 +52,19 @@ class Report(NamedTuple):
     section: ReportSection
     cells: tuple[Cell, ...]
     """Configurations in standard order."""
-    analyses: dict[str, Analysis]
+    analyses: dict[str, ResponseAnalysis]
     refused: dict[str, str]
     """Response -> why there is no analysis of it."""
     across: Across | None
     group_effects: dict[str, Across]
     """Effects on each group of responses of the report's section."""
     curves: dict[str, dict[str, Curve]]
+    details: dict[str, RunDetail]
+    """Run -> how it went, for the runs that have begun."""
     values: dict[str, tuple[float | None, ...]]
     """Response -> its value in each run, in run order."""
+    decision: Decision | None = None
+    """How far a study has come that may stop early."""
 
     @property
     def study(self) -> Study:
@@ -61,7 +74,8 @@ class Report(NamedTuple):
     @property
     def provisional(self) -> bool:
         """Whether runs are still to come, so that every number may change."""
-        return bool(self.state.counts["pending"] or self.state.counts["running"])
+        stopped = self.decision is not None and self.decision.over
+        return bool(self.state.counts["running"] or (self.state.counts["pending"] and not stopped))
 
     @property
     def progress(self) -> str:
@@ -98,19 +112,25 @@ def state_text(state: Overview) -> str:
 
 
 def report_of(
-    state: Overview, options: AnalysisOptions, drop: tuple[str, ...] | None = None
+    state: Overview,
+    options: AnalysisOptions,
+    drop: tuple[str, ...] | None = None,
+    responses: tuple[str, ...] = (),
 ) -> Report:
-    """Analyse every response of a study as it was read."""
+    """Analyse every response of a study as it was read, or those that are named."""
     study, answers = state.study, state.study.responses
-    names = (*answers.averages, *answers.metrics, *answers.further)
+    names = responses or (*answers.averages, *answers.metrics, *answers.further)
     section = report_section(study)
     if drop is not None:
         for key in drop:
             parse_term(key, study.keys)
         section = msgspec.structs.replace(section, drop=drop)
     answers_by_name = dict(zip(names, _analyses(state, names, options), strict=True))
-    analyses = {n: a for n, a in answers_by_name.items() if isinstance(a, Analysis)}
+    analyses = {n: a for n, a in answers_by_name.items() if not isinstance(a, str)}
     refused = {n: a for n, a in answers_by_name.items() if isinstance(a, str)}
+    files = StudyDir(state.directory)
+    epochs = epoch_lines(files, state.statuses)
+    shown = tuple(answers.averages) or answers.metrics[:1]
     rows = [response_values(study, status) for status in state.statuses]
     values = {name: [row[name] for row in rows] for name in names}
     return Report(
@@ -122,17 +142,20 @@ def report_of(
         refused=refused,
         across=across(list(analyses.values())) if analyses else None,
         group_effects=group_effects(study, section, analyses),
-        curves=learning_curves(StudyDir(state.directory), study, state.statuses),
+        curves=learning_curves(study, state.statuses, epochs),
+        details=run_details(files, study, state.statuses, epochs, shown),
         values={name: tuple(_finite(v) for v in column) for name, column in values.items()},
+        decision=decision(study, state.statuses),
     )
 
 
 def _analyses(
     state: Overview, names: Sequence[str], options: AnalysisOptions
-) -> list[Analysis | str]:
+) -> list[ResponseAnalysis | str]:
     """The analysis of each response or why there is none; many at once take all cores."""
-    runs = study_runs(state.study, state.statuses)
-    tasks = [(state, runs, name, options) for name in names]
+    statuses = analysed(state.study, state.statuses)
+    runs = study_runs(state.study, statuses)
+    tasks = [(state.study, statuses, runs, name, options) for name in names]
     cores = min(len(os.sched_getaffinity(0)), len(names) // WORTH_A_PROCESS)
     # A fork is safe where there is no other thread, and costs no import.
     if cores < 2 or not options.robust or threading.active_count() > 1:
@@ -141,9 +164,15 @@ def _analyses(
         return list(pool.map(_analysis, *zip(*tasks, strict=True)))
 
 
-def _analysis(state: Overview, runs: Runs, name: str, options: AnalysisOptions) -> Analysis | str:
+def _analysis(
+    study: Study,
+    statuses: list[RunStatus],
+    runs: Runs | LevelRuns,
+    name: str,
+    options: AnalysisOptions,
+) -> ResponseAnalysis | str:
     try:
-        return analyze(observations(state.study, state.statuses, runs, [name])[0], options)
+        return analyze_response(observations(study, statuses, runs, [name])[0], options)
     except DoeError as error:
         return str(error)
 
@@ -169,13 +198,16 @@ def report_section(study: Study) -> ReportSection:
 
 
 def group_effects(
-    study: Study, section: ReportSection, analyses: dict[str, Analysis]
+    study: Study, section: ReportSection, analyses: dict[str, ResponseAnalysis]
 ) -> dict[str, Across]:
     """Effects on each group of responses, without the terms of dropped factors."""
     dropped = sum(parse_term(key, study.keys) for key in section.drop)
     by_group = {}
     for group in section.groups:
-        if group.effects and all(name in analyses for name in group.responses):
+        # A term of several degrees of freedom has no single effect to show.
+        if group.effects and all(
+            isinstance(analyses.get(name), Analysis) for name in group.responses
+        ):
             averaged = set(group.responses) in map(set, study.responses.averages.values())
             whole = across([analyses[name] for name in group.responses], averaged)
             kept = [row for row in whole.rows if not parse_term(row.term, study.keys) & dropped]

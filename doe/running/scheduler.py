@@ -51,6 +51,8 @@ class RunOptions(NamedTuple):
     only: tuple[str, ...] = ()
     """Configurations; empty for all."""
     replicate: int = 0
+    upto: int = 0
+    """Only the first so many replicates; 0 for all."""
     limit: int = 0
     """Most runs to start; 0 for all."""
     retry_failed: bool = False
@@ -394,7 +396,8 @@ class Scheduler:
 
     def _warn_unread(self, status: RunStatus) -> None:
         """After the first run: factors that the backend never read would measure nothing."""
-        unread = status.result.provenance.get(UNREAD, []) if status.result else []
+        noted = status.result.provenance.get(UNREAD, []) if status.result else []
+        unread = [f.key for f in self.study.factors if f.key in noted and not f.sets]
         if unread and self.breaker.unproven:
             self.display.note(
                 "warning",
@@ -514,6 +517,7 @@ def selected(runs: Sequence[Run], options: RunOptions) -> list[str]:
         for run in runs
         if (not options.only or run.config in options.only)
         and options.replicate in (0, run.replicate)
+        and (not options.upto or run.replicate <= options.upto)
     ]
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import reduce
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import msgspec
 
-from doe.design.changes import augmented
+from doe.design.changes import augmented, planned_replicates
 from doe.design.runs import Design, design_csv, make_design, planned_rows
 from doe.errors import DoeError
 from doe.store.files import RunDir, StudyDir, write_atomic
@@ -19,7 +20,7 @@ from doe.store.requests import request_bytes
 from doe.store.scan import RunStatus, scan
 from doe.study.checks import check_study
 from doe.study.file import dump_study, load_study, study_differences
-from doe.study.values import Study
+from doe.study.values import Stopping, Study
 
 RUNS = Path("runs")
 """Where studies live unless said otherwise."""
@@ -175,8 +176,26 @@ def find_study(given: Path | None, runs: Path = RUNS) -> Path:
 
 def augment_plan(directory: Path, kind: str) -> tuple[Plan, Outcome]:
     """Add replicates or a fold-over to a planned study; what was planned or run stays as it is."""
-    with _alone(directory):
-        return _augment(directory, kind)
+    return _change(directory, lambda study: augmented(study, kind)), "augmented"
+
+
+def extend_plan(directory: Path, replicates: int) -> Plan:
+    """The plan with at least so many replicates; those that it lacks are added one by one."""
+
+    def extended(study: Study) -> Study:
+        missing = range(planned_replicates(study), replicates)
+        return reduce(lambda longer, _: augmented(longer, "1"), missing, study)
+
+    return _change(directory, extended)
+
+
+def declare_plan(directory: Path, declared: Callable[[Study], Stopping]) -> Plan:
+    """The plan with a rule when to stop; one that stands there already stays."""
+
+    def ruled(study: Study) -> Study:
+        return study if study.stopping else msgspec.structs.replace(study, stopping=declared(study))
+
+    return _change(directory, ruled)
 
 
 @contextlib.contextmanager
@@ -193,13 +212,17 @@ def _alone(directory: Path) -> Iterator[None]:
             os.close(handle)
 
 
-def _augment(directory: Path, kind: str) -> tuple[Plan, Outcome]:
-    old = load_plan(directory)
-    study = augmented(old.study, kind)
-    check_study(study)
-    plan = Plan(directory, study, make_design(study))
-    _write(plan)
-    return plan, "augmented"
+def _change(directory: Path, changed: Callable[[Study], Study]) -> Plan:
+    """Write a planned study anew where `changed` makes another of it."""
+    with _alone(directory):
+        old = load_plan(directory)
+        study = changed(old.study)
+        if study == old.study:
+            return old
+        check_study(study)
+        plan = Plan(directory, study, make_design(study))
+        _write(plan)
+        return plan
 
 
 def _write(plan: Plan) -> None:

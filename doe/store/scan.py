@@ -93,3 +93,10 @@ def counts(statuses: Sequence[RunStatus]) -> dict[RunState, int]:
     for status in statuses:
         number[status.state] += 1
     return number
+
+
+def complete_replicates(statuses: Sequence[RunStatus]) -> int:
+    """How many replicates, from the first on, have a verdict of every run."""
+    waiting = [s.run.replicate for s in statuses if s.state in ("running", "pending")]
+    last = max((status.run.replicate for status in statuses), default=0)
+    return min(waiting, default=last + 1) - 1

@@ -17,6 +17,8 @@ from doe.store import files
 from doe.store.files import STRANGE, RunDir, put_once, read_file
 
 State = Literal["done", "diverged", "failed"]
+IMPORTED = "imported"
+"""Fact of the provenance: the table that a verdict was taken from, where nothing was run here."""
 UNREAD = "unread"
 """Fact of the provenance: factors that a backend function never looked at."""
 
@@ -115,6 +117,7 @@ class _Origin(msgspec.Struct):
     seconds: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     request: str = ""
     unread: list[str] = []
+    imported: str = ""
 
 
 def _sound(provenance: dict[str, Any]) -> bool:

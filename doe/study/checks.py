@@ -11,6 +11,7 @@ from doe.errors import DoeError, SpecError, nearest
 from doe.study.command import PLACEHOLDERS, AddProblem, check_command, short
 from doe.study.levels import allowed_rows, inestimable_factor, kind_of
 from doe.study.values import (
+    FIRST_LOOK,
     RUN_COLUMNS,
     STATE_COLUMNS,
     Augment,
@@ -18,9 +19,12 @@ from doe.study.values import (
     Study,
     coded_columns,
 )
+from doe.terms import parse_term
 
 MOST_FACTORS = 16
 MOST_RUNS = 1 << 17
+MOST_LOOKED_AT = 20
+"""Replicates of a study that is looked at: its error rates are simulated up to these."""
 MOST_THREADS = 1024
 
 
@@ -46,6 +50,7 @@ def study_problems(study: Study, keys_known: bool = True) -> list[str]:
         _check_backend(study, add)
         _check_structure(study, add)
         _check_report(study, add)
+        _check_stopping(study, add)
     return problems
 
 
@@ -65,6 +70,7 @@ def _check_factors(study: Study, add: AddProblem) -> None:
     if len(study.factors) > MOST_FACTORS:
         add(f"factors: got {len(study.factors)}; expected at most {MOST_FACTORS}")
     taken = {*RUN_COLUMNS, *STATE_COLUMNS, *coded_columns(study.keys), *PLACEHOLDERS}
+    others: set[str] = set()
     for factor in study.factors:
         path = f"factors.{factor.key}"
         if not re.fullmatch(r"[A-Za-z]\w*", factor.key, re.ASCII):
@@ -74,6 +80,13 @@ def _check_factors(study: Study, add: AddProblem) -> None:
         if factor.key in taken:
             add(f"{path}: {factor.key!r} is the name of a column or placeholder; rename it")
         _check_levels(factor, path, add)
+        made = dict.fromkeys(name for values in factor.sets.values() for name in values)
+        for name in made:
+            if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII):
+                add(f"{path}.levels: {short(name)} is no name; expected letters, digits, _")
+            if name in (*study.keys, *study.settings, *PLACEHOLDERS) or name in others:
+                add(f"{path}.levels: {name!r} has another meaning as well; rename it")
+        others |= made.keys()
 
 
 def _check_levels(factor: Factor, path: str, add: AddProblem) -> None:
@@ -150,7 +163,7 @@ def _check_responses(study: Study, add: AddProblem) -> None:
 
 
 def _check_alike(
-    parts: Sequence[str], what: str, of: Callable[[str], str], path: str, add: AddProblem
+    parts: Sequence[str], what: str, of: Callable[[str], str | None], path: str, add: AddProblem
 ) -> None:
     """An average of what goes in two directions or has two units says nothing."""
     values = {of(part): part for part in reversed(parts)}
@@ -336,3 +349,27 @@ def _check_report(study: Study, add: AddProblem) -> None:
             elif level not in levels[key]:
                 known = " or ".join(short(value) for value in levels[key])
                 add(f"{path}: baseline has {key} = {short(level)}; expected {known}")
+
+
+def _check_stopping(study: Study, add: AddProblem) -> None:
+    """The [stopping] section: terms and responses that are there, sizes that can be."""
+    rule = study.stopping
+    if rule is None:
+        return
+    if not study.two_level or study.centre:
+        add("stopping: needs factors with two levels each and no centre runs; remove one of them")
+    if not FIRST_LOOK <= rule.max_replicates <= MOST_LOOKED_AT:
+        add(
+            f"stopping.max_replicates = {rule.max_replicates}: expected {FIRST_LOOK} to "
+            f"{MOST_LOOKED_AT}"
+        )
+    if not 0 < rule.alpha < 1:
+        add(f"stopping.alpha = {rule.alpha:g}: expected a level between 0 and 1")
+    for name in rule.responses:
+        if name not in study.responses.names:
+            add(f"stopping.responses: no {name!r}{nearest(name, study.responses.names)}")
+    for term in rule.terms:
+        try:
+            parse_term(term, study.keys)
+        except DoeError as error:
+            add(f"stopping.terms: {error}")

@@ -17,10 +17,11 @@ Level = bool | int | float | str
 Goal = Literal["min", "max"]
 ResponseScale = Literal["raw", "log", "auto"]
 Setting = TypeVar("Setting", bound=str)
+Default = TypeVar("Default", bound=str | None)
 
 RUN_COLUMNS = ("run_id", "run_order", "row", "replicate", "block", "seed", "config")
 """Columns of design.csv and of the results before the factors'."""
-STATE_COLUMNS = ("state", "reason", "slot", "host", "seconds")
+STATE_COLUMNS = ("state", "reason", "slot", "host", "started", "ended", "seconds", "imported")
 """Columns of the results between the factors' and the responses'."""
 
 
@@ -39,6 +40,8 @@ class Factor(msgspec.Struct, frozen=True):
     description: str = ""
     scale: Literal["linear", "log"] = "linear"
     """Where the middle of numeric levels lies, and along which their line and curve are fitted."""
+    sets: dict[str, dict[str, Level]] = {}
+    """Level -> the settings that it makes, where `levels` is a table of tables."""
 
     @property
     def low(self) -> Level:
@@ -75,8 +78,8 @@ class Responses(msgspec.Struct, frozen=True):
     """Metrics that are collected and analysed on request only."""
     averages: dict[str, tuple[str, ...]] = {}
     """Responses made here: the plain mean of some metrics."""
-    goal: Goal = "min"
-    """Which way is better, of every response that `goals` does not name."""
+    goal: Goal | None = "min"
+    """Which way is better, of every response that `goals` does not name; None of a mere table."""
     unit: str = ""
     """Unit of the metrics, shown beside effects."""
     units: dict[str, str] = {}
@@ -99,7 +102,7 @@ class Responses(msgspec.Struct, frozen=True):
         """Unit of one response; of an average, what its metrics share."""
         return self._of(name, self.units, self.unit)
 
-    def goal_of(self, name: str) -> Goal:
+    def goal_of(self, name: str) -> Goal | None:
         """Which way is better for one response; for an average, as for its metrics."""
         return self._of(name, self.goals, self.goal)
 
@@ -111,7 +114,7 @@ class Responses(msgspec.Struct, frozen=True):
         """The smallest effect on one response that is worth knowing; None where nobody said."""
         return self.matters.get(name)
 
-    def _of(self, name: str, single: dict[str, Setting], every: Setting) -> Setting:
+    def _of(self, name: str, single: dict[str, Setting], every: Default) -> Setting | Default:
         """What is said of a response itself, of the metrics that it averages, or of all."""
         if name not in single and name in self.averages:
             name = next((part for part in self.averages[name] if part in single), name)
@@ -127,6 +130,27 @@ class Augment(msgspec.Struct, frozen=True):
     """Factors whose levels are exchanged to give another part of the full factorial."""
     part: int = 0
     """Number, from 2, of a further part of a design that was planned as 1/N."""
+
+
+FIRST_LOOK = 2
+"""Replicates without which there is no error to test against."""
+
+
+class Stopping(msgspec.Struct, frozen=True):
+    """When a study may stop: it is looked at after each complete replicate from the second on."""
+
+    max_replicates: int
+    """Where it ends, decided or not."""
+    terms: tuple[str, ...] = ()
+    """Terms to decide; by default the main effects and two-factor interactions."""
+    responses: tuple[str, ...] = ()
+    """Responses to decide them for; by default the averages, else all metrics."""
+    spending: Literal["obrien-fleming", "pocock"] = "obrien-fleming"
+    """How the error is spent over the looks: mostly at the end, or evenly."""
+    alpha: float = 0.05
+    """Chance of any wrong statement, over all looks, terms and responses."""
+    after: int = 0
+    """Replicates that were complete when this was declared."""
 
 
 class Group(msgspec.Struct, frozen=True):
@@ -210,6 +234,8 @@ class Study(msgspec.Struct, frozen=True):
     settings: dict[str, Any] = {}
     """Handed to the backend unread."""
     augment: tuple[Augment, ...] = ()
+    stopping: Stopping | None = None
+    """When the study may stop early; as planned without it."""
     slurm: dict[str, Any] = {}
     """Resources for `doe run --engine slurm`."""
     report: ReportSection = ReportSection()

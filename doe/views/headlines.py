@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from doe.analysis.analyze import Analysis
 from doe.analysis.effects import Effect
 from doe.analysis.estimators.means import Interaction, Mean, Means
 from doe.analysis.estimators.robust import Robust
+from doe.analysis.response import ResponseAnalysis
 from doe.terms import order, parse_term
-from doe.views.numbers import cell_text
-from doe.views.words import advice_text, factor_text, helps, is_switch, level_text, term_text
+from doe.views.numbers import cell_text, counted
+from doe.views.words import (
+    advice_text,
+    factor_text,
+    helps,
+    is_switch,
+    level_text,
+    mean_word,
+    term_text,
+)
+
+if TYPE_CHECKING:
+    from doe.analysis.levels.analyze import LevelAnalysis
 
 LARGEST = 3
 VERDICTS = {True: ", for the better", False: ", for the worse", None: ""}
@@ -29,7 +41,40 @@ class Headlines(NamedTuple):
     """Options of `doe analyze` to try; empty if no check asks for one."""
 
 
-def headlines(analysis: Analysis) -> Headlines:
+def headlines(analysis: ResponseAnalysis) -> Headlines:
+    """What one response says, whatever levels its factors have."""
+    return two_level_headlines(analysis) if isinstance(analysis, Analysis) else _levels(analysis)
+
+
+def _levels(analysis: LevelAnalysis) -> Headlines:
+    """A sentence for each significant term, the best configuration, and what is fragile."""
+    significant = [t.term for t in analysis.tests if t.p_bh is not None and t.p_bh < analysis.alpha]
+    count = (
+        f"{len(significant)} of {counted(len(analysis.tests), 'term')} "
+        f"{'is' if len(significant) == 1 else 'are'} significant at false discovery rate "
+        f"{analysis.alpha:g}."
+    )
+    if analysis.sigma is None:
+        count = "There is no error to test against; single contrasts are judged by Lenth's method."
+    bend = () if analysis.curvature is None else (analysis.curvature.sentence,)
+    blocks = () if analysis.random_blocks is None else (analysis.random_blocks.sentence,)
+    return Headlines(
+        (*analysis.sentences, *bend, *blocks, count), _level_best(analysis), analysis.warnings, ()
+    )
+
+
+def _level_best(analysis: LevelAnalysis) -> str:
+    if analysis.best is None:
+        return f"Which way is better was not said: {NO_GOAL}."
+    top = analysis.best.cells[0]
+    interval = "" if top.ci_low is None else f" ({_span(top.ci_low, top.ci_high)})"
+    names = " · ".join(factor.key for factor in analysis.factors)
+    mean = f"{cell_text(top.mean, 'num')}{_unit(analysis)}{interval}"
+    word = mean_word(analysis).lower()
+    return f"{analysis.best.sentence} Its levels are {names}; its {word} is {mean}."
+
+
+def two_level_headlines(analysis: Analysis) -> Headlines:
     """The largest effects, what depends on what, the best configuration, and what is fragile.
 
     An interaction of two factors is told as what one of them does at each level of the other.
@@ -61,12 +106,24 @@ def _significant(effect: Effect | Interaction, analysis: Analysis) -> bool:
 def _effect(effect: Effect, analysis: Analysis) -> str:
     size, interval = _size(effect, analysis)
     p = "" if effect.p_holm is None else f"Holm-adjusted p {_p(effect.p_holm)}"
-    inside = "; ".join(part for part in (interval, p) if part)
+    inside = "; ".join(part for part in (_rivals(effect.term, analysis), interval, p) if part)
     verdict = VERDICTS[helps(effect.effect, analysis.goal)]
-    if effect.p_holm is not None and effect.p_holm > analysis.alpha:
+    if effect.p_holm is None:
+        verdict = ", with no error to test it against"
+    elif effect.p_holm > analysis.alpha:
         verdict = ", which may be chance"
     term = term_text(effect.term, analysis.factors)
     return f"{term} {size}{f' ({inside})' if inside else ''}{verdict}."
+
+
+def _rivals(term: str, analysis: Analysis) -> str:
+    """The term with those of its order that the runs cannot tell from it: "AB = −CD"."""
+    keys = [factor.key for factor in analysis.factors]
+    chains = [chain.split(" = ") for chain in analysis.aliases]
+    others = next((others for first, *others in chains if first == term), [])
+    own = order(parse_term(term, keys))
+    alike = [other for other in others if order(parse_term(other.lstrip("−"), keys)) == own]
+    return " = ".join((term, *alike)) if alike else ""
 
 
 def _size(effect: Effect, analysis: Analysis) -> tuple[str, str]:
@@ -94,7 +151,8 @@ def _interaction(pair: Interaction, analysis: Analysis) -> str:
         if low.startswith(verb):
             high = high.removeprefix(verb)
     where = (level_text(other, -1), level_text(other, 1, again=True))
-    p = "" if pair.p_holm is None else f" ({pair.term}, Holm-adjusted p {_p(pair.p_holm)})"
+    named = _rivals(pair.term, analysis) or pair.term
+    p = "" if pair.p_holm is None else f" ({named}, Holm-adjusted p {_p(pair.p_holm)})"
     return f"{acting} {low} {where[0]} and {high} {where[1]}{p}."
 
 
@@ -113,7 +171,7 @@ def _change(change: Mean, pair: Interaction, analysis: Analysis) -> str:
     return f"{verb} {cell_text(abs(change.mean), 'num')}{_unit(analysis)}"
 
 
-def _unit(analysis: Analysis) -> str:
+def _unit(analysis: ResponseAnalysis) -> str:
     return f" {analysis.unit}" if analysis.unit else ""
 
 
@@ -128,6 +186,8 @@ def _p(value: float) -> str:
 def _count(analysis: Analysis) -> str:
     significant = [effect for effect in analysis.effects if _significant(effect, analysis)]
     significant.sort(key=lambda e: (-abs(e.effect), e.term))
+    if all(effect.p_holm is None for effect in analysis.effects):
+        return f"None of {len(analysis.effects)} effects can be tested."
     if not significant:
         return f"None of {len(analysis.effects)} effects is significant after Holm's adjustment."
     names = ", ".join(effect.term for effect in significant[:NAMED])

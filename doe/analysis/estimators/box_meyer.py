@@ -43,7 +43,7 @@ class BoxMeyer(Struct, frozen=True):
     order: int  # highest interaction among active factors
     factors: tuple[FactorProbability, ...]
     models: tuple[ModelProbability, ...]  # the most probable ones, best first
-    tied: int  # how many of them are as probable as the first
+    rivals: int  # how many of them are at least half as probable as the first, itself included
 
 
 def estimate(case: Case) -> BoxMeyer | None:
@@ -86,8 +86,8 @@ def box_meyer(
         float(sum(w for w, chosen in zip(weights, sets, strict=True) if i in chosen))
         for i in range(factors)
     ]
-    tied = int((weights >= weights.max() * (1.0 - 1e-9)).sum())
-    ranked = np.argsort(-np.round(weights, 12), kind="stable")[: max(TOP_MODELS, tied)].tolist()
+    rivals = int((weights >= weights.max() / 2.0).sum())
+    ranked = np.argsort(-np.round(weights, 12), kind="stable")[: max(TOP_MODELS, rivals)].tolist()
     return BoxMeyer(
         prior=prior,
         gamma=gamma,
@@ -96,7 +96,7 @@ def box_meyer(
         models=tuple(
             ModelProbability(tuple(keys[j] for j in sets[i]), float(weights[i])) for i in ranked
         ),
-        tied=tied,
+        rivals=rivals,
     )
 
 

@@ -10,6 +10,7 @@ from msgspec import Struct
 from scipy import special
 
 from doe.analysis import distributions as stats
+from doe.analysis.best import reduced_fit
 from doe.analysis.case import Case
 from doe.analysis.contrasts import Floats, Ints, estimable, names_of, sign_columns
 from doe.analysis.fit import Fit, estimator, without_blocks
@@ -27,25 +28,25 @@ class DispersionEffect(Struct, frozen=True, gc=False):
     term: str
     effect: float  # on ln s²
     ratio: float  # variance at high / variance at low, exp(effect)
-    z: float  # effect over its standard error
-    p: float
-    p_holm: float
+    z: float | None  # effect over its standard error; None without replicates
+    p: float | None
+    p_holm: float | None
 
 
 class Dispersion(Struct, frozen=True):
-    """Which factors change the spread between replicates."""
+    """Which factors change the spread between replicates, or that of residuals without them."""
 
     UNITS: ClassVar = units(lenth=0)
     effects: tuple[DispersionEffect, ...]
-    replicates: int  # fewest runs in a cell that was used
-    kurtosis: float  # excess of the errors, at least 0, which widens the standard errors
+    replicates: int  # fewest runs in a cell that was used; 1 where residuals stand in for them
+    kurtosis: float | None  # excess of the errors, at least 0, which widens the standard errors
     lenth: Lenth | None
     skipped: tuple[str, ...]  # configurations without a spread
     sentence: str
 
 
 def estimate(case: Case) -> Dispersion | None:
-    """Effects on ln s² of the cells, after blocks; None without replicates.
+    """Effects on ln s² of the cells, after blocks; from residuals where runs are not repeated.
 
     ``Var(ln s²) = ψ'(ν / 2) + κ / n`` with ν = n - 1: what normal errors give (Bartlett and
     Kendall 1946), and what their excess kurtosis κ adds (Layard 1973). Lenth's method stands
@@ -53,7 +54,7 @@ def estimate(case: Case) -> Dispersion | None:
     """
     spreads = cell_spreads(case.fit)
     if spreads is None:
-        return None
+        return of_residuals(case) if case.fit.df_pure == 0 else None
     model = estimable(spreads.cells, len(case.keys), case.order, None)
     if not model.masks:
         return None
@@ -77,6 +78,30 @@ def estimate(case: Case) -> Dispersion | None:
         skipped=tuple(case.runs.config(int(cell)) for cell in spreads.skipped),
         sentence=_sentence(effects, case.alpha),
     )
+
+
+def of_residuals(case: Case) -> Dispersion | None:
+    """``ln(s²(high) / s²(low))`` of the reduced model's residuals for each term, untested.
+
+    Box and Meyer (1986): what the active terms leave is split at each column of the design. None
+    where these terms leave fewer degrees of freedom than they take.
+    """
+    small = reduced_fit(case)
+    if small.exact or 2 * small.df_residual < small.n:
+        return None
+    names = names_of(case.fit.model.masks, case.keys)
+    effects = []
+    for name, column in zip(names, sign_columns(small.cells, case.fit.model.masks).T, strict=True):
+        halves = [small.residual[column > 0], small.residual[column < 0]]
+        if min(len(half) for half in halves) < 2 or min(np.ptp(half) for half in halves) == 0.0:
+            continue
+        ratio = float(halves[0].var(ddof=1) / halves[1].var(ddof=1))
+        effects.append(DispersionEffect(name, float(np.log(ratio)), ratio, None, None, None))
+    terms = " ".join(names_of(small.model.masks, case.keys)) or "the mean"
+    sentence = f"No run is repeated: spread of what {terms} leaves, which no test judges."
+    if not effects:
+        return None
+    return Dispersion(tuple(effects), 1, None, None, (), sentence)
 
 
 class Spreads(NamedTuple):
@@ -149,7 +174,8 @@ def excess_kurtosis(spreads: Spreads) -> float:
 
 
 def _sentence(effects: Sequence[DispersionEffect], alpha: float) -> str:
-    surest = sorted((e for e in effects if e.p_holm < alpha), key=lambda e: e.p)[:4]
+    called = [e for e in effects if e.p_holm is not None and e.p_holm < alpha]
+    surest = sorted(called, key=lambda e: -abs(e.z or 0.0))[:4]
     if not surest:
         return "No term changes the spread between replicates beyond chance."
     parts = [

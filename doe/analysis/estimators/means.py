@@ -7,25 +7,28 @@ of its interval.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 from msgspec import Struct
 
+from doe.analysis.best import MOST_CELLS, cell_estimates, prediction, reduced_fit
 from doe.analysis.case import Case
-from doe.analysis.contrasts import Floats, Model
-from doe.analysis.fit import Fit, design_matrix, fit
+from doe.analysis.contrasts import Floats, evaluate
+from doe.analysis.fit import Fit, design_matrix
 from doe.analysis.pvalues import t_critical
+from doe.analysis.rescale import units
 from doe.terms import order, parse_term
 
 PAIRS = 6
 """Interactions that are told in means, the strongest ones."""
-MOST_CELLS = 1024
 SIGNS = ((-1, -1), (1, -1), (-1, 1), (1, 1))
 
 
 class Mean(Struct, frozen=True, gc=False):
     """A mean with its interval; no interval in a saturated design."""
 
+    UNITS: ClassVar = units(mean=1, ci_low=1, ci_high=1)
     mean: float
     ci_low: float | None
     ci_high: float | None
@@ -40,7 +43,10 @@ class FactorMeans(Struct, frozen=True):
 
 
 class Interaction(Struct, frozen=True):
-    """What a factor does at either level of another one."""
+    """What a factor does at either level of another one.
+
+    Intervals hold for all pairs at once, since the strongest ones are shown.
+    """
 
     term: str
     factor: str  # the one that acts
@@ -53,23 +59,24 @@ class Interaction(Struct, frozen=True):
     p_holm: float | None
 
 
-class Prediction(Struct, frozen=True, gc=False):
+class Predicted(Struct, frozen=True, gc=False):
     """A configuration under the reduced model."""
 
+    UNITS: ClassVar = units(mean=1, ci_low=1, ci_high=1)
     coded: tuple[int, ...]
     mean: float
-    ci_low: float | None
+    ci_low: float | None  # holds for all configurations at once, whatever terms were selected
     ci_high: float | None
 
 
 class Means(Struct, frozen=True):
     """Means of the fitted model on the response scale, every cell weighted alike."""
 
+    UNITS: ClassVar = units(grand=1)
     grand: float
     main: tuple[FactorMeans, ...]
     interactions: tuple[Interaction, ...]  # the strongest first
-    terms: tuple[str, ...]  # of the reduced model: significant ones and their parents
-    predictions: tuple[Prediction, ...]  # every configuration in standard order, if at most 1024
+    predictions: tuple[Predicted, ...]  # every configuration in standard order, if at most 1024
 
 
 def estimate(case: Case) -> Means | None:
@@ -77,19 +84,17 @@ def estimate(case: Case) -> Means | None:
     coef = dict(zip(case.names, case.fit.coef.tolist(), strict=True))
     shown = {effect.term for effect in case.effects}
     main = tuple(
-        FactorMeans(key, *_means(case, [{key: -1}, {key: 1}]))
+        FactorMeans(key, *_means(case, [{key: -1}, {key: 1}], case.alpha))
         for key in case.keys
         if key in coef and key in shown
     )
     pairs = [e for e in case.effects if order(parse_term(e.term, case.keys)) == 2]
     pairs.sort(key=lambda e: (-abs(e.effect), e.term))
-    terms, predictions = _predictions(case)
     return Means(
         grand=_back(case, np.array([case.fit.mean]))[0],
         main=main,
         interactions=tuple(_interaction(case, e.term, coef) for e in pairs[:PAIRS]),
-        terms=terms,
-        predictions=predictions,
+        predictions=_predictions(case),
     )
 
 
@@ -98,7 +103,8 @@ def _interaction(case: Case, term: str, coef: dict[str, float]) -> Interaction:
     mask = parse_term(term, case.keys)
     keys = [key for i, key in enumerate(case.keys) if mask >> i & 1]
     factor, other = max((keys, keys[::-1]), key=lambda pair: abs(coef.get(pair[0], 0.0)))
-    means = _means(case, [{factor: x, other: y, term: x * y} for x, y in SIGNS])
+    points = [{factor: x, other: y, term: x * y} for x, y in SIGNS]
+    means = _means(case, points, _pair_alpha(case))
     effect = next(e for e in case.effects if e.term == term)
     return Interaction(
         *(term, factor, other, means),
@@ -110,6 +116,14 @@ def _interaction(case: Case, term: str, coef: dict[str, float]) -> Interaction:
     )
 
 
+def _pair_alpha(case: Case) -> float:
+    """Level of one interval by Bonferroni: pairs have four means, and as many effects that depend
+    on a level: those of either factor at either level of the other.
+    """
+    k = len(case.keys)
+    return case.alpha / (2 * k * (k - 1))
+
+
 def _change(case: Case, factor: str, other: str, term: str, y: int) -> Mean:
     """Effect of a factor where another has the level y: twice (b_factor + y b_both), taken back."""
     signs = _signs(case, [{factor: 1, term: y}])
@@ -117,7 +131,7 @@ def _change(case: Case, factor: str, other: str, term: str, y: int) -> Mean:
     reach = np.nan
     if case.fit.df_error > 0:
         variance = 4.0 * float(_variance(case.fit, signs, 0.0)[0]) * case.fit.ms_error
-        reach = t_critical(case.alpha, case.fit.df_error) * float(np.sqrt(variance))
+        reach = t_critical(_pair_alpha(case), case.fit.df_error) * float(np.sqrt(variance))
     values = effect + np.array([0.0, -reach, reach])
     scale = case.transform.scale
     if scale.ratio:
@@ -128,9 +142,16 @@ def _change(case: Case, factor: str, other: str, term: str, y: int) -> Mean:
     return _mean(*values.tolist())
 
 
-def _means(case: Case, points: Sequence[dict[str, int]]) -> tuple[Mean, ...]:
+def _means(case: Case, points: Sequence[dict[str, int]], alpha: float) -> tuple[Mean, ...]:
     """Means where some terms have a sign and all others average out."""
-    return _with_intervals(case, case.fit, _signs(case, points))
+    model, signs = case.fit, _signs(case, points)
+    centre = model.mean + signs @ model.coef
+    reach = np.full(len(signs), np.nan)
+    if model.df_error > 0:
+        variance = _variance(model, signs) * model.ms_error
+        reach = t_critical(alpha, model.df_error) * np.sqrt(variance)
+    columns = (_back(case, centre), _back(case, centre - reach), _back(case, centre + reach))
+    return tuple(_mean(*row) for row in zip(*columns, strict=True))
 
 
 def _signs(case: Case, points: Sequence[dict[str, int]]) -> Floats:
@@ -141,17 +162,6 @@ def _signs(case: Case, points: Sequence[dict[str, int]]) -> Floats:
         for term in point.keys() & index.keys():
             signs[i, index[term]] = point[term]
     return signs
-
-
-def _with_intervals(case: Case, model: Fit, signs: Floats) -> tuple[Mean, ...]:
-    centre = model.mean + signs @ model.coef
-    reach = np.full(len(signs), np.nan)
-    if model.df_error > 0:
-        reach = t_critical(case.alpha, model.df_error) * np.sqrt(
-            _variance(model, signs) * model.ms_error
-        )
-    columns = (_back(case, centre), _back(case, centre - reach), _back(case, centre + reach))
-    return tuple(_mean(*row) for row in zip(*columns, strict=True))
 
 
 def _variance(model: Fit, signs: Floats, mean: float = 1.0) -> Floats:
@@ -165,30 +175,25 @@ def _variance(model: Fit, signs: Floats, mean: float = 1.0) -> Floats:
     return np.asarray((at * np.linalg.solve(X.T @ X, at.T).T).sum(axis=1))
 
 
-def _predictions(case: Case) -> tuple[tuple[str, ...], tuple[Prediction, ...]]:
-    """The reduced model's terms, and what it predicts for each configuration."""
-    full, keys = case.fit, case.keys
-    active = {
-        parse_term(e.term, keys) for e in case.effects if e.p_bh is not None and e.p_bh < case.alpha
-    }
-    masks = tuple(m for m in full.model.masks if m in active or any(m & a == m for a in active))
-    names = tuple(n for n, m in zip(case.names, full.model.masks, strict=True) if m in masks)
-    cells = np.arange(1 << len(keys))
-    if len(cells) > MOST_CELLS:
-        return names, ()
-    small = fit(
-        full.y, full.cells, full.factors, full.block, Model(masks, {}, (), (), full.model.balanced)
+def _predictions(case: Case) -> tuple[Predicted, ...]:
+    """What the reduced model predicts for each configuration."""
+    count = 1 << len(case.keys)
+    if count > MOST_CELLS:
+        return ()
+    estimates, small = cell_estimates(case.fit), reduced_fit(case)
+    coef = np.zeros(count)
+    coef[[0, *small.model.masks]] = [small.mean, *small.coef]
+    said = [
+        prediction(case, estimates, small.model.masks, cell, value)
+        for cell, value in enumerate(evaluate(coef).tolist())
+    ]
+    return tuple(
+        Predicted(
+            tuple(1 if cell >> i & 1 else -1 for i in range(len(case.keys))),
+            *(at.mean, at.ci_low, at.ci_high),
+        )
+        for cell, at in enumerate(said)
     )
-    odd = np.array([[(m & ~c).bit_count() & 1 for m in masks] for c in cells.tolist()])
-    signs = 1.0 - 2.0 * odd.reshape(len(cells), len(masks))
-    return names, tuple(
-        Prediction(tuple(1 if c >> i & 1 else -1 for i in range(len(keys))), *_fields(mean))
-        for c, mean in zip(cells.tolist(), _with_intervals(case, small, signs), strict=True)
-    )
-
-
-def _fields(mean: Mean) -> tuple[float, float | None, float | None]:
-    return mean.mean, mean.ci_low, mean.ci_high
 
 
 def _back(case: Case, values: Floats) -> list[float]:

@@ -37,7 +37,8 @@ def best_table(analysis: Analysis, top: int | None = None) -> Table | None:
         )
         for c in best.cells[:top]
     )
-    notes = (best.sentence, _reduced_text(best.reduced), INTERVALS)
+    intervals = (INTERVALS,) if best.critical is not None else ()
+    notes = (best.sentence, _reduced_text(best.reduced), *intervals)
     title = f"Configurations by {analysis.response}, the best first"
     return Table(f"best {analysis.response}", title, columns, rows, notes)
 

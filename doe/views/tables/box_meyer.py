@@ -8,6 +8,9 @@ from doe.views.numbers import cell_text
 from doe.views.table import Column, Row, Table
 from doe.views.tables import ResponseTable
 
+SETS = 4
+"""Sets of factors that are named."""
+
 
 def box_meyer_table(analysis: Analysis, top: int | None = None) -> Table | None:
     """Posterior probabilities of the factors."""
@@ -21,15 +24,15 @@ def box_meyer_table(analysis: Analysis, top: int | None = None) -> Table | None:
         Column("size", "", "bar"),
     )
     rows = tuple(Row((f.factor, f.probability, f.probability)) for f in ranked[:top])
-    likeliest = posterior.models[0]
-    tied = posterior.tied
-    named = " or ".join("+".join(m.factors) or "none" for m in posterior.models[:tied][:4])
-    if tied > 1:
-        named = f"{tied} alike, {named}{f' and {tied - 4} more' if tied > 4 else ''}, each"
-    share = cell_text(100 * likeliest.probability, "int")
+    likeliest = ", ".join(
+        f"{'+'.join(m.factors) or 'none'} ({cell_text(100 * m.probability, 'int')}%)"
+        for m in posterior.models[: posterior.rivals][:SETS]
+    )
+    more = posterior.rivals - SETS
     note = (
         f"Box and Meyer, prior {posterior.prior:g}, γ = {posterior.gamma:g}, interactions up to "
-        f"order {posterior.order}. Most probable set: {named} ({share}%)."
+        f"order {posterior.order}. Most probable: {likeliest}"
+        + (f" and {more} more sets that are at least half as probable." if more > 0 else ".")
     )
     title = "Probability that a factor is active"
     return Table(f"box-meyer {analysis.response}", title, columns, rows, (note,))

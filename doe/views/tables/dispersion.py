@@ -26,7 +26,8 @@ def dispersion_table(analysis: Analysis, top: int | None = None) -> Table | None
     notes = [dispersion.sentence]
     if dispersion.skipped:
         notes.append(f"Without a spread, and left out: {', '.join(dispersion.skipped[:6])}.")
-    title = "Dispersion: what changes the spread between replicates"
+    between = "between replicates" if dispersion.replicates > 1 else "of the residuals"
+    title = f"Dispersion: what changes the spread {between}"
     return Table(f"dispersion {analysis.response}", title, columns, rows, tuple(notes))
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from doe.analysis.analyze import Analysis
-from doe.analysis.estimators.robust import Robust
+from doe.analysis.estimators.robust import FEWEST_DF, Robust
 from doe.views.table import Column, Row, Table
 from doe.views.tables import ResponseTable
+
+NO_WILD = f"no wild bootstrap below {FEWEST_DF} residual degrees of freedom"
 
 
 def robust_table(analysis: Analysis, top: int | None = None) -> Table | None:
@@ -38,10 +40,11 @@ def robust_table(analysis: Analysis, top: int | None = None) -> Table | None:
         )
         for r in ranked
     )
+    wild = f"{robust.bootstraps} wild bootstraps" if robust.bootstraps else NO_WILD
     notes = (
         robust.sentence,
-        f"{robust.permutations} permutations within blocks, {robust.bootstraps} wild bootstraps, "
-        f"seed {robust.seed}; max-T and wild are adjusted for all terms.",
+        f"{robust.permutations} permutations within blocks, {wild}, seed {robust.seed}; "
+        "max-T and wild are adjusted for all terms.",
     )
     title = "Robust answers, terms on which methods differ first"
     return Table(f"robust {analysis.response}", title, columns, rows, notes)

@@ -7,6 +7,7 @@ import io
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from factorial_tables import FILTRATION, PLASMA, table
 from typer.testing import CliRunner
@@ -147,3 +148,32 @@ def test_any_level_with_one_degree_of_freedom(tmp_path: Path, alpha: str) -> Non
     found = json.loads(run(*base))
     assert found["df_error"] == 1
     assert found["diagnostics"]["best"]["cells"][0]["config"] == "A0B0"
+
+
+def test_sentences_name_the_terms_that_a_fraction_cannot_tell_apart(tmp_path: Path) -> None:
+    rows = [r for r in range(16) if r.bit_count() % 2]  # D = -ABC
+    path = tmp_path / "half.csv"
+    frame = table("ABCD", np.random.default_rng(0).normal(size=8) / 100, rows)
+    frame["y"] += 10.0 * (frame["C"] == frame["D"])  # CD is +10
+    frame.drop(columns="day").to_csv(path, index=False)
+    shown = run("--table", str(path), "--factors", "A,B,C,D", "--brief")
+    assert "(AB = −CD, Holm-adjusted p" in shown
+    assert "I = −ABCD" in shown
+
+
+def test_effects_that_cannot_be_tested_are_neither_better_nor_worse(tmp_path: Path) -> None:
+    path = tmp_path / "flat.csv"
+    table("ABC", np.repeat([3.0, 8.0], 8)).to_csv(path, index=False)
+    shown = run("--table", str(path), "--factors", "A,B,C", "--block", "day", "-r", "y", "--brief")
+    assert "for the better" not in shown
+    assert "None of 7 effects can be tested." in shown
+
+
+def test_no_option_is_advised_that_would_be_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "many.csv"
+    y = np.random.default_rng(0).exponential(size=4800)
+    table("ABC", y).drop(columns="day").to_csv(path, index=False)
+    shown = run("--table", str(path), "--factors", "A,B,C", "-r", "y", "--brief", "--robust")
+    assert "Residuals are not normal" in shown
+    assert "the robust methods are left out" in shown
+    assert "--response y --robust" not in shown

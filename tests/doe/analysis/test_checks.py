@@ -35,7 +35,8 @@ def test_a_spread_that_few_runs_of_a_cell_cannot_show_is_seen_by_factor() -> Non
 
 
 def test_distances_have_no_structural_zero() -> None:
-    # anova(lm(d ~ level)) of (2.5, 3/sqrt(2), 5.5) and (0.75, 0.5/sqrt(2), 4.25)
+    # anova(lm(d ~ level)) of (2.5, 3/sqrt(2), 5.5) and (0.75, 0.5/sqrt(2), 4.25), and as
+    # levene.test(correction.method = "zero.removal") of the R package lawstat
     frame = pd.DataFrame({"A": [0, 1] * 4, "y": [1, 3, 2, 3.5, 5, 4, 9, 8]})
     found = checks(study(frame, "A"))
     assert found["equal variance"].statistic == pytest.approx(0.94423, abs=5e-6)

@@ -46,6 +46,38 @@ def test_answers_do_not_change_with_the_unit(factor: float) -> None:
     assert plain["lenth"]["pse"] == pytest.approx(expected["lenth"]["pse"])
 
 
+def leaves(value: object, path: str = "") -> dict[str, float]:
+    """Every number of a plain value, by its way there."""
+    if isinstance(value, dict):
+        pairs = [(str(key), item) for key, item in value.items()]
+    elif isinstance(value, (list, tuple)):
+        pairs = [(str(i), item) for i, item in enumerate(value)]
+    else:
+        return {path: float(value)} if isinstance(value, float) else {}
+    return {k: v for key, item in pairs for k, v in leaves(item, f"{path}.{key}").items()}
+
+
+def test_every_number_of_an_analysis_has_its_unit() -> None:
+    # Scaled by 2^10 all numbers are computed; beyond 1e100 they are given back their unit.
+    frame = table("ABC", PLASMA).assign(run_order=np.random.default_rng(0).permutation(16) + 1)
+    frame.loc[3, "y"] = np.nan
+    one, kilo, huge = (
+        leaves(
+            msgspec.to_builtins(
+                study(frame.assign(y=frame["y"] * factor), "ABC", block="day", robust=True)
+            )
+        )
+        for factor in (1.0, 2.0**10, 2.0**400)
+    )
+    assert one.keys() == kilo.keys() == huge.keys()
+    for path, value in one.items():
+        if "boxcox" in path or abs(value) < 1e-9:  # the likelihood moves by a constant
+            continue
+        power = round(np.log2(kilo[path] / value)) // 10
+        assert kilo[path] == pytest.approx(value * 2.0 ** (10 * power), rel=1e-6), path
+        assert huge[path] == pytest.approx(value * 2.0 ** (400 * power), rel=1e-6), path
+
+
 def test_a_saturated_design_and_logarithms_at_any_magnitude() -> None:
     frame = table("ABCD", FILTRATION)
     reference, logs = study(frame, "ABCD"), study(frame, "ABCD", transform="log")
@@ -65,13 +97,20 @@ def test_values_that_blocks_alone_explain() -> None:
     assert all(e.p is None or e.p > 0.05 for e in found.effects)
 
 
-def test_tied_sets_of_factors_are_all_named() -> None:
+def test_sets_of_factors_that_are_nearly_as_probable_are_all_named() -> None:
     frame = table("AD", [0, 2, 1, 3, -1, 1, 0, 3, -1, 2], [0, 3] * 5)  # D goes with A
     analysis = study(frame, "AD")
     found = analysis.get(BoxMeyer)
     assert found is not None
-    assert found.tied == 2
+    assert found.rivals == 2
     assert {found.models[0].factors, found.models[1].factors} == {("A",), ("D",)}
     shown = box_meyer_table(analysis)
     assert shown is not None
-    assert "2 alike, A or D, each" in shown.notes[0]
+    assert "Most probable: A (42%), D (42%)." in shown.notes[0]
+    rows = [r for r in range(16) if r.bit_count() % 2]  # AB = -CD, and noise on A to D
+    rng = np.random.default_rng(0)
+    y = [10.0 * (r >> 2 & 1 == r >> 3) + 0.01 * rng.normal() for r in rows]
+    shown = box_meyer_table(study(table("ABCD", y, rows), "ABCD"))
+    assert shown is not None
+    assert "A+B (" in shown.notes[0]
+    assert "C+D (" in shown.notes[0]

@@ -3,6 +3,7 @@
 import ctypes
 import math
 import os
+import random
 import signal
 import subprocess
 import time
@@ -16,6 +17,13 @@ def value(request):
 
 def noop(request):
     return {"y": value(request)}
+
+
+def noisy(request):
+    """A value with chance in it, the same for the same levels and seed; A is worth 3."""
+    chance = random.Random(f"{request.seed} {sorted(request.factors.items())}")
+    time.sleep(request.settings.get("seconds", 0.0))
+    return {"y": 3.0 * request.factors["A"] + chance.gauss(0.0, 0.5)}
 
 
 def traced(request):

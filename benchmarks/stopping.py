@@ -1,0 +1,184 @@
+"""What stopping when it is decided saves: the reference study replayed, and simulated studies."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from benchmarks import Section
+from doe.analysis.sequential import DRAWS, Rule, Start, critical, decide, futures, looks_at
+from doe.results.observations import observations, scan_study, study_runs
+from doe.terms import term_name, terms_up_to
+
+STUDY = Path(__file__).parents[1] / "runs" / "pit-small"
+ALPHA = 0.05
+POWER = 0.9
+MATTERS = (1.0, 2.0, 3.0, 5.0)
+"""Pixels below which an effect is not worth knowing, in the replay."""
+
+
+# The reference study ------------------------------------------------------------------------------
+
+
+class Replay(NamedTuple):
+    """A study replayed in its order for one response."""
+
+    response: str
+    matters: float
+    stopped: int | None
+    """Replicates after which all terms were decided; None if some are open in the end."""
+    decided: tuple[int, ...]
+    """Terms decided after the second, third, … replicate."""
+    effects: tuple[str, ...]
+    """Terms that were decided as effects by then."""
+    whole: tuple[str, ...]
+    """Terms that are significant by the plain analysis of all runs, Bonferroni-adjusted."""
+    runs_each: int
+
+
+def replayed(
+    directory: Path, response: str, matters: float, spending: str = "obrien-fleming"
+) -> Replay:
+    """When a study that has run whole would have stopped, deciding one response."""
+    study, statuses = scan_study(directory)
+    runs = study_runs(study, statuses)
+    replicate = np.array([status.run.replicate for status in statuses])
+    factors, masks = len(study.keys), terms_up_to(len(study.keys), 2)
+    rule = Rule(int(replicate.max()), ALPHA, spending)
+    (observed,) = observations(study, statuses, runs, [response])
+    block = runs.block if runs.block is not None else np.zeros_like(replicate)
+    looks = looks_at(observed.y, runs.cells, block, replicate, factors, rule)
+    states = decide(looks, masks, len(masks), rule, matters)
+    at = [state.decided_at for state in states]
+    stopped = None if None in at else max(a for a in at if a is not None)
+    end = stopped or rule.replicates
+    last = looks[-1]
+    p = last.p * len(masks)
+    whole = [m for m, value in zip(last.masks, p, strict=True) if value < ALPHA and m in masks]
+    return Replay(
+        response,
+        matters,
+        stopped,
+        tuple(sum(a is not None and a <= n for a in at) for n in rule.looks),
+        tuple(
+            term_name(s.mask, study.keys)
+            for s in states
+            if s.verdict == "effect" and s.decided_at is not None and s.decided_at <= end
+        ),
+        tuple(term_name(mask, study.keys) for mask in whole),
+        len(set(runs.cells.tolist())),
+    )
+
+
+def replay_section() -> Section:
+    """The reference study, response by response."""
+    rows = []
+    for response in ("enc_avg", "dec_avg"):
+        for matters in MATTERS:
+            r = replayed(STUDY, response, matters)
+            runs = r.stopped * r.runs_each if r.stopped else None
+            rows.append(
+                (
+                    *(r.response, f"{matters:g} px", " / ".join(map(str, r.decided))),
+                    f"{runs}" if runs else "all, some open",
+                    ", ".join(r.effects),
+                    ", ".join(sorted(set(r.whole) - set(r.effects))) or "–",
+                )
+            )
+    return Section(
+        "The reference study replayed in its order",
+        ("response", "matters", "decided", "runs", "effects by then", "more in all 256"),
+        tuple(rows),
+        "21 main effects and two-factor interactions of each response, looks after 2, 3 and 4 "
+        "replicates of 64 runs.",
+    )
+
+
+# Simulated studies --------------------------------------------------------------------------------
+
+
+def _truth(rng: np.random.Generator, terms: int, matters: float) -> np.ndarray:
+    """True effects of many studies: half of the terms inert, the others 1 to 4 times `matters`."""
+    size = rng.uniform(1.0, 4.0, (DRAWS, terms)) * matters
+    return size * rng.choice([-1.0, 1.0], size.shape) * (rng.random(size.shape) < 0.5)
+
+
+def fixed_power(truth: np.ndarray, sigma: float, cells: int, n: int, matters: float) -> float:
+    """Chance that one look after n replicates decides every term."""
+    rng = np.random.default_rng(1)
+    df, terms = (cells - 1) * (n - 1), truth.shape[1]
+    variance = sigma**2 * rng.chisquare(df, (DRAWS, 1)) / df
+    estimate = truth + 2.0 * sigma / math.sqrt(n * cells) * rng.standard_normal(truth.shape)
+    reach = critical(ALPHA / terms, float(df)) * 2.0 * np.sqrt(variance / (n * cells))
+    size = np.abs(estimate)
+    return float(((size > reach) | (size + reach < matters)).all(axis=1).mean())
+
+
+class Saved(NamedTuple):
+    """A fixed and a sequential design of the same power."""
+
+    fixed: int
+    most: int
+    power: tuple[float, float]
+    mean: float
+    """Replicates on average at the σ that both are made for."""
+    mean_below: float
+    """The same where σ turns out anywhere between half of that and all of it."""
+
+
+def saved(factors: int, most: int, spending: str = "obrien-fleming") -> Saved:
+    """Find σ for which `most` looks reach the power; compare with the fixed design that does."""
+    cells, terms, matters = 1 << factors, len(terms_up_to(factors, 2)), 1.0
+    truth = _truth(np.random.default_rng(0), terms, matters)
+    rule = Rule(most, ALPHA, spending)
+
+    def course(sigma: float) -> np.ndarray:
+        start = Start(0, truth, sigma, np.zeros(terms, dtype=np.int64))
+        return np.asarray(futures(start, cells, terms, rule, matters).all(axis=2))
+
+    def mean(over: np.ndarray) -> float:
+        return float(rule.looks[0] + (~over[:, :-1]).sum(axis=1).mean())
+
+    low, high = 0.01, 100.0
+    for _ in range(25):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if course(middle)[:, -1].mean() >= POWER else (low, middle)
+    reached = course(low)
+    fixed = next(n for n in range(2, 99) if fixed_power(truth, low, cells, n, matters) >= POWER)
+    below = [mean(course(low * factor)) for factor in np.geomspace(0.5, 1.0, 9)]
+    powers = (fixed_power(truth, low, cells, fixed, matters), float(reached[:, -1].mean()))
+    return Saved(fixed, most, powers, mean(reached), float(np.mean(below)))
+
+
+def savings_section() -> Section:
+    """Shares of trainings saved at equal power."""
+    rows = []
+    for factors in (3, 4, 6):
+        for most in (4, 6, 8):
+            s = saved(factors, most)
+            rows.append(
+                (
+                    f"2^{factors}",
+                    *(str(s.fixed), str(s.most)),
+                    f"{s.power[0]:.2f}, {s.power[1]:.2f}",
+                    f"{s.mean:.1f}",
+                    f"{1 - s.mean / s.fixed:.0%}",
+                    f"{s.mean_below:.1f}",
+                    f"{1 - s.mean_below / s.fixed:.0%}",
+                )
+            )
+    return Section(
+        "Replicates of a fixed and of a sequential design that decide every term with 90 %",
+        ("design", "fixed", "at most", "power", "mean", "saved", "mean, less σ", "saved"),
+        tuple(rows),
+        "Half of the terms inert, the others 1 to 4 times what matters; 2000 studies a line. "
+        "σ as planned, then σ between half of that and all of it, which a fixed design cannot use.",
+    )
+
+
+def run() -> list[Section]:
+    """Replay and simulate."""
+    return [replay_section(), savings_section()]

@@ -1,0 +1,204 @@
+"""What a study that may stop early has decided, and what is still open."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec.structs import replace
+
+from doe.design.changes import planned_replicates
+from doe.design.fractions import alias_chains, confounded_terms
+from doe.errors import DoeError
+from doe.results.looks import analysed, stopping_rule
+from doe.store.files import StudyDir
+from doe.store.plan import Plan, declare_plan, load_plan
+from doe.store.scan import RunStatus, complete_replicates, scan
+from doe.study.values import FIRST_LOOK, Stopping, Study
+from doe.terms import parse_term, term_name
+
+if TYPE_CHECKING:
+    from doe.analysis.sequential import TermDecision
+
+
+class TermState(NamedTuple):
+    """One term of one response."""
+
+    response: str
+    term: str
+    state: TermDecision
+    chance: float | None
+    """Of being decided by the next replicate, where it is open and there is a next one."""
+
+
+class Decision(NamedTuple):
+    """How far a study has come that is looked at after each complete replicate."""
+
+    rule: Stopping
+    replicates: int
+    """Complete ones."""
+    terms: tuple[TermState, ...]
+    expected: float | None
+    """Replicates in the end, the mean of simulated futures; None before the first look."""
+    runs_each: int
+    """Runs of a replicate."""
+
+    @property
+    def open(self) -> tuple[TermState, ...]:
+        """Terms that are not decided."""
+        return tuple(term for term in self.terms if term.state.verdict == "open")
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more is to be run."""
+        return not self.open or self.replicates >= self.rule.max_replicates
+
+
+def decided_terms(study: Study) -> tuple[int, ...]:
+    """Terms to decide: those named, else main effects and two-factor interactions.
+
+    Of terms that the design cannot tell apart, the first stands for all.
+    """
+    confounded = confounded_terms(study)
+    highest = len(study.keys)
+    named = [parse_term(term, study.keys) for term in (study.stopping or Stopping(2)).terms]
+    chains = alias_chains(study.generators, highest, highest if named else 2)
+    leaders = [chain[0].mask for chain in chains if chain[0].mask not in confounded]
+    for mask in named:
+        if mask not in leaders:
+            raise DoeError(
+                f"{term_name(mask, study.keys)} cannot be decided: this design cannot tell it from "
+                "blocks or from other terms; `doe alias` shows which stand for it"
+            )
+    return tuple(sorted(named or leaders))
+
+
+def decided_responses(study: Study) -> tuple[str, ...]:
+    """Responses to decide for: those named, else the averages, else all metrics."""
+    named = study.stopping.responses if study.stopping else ()
+    return named or tuple(study.responses.averages) or study.responses.metrics
+
+
+def decision(study: Study, statuses: Sequence[RunStatus]) -> Decision | None:
+    """What the complete replicates decide; None where the study declares no rule."""
+    if study.stopping is None:
+        return None
+    import numpy as np
+
+    from doe.analysis.sequential import Start, decide, futures, looks_at
+    from doe.results.observations import observations, study_runs
+
+    masks, names = decided_terms(study), decided_responses(study)
+    rule, family = stopping_rule(study.stopping), len(masks) * len(names)
+    seen = analysed(study, statuses)
+    complete = min(complete_replicates(statuses), rule.replicates)
+    runs = study_runs(study, seen)
+    replicate = np.array([status.run.replicate for status in seen], dtype=np.int64)
+    block = runs.block if runs.block is not None else np.zeros_like(replicate)
+    cells = len({status.run.row for status in seen})
+    terms: list[TermState] = []
+    ends = np.ones((1, 1), dtype=bool)
+    for observed in observations(study, seen, runs, names):
+        looks = []
+        if complete in rule.looks:
+            looks = looks_at(observed.y, runs.cells, block, replicate, len(study.keys), rule)
+        matters = study.responses.matters_of(observed.response) or 0.0
+        states = decide(looks, masks, family, rule, matters)
+        chances: list[float | None] = [None] * len(masks)
+        if looks and complete < rule.replicates:
+            sigma = float(np.mean(looks[-1].se)) * np.sqrt(complete * cells) / 2.0
+            effect = np.array([state.effect or 0.0 for state in states])
+            closed = np.array([state.verdict != "open" for state in states], dtype=np.int64)
+            start = Start(complete, effect, float(sigma), closed)
+            future = futures(start, cells, family, rule, matters)
+            chances = [
+                float(chance) if not done else None
+                for chance, done in zip(future[:, 0].mean(axis=0), closed, strict=True)
+            ]
+            ends = ends & future.all(axis=2)
+        terms += [
+            TermState(observed.response, term_name(state.mask, study.keys), state, chance)
+            for state, chance in zip(states, chances, strict=True)
+        ]
+    expected = None
+    if complete in rule.looks:
+        over = complete >= rule.replicates or all(t.state.verdict != "open" for t in terms)
+        expected = float(complete)
+        if not over:
+            expected += 1.0 + float((~ends[:, :-1]).sum(axis=1).mean())
+    return Decision(study.stopping, complete, tuple(terms), expected, cells)
+
+
+def decision_of(directory: Path) -> Decision | None:
+    """What a study in its directory has decided."""
+    plan = load_plan(directory)
+    return decision(plan.study, scan(StudyDir(directory), plan.design.runs))
+
+
+def is_decided(directory: Path) -> bool:
+    """Whether a study needs no further replicate."""
+    reached = decision_of(directory)
+    return reached is not None and reached.over
+
+
+def declare(directory: Path, terms: tuple[str, ...], replicates: int | None) -> Plan:
+    """Declare that a study is looked at after each complete replicate, and when it may stop.
+
+    Raises
+    ------
+    DoeError
+        If it declares another rule already, or nobody says how many replicates there may be.
+    """
+    plan = load_plan(directory)
+    names = tuple(term_name(parse_term(term, plan.study.keys), plan.study.keys) for term in terms)
+    complete = complete_replicates(scan(StudyDir(directory), plan.design.runs))
+
+    def declared(study: Study) -> Stopping:
+        planned = planned_replicates(study)
+        if replicates is None and planned < FIRST_LOOK:
+            raise DoeError(
+                "the study plans one replicate, and a look needs two; say how many there may be "
+                "with --max-replicates"
+            )
+        rule = Stopping(replicates or planned, names, after=complete)
+        decided_terms(replace(study, stopping=rule))
+        return rule
+
+    plan = declare_plan(directory, declared)
+    rule = plan.study.stopping
+    assert rule is not None
+    if replicates not in (None, rule.max_replicates) or (names and names != rule.terms):
+        terms_text = ", ".join(rule.terms) or "main effects and two-factor interactions"
+        raise DoeError(
+            f"{directory} has declared to stop after {rule.max_replicates} replicates at most, or "
+            f"when {terms_text} are decided; a rule that changes on the way is none. Leave out "
+            "--decide and --max-replicates"
+        )
+    return plan
+
+
+def decision_json(reached: Decision | None) -> dict[str, Any] | None:
+    """The same for machines."""
+    if reached is None:
+        return None
+    return {
+        "replicates": reached.replicates,
+        "max_replicates": reached.rule.max_replicates,
+        "over": reached.over,
+        "expected_replicates": reached.expected,
+        "terms": [
+            {
+                "response": term.response,
+                "term": term.term,
+                "effect": term.state.effect,
+                "ci_low": term.state.low,
+                "ci_high": term.state.high,
+                "p": term.state.p,
+                "verdict": term.state.verdict,
+                "decided_at": term.state.decided_at,
+                "chance": term.chance,
+            }
+            for term in reached.terms
+        ],
+    }

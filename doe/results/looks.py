@@ -1,0 +1,62 @@
+"""Which runs may be looked at, and what a reader must know of the looks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from doe.design.changes import planned_replicates
+from doe.store.scan import RunStatus, complete_replicates
+from doe.study.values import FIRST_LOOK, Stopping, Study
+
+if TYPE_CHECKING:
+    from doe.analysis.sequential import Rule
+
+SHAPES = {"obrien-fleming": "O'Brien and Fleming", "pocock": "Pocock"}
+
+
+def stopping_rule(rule: Stopping) -> Rule:
+    """The rule as the statistics know it."""
+    from doe.analysis.sequential import Rule
+
+    return Rule(rule.max_replicates, rule.alpha, rule.spending)
+
+
+def analysed(study: Study, statuses: Sequence[RunStatus]) -> list[RunStatus]:
+    """The runs that an analysis may look at: all, or those of complete replicates where the study
+    declares that it is looked at after each.
+    """
+    if study.stopping is None:
+        return list(statuses)
+    complete = min(complete_replicates(statuses), study.stopping.max_replicates)
+    return [s for s in statuses if not complete or s.run.replicate <= complete]
+
+
+def look_notes(study: Study, statuses: Sequence[RunStatus]) -> tuple[str, ...]:
+    """What a reader of p values must know of when these runs were looked at."""
+    rule, complete = study.stopping, complete_replicates(statuses)
+    if rule is not None:
+        late = (
+            f"; this was declared when {rule.after} replicates were complete, so the rule may have "
+            "been chosen after their results"
+            if rule.after >= FIRST_LOOK
+            else ""
+        )
+        return (
+            f"looked at after each complete replicate up to {rule.max_replicates}, as declared: p "
+            f"and intervals of effects know the looks ({SHAPES[rule.spending]}'s spending); those "
+            f"of configurations and of robust methods do not{late}",
+        )
+    if complete < planned_replicates(study):
+        waiting = sum(status.state in ("running", "pending") for status in statuses)
+        return (
+            f"{waiting} runs are still to come, and this study did not declare that it would be "
+            "looked at: whoever looks until something is significant errs more often than p says. "
+            "`doe run --until decided` declares it, and its p values know the looks",
+        )
+    if added := sum(len(step.seeds) for step in study.augment):
+        return (
+            f"{added} replicates were added to the first plan, and the study did not declare that "
+            "it would be looked at: if results were seen before they were added, p is too small",
+        )
+    return ()

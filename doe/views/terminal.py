@@ -17,7 +17,7 @@ from doe.views.numbers import Value, cell_text, counted
 from doe.views.table import Column, Row, Table
 
 if TYPE_CHECKING:
-    from doe.analysis.analyze import Analysis
+    from doe.analysis.response import ResponseAnalysis
 
 BAR_WIDTH = 12
 MARK_STYLES = {"best": "bold underline", "good": "green", "bad": "red", "strong": "bold"}
@@ -35,7 +35,7 @@ def print_table(table: Table, to: Console | None = None) -> None:
     to.print(render_table(table, to.width))
 
 
-def print_sentences(analysis: Analysis, to: Console, command: str = "doe analyze") -> None:
+def print_sentences(analysis: ResponseAnalysis, to: Console, command: str = "doe analyze") -> None:
     """Print what a response says: effects, the best configuration, what is fragile, what to try."""
     from doe.views.headlines import headlines  # statistics, which other commands do without
     from doe.views.words import quantity

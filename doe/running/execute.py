@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from doe.errors import DoeError
+from doe.errors import DoeError, counted
 from doe.running.engines import check_detach, open_engine
 from doe.running.scheduler import Display, RunOptions, Scheduler
 from doe.store.files import StudyDir
@@ -45,7 +45,7 @@ def execute(
             if options.detach:
                 number = scheduler.hand_over()
                 display.note(
-                    "detached", f"{number} runs were handed over; they go on by themselves"
+                    "detached", f"{counted(number, 'run')} handed over; they go on by themselves"
                 )
             finished = options.detach or scheduler.run(lambda: len(interrupts))
         return counts(list(scheduler.statuses.values())), finished

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from doe.analysis.across import Across
+from doe.errors import counted
 from doe.results.cells import Cell, best_cells, best_first, is_baseline
 from doe.results.report import Report
 from doe.study.levels import level_text
 from doe.study.values import Group, ReportSection, Study
-from doe.views.numbers import Format, counted
+from doe.views.numbers import Format
 from doe.views.table import Column, Mark, Row, Table
 from doe.views.tables import MOST_ROWS, StudyTables
 

@@ -11,6 +11,7 @@ from doe.results.report import Report
 from doe.study.levels import level_text
 from doe.study.values import Group, ReportSection, Study
 from doe.views.numbers import Format
+from doe.views.plan_tables import factors_table
 from doe.views.table import Column, Mark, Row, Table
 from doe.views.tables import MOST_ROWS, StudyTables
 
@@ -29,7 +30,7 @@ def paper_tables(report: Report) -> list[Table]:
     ]
     if section.further is not None:
         tables.append(best_rows(study, section, section.further, cells))
-    return [*tables, *full_tables(study, section, cells)]
+    return [factors_table(study), *tables, *full_tables(study, section, cells)]
 
 
 # Best rows --------------------------------------------------------------------------------------

@@ -107,11 +107,14 @@ def state_text(state: Overview) -> str:
 
 
 def report_of(
-    state: Overview, options: AnalysisOptions, drop: tuple[str, ...] | None = None
+    state: Overview,
+    options: AnalysisOptions,
+    drop: tuple[str, ...] | None = None,
+    responses: tuple[str, ...] = (),
 ) -> Report:
-    """Analyse every response of a study as it was read."""
+    """Analyse every response of a study as it was read, or those that are named."""
     study, answers = state.study, state.study.responses
-    names = (*answers.averages, *answers.metrics, *answers.further)
+    names = responses or (*answers.averages, *answers.metrics, *answers.further)
     section = report_section(study)
     if drop is not None:
         for key in drop:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from doe.analysis.data import Observations
-from doe.design.runs import Run, config_label
+from doe.design.runs import Run, row_label
 from doe.errors import DoeError
 from doe.results.status import Overview
 from doe.store.scan import RunStatus, counts
@@ -50,7 +50,7 @@ def table_state(path: Path, observed: Sequence[Observations], goal: str | None) 
             replicate=replicates[cell],
             block=1 if runs.block is None else int(runs.block[i]) + 1,
             seed=0,
-            config=config_label(factors, cell),
+            config=row_label(factors, cell),
             levels={f.key: f.high if x > 0 else f.low for f, x in zip(factors, coded, strict=True)},
             coded=coded,
         )
@@ -66,7 +66,7 @@ def table_state(path: Path, observed: Sequence[Observations], goal: str | None) 
         left=None,
         balance=dict(sorted(Counter(replicates.values()).items())),
         missing=[],
-        warnings=list(runs.notes),
+        warnings=[*runs.notes, *(() if goal else ("no goal was given: smaller is better",))],
         statuses=statuses,
     )
 

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from doe.design.runs import config_label
+from doe.design.runs import row_label
 from doe.results.cells import Spread
 from doe.results.origins import commits
 from doe.results.report import Report
@@ -127,7 +127,7 @@ def grid(report: Report) -> Json:
 
 def _headings(factors: tuple[Factor, ...]) -> list[str]:
     """Labels of all combinations of some factors, in standard order."""
-    labels = [config_label(factors, r) for r in range(math.prod(len(f.levels) for f in factors))]
+    labels = [row_label(factors, r) for r in range(math.prod(len(f.levels) for f in factors))]
     # Where keys are words, the sentence above names the factors, and levels are enough here.
     return [re.sub(r"[^,=]+=", "", label).replace(",", " · ") for label in labels]
 
@@ -142,6 +142,8 @@ def commands(report: Report) -> list[tuple[str, str]]:
     chosen = f" --transform {shlex.quote(options.transform)}" if options.transform else ""
     dropped = ",".join(report.section.drop)
     first = (*report.headline_responses, *report_responses(report.study))[0]
+    if report.study.backend == TABLE and not directory.is_file():  # a DataFrame has no command
+        return []
     if report.study.backend == TABLE:
         lows = ",".join(f"{factor.key}={factor.low}" for factor in report.study.factors)
         given = f"--table {study} --factors {shlex.quote(','.join(report.study.keys))}"

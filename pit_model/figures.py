@@ -115,7 +115,7 @@ def draw_path(seen: Inspection) -> Figure:
     figure = Figure(figsize=(4.4, 4.9), layout="constrained")
     axis = figure.subplots()
     t = _bounce_time(seen)
-    _show(axis, seen.frames[t], "gray", 1.0)
+    _show(axis, seen.frames[t], "gray", 2.2)  # half as bright, so that a pale line stands out
     axis.plot(*seen.true_position.T, color=PALE, lw=1.2, label="truth")
     axis.plot(*seen.soft.T, "o", color=SKY, ms=3.5, label="soft-argmax")
     axis.plot(*seen.physics.T, "x", color=YELLOW, ms=4.5, label="physics")

@@ -148,7 +148,8 @@ def _warnings(study: Study, statuses: Sequence[RunStatus]) -> list[str]:
         for status in statuses
         if status.result and status.state != "failed" and IMPORTED not in status.result.provenance
     ]
-    if never := [key for key in study.keys if unread and all(key in names for names in unread)]:
+    plain = [factor.key for factor in study.factors if not factor.sets]
+    if never := [key for key in plain if unread and all(key in names for names in unread)]:
         warnings.append(
             f"the backend has read {', '.join(never)} in no run; such a factor measures nothing"
         )

@@ -30,6 +30,7 @@ def study_schema() -> dict[str, Any]:
         part["additionalProperties"] = False
         part.pop("title", None)
         for field, value in part["properties"].items():
+            _drop_null(value)
             if text := texts.get((name, field)):
                 value["description"] = text
     _factors_by_key(contents)
@@ -49,6 +50,17 @@ def study_schema() -> dict[str, Any]:
     return {**head, **study, **needs_command, CONTENTS: contents}
 
 
+def _drop_null(value: dict[str, Any]) -> None:
+    """TOML has no null: what may be None is left out of the file."""
+    if None in value.get("enum", ()):
+        value["enum"] = [item for item in value["enum"] if item is not None]
+    if kinds := [kind for kind in value.get("anyOf", ()) if kind != {"type": "null"}]:
+        value["anyOf"] = kinds
+        if len(kinds) == 1:
+            del value["anyOf"]
+            value |= kinds[0]
+
+
 def schema_text() -> str:
     """The schema as it is written to its file."""
     return msgspec.json.format(msgspec.json.encode(study_schema()), indent=1).decode() + "\n"
@@ -58,9 +70,25 @@ def _factors_by_key(contents: dict[str, Any]) -> None:
     """In TOML a factor is a table under its key, not an entry of a list with a key in it."""
     factor = contents["Factor"]
     properties = factor["properties"]
-    del properties["key"], factor["required"]
-    level = properties["levels"]["items"]
-    properties["levels"]["minItems"] = 2
+    del properties["key"], properties["sets"], factor["required"]
+    several = properties["levels"]
+    level = several["items"]
+    properties["levels"] = {
+        "description": several.pop("description", ""),
+        "anyOf": [
+            {**several, "minItems": 2},
+            {
+                "description": "A table of settings for each level.",
+                "type": "object",
+                "minProperties": 2,
+                "additionalProperties": {
+                    "type": "object",
+                    "minProperties": 1,
+                    "additionalProperties": level,
+                },
+            },
+        ],
+    }
     properties["low"] = {"description": "The first of two levels.", **level}
     properties["high"] = {"description": "The second of two levels.", **level}
     factor["oneOf"] = [{"required": ["levels"]}, {"required": ["low", "high"]}]

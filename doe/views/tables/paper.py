@@ -128,7 +128,7 @@ def full_tables(study: Study, section: ReportSection, cells: Sequence[Cell]) -> 
         best = best_cells(part, metrics, study.responses)
         part_text = f"{heading}, " if heading else ""
         if len(part) > MOST_ROWS:  # where only some are printed, the best
-            part = best_first(part, metrics[0], study.responses.goal)
+            part = best_first(part, metrics[0], study.responses.goal_of(metrics[0]))
             part_text += f"by {metrics[0]}, "
         tables.append(
             Table(

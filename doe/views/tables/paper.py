@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from doe.analysis.across import Across
+from doe.errors import counted
 from doe.results.cells import Cell, best_cells, best_first, is_baseline
 from doe.results.report import Report
 from doe.study.levels import level_text
 from doe.study.values import Group, ReportSection, Study
-from doe.views.numbers import Format, counted
+from doe.views.configs import config_text, config_title
+from doe.views.numbers import Format
+from doe.views.plan_tables import factors_table
 from doe.views.table import Column, Mark, Row, Table
 from doe.views.tables import MOST_ROWS, StudyTables
 
@@ -28,7 +31,7 @@ def paper_tables(report: Report) -> list[Table]:
     ]
     if section.further is not None:
         tables.append(best_rows(study, section, section.further, cells))
-    return [*tables, *full_tables(study, section, cells)]
+    return [factors_table(study), *tables, *full_tables(study, section, cells)]
 
 
 # Best rows --------------------------------------------------------------------------------------
@@ -51,7 +54,10 @@ def best_rows(study: Study, section: ReportSection, group: Group, cells: Sequenc
     italic = ", baseline is italic." if group.baseline else "."
     name = group.name if group is section.further else f"{section.prefix}best-{group.name}"
     return Table(
-        name, f"{title} {best_text}{italic}", _columns(group.responses, "spread2"), tuple(rows)
+        name,
+        f"{title} {best_text}{italic}",
+        _columns(study, group.responses, "spread2"),
+        tuple(rows),
     )
 
 
@@ -62,14 +68,18 @@ def _spread_row(
     style: str = "plain",
 ) -> Row:
     marks: dict[str, Mark] = {name: "best" for name in responses if best.get(name) == cell.row}
-    values = (cell.row, cell.config, *(cell.spreads.get(name) for name in responses))
+    values = (
+        cell.row,
+        config_text(cell.config, cell.levels),
+        *(cell.spreads.get(name) for name in responses),
+    )
     return Row(values, "baseline" if style == "baseline" else "plain", marks)
 
 
-def _columns(responses: Sequence[str], form: Format) -> tuple[Column, ...]:
+def _columns(study: Study, responses: Sequence[str], form: Format) -> tuple[Column, ...]:
     return (
         Column("row", "Row", "int"),
-        Column("config", "Config"),
+        Column("config", config_title(study.keys, "Config")),
         *(Column(name, name, form) for name in responses),
     )
 
@@ -133,7 +143,7 @@ def full_tables(study: Study, section: ReportSection, cells: Sequence[Cell]) -> 
                 section.prefix
                 + (f"full-columns-{section.split.lower()}{number}" if section.split else "full"),
                 f"Full factorial results ({part_text}{_runs_text(study)}, mean ± std).",
-                _columns(metrics, form),
+                _columns(study, metrics, form),
                 tuple(_spread_row(cell, metrics, best) for cell in part),
                 ("A mean above 10, 20 or 50 is written as >10, >20 or >50.",)
                 if section.capped

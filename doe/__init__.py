@@ -130,11 +130,12 @@ def analyze(
     from doe.analysis.analyze import analyze as analyze_observations
     from doe.analysis.case import AnalysisOptions
     from doe.results.looks import analysed
-    from doe.results.observations import observations, scan_study, study_runs
+    from doe.results.observations import confirming_runs, observations, scan_study, study_runs
 
     study, scanned = scan_study(Path(directory))
     views = analysed(study, scanned)
-    (observed,) = observations(study, views, study_runs(study, views), [response])
+    fresh = confirming_runs(study, scanned)
+    (observed,) = observations(study, views, study_runs(study, views), [response], fresh)
     options = AnalysisOptions(transform=transform, order=order, robust=robust, alpha=alpha)
     return analyze_observations(observed, options)
 

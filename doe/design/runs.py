@@ -126,6 +126,8 @@ def _augmented(study: Study, slots: list[_Slot], step: Augment) -> list[_Slot]:
         return added
     replicate = max(slot.replicate for slot in slots)
     rows = sorted({(slot.row, slot.centre) for slot in slots})
+    if step.confirm:
+        rows = [(row, 0) for row, c in rows if not c and _label(study, row) in step.confirm]
     return [
         _Slot(row, replicate + i, block + i, seed, centre)
         for i, seed in enumerate(step.seeds, start=1)
@@ -177,10 +179,14 @@ def _run(study: Study, slot: _Slot, run_order: int, width: int) -> Run:
         replicate=slot.replicate,
         block=slot.block,
         seed=slot.seed,
-        config=CENTRE if slot.centre else config_label(study.factors, slot.row),
+        config=CENTRE if slot.centre else _label(study, slot.row),
         levels=levels,
         coded=coded,
     )
+
+
+def _label(study: Study, row: int) -> str:
+    return config_label(study.factors, row)
 
 
 def config_label(factors: Sequence[Factor], row: int) -> str:

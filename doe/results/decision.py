@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
 
-from doe.design.changes import planned_replicates
+from doe.design.changes import confirming, planned_replicates
 from doe.design.fractions import alias_chains, confounded_terms
 from doe.errors import DoeError
 from doe.results.looks import analysed, stopping_rule
@@ -92,7 +92,7 @@ def decision(study: Study, statuses: Sequence[RunStatus]) -> Decision | None:
     masks, names = decided_terms(study), decided_responses(study)
     rule, family = stopping_rule(study.stopping), len(masks) * len(names)
     seen = analysed(study, statuses)
-    complete = min(complete_replicates(statuses), rule.replicates)
+    complete = min(complete_replicates(seen), rule.replicates)
     runs = study_runs(study, seen)
     replicate = np.array([status.run.replicate for status in seen], dtype=np.int64)
     block = runs.block if runs.block is not None else np.zeros_like(replicate)
@@ -128,6 +128,15 @@ def decision(study: Study, statuses: Sequence[RunStatus]) -> Decision | None:
         if not over:
             expected += 1.0 + float((~ends[:, :-1]).sum(axis=1).mean())
     return Decision(study.stopping, complete, tuple(terms), expected, cells)
+
+
+def needed(study: Study, statuses: Sequence[RunStatus]) -> list[RunStatus]:
+    """The runs that the study asks for: not the replicates that a decision has made needless."""
+    reached = decision(study, statuses)
+    if reached is None or not reached.over:
+        return list(statuses)
+    wanted = {*range(1, reached.replicates + 1), *confirming(study)}
+    return [status for status in statuses if status.run.replicate in wanted]
 
 
 def decision_of(directory: Path) -> Decision | None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from doe.analysis.data import FactorLevels, Looked, Observations, Runs, numbered, state_text
+from doe.analysis.data import FactorLevels, Fresh, Looked, Observations, Runs, numbered, state_text
+from doe.design.changes import confirming
 from doe.design.runs import Run
 from doe.errors import DoeError, nearest
 from doe.results.looks import look_notes, stopping_rule
@@ -72,9 +73,15 @@ def _looked(study: Study, planned: Sequence[Run]) -> Looked | None:
 
 
 def observations(
-    study: Study, statuses: Sequence[RunStatus], runs: Runs, names: Iterable[str]
+    study: Study,
+    statuses: Sequence[RunStatus],
+    runs: Runs,
+    names: Iterable[str],
+    fresh: Sequence[RunStatus] = (),
 ) -> list[Observations]:
     """The responses that are named, with the study's units, goals and scales.
+
+    `fresh` are runs that confirm a winner, as `confirming_runs` gives them.
 
     Raises
     ------
@@ -93,8 +100,24 @@ def observations(
         y = np.array([value[name] for value in values], dtype=np.float64)
         y[~np.isfinite(y)] = np.nan
         said = (answers.unit_of(name), answers.goal_of(name), answers.scale_of(name))
-        observed.append(Observations(runs, name, y, y, y, *said))
+        observed.append(Observations(runs, name, y, y, y, *said, fresh_values(study, fresh, name)))
     return observed
+
+
+def confirming_runs(study: Study, statuses: Sequence[RunStatus]) -> list[RunStatus]:
+    """The runs that confirm a winner with fresh seeds."""
+    return [status for status in statuses if status.run.replicate in confirming(study)]
+
+
+def fresh_values(study: Study, fresh: Sequence[RunStatus], name: str) -> Fresh | None:
+    """What fresh runs give for the response whose best configuration they confirm."""
+    step = next((step for step in study.augment if step.confirm), None)
+    if step is None or step.response != name or not fresh:
+        return None
+    values = {(s.run.config, s.run.seed): response_values(study, s)[name] for s in fresh}
+    y = [[values.get((config, seed), np.nan) for seed in step.seeds] for config in step.confirm]
+    table = np.array(y, dtype=np.float64)
+    return Fresh(step.confirm, np.where(np.isfinite(table), table, np.nan))
 
 
 def read_table(path: Path) -> pd.DataFrame:

@@ -36,6 +36,7 @@ def to_plain(analysis: Analysis | CensoredAnalysis, family: Across | None = None
         "error": analysis.anova.error,
         "missing": whole["missing"],
         "best": whole["best"],
+        "confirmation": whole["confirmation"],
         **whole["estimates"],
     }
     if family is not None:

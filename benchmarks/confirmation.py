@@ -20,7 +20,7 @@ from doe.analysis.contrasts import estimable
 from doe.analysis.data import FactorLevels, Observations, Runs
 from doe.analysis.fit import fit
 
-PLANS = ((3, 4), (4, 3), (6, 2))
+PLANS = ((3, 4), (4, 3), (6, 3))
 """Factors and replicates."""
 SEEDS = 3
 

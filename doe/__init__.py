@@ -12,15 +12,17 @@ Importing this package loads nothing else; each function loads what it needs whe
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from doe.analysis.analyze import Analysis
+    from doe.results.sources import Source
     from doe.store.scan import RunState
     from doe.study.values import Study
+    from doe.views.notebook import Result, Results
 
     __version__: str
 
@@ -48,10 +50,14 @@ def plan(
     Planning the same study again changes nothing.
     """
     from doe.design.changes import with_overrides
+    from doe.errors import DoeError
     from doe.store.plan import RUNS, write_plan
     from doe.study.presets import asked_study
+    from doe.study.values import Study
 
     given = Path(study) if isinstance(study, str) else study
+    if not isinstance(given, (Study, Path, type(None))):
+        raise DoeError(f"got {type(study).__name__}; expected a Study or the path of a study file")
     asked = with_overrides(asked_study(given, preset), replicates, fraction)
     directory = Path(out) if out is not None else RUNS / asked.name
     write_plan(asked, directory)
@@ -92,7 +98,7 @@ def run(
         limit=limit,
         retry_failed=retry_failed,
     )
-    study = Path(directory)
+    study = _directory(directory)
     if until_decided:
         declare(study, (), None)
     plan = load_plan(study)
@@ -109,45 +115,94 @@ def load(directory: Path | str) -> pd.DataFrame:
 
     Columns: the run (`run_id, run_order, row, replicate, block, seed, config`), the factors' levels
     as given and coded −1/+1 (`<key>_coded`), `state` (done, diverged, failed, running, pending),
-    `reason`, `slot`, `host`, `seconds`, then metrics, further metrics and averages. An average is
-    the plain mean of its metrics. A missing value is NaN.
+    `reason`, `slot`, `host`, `started`, `ended`, `seconds`, `imported` (the table that a past run
+    came from), then metrics, further metrics and averages. An average is the plain mean of its
+    metrics. A missing value is NaN.
     """
     from doe.results.observations import load as load_table
 
-    return load_table(Path(directory))
+    return load_table(_directory(directory))
+
+
+def _directory(given: Path | str) -> Path:
+    from doe.errors import DoeError
+
+    if not isinstance(given, (str, Path)):
+        raise DoeError(f"got {type(given).__name__}; expected the directory of a planned study")
+    return Path(given)
 
 
 def analyze(
-    directory: Path | str,
-    response: str,
+    source: Source,
+    response: str | Sequence[str] | None = None,
     *,
+    factors: Sequence[str] = (),
+    low: Mapping[str, str] | None = None,
+    block: str | None = None,
+    goal: str | None = None,
     transform: str | None = None,
     order: int | None = None,
     robust: bool = False,
     alpha: float = 0.05,
-) -> Analysis:
-    """Analyse one response of a study, as `doe analyze` does; all results are frozen values."""
-    from doe.analysis.analyze import analyze as analyze_observations
-    from doe.analysis.case import AnalysisOptions
-    from doe.results.looks import analysed
-    from doe.results.observations import confirming_runs, observations, scan_study, study_runs
+) -> Result | Results:
+    """Analyse a study, a CSV file or a DataFrame, as `doe analyze` does.
 
-    study, scanned = scan_study(Path(directory))
-    views = analysed(study, scanned)
-    fresh = confirming_runs(study, scanned)
-    (observed,) = observations(study, views, study_runs(study, views), [response], fresh)
+    One response by its name gives a `Result`: sentences and tables when it is shown, `effects`,
+    `anova` and `best` as DataFrames, `half_normal()` and the other charts of the report as Altair
+    objects, and every number as a frozen value in `analysis`. Several, or none for those that the
+    study names first, give `Results`, a mapping from names to them.
+
+    `factors`, `low` levels, `block` and `goal` ("min" or "max") are for files and DataFrames.
+    """
+    from doe.analysis.case import AnalysisOptions
+    from doe.errors import DoeError
+    from doe.results.report import report_of
+    from doe.results.sources import source_state
+    from doe.views.notebook import Result, Results
+
+    asked = [response] if isinstance(response, str) else list(response or ())
+    if wrong := [name for name in asked if not isinstance(name, str)]:
+        raise DoeError(f"response {wrong[0]!r}: expected a name, or a list of names")
+    if not 0 < alpha < 1:
+        raise DoeError(f"alpha={alpha:g} is no level; expected a number between 0 and 1")
+    state, names = source_state(source, asked, _say, factors, low, block, goal)
     options = AnalysisOptions(transform=transform, order=order, robust=robust, alpha=alpha)
-    return analyze_observations(observed, options)
+    made = report_of(state, options, responses=names)
+    for name in names:
+        if name in made.refused:
+            raise DoeError(made.refused[name])
+    results = [Result(made, name) for name in names]
+    return results[0] if isinstance(response, str) else Results(results)
+
+
+def _say(sentence: str) -> None:
+    import sys
+
+    print(sentence, file=sys.stderr)
 
 
 def report(
-    directory: Path | str, *, out: Path | str | None = None, transform: str | None = None
+    source: Source,
+    *,
+    out: Path | str | None = None,
+    transform: str | None = None,
+    responses: Sequence[str] = (),
+    factors: Sequence[str] = (),
+    low: Mapping[str, str] | None = None,
+    block: str | None = None,
+    goal: str | None = None,
 ) -> Path:
-    """Write a study's page and tables, as `doe report` does; return the page."""
+    """Write the page and tables of a study, a CSV file or a DataFrame; return the page.
+
+    `responses`, `factors`, `low`, `block` and `goal` are for files and DataFrames.
+    """
     from doe.analysis.case import AnalysisOptions
-    from doe.results.report import gather
+    from doe.results.report import report_of
+    from doe.results.sources import is_study, source_state
     from doe.views.files import REPORTS, write_report
 
-    gathered = gather(Path(directory), AnalysisOptions(transform=transform, robust=True))
-    target = Path(out) if out is not None else REPORTS / Path(directory).name
-    return write_report(gathered, target).page
+    asked = () if is_study(source) else tuple(responses) or ("all",)
+    state, _ = source_state(source, asked, _say, factors, low, block, goal)
+    made = report_of(state, AnalysisOptions(transform=transform, robust=True))
+    target = Path(out) if out is not None else REPORTS / state.directory.stem
+    return write_report(made, target).page

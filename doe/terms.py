@@ -54,6 +54,17 @@ def parse_term(text: str, keys: Sequence[str]) -> int:
     return mask
 
 
+def config_label(keys: Sequence[str], levels: Sequence[tuple[int, str] | None]) -> str:
+    """Name a configuration: ``A1B0C1`` for one-letter keys, else ``lr=0.01,aug=on``.
+
+    `levels` has the number and the text of each factor's level; factors with None are left open.
+    """
+    single = all(len(key) == 1 for key in keys)
+    fixed = [(key, *level) for key, level in zip(keys, levels, strict=True) if level is not None]
+    parts = (f"{key}{number}" if single else f"{key}={text}" for key, number, text in fixed)
+    return ("" if single else ",").join(parts) or "any configuration"
+
+
 def order(mask: int) -> int:
     """Number of factors in a term: 1 for a main effect, 2 for a two-factor interaction."""
     return mask.bit_count()

@@ -65,6 +65,7 @@ class Analysis(Struct, frozen=True):
     estimates: dict[str, Struct | None]  # by module of `doe.analysis.estimators`
     warnings: tuple[str, ...]
     confirmation: Confirmation | None = None  # None until fresh runs have confirmed the best
+    looks: bool = False  # whether p and intervals of effects are those of declared looks
 
     def get(self, kind: type[Estimate]) -> Estimate | None:
         """The estimate of a kind, such as `Dispersion`; None where there is none."""
@@ -183,6 +184,7 @@ def _analyze(observed: Observations, options: AnalysisOptions) -> Analysis:
         best=top,
         estimates=estimate_all(case),
         warnings=(*_warnings(runs, model, fitted, lost), *_left_out(fitted, options)),
+        looks=runs.looked is not None,
         confirmation=None
         if observed.fresh is None or top is None or not observed.fresh.complete
         else confirm(observed.fresh, top, predicting(fitted, chosen, checks), options.alpha),
@@ -192,10 +194,13 @@ def _analyze(observed: Observations, options: AnalysisOptions) -> Analysis:
 def predicting(fitted: Fit, chosen: scales.Transformation, checks: Diagnostics) -> Fit | None:
     """The fit that tells where fresh runs will lie; None where its one variance is not all runs'.
 
-    The chosen configuration may have a larger one, which two or three runs of it do not tell.
+    The chosen configuration may have a larger one, which its few runs do not tell, and with two
+    replicates the checks see too little of it.
     """
     uneven = [f for f in checks.findings if f.check in ("equal variance", "spread by factor")]
-    return fitted if chosen.name == "none" and all(f.ok for f in uneven) else None
+    enough = len(fitted.y) > 2 * len(np.unique(fitted.cells))
+    even = enough and all(f.ok for f in uneven)
+    return fitted if even and chosen.name == "none" else None
 
 
 def _with_looks(parts: Core, runs: Runs, fitted: Fit, kept: Ints, alpha: float) -> Core:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from doe.analysis.contrasts import Floats, Ints, cell_index
 from doe.analysis.sequential import Rule
+from doe.terms import config_label
 
 
 class FactorLevels(Struct, frozen=True):
@@ -57,16 +58,12 @@ class Runs:
         return cell_index(self.coded)
 
     def config(self, cell: int, fixed: int = -1) -> str:
-        """Label of a configuration: ``A1B0`` for one-letter keys, else ``lr=0.01,aug=on``.
-
-        Factors outside the bits of `fixed` are left open, and out of the label.
-        """
-        bits = [(f, cell >> i & 1) for i, f in enumerate(self.factors) if fixed >> i & 1]
-        if not bits:
-            return "any configuration"
-        if all(len(key) == 1 for key in self.keys):
-            return "".join(f"{factor.key}{bit}" for factor, bit in bits)
-        return ",".join(f"{f.key}={f.high if bit else f.low}" for f, bit in bits)
+        """Label of a configuration; factors outside the bits of `fixed` are left open."""
+        levels = [
+            ((1, factor.high) if cell >> i & 1 else (0, factor.low)) if fixed >> i & 1 else None
+            for i, factor in enumerate(self.factors)
+        ]
+        return config_label(self.keys, levels)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from doe.errors import DoeError, nearest
 
 BOOKKEEPING = frozenset(
     {"run_id", "run", "run_order", "row", "replicate", "block", "seed", "config"}
-    | {"state", "reason", "slot", "host", "seconds"}
+    | {"state", "reason", "slot", "host", "started", "ended", "seconds", "imported"}
 )
 """Columns that are never a response or a factor unless named."""
 
@@ -104,6 +104,30 @@ def observe(
         limits = [limit for _, limit in parsed]
         low, high = _bounds(y, [str(cell) for cell in cells], limits, response, ceiling)
     return Observations(runs, response, y, low, high, unit, goal)
+
+
+def observe_table(
+    frame: pd.DataFrame,
+    factors: Sequence[str],
+    responses: Sequence[str] = (),
+    low: Mapping[str, str] | None = None,
+    block: str | None = None,
+    goal: str | None = None,
+    ceiling: float | None = None,
+) -> list[Observations]:
+    """Read some responses of a table, "all" of them, or the only one where none is named."""
+    if goal not in (None, "min", "max"):
+        raise DoeError(f"the goal {goal!r} is neither min nor max")
+    runs = table_runs(frame, factors, low, block)
+    known = response_columns(frame, [*runs.keys, *([block] if block else [])])
+    names = [n for name in responses for n in (known if name == "all" else [name])]
+    if not names:
+        if len(known) != 1:
+            raise DoeError(
+                f"which response? Name one of {', '.join(known) or 'none found'}, or all"
+            )
+        names = known
+    return [observe(frame, runs, name, goal=goal, ceiling=ceiling) for name in dict.fromkeys(names)]
 
 
 def response_columns(frame: pd.DataFrame, used: Sequence[str]) -> list[str]:

@@ -10,6 +10,8 @@ import typer
 
 from doe.cli.alias import alias
 from doe.cli.analyze import analyze
+from doe.cli.export import export
+from doe.cli.imports import import_table
 from doe.cli.init import init
 from doe.cli.logs import logs
 from doe.cli.plan import plan
@@ -59,6 +61,8 @@ app.command()(status)
 app.command()(logs)
 app.command()(analyze)
 app.command()(report)
+app.command("import")(import_table)
+app.command()(export)
 app.command()(schema)
 
 

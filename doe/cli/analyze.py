@@ -9,7 +9,22 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from doe.cli.complete import complete_response
-from doe.cli.options import JsonOption, OrderOption, StudyOption, chosen_study, one_thread
+from doe.cli.options import (
+    BlockOption,
+    GoalOption,
+    JsonOption,
+    LowOption,
+    OrderOption,
+    StudyOption,
+    TableFactorsOption,
+    TableOption,
+    chosen_study,
+    one_thread,
+    only_with_table,
+    pairs,
+    say,
+    split_names,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,16 +42,10 @@ TOP = 20
 
 def analyze(
     study: StudyOption = None,
-    table: Annotated[
-        Path | None, typer.Option("--table", help="CSV table of results instead of a study.")
-    ] = None,
-    factors: Annotated[
-        str | None, typer.Option("--factors", help="Factor columns of the table: A,B or lr,aug.")
-    ] = None,
-    low: Annotated[str | None, typer.Option("--low", help="Low levels: lr=0.001,opt=sgd.")] = None,
-    block: Annotated[
-        str | None, typer.Option("--block", help="Column of the table that names the block.")
-    ] = None,
+    table: TableOption = None,
+    factors: TableFactorsOption = None,
+    low: LowOption = None,
+    block: BlockOption = None,
     response: Annotated[
         list[str] | None,
         typer.Option(
@@ -46,9 +55,7 @@ def analyze(
             autocompletion=complete_response,
         ),
     ] = None,
-    goal: Annotated[
-        str | None, typer.Option("--goal", help="min or max: which way is better in a table.")
-    ] = None,
+    goal: GoalOption = None,
     transform: Annotated[
         str | None,
         typer.Option(
@@ -86,7 +93,9 @@ def analyze(
     """Analyse the responses of a study, or of any table of results."""
     one_thread()
     from doe.analysis.case import AnalysisOptions
+    from doe.analysis.tables import observe_table
     from doe.errors import DoeError
+    from doe.results.table_file import read_table
 
     if json + latex + csv + plot + brief > 1:
         raise DoeError(
@@ -97,77 +106,25 @@ def analyze(
     options = AnalysisOptions(
         transform=transform,
         order=order,
-        drop=_split(drop),
+        drop=split_names(drop),
         robust=robust or permutations is not None,
         permutations=permutations or AnalysisOptions().permutations,
         error=error,
         alpha=alpha,
     )
-    asked = tuple(name for part in response or () for name in _split(part))
+    asked = tuple(name for part in response or () for name in split_names(part))
+    only_with_table(study, table, factors=factors, low=low, block=block, goal=goal, ceiling=ceiling)
     if table is not None:
-        if study is not None:
-            raise DoeError("--study and --table exclude each other; give one of them")
-        observed = _from_table(table, _split(factors), _pairs(low), block, asked, goal, ceiling)
+        lows = pairs(low, "--low", "KEY=LEVEL, as in lr=0.001")
+        frame = read_table(table, say)
+        observed = observe_table(frame, split_names(factors), asked, lows, block, goal, ceiling)
     else:
-        _only_with_table(factors=factors, low=low, block=block, goal=goal, ceiling=ceiling)
         observed = _from_study(study, asked)
     forms = {"json": json, "latex": latex, "csv": csv, "plot": plot, "brief": brief}
     form = next((name for name, asked_for in forms.items() if asked_for), "")
     source = f" --table {table} --factors {factors}" if table else f" --study {study}"
     command = f"doe analyze{source if table or study else ''}"
     _print(observed, options, ceiling, form, command)
-
-
-def _split(text: str | None) -> tuple[str, ...]:
-    return tuple(part.strip() for part in (text or "").split(",") if part.strip())
-
-
-def _pairs(text: str | None) -> dict[str, str]:
-    from doe.errors import DoeError
-
-    pairs = [part.partition("=") for part in _split(text)]
-    if wrong := [key for key, equals, level in pairs if not equals or not level]:
-        raise DoeError(f"--low {wrong[0]!r} is no pair; expected KEY=LEVEL, as in lr=0.001")
-    return {key.strip(): level.strip() for key, _, level in pairs}
-
-
-def _only_with_table(**given: object) -> None:
-    from doe.errors import DoeError
-
-    if wrong := [name for name, value in given.items() if value is not None]:
-        raise DoeError(
-            f"--{wrong[0]} belongs to --table; a study knows its factors, blocks and goal"
-        )
-
-
-def _from_table(
-    path: Path,
-    factors: tuple[str, ...],
-    low: dict[str, str],
-    block: str | None,
-    asked: tuple[str, ...],
-    goal: str | None,
-    ceiling: float | None,
-) -> list[Observations]:
-    from doe.analysis.tables import observe, response_columns, table_runs
-    from doe.errors import DoeError
-    from doe.results.observations import read_table
-
-    if goal not in (None, "min", "max"):
-        raise DoeError(f"--goal {goal!r} is neither min nor max")
-    frame = read_table(path)
-    runs = table_runs(frame, factors, low, block)
-    known = response_columns(frame, [*runs.keys, *([block] if block else [])])
-    names = [n for part in asked for n in (known if part == "all" else [part])]
-    if not names:
-        if len(known) != 1:
-            raise DoeError(
-                f"which response? Give --response, one of {', '.join(known) or 'none found'}, "
-                "or --response all"
-            )
-        names = known
-    names = list(dict.fromkeys(names))
-    return [observe(frame, runs, n, goal=goal, ceiling=ceiling) for n in names]
 
 
 def _from_study(given: Path | None, asked: tuple[str, ...]) -> list[Observations]:

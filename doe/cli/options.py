@@ -39,6 +39,54 @@ FractionOption = Annotated[
 OrderOption = Annotated[
     int | None, typer.Option("--order", min=1, help="Highest order of interactions.")
 ]
+TableOption = Annotated[
+    Path | None,
+    typer.Option("--table", help="CSV table of results instead of a study."),
+]
+TableFactorsOption = Annotated[
+    str | None, typer.Option("--factors", help="Factor columns of the table: A,B or lr,aug.")
+]
+LowOption = Annotated[
+    str | None, typer.Option("--low", help="Low levels of the table: lr=0.001,opt=sgd.")
+]
+BlockOption = Annotated[
+    str | None, typer.Option("--block", help="Column of the table that names the block.")
+]
+GoalOption = Annotated[
+    str | None, typer.Option("--goal", help="min or max: which way is better in a table.")
+]
+
+
+def split_names(text: str | None) -> tuple[str, ...]:
+    """Names that are separated by commas."""
+    return tuple(part.strip() for part in (text or "").split(",") if part.strip())
+
+
+def pairs(text: str | None, option: str, example: str) -> dict[str, str]:
+    """Pairs KEY=VALUE that are separated by commas."""
+    from doe.errors import DoeError
+
+    parts = [part.partition("=") for part in split_names(text)]
+    if wrong := [key for key, equals, value in parts if not equals or not value.strip()]:
+        raise DoeError(f"{option} {wrong[0]!r} is no pair; expected {example}")
+    return {key.strip(): value.strip() for key, _, value in parts}
+
+
+def only_with_table(study: Path | None, table: Path | None, **given: object) -> None:
+    """Refuse options of a table beside a study, and both at once."""
+    from doe.errors import DoeError
+
+    if study is not None and table is not None:
+        raise DoeError("--study and --table exclude each other; give one of them")
+    if table is None and (wrong := [name for name, value in given.items() if value is not None]):
+        raise DoeError(
+            f"--{wrong[0]} belongs to --table; a study knows its factors, blocks and goal"
+        )
+
+
+def say(sentence: str) -> None:
+    """Tell what was recognised, beside the answer and not in it."""
+    typer.echo(sentence, err=True)
 
 
 def chosen_study(given: Path | None) -> Path:

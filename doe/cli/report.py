@@ -7,7 +7,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from doe.cli.options import StudyOption, chosen_study, one_thread
+from doe.cli.options import (
+    BlockOption,
+    GoalOption,
+    LowOption,
+    StudyOption,
+    TableFactorsOption,
+    TableOption,
+    chosen_study,
+    one_thread,
+    only_with_table,
+    pairs,
+    say,
+    split_names,
+)
 
 if TYPE_CHECKING:
     from doe.results.report import Report
@@ -16,8 +29,18 @@ if TYPE_CHECKING:
 
 def report(
     study: StudyOption = None,
+    table: TableOption = None,
+    factors: TableFactorsOption = None,
+    low: LowOption = None,
+    block: BlockOption = None,
+    response: Annotated[
+        str | None,
+        typer.Option("--response", "-r", help="Responses of the table: a,b [default: all]."),
+    ] = None,
+    goal: GoalOption = None,
     out: Annotated[
-        Path | None, typer.Option(help="Where to write [default: reports/NAME of the study].")
+        Path | None,
+        typer.Option(help="Where to write [default: reports/NAME of the study or table]."),
     ] = None,
     transform: Annotated[
         str | None,
@@ -52,26 +75,44 @@ def report(
     """Write a page with charts and findings, the paper's tables in LaTeX, and figures."""
     one_thread()
     from doe.analysis.case import AnalysisOptions
+    from doe.analysis.tables import observe_table
+    from doe.errors import DoeError
     from doe.results.report import report_of
     from doe.results.status import overview
+    from doe.results.table_file import read_table
+    from doe.results.table_report import table_state
 
-    directory = chosen_study(study)
+    only_with_table(
+        study, table, factors=factors, low=low, block=block, response=response, goal=goal
+    )
     options = AnalysisOptions(transform=transform, robust=True)
     left_out = None if drop is None else tuple(part for part in drop.split(",") if part.strip())
 
     def make(state: Overview) -> Report:
         return report_of(state, options, left_out)
 
-    if serve is not None:
-        from doe.views.serve import serve_page
-
-        serve_page(directory, make, serve)
-        return
     from doe.views.files import REPORTS
 
-    made = make(overview(directory))
+    if table is not None:
+        if serve is not None:
+            raise DoeError("--serve follows a study while it runs; a table has but its page")
+        lows = pairs(low, "--low", "KEY=LEVEL, as in lr=0.001")
+        asked = split_names(response) or ("all",)
+        observed = observe_table(
+            read_table(table, say), split_names(factors), asked, lows, block, goal
+        )
+        state, name = table_state(table, observed, goal), table.stem
+    else:
+        directory = chosen_study(study)
+        if serve is not None:
+            from doe.views.serve import serve_page
+
+            serve_page(directory, make, serve)
+            return
+        state, name = overview(directory), directory.name
+    made = make(state)
     saved = None if figures is None else _saved(made, figures)
-    _write(made, out or REPORTS / directory.name, saved)
+    _write(made, out or REPORTS / name, saved)
 
 
 def _saved(made: Report, asked: str) -> tuple[str, ...]:

@@ -21,17 +21,14 @@ def status(
     study: StudyOption = None,
     watch: Annotated[bool, typer.Option("--watch", help="Draw again until all is done.")] = False,
     json: JsonOption = False,
-    csv: Annotated[
-        bool, typer.Option("--csv", help="Print the responses table instead, a row per run.")
-    ] = False,
 ) -> None:
     """Show counts, failures by reason, running runs, time left, balance and what is missing."""
     from doe.errors import DoeError
     from doe.results.status import as_json, overview
     from doe.views.terminal import console, print_json
 
-    if watch + json + csv > 1:
-        raise DoeError("--watch, --json and --csv exclude each other; choose one")
+    if watch and json:
+        raise DoeError("--watch and --json exclude each other; choose one")
     directory = chosen_study(study)
     state = overview(directory)
     if json:
@@ -39,27 +36,11 @@ def status(
 
         reached = decision(state.study, state.statuses)
         print_json(as_json(state) | {"decision": decision_json(reached)})
-    elif csv:
-        _print_csv(state)
     elif watch:
         _watch(state, console())
     else:
         screen = console()
         screen.print(_picture(state, screen.width))
-
-
-def _print_csv(state: Overview) -> None:
-    import csv
-    import sys
-
-    from doe.results.responses import columns, table_rows
-    from doe.study.levels import level_text
-
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(columns(state.study))
-    for row in table_rows(state.study, state.statuses):
-        cells = [level_text(cell) if isinstance(cell, bool) else cell for cell in row]
-        writer.writerow(["" if cell != cell else cell for cell in cells])  # NaN differs from itself
 
 
 def _watch(state: Overview, screen: Console) -> None:

@@ -77,8 +77,8 @@ def outcome_lines(study: Study, outcome: Trial, runs: int, gpu: int | None) -> l
         lines.append(f"Not returned, and need not be: {', '.join(absent)}.")
     if outcome.diverged:
         lines.append(f"Diverged: {outcome.diverged}. That is a result and would be kept as one.")
-    if outcome.unread:
-        names = ", ".join(outcome.unread)
+    if unread := [f.key for f in study.factors if f.key in outcome.unread and not f.sets]:
+        names = ", ".join(unread)
         lines.append(f"Warning: the backend never read {names}; it would measure nothing.")
     if (study.progress.pattern or study.progress.file) and not outcome.reports:
         where = "line of the output" if study.progress.pattern else f"row of {study.progress.file}"

@@ -13,6 +13,7 @@ from doe.design.matrix import part_rows, standard_rows
 from doe.errors import DoeError
 from doe.study.levels import allowed_rows, coded_level, level_numbers, level_text, row_of
 from doe.study.values import RUN_COLUMNS, Augment, Factor, Level, Study, coded_columns
+from doe.terms import config_label
 
 Coded = tuple[int, ...]
 """Levels of one run as numbers around zero, one per factor: −1 and +1 of two levels."""
@@ -127,7 +128,9 @@ def _augmented(study: Study, slots: list[_Slot], step: Augment) -> list[_Slot]:
     replicate = max(slot.replicate for slot in slots)
     rows = sorted({(slot.row, slot.centre) for slot in slots})
     if step.confirm:
-        rows = [(row, 0) for row, c in rows if not c and _label(study, row) in step.confirm]
+        rows = [
+            (row, 0) for row, c in rows if not c and row_label(study.factors, row) in step.confirm
+        ]
     return [
         _Slot(row, replicate + i, block + i, seed, centre)
         for i, seed in enumerate(step.seeds, start=1)
@@ -179,23 +182,17 @@ def _run(study: Study, slot: _Slot, run_order: int, width: int) -> Run:
         replicate=slot.replicate,
         block=slot.block,
         seed=slot.seed,
-        config=CENTRE if slot.centre else _label(study, slot.row),
+        config=CENTRE if slot.centre else row_label(study.factors, slot.row),
         levels=levels,
         coded=coded,
     )
 
 
-def _label(study: Study, row: int) -> str:
-    return config_label(study.factors, row)
-
-
-def config_label(factors: Sequence[Factor], row: int) -> str:
-    """Name a configuration: ``A1B0C1`` for one-letter keys, else ``lr=0.01,aug=on``."""
+def row_label(factors: Sequence[Factor], row: int) -> str:
+    """Name the configuration in a row of the full factorial."""
     numbers = level_numbers(row, [len(factor.levels) for factor in factors])
-    pairs = list(zip(factors, numbers, strict=True))
-    if all(len(factor.key) == 1 for factor in factors):
-        return "".join(f"{factor.key}{number}" for factor, number in pairs)
-    return ",".join(f"{f.key}={level_text(f.levels[number])}" for f, number in pairs)
+    levels = [(n, level_text(f.levels[n])) for f, n in zip(factors, numbers, strict=True)]
+    return config_label([factor.key for factor in factors], levels)
 
 
 # The CSV form -----------------------------------------------------------------------------------

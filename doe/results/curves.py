@@ -15,10 +15,18 @@ EPOCH = "epoch"
 
 Curve = list[tuple[float, float]]
 """Epoch or step and value, in the order of epochs."""
+Lines = list[dict[str, float]]
+"""What a run tells by epoch, or by step: its metrics by their names, and the epoch."""
+
+
+def epoch_lines(files: StudyDir, statuses: Sequence[RunStatus]) -> dict[str, Lines]:
+    """Run -> its epochs in `epochs.csv`, or where it has none, the steps that it reported."""
+    begun = [status.run.run_id for status in statuses if status.state != "pending"]
+    return {run_id: _epochs(files.run(run_id)) or _steps(files.run(run_id)) for run_id in begun}
 
 
 def learning_curves(
-    files: StudyDir, study: Study, statuses: Sequence[RunStatus]
+    study: Study, statuses: Sequence[RunStatus], epochs: Mapping[str, Lines]
 ) -> dict[str, dict[str, Curve]]:
     """Response -> configuration -> curve, the mean over the replicates that have the epoch.
 
@@ -31,23 +39,22 @@ def learning_curves(
     for status in statuses:
         if status.state in ("failed", "diverged", "pending"):
             continue
-        run_dir = files.run(status.run.run_id)
-        for line in _epochs(run_dir) or _steps(run_dir):
+        for line in epochs.get(status.run.run_id, ()):
             epoch = line.get(EPOCH, math.nan)
-            for name, value in _responses(study, line):
+            for name, value in line_responses(study, line):
                 if math.isfinite(epoch) and math.isfinite(value):
                     configs = gathered.setdefault(name, {})
                     configs.setdefault(status.run.config, {}).setdefault(epoch, []).append(value)
     return {
         name: {
-            config: [(epoch, math.fsum(v) / len(v)) for epoch, v in sorted(epochs.items())]
-            for config, epochs in configs.items()
+            config: [(epoch, math.fsum(v) / len(v)) for epoch, v in sorted(by_epoch.items())]
+            for config, by_epoch in configs.items()
         }
         for name, configs in gathered.items()
     }
 
 
-def _epochs(run: RunDir) -> list[dict[str, float]]:
+def _epochs(run: RunDir) -> Lines:
     try:
         text = run.epochs.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
@@ -60,7 +67,7 @@ def _epochs(run: RunDir) -> list[dict[str, float]]:
     ]
 
 
-def _steps(run: RunDir) -> list[dict[str, float]]:
+def _steps(run: RunDir) -> Lines:
     return [
         {name: math.nan if value is None else value for name, value in report.metrics.items()}
         | {EPOCH: float(report.step)}
@@ -75,7 +82,8 @@ def _number(text: str) -> float:
         return math.nan
 
 
-def _responses(study: Study, line: Mapping[str, float]) -> Iterable[tuple[str, float]]:
+def line_responses(study: Study, line: Mapping[str, float]) -> Iterable[tuple[str, float]]:
+    """The responses that an epoch tells: metrics, and averages of which it has every part."""
     answers, keys = study.responses, study.metrics.keys
     values = {
         name: line[key]

@@ -118,28 +118,3 @@ def fresh_values(study: Study, fresh: Sequence[RunStatus], name: str) -> Fresh |
     y = [[values.get((config, seed), np.nan) for seed in step.seeds] for config in step.confirm]
     table = np.array(y, dtype=np.float64)
     return Fresh(step.confirm, np.where(np.isfinite(table), table, np.nan))
-
-
-def read_table(path: Path) -> pd.DataFrame:
-    """Read a CSV file as text: what a cell means is decided later, not by a parser's guess."""
-    import pandas as pd
-
-    try:
-        frame = pd.read_csv(
-            path, header=None, dtype=str, keep_default_na=False, skipinitialspace=True
-        )
-    except FileNotFoundError:
-        raise DoeError(f"there is no table {path}") from None
-    except OSError as error:
-        raise DoeError(f"{path} cannot be read: {error.strerror or error}") from None
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
-        raise DoeError(f"{path} is not a CSV table: {error}") from None
-    names = frame.iloc[0].str.strip().tolist()
-    if twice := [name for name in names if name and names.count(name) > 1]:
-        raise DoeError(
-            f"{path} has {names.count(twice[0])} columns named {twice[0]!r}; rename all but one"
-        )
-    frame = frame.iloc[1:].reset_index(drop=True).set_axis(names, axis="columns")
-    if frame.empty:
-        raise DoeError(f"{path} has no rows below its header")
-    return frame

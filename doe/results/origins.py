@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from doe.store.scan import RunStatus
+from doe.store.verdicts import IMPORTED
 
 MACHINE = ("host", "hardware", "device", "driver", "threads")
 
@@ -70,6 +71,8 @@ def commits(statuses: Sequence[RunStatus]) -> list[str]:
 def _facts(origin: Mapping[str, Any]) -> list[tuple[str, str]]:
     if not origin:
         return []
+    if IMPORTED in origin:
+        return [(IMPORTED, str(origin[IMPORTED]))]
     dirty = " with uncommitted changes" if origin.get("dirty") else ""
     facts = [("commit", f"{origin.get('commit') or 'none'}{dirty}")]
     facts += [(name, str(origin[name])) for name in MACHINE if origin.get(name)]

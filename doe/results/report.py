@@ -24,8 +24,9 @@ from doe.analysis.data import Runs
 from doe.design.changes import confirming
 from doe.errors import DoeError
 from doe.results.cells import Cell, cells_of
-from doe.results.curves import Curve, learning_curves
+from doe.results.curves import Curve, epoch_lines, learning_curves
 from doe.results.decision import Decision, decision
+from doe.results.details import RunDetail, run_details
 from doe.results.looks import analysed
 from doe.results.observations import confirming_runs, observations, study_runs
 from doe.results.responses import response_values
@@ -54,6 +55,8 @@ class Report(NamedTuple):
     group_effects: dict[str, Across]
     """Effects on each group of responses of the report's section."""
     curves: dict[str, dict[str, Curve]]
+    details: dict[str, RunDetail]
+    """Run -> how it went, for the runs that have begun."""
     values: dict[str, tuple[float | None, ...]]
     """Response -> its value in each run, in run order."""
     decision: Decision | None = None
@@ -105,11 +108,14 @@ def state_text(state: Overview) -> str:
 
 
 def report_of(
-    state: Overview, options: AnalysisOptions, drop: tuple[str, ...] | None = None
+    state: Overview,
+    options: AnalysisOptions,
+    drop: tuple[str, ...] | None = None,
+    responses: tuple[str, ...] = (),
 ) -> Report:
-    """Analyse every response of a study as it was read."""
+    """Analyse every response of a study as it was read, or those that are named."""
     study, answers = state.study, state.study.responses
-    names = (*answers.averages, *answers.metrics, *answers.further)
+    names = responses or (*answers.averages, *answers.metrics, *answers.further)
     section = report_section(study)
     if drop is not None:
         for key in drop:
@@ -118,6 +124,9 @@ def report_of(
     answers_by_name = dict(zip(names, _analyses(state, names, options), strict=True))
     analyses = {n: a for n, a in answers_by_name.items() if isinstance(a, Analysis)}
     refused = {n: a for n, a in answers_by_name.items() if isinstance(a, str)}
+    files = StudyDir(state.directory)
+    epochs = epoch_lines(files, state.statuses)
+    shown = tuple(answers.averages) or answers.metrics[:1]
     rows = [response_values(study, status) for status in state.statuses]
     values = {name: [row[name] for row in rows] for name in names}
     return Report(
@@ -129,7 +138,8 @@ def report_of(
         refused=refused,
         across=across(list(analyses.values())) if analyses else None,
         group_effects=group_effects(study, section, analyses),
-        curves=learning_curves(StudyDir(state.directory), study, state.statuses),
+        curves=learning_curves(study, state.statuses, epochs),
+        details=run_details(files, study, state.statuses, epochs, shown),
         values={name: tuple(_finite(v) for v in column) for name, column in values.items()},
         decision=decision(study, state.statuses),
     )

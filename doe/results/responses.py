@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 from collections.abc import Sequence
 from typing import Any
 
 from doe.store.scan import RunStatus
+from doe.store.verdicts import IMPORTED
+from doe.study.levels import level_text
 from doe.study.values import RUN_COLUMNS, STATE_COLUMNS, Study, coded_columns
 
 
@@ -39,9 +43,22 @@ def _row(study: Study, status: RunStatus) -> list[Any]:
         status.state,
         status.reason,
         *slot_and_host(status),
+        *(origin.get(key, "") for key in ("start", "end")),
         origin.get("seconds", math.nan),
+        origin.get(IMPORTED, ""),
         *response_values(study, status).values(),
     ]
+
+
+def table_csv(study: Study, statuses: Sequence[RunStatus]) -> str:
+    """The table as CSV; a missing value is empty."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns(study))
+    for row in table_rows(study, statuses):
+        cells = [level_text(cell) if isinstance(cell, bool) else cell for cell in row]
+        writer.writerow(["" if cell != cell else cell for cell in cells])  # NaN differs from itself
+    return out.getvalue()
 
 
 def slot_and_host(status: RunStatus) -> tuple[str, str]:

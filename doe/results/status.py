@@ -14,7 +14,7 @@ from doe.store.plan import load_plan
 from doe.store.progress import read_progress
 from doe.store.requests import changed_runs
 from doe.store.scan import RunState, RunStatus, counts, retried_reason, scan
-from doe.store.verdicts import UNREAD
+from doe.store.verdicts import IMPORTED, UNREAD
 from doe.study.values import Study
 
 
@@ -117,7 +117,13 @@ def _warnings(study: Study, statuses: Sequence[RunStatus]) -> list[str]:
             f"study.toml was changed after {len(changed)} runs were done (the first is "
             f"{changed[0].run.run_id}); their results answer another request"
         )
-    origins = [status.result.provenance for status in statuses if status.result]
+    every = [status.result.provenance for status in statuses if status.result]
+    origins = [origin for origin in every if IMPORTED not in origin]
+    tables = Counter(origin[IMPORTED] for origin in every if IMPORTED in origin)
+    warnings += [
+        f"{count} runs were not made here but imported from {name}"
+        for name, count in tables.items()
+    ]
     commits = Counter(str(origin.get("commit", ""))[:10] or "no commit" for origin in origins)
     if len(commits) > 1:
         warnings.append(f"the code changed between runs: {_listing(commits)}")
@@ -136,9 +142,10 @@ def _warnings(study: Study, statuses: Sequence[RunStatus]) -> list[str]:
     unread = [
         status.result.provenance.get(UNREAD, [])
         for status in statuses
-        if status.result and status.state != "failed"
+        if status.result and status.state != "failed" and IMPORTED not in status.result.provenance
     ]
-    if never := [key for key in study.keys if unread and all(key in names for names in unread)]:
+    plain = [factor.key for factor in study.factors if not factor.sets]
+    if never := [key for key in plain if unread and all(key in names for names in unread)]:
         warnings.append(
             f"the backend has read {', '.join(never)} in no run; such a factor measures nothing"
         )

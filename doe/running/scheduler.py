@@ -396,7 +396,8 @@ class Scheduler:
 
     def _warn_unread(self, status: RunStatus) -> None:
         """After the first run: factors that the backend never read would measure nothing."""
-        unread = status.result.provenance.get(UNREAD, []) if status.result else []
+        noted = status.result.provenance.get(UNREAD, []) if status.result else []
+        unread = [f.key for f in self.study.factors if f.key in noted and not f.sets]
         if unread and self.breaker.unproven:
             self.display.note(
                 "warning",

@@ -13,6 +13,7 @@ from doe.design.runs import Run
 from doe.errors import DoeError
 from doe.store.files import STRANGE, RunDir, StudyDir, read_file, write_atomic
 from doe.store.scan import RunStatus
+from doe.study.levels import settings_of
 from doe.study.values import Level, MetricsSection, ProgressSection, Study
 
 
@@ -51,7 +52,7 @@ def request_bytes(study: Study, run: Run) -> bytes:
         backend=study.backend,
         command=study.command,
         factors=run.levels,
-        settings=study.settings,
+        settings=settings_of(study, run.levels),
         metrics=study.responses.metrics,
         further=study.responses.further,
         source=study.metrics if study.metrics != MetricsSection() else None,

@@ -17,6 +17,8 @@ from doe.store import files
 from doe.store.files import STRANGE, RunDir, put_once, read_file
 
 State = Literal["done", "diverged", "failed"]
+IMPORTED = "imported"
+"""Fact of the provenance: the table that a verdict was taken from, where nothing was run here."""
 UNREAD = "unread"
 """Fact of the provenance: factors that a backend function never looked at."""
 
@@ -95,7 +97,7 @@ def decode_result(raw: bytes) -> Result | None:
 
 _KINDS: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("commit", "host", "hardware", "driver", "slot", "device", "job"), (str,)),
-    **dict.fromkeys(("start", "end", "request"), (str,)),
+    **dict.fromkeys(("start", "end", "request", IMPORTED), (str,)),
     **dict.fromkeys(("seed", "attempt", "threads"), (int,)),
     "dirty": (bool,),
     UNREAD: (list,),

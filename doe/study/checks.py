@@ -70,6 +70,7 @@ def _check_factors(study: Study, add: AddProblem) -> None:
     if len(study.factors) > MOST_FACTORS:
         add(f"factors: got {len(study.factors)}; expected at most {MOST_FACTORS}")
     taken = {*RUN_COLUMNS, *STATE_COLUMNS, *coded_columns(study.keys), *PLACEHOLDERS}
+    others: set[str] = set()
     for factor in study.factors:
         path = f"factors.{factor.key}"
         if not re.fullmatch(r"[A-Za-z]\w*", factor.key, re.ASCII):
@@ -79,6 +80,13 @@ def _check_factors(study: Study, add: AddProblem) -> None:
         if factor.key in taken:
             add(f"{path}: {factor.key!r} is the name of a column or placeholder; rename it")
         _check_levels(factor, path, add)
+        made = dict.fromkeys(name for values in factor.sets.values() for name in values)
+        for name in made:
+            if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII):
+                add(f"{path}.levels: {short(name)} is no name; expected letters, digits, _")
+            if name in (*study.keys, *study.settings, *PLACEHOLDERS) or name in others:
+                add(f"{path}.levels: {name!r} has another meaning as well; rename it")
+        others |= made.keys()
 
 
 def _check_levels(factor: Factor, path: str, add: AddProblem) -> None:

@@ -80,7 +80,8 @@ def check_command(study: Study, add: AddProblem) -> None:
     settings = flat_settings(study.settings)
     for key in sorted(settings.keys() & {*study.keys, *PLACEHOLDERS}):
         add(f"settings.{key}: {{{key}}} in a command means something else as well; rename it")
-    known = [*study.keys, *settings, *PLACEHOLDERS]
+    made = {name: f.key for f in study.factors for values in f.sets.values() for name in values}
+    known = [*study.keys, *settings, *made, *PLACEHOLDERS]
     unreadable: list[str] = []
     used = list(_used(study, unreadable.append))
     for problem in unreadable:
@@ -93,14 +94,21 @@ def check_command(study: Study, add: AddProblem) -> None:
             )
         elif piece.text:
             _check_switch(str(piece.name), study, settings, add)
-    idle = [key for key in study.keys if key not in {piece.name for piece in used}]
+    names = {piece.name for piece in used}
+    names |= {key for name, key in made.items() if name in names}
+    idle = [key for key in study.keys if key not in names]
     if idle and not unreadable and all(piece.name in known for piece in used):
         add(
             f"command: it does not use {', '.join(idle)}, so this factor would measure nothing; "
             f"put {{{idle[0]}}} where its level belongs, or remove factors.{idle[0]}"
         )
+    for name, key in made.items():
+        if key in names and name not in names and key not in {piece.name for piece in used}:
+            add(
+                f"command: it does not use {name}, which the levels of {key} set; put {{{name}}} in"
+            )
     _check_metrics(study.metrics, study, add)
-    _check_progress(study.progress, [*study.keys, *settings], add)
+    _check_progress(study.progress, [*study.keys, *settings, *made], add)
 
 
 def _used(study: Study, add: AddProblem) -> Iterator[Piece]:
@@ -116,6 +124,8 @@ def _check_switch(name: str, study: Study, settings: Mapping[str, Level], add: A
     for factor in study.factors:
         if factor.key == name:
             levels = factor.levels
+        elif any(name in values for values in factor.sets.values()):
+            levels = tuple(values[name] for values in factor.sets.values())
     if not all(isinstance(level, bool) for level in levels):
         add(
             f"command: {{{name}:…}} is a switch, so {name} must be true or false; got "

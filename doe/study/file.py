@@ -98,9 +98,11 @@ def _left_out(value: msgspec.Struct, field: str, optional: Sequence[str]) -> boo
 
 
 def _factor_table(factor: Factor) -> dict[str, Any]:
-    """Two levels are low and high, more are a list."""
+    """Two levels are low and high, more are a list, and levels that make settings are tables."""
     table: dict[str, Any] = {"name": factor.name, "description": factor.description}
-    if len(factor.levels) == 2:
+    if factor.sets:
+        table["levels"] = factor.sets
+    elif len(factor.levels) == 2:
         table |= {"low": factor.low, "high": factor.high}
     else:
         table["levels"] = list(factor.levels)
@@ -256,12 +258,17 @@ def _factor(key: str, row: object, path: str, add: AddProblem) -> Factor | None:
         add(f"{path} = {short(row)}: expected a table")
         return None
     sides = ("low", "high")
-    names = (*sides, *(field for field in Factor.__struct_fields__ if field != "key"))
+    names = (*sides, *(f for f in Factor.__struct_fields__ if f not in ("key", "sets")))
     plain = {name: value for name, value in row.items() if name not in sides}
+    sets: dict[str, dict[str, Level]] = {}
     if "levels" in row:
         if twice := [side for side in sides if side in row]:
             add(f"{path}: got levels and {twice[0]}; expected levels, or low and high")
-        levels = _fields(Factor, {"levels": row["levels"]}, path, add, names).get("levels")
+        if isinstance(row["levels"], dict):
+            sets = _level_tables(row["levels"], f"{path}.levels", add)
+            levels = tuple(sets) or None
+        else:
+            levels = _fields(Factor, {"levels": row["levels"]}, path, add, names).get("levels")
     else:
         known = _fields(_TwoLevels, {n: row[n] for n in sides if n in row}, path, add, sides)
         for side in sides:
@@ -269,7 +276,32 @@ def _factor(key: str, row: object, path: str, add: AddProblem) -> Factor | None:
                 add(f"{path}.{side}: missing; expected low and high, or levels")
         levels = (known["low"], known["high"]) if len(known) == 2 else None
     values = _fields(Factor, {n: v for n, v in plain.items() if n != "levels"}, path, add, names)
-    return None if levels is None else Factor(key=key, levels=levels, **values)
+    return None if levels is None else Factor(key=key, levels=levels, sets=sets, **values)
+
+
+def _level_tables(
+    tables: dict[str, Any], path: str, add: AddProblem
+) -> dict[str, dict[str, Level]]:
+    """Levels that make settings: a table each, of the same names; none where some are wrong."""
+    first: dict[str, Level] = {}
+    for level, values in tables.items():
+        scalars = isinstance(values, dict) and all(
+            isinstance(value, (bool, int, float, str)) for value in values.values()
+        )
+        if not scalars or not values:
+            add(
+                f"{path}.{level} = {short(values)}: expected a table of values, as in "
+                "{ width = 64, depth = 2 }"
+            )
+            return {}
+        first = first or values
+        if values.keys() != first.keys():
+            add(
+                f"{path}.{level}: it sets {', '.join(values)}, and another level "
+                f"{', '.join(first)}; expected the same names in every level"
+            )
+            return {}
+    return tables
 
 
 class _TwoLevels(msgspec.Struct):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from doe.errors import DoeError, nearest
 from doe.study.values import Factor, Level, Study
@@ -15,6 +16,15 @@ SWITCH_WORDS = {True: ("true", "on", "yes", "1"), False: ("false", "off", "no", 
 def level_text(level: Level) -> str:
     """Write a level as in the study file, text without its quotes."""
     return str(level).lower() if isinstance(level, bool) else str(level)
+
+
+def settings_of(study: Study, levels: Mapping[str, Level]) -> dict[str, Any]:
+    """The settings of a run: the study's, and those that its levels make."""
+    made: dict[str, Any] = {}
+    for factor in study.factors:
+        if factor.sets:
+            made |= factor.sets[str(levels[factor.key])]
+    return {**study.settings, **made} if made else study.settings
 
 
 def kind_of(level: Level) -> str:
@@ -56,7 +66,7 @@ def read_level(text: str, factor: Factor) -> int:
     """
     words = text.strip().strip("'\"")
     for number, level in enumerate(factor.levels):
-        if words == level_text(level) or _same(words, level):
+        if same_level(words, level):
             return number
     known = [level_text(level) for level in factor.levels]
     raise DoeError(
@@ -65,7 +75,10 @@ def read_level(text: str, factor: Factor) -> int:
     )
 
 
-def _same(text: str, level: Level) -> bool:
+def same_level(text: str, level: Level) -> bool:
+    """Whether a text names a level: the same words, number or switch."""
+    if text == level_text(level):
+        return True
     if isinstance(level, bool):
         return text.lower() in SWITCH_WORDS[level]
     if isinstance(level, str):

@@ -58,9 +58,25 @@ def _factors_by_key(contents: dict[str, Any]) -> None:
     """In TOML a factor is a table under its key, not an entry of a list with a key in it."""
     factor = contents["Factor"]
     properties = factor["properties"]
-    del properties["key"], factor["required"]
-    level = properties["levels"]["items"]
-    properties["levels"]["minItems"] = 2
+    del properties["key"], properties["sets"], factor["required"]
+    several = properties["levels"]
+    level = several["items"]
+    properties["levels"] = {
+        "description": several.pop("description", ""),
+        "anyOf": [
+            {**several, "minItems": 2},
+            {
+                "description": "A table of settings for each level.",
+                "type": "object",
+                "minProperties": 2,
+                "additionalProperties": {
+                    "type": "object",
+                    "minProperties": 1,
+                    "additionalProperties": level,
+                },
+            },
+        ],
+    }
     properties["low"] = {"description": "The first of two levels.", **level}
     properties["high"] = {"description": "The second of two levels.", **level}
     factor["oneOf"] = [{"required": ["levels"]}, {"required": ["low", "high"]}]

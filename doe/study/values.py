@@ -20,7 +20,7 @@ Setting = TypeVar("Setting", bound=str)
 
 RUN_COLUMNS = ("run_id", "run_order", "row", "replicate", "block", "seed", "config")
 """Columns of design.csv and of the results before the factors'."""
-STATE_COLUMNS = ("state", "reason", "slot", "host", "seconds")
+STATE_COLUMNS = ("state", "reason", "slot", "host", "started", "ended", "seconds", "imported")
 """Columns of the results between the factors' and the responses'."""
 
 
@@ -39,6 +39,8 @@ class Factor(msgspec.Struct, frozen=True):
     description: str = ""
     scale: Literal["linear", "log"] = "linear"
     """Where the middle of numeric levels lies, and along which their line and curve are fitted."""
+    sets: dict[str, dict[str, Level]] = {}
+    """Level -> the settings that it makes, where `levels` is a table of tables."""
 
     @property
     def low(self) -> Level:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import version
@@ -16,17 +17,18 @@ from markupsafe import Markup
 
 from doe.errors import DoeError
 from doe.results.report import Report
+from doe.results.status import Overview
 from doe.store.files import write_atomic
 from doe.study.values import Study
 from doe.views.charts.theme import STATES
 from doe.views.headlines import headlines
-from doe.views.numbers import counted
+from doe.views.numbers import counted, duration_text
 from doe.views.page import commands, payload
-from doe.views.status_tables import decision_lines
+from doe.views.status_tables import decision_lines, running_table
 
 VEGA_GLOBALS = "window.vegaEmbed = vegaEmbed;"
 """What the page's own script needs of the bundle."""
-SCRIPTS = ("base", "charts", "tables", "profiler", "grid", "page")
+SCRIPTS = ("base", "charts", "tables", "profiler", "grid", "parallel", "page")
 """The parts of the page's script, which share one scope."""
 SECTIONS = (
     ("s-findings", "Findings"),
@@ -52,6 +54,7 @@ def render(report: Report, written: str, live: bool = False) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    templates.filters["sentence"] = sentence
     return templates.get_template("page.html").render(
         **_texts(report),
         written=written,
@@ -67,7 +70,6 @@ def render(report: Report, written: str, live: bool = False) -> str:
 def _texts(report: Report) -> dict[str, Any]:
     study, counts = report.study, report.state.counts
     total = len(report.state.statuses)
-    states = [f"{count} {state}" for state, count in counts.items() if count]
     return {
         "name": study.name,
         "description": study.description,
@@ -78,8 +80,7 @@ def _texts(report: Report) -> dict[str, Any]:
             (str(counts["done"]), "done"),
         ],
         "provisional": report.provisional,
-        "progress": f"{report.progress[:-1]}: {', '.join(states)}.",
-        "bars": [(state, count, STATES[state]) for state, count in counts.items()],
+        **moment_texts(report.state),
         "decision": decision_lines(report.decision) if report.decision else [],
         "lost": _lost(report),
         "findings": [
@@ -89,6 +90,28 @@ def _texts(report: Report) -> dict[str, Any]:
         "design": _design(study),
         "warnings": report.state.warnings,
         "commands": commands(report),
+    }
+
+
+def moment_texts(state: Overview) -> dict[str, Any]:
+    """How far a study is, which a served page asks for every few seconds."""
+    number = [f"{count} {name}" for name, count in state.counts.items() if count]
+    done = f"{state.counts['done']} of {counted(len(state.statuses), 'run')}"
+    return {
+        "progress": f"{done} are done: {', '.join(number)}.",
+        "left": f"Time left: {duration_text(state.left)}." if state.running else "",
+        "bars": [(name, count, STATES[name]) for name, count in state.counts.items()],
+    }
+
+
+def moment(state: Overview) -> dict[str, Any]:
+    """The same with the runs under way and the state of each run."""
+    table = running_table(state)
+    return {
+        **moment_texts(state),
+        "columns": [column.title for column in table.columns],
+        "running": [[str(value) for value in row.values] for row in table.rows],
+        "states": {status.run.run_id: status.state for status in state.statuses},
     }
 
 
@@ -119,6 +142,16 @@ def _source(templates: jinja2.Environment, name: str) -> str:
 def _script(templates: jinja2.Environment, parts: Sequence[str]) -> str:
     sources = "\n".join(_source(templates, f"{part}.js") for part in parts)
     return f'"use strict";\n(() => {{\n{sources}\n}})();'
+
+
+OPTION = re.compile(r"(--[a-z][a-z-]*(?: (?:none|log|boxcox|auto))?)")
+
+
+def sentence(text: str) -> Markup:
+    """A sentence in which the options of a command are code, which no line breaks."""
+    parts = OPTION.split(text)
+    marked = (Markup("<code>{}</code>").format(p) if i % 2 else p for i, p in enumerate(parts))
+    return Markup("").join(marked)
 
 
 def script_json(value: Any) -> str:

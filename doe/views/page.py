@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import math
+import re
 import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from doe.design.runs import config_label
+from doe.design.runs import row_label
 from doe.results.cells import Spread
 from doe.results.origins import commits
 from doe.results.report import Report
+from doe.results.table_report import BLOCK_SETTING, TABLE
 from doe.study.values import Factor, Study
 from doe.views.charts import catalogue, response_charts, study_charts
 from doe.views.charts.model import ChartData, Record, StudyChart, spec
-from doe.views.charts.theme import ON_DARK, STATES, config
+from doe.views.charts.theme import ON_DARK, RANKS, STATES, config
 from doe.views.headlines import headlines
 from doe.views.numbers import Value, cell_text, drawn
 from doe.views.profiler import factors_json, profile_json
+from doe.views.run_cards import axes_json, cards_json
 from doe.views.table import Column, Row, Table
 from doe.views.tables import response_tables, study_tables
 
@@ -33,7 +36,12 @@ def payload(report: Report) -> Json:
         "responses": names,
         "selected": (*report.headline_responses, *report.analyses, *names)[0],
         "headlines": list(report.headline_responses),
-        "themes": {"light": config(dark=False), "dark": config(dark=True), "onDark": ON_DARK},
+        "themes": {
+            "light": config(dark=False),
+            "dark": config(dark=True),
+            "onDark": ON_DARK,
+            "ranks": RANKS,
+        },
         "drawings": {
             chart.name: {
                 "title": chart.title,
@@ -53,6 +61,8 @@ def payload(report: Report) -> Json:
         },
         "factors": factors_json(report.study),
         "grid": grid(report),
+        "cards": cards_json(report),
+        "axes": axes_json(report),
     }
 
 
@@ -117,7 +127,9 @@ def grid(report: Report) -> Json:
 
 def _headings(factors: tuple[Factor, ...]) -> list[str]:
     """Labels of all combinations of some factors, in standard order."""
-    return [config_label(factors, row) for row in range(math.prod(len(f.levels) for f in factors))]
+    labels = [row_label(factors, r) for r in range(math.prod(len(f.levels) for f in factors))]
+    # Where keys are words, the sentence above names the factors, and levels are enough here.
+    return [re.sub(r"[^,=]+=", "", label).replace(",", " · ") for label in labels]
 
 
 def commands(report: Report) -> list[tuple[str, str]]:
@@ -130,6 +142,21 @@ def commands(report: Report) -> list[tuple[str, str]]:
     chosen = f" --transform {shlex.quote(options.transform)}" if options.transform else ""
     dropped = ",".join(report.section.drop)
     first = (*report.headline_responses, *report_responses(report.study))[0]
+    if report.study.backend == TABLE and not directory.is_file():  # a DataFrame has no command
+        return []
+    if report.study.backend == TABLE:
+        lows = ",".join(f"{factor.key}={factor.low}" for factor in report.study.factors)
+        given = f"--table {study} --factors {shlex.quote(','.join(report.study.keys))}"
+        given += f" --low {shlex.quote(lows)} --goal {report.study.responses.goal}"
+        if block := report.study.settings[BLOCK_SETTING]:
+            given += f" --block {shlex.quote(block)}"
+        return [
+            (
+                "The numbers on this page",
+                f"doe analyze {given} --response {shlex.quote(first)}{chosen} --robust --json",
+            ),
+            ("This page", f"doe report {given}{chosen}"),
+        ]
     made_by = commits(report.state.statuses)
     steps = [("The code of the runs", f"git checkout {made_by[0]}")] if len(made_by) == 1 else []
     return [

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 from doe.errors import DoeError
 from doe.results.report import Report, state_text
@@ -41,23 +43,20 @@ class Pages:
                 self._state, self._made = state, time.monotonic()
             return self._page
 
-    def state(self) -> str:
-        """The state that the page should show: the old one while the page rests."""
+    def moment(self) -> dict[str, Any]:
+        """How far the study is, and the version that the page should have: the old one at rest."""
+        from doe.views import html
+
+        read = overview(self._directory)
         resting = self._state and not self._rested()
-        return self._state if resting else state_text(overview(self._directory))
-
-    def running(self) -> str:
-        """The time left and the runs under way, a line each; empty if there are none."""
-        from doe.views.status_tables import running_lines
-
-        return "\n".join(running_lines(overview(self._directory)))
+        return html.moment(read) | {"version": self._state if resting else state_text(read)}
 
     def _rested(self) -> bool:
         return time.monotonic() - self._made >= self._rest
 
 
 def make_server(pages: Pages, port: int) -> ThreadingHTTPServer:
-    """A server for `/`, `/state` and `/running` on the loopback address alone."""
+    """A server for `/` and `/state` on the loopback address alone."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -70,9 +69,7 @@ def make_server(pages: Pages, port: int) -> ThreadingHTTPServer:
                     case "/" | "/index.html":
                         self._answer(pages.page(), "text/html")
                     case "/state":
-                        self._answer(pages.state().encode(), "text/plain")
-                    case "/running":
-                        self._answer(pages.running().encode(), "text/plain")
+                        self._answer(json.dumps(pages.moment()).encode(), "application/json")
                     case _:
                         self.send_error(HTTPStatus.NOT_FOUND)
             except DoeError as error:

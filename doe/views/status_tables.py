@@ -2,32 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from doe.design.runs import Run
 from doe.results.decision import Decision
 from doe.results.status import Overview
-from doe.views.numbers import cell_text, counted, duration_text
+from doe.study.levels import level_text
+from doe.views.numbers import cell_text, duration_text
 from doe.views.table import Column, Row, Table
 
 
 def running_table(state: Overview) -> Table:
-    """A row per run under way."""
+    """A row per run under way, with what tells its configuration from those of the others."""
     columns = (
         Column("slot", "slot"),
         Column("run", "run"),
-        Column("config", "configuration"),
         Column("step", "step"),
+        Column("metric", "metric"),
         Column("for", "for"),
-        Column("metric", "metric", keep=False),
+        Column("config", "configuration"),
         Column("host", "host", keep=False),
     )
+    running = {run.run_id for run in state.running}
+    runs = [status.run for status in state.statuses if status.run.run_id in running]
+    shown = varying_labels(state.study.keys, runs)
     rows = tuple(
         Row(
             (
                 run.slot,
                 run.run_id,
-                run.config,
-                f"{run.step}/{run.total}" if run.step is not None else "",
+                step_text(run.step, run.total),
+                metric_text(run.metric, run.value),
                 duration_text(run.seconds),
-                f"{run.metric} {cell_text(run.value, 'num')}" if run.value is not None else "",
+                shown.get(run.run_id, run.config),
                 run.host,
             )
         )
@@ -36,13 +43,23 @@ def running_table(state: Overview) -> Table:
     return Table("running", "Running", columns, rows)
 
 
-def running_lines(state: Overview) -> list[str]:
-    """The same in plain lines, with the time left first; none where nothing runs."""
-    if not state.running:
-        return []
-    rows = [row.values[:-1] for row in running_table(state).data_rows]
-    head = f"{counted(len(rows), 'run')} under way, time left {duration_text(state.left)}"
-    return [head, *("  ".join(str(cell) for cell in row if cell) for row in rows)]
+def varying_labels(keys: Sequence[str], runs: Sequence[Run]) -> dict[str, str]:
+    """Run -> the levels in which it differs from some other of these runs, as people write them."""
+    varying = [key for key in keys if len({level_text(run.levels[key]) for run in runs}) > 1]
+    return {
+        run.run_id: " ".join(f"{key}={level_text(run.levels[key])}" for key in varying)
+        for run in runs
+    }
+
+
+def step_text(step: int | None, total: int | None) -> str:
+    """How far a run is: 12/40; empty before it tells."""
+    return "" if step is None else f"{step}/{total}"
+
+
+def metric_text(name: str, value: float | None) -> str:
+    """What a run reports of its learning: "loss 0.4372"; empty before it tells."""
+    return "" if value is None else f"{name} {cell_text(value, 'num')}".strip()
 
 
 def failure_table(state: Overview, named: int | None = 1) -> Table:

@@ -30,7 +30,7 @@ def test_the_digits_in_five_lines(in_digits, tmp_path, capsys):
     assert len(table) == 32
     assert table["error"].between(1, 40).all()
     by_components = table.groupby("components")["error"].mean()
-    effect = next(e for e in result.effects if e.term == "components")
+    effect = result.effects.set_index("term").loc["components"]
     assert effect.effect == pytest.approx(by_components[30] - by_components[10])
     assert effect.effect < 0
     assert "32 of 32 runs" in capsys.readouterr().out

@@ -43,7 +43,10 @@ class FactorMeans(Struct, frozen=True):
 
 
 class Interaction(Struct, frozen=True):
-    """What a factor does at either level of another one."""
+    """What a factor does at either level of another one.
+
+    Intervals hold for all pairs at once, since the strongest ones are shown.
+    """
 
     term: str
     factor: str  # the one that acts
@@ -81,7 +84,7 @@ def estimate(case: Case) -> Means | None:
     coef = dict(zip(case.names, case.fit.coef.tolist(), strict=True))
     shown = {effect.term for effect in case.effects}
     main = tuple(
-        FactorMeans(key, *_means(case, [{key: -1}, {key: 1}]))
+        FactorMeans(key, *_means(case, [{key: -1}, {key: 1}], case.alpha))
         for key in case.keys
         if key in coef and key in shown
     )
@@ -100,7 +103,8 @@ def _interaction(case: Case, term: str, coef: dict[str, float]) -> Interaction:
     mask = parse_term(term, case.keys)
     keys = [key for i, key in enumerate(case.keys) if mask >> i & 1]
     factor, other = max((keys, keys[::-1]), key=lambda pair: abs(coef.get(pair[0], 0.0)))
-    means = _means(case, [{factor: x, other: y, term: x * y} for x, y in SIGNS])
+    points = [{factor: x, other: y, term: x * y} for x, y in SIGNS]
+    means = _means(case, points, _pair_alpha(case))
     effect = next(e for e in case.effects if e.term == term)
     return Interaction(
         *(term, factor, other, means),
@@ -112,6 +116,14 @@ def _interaction(case: Case, term: str, coef: dict[str, float]) -> Interaction:
     )
 
 
+def _pair_alpha(case: Case) -> float:
+    """Level of one interval by Bonferroni: pairs have four means, and as many effects that depend
+    on a level: those of either factor at either level of the other.
+    """
+    k = len(case.keys)
+    return case.alpha / (2 * k * (k - 1))
+
+
 def _change(case: Case, factor: str, other: str, term: str, y: int) -> Mean:
     """Effect of a factor where another has the level y: twice (b_factor + y b_both), taken back."""
     signs = _signs(case, [{factor: 1, term: y}])
@@ -119,7 +131,7 @@ def _change(case: Case, factor: str, other: str, term: str, y: int) -> Mean:
     reach = np.nan
     if case.fit.df_error > 0:
         variance = 4.0 * float(_variance(case.fit, signs, 0.0)[0]) * case.fit.ms_error
-        reach = t_critical(case.alpha, case.fit.df_error) * float(np.sqrt(variance))
+        reach = t_critical(_pair_alpha(case), case.fit.df_error) * float(np.sqrt(variance))
     values = effect + np.array([0.0, -reach, reach])
     scale = case.transform.scale
     if scale.ratio:
@@ -130,14 +142,14 @@ def _change(case: Case, factor: str, other: str, term: str, y: int) -> Mean:
     return _mean(*values.tolist())
 
 
-def _means(case: Case, points: Sequence[dict[str, int]]) -> tuple[Mean, ...]:
+def _means(case: Case, points: Sequence[dict[str, int]], alpha: float) -> tuple[Mean, ...]:
     """Means where some terms have a sign and all others average out."""
     model, signs = case.fit, _signs(case, points)
     centre = model.mean + signs @ model.coef
     reach = np.full(len(signs), np.nan)
     if model.df_error > 0:
         variance = _variance(model, signs) * model.ms_error
-        reach = t_critical(case.alpha, model.df_error) * np.sqrt(variance)
+        reach = t_critical(alpha, model.df_error) * np.sqrt(variance)
     columns = (_back(case, centre), _back(case, centre - reach), _back(case, centre + reach))
     return tuple(_mean(*row) for row in zip(*columns, strict=True))
 

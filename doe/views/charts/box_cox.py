@@ -19,7 +19,11 @@ def draw() -> alt.TopLevelMixin:
     return alt.layer(
         span.mark_rect(color=PLAIN, opacity=0.13).encode(x="low:Q", x2="high:Q"),
         profile.encode(
-            x=alt.X("exponent:Q", title="Exponent λ (0 is the logarithm, 1 no transformation)"),
+            x=alt.X(
+                "exponent:Q",
+                title="Exponent λ (0 is the logarithm, 1 no transformation)",
+                axis=alt.Axis(tickCount=5),
+            ),
             y=alt.Y("loglik:Q", title="Log-likelihood", scale=alt.Scale(zero=False)),
             tooltip=hover("exponent", "loglik"),
         ),

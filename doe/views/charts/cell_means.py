@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import altair as alt
 
 from doe.analysis.analyze import Analysis
 from doe.views.charts.model import ChartData, Record, ResponseChart, of_analysis
-from doe.views.charts.shared import hover
-from doe.views.charts.theme import HELPS, NEITHER, WIDTH
+from doe.views.charts.shared import hover, short_config
+from doe.views.charts.theme import FIT, FULL, HEIGHT, HELPS, NEITHER
 from doe.views.words import unit_text
 
 CELLS = 24
@@ -17,7 +19,7 @@ CELLS = 24
 def draw() -> alt.TopLevelMixin:
     """Means of the best configurations with intervals, over the band of the best."""
     base = alt.Chart(alt.NamedData("cells")).encode(
-        y=alt.Y("config:N", title=None, sort=None, axis=alt.Axis(labelFontSize=9)),
+        y=alt.Y("short:N", title=None, sort=None, axis=alt.Axis(labelFontSize=9)),
         tooltip=hover("config", "mean", "ci_low", "ci_high", "runs"),
     )
     colour = alt.Color(
@@ -29,12 +31,17 @@ def draw() -> alt.TopLevelMixin:
     return alt.layer(
         band.encode(x="from:Q", x2="to:Q"),
         base.mark_rule(strokeWidth=1.4).encode(
-            x=alt.X("from:Q", title="{mean}", scale=alt.Scale(zero=False)),
+            x=alt.X(
+                "from:Q",
+                title="{mean}",
+                scale=alt.Scale(zero=False),
+                axis=alt.Axis(titleAnchor="end"),
+            ),
             x2="to:Q",
             color=colour,
         ),
         base.mark_circle(size=34, opacity=1).encode(x="mean:Q", color=colour),
-    ).properties(width=WIDTH - 40, height=alt.Step(9.6))
+    ).properties(width=FULL, height=HEIGHT, autosize=FIT)
 
 
 def cells_data(analysis: Analysis) -> ChartData | None:
@@ -49,6 +56,7 @@ def cells_data(analysis: Analysis) -> ChartData | None:
     rows: list[Record] = [
         {
             "config": cell.config,
+            "short": short_config(cell.config, _levels(analysis, cell.coded)),
             "mean": cell.mean,
             "ci_low": cell.ci_low,
             "ci_high": cell.ci_high,
@@ -66,6 +74,10 @@ def cells_data(analysis: Analysis) -> ChartData | None:
         {"cells": rows, "band": band},
         {"mean": f"Mean {analysis.response}{unit_text(analysis.unit)}"},
     )
+
+
+def _levels(analysis: Analysis, coded: Sequence[int]) -> list[str]:
+    return [f.high if x > 0 else f.low for f, x in zip(analysis.factors, coded, strict=True)]
 
 
 CHART = ResponseChart(

@@ -9,11 +9,11 @@ import altair as alt
 from doe.analysis.analyze import Analysis
 from doe.views.charts.labels import CHARACTER, LINE, Box, place
 from doe.views.charts.model import ChartData, Record, ResponseChart, of_analysis
-from doe.views.charts.shared import direction_of, effect_record, hover
-from doe.views.charts.theme import GREY, HARMS, HEIGHT, HELPS, NEITHER, WIDTH
+from doe.views.charts.shared import direction, direction_of, effect_record, hover
+from doe.views.charts.theme import GREY, HEIGHT, WIDTH
 from doe.views.words import quantity
 
-GROUPS = ("better", "worse", "within ME")
+INSIDE = "within ME"
 MOST_LABELS = 18
 MARGIN_TEXT = {"ME": 0.0, "SME": LINE}
 """Where the names of the two lines stand, in pixels from the top: the lines may be close."""
@@ -45,11 +45,7 @@ def draw() -> alt.TopLevelMixin:
         points.encode(
             x=x,
             y=y,
-            color=alt.Color(
-                "group:N",
-                title=None,
-                scale=alt.Scale(domain=list(GROUPS), range=[HELPS, HARMS, NEITHER]),
-            ),
+            color=direction(INSIDE, "group"),
             tooltip=hover("term", "effect", "p", "p_holm"),
         ),
         labels.encode(x="at_x:Q", y="at_y:Q", text="term:N"),
@@ -69,7 +65,7 @@ def half_normal_data(analysis: Analysis) -> ChartData | None:
     for point in lenth.points:
         size = point.magnitude
         effect = by_term[point.term]
-        group = direction_of(effect.effect, analysis.goal) if size > lenth.me else GROUPS[2]
+        group = direction_of(effect.effect, analysis.goal) if size > lenth.me else INSIDE
         record = effect_record(effect)
         points.append(record | {"magnitude": size, "quantile": point.quantile, "group": group})
     end = min(right, top * lenth.pse) if lenth.pse > 0 else 0.0
@@ -101,7 +97,7 @@ def _label_records(
     ]
     texts = [str(p["term"]) for p in points]
     falling = list(reversed(range(len(points))))
-    wanted = [i for k, i in enumerate(falling) if k < 3 or points[i]["group"] != GROUPS[2]]
+    wanted = [i for k, i in enumerate(falling) if k < 3 or points[i]["group"] != INSIDE]
     names = [
         Box(x, MARGIN_TEXT[name], x + 4 + len(name) * CHARACTER, MARGIN_TEXT[name] + LINE)
         for name, x in ((name, margin / right * WIDTH) for name, margin in margins.items())

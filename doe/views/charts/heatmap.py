@@ -7,7 +7,7 @@ import altair as alt
 from doe.results.report import Report
 from doe.views.charts.model import ChartData, Record, StudyChart
 from doe.views.charts.shared import below, hover
-from doe.views.charts.theme import DIVERGING
+from doe.views.charts.theme import DIVERGING, INK, PAPER
 from doe.views.words import helps
 
 HEAT_TERMS = 24
@@ -29,16 +29,16 @@ def draw() -> alt.TopLevelMixin:
         scale=alt.Scale(domain=[-LARGEST, LARGEST], clamp=True, range=list(DIVERGING)),
         legend=alt.Legend(orient="bottom", gradientLength=160, gradientThickness=8, tickCount=5),
     )
-    marks = base.transform_filter("datum.found").mark_point(
-        shape="circle", filled=True, size=14, color="#111111", opacity=1
-    )
-    return alt.layer(base.mark_rect(stroke=None).encode(color=colour), marks).properties(
-        width=alt.Step(30), height=alt.Step(14)
-    )
+    marks = base.transform_filter("datum.mark != ''").mark_text(fontSize=9, baseline="middle")
+    # On a deep colour a mark is pale.
+    ink = alt.condition(f"abs(datum.towards) > {LARGEST / 2}", alt.value(PAPER), alt.value(INK))
+    return alt.layer(
+        base.mark_rect(stroke=None).encode(color=colour), marks.encode(text="mark:N", color=ink)
+    ).properties(width=alt.Step(30), height=alt.Step(14))
 
 
 def data(report: Report) -> ChartData | None:
-    """The strongest terms over all responses; a dot where the false discovery rate is met."""
+    """The strongest terms over all responses; a mark where the false discovery rate is met."""
     across = report.across
     if across is None or len(report.analyses) < 2:
         return None
@@ -60,7 +60,9 @@ def data(report: Report) -> ChartData | None:
                     "towards": towards,
                     "p": p,
                     "p_bh": p_bh,
-                    "found": below(p_bh, report.options.alpha),
+                    "mark": ("▲" if (towards or 0) > 0 else "▼")
+                    if below(p_bh, report.options.alpha)
+                    else "",
                 }
             )
     return ChartData({"cells": cells})
@@ -72,7 +74,7 @@ CHART = StudyChart(
     "heatmap",
     "Effects over all responses",
     "Blue is for the better, orange for the worse; the deeper, the larger t, up to 8. "
-    "Dots pass the false discovery rate over all terms and responses.",
+    "▲ (better) and ▼ (worse) pass the false discovery rate over all terms and responses.",
     draw,
     data,
 )

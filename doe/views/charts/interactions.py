@@ -7,15 +7,18 @@ import altair as alt
 from doe.analysis.analyze import Analysis
 from doe.analysis.estimators.means import SIGNS, Means
 from doe.views.charts.model import ChartData, Record, ResponseChart, of_analysis
-from doe.views.charts.shared import hover, mean_by_level, mean_record
+from doe.views.charts.shared import hover, mean_by_level, mean_record, panel_layout, word
 from doe.views.charts.theme import LEVELS
 from doe.views.words import unit_text
+
+LONG = 14
+"""Letters of a pair's name from which on two panels stand in a row instead of three."""
 
 
 def draw() -> alt.TopLevelMixin:
     """Lines that are not parallel: the effect of one factor depends on the other."""
     domain = ["low", "high"]
-    base = mean_by_level().encode(
+    base = mean_by_level(word("room")).encode(
         color=alt.Color(
             "other:N",
             title="second factor",
@@ -31,16 +34,15 @@ def draw() -> alt.TopLevelMixin:
     )
     interval = base.mark_rule(strokeWidth=1.2).encode(y="ci_low:Q", y2="ci_high:Q")
     points = base.mark_circle(size=36, opacity=1)
-    return (
-        alt.layer(base.mark_line().encode(strokeDash=dashes), interval, points)
-        .properties(width=86, height=84)
-        .facet(
-            data=alt.NamedData("pairs"),
-            facet=alt.Facet("pair:N", title=None, sort=alt.EncodingSortField("rank", op="min")),
-            columns=3,
-            spacing=12,
-        )
+    layers = (base.mark_line().encode(strokeDash=dashes), interval, points)
+    panels = alt.layer(*layers, width=word("width"), height=word("height")).facet(
+        data=alt.NamedData("pairs"),
+        facet=alt.Facet("pair:N", title=None, sort=alt.EncodingSortField("rank", op="min")),
+        columns=word("columns"),
+        spacing=12,
     )
+    drawn: alt.FacetChart = panels.resolve_scale(x="independent").properties(title="{mean}")
+    return drawn
 
 
 def interaction_data(analysis: Analysis) -> ChartData | None:
@@ -61,9 +63,10 @@ def interaction_data(analysis: Analysis) -> ChartData | None:
                 "second": f"{pair.other} = {levels[pair.other][y]}",
             }
             rows.append(record | mean_record(mean))
-    return ChartData(
-        {"pairs": rows}, {"mean": f"Mean {analysis.response}{unit_text(analysis.unit)}"}
-    )
+    mean_text = f"Mean {analysis.response}{unit_text(analysis.unit)}"
+    texts = [f"{pair.factor} × {pair.other}" for pair in means.interactions]
+    layout = panel_layout(len(texts), 3 if max(map(len, texts)) <= LONG else 2)
+    return ChartData({"pairs": rows}, {"mean": mean_text, **layout})
 
 
 CHART = ResponseChart(

@@ -8,11 +8,12 @@ import altair as alt
 
 from doe.results.report import Report
 from doe.views.charts.model import ChartData, Record, ResponseChart
-from doe.views.charts.shared import chosen_scale, hover, scale_type
-from doe.views.charts.theme import CATEGORIES, GREY, HEIGHT, WIDTH
+from doe.views.charts.shared import chosen_scale, hover, scale_type, short_config
+from doe.views.charts.theme import BEST, GREY, HEIGHT, WIDTH
 from doe.views.words import unit_text
 
-NAMED = 5
+DASHES = ([1, 0], [6, 2], [2, 2], [8, 2, 2, 2], [1, 2])
+NAMED = len(BEST)
 """Configurations whose curves are coloured and named."""
 MOST_STEPS = 40
 """Points of a curve; longer ones are thinned."""
@@ -21,11 +22,14 @@ MOST_STEPS = 40
 def draw() -> alt.TopLevelMixin:
     """A response by epoch or step, a line per configuration; the best ones are coloured."""
     colour = alt.Color(
-        "config:N",
+        "short:N",
         title=None,
         sort=None,
-        scale=alt.Scale(range=list(CATEGORIES)),
-        legend=alt.Legend(columns=2, symbolType="stroke", orient="bottom"),
+        scale=alt.Scale(range=list(BEST)),
+        legend=alt.Legend(columns=2, symbolType="stroke", orient="bottom", labelLimit=150),
+    )
+    dashes = alt.StrokeDash(
+        "short:N", title=None, sort=None, scale=alt.Scale(range=[list(d) for d in DASHES])
     )
     x = alt.X("epoch:Q", title="Epoch or step", axis=alt.Axis(tickMinStep=1))
     y = alt.Y("value:Q", title="{value}", scale=chosen_scale())
@@ -34,7 +38,7 @@ def draw() -> alt.TopLevelMixin:
     tooltip = hover("config", "epoch", "value")
     return alt.layer(
         others.encode(x=x, y=y, detail="config:N", tooltip=tooltip),
-        named.encode(x=x, y=y, color=colour, tooltip=tooltip),
+        named.encode(x=x, y=y, color=colour, strokeDash=dashes, tooltip=tooltip),
     ).properties(width=WIDTH, height=HEIGHT - 25)
 
 
@@ -57,15 +61,21 @@ def _points(
     curves: Mapping[str, Sequence[tuple[float, float]]], configs: Sequence[str]
 ) -> list[Record]:
     return [
-        {"config": config, "epoch": x, "value": y}
+        {"config": config, "short": short_config(config, _levels(config)), "epoch": x, "value": y}
         for config in configs
         for x, y in thinned(curves[config])
     ]
 
 
-def thinned(curve: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """At most `MOST_STEPS` points at even steps, the last one kept."""
-    step = -(-len(curve) // MOST_STEPS)
+def _levels(config: str) -> list[str]:
+    return [part.partition("=")[2] for part in config.split(",")]
+
+
+def thinned(
+    curve: Sequence[tuple[float, float]], most: int = MOST_STEPS
+) -> list[tuple[float, float]]:
+    """At most so many points at even steps, the last one kept."""
+    step = -(-len(curve) // most)
     return list(curve)[::-1][:: max(step, 1)][::-1]
 
 
@@ -73,7 +83,7 @@ CHART = ResponseChart(
     70,
     "learning-curves",
     "Learning curves",
-    "What runs reported on the way, mean of the replicates; the best configurations are coloured.",
+    "What runs reported on the way, mean of the replicates; the best configurations are blue.",
     draw,
     data,
 )

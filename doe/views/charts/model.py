@@ -25,7 +25,7 @@ class ChartData(NamedTuple):
     """What fills a drawing: data by name, and words by key."""
 
     datasets: dict[str, list[Record]]
-    words: Mapping[str, str] = {}
+    words: Mapping[str, str | int] = {}
 
 
 class ResponseChart(NamedTuple):
@@ -86,7 +86,7 @@ def filled(drawing: Spec, data: ChartData, dark: bool = False) -> Spec:
     return worded | {"datasets": data.datasets, "config": config(dark)}
 
 
-def _with_words(part: Any, words: Mapping[str, str]) -> Any:
+def _with_words(part: Any, words: Mapping[str, str | int]) -> Any:
     if isinstance(part, dict):
         return {key: _with_words(value, words) for key, value in part.items()}
     if isinstance(part, list):

@@ -7,12 +7,13 @@ import altair as alt
 from doe.analysis.analyze import Analysis
 from doe.views.charts.model import ChartData, ResponseChart, of_analysis
 from doe.views.charts.shared import below, direction, direction_of, effect_record, hover
-from doe.views.charts.theme import WIDTH
+from doe.views.charts.theme import FIT, FULL, HEIGHT
 from doe.views.numbers import cell_text
 from doe.views.words import quantity
 
 BARS = 20
 """Terms in the Pareto chart."""
+OTHERS = "neither"
 
 
 def draw() -> alt.TopLevelMixin:
@@ -22,14 +23,13 @@ def draw() -> alt.TopLevelMixin:
     margin = alt.Chart(alt.NamedData("margins"))
     return alt.layer(
         bars.mark_bar(height=8).encode(
-            x=alt.X("magnitude:Q", title="{magnitude}"),
+            x=alt.X("magnitude:Q", title="{magnitude}", axis=alt.Axis(titleAnchor="end")),
             y=alt.Y("term:N", sort=order, title=None),
-            color=direction(),
-            opacity=alt.condition("datum.significant", alt.value(1.0), alt.value(0.45)),
+            color=direction(OTHERS),
             tooltip=hover("term", "effect", "ci_low", "ci_high", "p", "p_holm", "percent"),
         ),
         margin.mark_rule(strokeDash=[4, 3]).encode(x="magnitude:Q"),
-    ).properties(width=WIDTH, height=alt.Step(11.5))
+    ).properties(width=FULL, height=HEIGHT, autosize=FIT)
 
 
 def pareto_data(analysis: Analysis) -> ChartData:
@@ -39,8 +39,9 @@ def pareto_data(analysis: Analysis) -> ChartData:
         effect_record(effect)
         | {
             "magnitude": abs(effect.effect),
-            "direction": direction_of(effect.effect, analysis.goal),
-            "significant": below(effect.p_holm, analysis.alpha),
+            "direction": direction_of(effect.effect, analysis.goal)
+            if below(effect.p_holm, analysis.alpha)
+            else OTHERS,
         }
         for effect in ranked
     ]
@@ -68,7 +69,7 @@ CHART = ResponseChart(
     20,
     "pareto",
     "Pareto chart of effects",
-    "The largest effects. Pale bars are not significant after Holm's adjustment.",
+    "The largest effects. Grey ones are not significant after Holm's adjustment.",
     draw,
     of_analysis(pareto_data),
 )

@@ -10,7 +10,7 @@ import altair as alt
 from doe.analysis.effects import Effect
 from doe.analysis.estimators.means import Mean
 from doe.views.charts.model import Record
-from doe.views.charts.theme import HARMS, HELPS
+from doe.views.charts.theme import HARMS, HEIGHT, HELPS, NEITHER, WIDTH
 from doe.views.words import helps
 
 
@@ -40,11 +40,10 @@ def direction_of(effect: float, goal: str | None) -> str:
     return DIRECTIONS[helps(effect, goal)]
 
 
-def direction() -> alt.Color:
-    """Colours of effects for the better and for the worse."""
-    return alt.Color(
-        "direction:N", title=None, scale=alt.Scale(domain=["better", "worse"], range=[HELPS, HARMS])
-    )
+def direction(others: str, field: str = "direction") -> alt.Color:
+    """Colours of effects for the better, for the worse, and of all others."""
+    scale = alt.Scale(domain=["better", "worse", others], range=[HELPS, HARMS, NEITHER])
+    return alt.Color(f"{field}:N", title=None, scale=scale)
 
 
 TEXT_FIELDS = frozenset(
@@ -81,23 +80,40 @@ def scale_type(values: Sequence[object]) -> str:
     return "log" if positive else "linear"
 
 
+def word(key: str) -> Any:
+    """A number that is chosen with the data, where Altair wants it at once."""
+    return f"{{{key}}}"
+
+
 def chosen_scale() -> alt.Scale:
     """A scale whose type is chosen with the data, by the word "scale"."""
-    word: Any = "{scale}"
-    return alt.Scale(type=word)
+    return alt.Scale(type=word("scale"))
 
 
-def mean_by_level(label: str = "given") -> alt.Chart:
-    """Axes of main effects and interactions: the two levels across, the mean up, not from zero."""
+def mean_by_level(room: Any) -> alt.Chart:
+    """Axes of main effects and interactions: the levels across, the mean up, not from zero."""
     return alt.Chart().encode(
         x=alt.X(
-            f"{label}:O",
+            "given:O",
             title=None,
             sort=None,
-            axis=alt.Axis(labelAngle=0, labelFontSize=9, labelLimit=44, labelOverlap=False),
+            axis=alt.Axis(labelAngle=0, labelFontSize=9, labelLimit=room, labelOverlap=False),
         ),
-        y=alt.Y("mean:Q", title="{mean}", scale=alt.Scale(zero=False)),
+        y=alt.Y("mean:Q", title=None, scale=alt.Scale(zero=False)),
     )
+
+
+def panel_layout(panels: int, columns: int) -> dict[str, int]:
+    """Sizes of panels that fill a chart in rows of so many, and the room for a level's name."""
+    rows = -(-panels // columns)
+    width = WIDTH // columns - 6
+    height = HEIGHT if rows == 1 else max(HEIGHT // rows - 24, 44)
+    return {"columns": columns, "width": width, "height": height, "room": width // 2}
+
+
+def short_config(config: str, levels: Sequence[str]) -> str:
+    """A configuration where room is scarce: its levels alone where keys are words."""
+    return " · ".join(levels) if "=" in config else config
 
 
 def mean_record(mean: Mean) -> Record:

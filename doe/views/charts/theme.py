@@ -4,49 +4,65 @@ from __future__ import annotations
 
 from typing import Any
 
-BLUE = "#0072B2"
-ORANGE = "#D55E00"
-YELLOW = "#E69F00"
-SKY = "#56B4E9"
-PINK = "#CC79A7"
-GREEN = "#009E73"
-GREY = "#8A8F98"
-SLATE = "#5A6C80"
-PURPLE, LILAC = "#6A3D9A", "#A98BCB"
-
-HELPS, HARMS, NEITHER, PLAIN = BLUE, ORANGE, GREY, SLATE
+HELPS, HARMS, NEITHER, PLAIN = "#00559A", "#E0752A", "#B9BEC6", "#627387"
 """One meaning each on the whole page, whatever the goal: better, worse, neither, and plain data.
 
-Okabe and Ito's blue and orange differ for colour-blind readers and, being dark and light, in grey.
+They differ for colour-blind readers and, since no two are equally light, in grey.
 """
-LEVELS = (LILAC, PURPLE)
+BEST = ("#00335E", HELPS, "#2F7FC1", "#6AA9DA", "#9CC8EA")
+"""The best configurations, the very best first; dashes tell them apart as well."""
+LEVELS = ("#A98BCB", "#6A3D9A")
 """The low and the high level of a factor."""
-CATEGORIES = (PURPLE, GREEN, PINK, YELLOW, SKY, SLATE, LILAC, GREY)
-"""Things that are neither better nor worse, such as configurations."""
+GREY = "#8A8F98"
+"""Lines that help to read and mean nothing."""
 STATES = {
-    "done": SLATE,
-    "diverged": YELLOW,
-    "failed": ORANGE,
-    "running": GREEN,
-    "pending": "#C3C8CF",
+    "done": PLAIN,
+    "diverged": "#E8B000",
+    "failed": "#7A0A2E",
+    "running": "#0AA67B",
+    "pending": "#DADDE2",
 }
-DIVERGING = ("#B34700", "#F4A261", "#F2F2F2", "#6BAED6", "#0B5A8E")
-"""From worse to better."""
+DIVERGING = ("#A84A00", "#F0A66B", "#F2F2F2", "#6BAED6", "#00467F")
+"""From worse to better, by t."""
+RANKS = {
+    "light": ("#F7B27A", "#C9AD98", "#8E9AA6", "#4A7BA6", "#0B5A8E"),
+    "dark": ("#9A5420", "#8F7563", "#8595A5", "#6AAFE0", "#A6DBFF"),
+}
+"""From the worst run to the best, ever darker, or ever lighter on a dark ground."""
+INK, PAPER = "#111111", "#FFFFFF"
+"""Marks on pale and on deep colours."""
 
 ON_DARK = {
-    BLUE: "#4BA3DA",
-    ORANGE: "#EE7D3C",
-    SLATE: "#94A6BA",
-    PURPLE: "#A47FD6",
-    LILAC: "#D9C8F0",
-    "#F2F2F2": "#2A3038",
-    "#111111": "#F2F2F2",
+    HELPS: "#8ACBF7",
+    HARMS: "#C05A14",
+    NEITHER: "#4C545E",
+    PLAIN: "#8494A6",
+    BEST[0]: "#C6E6FC",
+    BEST[2]: "#5FA6DB",
+    BEST[3]: "#3F7FB0",
+    BEST[4]: "#2C5C82",
+    LEVELS[0]: "#D9C8F0",
+    LEVELS[1]: "#A47FD6",
+    STATES["diverged"]: "#E0AC1E",
+    STATES["failed"]: "#FFD9E2",
+    STATES["running"]: "#12875F",
+    STATES["pending"]: "#343B44",
+    DIVERGING[0]: "#F08A3C",
+    DIVERGING[1]: "#8A4B1C",
+    DIVERGING[2]: "#2A3038",
+    DIVERGING[3]: "#2F6E9E",
+    DIVERGING[4]: "#8DCDF9",
+    INK: "#F2F2F2",
+    PAPER: "#14171B",
 }
-"""Colours that are too dim on a dark ground, and what takes their place there."""
+"""What takes a colour's place on a dark ground, where what matters is light."""
 
 FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif"
 WIDTH, HEIGHT = 300, 230
 """Plot area in pixels; with its axes about 360 wide, so that 10 px text is 6.6 pt in a column."""
+FULL = 360
+FIT: Any = {"type": "fit-x", "contains": "padding"}
+"""For charts whose labels may be long: the width with all of them, and the plot takes the rest."""
 
 
 def config(dark: bool = False) -> dict[str, Any]:
@@ -92,5 +108,5 @@ def config(dark: bool = False) -> dict[str, Any]:
         "text": {"color": ink, "fontSize": 10},
         "rule": {"color": rule},
         "point": {"filled": True, "size": 36, "opacity": 0.9},
-        "range": {"category": list(CATEGORIES), "diverging": list(DIVERGING)},
+        "range": {"diverging": list(DIVERGING)},
     }

@@ -15,6 +15,12 @@ const drawing = (tag, attributes = {}, text) => {
   if (text !== undefined) node.textContent = text;
   return node;
 };
+// A sentence in which the options of a command are code, which no line breaks.
+const sentence = (tag, text) => {
+  const node = make(tag);
+  text.split(/(--[a-z][a-z-]*(?: (?:none|log|boxcox|auto))?)/).forEach((part, i) => node.append(i % 2 ? make("code", "", part) : part));
+  return node;
+};
 const onGround = (colour) => (dark.matches && data.themes.onDark[colour]) || colour;
 const withUnit = (name) => {
   const { unit } = data.byResponse[name];
@@ -22,7 +28,8 @@ const withUnit = (name) => {
 };
 
 // What a person has chosen; the address keeps it.
-const state = { response: data.selected, colour: "state", levels: null };
+const finished = data.grid.runs.every((run) => run.state === "done");
+const state = { response: data.selected, colour: finished ? "response" : "state", levels: null };
 const remember = () => {
   const chosen = new URLSearchParams({ response: state.response });
   if (state.levels) chosen.set("levels", state.levels.join("."));

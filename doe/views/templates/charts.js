@@ -8,16 +8,12 @@ const worded = (part, words) => {
   const key = typeof part === "string" && part.startsWith("{") && part.endsWith("}") ? part.slice(1, -1) : null;
   return key !== null && key in words ? words[key] : part;
 };
-const recoloured = (spec) => {
-  const swap = (text, [from, to]) => text.replaceAll(`"${from}"`, `"${to}"`);
-  return JSON.parse(Object.entries(data.themes.onDark).reduce(swap, JSON.stringify(spec)));
-};
+const recoloured = (spec) => JSON.parse(JSON.stringify(spec), (_, value) => (typeof value === "string" ? onGround(value) : value));
 const draw = async (figure) => {
   const { name, chart } = figure;
   const datasets = Object.fromEntries(Object.entries(chart.datasets).map(([key, set]) => [key, records(set)]));
   const theme = { ...data.themes[dark.matches ? "dark" : "light"], background: null };
-  const drawing = dark.matches ? recoloured(data.drawings[name].spec) : data.drawings[name].spec;
-  const spec = { ...worded(drawing, chart.words), datasets, config: theme };
+  const spec = { ...worded(recoloured(data.drawings[name].spec), chart.words), datasets, config: theme };
   const made = await vegaEmbed(figure.view, spec, {
     renderer: "svg",
     actions: false,
@@ -58,19 +54,33 @@ const watcher = new IntersectionObserver((entries) => {
     if (entry.isIntersecting && figure) begin(figure);
   }
 }, { rootMargin: "300px" });
+// A chart whose data are the same stays as it is.
 const showCharts = (place, charts, names, key) => {
-  for (const node of place.querySelectorAll(".view")) { watcher.unobserve(node); figures.delete(node); }
-  place.replaceChildren();
+  const before = new Map();
+  const tall = new Map();  // room for what is drawn anew, so that nothing moves meanwhile
+  for (const view of place.querySelectorAll(".view")) {
+    const figure = figures.get(view);
+    before.set(figure.marked, view.closest("figure"));
+    tall.set(figure.name, `${view.offsetHeight}px`);
+  }
+  const boxes = [];
   for (const name of names) {
     if (!(name in charts)) continue;
+    const marked = JSON.stringify([key, name, dark.matches, charts[name]]);
+    if (before.has(marked)) {
+      boxes.push(before.get(marked));
+      before.delete(marked);
+      continue;
+    }
     const { title, caption } = data.drawings[name];
     const box = make("figure", "chart");
     box.style.margin = "0";
     box.dataset.chart = name;
     const view = make("div", "view");
+    view.style.minHeight = tall.get(name) || "";
     view.setAttribute("role", "img");
     view.setAttribute("aria-label", `${title}: ${caption}`);
-    const figure = { name, chart: charts[name], view, key: `${key}/${name}` };
+    const figure = { name, chart: charts[name], view, key: `${key}/${name}`, marked };
     const save = async (kind) => {
       begin(figure);
       while (!figure.drawn) await new Promise((done) => setTimeout(done, 50));
@@ -79,9 +89,15 @@ const showCharts = (place, charts, names, key) => {
     const tools = make("div", "tools");
     tools.append(...["svg", "png"].map((kind) => tool(kind.toUpperCase(), `Save ${title} as ${kind.toUpperCase()}`, () => save(kind))));
     box.append(make("h3", "", title), view, make("p", "", caption), tools);
-    place.append(box);
+    boxes.push(box);
     figures.set(view, figure);
     watcher.observe(view);
   }
+  for (const box of before.values()) {
+    const view = box.querySelector(".view");
+    watcher.unobserve(view);
+    figures.delete(view);
+  }
+  place.replaceChildren(...boxes);
   later(drawRest);
 };

@@ -1,21 +1,55 @@
-// Served pages only: shows the runs under way, and loads the page again when the study has moved on.
-let current = null;
-const running = document.createElement("pre");
-running.id = "running";
-running.className = "scroll";
-document.querySelector("header.top").append(running);
-const get = async (name) => {
-  const answer = await fetch(name, { cache: "no-store" });
-  return answer.ok ? answer.text() : null;
+// Served pages only: shows how the study moves on, and renews what a new result has changed.
+let version = null;
+const showMoment = (moment) => {
+  if (!at("provisional")) return;
+  at("progress").textContent = moment.progress;
+  at("left").textContent = moment.left;
+  const meter = at("meter");
+  meter.setAttribute("aria-label", moment.progress);
+  meter.replaceChildren(...moment.bars.filter(([, count]) => count).map(([name, count, colour]) => {
+    const part = make("span");
+    part.style.flex = String(count);
+    part.style.background = onGround(colour);
+    part.title = `${count} ${name}`;
+    return part;
+  }));
+  const head = make("tr");
+  head.append(...moment.columns.map((title) => make("th", "", title)));
+  const rows = moment.running.map((cells) => {
+    const row = make("tr");
+    row.append(...cells.map((text) => make("td", "", text)));
+    return row;
+  });
+  at("running").replaceChildren(...(rows.length ? [head, ...rows] : []));
+  const changed = data.grid.runs.filter((run) => moment.states[run.id] !== run.state);
+  for (const run of changed) run.state = moment.states[run.id];
+  if (changed.length) showGrid();
+};
+// What the new page says goes into this one: choices, open tables and the place on the page stay.
+const renew = (text) => {
+  const page = new DOMParser().parseFromString(text, "text/html");
+  const sections = [...document.querySelectorAll("section")];
+  const section = sections.find((node) => node.getBoundingClientRect().bottom > 60) || sections[0];
+  const { top } = section.getBoundingClientRect();
+  for (const part of document.querySelectorAll("[data-part]")) {
+    const fresh = page.querySelector(`[data-part="${part.dataset.part}"]`);
+    if (fresh) part.replaceWith(document.importNode(fresh, true));
+  }
+  if (!page.getElementById("provisional")) document.querySelectorAll(".badge").forEach((badge) => badge.remove());
+  data = read(page);
+  showResponse();
+  showStudy();
+  window.scrollBy(0, section.getBoundingClientRect().top - top);
 };
 const ask = async () => {
   try {
-    const now = await get("state");
-    if (current !== null && now !== null && now !== current) location.reload();
-    if (now !== null) current = now;
-    running.textContent = (await get("running")) ?? "";
-    running.hidden = !running.textContent;
+    const answer = await fetch("state", { cache: "no-store" });
+    if (!answer.ok) return;
+    const moment = await answer.json();
+    if (version !== null && moment.version !== version) renew(await (await fetch("./", { cache: "no-store" })).text());
+    version = moment.version;
+    showMoment(moment);
   } catch { /* the server has ended; the page stays as it is */ }
 };
 ask();
-setInterval(ask, 3000);
+setInterval(ask, 2000);

@@ -9,13 +9,14 @@ const showResponse = () => {
   words.replaceChildren();
   if (shown.headlines && !data.headlines.includes(state.response)) {
     const list = make("ul");
-    list.append(...[...shown.headlines.effects, shown.headlines.best].map((text) => make("li", "", text)));
+    list.append(...[...shown.headlines.effects, shown.headlines.best].map((text) => sentence("li", text)));
     words.append(list);
   }
   showProfiler();
   showCharts(at("response-charts"), shown.charts, names("response"), state.response);
   showTables(at("response-tables"), shown.tables, 1);
   showGrid();
+  showParallel();
 };
 const choose = (name) => {
   if (!data.responses.includes(name)) return;

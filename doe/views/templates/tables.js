@@ -100,7 +100,7 @@ const showTable = (table, open) => {
     const scroll = make("div", "scroll");
     scroll.append(grid);
     const notes = make("div", "notes");
-    notes.append(...table.notes.map((note) => make("p", "", note)));
+    notes.append(...table.notes.map((note) => sentence("p", note)));
     const tools = make("div", "tools");
     for (const [label, write] of [["LaTeX", asLatex], ["CSV", asCsv]]) {
       const button = tool(label, `Copy ${table.title} as ${label}`, () => copy(button, write(table)));
@@ -112,4 +112,9 @@ const showTable = (table, open) => {
   if (open) { box.open = true; fill(); }
   return box;
 };
-const showTables = (place, tables, open = 0) => place.replaceChildren(...tables.map((table, i) => showTable(table, i < open)));
+// Whether a table is open stays as it was, for the same table of another response as well.
+const showTables = (place, tables, open = 0) => {
+  const kind = (name) => name.split(" ")[0];
+  const before = new Map([...place.children].map((box) => [kind(box.dataset.table), box.open]));
+  place.replaceChildren(...tables.map((table, i) => showTable(table, before.get(kind(table.name)) ?? i < open)));
+};

@@ -14,7 +14,7 @@ from doe.analysis.case import AnalysisOptions
 from doe.analysis.censored import analyze_censored, effect_bounds
 from doe.analysis.tables import observe, table_runs
 from doe.errors import DoeError
-from doe.results.observations import read_table
+from doe.results.table_file import read_table
 from doe.terms import term_name, terms_up_to
 from doe.views.tables.aliases import alias_table
 

@@ -13,7 +13,8 @@ from doe.analysis.analyze import analyze
 from doe.analysis.tables import observe, response_columns, table_runs
 from doe.design.runs import make_design
 from doe.errors import DoeError
-from doe.results.observations import observations, read_table, study_runs
+from doe.results.observations import observations, study_runs
+from doe.results.table_file import read_table
 from doe.store.scan import RunStatus
 from doe.store.verdicts import Result
 from doe.study.values import Factor, Responses, Study

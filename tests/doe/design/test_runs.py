@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from doe.design.changes import augmented
-from doe.design.runs import config_label, design_csv, make_design, planned_rows
+from doe.design.runs import design_csv, make_design, planned_rows, row_label
 from doe.errors import DoeError
 from doe.study.presets import preset_study
 from doe.study.values import Augment, Factor, Responses, Study
@@ -128,7 +128,7 @@ def test_csv_has_levels_as_given_and_coded():
     rows = list(csv.DictReader(io.StringIO(design_csv(make_design(words)))))
     assert {(row["lr"], row["lr_coded"]) for row in rows} == {("0.001", "-1"), ("0.01", "1")}
     assert {row["aug"] for row in rows} == {"off", "on"}
-    assert config_label(words.factors, 3) == "lr=0.01,aug=on"
+    assert row_label(words.factors, 3) == "lr=0.01,aug=on"
 
 
 def test_sixteen_factors_are_planned_whole():

@@ -44,7 +44,7 @@ def test_a_winner_is_confirmed_by_fresh_seeds(finished):
     assert "runs are still to come" in str(refused.exception)
     assert run(finished).exit_code == 0
     assert "before confirmation" in sentences(finished)
-    before = doe.analyze(finished, "y")
+    before = doe.analyze(finished, "y").analysis
     assert confirm(finished, "4").exit_code == 0
     plan = load_plan(finished)
     fresh = plan.design.runs[24:]
@@ -56,7 +56,7 @@ def test_a_winner_is_confirmed_by_fresh_seeds(finished):
     assert "A0B0C0" in step.confirm, "the baseline"
     assert "before confirmation" in sentences(finished)
     assert run(finished).exit_code == 0
-    after = doe.analyze(finished, "y")
+    after = doe.analyze(finished, "y").analysis
     assert after.effects == before.effects
     assert after.confirmation.config == step.confirm[0]
     assert after.confirmation.verdict == "confirmed"
@@ -73,14 +73,14 @@ def test_a_winner_is_confirmed_by_fresh_seeds(finished):
 def test_a_study_that_stopped_early_is_confirmed_and_stays_decided(finished):
     result = run(finished, "--until", "decided", "--decide", "A")
     assert result.exit_code == 0, result.output
-    stopped = doe.analyze(finished, "y")
+    stopped = doe.analyze(finished, "y").analysis
     assert confirm(finished, "2").exit_code == 0
     assert run(finished).exit_code == 0
     table = doe.load(finished)
     pending = table[table["state"] == "pending"]
     assert set(pending["replicate"]) <= {2, 3}, "planned replicates that nobody needs"
     assert (table[table["replicate"] > 3]["state"] == "done").all()
-    after = doe.analyze(finished, "y")
+    after = doe.analyze(finished, "y").analysis
     assert after.effects == stopped.effects
     assert after.confirmation.seeds == 2
 

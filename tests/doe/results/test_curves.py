@@ -2,7 +2,7 @@
 
 import textwrap
 
-from doe.results.curves import learning_curves
+from doe.results.curves import epoch_lines, learning_curves
 from doe.results.observations import scan_study
 from doe.store.files import StudyDir
 from doe.store.plan import write_plan
@@ -12,7 +12,7 @@ from doe.study.file import parse_study
 
 def curves(directory):
     study, statuses = scan_study(directory)
-    return learning_curves(StudyDir(directory), study, statuses)
+    return learning_curves(study, statuses, epoch_lines(StudyDir(directory), statuses))
 
 
 def test_what_a_function_reports_is_a_curve(planned, go):

@@ -25,7 +25,7 @@ from doe.store.scan import RunStatus
 from doe.store.verdicts import Result, commit
 from doe.views.live import LiveDisplay, picture, sparkline
 from doe.views.numbers import duration_text
-from doe.views.status_tables import running_lines, running_table
+from doe.views.status_tables import running_table
 
 
 def doe(*words, check=0):
@@ -49,9 +49,9 @@ def test_the_table_has_a_row_per_planned_run_and_keeps_reasons(mixed):
     assert list(table.columns[:7]) == [
         *("run_id", "run_order", "row", "replicate", "block", "seed", "config")
     ]
-    assert list(table.columns[7:18]) == [
+    assert list(table.columns[7:21]) == [
         *("A", "B", "C", "A_coded", "B_coded", "C_coded"),
-        *("state", "reason", "slot", "host", "seconds"),
+        *("state", "reason", "slot", "host", "started", "ended", "seconds", "imported"),
     ]
     done, failed = table[table.state == "done"], table[table.state == "failed"]
     assert len(done) + len(failed) == 10
@@ -93,7 +93,7 @@ def test_status_can_be_watched_until_all_is_done(planned, go):
 
 
 def test_status_exports_the_responses_table(mixed):
-    text = doe("status", "--study", mixed.directory, "--csv").stdout
+    text = doe("export", "--study", mixed.directory).stdout
     exported = pd.read_csv(io.StringIO(text))
     table = load(mixed.directory)
     assert list(exported.columns) == list(table.columns)
@@ -271,13 +271,8 @@ def test_the_live_view_shows_slots_progress_and_counts(planned, go):
 
 def test_steps_and_metrics_of_running_runs_are_told(planned):
     state = overview(planned("noop").directory)
-    assert running_lines(state) == []
     run = Running("01-r1", "A1B0", "here", "cpu0", 12.0, 3, 20, "loss", 0.25)
     under_way = state._replace(running=[run], left=90.0)
-    assert running_lines(under_way) == [
-        "1 run under way, time left 1 min 30 s",
-        "cpu0  01-r1  A1B0  3/20  12 s  loss 0.2500",
-    ]
     (row,) = running_table(under_way).rows
     assert "loss 0.2500" in row.values
 

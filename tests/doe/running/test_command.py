@@ -340,3 +340,44 @@ def test_a_study_runs_with_progress_and_metrics_from_the_output(tmp_path, go):
     progress = read_progress(run_dir)
     assert (progress.step, progress.total, progress.metric) == (3, 3, "loss")
     assert "accuracy 0.1" in run_dir.log.read_text()
+
+
+# Levels that are tables --------------------------------------------------------------------------
+
+SIZES = """
+[factors.size.levels]
+base = { width = 64, depth = 2, wide = false }
+large = { width = 256, depth = 8, wide = true }
+"""
+
+
+def test_a_level_puts_several_values_in_place():
+    text = study_text("t --width {width} --depth={depth} {wide:--wide} {run_dir}", factors=SIZES)
+    study = parse_study(text.encode())
+    assert study.factors[0].levels == ("base", "large")
+    assert parse_study(dump_study(study).encode()) == study
+    run = next(run for run in make_design(study).runs if run.levels["size"] == "large")
+    request = msgspec.json.decode(request_bytes(study, run), type=RunRequest)
+    assert request.factors == {"size": "large"}
+    assert request.settings == {"width": 256, "depth": 8, "wide": True}
+    words = substitute(study.command, {**request.settings, "run_dir": "x"})
+    assert words == ["t", "--width", "256", "--depth=8", "--wide", "x"]
+
+
+@pytest.mark.parametrize(
+    ("factors", "command", "said"),
+    [
+        (SIZES, "t {width} {wide}", "it does not use depth, which the levels of size set"),
+        (SIZES, "t {run_dir}", "it does not use size"),
+        (SIZES, "t {depth:-d} {width} {wide}", "depth must be true or false; got 2 and 8"),
+        (SIZES.replace("depth = 8, ", ""), "t {width}", "expected the same names in every level"),
+        (SIZES.replace("{ width = 64, depth = 2, wide = false }", "3"), "t", "a table of values"),
+        (SIZES.replace("width", "seed"), "t {seed}", "'seed' has another meaning as well"),
+        (SIZES + "[settings]\ndepth = 1\n", "t {width}", "'depth' has another meaning as well"),
+        ("[factors.size]\nlow = 1\nhigh = 2\nsets = {}\n", "t {size}", "sets"),
+    ],
+)
+def test_each_mistake_in_a_table_of_levels_is_one_sentence(factors, command, said):
+    with pytest.raises(SpecError) as refused:
+        parse_study(study_text(command, factors=factors).encode())
+    assert said in str(refused.value)

@@ -153,14 +153,14 @@ def test_p_values_know_the_looks_and_an_undeclared_look_is_warned_of(tmp_path):
     asked = ["run", "--cpu", "2", "--study"]
     assert invoke(app, [*asked, str(plain), "--replicate", "1"]).exit_code == 0
     assert invoke(app, [*asked, str(plain), "--replicate", "2"]).exit_code == 0
-    early = doe.analyze(plain, "y")
+    early = doe.analyze(plain, "y").analysis
     assert any("did not declare" in warning for warning in early.warnings)
     assert invoke(app, [*asked, str(plain)]).exit_code == 0
-    whole = doe.analyze(plain, "y")
+    whole = doe.analyze(plain, "y").analysis
     assert not any("declare" in warning for warning in whole.warnings)
     stop = ["--until", "decided", "--decide", "ABC"]
     assert invoke(app, [*asked, str(declared), *stop]).exit_code == 0
-    looked = doe.analyze(declared, "y")
+    looked = doe.analyze(declared, "y").analysis
     assert any("know the looks" in warning for warning in looked.warnings)
     for a, b in zip(looked.effects, whole.effects, strict=True):
         assert a.effect == pytest.approx(b.effect)
@@ -168,4 +168,6 @@ def test_p_values_know_the_looks_and_an_undeclared_look_is_warned_of(tmp_path):
         assert a.ci_high - a.ci_low > b.ci_high - b.ci_low
     augment_plan(plain, "1")
     assert invoke(app, [*asked, str(plain)]).exit_code == 0
-    assert any("were added to the first plan" in w for w in doe.analyze(plain, "y").warnings)
+    assert any(
+        "were added to the first plan" in w for w in doe.analyze(plain, "y").analysis.warnings
+    )

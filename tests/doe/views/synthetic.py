@@ -20,6 +20,7 @@ from doe.study.values import Study
 
 START = datetime(2026, 11, 16, 8, 0, tzinfo=UTC)
 EPOCHS = 8
+TRACEBACK = 'Traceback (most recent call last):\n  File "train.py", line 7, in train'
 LOSSES = ("loss", "autoencoder", "cone", "heatmap", "pill", "pills")
 
 
@@ -56,7 +57,7 @@ def _finish(plan: Plan, run: Run, failed: tuple[str, ...], diverged: tuple[str, 
     state, error = "done", None
     if run.run_id in failed:
         state, metrics = "failed", {}
-        error = Failure("exception", "made to fail <b>here</b>", "ValueError")
+        error = Failure("exception", "made to fail <b>here</b>", "ValueError", TRACEBACK)
     if run.run_id in diverged:
         state, metrics = "diverged", dict.fromkeys(metrics)
         error = Failure("diverged", "loss is nan at epoch 3")
@@ -77,6 +78,7 @@ def _finish(plan: Plan, run: Run, failed: tuple[str, ...], diverged: tuple[str, 
         "request": hashlib.sha256(request).hexdigest(),
     }
     assert commit(place, Result(state, metrics, error, provenance), run.run_id)  # type: ignore[arg-type]
+    place.log.write_text(f"begins\nthe last line of {run.run_id}\n")
     if state == "done":
         _write_epochs(place.path, metrics)
 

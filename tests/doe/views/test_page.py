@@ -12,6 +12,8 @@ from doe.analysis.case import AnalysisOptions
 from doe.analysis.estimators.means import Means
 from doe.results.observations import observations, study_runs
 from doe.results.report import gather, report_of
+from doe.store.leases import Watch, acquire, new_owner
+from doe.store.progress import Reporter
 from doe.views import html
 from doe.views.json import to_plain
 from doe.views.numbers import cell_text
@@ -80,6 +82,16 @@ def unfinished_page(unfinished_report, tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "index.html"
     path.write_text(html.render(unfinished_report, "2026-11-16"), encoding="utf-8")
     return path
+
+
+SECTION_TOP = "document.getElementById('s-response').getBoundingClientRect().top"
+
+
+def begin_run(run):
+    """Make a run look like one under way that has reported its third step."""
+    run.path.mkdir(exist_ok=True)
+    assert acquire(run, new_owner(slot="cpu0"), Watch())
+    Reporter(run)(3, 12, loss=0.25)
 
 
 def drawn(page, chart, response):
@@ -245,6 +257,74 @@ def test_an_unfinished_study_says_so_and_markup_stays_text(visit, unfinished_pag
 
 
 @needs_chromium
+def test_a_run_opens_with_its_settings_responses_curve_log_and_failure(
+    visit, unfinished_page, unfinished_report
+):
+    page = visit(unfinished_page.as_uri())
+    page.click('#grid [data-run="001-r1"]')
+    told = page.inner_text("#run-body")
+    for text in (
+        "AELO\ntrue",
+        "Noise\nfalse",
+        "seed\n100",
+        "took\n28 s",
+        "the last line of 001-r1",
+    ):
+        assert text in told, text
+    runs = [status.run.run_id for status in unfinished_report.state.statuses]
+    value = unfinished_report.values["dec_avg"][runs.index("001-r1")]
+    assert f"dec_avg\n{cell_text(value, 'num')} px" in told
+    assert page.locator("#run-body [data-curve=loss] polyline").count() == 1
+    page.keyboard.press("Escape")
+    assert not page.locator("#run").is_visible()
+    page.click('#grid [data-run="002-r1"]')
+    told = page.inner_text("#run-body")
+    assert "ValueError: made to fail <b>here</b>" in told
+    assert "line 7, in train" in told
+    page.click("#run-close")
+    # By keyboard alone: one mark by Tab, its neighbour by an arrow, Enter opens it.
+    page.focus("#grid .run[tabindex='0']")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowDown")
+    chosen = page.evaluate("document.activeElement.dataset.run")
+    page.keyboard.press("Enter")
+    assert page.inner_text("#run-title").startswith(f"Run {chosen}")
+    assert page.heard == []
+
+
+@needs_chromium
+def test_ranges_on_axes_choose_runs(visit, paper_page, paper_report):
+    page = visit(paper_page.as_uri())
+    assert page.locator("#parallel .kept").count() == 256
+    page.locator('#parallel [data-axis="AELO"]').focus()
+    page.keyboard.press("ArrowDown")  # the upper level
+    assert page.inner_text("#kept b") == "128 of 256 runs"
+    axis = page.locator('#parallel [data-axis="enc_avg (px)"] .grab')
+    axis.scroll_into_view_if_needed()
+    box = axis.bounding_box()
+    middle = box["x"] + box["width"] / 2
+    page.mouse.move(middle, box["y"] + 1)
+    page.mouse.down()
+    page.mouse.move(middle, box["y"] + box["height"] / 2)
+    page.mouse.up()
+    kept = page.eval_on_selector_all("#parallel .kept", "lines => lines.map(l => l.dataset.run)")
+    values = {
+        s.run.run_id: v
+        for s, v in zip(paper_report.state.statuses, paper_report.values["enc_avg"], strict=True)
+    }
+    on = {s.run.run_id for s in paper_report.state.statuses if s.run.coded[0] > 0}
+    assert 0 < len(kept) < 128
+    assert set(kept) <= on
+    assert max(values[run] for run in kept) <= min(values[run] for run in on - set(kept))
+    page.locator("#kept button", has_text="All runs").click()
+    assert page.locator("#parallel .kept").count() == 256
+    before = page.locator("#parallel [data-axis]").count()
+    page.check("#every-response")
+    assert page.locator("#parallel [data-axis]").count() == before + 15
+    assert page.heard == []
+
+
+@needs_chromium
 def test_a_served_page_renews_itself_while_the_study_runs(visit, tmp_path):
     from synthetic import study_directory
 
@@ -262,15 +342,27 @@ def test_a_served_page_renews_itself_while_the_study_runs(visit, tmp_path):
         assert "63 of 64 runs are done" in page.inner_text("#provisional")
         drawn(page, "cell-means", "dec_avg")
         assert page.heard == [], "a saturated design has no intervals, and is drawn all the same"
+        page.evaluate("window.kept = 1")
+        page.locator('details[data-table="anova dec_avg"] summary').click()
+        top = page.evaluate(SECTION_TOP)
         plan = load_plan(directory)
         last = StudyDir(directory).run(plan.design.runs[-1].run_id)
-        last.path.mkdir(exist_ok=True)
+        begin_run(last)
+        page.wait_for_function("document.getElementById('running').innerText.includes('3/12')")
+        assert "loss 0.2500" in page.inner_text("#running")
+        assert page.inner_text("#left").startswith("Time left:")
+        assert page.locator("#grid .run.running").count() == 1
         answers = plan.study.responses
         metrics = dict.fromkeys((*answers.metrics, *answers.further), 1.5)
         commit(last, Result("done", metrics), "late")
         page.wait_for_selector("#provisional", state="detached", timeout=30_000)
-        page.wait_for_selector("html[data-ready=yes]", state="attached")
+        assert page.evaluate("window.kept") == 1, "the page was not loaded again"
         assert page.input_value("#response") == "dec_avg"
+        assert page.locator(".badge").count() == 0
+        assert page.locator('details[data-table="anova dec_avg"]').get_attribute("open") is not None
+        assert page.locator("#grid .run.done").count() == 64
+        assert abs(page.evaluate(SECTION_TOP) - top) < 2, "what is read stays where it is"
+        assert page.heard == []
     finally:
         server.shutdown()
         server.server_close()
@@ -338,7 +430,7 @@ def test_a_study_with_words_for_keys_and_a_goal_of_its_own(tmp_path):
     )
     report = gather(study_directory(tmp_path, study=study), AnalysisOptions())
     data = payload(report)
-    assert data["grid"]["columns"][1] == "lr=0.01,aug=off"
+    assert data["grid"]["columns"][1] == "0.01 · off"
     assert msgspec.json.encode(data)
     assert "digits &amp; co" in html.render(report, "today")
 

@@ -1,5 +1,6 @@
 """`doe report` as a command: files, limits, the same bytes again, errors."""
 
+import json
 import os
 import re
 import resource
@@ -151,8 +152,11 @@ def fetch(server, path, host=None):
 def test_the_server_listens_on_loopback_and_gives_the_page_and_its_state(server):
     assert server.server_address[0] == "127.0.0.1"
     assert "Provisional" in fetch(server, "/")
-    assert re.fullmatch(r"[0-9a-f]{16}", fetch(server, "/state"))
-    assert fetch(server, "/running") == "", "nothing runs"
+    moment = json.loads(fetch(server, "/state"))
+    assert re.fullmatch(r"[0-9a-f]{16}", moment["version"])
+    assert moment["progress"].startswith("105 of 128 runs are done: 105 done, 1 diverged, 2 failed")
+    assert moment["running"] == []
+    assert moment["states"]["002-r1"] == "failed"
 
 
 def test_the_state_of_a_page_changes_when_a_run_ends_and_not_before(tmp_path):

@@ -1,0 +1,249 @@
+"""Past runs as verdicts of a planned study: matched by levels and seed, refused where they differ.
+
+All rows are judged before the first is written, so a refused table changes nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from doe.design.runs import Run
+from doe.errors import DoeError, nearest
+from doe.store.files import StudyDir
+from doe.store.plan import Plan, complete_design
+from doe.store.requests import check_unchanged, prepare, request_bytes
+from doe.store.scan import scan
+from doe.store.verdicts import IMPORTED, Failure, Result, commit
+from doe.study.levels import level_text, same_level
+from doe.study.values import Level, Study
+
+Cells = Mapping[str, str]
+"""A row of a table: column -> what stands there."""
+
+SEED = "seed"
+SETTLED = ("", "done", "diverged")
+"""States of a row that has a result, where the table has a column of states."""
+
+
+class Imported(NamedTuple):
+    """What became of the rows of a table."""
+
+    new: tuple[str, ...]
+    """Runs that have got their verdict."""
+    known: tuple[str, ...]
+    """Runs that had the same verdict before."""
+    unfinished: int
+    """Rows without a value for every metric: their runs are still to be done."""
+    outside: int
+    """Rows that the plan does not have, where they may be left out."""
+
+
+_Key = tuple[tuple[Level, ...], int]
+"""What a run is known by: the levels of all factors, and its seed."""
+
+
+class _Columns(NamedTuple):
+    """Where a table keeps what the study asks for."""
+
+    factors: dict[str, str]
+    seed: str
+    metrics: dict[str, str]
+    further: dict[str, str]
+
+
+def import_runs(
+    plan: Plan,
+    rows: Sequence[Cells],
+    source: str,
+    named: Mapping[str, str] | None = None,
+    matching: bool = False,
+) -> Imported:
+    """Give runs of a study their verdicts from a table.
+
+    Parameters
+    ----------
+    source
+        The name of the table, noted in every verdict.
+    named
+        Columns by what they hold, where a column has another name: factor, response or "seed".
+    matching
+        Leave out rows that the plan does not have, instead of refusing the table.
+
+    Raises
+    ------
+    DoeError
+        If the table contradicts the plan or what has run, naming the row.
+    """
+    columns = _columns(plan.study, list(rows[0]), dict(named or {}))
+    runs: dict[_Key, list[Run]] = {}
+    for run in plan.design.runs:  # several of one key are centre runs, which are all alike
+        key = (tuple(run.levels[factor] for factor in plan.study.keys), run.seed)
+        runs.setdefault(key, []).append(run)
+    taken: dict[str, tuple[int, Result]] = {}
+    unfinished = outside = 0
+    for number, row in enumerate(rows, start=1):
+        try:
+            run = _planned(row, columns, runs, taken)
+        except DoeError as error:
+            if matching:
+                outside += 1
+                continue
+            raise DoeError(f"row {number} of {source}: {error}") from None
+        result = _result(row, columns, number, source)
+        if result is None:
+            unfinished += 1
+            continue
+        former = taken.setdefault(run.run_id, (number, result))
+        if former[1].metrics != result.metrics:
+            raise DoeError(
+                f"rows {former[0]} and {number} of {source} are both {run.config} with seed "
+                f"{run.seed} and differ in their results; keep one of them"
+            )
+    new, known = _commit(plan, {run_id: result for run_id, (_, result) in taken.items()})
+    return Imported(new, known, unfinished, outside)
+
+
+# Matching ---------------------------------------------------------------------------------------
+
+
+def _columns(study: Study, there: list[str], named: dict[str, str]) -> _Columns:
+    """Find each column, by the name that was given, its own, or its key in [metrics]."""
+    answers, keys = study.responses, study.metrics.keys
+    wanted = [*study.keys, SEED, *answers.metrics, *answers.further]
+    for name, column in named.items():
+        if name not in wanted:
+            raise DoeError(
+                f"{name!r} is neither a factor nor a metric of the study nor seed"
+                f"{nearest(name, wanted)}"
+            )
+        if column not in there:
+            raise DoeError(f"the table has no column {column!r}{nearest(column, there)}")
+    places = {
+        name: next((c for c in (named.get(name), name, keys.get(name)) if c in there), None)
+        for name in wanted
+    }
+    absent = [n for n in (*study.keys, SEED, *answers.metrics) if places[n] is None]
+    if absent:
+        raise DoeError(
+            f"the table has no column {absent[0]!r}{nearest(absent[0], there)}; it has "
+            f"{', '.join(there)}. Say which it is with --map {absent[0]}=COLUMN"
+        )
+    found = {name: column for name, column in places.items() if column is not None}
+    return _Columns(
+        {key: found[key] for key in study.keys},
+        found[SEED],
+        {name: found[name] for name in answers.metrics},
+        {name: found[name] for name in answers.further if name in found},
+    )
+
+
+def _planned(
+    row: Cells,
+    columns: _Columns,
+    runs: Mapping[_Key, Sequence[Run]],
+    taken: Collection[str],
+) -> Run:
+    """The run that a row is, by its levels and its seed."""
+    levels = []
+    for i, (key, column) in enumerate(columns.factors.items()):
+        known = dict.fromkeys(planned[i] for planned, _ in runs)
+        level = next((level for level in known if same_level(row[column], level)), None)
+        if level is None:
+            listing = ", ".join(map(level_text, known))
+            raise DoeError(
+                f"{key} is {row[column]!r}, which is not planned; its levels are {listing}"
+            )
+        levels.append(level)
+    cell = row[columns.seed]
+    seed = _number(cell)
+    seeds = dict.fromkeys(planned for _, planned in runs)
+    if seed is None or seed not in seeds:
+        raise DoeError(f"seed {cell!r} is not planned; the seeds are {', '.join(map(str, seeds))}")
+    alike = runs.get((tuple(levels), int(seed)), ())
+    if not alike:
+        shown = ", ".join(
+            f"{key} = {level_text(level)}"
+            for key, level in zip(columns.factors, levels, strict=True)
+        )
+        raise DoeError(f"{shown} with seed {cell} is no run of the plan")
+    return next((run for run in alike if run.run_id not in taken), alike[-1])
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+# Verdicts ---------------------------------------------------------------------------------------
+
+
+def _result(row: Cells, columns: _Columns, number: int, source: str) -> Result | None:
+    """The verdict of a row; None where it has no value for some metric."""
+    if row.get("state", "").lower() not in SETTLED:
+        return None
+    metrics: dict[str, float | None] = {}
+    for name, column in (columns.metrics | columns.further).items():
+        cell = row[column]
+        if not cell:
+            if name in columns.metrics:
+                return None
+            continue
+        value = _number(cell)
+        if value is None:
+            raise DoeError(f"row {number} of {source} holds {cell!r} for {name}; expected a number")
+        metrics[name] = value if math.isfinite(value) else None
+    origin: dict[str, Any] = {IMPORTED: source}
+    seconds = _number(row.get("seconds", ""))
+    if seconds is not None and math.isfinite(seconds):
+        origin["seconds"] = seconds
+    lost = [name for name, value in metrics.items() if value is None]
+    if lost:
+        failure = Failure("diverged", f"{', '.join(lost)} is not finite")
+        return Result("diverged", metrics, failure, origin)
+    return Result("done", metrics, None, origin)
+
+
+def _commit(plan: Plan, results: Mapping[str, Result]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Write the verdicts of runs that have none; return those, and the runs that had the same."""
+    files = StudyDir(plan.directory)
+    statuses = {status.run.run_id: status for status in scan(files, plan.design.runs)}
+    check_unchanged(plan.study, statuses.values(), files)
+    known = []
+    for run_id, result in results.items():
+        status = statuses[run_id]
+        if status.state == "running":
+            raise DoeError(f"{run_id} is running; wait until it has ended, then import again")
+        if status.result is not None and status.state != "failed":
+            if status.result.metrics != result.metrics:
+                raise DoeError(
+                    f"{run_id} {status.run.config} has other results than its row in the table; "
+                    "remove that row"
+                )
+            known.append(run_id)
+        elif status.result is not None:
+            raise DoeError(
+                f"{run_id} {status.run.config} has failed here; `doe run --retry-failed` runs it "
+                "again, or remove its row"
+            )
+    complete_design(plan)
+    new = [run_id for run_id in results if run_id not in known]
+    for run_id in new:
+        run = statuses[run_id].run
+        run_dir = files.run(run_id)
+        prepare(run_dir, plan.study, run)
+        origin = {
+            "request": hashlib.sha256(request_bytes(plan.study, run)).hexdigest(),
+            "seed": run.seed,
+        }
+        result = results[run_id]
+        whole = msgspec.structs.replace(result, provenance=result.provenance | origin)
+        commit(run_dir, whole, f"import-{os.urandom(6).hex()}")
+    return tuple(new), tuple(known)

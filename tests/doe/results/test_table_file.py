@@ -1,0 +1,103 @@
+"""Tables as programs and people leave them: dialects of CSV, and exports of other tools."""
+
+from pathlib import Path
+
+import pytest
+
+from doe.analysis.analyze import analyze
+from doe.analysis.tables import observe_table
+from doe.errors import DoeError
+from doe.results.table_file import read_table
+
+EXPORTS = Path(__file__).parent / "exports"
+PLAIN = "lr,größe,y\n0.1,a,1.5\n0.2,b,2.25\n"
+
+
+def read(tmp_path, raw):
+    path = tmp_path / "results.csv"
+    path.write_bytes(raw)
+    said = []
+    return read_table(path, said.append), said
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        (PLAIN.encode(), []),
+        (PLAIN.encode("utf-8-sig"), []),
+        (PLAIN.replace("\n", "\r\n").encode(), []),
+        (PLAIN.encode("latin-1"), ["Latin-1"]),
+        (PLAIN.encode("utf-16"), ["UTF-16"]),
+        (PLAIN.encode("utf-16-le"), ["UTF-16"]),
+        (PLAIN.encode("utf-16-be"), ["UTF-16"]),
+        (PLAIN.replace(",", ";").encode(), ["separated by semicolons"]),
+        (PLAIN.replace(",", "\t").encode(), ["separated by tabs"]),
+        (PLAIN.replace(",", "|").encode(), ["separated by bars"]),
+        (
+            PLAIN.replace(",", ";").replace(".", ",").encode("cp1252"),
+            ["Latin-1", "separated by semicolons", "decimal commas in lr, y"],
+        ),
+    ],
+)
+def test_every_dialect_gives_the_same_table_and_is_said(tmp_path, raw, said):
+    frame, told = read(tmp_path, raw)
+    assert frame.to_dict("list") == {
+        "lr": ["0.1", "0.2"],
+        "größe": ["a", "b"],
+        "y": ["1.5", "2.25"],
+    }
+    assert told == ([f"results.csv was read as: {', '.join(said)}"] if said else [])
+
+
+def test_commas_in_text_and_limits_with_decimal_commas(tmp_path):
+    frame, told = read(tmp_path, b'a;b\n"1,5 x";>0,5\n2,5;1\n')
+    assert frame["a"].tolist() == ["1,5 x", "2,5"], "not all are numbers"
+    assert frame["b"].tolist() == [">0.5", "1"]
+    assert "decimal commas in b" in told[0]
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        (b"a;y\n1;0,5\n2;0.5\n", "column 'y' holds both 0,5 and 0.5"),
+        (b"a,y,y\n1,2,3\n", "has 2 columns named 'y'; rename all but one"),
+        (b"a,y\n1,2,3\n", "line 2 has 3 cells and its header 2"),
+        (b'a,y\n1,"2\n', "is not a CSV table"),
+        (b"", "it is empty"),
+        (b"a,y\n", "no rows below its header"),
+        (b"number,state,datetime_start,value\n0,FAIL,x,\n", "holds no run that finished: 1 FAIL"),
+        (b"name,config,summary\nx,none,{}\n", "row 1 holds no mapping in its column 'config'"),
+    ],
+)
+def test_each_mistake_is_one_sentence(tmp_path, raw, said):
+    with pytest.raises(DoeError, match=r"results\.csv") as refused:
+        read(tmp_path, raw)
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "tool", "response", "left_out"),
+    [
+        ("wandb", "an export of W&B", "val/accuracy", "1 crashed"),
+        ("wandb_api", "W&B's interface", "val/accuracy", ""),
+        ("mlflow", "an export of MLflow", "accuracy", "1 FAILED"),
+        ("mlflow_page", "an export of MLflow", "accuracy", "1 FAILED"),
+        ("optuna", "an export of Optuna", "value", "1 PRUNED"),
+        ("optuna_dashboard", "an export of Optuna Dashboard", "value", "1 Pruned"),
+    ],
+)
+def test_exports_are_read_as_they_come(name, tool, response, left_out):
+    said = []
+    frame = read_table(EXPORTS / f"{name}.csv", said.append)
+    assert tool in said[0]
+    assert (left_out in said[1]) if left_out else len(said) == 1
+    assert frame["lr"].tolist() == ["0.001", "0.001", "0.01", "0.01"] * 2
+    assert [cell.lower() for cell in frame["augment"]] == ["false", "true"] * 4
+    assert frame["seed"].tolist() == ["1"] * 4 + ["2"] * 4
+    if "seconds" in frame:
+        assert all(59 <= float(cell) < 70 for cell in frame["seconds"])
+    (observed,) = observe_table(frame, ["lr", "augment"], [response], block="seed", goal="max")
+    effects = {effect.term: effect.effect for effect in analyze(observed).effects}
+    assert effects["augment"] == pytest.approx(0.05, abs=0.006)
+    assert effects["lr"] == pytest.approx(-0.018, abs=0.006)

@@ -1,0 +1,49 @@
+"""The page of any CSV."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXPORTS = Path(__file__).parents[1] / "results" / "exports"
+
+
+def doe(*words, cwd, code=0):
+    call = [sys.executable, "-c", "from doe.cli import main; main()", *map(str, words)]
+    done = subprocess.run(call, cwd=cwd, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done
+
+
+def test_a_table_has_a_page(tmp_path):
+    table = EXPORTS / "wandb.csv"
+    words = ("--table", table, "--factors", "lr,augment", "--goal", "max", "--block", "seed")
+    done = doe("report", *words, "-r", "val/accuracy,val/loss", cwd=tmp_path)
+    assert "Page: reports/wandb/index.html" in done.stdout
+    assert "augment" in done.stdout
+    page = (tmp_path / "reports/wandb/index.html").read_text()
+    assert "doe run" not in page
+    assert "doe report --table" in page
+    assert (tmp_path / "reports/wandb/tables").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--factors", "lr"), "--factors belongs to --table"),
+        (("--table", "absent.csv", "--factors", "lr"), "there is no table absent.csv"),
+        (("--table", "t.csv", "--study", "x"), "exclude each other"),
+        (("--table", "t.csv", "--factors", "a,b", "--serve", "0"), "--serve follows a study"),
+        (("--table", "t.csv"), "which columns are the factors?"),
+        (("--table", "t.csv", "--factors", "a,z"), "factor 'z' is no column"),
+        (("--table", "t.csv", "--factors", "a,b"), "holds limits such as >50"),
+        (("--table", "t.csv", "--factors", "a,b", "--low", "a"), "--low 'a' is no pair"),
+        (("--table", "t.csv", "--factors", "a,b", "--goal", "up"), "neither min nor max"),
+    ],
+)
+def test_each_mistake_is_one_sentence(tmp_path, words, said):
+    (tmp_path / "t.csv").write_text("a,b,y\n0,0,1\n1,0,2\n0,1,3\n1,1,>5\n")
+    done = doe("report", *words, cwd=tmp_path, code=1)
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr

@@ -74,6 +74,11 @@ def covered(
     return inside / max(shown, 1), shown / count
 
 
+def rate_text(inside: float, shown: float) -> str:
+    """A rate with the share of studies that it is of."""
+    return f"{inside:.3f} ({shown:.0%} shown)" if shown > 0.01 else "not shown"
+
+
 def main() -> None:
     """Measure and write the table into the document."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -82,10 +87,7 @@ def main() -> None:
     lines = [f"| of {given.count} studies | {' | '.join(ERRORS)} |"]
     lines += ["| --- |" + " --- |" * len(ERRORS)]
     for factors, replicates in PLANS:
-        rates = [
-            "{:.3f} ({:.0%} shown)".format(*covered(factors, replicates, draw, given.count))
-            for draw in ERRORS
-        ]
+        rates = [rate_text(*covered(factors, replicates, draw, given.count)) for draw in ERRORS]
         lines.append(f"| 2^{factors} × {replicates} | {' | '.join(rates)} |")
         print(lines[-1], flush=True)
     new = "\n".join(lines)

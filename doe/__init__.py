@@ -142,6 +142,7 @@ def analyze(
     goal: str | None = None,
     transform: str | None = None,
     order: int | None = None,
+    terms: tuple[str, ...] | None = None,
     robust: bool = False,
     alpha: float = 0.05,
 ) -> Result | Results:
@@ -166,7 +167,9 @@ def analyze(
     if not 0 < alpha < 1:
         raise DoeError(f"alpha={alpha:g} is no level; expected a number between 0 and 1")
     state, names = source_state(source, asked, _say, factors, low, block, goal)
-    options = AnalysisOptions(transform=transform, order=order, robust=robust, alpha=alpha)
+    options = AnalysisOptions(
+        transform=transform, order=order, terms=terms, robust=robust, alpha=alpha
+    )
     made = report_of(state, options, responses=names)
     for name in names:
         if name in made.refused:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -10,12 +11,15 @@ from msgspec import Struct
 from doe.analysis.analyze import Analysis
 from doe.analysis.pvalues import benjamini_hochberg
 
+if TYPE_CHECKING:
+    from doe.analysis.response import ResponseAnalysis
+
 
 class TermAcross(Struct, frozen=True):
     """One term over several responses."""
 
     term: str
-    effects: tuple[float | None, ...]  # one per response, None where inestimable
+    effects: tuple[float | None, ...]  # one per response, None where there is no single one
     t: tuple[float | None, ...]
     p: tuple[float | None, ...]
     p_bh: tuple[float | None, ...]  # false discovery control over all terms and responses
@@ -31,7 +35,26 @@ class Across(Struct, frozen=True):
     tests: int  # number of tests that the false discovery rate covers
 
 
-def across(analyses: Sequence[Analysis], averaged: bool = False) -> Across:
+class _Line(NamedTuple):
+    """What is compared of a term of one response."""
+
+    effect: float | None  # None where the term has more degrees of freedom than one
+    t: float | None  # root of F for such a term
+    p: float | None
+
+
+def _lines(analysis: ResponseAnalysis) -> dict[str, _Line]:
+    effects = {e.term: _Line(e.effect, e.t, e.p) for e in analysis.effects}
+    if isinstance(analysis, Analysis):
+        return effects
+    return {
+        test.term: effects.get(test.term)
+        or _Line(None, None if test.f is None else float(np.sqrt(test.f)), test.p)
+        for test in analysis.tests
+    }
+
+
+def across(analyses: Sequence[ResponseAnalysis], averaged: bool = False) -> Across:
     """Effects of all terms on all responses, those that stand out most first.
 
     Effects on different responses cannot be compared by their size: terms are ranked by their
@@ -39,8 +62,8 @@ def across(analyses: Sequence[Analysis], averaged: bool = False) -> Across:
     by the largest |t| where p values tie or there are none. Where the study declares the average of
     these responses (`averaged`), the rank is by the magnitude of the average effect.
     """
-    names = list(dict.fromkeys(e.term for a in analyses for e in a.effects))
-    tables = [{e.term: e for e in a.effects} for a in analyses]
+    tables = [_lines(analysis) for analysis in analyses]
+    names = list(dict.fromkeys(term for table in tables for term in table))
     lines = [[table.get(name) for table in tables] for name in names]
     p = [[None if e is None else e.p for e in line] for line in lines]
     tested = np.array([value for line in p for value in line if value is not None])
@@ -56,7 +79,7 @@ def across(analyses: Sequence[Analysis], averaged: bool = False) -> Across:
                 t=tuple(None if e is None else e.t for e in line),
                 p=tuple(p_line),
                 p_bh=tuple(None if value is None else next(adjusted) for value in p_line),
-                average=float(np.mean(known)) if averaged else None,
+                average=float(np.mean(known)) if averaged and known else None,
             )
         )
     by = "|average effect|" if averaged else "smallest adjusted p" if len(tested) else "largest |t|"

@@ -19,6 +19,7 @@ from doe.analysis.contrasts import (
     evaluate,
     sign_columns,
 )
+from doe.analysis.effects import plain
 from doe.analysis.fit import Fit, design_matrix, fit
 from doe.analysis.hsu import maximum_modulus, with_the_best
 from doe.analysis.pvalues import t_critical
@@ -145,7 +146,7 @@ def best(case: Case, goal: str) -> Best:
             among, critical = upper > 0, float(d[order[0]])
     view = case.transform.scale.back
     columns = (view(means), view(means - reach), view(means + reach), low, high)
-    listed = [_optional(column) for column in columns]
+    listed = [plain(column) for column in columns]
     cells = tuple(
         CellMean(
             config=case.runs.config(int(estimates.cells[i])),
@@ -171,10 +172,6 @@ def best(case: Case, goal: str) -> Best:
         reduced=reduced_model(case, estimates, goal),
         sentence=_sentence(cells[0].config, names, k, critical, assumed),
     )
-
-
-def _optional(values: Floats) -> list[float | None]:
-    return [None if value != value else value for value in values.tolist()]
 
 
 def reduced_fit(case: Case) -> Fit:
@@ -232,7 +229,7 @@ def prediction(
     margins = 3.0 ** len(case.keys)
     reach = t_critical(case.alpha / margins, case.fit.df_error) * np.sqrt(scale * case.fit.ms_error)
     ends = view(float(weight @ estimates.means) + reach * np.array([-1.0, 1.0]))
-    return Prediction(config, mean, *_optional(ends))
+    return Prediction(config, mean, *plain(ends))
 
 
 def _sentence(

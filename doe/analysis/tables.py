@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -14,6 +16,9 @@ from numpy.typing import NDArray
 from doe.analysis.contrasts import Floats, Ints, cell_index
 from doe.analysis.data import FactorLevels, Observations, Runs, numbered, state_text
 from doe.errors import DoeError, nearest
+
+if TYPE_CHECKING:
+    from doe.analysis.levels.layout import Level, LevelObservations, LevelRuns
 
 BOOKKEEPING = frozenset(
     {"run_id", "run", "run_order", "row", "replicate", "block", "seed", "config"}
@@ -84,6 +89,85 @@ def table_runs(
     )
 
 
+def has_levels(frame: pd.DataFrame, factors: Sequence[str]) -> bool:
+    """Whether some factor of a table has more than two levels, so that they are read as such."""
+    keys = [key for key in factors if key in frame.columns]
+    return any(len(_distinct([_level_text(v) for v in frame[key].tolist()])) > 2 for key in keys)
+
+
+def _distinct(texts: Sequence[str]) -> set[float] | set[str]:
+    """Different levels; 0.001 and 1e-3 are one."""
+    numbers = _numbers(texts)
+    return set(texts) if numbers is None else set(numbers)
+
+
+def table_levels(
+    frame: pd.DataFrame,
+    factors: Sequence[str],
+    low: Mapping[str, str] | None = None,
+    block: str | None = None,
+) -> LevelRuns:
+    """Read the design part of a table whose factors have any number of levels.
+
+    Numbers rise, words stand in the alphabet's order; a level that `low` names comes first. Rows
+    with every factor at a middle level that occurs nowhere else are centre runs.
+    """
+    from doe.analysis.levels.layout import layout_of
+
+    columns: dict[str, list[Level]] = {}
+    order: dict[str, list[Level]] = {}
+    for key in _once(factors):
+        texts = [_level_text(value) for value in column(frame, key, "factor").tolist()]
+        if "" in texts:
+            raise DoeError(f"factor {key!r} has no level in row {texts.index('') + 1}; fill it in")
+        columns[key] = _levels(texts)
+        if low and key in low:
+            known = sorted({str(level) for level in columns[key]})
+            first = _low_first(known, key, low[key])[0]
+            rest = sorted({level for level in columns[key] if str(level) != first})
+            order[key] = [next(v for v in columns[key] if str(v) == first), *rest]
+    if unknown := [key for key in low or {} if key not in columns]:
+        raise DoeError(
+            f"a low level is named for {unknown[0]!r}, which is no factor"
+            f"{nearest(unknown[0], columns)}; the factors are {', '.join(columns)}"
+        )
+    if block in columns:
+        raise DoeError(f"{block!r} is given both as a factor and as the block; choose one")
+    blocks = None if block is None else _blocks(column(frame, block, "block")).tolist()
+    layout = layout_of(columns, order, block=blocks, block_name=block or "block")
+    if (count := int(layout.is_centre.sum())) > 0:
+        note = f"{count} rows with every factor at its middle level are taken as centre runs"
+        layout = replace(layout, notes=(note,))
+    return layout
+
+
+def _levels(texts: Sequence[str]) -> list[Level]:
+    """Levels as numbers or switches where all of them are, else as words."""
+    numbers = _numbers(texts)
+    if numbers is not None:
+        return [int(v) if v.is_integer() and abs(v) < 2**53 else v for v in numbers]
+    if {text.lower() for text in texts} == {"true", "false"}:
+        return [text.lower() == "true" for text in texts]
+    return list(texts)
+
+
+def observe_levels(
+    frame: pd.DataFrame, layout: LevelRuns, response: str, goal: str | None
+) -> LevelObservations:
+    """Read one response of a table whose factors have levels."""
+    from doe.analysis.levels.layout import LevelObservations
+
+    ids = _run_ids(frame)
+    cells = column(frame, response, "response").tolist()
+    parsed = [_value(cell, i, response, ids) for i, cell in enumerate(cells)]
+    if limited := [i for i, (_, limit) in enumerate(parsed) if limit is not None]:
+        raise DoeError(
+            f"response {response!r} has a limit in row {limited[0] + 1}; factors with more than "
+            "two levels need values"
+        )
+    return LevelObservations(layout, response, np.array([v for v, _ in parsed]), "", goal)
+
+
 def observe(
     frame: pd.DataFrame,
     runs: Runs,
@@ -97,7 +181,7 @@ def observe(
     if ceiling is not None and not math.isfinite(ceiling):
         raise DoeError(f"the ceiling {ceiling:g} is no number; expected the largest possible value")
     cells = column(frame, response, "response").tolist()
-    parsed = [_value(cell, i, response, runs) for i, cell in enumerate(cells)]
+    parsed = [_value(cell, i, response, runs.run_ids) for i, cell in enumerate(cells)]
     y = np.array([value for value, _ in parsed])
     low, high = y, y
     if any(limit is not None for _, limit in parsed):
@@ -114,11 +198,12 @@ def observe_table(
     block: str | None = None,
     goal: str | None = None,
     ceiling: float | None = None,
-) -> list[Observations]:
+) -> list[Observations | LevelObservations]:
     """Read some responses of a table, "all" of them, or the only one where none is named."""
     if goal not in (None, "min", "max"):
         raise DoeError(f"the goal {goal!r} is neither min nor max")
-    runs = table_runs(frame, factors, low, block)
+    wide = has_levels(frame, factors)
+    runs = (table_levels if wide else table_runs)(frame, factors, low, block)
     known = response_columns(frame, [*runs.keys, *([block] if block else [])])
     names = [n for name in responses for n in (known if name == "all" else [name])]
     if not names:
@@ -127,6 +212,8 @@ def observe_table(
                 f"which response? Name one of {', '.join(known) or 'none found'}, or all"
             )
         names = known
+    if not isinstance(runs, Runs):
+        return [observe_levels(frame, runs, name, goal) for name in dict.fromkeys(names)]
     return [observe(frame, runs, name, goal=goal, ceiling=ceiling) for name in dict.fromkeys(names)]
 
 
@@ -335,7 +422,7 @@ def _number(text: str) -> float | None:
     return float(text) if NUMBER.fullmatch(text.strip()) else None
 
 
-def _value(cell: object, row: int, name: str, runs: Runs) -> tuple[float, Limit | None]:
+def _value(cell: object, row: int, name: str, ids: Sequence[str]) -> tuple[float, Limit | None]:
     """A number, NaN for a missing one, or a limit."""
     if cell is None or (isinstance(cell, float) and not math.isfinite(cell)):
         return math.nan, None
@@ -347,7 +434,7 @@ def _value(cell: object, row: int, name: str, runs: Runs) -> tuple[float, Limit 
     if (match := CENSORED.match(text)) and (limit := _number(match.group(2))) is not None:
         return math.nan, (">" if match.group(1) in ">≥" else "<", limit)
     raise DoeError(
-        f"response {name!r} holds the text {text!r} in row {row + 1} (run {runs.run_ids[row]}); "
+        f"response {name!r} holds the text {text!r} in row {row + 1} (run {ids[row]}); "
         "expected a number, a limit such as >50, or nothing for a missing run"
     )
 

@@ -102,11 +102,16 @@ def box_cox(fit: Fit, alpha: float) -> BoxCox | None:
     runs. The interval holds every λ with ``l(λ) >= l(λ̂) - χ²_1(1 - α) / 2``. None unless all
     values are positive and error is left.
     """
-    y = fit.y
-    if fit.df_residual < 1 or not (y > 0).all() or fit.ss_residual <= 0 or len(y) > MOST_RUNS:
+    if fit.df_residual < 1 or fit.ss_residual <= 0 or len(fit.y) > MOST_RUNS:
         return None
     basis = np.linalg.qr(design_matrix(fit.cells, fit.block, fit.model))[0]
-    df = fit.df_residual
+    return box_cox_likelihood(fit.y, basis, fit.df_residual, alpha)
+
+
+def box_cox_likelihood(y: Floats, basis: Floats, df: int, alpha: float) -> BoxCox | None:
+    """The profile of `box_cox` for any model, whose columns have the orthonormal `basis`."""
+    if df < 1 or not (y > 0).all():
+        return None
     log_mean = float(np.log(y).mean())
     scale = float(np.exp(log_mean))
 

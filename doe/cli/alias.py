@@ -30,6 +30,26 @@ def alias(
     from doe.views.plan_tables import alias_json, alias_table, telling_order
     from doe.views.terminal import print_json, print_table
 
+    if factors is None:
+        from doe.design.changes import with_overrides
+        from doe.design.runs import make_design
+        from doe.results.designs import design_facts, told_by_levels
+        from doe.store.plan import load_plan
+        from doe.views.plan_tables import facts_json, terms_table
+
+        study = chosen_study(study)
+        planned = load_plan(study)
+        asked = with_overrides(planned.study, None, fraction)
+        if told_by_levels(asked):
+            design = planned.design if fraction is None else make_design(asked)
+            facts = design_facts(asked, design, order)
+            if json:
+                print_json(
+                    {"factors": list(asked.keys), "fraction": asked.fraction} | facts_json(facts)
+                )
+            else:
+                print_table(terms_table(facts))
+            return
     keys, text = fraction_asked(factors, fraction, study)
     generators = parse_generators(text, keys)
     highest = min(order or telling_order(generators), len(keys))

@@ -30,10 +30,11 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from doe.analysis.across import Across
-    from doe.analysis.analyze import Analysis
     from doe.analysis.case import AnalysisOptions
     from doe.analysis.censored import CensoredAnalysis
     from doe.analysis.data import Observations
+    from doe.analysis.levels.layout import LevelObservations
+    from doe.analysis.response import ResponseAnalysis
     from doe.views.table import Table
 
 TOP = 20
@@ -63,6 +64,12 @@ def analyze(
         ),
     ] = None,
     order: OrderOption = None,
+    terms: Annotated[
+        str | None, typer.Option("--terms", help="The model's terms: lr,optimizer,lr:optimizer.")
+    ] = None,
+    random_blocks: Annotated[
+        bool, typer.Option("--random-blocks", help="Add tests with blocks drawn from many.")
+    ] = False,
     drop: Annotated[
         str | None, typer.Option("--drop", help="Factors whose terms are not shown: F or E,F.")
     ] = None,
@@ -107,6 +114,8 @@ def analyze(
         transform=transform,
         order=order,
         drop=split_names(drop),
+        terms=None if terms is None else split_names(terms),
+        random_blocks=random_blocks,
         robust=robust or permutations is not None,
         permutations=permutations or AnalysisOptions().permutations,
         error=error,
@@ -127,7 +136,9 @@ def analyze(
     _print(observed, options, ceiling, form, command)
 
 
-def _from_study(given: Path | None, asked: tuple[str, ...]) -> list[Observations]:
+def _from_study(
+    given: Path | None, asked: tuple[str, ...]
+) -> list[Observations | LevelObservations]:
     from doe.errors import DoeError
     from doe.results.looks import analysed
     from doe.results.observations import confirming_runs, observations, scan_study, study_runs
@@ -146,27 +157,30 @@ def _from_study(given: Path | None, asked: tuple[str, ...]) -> list[Observations
 
 
 def _print(
-    observed: list[Observations],
+    observed: list[Observations | LevelObservations],
     options: AnalysisOptions,
     ceiling: float | None,
     form: str,
     command: str,
 ) -> None:
     from doe.analysis.across import across
-    from doe.analysis.analyze import Analysis
-    from doe.analysis.analyze import analyze as analyze_one
-    from doe.analysis.censored import analyze_censored
+    from doe.analysis.censored import CensoredAnalysis, analyze_censored
+    from doe.analysis.data import Observations
+    from doe.analysis.response import analyze_response
     from doe.errors import DoeError
     from doe.views import csv, latex
     from doe.views.json import to_plain
     from doe.views.terminal import print_json
 
-    results: list[Analysis | CensoredAnalysis] = []
+    results: list[ResponseAnalysis | CensoredAnalysis] = []
     refused: list[str] = []
     for o in observed:
         try:
+            limited = isinstance(o, Observations) and o.censored
             results.append(
-                analyze_censored(o, options, ceiling) if o.censored else analyze_one(o, options)
+                analyze_censored(o, options, ceiling)
+                if isinstance(o, Observations) and limited
+                else analyze_response(o, options)
             )
         except DoeError as error:
             refused.append(str(error))
@@ -174,7 +188,7 @@ def _print(
                 raise
     for reason in refused:
         print(f"left out: {reason}", file=sys.stderr)
-    analyses = [result for result in results if isinstance(result, Analysis)]
+    analyses = [result for result in results if not isinstance(result, CensoredAnalysis)]
     family = across(analyses) if len(analyses) > 1 else None
     if form == "json":
         plain = [to_plain(result, family) for result in results]
@@ -189,31 +203,44 @@ def _print(
 
 
 def _files(
-    results: list[Analysis | CensoredAnalysis], family: Across | None, form: str
+    results: list[ResponseAnalysis | CensoredAnalysis], family: Across | None, form: str
 ) -> list[Table]:
     """Tables to print whole: one for CSV, which has one header; effects and ANOVA for LaTeX."""
     from doe.analysis.analyze import Analysis
+    from doe.analysis.censored import CensoredAnalysis
     from doe.views.tables.across import across_table
     from doe.views.tables.anova import anova_table
     from doe.views.tables.censored import censored_table
     from doe.views.tables.effects import effects_table
+    from doe.views.tables.level_anova import level_anova_table
+    from doe.views.tables.level_differences import differences_table
+    from doe.views.tables.level_means import level_means_table
 
-    analyses = [result for result in results if isinstance(result, Analysis)]
-    tables = [censored_table(result) for result in results if not isinstance(result, Analysis)]
+    analyses = [result for result in results if not isinstance(result, CensoredAnalysis)]
+    tables = [censored_table(result) for result in results if isinstance(result, CensoredAnalysis)]
     if family is not None:
         tables.insert(0, across_table(family, analyses))
     if family is None or form == "latex":
         for analysis in analyses:
-            tables.append(effects_table(analysis))
-            tables += [anova_table(analysis)] if form == "latex" else []
+            if isinstance(analysis, Analysis):
+                tables.append(effects_table(analysis))
+                tables += [anova_table(analysis)] if form == "latex" else []
+            elif form == "csv":
+                tables.append(level_means_table(analysis))
+            else:
+                made = (level_anova_table, level_means_table, differences_table)
+                tables += [make(analysis) for make in made]
     return tables
 
 
 def _show(
-    results: list[Analysis | CensoredAnalysis], family: Across | None, brief: bool, command: str
+    results: list[ResponseAnalysis | CensoredAnalysis],
+    family: Across | None,
+    brief: bool,
+    command: str,
 ) -> None:
     """Sentences, then tables, the shortest first."""
-    from doe.analysis.analyze import Analysis
+    from doe.analysis.censored import CensoredAnalysis
     from doe.views.tables import screen_tables
     from doe.views.tables.across import across_table
     from doe.views.tables.censored import censored_table
@@ -221,9 +248,9 @@ def _show(
 
     screen = console()
     tables = []
-    analyses = [result for result in results if isinstance(result, Analysis)]
+    analyses = [result for result in results if not isinstance(result, CensoredAnalysis)]
     for result in results:
-        if isinstance(result, Analysis):
+        if not isinstance(result, CensoredAnalysis):
             print_sentences(result, screen, command)
         else:
             tables.append(censored_table(result, TOP))
@@ -236,7 +263,7 @@ def _show(
         print_table(table, screen)
 
 
-def _plot(analyses: list[Analysis]) -> None:
+def _plot(analyses: list[ResponseAnalysis]) -> None:
     from doe.views.plot import half_normal
     from doe.views.terminal import console
 

@@ -89,7 +89,14 @@ def _refuse_with_augment(*given: object) -> None:
 def _print(planned: Plan, outcome: Outcome) -> None:
     from rich.text import Text
 
-    from doe.views.plan_tables import alias_table, factors_table, order_table, telling_order
+    from doe.results.designs import design_facts, told_by_levels
+    from doe.views.plan_tables import (
+        alias_table,
+        factors_table,
+        order_table,
+        telling_order,
+        terms_table,
+    )
     from doe.views.terminal import console, print_table
 
     to = console()
@@ -100,7 +107,9 @@ def _print(planned: Plan, outcome: Outcome) -> None:
     to.print()
     print_table(factors_table(study), to)
     generators = study.generators
-    if generators and not study.augment:
+    if told_by_levels(study):
+        print_table(terms_table(design_facts(study, design)), to)
+    elif generators and not study.augment:
         print_table(alias_table(generators, study.keys, telling_order(generators)), to)
     print_table(order_table(design, FIRST_RUNS), to)
 
@@ -109,10 +118,13 @@ def summary_lines(planned: Plan) -> list[str]:
     """The plan in sentences: size, blocks, aliases, what effect can be seen."""
     from doe.design.fractions import confounded_terms, resolution
     from doe.design.power import design_size, detectable_effect
+    from doe.results.designs import told_by_levels
     from doe.terms import term_name
     from doe.views.plan_tables import roman
 
     study, design = planned.study, planned.design
+    if told_by_levels(study):
+        return level_lines(planned)
     generators = study.generators
     k, p = len(study.factors), len(generators)
     exponent = f"({k}−{p})" if p else str(k)
@@ -144,19 +156,62 @@ def summary_lines(planned: Plan) -> list[str]:
     return lines
 
 
+def level_lines(planned: Plan) -> list[str]:
+    """The plan of factors with levels in sentences: size, what is left out, what can be seen."""
+    from doe.design.power import detectable_effect
+    from doe.results.designs import design_facts, level_design_size
+    from doe.views.numbers import counted
+
+    study, design = planned.study, planned.design
+    facts = design_facts(study, design)
+    centre = study.centre * study.replicates
+    lines = [
+        f"{' × '.join(map(str, study.sizes))} design, {facts.cells} of {facts.of} combinations, "
+        f"{counted(study.replicates, 'replicate')}: {len(design.runs)} runs in "
+        f"{counted(design.blocks, 'block')}, random order within each block."
+    ]
+    if study.parts:
+        lines.append(f"A part, {study.fraction}, of all combinations (generalised subset design).")
+    if study.exclude:
+        lines.append(f"Excluded: {'; '.join(study.exclude)}.")
+    if centre:
+        lines.append(f"{counted(centre, 'centre run')} with every factor at its middle.")
+    lines += [f"{sentence}." for sentence in facts.sentences]
+    size = level_design_size(study, design, facts)
+    if size.df_error < 1:
+        lines.append(
+            "Nothing is left to estimate the error from: Lenth's method judges the contrasts, or "
+            "choose fewer terms at the analysis."
+        )
+    elif not study.augment:
+        widest = max(study.factors, key=lambda factor: len(factor.levels))
+        effect = detectable_effect(1.0, size)
+        lines.append(
+            f"Detectable with 80 % power at α = 0.05: a difference of {effect:.3f} σ between two "
+            f"levels of {widest.key} ({size.df_error} degrees of freedom for error)."
+        )
+    return lines
+
+
 def plan_json(planned: Plan, outcome: Outcome) -> dict[str, Any]:
     """The plan as one JSON object."""
     import msgspec
 
     from doe.design.fractions import alias_chains
     from doe.design.power import design_size, detectable_effect
-    from doe.views.plan_tables import alias_json, telling_order
+    from doe.results.designs import design_facts, level_design_size, told_by_levels
+    from doe.views.plan_tables import alias_json, facts_json, telling_order
 
     study = planned.study
     generators = study.generators
+    facts = design_facts(study, planned.design) if told_by_levels(study) else None
     chains = alias_chains(generators, len(study.keys), telling_order(generators))
-    size = design_size(study)
+    size = design_size(study) if facts is None else level_design_size(study, planned.design, facts)
     tested = size.df_error >= 1 and not study.augment
+    factors = [
+        {"key": f.key, "low": f.low, "high": f.high, **msgspec.structs.asdict(f)}
+        for f in study.factors
+    ]
     return {
         "study": study.name,
         "directory": str(planned.directory),
@@ -164,9 +219,10 @@ def plan_json(planned: Plan, outcome: Outcome) -> dict[str, Any]:
         "runs": len(planned.design.runs),
         "blocks": planned.design.blocks,
         "replicates": study.replicates,
-        "factors": msgspec.to_builtins(study.factors),
+        "factors": factors,
         "fraction": study.fraction,
         **alias_json(generators, study.keys, [chain for chain in chains if len(chain) > 1]),
         "detectable_effect_per_sigma": detectable_effect(1.0, size) if tested else None,
+        **({} if facts is None else {"terms": facts_json(facts)}),
         "order": [run.run_id for run in planned.design.runs],
     }

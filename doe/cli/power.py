@@ -60,7 +60,7 @@ def power(
     target: Annotated[float, typer.Option("--power", help="Power aimed at.")] = 0.8,
     json: JsonOption = False,
 ) -> None:
-    """Power of a two-level design by the noncentral t distribution."""
+    """Power of a design by the noncentral t distribution."""
     from doe.design.power import replicates_needed
     from doe.views.terminal import print_json, print_table
 
@@ -199,12 +199,17 @@ def _sizes(
     from doe.cli.alias import fraction_asked
     from doe.design.fractions import alias_chains
     from doe.design.power import DesignSize, design_size
+    from doe.results.designs import design_facts, level_design_size, told_by_levels
     from doe.store.plan import load_plan
     from doe.terms import parse_generators
 
     if factors is None:
         planned = load_plan(chosen_study(study))
-        base = design_size(planned.study, order)
+        if told_by_levels(planned.study):
+            facts = design_facts(planned.study, planned.design, order)
+            base = level_design_size(planned.study, planned.design, facts)
+        else:
+            base = design_size(planned.study, order)
         pilot = pilot_sigma(planned.directory, response) if response else None
         return (base if blocks else base._replace(blocks_per_replicate=0)), pilot
     if response is not None:
@@ -285,6 +290,8 @@ def power_table(
         f"Holm: the effect stands out of {base.terms} terms with p adjusted for all of them, "
         "as in the headlines of a report."
     )
+    if base.levels > 2:
+        notes.append(f"Effect: the difference between two levels of a factor with {base.levels}.")
     if needed[0] is not None:
         notes.append(
             f"An effect of {effect:g} needs {needed[0]} replicates for {target:.0%} power, "

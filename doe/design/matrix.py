@@ -41,18 +41,31 @@ def part_rows(study: Study, parts: int) -> list[list[int]]:
     DoeError
         If there is none.
     """
-    every = [allowed_rows(study, rows) for rows in _parts(study.sizes, parts)]
-    needed = 1 + sum(size - 1 for size in study.sizes)
-    for i, rows in enumerate(every):
-        if len(rows) >= needed and not inestimable_factor(study, rows):
-            return [rows, *every[:i], *every[i + 1 :]]
+    every, first = _ordered(study, parts)
+    if first is not None:
+        return [every[first], *every[:first], *every[first + 1 :]]
     most = max((len(rows) for rows in every), default=0)
-    smaller = f" or 1/{parts - 1}" if parts > 3 else ""
+    runs = f"{most} runs, {_coefficients(study)} coefficients" if most else "there are not so many"
+    larger = next((n for n in range(parts - 1, 1, -1) if _ordered(study, n)[1] is not None), 1)
+    advice = f"take 1/{larger}" if larger > 1 else "take all of them"
     raise DoeError(
         f'fraction = "1/{parts}": no part of {" × ".join(map(str, study.sizes))} combinations can '
-        f"estimate every main effect ({most} runs, {needed} coefficients); take a larger one such "
-        f"as 1/2{smaller}, or all of them"
+        f"estimate every main effect ({runs}); {advice}"
     )
+
+
+def _coefficients(study: Study) -> int:
+    """The mean and the main effects."""
+    return 1 + sum(size - 1 for size in study.sizes)
+
+
+def _ordered(study: Study, parts: int) -> tuple[list[list[int]], int | None]:
+    """All parts, and the number of the first that can estimate every main effect."""
+    every = [allowed_rows(study, rows) for rows in _parts(study.sizes, parts)]
+    for i, rows in enumerate(every):
+        if len(rows) >= _coefficients(study) and not inestimable_factor(study, rows):
+            return every, i
+    return every, None
 
 
 @cache

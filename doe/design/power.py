@@ -28,6 +28,10 @@ class DesignSize(NamedTuple):
     """1 where each replicate is a block, 0 where there are no blocks."""
     terms: int
     """Effects in the model, without the mean and without those confounded with blocks."""
+    levels: int = 2
+    """Levels of the factor whose levels are compared."""
+    inflation: float = 1.0
+    """Variance of its contrasts over that of a balanced design."""
 
     @property
     def runs(self) -> int:
@@ -49,12 +53,12 @@ def power(effect: float, sigma: float, size: DesignSize, alpha: float = 0.05) ->
     """Probability that the two-sided t test at level `alpha` finds an effect of this size."""
     _check(sigma, alpha)
     _check_error(size)
-    return _power(abs(effect) / standard_error(sigma, size.runs), size.df_error, alpha)
+    return _power(abs(effect) / standard_error(sigma, size), size.df_error, alpha)
 
 
-def standard_error(sigma: float, runs: int) -> float:
-    """Standard error of an effect: 2σ/√N."""
-    return 2 * sigma / math.sqrt(runs)
+def standard_error(sigma: float, size: DesignSize) -> float:
+    """Standard error of the difference of two of L levels, σ√(2L/N): 2σ/√N of an effect."""
+    return sigma * math.sqrt(2 * size.levels * size.inflation / size.runs)
 
 
 def detectable_effect(
@@ -71,7 +75,7 @@ def detectable_effect(
     while _power(high, df, alpha) < target:
         high *= 2
     root = brentq(lambda ncp: _power(ncp, df, alpha) - target, 0.0, high, xtol=1e-12, rtol=1e-12)
-    return float(root) * standard_error(sigma, size.runs)
+    return float(root) * standard_error(sigma, size)
 
 
 def replicates_needed(

@@ -61,13 +61,13 @@ def best_cells(
     best = {}
     for name in responses:
         known = [(cell.spreads[name].mean, cell.row) for cell in cells if name in cell.spreads]
-        if known:
+        if known and answers.goal_of(name) is not None:
             choose = max if answers.goal_of(name) == "max" else min
             best[name] = choose(known, key=lambda pair: pair[0])[1]
     return best
 
 
-def best_first(cells: Sequence[Cell], response: str, goal: str) -> list[Cell]:
+def best_first(cells: Sequence[Cell], response: str, goal: str | None) -> list[Cell]:
     """Configurations by their mean, the best first, those without one last."""
     sign = -1 if goal == "max" else 1
 

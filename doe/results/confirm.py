@@ -6,6 +6,7 @@ from pathlib import Path
 
 from doe.analysis.analyze import Analysis, analyze
 from doe.analysis.confirm import ranked
+from doe.analysis.data import Observations
 from doe.design.changes import with_confirmation
 from doe.errors import DoeError
 from doe.results.cells import cells_of, is_baseline
@@ -38,6 +39,8 @@ def confirm_plan(directory: Path, seeds: int, response: str | None) -> Plan:
     name = response or next(iter(answers.averages), answers.metrics[0])
     statuses = analysed(study, scanned)
     (observed,) = observations(study, statuses, study_runs(study, statuses), [name])
+    if not isinstance(observed, Observations):
+        raise DoeError("--confirm takes two levels of each factor and no centre runs")
     chosen = chosen_configs(study, statuses, analyze(observed))
     return change_plan(directory, lambda s: with_confirmation(s, chosen, name, seeds))
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from doe.analysis.contrasts import Floats
 from doe.analysis.data import FactorLevels, Fresh, Looked, Observations, Runs, numbered, state_text
 from doe.design.changes import confirming
+from doe.design.runs import CENTRE as CENTRE_RUN
 from doe.design.runs import Run
 from doe.errors import DoeError, nearest
 from doe.results.looks import look_notes, stopping_rule
@@ -17,11 +20,13 @@ from doe.results.responses import columns, response_values, slot_and_host, table
 from doe.store.files import StudyDir
 from doe.store.plan import load_plan
 from doe.store.scan import RunStatus, scan
-from doe.study.levels import level_text
+from doe.study.levels import level_numbers, level_text
 from doe.study.values import FIRST_LOOK, Study
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from doe.analysis.levels.layout import LevelObservations, LevelRuns
 
 
 def scan_study(directory: Path) -> tuple[Study, list[RunStatus]]:
@@ -38,14 +43,16 @@ def load(directory: Path) -> pd.DataFrame:
     return pd.DataFrame(table_rows(study, statuses), columns=columns(study))
 
 
-def study_runs(study: Study, statuses: Sequence[RunStatus]) -> Runs:
+def study_runs(study: Study, statuses: Sequence[RunStatus]) -> Runs | LevelRuns:
     """Which run had which levels and stood in which block: the replicate, or what splits it."""
     planned = [status.run for status in statuses]
-    if not study.two_level or study.centre:
-        raise DoeError("this analysis takes two levels of each factor and no centre runs")
     block = numbered(run.block for run in planned)
     blocked = block.max() > 0
     same = (numbered(run.replicate for run in planned) == block).all()
+    name = ("replicate" if same else "block") if blocked else None
+    if not study.two_level or study.centre:
+        layout = design_runs(study, planned, name)
+        return replace(layout, notes=look_notes(study, statuses))
     slots, hosts = zip(*(slot_and_host(status) for status in statuses), strict=True)
     return Runs(
         factors=tuple(
@@ -54,7 +61,7 @@ def study_runs(study: Study, statuses: Sequence[RunStatus]) -> Runs:
         ),
         coded=np.array([run.coded for run in planned], np.int8),
         block=block if blocked else None,
-        block_name=("replicate" if same else "block") if blocked else None,
+        block_name=name,
         run_ids=tuple(run.run_id for run in planned),
         run_order=tuple(run.run_order for run in planned),
         slot=slots if any(slots) else None,
@@ -62,6 +69,31 @@ def study_runs(study: Study, statuses: Sequence[RunStatus]) -> Runs:
         states=tuple(state_text(status.state, status.reason) for status in statuses),
         notes=look_notes(study, statuses),
         looked=_looked(study, planned),
+    )
+
+
+def design_runs(study: Study, planned: Sequence[Run], block_name: str | None = None) -> LevelRuns:
+    """Runs of a design by the numbers of their levels, for factors with any number of them."""
+    from doe.analysis.levels.layout import CENTRE, FactorColumn, LevelRuns
+
+    centre = np.array([run.config == CENTRE_RUN for run in planned])
+    middle = (CENTRE,) * len(study.factors)
+    block = numbered(run.block for run in planned)
+    return LevelRuns(
+        tuple(
+            FactorColumn(f.key, f.name or f.key, f.levels, f.numeric, f.scale)
+            for f in study.factors
+        ),
+        np.array(
+            [
+                middle if is_centre else level_numbers(run.row, study.sizes)
+                for run, is_centre in zip(planned, centre.tolist(), strict=True)
+            ],
+            np.int64,
+        ),
+        block if block.max() > 0 else None,
+        block_name or "block",
+        centre if centre.any() else None,
     )
 
 
@@ -75,10 +107,10 @@ def _looked(study: Study, planned: Sequence[Run]) -> Looked | None:
 def observations(
     study: Study,
     statuses: Sequence[RunStatus],
-    runs: Runs,
+    runs: Runs | LevelRuns,
     names: Iterable[str],
     fresh: Sequence[RunStatus] = (),
-) -> list[Observations]:
+) -> list[Observations | LevelObservations]:
     """The responses that are named, with the study's units, goals and scales.
 
     `fresh` are runs that confirm a winner, as `confirming_runs` gives them.
@@ -90,7 +122,7 @@ def observations(
     """
     answers = study.responses
     values = [response_values(study, status) for status in statuses]
-    observed = []
+    observed: list[Observations | LevelObservations] = []
     for name in dict.fromkeys(names):
         if name not in values[0]:
             raise DoeError(
@@ -100,8 +132,25 @@ def observations(
         y = np.array([value[name] for value in values], dtype=np.float64)
         y[~np.isfinite(y)] = np.nan
         said = (answers.unit_of(name), answers.goal_of(name), answers.scale_of(name))
-        observed.append(Observations(runs, name, y, y, y, *said, fresh_values(study, fresh, name)))
+        chosen = fresh_values(study, fresh, name)
+        observed.append(_observed(runs, name, y, *said, chosen))
     return observed
+
+
+def _observed(
+    runs: Runs | LevelRuns,
+    name: str,
+    y: Floats,
+    unit: str,
+    goal: str | None,
+    scale: str,
+    fresh: Fresh | None,
+) -> Observations | LevelObservations:
+    if isinstance(runs, Runs):
+        return Observations(runs, name, y, y, y, unit, goal, scale, fresh)
+    from doe.analysis.levels.layout import LevelObservations
+
+    return LevelObservations(runs, name, y, unit, goal, scale)
 
 
 def confirming_runs(study: Study, statuses: Sequence[RunStatus]) -> list[RunStatus]:

@@ -13,14 +13,15 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from doe.analysis.across import Across, across
-from doe.analysis.analyze import Analysis, analyze
+from doe.analysis.analyze import Analysis
 from doe.analysis.case import AnalysisOptions
 from doe.analysis.data import Runs
+from doe.analysis.response import analyze_response
 from doe.design.changes import confirming
 from doe.errors import DoeError
 from doe.results.cells import Cell, cells_of
@@ -36,6 +37,10 @@ from doe.store.scan import RunStatus
 from doe.study.values import Group, ReportSection, Study
 from doe.terms import parse_term
 
+if TYPE_CHECKING:
+    from doe.analysis.levels.layout import LevelRuns
+    from doe.analysis.response import ResponseAnalysis
+
 WORTH_A_PROCESS = 4
 """Responses for which it is worth starting a process."""
 
@@ -48,7 +53,7 @@ class Report(NamedTuple):
     section: ReportSection
     cells: tuple[Cell, ...]
     """Configurations in standard order."""
-    analyses: dict[str, Analysis]
+    analyses: dict[str, ResponseAnalysis]
     refused: dict[str, str]
     """Response -> why there is no analysis of it."""
     across: Across | None
@@ -122,7 +127,7 @@ def report_of(
             parse_term(key, study.keys)
         section = msgspec.structs.replace(section, drop=drop)
     answers_by_name = dict(zip(names, _analyses(state, names, options), strict=True))
-    analyses = {n: a for n, a in answers_by_name.items() if isinstance(a, Analysis)}
+    analyses = {n: a for n, a in answers_by_name.items() if not isinstance(a, str)}
     refused = {n: a for n, a in answers_by_name.items() if isinstance(a, str)}
     files = StudyDir(state.directory)
     epochs = epoch_lines(files, state.statuses)
@@ -156,7 +161,7 @@ def factorial_cells(
 
 def _analyses(
     state: Overview, names: Sequence[str], options: AnalysisOptions
-) -> list[Analysis | str]:
+) -> list[ResponseAnalysis | str]:
     """The analysis of each response or why there is none; many at once take all cores."""
     statuses = analysed(state.study, state.statuses)
     runs = study_runs(state.study, statuses)
@@ -173,13 +178,13 @@ def _analyses(
 def _analysis(
     study: Study,
     statuses: list[RunStatus],
-    runs: Runs,
+    runs: Runs | LevelRuns,
     fresh: list[RunStatus],
     name: str,
     options: AnalysisOptions,
-) -> Analysis | str:
+) -> ResponseAnalysis | str:
     try:
-        return analyze(observations(study, statuses, runs, [name], fresh)[0], options)
+        return analyze_response(observations(study, statuses, runs, [name], fresh)[0], options)
     except DoeError as error:
         return str(error)
 
@@ -205,13 +210,16 @@ def report_section(study: Study) -> ReportSection:
 
 
 def group_effects(
-    study: Study, section: ReportSection, analyses: dict[str, Analysis]
+    study: Study, section: ReportSection, analyses: dict[str, ResponseAnalysis]
 ) -> dict[str, Across]:
     """Effects on each group of responses, without the terms of dropped factors."""
     dropped = sum(parse_term(key, study.keys) for key in section.drop)
     by_group = {}
     for group in section.groups:
-        if group.effects and all(name in analyses for name in group.responses):
+        # A term of several degrees of freedom has no single effect to show.
+        if group.effects and all(
+            isinstance(analyses.get(name), Analysis) for name in group.responses
+        ):
             averaged = set(group.responses) in map(set, study.responses.averages.values())
             whole = across([analyses[name] for name in group.responses], averaged)
             kept = [row for row in whole.rows if not parse_term(row.term, study.keys) & dropped]

@@ -18,7 +18,7 @@ class BestSoFar(NamedTuple):
     """The configuration with the best mean of a response, over the runs that have a value."""
 
     response: str
-    goal: str
+    goal: str | None
     config: str
     mean: float
     runs: int

@@ -6,55 +6,52 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from doe.analysis.data import Observations
-from doe.design.runs import Run, row_label
+from doe.design.runs import CENTRE, Run, row_label
 from doe.errors import DoeError
 from doe.results.status import Overview
 from doe.store.scan import RunStatus, counts
 from doe.store.verdicts import Result
-from doe.study.values import Factor, Responses, Study
+from doe.study.levels import coded_level, level_numbers
+from doe.study.values import Factor, Goal, Responses, Study
 
+if TYPE_CHECKING:
+    from doe.analysis.levels.layout import LevelObservations
+
+CENTRE_CELL = -1
 TABLE = "table"
 """The backend of such a study: nothing executes it."""
 BLOCK_SETTING = "block"
 """Its one setting: the column that names the block."""
 
 
-def table_state(path: Path, observed: Sequence[Observations], goal: str | None) -> Overview:
+def table_state(
+    path: Path, observed: Sequence[Observations | LevelObservations], goal: str | None
+) -> Overview:
     """The rows of a table as runs that are done, with their responses."""
-    runs = observed[0].runs
-    limited = next((o.response for o in observed if o.censored), None)
-    if limited is not None:
+    limited = next((o.response for o in observed if isinstance(o, Observations) and o.censored), "")
+    if limited:
         raise DoeError(
             f"{limited} holds limits such as >50, of which there is no page; leave it out, or "
             "analyse it with `doe analyze --table`"
         )
-    factors = tuple(Factor(f.key, (f.low, f.high), f.name) for f in runs.factors)
-    answers = Responses(tuple(o.response for o in observed), goal="max" if goal == "max" else "min")
-    cells = [int(cell) for cell in runs.cells]
+    design = _design(observed[0])
+    known: Goal | None = "max" if goal == "max" else "min" if goal == "min" else None
+    answers = Responses(tuple(o.response for o in observed), goal=known)
+    replicates: Counter[int] = Counter()
     study = Study(
-        *(path.stem, TABLE, factors, answers),
-        replicates=max(Counter(cells).values()),
-        settings={BLOCK_SETTING: runs.block_name or ""},
+        *(path.stem, TABLE, design.factors, answers),
+        replicates=max(Counter(design.cells).values()),
+        settings={BLOCK_SETTING: design.block_name},
+        centre=int(CENTRE_CELL in design.cells),
     )
     statuses = []
-    replicates: Counter[int] = Counter()
-    for i, (run_id, cell) in enumerate(zip(runs.run_ids, cells, strict=True)):
+    for i, cell in enumerate(design.cells):
         replicates[cell] += 1
-        coded = tuple(int(x) for x in runs.coded[i])
-        run = Run(
-            run_id=run_id,
-            run_order=runs.run_order[i] if runs.run_order else i + 1,
-            row=cell,
-            replicate=replicates[cell],
-            block=1 if runs.block is None else int(runs.block[i]) + 1,
-            seed=0,
-            config=row_label(factors, cell),
-            levels={f.key: f.high if x > 0 else f.low for f, x in zip(factors, coded, strict=True)},
-            coded=coded,
-        )
         values = {o.response: _value(float(o.y[i])) for o in observed}
+        run = _run(study, design, i, replicates[cell])
         statuses.append(RunStatus(run, "done", Result("done", values)))
     return Overview(
         study=study,
@@ -66,10 +63,65 @@ def table_state(path: Path, observed: Sequence[Observations], goal: str | None) 
         left=None,
         balance=dict(sorted(Counter(replicates.values()).items())),
         missing=[],
-        warnings=[*runs.notes, *(() if goal else ("no goal was given: smaller is better",))],
+        warnings=[
+            *design.notes,
+            *(() if goal else ("no goal was given, so that nothing is called the best",)),
+        ],
         statuses=statuses,
     )
 
 
 def _value(value: float) -> float | None:
     return value if math.isfinite(value) else None
+
+
+class _Design(NamedTuple):
+    """What a table says of its runs."""
+
+    factors: tuple[Factor, ...]
+    cells: list[int]
+    """Row of each run in standard order; -1 for a centre run."""
+    block: list[int]
+    block_name: str
+    run_ids: Sequence[str]
+    run_order: Sequence[int]
+    notes: tuple[str, ...]
+
+
+def _design(observed: Observations | LevelObservations) -> _Design:
+    count = len(observed.y)
+    if isinstance(observed, Observations):
+        runs = observed.runs
+        factors = tuple(Factor(f.key, (f.low, f.high), f.name) for f in runs.factors)
+        ids, order = runs.run_ids, runs.run_order or range(1, count + 1)
+        cells, block, name, notes = runs.cells, runs.block, runs.block_name, runs.notes
+    else:
+        layout = observed.layout
+        factors = tuple(Factor(f.key, f.levels) for f in layout.factors)
+        ids, order = tuple(f"row {i}" for i in range(1, count + 1)), range(1, count + 1)
+        cells, block, notes = layout.cells, layout.block, layout.notes
+        name = None if block is None else layout.block_name
+    blocks = [1] * count if block is None else [int(b) + 1 for b in block]
+    return _Design(factors, [int(c) for c in cells], blocks, name or "", ids, order, notes)
+
+
+def _run(study: Study, design: _Design, i: int, replicate: int) -> Run:
+    cell = design.cells[i]
+    middle = cell == CENTRE_CELL
+    numbers = level_numbers(max(cell, 0), study.sizes)
+    return Run(
+        run_id=design.run_ids[i],
+        run_order=design.run_order[i],
+        row=math.prod(study.sizes) if middle else cell,
+        replicate=replicate,
+        block=design.block[i],
+        seed=0,
+        config=CENTRE if middle else row_label(study.factors, cell),
+        levels={
+            f.key: f.centre if middle else f.levels[n]
+            for f, n in zip(study.factors, numbers, strict=True)
+        },
+        coded=(0,) * len(numbers)
+        if middle
+        else tuple(coded_level(*pair) for pair in zip(numbers, study.sizes, strict=True)),
+    )

@@ -163,7 +163,7 @@ def _check_responses(study: Study, add: AddProblem) -> None:
 
 
 def _check_alike(
-    parts: Sequence[str], what: str, of: Callable[[str], str], path: str, add: AddProblem
+    parts: Sequence[str], what: str, of: Callable[[str], str | None], path: str, add: AddProblem
 ) -> None:
     """An average of what goes in two directions or has two units says nothing."""
     values = {of(part): part for part in reversed(parts)}

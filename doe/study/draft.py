@@ -7,6 +7,7 @@ import math
 import re
 import shlex
 from collections.abc import Iterable, Sequence
+from pathlib import PurePosixPath
 from typing import NamedTuple
 
 import msgspec
@@ -34,7 +35,8 @@ OWN = {"seed": "seed", "random_seed": "seed", "random_state": "seed", "manual_se
 NO_FACTOR = re.compile(
     r".*(cuda|mps|gpu|device|worker|thread|verbose|quiet|debug|dry_run|resume|data|dataset|path|dir"
     r"|file|port|host|interval|freq|print|log|save|name|id|config|tag|wandb|project|download|plot"
-    r"|install_completion|show_completion|load|test|eval|checkpoint|accel|world_size|rank|url).*"
+    r"|install_completion|show_completion|load|test|eval|checkpoint|accel|world_size|rank|url"
+    r"|only|sample).*"
 )
 LIKELY = re.compile(
     r"lr|learning_rate|batch_size|weight_decay|wd|optim.*|dropout|momentum|aug.*|scale|hidden.*|width"
@@ -159,7 +161,9 @@ def draft_command(
         if option.name in OWN:
             command.append(f"{option.flag} {{{OWN[option.name]}}}")
         elif OUTPUT.fullmatch(option.name):
-            command.append(f"{option.flag} {{run_dir}}")
+            default = PurePosixPath(option.default)  # of a file, as in model.pt, or of a directory
+            name = f"/{default.name}" if default.suffix else ""
+            command.append(f"{option.flag} {{run_dir}}{shlex.quote(name) if name else ''}")
         elif LENGTHS.fullmatch(option.name) and option.default.isdecimal():
             command.append(f"{option.flag} {{{key}}}")
             settings[key] = int(option.default)

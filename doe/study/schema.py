@@ -30,6 +30,7 @@ def study_schema() -> dict[str, Any]:
         part["additionalProperties"] = False
         part.pop("title", None)
         for field, value in part["properties"].items():
+            _drop_null(value)
             if text := texts.get((name, field)):
                 value["description"] = text
     _factors_by_key(contents)
@@ -47,6 +48,17 @@ def study_schema() -> dict[str, Any]:
     }
     head = {"$schema": DIALECT, "title": "Study of training runs"}
     return {**head, **study, **needs_command, CONTENTS: contents}
+
+
+def _drop_null(value: dict[str, Any]) -> None:
+    """TOML has no null: what may be None is left out of the file."""
+    if None in value.get("enum", ()):
+        value["enum"] = [item for item in value["enum"] if item is not None]
+    if kinds := [kind for kind in value.get("anyOf", ()) if kind != {"type": "null"}]:
+        value["anyOf"] = kinds
+        if len(kinds) == 1:
+            del value["anyOf"]
+            value |= kinds[0]
 
 
 def schema_text() -> str:

@@ -17,6 +17,7 @@ Level = bool | int | float | str
 Goal = Literal["min", "max"]
 ResponseScale = Literal["raw", "log", "auto"]
 Setting = TypeVar("Setting", bound=str)
+Default = TypeVar("Default", bound=str | None)
 
 RUN_COLUMNS = ("run_id", "run_order", "row", "replicate", "block", "seed", "config")
 """Columns of design.csv and of the results before the factors'."""
@@ -77,8 +78,8 @@ class Responses(msgspec.Struct, frozen=True):
     """Metrics that are collected and analysed on request only."""
     averages: dict[str, tuple[str, ...]] = {}
     """Responses made here: the plain mean of some metrics."""
-    goal: Goal = "min"
-    """Which way is better, of every response that `goals` does not name."""
+    goal: Goal | None = "min"
+    """Which way is better, of every response that `goals` does not name; None of a mere table."""
     unit: str = ""
     """Unit of the metrics, shown beside effects."""
     units: dict[str, str] = {}
@@ -101,7 +102,7 @@ class Responses(msgspec.Struct, frozen=True):
         """Unit of one response; of an average, what its metrics share."""
         return self._of(name, self.units, self.unit)
 
-    def goal_of(self, name: str) -> Goal:
+    def goal_of(self, name: str) -> Goal | None:
         """Which way is better for one response; for an average, as for its metrics."""
         return self._of(name, self.goals, self.goal)
 
@@ -113,7 +114,7 @@ class Responses(msgspec.Struct, frozen=True):
         """The smallest effect on one response that is worth knowing; None where nobody said."""
         return self.matters.get(name)
 
-    def _of(self, name: str, single: dict[str, Setting], every: Setting) -> Setting:
+    def _of(self, name: str, single: dict[str, Setting], every: Default) -> Setting | Default:
         """What is said of a response itself, of the metrics that it averages, or of all."""
         if name not in single and name in self.averages:
             name = next((part for part in self.averages[name] if part in single), name)

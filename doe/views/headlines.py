@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from doe.analysis.analyze import Analysis
 from doe.analysis.effects import Effect
 from doe.analysis.estimators.means import Interaction, Mean, Means
 from doe.analysis.estimators.robust import Robust
+from doe.analysis.response import ResponseAnalysis
 from doe.terms import order, parse_term
-from doe.views.numbers import cell_text
-from doe.views.words import advice_text, factor_text, helps, is_switch, level_text, term_text
+from doe.views.numbers import cell_text, counted
+from doe.views.words import (
+    advice_text,
+    factor_text,
+    helps,
+    is_switch,
+    level_text,
+    mean_word,
+    term_text,
+)
+
+if TYPE_CHECKING:
+    from doe.analysis.levels.analyze import LevelAnalysis
 
 LARGEST = 3
 VERDICTS = {True: ", for the better", False: ", for the worse", None: ""}
@@ -34,7 +46,40 @@ class Headlines(NamedTuple):
     """Options of `doe analyze` to try; empty if no check asks for one."""
 
 
-def headlines(analysis: Analysis) -> Headlines:
+def headlines(analysis: ResponseAnalysis) -> Headlines:
+    """What one response says, whatever levels its factors have."""
+    return two_level_headlines(analysis) if isinstance(analysis, Analysis) else _levels(analysis)
+
+
+def _levels(analysis: LevelAnalysis) -> Headlines:
+    """A sentence for each significant term, the best configuration, and what is fragile."""
+    significant = [t.term for t in analysis.tests if t.p_bh is not None and t.p_bh < analysis.alpha]
+    count = (
+        f"{len(significant)} of {counted(len(analysis.tests), 'term')} "
+        f"{'is' if len(significant) == 1 else 'are'} significant at false discovery rate "
+        f"{analysis.alpha:g}."
+    )
+    if analysis.sigma is None:
+        count = "There is no error to test against; single contrasts are judged by Lenth's method."
+    bend = () if analysis.curvature is None else (analysis.curvature.sentence,)
+    blocks = () if analysis.random_blocks is None else (analysis.random_blocks.sentence,)
+    return Headlines(
+        (*analysis.sentences, *bend, *blocks, count), _level_best(analysis), analysis.warnings, ()
+    )
+
+
+def _level_best(analysis: LevelAnalysis) -> str:
+    if analysis.best is None:
+        return f"Which way is better was not said: {NO_GOAL}."
+    top = analysis.best.cells[0]
+    interval = "" if top.ci_low is None else f" ({_span(top.ci_low, top.ci_high)})"
+    names = " · ".join(factor.key for factor in analysis.factors)
+    mean = f"{cell_text(top.mean, 'num')}{_unit(analysis)}{interval}"
+    word = mean_word(analysis).lower()
+    return f"{analysis.best.sentence} Its levels are {names}; its {word} is {mean}."
+
+
+def two_level_headlines(analysis: Analysis) -> Headlines:
     """The largest effects, what depends on what, the best configuration, and what is fragile.
 
     An interaction of two factors is told as what one of them does at each level of the other.
@@ -131,7 +176,7 @@ def _change(change: Mean, pair: Interaction, analysis: Analysis) -> str:
     return f"{verb} {cell_text(abs(change.mean), 'num')}{_unit(analysis)}"
 
 
-def _unit(analysis: Analysis) -> str:
+def _unit(analysis: ResponseAnalysis) -> str:
     return f" {analysis.unit}" if analysis.unit else ""
 
 

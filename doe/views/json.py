@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from doe.analysis.across import Across
 from doe.analysis.analyze import Analysis
 from doe.analysis.censored import CensoredAnalysis
+from doe.analysis.response import ResponseAnalysis
+
+if TYPE_CHECKING:
+    from doe.analysis.levels.analyze import LevelAnalysis
 
 
-def to_plain(analysis: Analysis | CensoredAnalysis, family: Across | None = None) -> dict[str, Any]:
+def to_plain(
+    analysis: ResponseAnalysis | CensoredAnalysis, family: Across | None = None
+) -> dict[str, Any]:
     """The object that `doe analyze --json` prints for one response.
 
     What a study's consumer reads has names of its own at the top; every further analysis stands
@@ -22,7 +28,8 @@ def to_plain(analysis: Analysis | CensoredAnalysis, family: Across | None = None
         bounds: dict[str, Any] = finite(msgspec.to_builtins(analysis))
         return bounds | {"factors": [factor.key for factor in analysis.factors]}
     whole: dict[str, Any] = finite(msgspec.to_builtins(analysis))
-    lenth = whole["lenth"]
+    if not isinstance(analysis, Analysis):
+        return _levels_plain(analysis, whole, family)
     diagnostics = whole["diagnostics"] | {
         "transform": whole["transform"],
         "response_scale": whole["response_scale"],
@@ -43,22 +50,68 @@ def to_plain(analysis: Analysis | CensoredAnalysis, family: Across | None = None
         at = family.responses.index(analysis.response)
         diagnostics["p_bh_all"] = {row.term: row.p_bh[at] for row in family.rows}
     return {
-        "response": analysis.response,
-        "n": analysis.n,
-        "factors": [factor.key for factor in analysis.factors],
-        "block": analysis.block,
-        "transform": analysis.transform.name,
-        "df_error": analysis.df_error,
-        "sigma": analysis.sigma,
-        "r2": analysis.r2,
+        **_top(whole, whole["lenth"]),
+        "diagnostics": diagnostics,
+        "warnings": whole["warnings"],
+    }
+
+
+def _top(whole: dict[str, Any], lenth: dict[str, Any] | None) -> dict[str, Any]:
+    """What every analysis has, under the names that it is read by."""
+    return {
+        "response": whole["response"],
+        "n": whole["n"],
+        "factors": [factor["key"] for factor in whole["factors"]],
+        "block": whole["block"],
+        "transform": whole["transform"]["name"],
+        "df_error": whole["df_error"],
+        "sigma": whole["sigma"],
+        "r2": whole["r2"],
         "effects": whole["effects"],
         "anova": whole["anova"]["rows"],
         "lenth": None
         if lenth is None
         else {name: lenth[name] for name in ("s0", "pse", "me", "sme", "me_t", "sme_t")},
-        "diagnostics": diagnostics,
-        "warnings": whole["warnings"],
     }
+
+
+MEAN_FIELDS = ("factor", "level", "mean", "se", "ci_low", "ci_high", "n")
+
+
+def _levels_plain(
+    analysis: LevelAnalysis, whole: dict[str, Any], family: Across | None
+) -> dict[str, Any]:
+    """The object of factors with levels: the same names, and `levels`, the mean of each."""
+    top = _top(whole, whole["half_normal"]["lenth"])
+    diagnostics = {
+        "levels": whole["factors"],
+        "goal": analysis.goal,
+        "terms": whole["terms"],
+        "tests": whole["tests"],
+        "anova_kind": analysis.anova.kind,
+        "anova_type3": whole["anova"]["type3"],
+        "balanced": analysis.anova.balanced,
+        "r2_adjusted": analysis.anova.r2_adjusted,
+        "r2_predicted": analysis.anova.r2_predicted,
+        "error": analysis.anova.error,
+        "transform": whole["transform"],
+        "response_scale": whole["response_scale"],
+        "mean": whole["mean"],
+        **{
+            name: whole[name]
+            for name in ("differences", "combinations", "parts", "curvature", "best")
+        },
+        "contrasts": whole["half_normal"]["contrasts"],
+        "permutations": whole["permutations"],
+        "random_blocks": whole["random_blocks"],
+        "design": whole["design"],
+        "sentences": whole["sentences"],
+    }
+    if family is not None:
+        at = family.responses.index(analysis.response)
+        diagnostics["p_bh_all"] = {row.term: row.p_bh[at] for row in family.rows}
+    levels = [{name: mean[name] for name in MEAN_FIELDS} for mean in whole["levels"]]
+    return {**top, "levels": levels, "diagnostics": diagnostics, "warnings": whole["warnings"]}
 
 
 def finite(value: Any) -> Any:

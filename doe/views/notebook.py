@@ -11,7 +11,7 @@ import msgspec
 from markupsafe import Markup, escape
 from rich.console import Console
 
-from doe.analysis.analyze import Analysis
+from doe.analysis.response import ResponseAnalysis
 from doe.errors import DoeError, nearest
 from doe.results.report import Report
 from doe.views.headlines import headlines
@@ -37,7 +37,7 @@ class Result:
 
     def __init__(self, report: Report, response: str) -> None:
         self.report, self.response = report, response
-        self.analysis: Analysis = report.analyses[response]
+        self.analysis: ResponseAnalysis = report.analyses[response]
 
     @property
     def effects(self) -> pd.DataFrame:
@@ -183,7 +183,7 @@ def _printed(draw: Callable[[Console], None]) -> str:
 # HTML -------------------------------------------------------------------------------------------
 
 
-def sentences_html(analysis: Analysis) -> Markup:
+def sentences_html(analysis: ResponseAnalysis) -> Markup:
     """What a response says, as a list."""
     said = headlines(analysis)
     lines = [*said.effects, said.best, *(f"Fragile: {doubt}" for doubt in said.fragile)]

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from doe.design.fractions import alias_chains, format_chain, resolution, word_length_pattern
 from doe.design.runs import Design
 from doe.study.levels import level_text
 from doe.study.values import Study
 from doe.terms import Generator, SignedTerm, defining_relation, format_generators, term_name
+from doe.views.configs import config_text, config_title
+from doe.views.numbers import cell_text
 from doe.views.table import Column, Row, Table
+
+if TYPE_CHECKING:
+    from doe.analysis.levels.plan import DesignReport
+
+CONFOUNDED = 0.01
+"""Confounding that is worth a word: so much of a unit of another term."""
+CONFOUNDED_SHOWN = 4
 
 ROMAN = ("0", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII", "XIII")
 
@@ -40,16 +51,17 @@ def factors_table(study: Study) -> Table:
 
 def order_table(design: Design, most: int) -> Table:
     """The first runs in the order in which they start."""
+    short = all(len(key) == 1 for key in design.keys)
     columns = (
         Column("order", "Order", "int"),
         Column("run", "Run"),
-        Column("config", "Configuration"),
-        Column("replicate", "Replicate", "int"),
-        Column("block", "Block", "int"),
-        Column("seed", "Seed", "int"),
+        Column("config", config_title(design.keys)),
+        Column("replicate", "Replicate", "int", keep=short),
+        Column("block", "Block", "int", keep=short),
+        Column("seed", "Seed", "int", keep=short),
     )
     rows = tuple(
-        Row((r.run_order, r.run_id, r.config, r.replicate, r.block, r.seed))
+        Row((r.run_order, r.run_id, config_text(r.config, r.levels), r.replicate, r.block, r.seed))
         for r in design.runs[:most]
     )
     left = len(design.runs) - len(rows)
@@ -71,6 +83,46 @@ def alias_table(generators: Sequence[Generator], keys: Sequence[str], highest: i
     if generators and clear:
         notes = (f"Clear of all terms up to order {highest}: {', '.join(clear)}", *notes)
     return Table("aliases", f"Aliases up to order {highest}", columns, rows, notes)
+
+
+def terms_table(facts: DesignReport) -> Table:
+    """What the runs can say about each term of the model."""
+    columns = (
+        Column("term", "Term"),
+        Column("df", "df", "int"),
+        Column("of", "of", "int"),
+        Column("vif", "VIF", "num"),
+        Column("confounded", "Confounded with"),
+    )
+    rows = []
+    for term in facts.terms:
+        strong = [c for c in term.confounded if c.strength > CONFOUNDED]
+        shown = ", ".join(
+            c.term if c.strength > 1 - 1e-9 else f"{c.term} ({cell_text(c.strength, 'fixed2')})"
+            for c in strong[:CONFOUNDED_SHOWN]
+        )
+        more = len(strong) - CONFOUNDED_SHOWN
+        rows.append(
+            Row(
+                (
+                    *(term.term, term.df, term.df_asked, term.vif),
+                    shown + (f" and {more} more" if more > 0 else ""),
+                ),
+                marks={"term": "strong"} if strong or term.df < term.df_asked else {},
+            )
+        )
+    notes = (
+        f"{facts.coefficients} coefficients, {facts.rank} of them estimable on {facts.runs} runs; "
+        f"{facts.df_residual} degrees of freedom are left, {facts.df_pure} from repeated runs.",
+        "In brackets: how much of one unit of the other term is added to this one.",
+    )
+    return Table("terms", "What the runs can tell", columns, tuple(rows), notes)
+
+
+def facts_json(facts: DesignReport) -> dict[str, Any]:
+    """What the runs can tell, as JSON values."""
+    plain: dict[str, Any] = msgspec.to_builtins(facts)
+    return plain
 
 
 def alias_json(

@@ -8,6 +8,7 @@ from typing import Any
 
 from doe.analysis.analyze import Analysis
 from doe.analysis.estimators.means import Means
+from doe.analysis.response import ResponseAnalysis
 from doe.study.levels import level_text, row_of
 from doe.study.values import Study
 from doe.views.numbers import cell_text, drawn
@@ -32,12 +33,14 @@ def level_numbers(coded: Sequence[int]) -> tuple[int, ...]:
     return tuple((x + 1) // 2 for x in coded)
 
 
-def profile_json(study: Study, analysis: Analysis) -> Json | None:
+def profile_json(study: Study, analysis: ResponseAnalysis) -> Json | None:
     """Every configuration as predicted with its interval, and its observed mean.
 
     Configurations stand in standard order, the first factor fastest. None where there are too many
     to predict them all.
     """
+    if not isinstance(analysis, Analysis):
+        return None
     means = analysis.get(Means)
     best = analysis.best
     if means is None or not means.predictions or best is None:

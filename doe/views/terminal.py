@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from doe.views.numbers import Value, cell_text, counted
 from doe.views.table import Column, Row, Table
 
 if TYPE_CHECKING:
-    from doe.analysis.analyze import Analysis
+    from doe.analysis.response import ResponseAnalysis
 
 BAR_WIDTH = 12
 MARK_STYLES = {"best": "bold underline", "good": "green", "bad": "red", "strong": "bold"}
@@ -34,7 +35,7 @@ def print_table(table: Table, to: Console | None = None) -> None:
     to.print(render_table(table, to.width))
 
 
-def print_sentences(analysis: Analysis, to: Console, command: str = "doe analyze") -> None:
+def print_sentences(analysis: ResponseAnalysis, to: Console, command: str = "doe analyze") -> None:
     """Print what a response says: effects, the best configuration, what is fragile, what to try."""
     from doe.views.headlines import headlines  # statistics, which other commands do without
     from doe.views.words import quantity
@@ -80,14 +81,17 @@ def render_table(table: Table, width: int) -> RenderableType:
             column.title,
             justify="right" if column.numeric else "left",
             no_wrap=column.format != "text",
+            min_width=_column_width(table, column) if column.numeric else None,
+            overflow="fold",
         )
     largest = {column.key: _largest(table, column) for column in columns}
+    room = width - _width(table, columns) + max(_column_width(table, c) for c in columns)
     for row in table.rows:
         if row.style == "section":
             drawn.add_row(*_section(columns, str(row.values[0])))
             continue
         values = dict(zip((c.key for c in table.columns), row.values, strict=True))
-        cells = [_cell(values[c.key], c, row, largest[c.key]) for c in columns]
+        cells = [_cell(values[c.key], c, row, largest[c.key], room) for c in columns]
         drawn.add_row(*cells, style=ROW_STYLES[row.style])
     notes = list(table.notes)
     if hidden:
@@ -102,11 +106,24 @@ def _section(columns: Sequence[Column], heading: str) -> list[Text]:
     return [Text("")] * text_column + [Text(heading, style=ROW_STYLES["section"])]
 
 
-def _cell(value: Value, column: Column, row: Row, largest: float) -> Text:
+def _cell(value: Value, column: Column, row: Row, largest: float, room: int) -> Text:
     style = MARK_STYLES.get(row.marks.get(column.key, ""), "")
     if column.format == "bar" and isinstance(value, (int, float)):
         return Text(bar(float(value), largest), style=style)
-    return Text(cell_text(value, column.format), style=style)
+    text = cell_text(value, column.format)
+    return Text(_broken(text, room) if column.format == "text" else text, style=style)
+
+
+def _broken(text: str, room: int) -> str:
+    """A term or configuration on several lines, whole factors on each: never cut, so that no two
+    look alike.
+    """
+    lines = [""]
+    for part in re.split(r"(?<=[,:])(?=\S)", text):
+        if lines[-1] and len(lines[-1] + part) > room:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(lines)
 
 
 def bar(value: float, largest: float, width: int = BAR_WIDTH) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from doe.analysis.analyze import Analysis
 from doe.analysis.data import FactorLevels
 from doe.analysis.diagnostics import Finding
+from doe.analysis.response import ResponseAnalysis
 from doe.terms import parse_term
 from doe.views.table import Mark
 
@@ -28,7 +28,12 @@ def unit_text(unit: str) -> str:
     return f" [{unit}]" if unit else ""
 
 
-def quantity(analysis: Analysis) -> str:
+def mean_word(analysis: ResponseAnalysis) -> str:
+    """What a mean taken back from the analysed scale is called."""
+    return "Geometric mean" if analysis.transform.scale.ratio else "Mean"
+
+
+def quantity(analysis: ResponseAnalysis) -> str:
     """The response as analysed, with the unit that it still has: "loss [nats]", "ln loss"."""
     unit = analysis.unit if analysis.transform.name == "none" else ""
     return analysis.transform.label(analysis.response) + unit_text(unit)

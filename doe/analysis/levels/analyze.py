@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from msgspec import Struct
 
+from doe.analysis.case import AnalysisOptions
 from doe.analysis.effects import Effect
+from doe.analysis.lenth import Lenth
 from doe.analysis.levels.anova import (
     LevelAnova,
     TermTest,
@@ -30,9 +34,11 @@ from doe.analysis.levels.layout import FactorColumn, LevelObservations
 from doe.analysis.levels.means import (
     LevelDifference,
     LevelMean,
+    as_ratio,
     level_differences,
     level_means,
     mean_at,
+    on_response_scale,
     term_means,
 )
 from doe.analysis.levels.mixed import RandomBlocks, random_blocks
@@ -40,6 +46,7 @@ from doe.analysis.levels.model import chosen_terms
 from doe.analysis.levels.permutation import Permutations, permutation_tests
 from doe.analysis.levels.plan import DesignReport, report_of
 from doe.analysis.levels.sentences import term_sentences
+from doe.analysis.transform import ScaleEffect, Transformation, back, box_cox_likelihood, choose
 from doe.errors import DoeError
 
 MOST_COMBINATIONS = 2000
@@ -56,6 +63,7 @@ class LevelOptions(Struct, frozen=True):
     robust: bool = False  # HC3 beside the tests
     permutations: int = 0
     random_blocks: bool = False
+    transform: str | None = None  # none, log or auto; None for the response's own scale
     alpha: float = 0.05
     seed: int = 42
 
@@ -74,6 +82,7 @@ class LevelAnalysis(Struct, frozen=True):
     factors: tuple[FactorColumn, ...]
     block: str | None
     alpha: float
+    transform: Transformation  # means and best configurations are on the response scale
     terms: tuple[str, ...]  # of the model, by rising order
     df_error: int
     sigma: float | None
@@ -82,6 +91,7 @@ class LevelAnalysis(Struct, frozen=True):
     anova: LevelAnova
     tests: tuple[TermTest, ...]
     effects: tuple[Effect, ...]  # of the terms of two-level factors
+    response_scale: tuple[ScaleEffect, ...]  # of the effects; empty without a transformation
     levels: tuple[LevelMean, ...]
     combinations: tuple[LevelMean, ...]  # of the levels of every term of two factors
     differences: tuple[LevelDifference, ...]
@@ -98,8 +108,33 @@ class LevelAnalysis(Struct, frozen=True):
     sentences: tuple[str, ...]  # one per significant term
     warnings: tuple[str, ...]
 
+    @property
+    def lenth(self) -> Lenth | None:
+        """Lenth's method on the single-degree contrasts."""
+        return self.half_normal.lenth
+
 
 DEFAULTS = LevelOptions()
+
+
+def level_options(options: AnalysisOptions) -> LevelOptions:
+    """The choices of any analysis, as far as they concern factors with levels."""
+    if options.drop:
+        raise DoeError(
+            f"terms of {', '.join(options.drop)} cannot be hidden beside factors with more levels; "
+            "choose the terms of the model instead"
+        )
+    return LevelOptions(
+        terms=options.terms,
+        order=options.order,
+        error="pure error" if options.error == "pure" else options.error,
+        robust=options.robust,
+        permutations=options.permutations if options.robust else 0,
+        random_blocks=options.random_blocks,
+        transform=options.transform,
+        alpha=options.alpha,
+        seed=options.seed,
+    )
 
 
 def analyze_levels(observed: LevelObservations, options: LevelOptions = DEFAULTS) -> LevelAnalysis:
@@ -113,8 +148,8 @@ def analyze_levels(observed: LevelObservations, options: LevelOptions = DEFAULTS
     _check(options)
     kept = np.flatnonzero(np.isfinite(observed.y))
     masks, said = chosen_terms(observed.layout.only(kept), options.terms, options.order)
-    fit = fit_levels(observed, masks, options.error)
-    alpha = options.alpha
+    transform, fit = _on_scale(observed, masks, options)
+    alpha, scale = options.alpha, transform.scale
     factors = range(len(observed.layout.factors))
     plot = half_normal_plot(fit, alpha)
     design = report_of(fit.matrix, said)
@@ -122,6 +157,11 @@ def analyze_levels(observed: LevelObservations, options: LevelOptions = DEFAULTS
     table = level_anova(fit, options.kind, sums)
     tests = term_tests(fit, options.kind, sums, robust=options.robust)
     count, seed = options.permutations, options.seed
+    effects = two_level_effects(fit, plot, alpha)
+
+    def means(values: tuple[LevelMean, ...]) -> tuple[LevelMean, ...]:
+        return values if transform.name == "none" else on_response_scale(values, scale.back)
+
     return LevelAnalysis(
         response=observed.response,
         unit=observed.unit,
@@ -131,30 +171,58 @@ def analyze_levels(observed: LevelObservations, options: LevelOptions = DEFAULTS
         factors=observed.layout.factors,
         block=observed.layout.block_name if fit.matrix.layout.block is not None else None,
         alpha=alpha,
+        transform=transform,
         terms=tuple(fit.matrix.name(mask) for mask in fit.matrix.terms),
         df_error=fit.df_error,
         sigma=fit.sigma,
         r2=table.r2,
-        mean=mean_at(fit, {}, alpha),
+        mean=means((mean_at(fit, {}, alpha),))[0],
         anova=table,
         tests=tests,
-        effects=two_level_effects(fit, plot, alpha),
-        levels=tuple(mean for i in factors for mean in level_means(fit, i, alpha)),
-        combinations=_combinations(fit, alpha),
-        differences=tuple(pair for i in factors for pair in level_differences(fit, i, alpha)),
+        effects=effects,
+        response_scale=back(effects, fit.shift, transform),
+        levels=means(tuple(mean for i in factors for mean in level_means(fit, i, alpha))),
+        combinations=means(_combinations(fit, alpha)),
+        differences=tuple(
+            as_ratio(pair) if scale.ratio else pair
+            for i in factors
+            for pair in level_differences(fit, i, alpha)
+        ),
         parts=tuple(part for i in factors for part in numeric_parts(fit, i, alpha)),
         curvature=curvature(fit, alpha),
         half_normal=plot,
-        best=None if observed.goal is None else level_best(fit, observed.goal, alpha),
+        best=None if observed.goal is None else level_best(fit, observed.goal, alpha, scale.back),
         permutations=permutation_tests(fit, count, seed) if count > 0 else None,
         random_blocks=random_blocks(fit) if options.random_blocks else None,
         design=design,
         runs=tuple(fit.kept.tolist()),
         fitted=tuple((fit.shift + fit.unit * fit.fitted).tolist()),
         residuals=tuple((fit.unit * fit.residual).tolist()),
-        sentences=term_sentences(fit, tests, plot, observed.unit, alpha),
+        sentences=term_sentences(
+            fit, tests, plot, "" if scale.ratio else observed.unit, alpha, scale
+        ),
         warnings=_warnings(observed, fit, options, design),
     )
+
+
+def _on_scale(
+    observed: LevelObservations, masks: Sequence[int], options: LevelOptions
+) -> tuple[Transformation, LevelFit]:
+    """Settle the scale, and fit on it."""
+    asked = options.transform or ("none" if observed.scale == "raw" else observed.scale)
+    y = observed.y[np.isfinite(observed.y)]
+    if asked == "boxcox":
+        raise DoeError(
+            "a power is looked for with two levels of each factor alone; take log, auto or none"
+        )
+    profile = None
+    if asked == "auto":
+        raw = fit_levels(observed, masks, options.error)
+        profile = box_cox_likelihood(raw.y, raw.Q, raw.df_residual, options.alpha)
+    chosen = choose(asked, y, observed.response, profile)
+    if chosen.name != "none":
+        observed = replace(observed, y=chosen.scale.forward(observed.y))
+    return chosen, fit_levels(observed, masks, options.error)
 
 
 def _combinations(fit: LevelFit, alpha: float) -> tuple[LevelMean, ...]:
@@ -178,7 +246,7 @@ def _check(options: LevelOptions) -> None:
 def _warnings(
     observed: LevelObservations, fit: LevelFit, options: LevelOptions, design: DesignReport
 ) -> tuple[str, ...]:
-    said = []
+    said = list(observed.layout.notes)
     lost = observed.layout.runs - fit.n
     if lost:
         said.append(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from doe.analysis.levels.model import BLOCK, model_matrix, terms_of_order
 
 
 class CellRow(Struct, frozen=True, gc=False):
-    """One configuration on the analysed scale."""
+    """One configuration on the response scale; Hsu's bounds are on the analysed one."""
 
     config: str  # 0.01 · adam · off, or centre
     levels: tuple[int, ...]  # number of the level of each factor, -1 at the centre
@@ -100,7 +101,9 @@ def _told_apart(covariance: Floats) -> bool:
     return bool((variance[~np.eye(len(own), dtype=bool)] > 1e-9 * own.max()).all())
 
 
-def level_best(fit: LevelFit, goal: str, alpha: float = 0.05) -> LevelBest:
+def level_best(
+    fit: LevelFit, goal: str, alpha: float = 0.05, back: Callable[[Floats], Floats] = np.asarray
+) -> LevelBest:
     """Rank the configurations by their means, blocks taken out, best first.
 
     Intervals hold for all configurations at once, so also for the one that comes out best
@@ -122,7 +125,7 @@ def level_best(fit: LevelFit, goal: str, alpha: float = 0.05) -> LevelBest:
             lower, upper, d = with_the_best(sign * means, covariance, sigma, fit.df_error, alpha)
             low, high = (lower, upper) if sign > 0 else (-upper, -lower)
             among, critical = upper > 0, float(d[order[0]])
-    places = [fit.shift + fit.unit * v for v in (means, means - reach, means + reach)]
+    places = [back(fit.shift + fit.unit * v) for v in (means, means - reach, means + reach)]
     columns = [_optional(v) for v in (*places[1:], fit.unit * low, fit.unit * high)]
     rows = tuple(
         CellRow(

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import linalg
 
 from doe.analysis.contrasts import Floats
-from doe.analysis.levels.layout import FactorColumn, Layout
+from doe.analysis.levels.layout import FactorColumn, LevelRuns
 
 DEGREES = ("linear", "quadratic", "cubic")
 
@@ -66,7 +66,7 @@ def contrast_labels(factor: FactorColumn) -> tuple[str, ...]:
     )
 
 
-def factor_columns(layout: Layout) -> list[Floats]:
+def factor_columns(layout: LevelRuns) -> list[Floats]:
     """Contrasts of each factor at every run, runs x (levels - 1)."""
     columns = []
     for i, factor in enumerate(layout.factors):
@@ -88,7 +88,7 @@ def term_columns(columns: Sequence[Floats], mask: int) -> Floats:
     return result
 
 
-def term_labels(layout: Layout, mask: int) -> list[str]:
+def term_labels(layout: LevelRuns, mask: int) -> list[str]:
     """Label of each column of a term, such as ``lr linear : optimizer adam − sgd``."""
     parts = [
         [f"{f.key} {label}".strip() for label in contrast_labels(f)]
@@ -100,7 +100,7 @@ def term_labels(layout: Layout, mask: int) -> list[str]:
     return [separator.join(labels) for labels in product(*parts)]
 
 
-def block_contrasts(layout: Layout) -> Floats:
+def block_contrasts(layout: LevelRuns) -> Floats:
     """Deviation-coded columns of the blocks, which sum to zero over blocks."""
     if layout.block is None:
         return np.empty((layout.runs, 0))

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import statsmodels.api as sm
 from scipy import linalg
 
 from doe.analysis.contrasts import Floats, Ints
@@ -184,11 +183,13 @@ def least_squares(matrix: ModelMatrix, u: Floats) -> tuple[Floats, Floats, Float
     Runs of one cell and block share a row of X. Their mean, weighted by their number, has the
     same least squares as they have, in a matrix that does not grow with replicates.
     """
+    from statsmodels.regression.linear_model import WLS
+
     first, row = distinct_rows(matrix.layout)
     counts = np.bincount(row)
     X = matrix.fitted_columns[first]
     means = np.bincount(row, weights=u) / counts
-    result = sm.WLS(means, X, weights=counts).fit(method="qr")
+    result = WLS(means, X, weights=counts).fit(method="qr")
     root = np.sqrt(counts)[:, None]
     Q, R = linalg.qr(root * X, mode="economic")
     sign = np.sign(np.diag(R))

@@ -51,7 +51,7 @@ def level_label(level: Level) -> str:
 
 
 @dataclass(frozen=True)
-class Layout:
+class LevelRuns:
     """Which run had which levels: the part that all responses share."""
 
     factors: tuple[FactorColumn, ...]
@@ -59,6 +59,7 @@ class Layout:
     block: Ints | None = None  # 0, 1, ...; None where there is but one
     block_name: str = "block"
     centre: NDArray[np.bool_] | None = None  # which runs are centre runs
+    notes: tuple[str, ...] = ()  # what was taken for granted when the runs were read
 
     def __post_init__(self) -> None:
         check_layout(self)
@@ -106,27 +107,33 @@ class Layout:
         levels = zip(self.factors, self.cell_levels(cell), strict=True)
         return " · ".join(factor.labels[i] for factor, i in levels)
 
-    def only(self, kept: Ints) -> Layout:
+    def only(self, kept: Ints) -> LevelRuns:
         """The chosen runs, blocks numbered without gaps and None where one is left."""
         block = self.block
         if block is not None:
             block = np.unique(block[kept], return_inverse=True)[1].astype(np.int64)
             block = block if block.max(initial=0) > 0 else None
         centre = self.is_centre[kept]
-        return Layout(
-            self.factors, self.index[kept], block, self.block_name, centre if centre.any() else None
+        return LevelRuns(
+            self.factors,
+            self.index[kept],
+            block,
+            self.block_name,
+            centre if centre.any() else None,
+            self.notes,
         )
 
 
 @dataclass(frozen=True)
 class LevelObservations:
-    """One response of the runs on the scale to be analysed; NaN where a run has no value."""
+    """One response of the runs; NaN where a run has no value."""
 
-    layout: Layout
+    layout: LevelRuns
     response: str
     y: Floats
     unit: str = ""
     goal: str | None = None  # min, max, or None where neither is known
+    scale: str = "raw"  # raw, log or auto: what is analysed unless a transformation is asked for
 
 
 def layout_of(
@@ -136,7 +143,7 @@ def layout_of(
     names: Mapping[str, str] | None = None,
     block: Sequence[Hashable] | None = None,
     block_name: str = "block",
-) -> Layout:
+) -> LevelRuns:
     """A layout from the level of every run, a column per factor.
 
     Parameters
@@ -176,7 +183,7 @@ def layout_of(
         index.append([CENTRE if c else number[v] for v, c in zip(values, centre, strict=True)])
     numbers = None if block is None else numbered(block)
     middle = np.array(centre, dtype=bool)
-    return Layout(
+    return LevelRuns(
         tuple(factors),
         np.array(index, np.int64).T.reshape(len(centre), len(factors)),
         None if numbers is None or numbers.max(initial=0) == 0 else numbers,
@@ -221,7 +228,7 @@ def _is_middle(values: Sequence[Level], rows: Sequence[bool], known: Sequence[Le
     )
 
 
-def check_layout(layout: Layout) -> None:
+def check_layout(layout: LevelRuns) -> None:
     """Refuse what cannot be analysed.
 
     Raises

@@ -53,6 +53,9 @@ class LevelDifference(Struct, frozen=True, gc=False):
     p_tukey: float | None  # for all pairs of the factor
     cells: int
     of: int
+    ratio: float | None = None  # on a log scale: geometric mean of `level` over that of `other`
+    ratio_low: float | None = None
+    ratio_high: float | None = None
 
 
 Compared = tuple[
@@ -228,6 +231,14 @@ def _compared(fit: LevelFit, function: _Function, groups: int, alpha: float) -> 
     low, high = (fit.unit * float(value + side * reach) for side in (-1.0, 1.0))
     adjusted = tukey_p(t, groups, fit.df_error) if math.isfinite(t) else 0.0
     return fit.unit * value, fit.unit * error, low, high, t, p, adjusted
+
+
+def as_ratio(pair: LevelDifference) -> LevelDifference:
+    """A difference of logarithms with the ratio of geometric means that it stands for."""
+    ends = [
+        None if v is None else math.exp(v) for v in (pair.difference, pair.ci_low, pair.ci_high)
+    ]
+    return structs.replace(pair, ratio=ends[0], ratio_low=ends[1], ratio_high=ends[2])
 
 
 def on_response_scale(

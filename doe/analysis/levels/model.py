@@ -17,7 +17,7 @@ from doe.analysis.levels.coding import (
     term_columns,
     term_labels,
 )
-from doe.analysis.levels.layout import CENTRE, Layout
+from doe.analysis.levels.layout import CENTRE, LevelRuns
 from doe.errors import DoeError
 from doe.terms import MEAN, parse_term, term_name
 
@@ -34,7 +34,7 @@ class ModelMatrix:
     what depends on that choice is not estimable.
     """
 
-    layout: Layout
+    layout: LevelRuns
     masks: tuple[int, ...]  # terms asked for, by rising order
     X: Floats  # runs x columns
     source: Ints  # of each column: MEAN, BLOCK, the mask of a term, CURVATURE
@@ -87,7 +87,7 @@ class ModelMatrix:
         return np.asarray(np.abs(away).max(axis=1) < 1e-7 * (1.0 + np.abs(rows).max(axis=1)))
 
 
-def model_matrix(layout: Layout, masks: Sequence[int]) -> ModelMatrix:
+def model_matrix(layout: LevelRuns, masks: Sequence[int]) -> ModelMatrix:
     """Build the columns of a model and choose those that the runs can tell apart.
 
     Raises
@@ -118,17 +118,17 @@ def model_matrix(layout: Layout, masks: Sequence[int]) -> ModelMatrix:
     return ModelMatrix(layout, masks, X, source, tuple(labels), kept, null)
 
 
-def max_block(layout: Layout) -> int:
+def max_block(layout: LevelRuns) -> int:
     """Degrees of freedom of the blocks."""
     return 0 if layout.block is None else int(layout.block.max())
 
 
-def width_of(layout: Layout, mask: int) -> int:
+def width_of(layout: LevelRuns, mask: int) -> int:
     """Degrees of freedom of a term where every cell has runs: the product of levels less one."""
     return math.prod(size - 1 for i, size in enumerate(layout.sizes) if mask >> i & 1)
 
 
-def distinct_rows(layout: Layout) -> tuple[Ints, Ints]:
+def distinct_rows(layout: LevelRuns) -> tuple[Ints, Ints]:
     """One run of every combination of cell and block, and the number of each run's combination."""
     block = np.zeros(layout.runs, np.int64) if layout.block is None else layout.block
     cells = np.unique(layout.cells, return_inverse=True)[1]
@@ -161,7 +161,7 @@ def independent(X: Floats) -> tuple[NDArray[np.bool_], Floats]:
     return kept, np.asarray(np.linalg.solve(Q.T @ X[:, kept], Q.T @ X[:, ~kept]))
 
 
-def default_terms(layout: Layout) -> tuple[int, ...]:
+def default_terms(layout: LevelRuns) -> tuple[int, ...]:
     """All terms up to the highest order at which no term is confounded with another.
 
     An order is taken whole where its terms add as many degrees of freedom as the cells of their
@@ -189,7 +189,7 @@ def terms_of_order(count: int, order: int) -> tuple[int, ...]:
     return tuple(sorted(sum(1 << i for i in factors) for factors in chosen))
 
 
-def margin_df(layout: Layout, mask: int) -> int:
+def margin_df(layout: LevelRuns, mask: int) -> int:
     """Degrees of freedom that a term's own margin allows, whatever other terms there are.
 
     With every cell of the margin filled, the product of levels less one; else the filled cells
@@ -200,13 +200,13 @@ def margin_df(layout: Layout, mask: int) -> int:
     filled = np.unique(index, axis=0)
     if len(filled) == math.prod(layout.sizes[i] for i in inside):
         return width_of(layout, mask)
-    margin = Layout(tuple(layout.factors[i] for i in inside), filled)
+    margin = LevelRuns(tuple(layout.factors[i] for i in inside), filled)
     below = [m for order in range(1, len(inside)) for m in terms_of_order(len(inside), order)]
     return len(filled) - model_matrix(margin, below).rank
 
 
 def chosen_terms(
-    layout: Layout, terms: Sequence[str] | None, order: int | None
+    layout: LevelRuns, terms: Sequence[str] | None, order: int | None
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """Masks of the model's terms, and what is to be said about the choice.
 
@@ -254,7 +254,7 @@ def parts_of(mask: int) -> list[int]:
     return parts
 
 
-def empty_cells(layout: Layout, most: int) -> tuple[int, tuple[int, ...]]:
+def empty_cells(layout: LevelRuns, most: int) -> tuple[int, tuple[int, ...]]:
     """How many cells of the full factorial have no run, and the first of them."""
     filled = set(layout.cells[layout.cells != CENTRE].tolist())
     every = math.prod(layout.sizes)

@@ -11,7 +11,7 @@ from msgspec import Struct
 from doe.analysis.contrasts import MOST_COLUMNS, Floats
 from doe.analysis.fit import pure_error
 from doe.analysis.levels.coding import factor_columns, term_columns
-from doe.analysis.levels.layout import Layout
+from doe.analysis.levels.layout import LevelRuns
 from doe.analysis.levels.model import (
     ModelMatrix,
     chosen_terms,
@@ -64,7 +64,7 @@ class DesignReport(Struct, frozen=True):
 
 
 def design_report(
-    layout: Layout, terms: Sequence[str] | None = None, order: int | None = None
+    layout: LevelRuns, terms: Sequence[str] | None = None, order: int | None = None
 ) -> DesignReport:
     """Rank, confounding and variance inflation of a model on a design, without any response.
 

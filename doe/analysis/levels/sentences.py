@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from doe.analysis.levels.anova import TermTest
@@ -9,11 +10,17 @@ from doe.analysis.levels.effects import numeric_parts
 from doe.analysis.levels.fit import LevelFit
 from doe.analysis.levels.halfnormal import HalfNormal
 from doe.analysis.levels.layout import FactorColumn
-from doe.analysis.levels.means import level_differences, term_means
+from doe.analysis.levels.means import level_differences, on_response_scale, term_means
+from doe.analysis.transform import IDENTITY, Scale
 
 
 def term_sentences(
-    fit: LevelFit, tests: Sequence[TermTest], plot: HalfNormal, unit: str, alpha: float = 0.05
+    fit: LevelFit,
+    tests: Sequence[TermTest],
+    plot: HalfNormal,
+    unit: str,
+    alpha: float = 0.05,
+    scale: Scale = IDENTITY,
 ) -> tuple[str, ...]:
     """One sentence for each term that is significant at false discovery rate `alpha`.
 
@@ -27,9 +34,9 @@ def term_sentences(
     for mask, test in active.items():
         wider = [other for other in active if other != mask and other & mask == mask]
         if mask.bit_count() == 1:
-            sentence = _main_sentence(fit, mask.bit_length() - 1, test, unit, alpha)
+            sentence = _main_sentence(fit, mask.bit_length() - 1, test, unit, alpha, scale)
         else:
-            sentence = _interaction_sentence(fit, mask, test, unit, alpha)
+            sentence = _interaction_sentence(fit, mask, test, unit, alpha, scale)
         if wider:
             others = ", ".join(fit.matrix.name(other) for other in wider)
             sentence = f"{sentence}; what it does depends on the rest of {others}"
@@ -51,7 +58,9 @@ def _with_unit(value: float, unit: str) -> str:
     return f"{value:.4g} {unit}".strip()
 
 
-def _main_sentence(fit: LevelFit, i: int, test: TermTest, unit: str, alpha: float) -> str:
+def _main_sentence(
+    fit: LevelFit, i: int, test: TermTest, unit: str, alpha: float, scale: Scale
+) -> str:
     factor = fit.matrix.layout.factors[i]
     known = [d for d in level_differences(fit, i, alpha) if d.difference is not None]
     lead = f"{factor_name(factor)} matters ({p_text(test.p or 0.0)})"
@@ -64,10 +73,17 @@ def _main_sentence(fit: LevelFit, i: int, test: TermTest, unit: str, alpha: floa
         gap, low, high, top, bottom = -gap, -high, -low, bottom, top
     among = "" if len(factor.levels) == 2 else ", the widest gap of its levels"
     shared = "" if widest.cells == widest.of else " over the combinations that both have"
+    level = f"{100 * (1 - alpha):g} %"
     sentence = (
         f"{lead}: {top} is {_with_unit(gap, unit)} above {bottom}{shared}"
-        f" ({_with_unit(low, '')} to {_with_unit(high, unit)}){among}"
+        f" ({level} interval {_with_unit(low, '')} to {_with_unit(high, unit)}){among}"
     )
+    if scale.ratio:
+        ratio, least, most = (math.exp(value) for value in (gap, low, high))
+        sentence = (
+            f"{lead}: {top} is × {ratio:.4g} of {bottom}{shared}"
+            f" ({level} {least:.4g} to {most:.4g}){among}"
+        )
     return sentence + _shape(fit, i, alpha)
 
 
@@ -84,7 +100,9 @@ def _shape(fit: LevelFit, i: int, alpha: float) -> str:
     return f"; a straight line{scale} is enough" if linear < alpha else ""
 
 
-def _interaction_sentence(fit: LevelFit, mask: int, test: TermTest, unit: str, alpha: float) -> str:
+def _interaction_sentence(
+    fit: LevelFit, mask: int, test: TermTest, unit: str, alpha: float, scale: Scale
+) -> str:
     factors = [f for i, f in enumerate(fit.matrix.layout.factors) if mask >> i & 1]
     names = [factor_name(factor) for factor in factors]
     lead = (
@@ -94,9 +112,11 @@ def _interaction_sentence(fit: LevelFit, mask: int, test: TermTest, unit: str, a
     known = [m for m in term_means(fit, mask, alpha) if m.mean is not None and m.cells == m.of]
     if len(known) < 2:
         return lead
+    known = list(on_response_scale(tuple(known), scale.back)) if scale.ratio else known
     low, high = (f(known, key=lambda m: m.mean or 0.0) for f in (min, max))
+    kind = "geometric mean" if scale.ratio else "mean"
     return (
-        f"{lead}: the mean runs from {_with_unit(low.mean or 0.0, unit)} at {low.level}"
+        f"{lead}: the {kind} runs from {_with_unit(low.mean or 0.0, unit)} at {low.level}"
         f" to {_with_unit(high.mean or 0.0, unit)} at {high.level}"
     )
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import altair as alt
 
 from doe.analysis.analyze import Analysis
+from doe.analysis.best import CellMean
 from doe.views.charts.model import ChartData, Record, ResponseChart, of_analysis
 from doe.views.charts.shared import hover, short_config
 from doe.views.charts.theme import FIT, FULL, HEIGHT, HELPS, NEITHER
 from doe.views.words import unit_text
+
+if TYPE_CHECKING:
+    from doe.analysis.levels.best import CellRow
 
 CELLS = 24
 """Configurations shown with their names, the best ones first."""
@@ -51,12 +56,23 @@ def cells_data(analysis: Analysis) -> ChartData | None:
     """
     if analysis.best is None:
         return None
-    cells, untold = analysis.best.cells, analysis.best.critical is None
+    cells = analysis.best.cells
+    shorts = [short_config(c.config, _levels(analysis, c.coded)) for c in cells[:CELLS]]
+    return ChartData(
+        cell_records(cells, shorts, analysis.best.critical is None),
+        {"mean": f"Mean {analysis.response}{unit_text(analysis.unit)}"},
+    )
+
+
+def cell_records(
+    cells: Sequence[CellMean | CellRow], shorts: Sequence[str], untold: bool
+) -> dict[str, list[Record]]:
+    """The first configurations with their intervals, and the band of those among the best."""
     among = [cell.mean for cell in cells if cell.among_best or untold]
     rows: list[Record] = [
         {
             "config": cell.config,
-            "short": short_config(cell.config, _levels(analysis, cell.coded)),
+            "short": short,
             "mean": cell.mean,
             "ci_low": cell.ci_low,
             "ci_high": cell.ci_high,
@@ -65,15 +81,12 @@ def cells_data(analysis: Analysis) -> ChartData | None:
             "runs": cell.n,
             "group": "among the best" if cell.among_best or untold else "worse",
         }
-        for cell in cells[:CELLS]
+        for cell, short in list(zip(cells, shorts, strict=False))[:CELLS]
     ]
     shown = [cell.mean for cell in cells[:CELLS]]
     reach = [m for m in among if min(shown) <= m <= max(shown)] if shown else []
     band: list[Record] = [{"from": min(reach), "to": max(reach)}] if reach else []
-    return ChartData(
-        {"cells": rows, "band": band},
-        {"mean": f"Mean {analysis.response}{unit_text(analysis.unit)}"},
-    )
+    return {"cells": rows, "band": band}
 
 
 def _levels(analysis: Analysis, coded: Sequence[int]) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import altair as alt
 
 from doe.analysis.analyze import Analysis
+from doe.analysis.lenth import Lenth
 from doe.views.charts.labels import CHARACTER, LINE, Box, place
 from doe.views.charts.model import ChartData, Record, ResponseChart, of_analysis
 from doe.views.charts.shared import direction, direction_of, effect_record, hover
@@ -20,6 +21,11 @@ MARGIN_TEXT = {"ME": 0.0, "SME": LINE}
 
 
 def draw() -> alt.TopLevelMixin:
+    """Effects for the better and for the worse."""
+    return drawing(direction(INSIDE, "group"))
+
+
+def drawing(colour: alt.Color) -> alt.TopLevelMixin:
     """|effect| on x, half-normal quantile on y, ME and SME, the line of inert effects."""
     x = alt.X("magnitude:Q", title="{magnitude}", scale=alt.Scale(nice=False, zero=True))
     y = alt.Y("quantile:Q", title="Half-normal quantile", scale=alt.Scale(nice=False, zero=True))
@@ -45,7 +51,7 @@ def draw() -> alt.TopLevelMixin:
         points.encode(
             x=x,
             y=y,
-            color=direction(INSIDE, "group"),
+            color=colour,
             tooltip=hover("term", "effect", "p", "p_holm"),
         ),
         labels.encode(x="at_x:Q", y="at_y:Q", text="term:N"),
@@ -58,9 +64,6 @@ def half_normal_data(analysis: Analysis) -> ChartData | None:
     if lenth is None:
         return None
     by_term = {effect.term: effect for effect in analysis.effects}
-    largest = max((point.magnitude for point in lenth.points), default=0.0)
-    right = 1.06 * max(largest, lenth.sme) or 1.0
-    top = 1.08 * max(point.quantile for point in lenth.points)
     points: list[Record] = []
     for point in lenth.points:
         size = point.magnitude
@@ -68,6 +71,14 @@ def half_normal_data(analysis: Analysis) -> ChartData | None:
         group = direction_of(effect.effect, analysis.goal) if size > lenth.me else INSIDE
         record = effect_record(effect)
         points.append(record | {"magnitude": size, "quantile": point.quantile, "group": group})
+    return plot_data(points, lenth, f"|effect| on {quantity(analysis)}")
+
+
+def plot_data(points: list[Record], lenth: Lenth, magnitude: str) -> ChartData:
+    """The points with their margins, reference line and placed labels."""
+    largest = max((point.magnitude for point in lenth.points), default=0.0)
+    right = 1.06 * max(largest, lenth.sme) or 1.0
+    top = 1.08 * max(point.quantile for point in lenth.points)
     end = min(right, top * lenth.pse) if lenth.pse > 0 else 0.0
     reference = [(0.0, 0.0), (end, end / lenth.pse if lenth.pse > 0 else top)]
     margins = {"ME": lenth.me, "SME": lenth.sme}
@@ -79,7 +90,7 @@ def half_normal_data(analysis: Analysis) -> ChartData | None:
             "margins": [{"name": name, "magnitude": x} for name, x in margins.items()],
             "labels": _label_records(points, margins, right, top),
         },
-        {"magnitude": f"|effect| on {quantity(analysis)}"},
+        {"magnitude": magnitude},
     )
 
 

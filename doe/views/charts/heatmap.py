@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import altair as alt
 
+from doe.analysis.analyze import Analysis
 from doe.results.report import Report
 from doe.views.charts.model import ChartData, Record, StudyChart
 from doe.views.charts.shared import below, hover
@@ -42,13 +43,13 @@ def data(report: Report) -> ChartData | None:
     across = report.across
     if across is None or len(report.analyses) < 2:
         return None
-    t_values = {name: {e.term: e.t for e in a.effects} for name, a in report.analyses.items()}
+    if not all(isinstance(analysis, Analysis) for analysis in report.analyses.values()):
+        return None  # a term of several degrees of freedom has no direction
     cells: list[Record] = []
     for row in across.rows[:HEAT_TERMS]:
-        for response, effect, p, p_bh in zip(
-            across.responses, row.effects, row.p, row.p_bh, strict=True
+        for response, effect, t, p, p_bh in zip(
+            across.responses, row.effects, row.t, row.p, row.p_bh, strict=True
         ):
-            t = t_values[response].get(row.term)
             goal = report.analyses[response].goal
             towards = None if t is None or goal is None else abs(t) * (1 if helps(t, goal) else -1)
             cells.append(

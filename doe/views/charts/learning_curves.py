@@ -6,7 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import altair as alt
 
+from doe.analysis.analyze import Analysis
+from doe.analysis.response import ResponseAnalysis
+from doe.design.runs import CENTRE, row_label
 from doe.results.report import Report
+from doe.study.levels import row_of
+from doe.study.values import Study
 from doe.views.charts.model import ChartData, Record, ResponseChart
 from doe.views.charts.shared import chosen_scale, hover, scale_type, short_config
 from doe.views.charts.theme import BEST, GREY, HEIGHT, WIDTH
@@ -47,7 +52,7 @@ def data(report: Report, response: str) -> ChartData | None:
     curves, analysis = report.curves.get(response, {}), report.analyses.get(response)
     if not curves:
         return None
-    ranked = [cell.config for cell in analysis.best.cells] if analysis and analysis.best else []
+    ranked = ranked_configs(report.study, analysis)
     best = [config for config in ranked if config in curves][:NAMED]
     rest = [config for config in curves if config not in best]
     label = f"{response}{unit_text(report.study.responses.unit_of(response))}"
@@ -55,6 +60,20 @@ def data(report: Report, response: str) -> ChartData | None:
         {"named": _points(curves, best), "others": _points(curves, rest)},
         {"value": label, "scale": scale_type([y for curve in curves.values() for _, y in curve])},
     )
+
+
+def ranked_configs(study: Study, analysis: ResponseAnalysis | None) -> list[str]:
+    """Configurations as the design names them, the best first; none where that is not known."""
+    if analysis is None or analysis.best is None:
+        return []
+    if isinstance(analysis, Analysis):
+        return [cell.config for cell in analysis.best.cells]
+    return [
+        CENTRE
+        if min(cell.levels) < 0
+        else row_label(study.factors, row_of(cell.levels, study.sizes))
+        for cell in analysis.best.cells
+    ]
 
 
 def _points(

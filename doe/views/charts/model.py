@@ -8,7 +8,7 @@ response is selected, so there is one definition of each chart.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import altair as alt
 from altair.utils.schemapi import debug_mode
@@ -17,6 +17,9 @@ from doe.analysis.analyze import Analysis
 from doe.results.report import Report
 from doe.views.charts.theme import config
 from doe.views.figures import Spec
+
+if TYPE_CHECKING:
+    from doe.analysis.levels.analyze import LevelAnalysis
 
 Record = dict[str, str | int | float | bool | None]
 
@@ -65,7 +68,19 @@ def of_analysis(
 
     def filled_from(report: Report, response: str) -> ChartData | None:
         analysis = report.analyses.get(response)
-        return None if analysis is None else data(analysis)
+        return data(analysis) if isinstance(analysis, Analysis) else None
+
+    return filled_from
+
+
+def of_levels(
+    data: Callable[[LevelAnalysis], ChartData | None],
+) -> Callable[[Report, str], ChartData | None]:
+    """Fill a chart from the analysis of factors with levels, where the response has one."""
+
+    def filled_from(report: Report, response: str) -> ChartData | None:
+        analysis = report.analyses.get(response)
+        return None if analysis is None or isinstance(analysis, Analysis) else data(analysis)
 
     return filled_from
 

@@ -13,6 +13,8 @@ BEST = ("#00335E", HELPS, "#2F7FC1", "#6AA9DA", "#9CC8EA")
 """The best configurations, the very best first; dashes tell them apart as well."""
 LEVELS = ("#A98BCB", "#6A3D9A")
 """The low and the high level of a factor."""
+SEVERAL = ("#6A3D9A", "#0AA67B", "#CC79A7", "#E8B000", "#A98BCB", "#627387")
+"""Levels of factors that may have more than two."""
 GREY = "#8A8F98"
 """Lines that help to read and mean nothing."""
 STATES = {

@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from doe.analysis.analyze import Analysis
+from doe.analysis.response import ResponseAnalysis
 from doe.results.report import Report
 from doe.views.table import Table, slug
 
@@ -29,7 +30,7 @@ class ResponseTable(NamedTuple):
 
     place: int
     """Tables stand in this order everywhere."""
-    make: Callable[[Analysis, int | None], Table | None]
+    make: Callable[[Any, int | None], Table | None]
     """The table with at most so many rows; None where the analysis has nothing to fill it."""
     on_screen: int | None = None
     """Rows on the terminal, where a table is a summary."""
@@ -37,6 +38,12 @@ class ResponseTable(NamedTuple):
     """Whether it is written as LaTeX and CSV beside the page, and in which document."""
     only_saturated: bool = False
     """On the terminal, for saturated designs alone."""
+    levels: bool = False
+    """For factors with any number of levels, in the place of two balanced ones."""
+
+    def fits(self, analysis: ResponseAnalysis) -> bool:
+        """Whether it is made from an analysis of this kind."""
+        return self.levels != isinstance(analysis, Analysis)
 
 
 class StudyTables(NamedTuple):
@@ -61,18 +68,18 @@ def catalogue() -> tuple[tuple[ResponseTable, ...], tuple[StudyTables, ...]]:
     )
 
 
-def response_tables(analysis: Analysis) -> list[Table]:
+def response_tables(analysis: ResponseAnalysis) -> list[Table]:
     """The tables of one response for the page."""
-    made = (entry.make(analysis, MOST_ROWS) for entry in catalogue()[0])
+    made = (entry.make(analysis, MOST_ROWS) for entry in catalogue()[0] if entry.fits(analysis))
     return [table for table in made if table is not None]
 
 
-def screen_tables(analysis: Analysis) -> list[Table]:
+def screen_tables(analysis: ResponseAnalysis) -> list[Table]:
     """The tables of one response for the terminal, in short."""
     made = (
         entry.make(analysis, entry.on_screen)
         for entry in catalogue()[0]
-        if not entry.only_saturated or analysis.df_error == 0
+        if entry.fits(analysis) and (not entry.only_saturated or analysis.df_error == 0)
     )
     return [table for table in made if table is not None]
 
@@ -97,7 +104,7 @@ def file_tables(report: Report) -> tuple[list[Table], list[Table]]:
     for entry in catalogue()[1]:
         paper += entry.make(report) if entry.files == "paper" else ()
     for name, analysis in report.analyses.items():
-        for table in (entry for entry in catalogue()[0] if entry.files):
+        for table in (e for e in catalogue()[0] if e.files and e.fits(analysis)):
             made = table.make(analysis, MOST_ROWS)
             first = table.files == "paper" and name in report.headline_responses
             (paper if first else further).extend([made] if made is not None else [])

@@ -9,6 +9,7 @@ from doe.results.cells import Cell, best_cells, best_first, is_baseline
 from doe.results.report import Report
 from doe.study.levels import level_text
 from doe.study.values import Group, ReportSection, Study
+from doe.views.configs import config_text, config_title
 from doe.views.numbers import Format, counted
 from doe.views.table import Column, Mark, Row, Table
 from doe.views.tables import MOST_ROWS, StudyTables
@@ -51,7 +52,10 @@ def best_rows(study: Study, section: ReportSection, group: Group, cells: Sequenc
     italic = ", baseline is italic." if group.baseline else "."
     name = group.name if group is section.further else f"{section.prefix}best-{group.name}"
     return Table(
-        name, f"{title} {best_text}{italic}", _columns(group.responses, "spread2"), tuple(rows)
+        name,
+        f"{title} {best_text}{italic}",
+        _columns(study, group.responses, "spread2"),
+        tuple(rows),
     )
 
 
@@ -62,14 +66,18 @@ def _spread_row(
     style: str = "plain",
 ) -> Row:
     marks: dict[str, Mark] = {name: "best" for name in responses if best.get(name) == cell.row}
-    values = (cell.row, cell.config, *(cell.spreads.get(name) for name in responses))
+    values = (
+        cell.row,
+        config_text(cell.config, cell.levels),
+        *(cell.spreads.get(name) for name in responses),
+    )
     return Row(values, "baseline" if style == "baseline" else "plain", marks)
 
 
-def _columns(responses: Sequence[str], form: Format) -> tuple[Column, ...]:
+def _columns(study: Study, responses: Sequence[str], form: Format) -> tuple[Column, ...]:
     return (
         Column("row", "Row", "int"),
-        Column("config", "Config"),
+        Column("config", config_title(study.keys, "Config")),
         *(Column(name, name, form) for name in responses),
     )
 
@@ -126,14 +134,14 @@ def full_tables(study: Study, section: ReportSection, cells: Sequence[Cell]) -> 
         best = best_cells(part, metrics, study.responses)
         part_text = f"{heading}, " if heading else ""
         if len(part) > MOST_ROWS:  # where only some are printed, the best
-            part = best_first(part, metrics[0], study.responses.goal)
+            part = best_first(part, metrics[0], study.responses.goal_of(metrics[0]))
             part_text += f"by {metrics[0]}, "
         tables.append(
             Table(
                 section.prefix
                 + (f"full-columns-{section.split.lower()}{number}" if section.split else "full"),
                 f"Full factorial results ({part_text}{_runs_text(study)}, mean ± std).",
-                _columns(metrics, form),
+                _columns(study, metrics, form),
                 tuple(_spread_row(cell, metrics, best) for cell in part),
                 ("A mean above 10, 20 or 50 is written as >10, >20 or >50.",)
                 if section.capped

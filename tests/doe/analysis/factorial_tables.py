@@ -37,6 +37,15 @@ OXIDE = [
     *(381, 381, 375, 383, 416, 420, 412, 412, 371, 372, 371, 370, 445, 448, 443, 448),
     *(377, 377, 379, 379, 391, 391, 386, 400, 375, 376, 376, 377, 430, 430, 428, 428),
 ]
+# Distance of a catapult's ball by height, start angle, bands, length and stop angle in run order,
+# with four runs at the middle of all but the bands (NIST/SEMATECH e-Handbook, 5.4.7.2).
+CATAPULT = """
+28 3.25 0 1 0 80       99 4 10 2 2 62         126.5 4.75 20 2 4 80   126.5 4.75 0 2 4 45
+45 3.25 20 2 4 45      35 4.75 0 1 0 45       45 4 10 1 2 62         28.25 4.75 20 1 0 80
+85 4.75 0 1 4 80       8 3.25 20 1 0 45       36.5 4.75 20 1 4 45    33 3.25 0 1 4 45
+84.5 4 10 2 2 62       28.5 4.75 20 2 0 45    33.5 3.25 0 2 0 45     36 3.25 20 2 0 80
+84 4.75 0 2 0 80       45 3.25 20 1 4 80      37.5 4 10 1 2 62       106 3.25 0 2 4 80
+"""
 
 
 def table(keys: str, y: Sequence[float], rows: Sequence[int] | None = None) -> pd.DataFrame:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from doe.analysis.levels.layout import FactorColumn, Layout, LevelObservations
+from doe.analysis.levels.layout import FactorColumn, LevelObservations, LevelRuns
 
 ANSWERS = json.loads((Path(__file__).parent / "r" / "levels.json").read_text(encoding="utf-8"))
 """What r/levels.R printed."""
@@ -49,7 +49,7 @@ def seen(
     """Observations of a response y."""
     blocks = None if block is None else np.asarray(block, np.int64)
     centres = None if centre is None else np.asarray(centre, dtype=bool)
-    layout = Layout(tuple(factors), np.asarray(index, np.int64), blocks, "day", centres)
+    layout = LevelRuns(tuple(factors), np.asarray(index, np.int64), blocks, "day", centres)
     return LevelObservations(layout, "y", np.asarray(y, dtype=float), "", goal)
 
 

@@ -10,16 +10,16 @@ from pyDOE2 import gsd
 from doe.analysis.levels.analyze import LevelOptions, analyze_levels
 from doe.analysis.levels.coding import centre_row, contrast_labels, contrasts, term_labels
 from doe.analysis.levels.fit import fit_levels
-from doe.analysis.levels.layout import Layout, layout_of
+from doe.analysis.levels.layout import LevelRuns, layout_of
 from doe.analysis.levels.means import level_differences, level_means
 from doe.analysis.levels.model import chosen_terms, default_terms, margin_df, model_matrix
 from doe.analysis.levels.plan import design_report
 from doe.errors import DoeError
 
 
-def layout(sizes: list[int], index: np.ndarray, block: list[int] | None = None) -> Layout:
+def layout(sizes: list[int], index: np.ndarray, block: list[int] | None = None) -> LevelRuns:
     blocks = None if block is None else np.array(block)
-    return Layout(words(sizes), np.asarray(index, np.int64), blocks)
+    return LevelRuns(words(sizes), np.asarray(index, np.int64), blocks)
 
 
 # Contrasts
@@ -65,7 +65,7 @@ def test_numbers_have_orthogonal_polynomials_on_their_scale() -> None:
 def test_labels_say_what_a_contrast_compares() -> None:
     columns = (factor("opt", ["sgd", "adam", "lion"]), factor("lr", [1, 2, 3], "linear"))
     assert contrast_labels(columns[0]) == ("adam − sgd", "lion − mean of 2 before")
-    design = Layout((*columns, factor("aug", [False, True])), full([3, 3, 2]))
+    design = LevelRuns((*columns, factor("aug", [False, True])), full([3, 3, 2]))
     assert term_labels(design, 0b110) == ["lr linear : aug", "lr quadratic : aug"]
     assert term_labels(design, 0b100) == ["aug"]
 
@@ -238,7 +238,7 @@ def test_columns_that_are_not_kept_are_sums_of_the_others() -> None:
 )
 def test_factors_that_cannot_be_analysed(levels, scale, words) -> None:
     with pytest.raises(DoeError, match=words):
-        Layout((factor("a", levels, scale),), np.zeros((2, 1), np.int64))
+        LevelRuns((factor("a", levels, scale),), np.zeros((2, 1), np.int64))
 
 
 def test_layouts_that_cannot_be_analysed() -> None:

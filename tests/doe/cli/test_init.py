@@ -126,6 +126,16 @@ def test_a_required_option_is_to_be_filled_in(doe, tmp_path):
     assert doe("plan")[0] == 0
 
 
+def test_a_file_among_the_outputs_stays_a_file_and_modes_are_no_factors(doe, tmp_path):
+    more = 'p.add_argument("--save", default="model.pt")\np.add_argument("--sample-only", action='
+    more += '"store_true")\na = p.parse'
+    (tmp_path / "train.py").write_text(SCRIPT.replace("a = p.parse", more))
+    assert doe("init", *GIVEN, "--", PYTHON, "train.py")[0] == 0
+    study = load_study(tmp_path / "study.toml")
+    assert "--save {run_dir}/model.pt" in " ".join(study.command)
+    assert "sample_only" not in study.keys
+
+
 # Thirty mistakes --------------------------------------------------------------------------------
 
 INIT = ["init", *GIVEN]
@@ -202,3 +212,41 @@ def test_a_mistake_in_the_file_is_seen_by_trying(doe, tmp_path, old, new, messag
     code, said = doe("try")
     assert code == 3
     assert message in " ".join(said.split())
+
+
+LATER = [
+    (["try", "--only", "lr=1"], "no such configuration"),
+    (["plan", "--augment", "2", "study.toml"], "--augment adds to a planned study"),
+    (["plan", "--fraction", "1/3"], "1/3"),
+    (["run", "--engine", "slrm"], "did you mean 'slurm'"),
+    (["run", "--only", "lr=1"], "no configuration 'lr=1' is planned"),
+    (["run", "--replicate", "9"], "replicate 9 is not planned"),
+    (["run", "--timeout", "1e99"], "expected seconds"),
+    (["logs", "nothing"], "nothing"),
+    (["analyze", "--response", "acc"], "no run of runs/mine is done yet"),
+    (["analyze", "--factors", "lr"], "--factors belongs to --table"),
+    (["analyze", "--table", "absent.csv"], "there is no table absent.csv"),
+    (["report", "--table", "study.toml"], "is not a CSV table"),
+    (["report", "--drop", "lrr"], "lrr"),
+    (["report", "--figures", "acx"], "did you mean 'acc'"),
+    (["import", "absent.csv"], "there is no table absent.csv"),
+    (["import", "past.csv"], "Say which it is with --map lr=COLUMN"),
+    (["import", "past.csv", "--map", "lr"], "--map 'lr' is no pair"),
+    (["import", "past.csv", "--map", "lr=a"], "Say which it is with --map augment=COLUMN"),
+    (["export", "--out", "all.xls"], "ends in .csv or .parquet"),
+    (["status", "--watch", "--json"], "exclude each other"),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), LATER)
+def test_a_mistake_after_planning_is_one_sentence_too(doe, tmp_path, words, message):
+    chosen = ["--factor", "lr=0.01,0.1", "--factor", "augment", "--name", "mine"]
+    assert doe(*INIT, *chosen, "--", *OWN)[0] == 0
+    assert doe("plan")[0] == 0
+    (tmp_path / "past.csv").write_text("a,b,seed\n1,2,3\n")
+    code, said = doe(*words)
+    assert code == 1
+    assert said.startswith("error: ")
+    assert message in " ".join(said.split())
+    assert said.strip().count("\n") <= 1
+    assert "Traceback" not in said

@@ -171,3 +171,15 @@ def test_analyze_begins_with_sentences_and_brief_stops_there(paper_study):
     assert "Analysis of variance" not in brief
     order = ["Lenth's method", "Configurations by", "Analysis of variance", "Effects on dec_avg"]
     assert sorted(order, key=whole.index) == order, "the shortest table first"
+
+
+def test_configurations_are_never_cut_so_that_two_look_alike():
+    configs = [f"optimizer=adam,learning_rate=0.0001,augment={on}" for on in ("off", "on")]
+    columns = (Column("config", "Configuration"), *(Column(k, k, "num") for k in "abcd"))
+    rows = tuple(Row((config, 1234.5, 0.001, 2.0, 3.0)) for config in configs)
+    text = drawn(render_table(Table("best", "Best", columns, rows), 50), 50)
+    assert "…" not in text
+    assert [word for word in text.split() if word.startswith("augment=")] == [
+        "augment=off",
+        "augment=on",
+    ]

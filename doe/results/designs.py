@@ -1,0 +1,50 @@
+"""What a planned design can tell, of factors with any number of levels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from doe.design.power import DesignSize
+from doe.design.runs import Design
+from doe.results.observations import design_runs
+from doe.study.values import Study
+
+if TYPE_CHECKING:
+    from doe.analysis.levels.plan import DesignReport
+
+
+def told_by_levels(study: Study) -> bool:
+    """Whether a design is looked at by its levels, not by the algebra of two-level fractions."""
+    return not study.two_level or bool(study.centre or study.exclude or study.parts)
+
+
+def design_facts(
+    study: Study, design: Design, order: int | None = None, terms: Sequence[str] | None = None
+) -> DesignReport:
+    """Rank, confounding and variance inflation of a model on the planned runs."""
+    from doe.analysis.levels.plan import design_report
+
+    return design_report(design_runs(study, design.runs), terms, order)
+
+
+def level_design_size(study: Study, design: Design, facts: DesignReport) -> DesignSize:
+    """What power depends on, for the difference of two levels of the factor with the most.
+
+    Where runs are missing or shared unevenly, the variance of its contrasts is that many times the
+    one of a balanced design.
+    """
+    first = [run for run in design.runs if run.replicate == 1]
+    blocks = len({run.block for run in first})
+    terms = facts.rank - design.blocks
+    widest = max(study.factors, key=lambda factor: len(factor.levels))
+    inflation = next((t.variance for t in facts.terms if t.term == widest.key), None)
+    return DesignSize(
+        cells=len(first),
+        replicates=math.ceil(len(design.runs) / len(first)),
+        blocks_per_replicate=blocks,
+        terms=terms,
+        levels=len(widest.levels),
+        inflation=inflation or 1.0,
+    )

@@ -1,0 +1,79 @@
+"""Means of the levels of each factor with their intervals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import altair as alt
+
+from doe.views.charts.model import ChartData, Record, ResponseChart, of_levels
+from doe.views.charts.shared import hover, mean_by_level
+from doe.views.charts.theme import HEIGHT, PLAIN
+from doe.views.words import mean_word, unit_text
+
+if TYPE_CHECKING:
+    from doe.analysis.levels.analyze import LevelAnalysis
+
+ROOM = 58
+"""Width for the name of a level, in pixels."""
+FACTORS = 4
+"""Factors in a row."""
+
+
+def draw() -> alt.TopLevelMixin:
+    """Means at the levels of each factor, side by side on one scale."""
+    base = mean_by_level(ROOM).encode(tooltip=hover("factor", "given", "mean", "ci_low", "ci_high"))
+    grand = alt.Chart().mark_rule(strokeDash=[2, 3]).encode(y="grand:Q")
+    interval = base.mark_rule(strokeWidth=1.4, color=PLAIN).encode(y="ci_low:Q", y2="ci_high:Q")
+    drawn: alt.FacetChart = (
+        alt.layer(
+            grand,
+            base.mark_line(color=PLAIN),
+            interval,
+            base.mark_circle(color=PLAIN, size=40, opacity=1),
+        )
+        .properties(width=alt.Step(ROOM), height=HEIGHT)
+        .facet(
+            data=alt.NamedData("levels"),
+            facet=alt.Facet("factor:N", title=None, sort=alt.EncodingSortField("rank", op="min")),
+            columns=FACTORS,
+            spacing=6,
+        )
+        .resolve_scale(x="independent")
+        .properties(title="{mean}")
+    )
+    return drawn
+
+
+def levels_data(analysis: LevelAnalysis) -> ChartData:
+    """The mean of each level; one that no run has is left out."""
+    rows: list[Record] = []
+    names = {factor.key: factor.name for factor in analysis.factors}
+    for m in analysis.levels:
+        if m.mean is None:
+            continue
+        low = m.mean if m.ci_low is None else m.ci_low
+        high = m.mean if m.ci_high is None else m.ci_high
+        record: Record = {"factor": names[m.factor], "given": m.level, "mean": m.mean}
+        rows.append(
+            record
+            | {
+                "ci_low": low,
+                "ci_high": high,
+                "grand": analysis.mean.mean,
+                "rank": list(names).index(m.factor),
+            }
+        )
+    label = f"{mean_word(analysis)} {analysis.response}{unit_text(analysis.unit)}"
+    return ChartData({"levels": rows}, {"mean": label})
+
+
+CHART = ResponseChart(
+    31,
+    "level-means",
+    "Level means",
+    "Mean at each level of each factor with its interval, all combinations of the others weighted "
+    "alike; dashed: the mean of the study.",
+    draw,
+    of_levels(levels_data),
+)

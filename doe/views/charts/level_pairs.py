@@ -1,0 +1,78 @@
+"""Differences between levels with Tukey's intervals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import altair as alt
+
+from doe.views.charts.model import ChartData, Record, ResponseChart, of_levels
+from doe.views.charts.shared import below, hover
+from doe.views.charts.theme import NEITHER, PLAIN, WIDTH
+from doe.views.words import quantity
+
+if TYPE_CHECKING:
+    from doe.analysis.levels.analyze import LevelAnalysis
+
+PAIRS = 24
+"""Pairs in the chart."""
+GROUPS = ("differ", "not told apart")
+
+
+def draw() -> alt.TopLevelMixin:
+    """A pair in each line, with its interval against the line of no difference."""
+    base = alt.Chart(alt.NamedData("pairs")).encode(
+        y=alt.Y("pair:N", title=None, sort=None, axis=alt.Axis(labelFontSize=9, labelLimit=200)),
+        tooltip=hover("pair", "difference", "ci_low", "ci_high", "p_tukey"),
+    )
+    colour = alt.Color(
+        "group:N", title=None, scale=alt.Scale(domain=list(GROUPS), range=[PLAIN, NEITHER])
+    )
+    none = alt.Chart(alt.NamedData("none")).mark_rule(strokeDash=[4, 3]).encode(x="at:Q")
+    return alt.layer(
+        none,
+        base.mark_rule(strokeWidth=1.4).encode(
+            x=alt.X("ci_low:Q", title="{difference}"), x2="ci_high:Q", color=colour
+        ),
+        base.mark_circle(size=34, opacity=1).encode(x="difference:Q", color=colour),
+    ).properties(width=WIDTH - 40, height=alt.Step(12))
+
+
+def pairs_data(analysis: LevelAnalysis) -> ChartData | None:
+    """All pairs of levels of every factor; ratios where the scale is log."""
+    ratio = analysis.transform.scale.ratio
+    rows: list[Record] = []
+    for d in analysis.differences[:PAIRS]:
+        value, low, high = (
+            (d.ratio, d.ratio_low, d.ratio_high)
+            if ratio
+            else (*(d.difference, d.ci_low, d.ci_high),)
+        )
+        if value is None or low is None or high is None:
+            continue
+        rows.append(
+            {
+                "pair": f"{d.factor}: {d.level} {'/' if ratio else '−'} {d.other}",
+                "difference": value,
+                "ci_low": low,
+                "ci_high": high,
+                "p_tukey": d.p_tukey,
+                "group": GROUPS[0] if below(d.p_tukey, analysis.alpha) else GROUPS[1],
+            }
+        )
+    if not rows:
+        return None
+    word = "Ratio of geometric means, " if ratio else "Difference in "
+    name = analysis.response if ratio else quantity(analysis)
+    none: Record = {"at": 1.0 if ratio else 0.0}
+    return ChartData({"pairs": rows, "none": [none]}, {"difference": word + name})
+
+
+CHART = ResponseChart(
+    33,
+    "level-pairs",
+    "Pairs of levels",
+    "Intervals hold for all pairs of a factor at once (Tukey); those off the dashed line differ.",
+    draw,
+    of_levels(pairs_data),
+)

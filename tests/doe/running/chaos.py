@@ -132,7 +132,7 @@ class Chaos:
         """Living processes of this study by their role."""
         roles: dict[str, list[psutil.Process]] = {role: [] for role in dict.fromkeys(TARGETS[:-1])}
         for process in psutil.process_iter():
-            with contextlib.suppress(psutil.Error):
+            with contextlib.suppress(psutil.Error, OSError):  # it may end meanwhile
                 if process.status() == psutil.STATUS_ZOMBIE:
                     continue
                 if process.environ().get(MARK) != self.name:
@@ -267,7 +267,11 @@ MOST_KILLS = {"namespaces": 6, "replaced": 16}
 
 
 def torment_studies(
-    kills: int, seed: int, seconds: float, modes: Sequence[str] = tuple(MODES)
+    kills: int,
+    seed: int,
+    seconds: float,
+    modes: Sequence[str] = tuple(MODES),
+    told: bool = False,
 ) -> tuple[Counter[str], Counter[str], Counter[str]]:
     """Torment studies until so many kills have hit; kills by target, damage, studies by mode."""
     if "namespaces" in modes and not namespaces_allowed():
@@ -288,6 +292,9 @@ def torment_studies(
             chaos.finish()
             killed += chaos.kills
             damage.update(chaos.damage)
+        if told:
+            harm = {name: number for name, number in chaos.damage.items() if number}
+            print(f"{killed.total():5} kills, {mode}: {harm or 'no damage'}", flush=True)
     return killed, damage, studies
 
 
@@ -303,7 +310,9 @@ def main() -> int:
     if given.schedule:
         return schedule(given.schedule, given.stale)
     modes = tuple(given.mode or MODES)
-    killed, damage, studies = torment_studies(given.kills, given.seed, given.seconds, modes)
+    killed, damage, studies = torment_studies(
+        given.kills, given.seed, given.seconds, modes, told=True
+    )
     print(f"kills: {killed.total()} ({dict(killed)})")
     print(f"studies: {studies.total()} ({dict(studies)})")
     print(", ".join(f"{name} {damage[name]}" for name in COUNTED))

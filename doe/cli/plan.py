@@ -37,6 +37,14 @@ def plan(
         str | None,
         typer.Option(help="Add N replicates, or the foldover of a fraction, as new blocks."),
     ] = None,
+    confirm: Annotated[
+        int | None,
+        typer.Option(help="Add N fresh runs of the best, the runner-up and the baseline."),
+    ] = None,
+    response: Annotated[
+        str | None,
+        typer.Option(help="With --confirm: whose best [default: the first average or metric]."),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Write the design of a study and say what it can tell."""
@@ -44,7 +52,17 @@ def plan(
     from doe.store.plan import RUNS, augment_plan, write_plan
     from doe.study.presets import asked_study
 
-    if augment is not None:
+    if confirm is None and response is not None:
+        from doe.errors import DoeError
+
+        raise DoeError("--response belongs to --confirm N; give it too")
+    if confirm is not None:
+        from doe.results.confirm import confirm_plan
+
+        _refuse_with_augment(file, preset, replicates, fraction, augment)
+        planned = confirm_plan(chosen_study(out), confirm, response)
+        outcome: Outcome = "augmented"
+    elif augment is not None:
         _refuse_with_augment(file, preset, replicates, fraction)
         planned, outcome = augment_plan(chosen_study(out), augment)
     else:
@@ -63,8 +81,8 @@ def _refuse_with_augment(*given: object) -> None:
 
     if any(value is not None for value in given):
         raise DoeError(
-            "--augment adds to a planned study and takes only --out with its directory; "
-            "leave out the study file, --preset, --replicates and --fraction"
+            "--augment and --confirm add to a planned study and take only --out with its "
+            "directory; leave out the study file, --preset, --replicates and --fraction"
         )
 
 
@@ -100,6 +118,7 @@ def summary_lines(planned: Plan) -> list[str]:
     """The plan in sentences: size, blocks, aliases, what effect can be seen."""
     from doe.design.fractions import confounded_terms, resolution
     from doe.design.power import design_size, detectable_effect
+    from doe.errors import counted
     from doe.results.designs import told_by_levels
     from doe.terms import term_name
     from doe.views.plan_tables import roman
@@ -111,8 +130,9 @@ def summary_lines(planned: Plan) -> list[str]:
     k, p = len(study.factors), len(generators)
     exponent = f"({k}−{p})" if p else str(k)
     lines = [
-        f"2^{exponent} design, {1 << (k - p)} configurations, {study.replicates} replicates: "
-        f"{len(design.runs)} runs in {design.blocks} blocks, random order within each block."
+        f"2^{exponent} design, {counted(1 << (k - p), 'configuration')}, "
+        f"{counted(study.replicates, 'replicate')}: {counted(len(design.runs), 'run')} in "
+        f"{counted(design.blocks, 'block')}, random order within each block."
     ]
     if study.augment:
         lines.append("Augmented; every added part is a block of its own.")
@@ -141,8 +161,8 @@ def summary_lines(planned: Plan) -> list[str]:
 def level_lines(planned: Plan) -> list[str]:
     """The plan of factors with levels in sentences: size, what is left out, what can be seen."""
     from doe.design.power import detectable_effect
+    from doe.errors import counted
     from doe.results.designs import design_facts, level_design_size
-    from doe.views.numbers import counted
 
     study, design = planned.study, planned.design
     facts = design_facts(study, design)

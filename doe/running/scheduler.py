@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
 from doe.design.runs import Design, Run
-from doe.errors import DoeError, nearest
+from doe.errors import DoeError, counted, nearest, were
 from doe.running.engines.base import Ended, Engine, Job, Slot
 from doe.running.processes import end_keepers
 from doe.running.worker import BUSY, UNWRITABLE, WorkOrder, record_crash
@@ -51,8 +51,8 @@ class RunOptions(NamedTuple):
     only: tuple[str, ...] = ()
     """Configurations; empty for all."""
     replicate: int = 0
-    upto: int = 0
-    """Only the first so many replicates; 0 for all."""
+    among: tuple[int, ...] = ()
+    """Only these replicates; empty for all."""
     limit: int = 0
     """Most runs to start; 0 for all."""
     retry_failed: bool = False
@@ -468,7 +468,8 @@ class Scheduler:
             reasons = "; ".join(f"{slot}: {why}" for slot, why in self.breaker.closed.items())
             raise DoeError(
                 f"every slot was closed after three failures in a row ({reasons}); "
-                f"{self.waiting} runs were not started. Mend it, then `doe run --retry-failed`"
+                f"{counted(self.waiting, 'run')} {were(self.waiting)} not started. Mend it, then "
+                "`doe run --retry-failed`"
             )
         return not self.stopping
 
@@ -517,7 +518,7 @@ def selected(runs: Sequence[Run], options: RunOptions) -> list[str]:
         for run in runs
         if (not options.only or run.config in options.only)
         and options.replicate in (0, run.replicate)
-        and (not options.upto or run.replicate <= options.upto)
+        and (not options.among or run.replicate in options.among)
     ]
 
 

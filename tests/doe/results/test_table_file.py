@@ -106,5 +106,5 @@ def test_exports_are_read_as_they_come(name, tool, response, left_out):
 def test_a_metric_named_as_a_parameter_keeps_its_full_name(tmp_path):
     head = "run_id,experiment_id,status,params.loss,metrics.loss"
     frame, _ = read(tmp_path, f"{head}\na,1,FINISHED,huber,0.5\n".encode())
-    assert list(frame.columns) == ["loss", "metrics.loss", "run_id", "state"]
+    assert list(frame.columns) == ["loss", "run_id", "state", "metrics.loss"]
     assert frame.loc[0, "metrics.loss"] == "0.5"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from doe.views.table import Column, Row, Table
 from doe.views.tables import ResponseTable
-from doe.views.tables.best import INTERVALS
+from doe.views.tables.best import GEOMETRIC, INTERVALS
 from doe.views.words import mean_word
 
 if TYPE_CHECKING:
@@ -18,10 +18,12 @@ def level_best_table(analysis: LevelAnalysis, top: int | None = None) -> Table |
     best = analysis.best
     if best is None:
         return None
+    logged = any(cell.geometric is not None for cell in best.cells)
     columns = (
         Column("config", " · ".join(factor.key for factor in analysis.factors)),
         Column("n", "n", "int"),
         Column("mean", mean_word(analysis), "num"),
+        *([Column("geometric", "Geom. mean", "num")] if logged else []),
         Column("ci_low", "low", "num"),
         Column("ci_high", "high", "num"),
         Column("among", "among the best"),
@@ -31,7 +33,9 @@ def level_best_table(analysis: LevelAnalysis, top: int | None = None) -> Table |
     rows = tuple(
         Row(
             (
-                *(c.config, c.n, c.mean, c.ci_low, c.ci_high),
+                *(c.config, c.n, c.mean),
+                *([c.geometric] if logged else []),
+                *(c.ci_low, c.ci_high),
                 None if best.critical is None else c.among_best,
                 *(c.mcb_low, c.mcb_high),
             ),
@@ -39,8 +43,9 @@ def level_best_table(analysis: LevelAnalysis, top: int | None = None) -> Table |
         )
         for c in best.cells[:top]
     )
+    notes = (best.sentence, INTERVALS, *((GEOMETRIC,) if logged else ()))
     title = f"Configurations by {analysis.response}, the best first (goal {best.goal})"
-    return Table(f"best {analysis.response}", title, columns, rows, (best.sentence, INTERVALS))
+    return Table(f"best {analysis.response}", title, columns, rows, notes)
 
 
 ENTRY = ResponseTable(30, level_best_table, on_screen=6, files="further", levels=True)

@@ -62,7 +62,7 @@ chaos: setup
 
 # Size, coverage and power of what the analysis prints, by simulation; the table goes to docs/statistics.md.
 calibrate: setup
-	$(BIN)/python -m benchmarks.calibrate
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.calibrate
 	$(BIN)/python -m benchmarks.looks
 
 bench: setup

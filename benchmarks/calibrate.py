@@ -1,13 +1,13 @@
 """Size, coverage and power of what `doe analyze` prints, by simulation: ``make calibrate``.
 
 Every data set has one active factor A, whose effect is three of its standard errors, and blocks
-that carry half of the variance within a cell. Rates over all designs go to docs/statistics.md.
+that carry half of the variance within a cell. Something may be planted for a check to find. Rates
+over all designs go to docs/statistics.md.
 """
 
 from __future__ import annotations
 
 import argparse
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
@@ -21,6 +21,7 @@ from doe.analysis.analyze import Analysis, analyze
 from doe.analysis.case import AnalysisOptions
 from doe.analysis.data import FactorLevels, Observations, Runs
 from doe.analysis.estimators.dispersion import Dispersion
+from doe.analysis.estimators.means import SIGNS, Mean, Means
 from doe.analysis.estimators.robust import Robust
 from doe.analysis.lenth import lenth
 
@@ -29,6 +30,7 @@ ALPHA = 0.05
 MEAN = 20.0
 ACTIVE = 3.0
 """Effect of A in standard errors."""
+Draw = Callable[[np.random.Generator, int], np.ndarray]
 
 
 class Plan(NamedTuple):
@@ -37,159 +39,328 @@ class Plan(NamedTuple):
     name: str
     factors: int
     replicates: int
-    blocks: bool = False
+    blocks: int = 0
+    """Blocks per replicate; two of them hide the interaction of all factors."""
     missing: int = 0
     order: int | None = None
 
 
 PLANS = (
+    Plan("2³ × 1", 3, 1),
     Plan("2³ × 2", 3, 2),
-    Plan("2³ × 4 in blocks", 3, 4, blocks=True),
+    Plan("2³ × 3, order 1", 3, 3, order=1),
+    Plan("2³ × 4 in blocks", 3, 4, blocks=1),
     Plan("2⁴ × 1, order 2", 4, 1, order=2),
-    Plan("2⁴ × 3", 4, 3),
-    Plan("2⁴ × 2 in blocks, 3 missing", 4, 2, blocks=True, missing=3),
-    Plan("2⁵ × 2 in blocks", 5, 2, blocks=True),
-    Plan("2⁶ × 2 in blocks", 6, 2, blocks=True),
+    Plan("2⁴ × 2 in two blocks each", 4, 2, blocks=2),
+    Plan("2⁴ × 2 in blocks, 3 missing", 4, 2, blocks=1, missing=3),
+    Plan("2⁴ × 3, 6 missing", 4, 3, missing=6),
+    Plan("2⁵ × 2 in blocks", 5, 2, blocks=1),
+    Plan("2⁶ × 1", 6, 1),
+    Plan("2⁶ × 2 in blocks", 6, 2, blocks=1),
 )
-ERRORS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
+NAMED = {plan.name: plan for plan in PLANS}
+ERRORS: dict[str, Draw] = {
     "normal": lambda rng, n: rng.normal(size=n),
     "exponential": lambda rng, n: rng.exponential(size=n) - 1.0,
     "t₃": lambda rng, n: rng.standard_t(3, size=n) / sqrt(3.0),
 }
+PLANTED = {
+    "spread": "B at high multiplies the spread by 5",
+    "drift": "a rise of 3 σ from the first run to the last",
+    "slot": "one of four slots is off by 2 σ",
+    "host": "one of two hosts is off by 2 σ",
+    "tied": "the slot goes with A",
+    "outlier": "one run is off by 6 σ",
+    "skewed": "y is lognormal",
+    "interaction": "AB of three standard errors is left out of the model",
+    "lost": "half of the runs with B at high are lost",
+}
+PLANTED_IN = dict.fromkeys(PLANTED, ("2³ × 4 in blocks", "2⁴ × 3, 6 missing")) | {
+    "interaction": ("2³ × 3, order 1",),
+    "lost": ("2³ × 4 in blocks", "2⁵ × 2 in blocks"),
+}
 
+SIZE, COVERAGE = ("size", ALPHA), ("coverage", 1.0 - ALPHA)
 RATES: dict[str, tuple[str, float]] = {
-    "p of an inert term below 0.05": ("size", 0.05),
-    "any inert term after Holm": ("size", 0.05),
-    "interval of an effect": ("coverage", 0.95),
-    "A after Holm": ("power", 0.0),
-    "p of Lenth below 0.05, inert term": ("size", 0.05),
-    "any inert term by permutation max-T": ("size", 0.05),
-    "any inert term by wild bootstrap": ("size", 0.05),
-    "wild bootstrap interval of an effect": ("coverage", 0.95),
-    "any term of the dispersion after Holm": ("size", 0.05),
-    "a true best configuration stays among the best": ("coverage", 0.95),
-    "interval of the configuration that comes out best": ("coverage", 0.95),
-    "interval of what the reduced model predicts": ("coverage", 0.95),
-    "share of the blocks": ("coverage", 0.95),
-    "Box–Cox interval holds 1": ("coverage", 0.95),
-    "check: normality": ("size", 0.05),
-    "check: equal variance": ("size", 0.05),
-    "check: spread by factor": ("size", 0.05),
-    "check: drift": ("size", 0.05),
-    "check: slot": ("size", 0.05),
-    "check: slot confounding": ("size", 0.05),
-    "check: outliers": ("size", 0.05),
-    "any alarm of the checks": ("size", 0.05),
+    "p of an inert term": SIZE,
+    "p of an inert term, type II": SIZE,
+    "any inert term after Holm": SIZE,
+    "share of false ones among terms called after BH": SIZE,
+    "interval of an effect": COVERAGE,
+    "lack of fit": SIZE,
+    "share of the blocks": COVERAGE,
+    "Lenth's p of an inert term": SIZE,
+    "inert term beyond Lenth's ME by t": SIZE,
+    "any inert term beyond Lenth's SME": SIZE,
+    "permutation p of an inert term": SIZE,
+    "any inert term by permutation max-T": SIZE,
+    "any inert term by wild bootstrap": SIZE,
+    "wild bootstrap interval of an effect": COVERAGE,
+    "HC3's p of an inert term": SIZE,
+    "p of a term of the dispersion": SIZE,
+    "any term of the dispersion after Holm": SIZE,
+    "mean at a level": COVERAGE,
+    "mean at levels of two factors": COVERAGE,
+    "effect at a level of another factor": COVERAGE,
+    "interval of the configuration that comes out best": COVERAGE,
+    "intervals of all configurations at once": COVERAGE,
+    "Hsu's intervals, all at once": COVERAGE,
+    "a true best configuration stays among the best": COVERAGE,
+    "interval of what the reduced model predicts": COVERAGE,
+    "Box–Cox interval": COVERAGE,
+    "Fisher's p that a factor loses runs": SIZE,
+    "Firth's p that a factor loses runs": SIZE,
+    "check: normality": SIZE,
+    "check: equal variance": SIZE,
+    "check: spread by factor": SIZE,
+    "check: drift": SIZE,
+    "check: slot": SIZE,
+    "check: slot confounding": SIZE,
+    "check: host": SIZE,
+    "check: host confounding": SIZE,
+    "check: outliers": SIZE,
+    "check: box-cox": SIZE,
+    "any alarm of the checks": SIZE,
 }
 """What is counted -> what kind of rate it is, and its nominal value."""
-TRUTH = {
+AGAINST_NORMAL = {
     "check: normality",
     "check: outliers",
+    "check: box-cox",
     "any alarm of the checks",
-    "Box–Cox interval holds 1",
+    "Box–Cox interval",
 }
 """Rates that are a size for normal errors only: other errors are what these look for."""
+POWERS: dict[str, tuple[str, float]] = {
+    "A by its own p": ("", 0.6),
+    "A after Holm": ("", 0.15),
+    "A after BH": ("", 0.15),
+    "A by Lenth": ("", 0.3),
+    "A by permutation max-T": ("", 0.15),
+    "A by wild bootstrap": ("", 0.1),
+    "dispersion: B after Holm": ("spread", 0.5),
+    "check: equal variance": ("spread", 0.1),
+    "check: spread by factor": ("spread", 0.5),
+    "check: drift": ("drift", 0.4),
+    "check: slot": ("slot", 0.4),
+    "check: host": ("host", 0.4),
+    "check: slot confounding": ("tied", 0.9),
+    "check: outliers": ("outlier", 0.5),
+    "check: normality": ("skewed", 0.2),
+    "check: box-cox": ("skewed", 0.2),
+    "lack of fit": ("interaction", 0.3),
+    "Fisher: B loses runs": ("lost", 0.5),
+    "Firth: B loses runs": ("lost", 0.5),
+}
+"""What is found -> what is planted for it, and the share of data sets in which it is found."""
 
 
-def simulated(plan: Plan, draw: str, rng: np.random.Generator) -> tuple[Observations, float, float]:
-    """One data set, with the true effect of A and the true overall mean."""
+class Truth(NamedTuple):
+    """What a data set was made from."""
+
+    effect: float  # of A
+    mean: float  # over all blocks
+    exponent: float = 1.0  # at which errors are normal
+
+
+def simulated(
+    plan: Plan, draw: str, rng: np.random.Generator, planted: str = ""
+) -> tuple[Observations, Truth]:
+    """One data set, and what is true of it."""
     size = 1 << plan.factors
     cells = np.tile(np.arange(size), plan.replicates)
     replicate = np.repeat(np.arange(plan.replicates), size)
     n = len(cells)
-    effect = ACTIVE * 2.0 / sqrt(n)
-    shift = rng.normal(size=plan.replicates) if plan.blocks else np.zeros(plan.replicates)
-    y = MEAN + effect / 2 * (2 * (cells & 1) - 1) + shift[replicate] + ERRORS[draw](rng, n)
+    order, host = rng.permutation(n), rng.permutation(n) % 2
+    block = replicate
+    if plan.blocks == 2:
+        block = 2 * replicate + (np.bitwise_count(cells) & 1)
+    shift = rng.normal(size=block.max() + 1) if plan.blocks else np.zeros(block.max() + 1)
+    effect, high = ACTIVE * 2.0 / sqrt(n), cells >> 1 & 1
+    slot = cells & 1 if planted == "tied" else order % 4
+    errors = ERRORS[draw](rng, n) * (5.0 if planted == "spread" else 1.0) ** high
+    y = MEAN + effect / 2 * (2 * (cells & 1) - 1) + shift[block] + errors
+    y += 3.0 * (planted == "drift") * order / (n - 1)
+    y += 2.0 * (planted == "slot") * (slot == 0) + 2.0 * (planted == "host") * host
+    y += 6.0 * (planted == "outlier") * (np.arange(n) == rng.integers(n))
+    y += effect / 2 * (planted == "interaction") * (2 * (cells & 1) - 1) * (2 * high - 1)
+    if planted == "skewed":
+        y = np.exp(3.0 + 0.8 * (y - MEAN))
     y[rng.choice(n, plan.missing, replace=False)] = np.nan
-    order = rng.permutation(n)
+    y[(planted == "lost") & (high == 1) & (rng.random(n) < 0.5)] = np.nan
     runs = Runs(
         factors=tuple(FactorLevels(key, "0", "1") for key in "ABCDEF"[: plan.factors]),
-        coded=np.array(
-            [[2 * (c >> i & 1) - 1 for i in range(plan.factors)] for c in cells], np.int8
-        ),
-        block=replicate if plan.blocks else None,
-        block_name="replicate" if plan.blocks else None,
+        coded=(2 * (cells[:, None] >> np.arange(plan.factors) & 1) - 1).astype(np.int8),
+        block=block if plan.blocks else None,
+        block_name="block" if plan.blocks else None,
         run_ids=tuple(f"r{i}" for i in range(n)),
         run_order=tuple((order + 1).tolist()),
-        slot=tuple(f"gpu{i % 4}" for i in order),
-        host=None,
+        slot=tuple(f"gpu{i}" for i in slot),
+        host=tuple(f"node{i}" for i in host),
         states=("",) * n,
     )
-    return Observations(runs, "y", y, y, y, "", "max"), effect, MEAN + float(shift.mean())
+    truth = Truth(effect, MEAN + float(shift.mean()), 0.0 if planted == "skewed" else 1.0)
+    return Observations(runs, "y", y, y, y, "", "max"), truth
 
 
-def tallied(found: Analysis, effect: float, mean: float) -> Iterator[tuple[str, float]]:
-    """What one analysis contributes to each rate."""
+Tally = Iterator[tuple[str, float]]
+"""What one analysis contributes to each rate."""
+
+
+def tallied(found: Analysis, truth: Truth) -> Tally:
+    """Everything that the tool prints for one response."""
+    yield from _of_effects(found, truth)
+    yield from _of_lenth(found)
+    yield from _of_robust(found, truth)
+    if (spread := found.get(Dispersion)) is not None and spread.replicates > 1:
+        below = {e.term: _below(e.p_holm) for e in spread.effects}
+        yield "p of a term of the dispersion", _share(e.p for e in spread.effects)
+        yield "any term of the dispersion after Holm", any(below.values())
+        yield "dispersion: B after Holm", below.get("B", False)
+    yield from _of_means(found, truth)
+    yield from _of_the_best(found, truth)
+    yield from _of_checks(found, truth)
+    for row in found.missing.rates if found.missing is not None else ():
+        for name, p in (("Fisher", row.p_exact), ("Firth", row.p_firth)):
+            yield f"{name}'s p that a factor loses runs", _below(p)
+            if row.factor == "B":
+                yield f"{name}: B loses runs", _below(p)
+
+
+def _of_effects(found: Analysis, truth: Truth) -> Tally:
     inert = [e for e in found.effects if e.term != "A"]
     a = next(e for e in found.effects if e.term == "A")
-    yield "p of an inert term below 0.05", float(np.mean([_below(e.p) for e in inert]))
+    called = [e.term for e in found.effects if _below(e.p_bh)]
+    yield "p of an inert term", _share(e.p for e in inert)
     yield "any inert term after Holm", any(_below(e.p_holm) for e in inert)
-    if a.ci_low is not None and a.ci_high is not None:
-        yield "interval of an effect", a.ci_low <= effect <= a.ci_high
-        yield "A after Holm", _below(a.p_holm)
-    names = [e.term for e in found.effects]
-    judged = lenth(np.array([e.effect for e in found.effects]), names, ALPHA)
-    if judged is not None and judged.m >= 7:
-        shares = [p < ALPHA for name, p in zip(names, judged.p, strict=True) if name != "A"]
-        yield "p of Lenth below 0.05, inert term", float(np.mean(shares))
-    if (robust := found.get(Robust)) is not None:
-        rows = [row for row in robust.rows if row.term != "A"]
-        yield "any inert term by permutation max-T", any(_below(row.p_maxt) for row in rows)
-        if robust.bootstraps:
-            yield "any inert term by wild bootstrap", any(_below(row.p_wild) for row in rows)
-            low, high = robust.rows[0].boot_low, robust.rows[0].boot_high
-            yield "wild bootstrap interval of an effect", _inside(effect, low, high)
-    if (spread := found.get(Dispersion)) is not None and spread.replicates > 1:
-        yield "any term of the dispersion after Holm", any(_below(e.p_holm) for e in spread.effects)
-    yield from _of_the_best(found, effect, mean)
+    false = len(called) - ("A" in called)
+    yield "share of false ones among terms called after BH", false / max(len(called), 1)
+    yield "A by its own p", _below(a.p)
+    yield "A after Holm", _below(a.p_holm)
+    yield "A after BH", _below(a.p_bh)
+    if a.ci_low is not None:
+        yield "interval of an effect", _inside(truth.effect, a.ci_low, a.ci_high)
+    for row in found.anova.rows:
+        if row.source == "Lack of fit" and row.p is not None:
+            yield "lack of fit", _below(row.p)
+    if found.anova.type2 is not None:
+        terms = {e.term for e in inert}
+        p_two = [row.p for row in found.anova.type2 if row.source in terms]
+        yield "p of an inert term, type II", _share(p_two)
     blocking = found.anova.blocking
     if blocking is not None and blocking.share is not None:
         yield "share of the blocks", _inside(0.5, blocking.share_low, blocking.share_high)
-    if (profile := found.diagnostics.boxcox) is not None:
-        yield "Box–Cox interval holds 1", profile.low <= 1.0 <= profile.high
-    for finding in found.diagnostics.findings:
-        if finding.p is not None and f"check: {finding.check}" in RATES:
-            yield f"check: {finding.check}", finding.p < ALPHA
-    tested = [f.ok for f in found.diagnostics.findings if f.p is not None]
-    yield "any alarm of the checks", not all(tested)
 
 
-def _of_the_best(found: Analysis, effect: float, mean: float) -> Iterator[tuple[str, float]]:
+def _of_lenth(found: Analysis) -> Tally:
+    names = [e.term for e in found.effects]
+    judged = lenth(np.array([e.effect for e in found.effects]), names, ALPHA)
+    if judged is None or judged.m < 7:
+        return
+    inert = [point.magnitude for point in judged.points if point.term != "A"]
+    yield (
+        "Lenth's p of an inert term",
+        _share(p for name, p in zip(names, judged.p, strict=True) if name != "A"),
+    )
+    yield "inert term beyond Lenth's ME by t", float(np.mean(np.array(inert) > judged.me_t))
+    yield "any inert term beyond Lenth's SME", max(inert) > judged.sme
+    yield "A by Lenth", judged.p[names.index("A")] < ALPHA
+
+
+def _of_robust(found: Analysis, truth: Truth) -> Tally:
+    if (robust := found.get(Robust)) is None:
+        return
+    a = next(row for row in robust.rows if row.term == "A")
+    rows = [row for row in robust.rows if row.term != "A"]
+    yield "permutation p of an inert term", _share(row.p_permutation for row in rows)
+    yield "any inert term by permutation max-T", any(_below(row.p_maxt) for row in rows)
+    yield "A by permutation max-T", _below(a.p_maxt)
+    if robust.bootstraps:
+        yield "any inert term by wild bootstrap", any(_below(row.p_wild) for row in rows)
+        yield "A by wild bootstrap", _below(a.p_wild)
+        interval = _inside(truth.effect, a.boot_low, a.boot_high)
+        yield "wild bootstrap interval of an effect", interval
+    if a.p_hc3 is not None:
+        yield "HC3's p of an inert term", _share(row.p_hc3 for row in rows)
+
+
+def _of_means(found: Analysis, truth: Truth) -> Tally:
+    means = found.get(Means)
+    if means is None or found.df_error == 0:
+        return
+
+    def covers(value: float, interval: Mean) -> bool:
+        return _inside(value, interval.ci_low, interval.ci_high)
+
+    for factor in means.main:
+        half = truth.effect / 2 if factor.factor == "A" else 0.0
+        yield "mean at a level", covers(truth.mean - half, factor.low)
+        yield "mean at a level", covers(truth.mean + half, factor.high)
+    for pair in means.interactions:
+        change = truth.effect if pair.factor == "A" else 0.0
+        for interval in (pair.at_low, pair.at_high):
+            yield "effect at a level of another factor", covers(change, interval)
+        for (x, y), interval in zip(SIGNS, pair.means, strict=True):
+            sign = {pair.factor: x, pair.other: y}.get("A", 0)
+            expected = truth.mean + truth.effect / 2 * sign
+            yield "mean at levels of two factors", covers(expected, interval)
+
+
+def _of_the_best(found: Analysis, truth: Truth) -> Tally:
     best = found.best
-    if best.critical is None:
+    if best is None or best.critical is None:
         return
     good = [cell.among_best for cell in best.cells if cell.coded[0] > 0]
     yield "a true best configuration stays among the best", float(np.mean(good))
-    top, predicted = best.cells[0], best.reduced.best
-    truth = mean + effect / 2 * top.coded[0]
-    yield (
-        "interval of the configuration that comes out best",
-        _inside(truth, top.ci_low, top.ci_high),
-    )
-    level = {"A1": 1.0, "A0": -1.0}.get(predicted.config[:2], 0.0)
-    truth = mean + effect / 2 * level
-    yield (
-        "interval of what the reduced model predicts",
-        _inside(truth, predicted.ci_low, predicted.ci_high),
-    )
+    gap = {1: 0.0, -1: -truth.effect}
+    compared = [_inside(gap[c.coded[0]], c.mcb_low, c.mcb_high) for c in best.cells]
+    yield "Hsu's intervals, all at once", all(compared)
+    half = truth.effect / 2
+    covered = [_inside(truth.mean + half * c.coded[0], c.ci_low, c.ci_high) for c in best.cells]
+    yield "interval of the configuration that comes out best", covered[0]
+    yield "intervals of all configurations at once", all(covered)
+    predicted = best.reduced.best
+    expected = truth.mean + half * {"A1": 1.0, "A0": -1.0}.get(predicted.config[:2], 0.0)
+    inside = _inside(expected, predicted.ci_low, predicted.ci_high)
+    yield "interval of what the reduced model predicts", inside
+
+
+def _of_checks(found: Analysis, truth: Truth) -> Tally:
+    if (profile := found.diagnostics.boxcox) is not None:
+        yield "Box–Cox interval", profile.low <= truth.exponent <= profile.high
+    tested = [finding for finding in found.diagnostics.findings if finding.p is not None]
+    for finding in tested:
+        yield f"check: {finding.check}", _below(finding.p)
+    yield "any alarm of the checks", not all(finding.ok for finding in tested)
 
 
 def _below(p: float | None) -> bool:
     return p is not None and p < ALPHA
 
 
+def _share(values: Iterator[float | None] | list[float | None]) -> float:
+    """Share of p values below the level."""
+    return float(np.mean([_below(p) for p in values]))
+
+
 def _inside(value: float, low: float | None, high: float | None) -> bool:
-    return low is not None and high is not None and low <= value <= high
+    slack = 1e-9 * max(1.0, abs(value))
+    return low is not None and high is not None and low - slack <= value <= high + slack
 
 
-def measured(plan: Plan, draw: str, count: int, seed: int = 0) -> dict[str, float]:
+def measured(
+    plan: Plan, draw: str, count: int, planted: str = "", permutations: int = 199
+) -> dict[str, float]:
     """Rates of one design and one kind of error over `count` data sets."""
-    rng = np.random.default_rng([seed, PLANS.index(plan), list(ERRORS).index(draw)])
+    rng = np.random.default_rng([PLANS.index(plan), list(ERRORS).index(draw), len(planted)])
     sums: dict[str, list[float]] = defaultdict(list)
     for i in range(count):
-        observed, effect, mean = simulated(plan, draw, rng)
-        options = AnalysisOptions(order=plan.order, robust=True, permutations=199, seed=i)
-        for name, value in tallied(analyze(observed, options), effect, mean):
+        observed, truth = simulated(plan, draw, rng, planted)
+        robust = permutations > 0 and not planted
+        options = AnalysisOptions(
+            order=plan.order, robust=robust, permutations=permutations or 199, seed=i
+        )
+        for name, value in tallied(analyze(observed, options), truth):
             sums[name].append(float(value))
     return {name: float(np.mean(values)) for name, values in sums.items()}
 
@@ -198,50 +369,90 @@ def outside(name: str, rate: float, count: int) -> bool:
     """Whether a rate is on the wrong side of its nominal value by more than three errors."""
     kind, nominal = RATES[name]
     slack = 3.0 * sqrt(ALPHA * (1.0 - ALPHA) / count)
-    if kind == "size":
-        return rate > nominal + slack
-    return kind == "coverage" and rate < nominal - slack
+    return rate > nominal + slack if kind == "size" else rate < nominal - slack
 
 
-def table(rates: Mapping[tuple[str, str], dict[str, float]], count: int) -> str:
-    """The table of docs/statistics.md: smallest and largest rate over the designs."""
+Rates = Mapping[tuple[str, str, str], dict[str, float]]
+"""Rates by design, kind of error, and what was planted."""
+
+
+def size_table(rates: Rates, count: int) -> str:
+    """Smallest and largest rate over the designs, where nothing is planted."""
     head = f"| of {count} data sets per design | nominal | {' | '.join(ERRORS)} |"
     lines = [head, "| --- | --- |" + " --- |" * len(ERRORS)]
     for name, (kind, nominal) in RATES.items():
         cells = []
         for draw in ERRORS:
-            values = [r[name] for (_, d), r in rates.items() if d == draw and name in r]
-            judged = draw == "normal" or name not in TRUTH
+            chosen = [r for (_, d, p), r in rates.items() if d == draw and _is_null(name, p)]
+            values = [by_name[name] for by_name in chosen if name in by_name]
+            judged = draw == "normal" or name not in AGAINST_NORMAL
             star = "*" if judged and any(outside(name, v, count) for v in values) else ""
-            span = f"{min(values):.2f} to {max(values):.2f}{star}" if values else "–"
+            span = _span(values) + star
             cells.append(span if judged else f"({span})")
-        shown = kind if kind == "power" else f"{kind} {nominal:g}"
-        lines.append(f"| {name} | {shown} | {' | '.join(cells)} |")
+        lines.append(f"| {name} | {kind} {nominal:g} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def _job(arguments: tuple[Plan, str, int]) -> dict[str, float]:
+def power_table(rates: Rates, count: int) -> str:
+    """Smallest and largest share in which something is found that is there, normal errors."""
+    lines = [f"| of {count} data sets per design | what is there | found |", "| --- | --- | --- |"]
+    for name, (planted, _) in POWERS.items():
+        what = PLANTED.get(planted, "A has an effect of three standard errors")
+        chosen = [r for (_, d, p), r in rates.items() if (d, p) == ("normal", planted)]
+        lines.append(f"| {name} | {what} | {_span([r[name] for r in chosen if name in r])} |")
+    return "\n".join(lines)
+
+
+def _span(values: list[float]) -> str:
+    return f"{min(values):.2f} to {max(values):.2f}" if values else "–"
+
+
+def complaints(rates: Rates, count: int) -> list[str]:
+    """Rates that are out of their band, and things that are found too rarely, by name."""
+    lines = []
+    for (plan, draw, planted), by_name in rates.items():
+        for name, rate in by_name.items():
+            judged = draw == "normal" or name not in AGAINST_NORMAL
+            if judged and _is_null(name, planted) and outside(name, rate, count):
+                lines.append(f"{name}, {plan}, {draw}: {rate:.3f}")
+            wanted, floor = POWERS.get(name, ("-", 0.0))
+            replicated = NAMED[plan].replicates > 1
+            if wanted == planted and draw == "normal" and replicated and rate < floor:
+                lines.append(f"{name}, {plan}, {planted or 'A'}: found in {rate:.3f}")
+    return lines
+
+
+def _is_null(name: str, planted: str) -> bool:
+    """Whether a rate is one of error where something is planted."""
+    return name in RATES and planted in ("", "skewed" if name == "Box–Cox interval" else "")
+
+
+def _job(arguments: tuple[Plan, str, int, str]) -> dict[str, float]:
     return measured(*arguments)
 
 
 def main() -> None:
-    """Measure all rates and write the table into the document."""
+    """Measure all rates and write the tables into the document."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=200, help="data sets per design and error")
     parser.add_argument("--jobs", type=int, default=2)
     given = parser.parse_args()
-    jobs = [(plan, draw, given.count) for plan in PLANS for draw in ERRORS]
+    jobs = [(plan, draw, given.count, "") for plan in PLANS for draw in ERRORS]
+    for planted, names in PLANTED_IN.items():
+        jobs += [(NAMED[name], "normal", given.count, planted) for name in names]
     with ProcessPoolExecutor(given.jobs) as pool:
-        results = dict(zip([(p.name, d) for p, d, _ in jobs], pool.map(_job, jobs), strict=True))
-    for (plan, draw), rates in results.items():
-        for name, rate in rates.items():
-            if outside(name, rate, given.count) and (draw == "normal" or name not in TRUTH):
-                print(f"outside its band: {name}, {plan}, {draw}: {rate:.3f}")
+        keys = [(plan.name, draw, planted) for plan, draw, _, planted in jobs]
+        rates = dict(zip(keys, pool.map(_job, jobs), strict=True))
+    for line in complaints(rates, given.count):
+        print(f"outside its band: {line}")
     text = DOCUMENT.read_text(encoding="utf-8")
-    marks = r"(<!-- calibration -->\n).*?(\n<!-- end of calibration -->)"
-    new = table(results, given.count)
-    DOCUMENT.write_text(re.sub(marks, lambda m: m[1] + new + m[2], text, flags=re.S), "utf-8")
-    print(new)
+    for mark, table in (("calibration", size_table), ("power", power_table)):
+        new = table(rates, given.count)
+        before, _, rest = text.partition(f"<!-- {mark} -->\n")
+        after = rest.partition(f"\n<!-- end of {mark} -->")[2]
+        text = f"{before}<!-- {mark} -->\n{new}\n<!-- end of {mark} -->{after}"
+        print(new)
+    DOCUMENT.write_text(text, "utf-8")
 
 
 if __name__ == "__main__":

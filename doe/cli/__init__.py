@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from typing import Annotated
@@ -68,6 +69,7 @@ app.command()(schema)
 
 def main() -> None:
     """Run the command line; a DoeError is one message on standard error and exit code 1."""
+    gc.set_threshold(50_000)  # a study of 65,536 runs is many values and hardly a cycle
     try:
         try:
             app(bare_cpu(sys.argv[1:]), prog_name="doe")

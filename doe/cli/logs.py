@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import codecs
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from doe.cli.complete import complete_run
 from doe.cli.options import StudyOption, chosen_study
+
+if TYPE_CHECKING:
+    from doe.design.runs import Run
+    from doe.store.files import RunDir
 
 FOLLOW_SECONDS = 0.2
 
@@ -20,38 +27,27 @@ def logs(
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Go on until the run has its verdict.")
     ] = False,
+    lines: Annotated[
+        int, typer.Option("--lines", "-n", min=0, help="The last lines only; 0 for all.")
+    ] = 2000,
 ) -> None:
     """Print a run's log, and why it failed if it did."""
     import sys
     import time
 
-    from doe.errors import DoeError, nearest
     from doe.store.files import StudyDir
-    from doe.store.plan import load_plan
     from doe.store.verdicts import read_verdict
 
     directory = chosen_study(study)
-    design = load_plan(directory).design
-    known = [one.run_id for one in design.runs]
-    if run not in known:
-        raise DoeError(
-            f"no run {run!r} is planned in {directory}{nearest(run, known)}; "
-            f"run ids look like {known[0]}"
-        )
+    planned = _planned(directory, run)
     place = StudyDir(directory).run(run)
-    if not follow and not place.log.exists():
-        raise DoeError(f"{run} has not begun; it has no log yet")
-    read = 0
+    reader = _Log(place, lines)
+    if not follow and not os.path.lexists(place.log):
+        _say_why_there_is_none(directory, planned)
     try:
         while True:
             verdict = read_verdict(place)  # before the log, so that nothing is missed at its end
-            if place.log.exists():
-                with open(place.log, "rb") as file:
-                    file.seek(read)
-                    text = file.read()
-                read += len(text)
-                sys.stdout.write(text.decode(errors="replace"))
-                sys.stdout.flush()
+            reader.print_news()
             if not follow or verdict is not None:
                 break
             time.sleep(FOLLOW_SECONDS)
@@ -59,3 +55,71 @@ def logs(
         raise typer.Exit(130) from None
     if verdict and verdict.result and verdict.result.error:
         print(f"{run} {verdict.result.state}: {verdict.result.error.reason}", file=sys.stderr)
+
+
+class _Log:
+    """A log that may be long and may still grow, printed in blocks."""
+
+    def __init__(self, place: RunDir, lines: int) -> None:
+        self._place, self._lines = place, lines
+        self._read: int | None = None
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+
+    def print_news(self) -> None:
+        """Print what has come since the last time; at first, the last lines."""
+        import sys
+
+        from doe.errors import DoeError
+        from doe.store.files import open_plain
+        from doe.store.log import BLOCK_BYTES, last_lines
+
+        try:
+            file = open_plain(self._place.log)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            name = f"{self._place.path.name}/{self._place.log.name}"
+            raise DoeError(f"cannot read {name}: {error.strerror}") from error
+        with file:
+            if self._read is None:
+                self._read = last_lines(file, self._lines) if self._lines else 0
+                if self._read:
+                    print(
+                        f"(the last {self._lines} lines; {self._read / 1e6:.1f} MB before them are "
+                        "printed by --lines 0)",
+                        file=sys.stderr,
+                    )
+            file.seek(self._read)
+            while block := file.read(BLOCK_BYTES):
+                self._read += len(block)
+                sys.stdout.write(self._decoder.decode(block))
+        sys.stdout.flush()
+
+
+def _planned(directory: Path, run_id: str) -> Run:
+    from doe.errors import DoeError, nearest
+    from doe.store.plan import load_plan
+
+    runs = {run.run_id: run for run in load_plan(directory).design.runs}
+    if run_id not in runs:
+        raise DoeError(
+            f"no run {run_id!r} is planned in {directory}{nearest(run_id, runs)}; "
+            f"run ids look like {next(iter(runs))}"
+        )
+    return runs[run_id]
+
+
+def _say_why_there_is_none(directory: Path, run: Run) -> NoReturn:
+    """A run without a log: its job may have ended before it, or may still wait."""
+    from doe.errors import DoeError
+    from doe.running.engines import told
+    from doe.store.files import StudyDir
+    from doe.store.leases import Watch
+    from doe.store.scan import look, retried_reason
+
+    files = StudyDir(directory)
+    status = look(files, run, Watch())
+    if status.problem:
+        raise DoeError(f"{run.run_id} is unreadable: {status.problem}")
+    words = told(directory, [run.run_id]).get(run.run_id) or retried_reason(files, status)
+    raise DoeError(f"{run.run_id} has not begun; {words or 'it has no log yet'}")

@@ -6,7 +6,8 @@ import csv
 import hashlib
 import io
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
 from typing import NamedTuple
 
 from doe.design.matrix import part_rows, standard_rows
@@ -75,7 +76,11 @@ def make_design(study: Study, rows: Sequence[int] = ()) -> Design:
         slots += _augmented(study, slots, step)
     ordered = sorted(slots, key=lambda s: (s.block, _random_rank(study.order_seed, s)))
     width = max(3, len(str(math.prod(study.sizes) - 1)))
-    runs = tuple(_run(study, slot, i, width) for i, slot in enumerate(ordered, start=1))
+    configuration = _configurations(study.factors)
+    runs = tuple(
+        _run(slot, i, _centre(study.factors) if slot.centre else configuration(slot.row), width)
+        for i, slot in enumerate(ordered, start=1)
+    )
     return Design(study.keys, runs)
 
 
@@ -162,33 +167,71 @@ def _random_rank(order_seed: int, slot: _Slot) -> bytes:
     return hashlib.sha256(f"{order_seed}/{slot.block}/{slot.row}{centre}".encode()).digest()
 
 
-def _run(study: Study, slot: _Slot, run_order: int, width: int) -> Run:
-    if slot.centre:
-        run_id, coded = f"centre{slot.centre}-r{slot.replicate}", (0,) * len(study.factors)
-        levels = {factor.key: factor.centre for factor in study.factors}
-    else:
-        numbers = level_numbers(slot.row, study.sizes)
-        run_id = f"{slot.row:0{width}d}-r{slot.replicate}"
-        coded = tuple(coded_level(*pair) for pair in zip(numbers, study.sizes, strict=True))
-        levels = {f.key: f.levels[n] for f, n in zip(study.factors, numbers, strict=True)}
+def _run(slot: _Slot, run_order: int, configuration: Configuration, width: int) -> Run:
+    name = f"centre{slot.centre}" if slot.centre else f"{slot.row:0{width}d}"
     return Run(
-        run_id=run_id,
+        run_id=f"{name}-r{slot.replicate}",
         run_order=run_order,
         row=slot.row,
         replicate=slot.replicate,
         block=slot.block,
         seed=slot.seed,
-        config=CENTRE if slot.centre else row_label(study.factors, slot.row),
-        levels=levels,
-        coded=coded,
+        config=configuration.label,
+        levels=configuration.levels,
+        coded=configuration.coded,
     )
+
+
+class Configuration(NamedTuple):
+    """The levels of some factors: their name, as given, coded."""
+
+    label: str
+    levels: dict[str, Level]
+    coded: Coded
+
+
+def _centre(factors: Sequence[Factor]) -> Configuration:
+    levels: dict[str, Level] = {factor.key: factor.centre for factor in factors}
+    return Configuration(CENTRE, levels, (0,) * len(factors))
+
+
+TOGETHER = 8
+"""Factors whose combinations are made once and looked up: a design may have 100,000 rows."""
+
+
+def _configurations(factors: Sequence[Factor]) -> Callable[[int], Configuration]:
+    """How to find the configuration of a row; labels of one-letter keys follow each other."""
+    single = all(len(factor.key) == 1 for factor in factors)
+    size = TOGETHER if single else len(factors)
+    parts = [factors[i : i + size] for i in range(0, len(factors), size)]
+    sizes = [math.prod(len(factor.levels) for factor in part) for part in parts]
+    tables = [cache(partial(_configuration, part)) for part in parts]
+
+    def configuration(row: int) -> Configuration:
+        (label, levels, coded), *further = [
+            table(number) for table, number in zip(tables, level_numbers(row, sizes), strict=True)
+        ]
+        for part in further:
+            label += part.label
+            levels = {**levels, **part.levels}
+            coded += part.coded
+        return Configuration(label, levels, coded)
+
+    return configuration
+
+
+def _configuration(factors: Sequence[Factor], row: int) -> Configuration:
+    sizes = [len(factor.levels) for factor in factors]
+    numbers = level_numbers(row, sizes)
+    levels = {f.key: f.levels[number] for f, number in zip(factors, numbers, strict=True)}
+    texts = [level_text(level) for level in levels.values()]
+    label = config_label(list(levels), list(zip(numbers, texts, strict=True)))
+    return Configuration(label, levels, tuple(map(coded_level, numbers, sizes)))
 
 
 def row_label(factors: Sequence[Factor], row: int) -> str:
     """Name the configuration in a row of the full factorial."""
-    numbers = level_numbers(row, [len(factor.levels) for factor in factors])
-    levels = [(n, level_text(f.levels[n])) for f, n in zip(factors, numbers, strict=True)]
-    return config_label([factor.key for factor in factors], levels)
+    return _configuration(factors, row).label
 
 
 # The CSV form -----------------------------------------------------------------------------------
@@ -199,10 +242,19 @@ def csv_header(keys: tuple[str, ...]) -> list[str]:
     return [*RUN_COLUMNS, *keys, *coded_columns(keys)]
 
 
+class _Texts(dict[Level, str]):
+    """The levels of one factor as text, made when first asked for."""
+
+    def __missing__(self, level: Level) -> str:
+        self[level] = level_text(level)
+        return self[level]
+
+
 def _csv_rows(design: Design) -> Iterator[list[str]]:
+    texts = {key: _Texts() for key in design.keys}
     for run in design.runs:
         plan = (run.run_order, run.row, run.replicate, run.block, run.seed)
-        levels = [level_text(run.levels[key]) for key in design.keys]
+        levels = [texts[key][level] for key, level in run.levels.items()]
         yield [run.run_id, *map(str, plan), run.config, *levels, *map(str, run.coded)]
 
 
@@ -221,10 +273,10 @@ def planned_rows(text: str, study: Study) -> list[int]:
         return []  # how many there are, only pyDOE2 knows
     blocks = 1 << len(study.block_words)
     rows = {
-        int(line["row"])
-        for line in csv.DictReader(io.StringIO(text))
-        if line.get("replicate") == "1" and (line.get("block") or "").isdecimal()
-        if int(line["block"]) <= blocks and (line.get("row") or "").isdecimal()
+        int(row)
+        for line in csv.reader(io.StringIO(text))
+        for _, _, row, replicate, block in [(*line, *RUN_COLUMNS)[:5]]
+        if replicate == "1" and block.isdecimal() and int(block) <= blocks and row.isdecimal()
     }
     rows.discard(math.prod(study.sizes))  # centre runs
     planned = math.prod(study.sizes) >> len(study.generators)

@@ -23,7 +23,7 @@ import re
 import stat
 import tempfile
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from doe.errors import DoeError
 
@@ -172,22 +172,28 @@ def read_file(path: Path) -> bytes:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode) or status.st_size > MOST_BYTES:
             raise OSError(errno.EINVAL, "not a plain file", str(path))
-        parts = []
-        while part := os.read(handle, status.st_size + 1):
-            parts.append(part)
-        return b"".join(parts)
+        data = os.read(handle, status.st_size + 1)
+        while len(data) != status.st_size and (more := os.read(handle, 65536)):
+            data += more  # it grew, or came in parts
+        return data
     finally:
         os.close(handle)
 
 
+def open_plain(path: Path) -> BinaryIO:
+    """Open a plain file for reading; OSError for anything else, without waiting for a pipe."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "not a plain file", str(path))
+    return os.fdopen(handle, "rb")
+
+
 def read_end(path: Path, most: int) -> bytes:
     """The last bytes of a plain file."""
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    with os.fdopen(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(errno.EINVAL, "not a plain file", str(path))
+    with open_plain(path) as file:
         file.seek(max(file.seek(0, os.SEEK_END) - most, 0))
-        return file.read()
+        return file.read(most)
 
 
 STRANGE = (errno.EINVAL, errno.ELOOP, errno.EISDIR, errno.ENXIO)

@@ -6,10 +6,12 @@ import contextlib
 import io
 import os
 import sys
+from typing import BinaryIO
 
 from doe.store.files import RunDir, read_end
 
 LOG_LINES = 40
+BLOCK_BYTES = 65536
 MARK = "== attempt "
 """Begins the line in the log that separates attempts."""
 
@@ -45,6 +47,28 @@ def log_tail(run: RunDir, lines: int = LOG_LINES) -> tuple[str, ...]:
         return ()
     latest = text.rpartition(f"\n{MARK}")[2] if f"\n{MARK}" in text else text
     return tuple(portable(latest, run).splitlines()[-lines:])
+
+
+def last_lines(file: BinaryIO, lines: int) -> int:
+    """Where the last lines of a file begin, found from its end."""
+    position = file.seek(0, os.SEEK_END)
+    wanted = lines + 1  # the newline before the first of them
+    while position > 0 and wanted > 0:
+        size = min(BLOCK_BYTES, position)
+        position -= size
+        file.seek(position)
+        block = file.read(size)
+        if position + size == file.seek(0, os.SEEK_END) and not block.endswith(b"\n"):
+            wanted -= 1  # a last line without its newline
+        number = block.count(b"\n")
+        if number < wanted:
+            wanted -= number
+            continue
+        end = len(block)
+        for _ in range(wanted):
+            end = block.rindex(b"\n", 0, end)
+        return position + end + 1
+    return 0
 
 
 def portable(text: str, run: RunDir) -> str:

@@ -133,6 +133,9 @@ def load_plan(directory: Path) -> Plan:
     files = StudyDir(directory)
     if not files.study.exists():
         raise DoeError(f"{directory} holds no study.toml; plan a study with `doe plan`")
+    for path in (files.study, files.design):
+        if path.exists() and not path.is_file():  # a pipe would be waited for
+            raise DoeError(f"{path} is no plain file; restore it")
     study = load_study(files.study)
     text = _design_text(files)
     design = make_design(study, planned_rows(text, study))

@@ -8,7 +8,7 @@ import os
 import re
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
@@ -88,43 +88,45 @@ def decode_result(raw: bytes) -> Result | None:
         result = _RESULTS.decode(raw)
     except msgspec.MsgspecError:
         return None
-    odd = [key for key, value in result.provenance.items() if not _sound(key, value)]
-    if odd:  # signed again by another hand
-        kept = {key: value for key, value in result.provenance.items() if key not in odd}
+    if not _sound(result.provenance):  # signed again by another hand
+        kept = {key: value for key, value in result.provenance.items() if _sound({key: value})}
         result = msgspec.structs.replace(result, provenance=kept)
     return result
 
 
-_KINDS: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(("commit", "host", "hardware", "driver", "slot", "device", "job"), (str,)),
-    **dict.fromkeys(("start", "end", "request", IMPORTED), (str,)),
-    **dict.fromkeys(("seed", "attempt", "threads"), (int,)),
-    "dirty": (bool,),
-    UNREAD: (list,),
-    "versions": (dict,),
-    "seconds": (int, float),
-}
+Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
-def _sound(key: str, value: Any) -> bool:
-    """Whether a fact of the provenance is of its kind, so that who reads it need not ask."""
-    kinds = _KINDS.get(key)
-    if kinds is None:
-        return True
-    if type(value) not in kinds:
+class _Origin(msgspec.Struct):
+    """The facts of a provenance that others rely on, each of its kind; further ones are free."""
+
+    commit: str = ""
+    dirty: bool = False
+    versions: dict[str, str] = {}
+    host: str = ""
+    hardware: str = ""
+    driver: str = ""
+    device: str = ""
+    slot: str = ""
+    job: str = ""
+    seed: int = 0
+    threads: int = 0
+    attempt: int = 0
+    start: Moment | None = None
+    end: Moment | None = None
+    seconds: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    request: str = ""
+    unread: list[str] = []
+    imported: str = ""
+
+
+def _sound(provenance: dict[str, Any]) -> bool:
+    """Whether the facts are of their kinds, so that who reads them need not ask."""
+    try:
+        msgspec.convert(provenance, _Origin)
+    except (msgspec.ValidationError, OverflowError):
         return False
-    if key == "versions":
-        return all(isinstance(version, str) for version in value.values())
-    if key == UNREAD:
-        return all(isinstance(factor, str) for factor in value)
-    if key == "seconds":
-        return bool(0 <= value < float("inf"))
-    if key in ("start", "end"):
-        try:
-            return datetime.fromisoformat(value).tzinfo is not None
-        except ValueError:
-            return False
-    return True
+    return not any(provenance.get(key, "") is None for key in ("start", "end"))
 
 
 def checksum(raw: bytes) -> str:

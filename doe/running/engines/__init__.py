@@ -6,7 +6,8 @@ An engine is a module or package that gives
   a table of the engine's name, a key of it; its `Meta` says what it is and which values it takes;
 - ``problem(key, value)``: what else is wrong with a value, or an empty text;
 - ``open(study, directory, settings)``: the `Engine` (see `base`), or DoeError if it lacks a thing;
-- ``DETACHES``: whether its runs go on, and begin, where no scheduler watches.
+- ``DETACHES``: whether its runs go on, and begin, where no scheduler watches;
+- ``told(study, runs)``, where it keeps a folder of its name: what it says of runs not begun.
 
 Naming it here is all that the command line, the study file and the checks need.
 """
@@ -14,7 +15,7 @@ Naming it here is all that the command line, the study file and the checks need.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, get_args, get_type_hints
 
@@ -22,6 +23,7 @@ import msgspec
 
 from doe.errors import DoeError, nearest
 from doe.running.engines.base import Engine
+from doe.store.files import StudyDir
 from doe.study.values import Study
 
 ENGINES = {
@@ -77,6 +79,15 @@ def check_detach(name: str) -> None:
             f"--detach needs an engine that goes on by itself; got --engine {name}, "
             f"expected --engine {able}"
         )
+
+
+def told(directory: Path, runs: Collection[str]) -> dict[str, str]:
+    """What engines say of runs that were handed to them and have not begun, by run."""
+    words: dict[str, str] = {}
+    for name in ENGINES:
+        if (directory / name).is_dir():  # where something was handed over
+            words |= engine_module(name).told(StudyDir(directory), runs)
+    return words
 
 
 def open_engine(name: str, study: Study, directory: Path, given: Mapping[str, Any]) -> Engine:

@@ -264,6 +264,21 @@ def test_catapult_without_its_centre_runs(tmp_path: Path, transform: str) -> Non
     assert found["diagnostics"]["aliases"][0] == "I = hsble"
 
 
+def test_catapult_with_its_centre_runs(tmp_path: Path) -> None:
+    # The bands have no middle, so that these runs are two pairs, and the other factors have three
+    # levels here where the handbook takes them as linear: what does not depend on that is the same.
+    numbers = np.array(CATAPULT.split(), float).reshape(20, 6)
+    path = tmp_path / "catapult.csv"
+    pd.DataFrame(numbers, columns=["y", *CATAPULT_FACTORS]).to_csv(path, index=False)
+    found = command(path, "h,s,b,l,e")
+    effects = {e["term"]: e for e in found["effects"]}
+    assert effects["b"]["coef"] == pytest.approx(19.4125, abs=5e-5)
+    rows = {row["source"]: row for row in found["anova"]}
+    assert (rows["Error"]["df"], rows["Error"]["ss"]) == (2, pytest.approx(133.25))
+    assert rows["Error"]["ms"] == pytest.approx(66.6, abs=0.05)
+    assert rows["Total"]["ss"] == pytest.approx(22148.55 + 2106.99, abs=0.01)
+
+
 def spreads(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Dispersion effects by term, the largest first."""
     effects = found["diagnostics"]["dispersion"]["effects"]

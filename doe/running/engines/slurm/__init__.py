@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,8 +11,9 @@ from doe.study.values import Study
 
 if TYPE_CHECKING:
     from doe.running.engines.slurm.engine import SlurmEngine
+    from doe.store.files import StudyDir
 
-__all__ = ["DETACHES", "Settings", "open", "problem"]
+__all__ = ["DETACHES", "Settings", "open", "problem", "told"]
 
 DETACHES = True
 
@@ -21,3 +23,10 @@ def open(study: Study, directory: Path, settings: Settings) -> SlurmEngine:
     from doe.running.engines.slurm.engine import SlurmEngine
 
     return SlurmEngine(study, directory, settings)
+
+
+def told(study: StudyDir, runs: Collection[str]) -> dict[str, str]:
+    """Why jobs still wait, and what those said that ended before their runs began."""
+    from doe.running.engines.slurm.queue import told
+
+    return told(study, runs)

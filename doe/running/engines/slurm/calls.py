@@ -73,7 +73,7 @@ def submit(name: str, script: str, options: Sequence[str], tasks: int, at_once: 
     _call("sbatch", *words, *options, text=script, environment=environment)
 
 
-def look(names: Sequence[str]) -> list[Row]:
+def look(names: Sequence[str], seconds: float = CALL_SECONDS) -> list[Row]:
     """All tasks of some arrays that the controller knows, ended ones included.
 
     It forgets a job some minutes after its end (`MinJobAge`).
@@ -83,7 +83,8 @@ def look(names: Sequence[str]) -> list[Row]:
     form = ",".join(f"{field}:{width}" for field, width in WIDTHS.items())
     filters = ("--noheader", "--array", "--states=all", f"--name={','.join(names)}")
     rows = []
-    for line in _call("squeue", *filters, f"--Format={form}").splitlines():
+    answer = _call("squeue", *filters, f"--Format={form}", seconds=seconds)
+    for line in answer.splitlines():
         cells, start = [], 0
         for width in WIDTHS.values():
             cells.append(line[start : start + width].strip())
@@ -105,7 +106,12 @@ def cancel(name: str, *options: str) -> None:
     _call("scancel", "--quiet", f"--name={name}", *options)
 
 
-def _call(*words: str, text: str | None = None, environment: dict[str, str] | None = None) -> str:
+def _call(
+    *words: str,
+    text: str | None = None,
+    environment: dict[str, str] | None = None,
+    seconds: float = CALL_SECONDS,
+) -> str:
     try:
         done = subprocess.run(
             words,
@@ -114,7 +120,7 @@ def _call(*words: str, text: str | None = None, environment: dict[str, str] | No
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=CALL_SECONDS,
+            timeout=seconds,
             env=environment,
             start_new_session=True,  # Ctrl-C is for the scheduler alone
         )
@@ -124,7 +130,7 @@ def _call(*words: str, text: str | None = None, environment: dict[str, str] | No
             "commands are installed, or choose another --engine"
         ) from None
     except subprocess.TimeoutExpired as error:
-        raise AwayError(f"{words[0]} gave no answer within {CALL_SECONDS:.0f} s") from error
+        raise AwayError(f"{words[0]} gave no answer within {seconds:.0f} s") from error
     if done.returncode == 0:
         return done.stdout
     said = done.stderr.strip() or f"{words[0]} ended with exit code {done.returncode}"

@@ -362,7 +362,7 @@ class Known(NamedTuple):
 
 def explain(row: Row | None, said: str, script_began: bool) -> JobEnd:
     """Read a job's last state; without one, Slurm has forgotten the job or never had it."""
-    said = f":\n{said}" if said else ""
+    said = f": {said}" if said else ""
     if row is None:
         return JobEnd(f"Slurm does not know its job any more{said}", faultless=not script_began)
     how = f"signal {-row.code}" if row.code < 0 else f"exit code {row.code}"

@@ -1,0 +1,236 @@
+"""Whatever stands in the place of a run's files, no command ends in a traceback or waits for ever.
+
+One run is odd, the others are done: every command tells of the odd one and goes on with the rest.
+"""
+
+import contextlib
+import io
+import os
+import shutil
+import signal
+import subprocess
+import sys
+
+import msgspec
+import pytest
+import typer
+
+from doe.cli import app
+from doe.errors import DoeError
+from doe.store.files import StudyDir
+from doe.store.verdicts import encode_result, read_verdict
+
+NAMES = ("lease.json", "attempt-1.json", "request.json", "result.json", "log.txt", "progress.jsonl")
+KINDS = ("directory", "dangling link", "pipe", "/dev/zero", "link to itself", "other bytes")
+READING = {
+    "status": ("status",),
+    "status --json": ("status", "--json"),
+    "status --csv": ("status", "--csv"),
+    "logs": ("logs", "000-r1"),
+    "analyze": ("analyze", "--response", "all"),
+}
+SECONDS = 40
+
+
+def put(path, kind):
+    """Let something else stand in the place of a file."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    path.unlink(missing_ok=True)
+    match kind:
+        case "directory":
+            path.mkdir()
+            (path / "inside").touch()
+        case "dangling link":
+            path.symlink_to("nowhere at all")
+        case "pipe":
+            os.mkfifo(path)
+        case "/dev/zero":
+            path.symlink_to("/dev/zero")
+        case "link to itself":
+            path.symlink_to(path.name)
+        case _:
+            path.write_bytes(b"\xff\x00{[/data/x.png]")
+
+
+def call(*words):
+    """Run a command here; its exit code and what it said. Anything but a DoeError is raised."""
+
+    def late(_number, _frame):
+        raise AssertionError(f"doe {' '.join(words)} waits for ever")
+
+    out = io.StringIO()
+    former = signal.signal(signal.SIGALRM, late)
+    signal.alarm(SECONDS)
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+            code = app(words, standalone_mode=False, prog_name="doe")
+    except typer.Exit as end:
+        code = end.exit_code
+    except DoeError as error:
+        return 1, f"{out.getvalue()}{error}"
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, former)
+    return code or 0, out.getvalue()
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A study whose four runs are done, to be copied."""
+    from doe.store.plan import write_plan
+    from doe.store.requests import prepare, request_bytes
+    from doe.study.values import Factor, Responses, Study
+
+    study = Study(
+        name="tiny",
+        backend="tiny_backends:noop",
+        factors=tuple(Factor(key=key, levels=(False, True)) for key in "AB"),
+        responses=Responses(metrics=("y",)),
+        replicates=2,
+        seeds=(1, 2),
+    )
+    plan, _ = write_plan(study, tmp_path_factory.mktemp("odd") / "tiny")
+    for run in plan.design.runs:
+        place = StudyDir(plan.directory).run(run.run_id)
+        assert prepare(place, study, run) == ""
+        digest = __import__("hashlib").sha256(request_bytes(study, run)).hexdigest()
+        facts = {"seconds": 1.0, "request": digest, "commit": "c"}
+        value = float(run.row + run.seed / 7)
+        result = {"state": "done", "metrics": {"y": value}, "provenance": facts}
+        place.result.write_bytes(encode_result(msgspec.convert(result, _result())))
+        place.log.write_text("said\n")
+    return plan.directory
+
+
+def _result():
+    from doe.store.verdicts import Result
+
+    return Result
+
+
+@pytest.fixture(params=[True, False], ids=["settled", "open"])
+def odd_study(finished, tmp_path, request):
+    """A copy in which run 000-r1 has its verdict, or not."""
+    directory = tmp_path / "tiny"
+    shutil.copytree(finished, directory)
+    if not request.param:
+        (directory / "000-r1" / "result.json").unlink()
+    return directory
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", NAMES)
+def test_reading_commands_go_on(odd_study, name, kind):
+    put(odd_study / "000-r1" / name, kind)
+    for title, words in READING.items():
+        code, said = call(*words, "--study", str(odd_study))
+        assert code == 0 or title == "logs", f"{title}: {said}"
+        if title == "status":
+            assert "8 runs: " in said
+            assert "7 done" in said or "8 done" in said
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["request.json", "lease.json", "result.json"])
+def test_running_goes_on_with_the_rest(finished, tmp_path, name, kind):
+    if (name, kind) == ("lease.json", "other bytes"):
+        pytest.skip("may be a lease whose bytes were lost with the power; it is waited out")
+    directory = tmp_path / "tiny"
+    shutil.copytree(finished, directory)
+    for run_id in ("000-r1", "001-r1"):
+        (directory / run_id / "result.json").unlink()
+    put(directory / "000-r1" / name, kind)
+    code, said = call("run", "--cpu", "1", "--study", str(directory))
+    assert (directory / "001-r1" / "result.json").exists(), said
+    left_out = name == "request.json" and kind == "directory"
+    assert code == (3 if left_out else 0), said
+    code, said = call("status", "--study", str(directory))
+    assert ("7 done, 1 pending" if left_out else "8 done") in said
+    assert ("unreadable" in said) == left_out
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "directory"])
+def test_a_run_whose_directory_is_none_is_left_out(finished, tmp_path, kind):
+    directory = tmp_path / "tiny"
+    shutil.copytree(finished, directory)
+    (directory / "001-r1" / "result.json").unlink()
+    put(directory / "000-r1", kind)
+    for words in (*READING.values(), ("report", "--out", str(tmp_path / "report"))):
+        code, said = call(*words, "--study", str(directory))
+        assert code == 0 or words[0] == "logs", said
+        assert words != ("status",) or "unreadable" in said
+    code, said = call("run", "--cpu", "1", "--study", str(directory))
+    assert code == 3
+    assert "skipped" in said
+    assert read_verdict(StudyDir(directory).run("001-r1")).result.state == "done"
+    assert call("plan", "--augment", "1", "--out", str(directory))[0] == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["study.toml", "design.csv"])
+def test_a_plan_that_cannot_be_read_is_one_message(finished, tmp_path, name, kind):
+    directory = tmp_path / "tiny"
+    shutil.copytree(finished, directory)
+    put(directory / name, kind)
+    for words in (*READING.values(), ("run", "--cpu", "1")):
+        code, said = call(*words, "--study", str(directory))
+        readable = name == "design.csv" and kind == "dangling link"  # it follows from the study
+        assert code == (0 if readable else 1), said
+
+
+ODD_FACTS = (
+    {"seconds": "long"},
+    {"seconds": -1.0},
+    {"seconds": None},
+    {"start": "yesterday", "end": 5},
+    {"start": "2026-01-01T00:00:00", "end": "2026-01-01T00:00:01"},
+    {"versions": ["numpy"]},
+    {"versions": {"numpy": 2}},
+    {"commit": 7, "dirty": "yes", "host": None},
+    {"host": ["[/red]"], "slot": {"a": 1}},
+    {"seed": True, "threads": 1.5, "attempt": "[bold]"},
+    {"unread": "A"},
+    {"unread": [["A"]]},
+    {"[/data/x.png]": "[/data/x.png]", "hardware": "[/data/x.png]"},
+)
+
+
+@pytest.mark.parametrize("facts", ODD_FACTS, ids=lambda facts: ",".join(facts))
+def test_odd_provenance_that_was_signed_again(finished, tmp_path, facts):
+    directory = tmp_path / "tiny"
+    shutil.copytree(finished, directory)
+    run = StudyDir(directory).run("000-r1")
+    result = read_verdict(run).result
+    changed = msgspec.structs.replace(result, provenance=result.provenance | facts)
+    run.result.write_bytes(encode_result(changed))
+    for words in (*READING.values(), ("report", "--out", str(tmp_path / "report"))):
+        code, said = call(*words, "--study", str(directory))
+        assert code == 0, said
+
+
+MARKUP = "[/data/x.png] [bold]no[/bold] [/] \x1b]0;title\x07"
+
+
+@pytest.mark.parametrize("command", [*READING, "report", "run --retry-failed"])
+def test_markup_in_errors_and_metrics_is_only_text(finished, tmp_path, command):
+    directory = tmp_path / "tiny"
+    shutil.copytree(finished, directory)
+    run = StudyDir(directory).run("000-r1")
+    failure = {"kind": "exception", "message": MARKUP, "type": "[/x]", "traceback": MARKUP}
+    failed = {"state": "failed", "error": failure, "provenance": {"slot": MARKUP, "host": MARKUP}}
+    run.result.write_bytes(encode_result(msgspec.convert(failed, _result())))
+    words = {**READING, "report": ("report", "--out", str(tmp_path / "report"))}
+    asked = words.get(command, ("run", "--cpu", "1", "--retry-failed"))
+    code = "from doe.cli import main; main()"
+    surroundings = os.environ | {"FORCE_COLOR": "1", "TTY_COMPATIBLE": "1", "COLUMNS": "100"}
+    done = subprocess.run(
+        [sys.executable, "-c", code, *asked, "--study", str(directory)],
+        capture_output=True,
+        text=True,
+        env=surroundings,
+    )
+    assert "Traceback" not in done.stderr
+    assert done.returncode in (0, 1), done.stderr
+    if command == "status":
+        assert "[/data/x.png]" in done.stdout.replace("\n", "")

@@ -1,8 +1,8 @@
 """Size, coverage and power of what `doe analyze` prints, by simulation: ``make calibrate``.
 
 Every data set has one active factor A, whose effect is three of its standard errors, and blocks
-that carry half of the variance within a cell. Something may be planted for a check to find. Rates
-over all designs go to docs/statistics.md.
+that carry half of the variance within a cell, or more where they are confounded. Something may be
+planted for a check to find. Rates over all designs go to docs/statistics.md.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ ALPHA = 0.05
 MEAN = 20.0
 ACTIVE = 3.0
 """Effect of A in standard errors."""
+BLOCKS = (0.0, 1.0, 5.0)
+"""Spread of blocks over σ, by their number in a replicate; what confounds must be seen."""
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 
 
@@ -175,7 +177,7 @@ def simulated(
     block = replicate
     if plan.blocks == 2:
         block = 2 * replicate + (np.bitwise_count(cells) & 1)
-    shift = rng.normal(size=block.max() + 1) if plan.blocks else np.zeros(block.max() + 1)
+    shift = BLOCKS[plan.blocks] * rng.normal(size=block.max() + 1)
     effect, high = ACTIVE * 2.0 / sqrt(n), cells >> 1 & 1
     slot = cells & 1 if planted == "tied" else order % 4
     errors = ERRORS[draw](rng, n) * (5.0 if planted == "spread" else 1.0) ** high

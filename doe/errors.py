@@ -23,3 +23,13 @@ def nearest(name: str, known: Iterable[str]) -> str:
     """Return " (did you mean 'x'?)" for the known name closest to `name`, or an empty string."""
     match = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return f" (did you mean {match[0]!r}?)" if match else ""
+
+
+def counted(number: int, noun: str) -> str:
+    """A count with its noun, singular where it is one: 1 run, 2 runs."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def were(number: int) -> str:
+    """The verb of a count: 1 run was, 2 runs were."""
+    return "was" if number == 1 else "were"

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -21,6 +22,8 @@ from pit_model.trainer import make_forward
 EXAMPLES = (0, 5, 10)
 """Frames of the example figure, as in the paper."""
 BLUE, ORANGE, BLACK = "#0072b2", "#d55e00", "#222222"
+SKY, YELLOW, PALE = "#56b4e9", "#f0c040", "#f2f2f2"
+"""The same three over a dark frame."""
 
 Array = NDArray[np.float32]
 
@@ -107,6 +110,24 @@ def draw_heatmaps(seen: Inspection) -> Figure:
     return figure
 
 
+def draw_path(seen: Inspection) -> Figure:
+    """The whole path over the frame of the first bounce, true and predicted."""
+    figure = Figure(figsize=(4.4, 4.9), layout="constrained")
+    axis = figure.subplots()
+    t = _bounce_time(seen)
+    _show(axis, seen.frames[t], "gray", 2.2)  # half as bright, so that a pale line stands out
+    axis.plot(*seen.true_position.T, color=PALE, lw=1.2, label="truth")
+    axis.plot(*seen.soft.T, "o", color=SKY, ms=3.5, label="soft-argmax")
+    axis.plot(*seen.physics.T, "x", color=YELLOW, ms=4.5, label="physics")
+    axis.plot(*seen.true_position[t], "o", mfc="none", mec=PALE, ms=12, label=f"frame {t}")
+    axis.set_xlim(-0.5, seen.config.image_size - 0.5)
+    axis.set_ylim(seen.config.image_size - 0.5, -0.5)
+    look = {"facecolor": "0.2", "labelcolor": PALE, "edgecolor": "none", "fontsize": 8}
+    figure.legend(loc="outside lower center", ncols=4, **look)
+    figure.suptitle(_title(seen), fontsize=10)
+    return figure
+
+
 def draw_trajectory(seen: Inspection) -> Figure:
     """Position and velocity over time, true and predicted, with the true bounces marked."""
     figure = Figure(figsize=(8.0, 6.0), layout="constrained")
@@ -122,6 +143,7 @@ def draw_trajectory(seen: Inspection) -> Figure:
         speed.plot(time, seen.velocity[:, i], "x", color=ORANGE, ms=4.5, label="physics")
         speed.set_ylabel(f"v{name} [px/frame]")
         speed.set_xlabel("frame")
+        speed.xaxis.set_major_locator(MaxNLocator(integer=True))
     for axis in axes.flat:
         for n, t in enumerate(np.flatnonzero(seen.true_bounce)):
             axis.axvline(t, color="0.75", lw=0.9, ls="--", label=None if n else "bounce", zorder=0)
@@ -133,10 +155,11 @@ def draw_trajectory(seen: Inspection) -> Figure:
 
 
 def write_figures(trained: Trained, seen: Inspection, out: Path, ending: str) -> list[Path]:
-    """Draw the three figures into a directory and name the files."""
+    """Draw the figures into a directory and name the files."""
     drawn = {
         "frames": draw_examples(trained.config, trained.seed),
         "heatmaps": draw_heatmaps(seen),
+        "path": draw_path(seen),
         "trajectory": draw_trajectory(seen),
     }
     out.mkdir(parents=True, exist_ok=True)

@@ -100,6 +100,7 @@ def summary_lines(planned: Plan) -> list[str]:
     """The plan in sentences: size, blocks, aliases, what effect can be seen."""
     from doe.design.fractions import confounded_terms, resolution
     from doe.design.power import design_size, detectable_effect
+    from doe.errors import counted
     from doe.results.designs import told_by_levels
     from doe.terms import term_name
     from doe.views.plan_tables import roman
@@ -111,8 +112,9 @@ def summary_lines(planned: Plan) -> list[str]:
     k, p = len(study.factors), len(generators)
     exponent = f"({k}−{p})" if p else str(k)
     lines = [
-        f"2^{exponent} design, {1 << (k - p)} configurations, {study.replicates} replicates: "
-        f"{len(design.runs)} runs in {design.blocks} blocks, random order within each block."
+        f"2^{exponent} design, {counted(1 << (k - p), 'configuration')}, "
+        f"{counted(study.replicates, 'replicate')}: {counted(len(design.runs), 'run')} in "
+        f"{counted(design.blocks, 'block')}, random order within each block."
     ]
     if study.augment:
         lines.append("Augmented; every added part is a block of its own.")
@@ -141,8 +143,8 @@ def summary_lines(planned: Plan) -> list[str]:
 def level_lines(planned: Plan) -> list[str]:
     """The plan of factors with levels in sentences: size, what is left out, what can be seen."""
     from doe.design.power import detectable_effect
+    from doe.errors import counted
     from doe.results.designs import design_facts, level_design_size
-    from doe.views.numbers import counted
 
     study, design = planned.study, planned.design
     facts = design_facts(study, design)

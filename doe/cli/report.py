@@ -137,6 +137,7 @@ def _saved(made: Report, asked: str) -> tuple[str, ...]:
 def _write(made: Report, out: Path, figures: tuple[str, ...] | None) -> None:
     from rich.text import Text
 
+    from doe.errors import counted
     from doe.views.files import write_figures, write_report
     from doe.views.headlines import headlines
     from doe.views.terminal import console
@@ -148,7 +149,7 @@ def _write(made: Report, out: Path, figures: tuple[str, ...] | None) -> None:
     for name in made.headline_responses:
         screen.print(Text(headlines(made.analyses[name]).effects[0]))
     folder = written.tables[0].parent
-    screen.print(Text(f"{len(written.tables) - 2} tables in LaTeX and CSV: {folder}"))
+    screen.print(Text(f"{counted(len(written.tables) - 2, 'table')} in LaTeX and CSV: {folder}"))
     screen.print(Text(f"Page: {written.page}", style="bold"), soft_wrap=True)
     if figures is not None:
         place, number, changed = write_figures(made, out, figures)

@@ -93,15 +93,16 @@ def _picture(state: Overview, width: int) -> RenderableType:
 
 
 def _lines(state: Overview) -> list[str]:
+    from doe.errors import counted
     from doe.views.numbers import duration_text
 
     number = ", ".join(f"{count} {name}" for name, count in state.counts.items() if count)
     balance = ", ".join(
-        f"{configs} configuration{'s' if configs != 1 else ''} with {done}"
+        f"{counted(configs, 'configuration')} with {done}"
         for done, configs in state.balance.items()
     )
     lines = [
-        f"{state.study.name}: {len(state.statuses)} runs: {number}",
+        f"{state.study.name}: {counted(len(state.statuses), 'run')}: {number}",
         f"replicates done: {balance}",
     ]
     if state.running:

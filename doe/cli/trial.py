@@ -89,10 +89,11 @@ def outcome_lines(study: Study, outcome: Trial, runs: int, gpu: int | None) -> l
 def _time_lines(seconds: float, runs: int, gpu: int | None, threads: int) -> list[str]:
     import os
 
+    from doe.errors import counted
     from doe.views.numbers import duration_text
 
     slots = 1 if gpu is not None else max((os.cpu_count() or 1) // threads, 1)
-    total = f"{runs} runs like this: {duration_text(runs * seconds)} one after the other"
+    total = f"{counted(runs, 'run')} like this: {duration_text(runs * seconds)} one after the other"
     if slots > 1:
         total += f", about {duration_text(runs * seconds / slots)} with --cpu {slots}"
     return [f"It took {seconds:.1f} s. {total}.", "Nothing was recorded; next: doe plan, doe run."]

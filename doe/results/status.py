@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from doe.errors import counted, were
 from doe.results.time_left import foreseen, time_left
 from doe.store.files import StudyDir
 from doe.store.plan import load_plan
@@ -113,15 +114,16 @@ def _warnings(study: Study, statuses: Sequence[RunStatus]) -> list[str]:
     """What makes runs of one study differ in more than their factors."""
     warnings = []
     if changed := changed_runs(study, statuses):
+        number = len(changed)
         warnings.append(
-            f"study.toml was changed after {len(changed)} runs were done (the first is "
-            f"{changed[0].run.run_id}); their results answer another request"
+            f"study.toml was changed after {counted(number, 'run')} {were(number)} done "
+            f"(the first is {changed[0].run.run_id}); their results answer another request"
         )
     every = [status.result.provenance for status in statuses if status.result]
     origins = [origin for origin in every if IMPORTED not in origin]
     tables = Counter(origin[IMPORTED] for origin in every if IMPORTED in origin)
     warnings += [
-        f"{count} runs were not made here but imported from {name}"
+        f"{counted(count, 'run')} {were(count)} not made here but imported from {name}"
         for name, count in tables.items()
     ]
     commits = Counter(str(origin.get("commit", ""))[:10] or "no commit" for origin in origins)
@@ -131,7 +133,9 @@ def _warnings(study: Study, statuses: Sequence[RunStatus]) -> list[str]:
     if len(threads) > 1:
         warnings.append(f"runs computed with different numbers of threads: {_listing(threads)}")
     if dirty := sum(bool(origin.get("dirty")) for origin in origins):
-        warnings.append(f"{dirty} runs were made by code with uncommitted changes")
+        warnings.append(
+            f"{counted(dirty, 'run')} {were(dirty)} made by code with uncommitted changes"
+        )
     versions = Counter(repr(sorted(origin.get("versions", {}).items())) for origin in origins)
     if len(versions) > 1:
         warnings.append(f"package versions changed between runs: {len(versions)} sets of versions")
@@ -156,7 +160,7 @@ def _warnings(study: Study, statuses: Sequence[RunStatus]) -> list[str]:
 
 
 def _listing(counter: Counter[str]) -> str:
-    return ", ".join(f"{name} ({count} runs)" for name, count in counter.most_common())
+    return ", ".join(f"{name} ({counted(count, 'run')})" for name, count in counter.most_common())
 
 
 def as_json(state: Overview) -> dict[str, Any]:

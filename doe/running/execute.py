@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from doe.errors import DoeError
+from doe.errors import DoeError, counted, were
 from doe.running.engines import check_detach, open_engine
 from doe.running.scheduler import Display, RunOptions, Scheduler
 from doe.store.files import StudyDir
@@ -44,9 +44,8 @@ def execute(
         with counted_interrupts() as interrupts:
             if options.detach:
                 number = scheduler.hand_over()
-                display.note(
-                    "detached", f"{number} runs were handed over; they go on by themselves"
-                )
+                over = f"{counted(number, 'run')} {were(number)} handed over"
+                display.note("detached", f"{over}; they go on by themselves")
             finished = options.detach or scheduler.run(lambda: len(interrupts))
         return counts(list(scheduler.statuses.values())), finished
     except OSError as error:

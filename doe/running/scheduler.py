@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
 from doe.design.runs import Design, Run
-from doe.errors import DoeError, nearest
+from doe.errors import DoeError, counted, nearest, were
 from doe.running.engines.base import Ended, Engine, Job, Slot
 from doe.running.processes import end_keepers
 from doe.running.worker import BUSY, UNWRITABLE, WorkOrder, record_crash
@@ -468,7 +468,8 @@ class Scheduler:
             reasons = "; ".join(f"{slot}: {why}" for slot, why in self.breaker.closed.items())
             raise DoeError(
                 f"every slot was closed after three failures in a row ({reasons}); "
-                f"{self.waiting} runs were not started. Mend it, then `doe run --retry-failed`"
+                f"{counted(self.waiting, 'run')} {were(self.waiting)} not started. Mend it, then "
+                "`doe run --retry-failed`"
             )
         return not self.stopping
 

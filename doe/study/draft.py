@@ -33,11 +33,12 @@ OWN = {"seed": "seed", "random_seed": "seed", "random_state": "seed", "manual_se
 }
 """Options that a placeholder fills."""
 NO_FACTOR = re.compile(
-    r".*(cuda|mps|gpu|device|worker|thread|verbose|quiet|debug|dry_run|resume|data|dataset|path|dir"
-    r"|file|port|host|interval|freq|print|log|save|name|id|config|tag|wandb|project|download|plot"
-    r"|install_completion|show_completion|load|test|eval|checkpoint|accel|world_size|rank|url"
-    r"|only|sample).*"
+    r"(.*_)?(no)?(cuda|mps|gpu|device|worker|thread|verbose|quiet|debug|dry_run|resume|data|dataset"
+    r"|path|dir|file|port|host|interval|freq|frequency|print|log|save|name|id|config|tag|wandb"
+    r"|project|download|plot|completion|load|test|eval|evaluate|checkpoint|accel|world_size|rank"
+    r"|url|only|sample|logdir|outdir|filename|tensorboard|version)s?(_.*)?"
 )
+"""Whole words: width and ridge hold an id, and are none."""
 LIKELY = re.compile(
     r"lr|learning_rate|batch_size|weight_decay|wd|optim.*|dropout|momentum|aug.*|scale|hidden.*|width"
     r"|depth|(num_|n_)?layers|components|penalty|gamma|l1|l2|alpha|beta\d?|warmup.*|schedul.*|norm.*"

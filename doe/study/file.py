@@ -134,7 +134,7 @@ def study_differences(planned: Study, asked: Study) -> list[str]:
 
 def _flat(value: Any, path: str = "") -> dict[str, Any]:
     """Leaves of nested tables by their dotted path; factors go by their key, not their place."""
-    if isinstance(value, list) and value and all(isinstance(v, dict) for v in value):
+    if isinstance(value, list | tuple) and value and all(isinstance(v, dict) for v in value):
         value = {str(item.get("key", i)): item for i, item in enumerate(value)}
     if isinstance(value, dict):
         leaves: dict[str, Any] = {}

@@ -9,8 +9,9 @@ from doe.analysis.effects import Effect
 from doe.analysis.estimators.means import Interaction, Mean, Means
 from doe.analysis.estimators.robust import Robust
 from doe.analysis.response import ResponseAnalysis
+from doe.errors import counted
 from doe.terms import order, parse_term
-from doe.views.numbers import cell_text, counted
+from doe.views.numbers import cell_text
 from doe.views.words import (
     advice_text,
     factor_text,

@@ -15,14 +15,14 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from doe.errors import DoeError
+from doe.errors import DoeError, counted
 from doe.results.report import Report
 from doe.results.status import Overview
 from doe.store.files import write_atomic
 from doe.study.values import Study
 from doe.views.charts.theme import STATES
 from doe.views.headlines import headlines
-from doe.views.numbers import counted, duration_text
+from doe.views.numbers import duration_text
 from doe.views.page import commands, payload
 from doe.views.status_tables import decision_lines, running_table
 
@@ -74,9 +74,9 @@ def _texts(report: Report) -> dict[str, Any]:
         "name": study.name,
         "description": study.description,
         "facts": [
-            (str(len(study.factors)), "factors"),
-            (str(len(report.cells)), "configurations"),
-            (str(total), "runs"),
+            counted(len(study.factors), "factor").split(),
+            counted(len(report.cells), "configuration").split(),
+            counted(total, "run").split(),
             (str(counts["done"]), "done"),
         ],
         "provisional": report.provisional,

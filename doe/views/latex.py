@@ -8,8 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from doe.views.numbers import cell_text
 from doe.views.table import Column, Row, Table, slug
 
-ROWS_PER_FLOAT = 40
+LINES_PER_FLOAT = 40
 """A longer table goes on in further floats, so that none is too large for a page."""
+PARAGRAPH, CAPTION = 24, 70
+"""Characters in a line of a paragraph column, and of a caption or a note, rather too few."""
 NARROW = 60
 """Characters up to which a table is set in one column of a two-column paper."""
 WIDEST = 105
@@ -138,7 +140,7 @@ def render(table: Table) -> str:
         table = table._replace(notes=(*table.notes, note))
     wide = sum(widths[i] for i in shown) > NARROW
     layout = {i: _is_long(table, i) for i in shown}
-    chunks = list(_chunks(table.rows))
+    chunks = list(_chunks(table, layout))
     floats = [
         _float(table, layout, wide, chunk, first=i == 0, last=i == len(chunks) - 1)
         for i, chunk in enumerate(chunks)
@@ -157,9 +159,27 @@ def document(names: Sequence[str]) -> str:
     )
 
 
-def _chunks(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
-    for start in range(0, max(len(rows), 1), ROWS_PER_FLOAT):
-        yield rows[start : start + ROWS_PER_FLOAT]
+def _chunks(table: Table, layout: Layout) -> Iterator[Sequence[Row]]:
+    """Rows of each float; a caption or notes of more than two lines take room from them."""
+    texts = sum(-(-len(text) // CAPTION) for text in (table.title, *table.notes))
+    room = max(LINES_PER_FLOAT - max(texts - 2, 0), 8)
+    chunk: list[Row] = []
+    used = 0
+    for row in table.rows:
+        lines = _row_lines(row, layout)
+        if chunk and used + lines > room:
+            yield chunk
+            chunk, used = [], 0
+        chunk.append(row)
+        used += lines
+    yield chunk
+
+
+def _row_lines(row: Row, layout: Layout) -> int:
+    if row.style == "section":
+        return 1
+    longest = [len(str(row.values[i])) for i, is_long in layout.items() if is_long]
+    return max([1, *(-(-letters // PARAGRAPH) for letters in longest)])
 
 
 def _float(

@@ -14,10 +14,12 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from doe.errors import counted
 from doe.results.time_left import foreseen, time_left
 from doe.store.progress import Progress, read_progress
 from doe.store.scan import STATES, counts
 from doe.views.numbers import duration_text
+from doe.views.status_tables import metric_text, step_text, varying_labels
 
 if TYPE_CHECKING:
     from doe.running.scheduler import Active, Snapshot
@@ -62,7 +64,7 @@ class PlainDisplay:
         if tenth > self._shown or left is not None:
             self._shown, self._foretold = tenth, left is not None
             text = duration_text(left)
-            self.note("progress", f"{ended} of {len(statuses)} runs, time left {text}")
+            self.note("progress", f"{ended} of {counted(len(statuses), 'run')}, time left {text}")
 
 
 class LiveDisplay:
@@ -128,30 +130,42 @@ def picture(snapshot: Snapshot) -> RenderableType:
         f"time left {left}",
     )
     line = Text("  ").join(
-        Text(f"{number[state]} {state}", style=STYLES.get(state, "")) for state in STATES
+        Text(f"{number[state]} {state}", style=STYLES.get(state, "") if number[state] else "dim")
+        for state in STATES
     )
     return Group(head, line, slot_table(snapshot))
 
 
+MOST_ACTIVE, MOST_ELSEWHERE = 32, 8
+"""Rows of the table of runs under way."""
+
+
 def slot_table(snapshot: Snapshot) -> Table:
-    """A row per run under way: slot, run, configuration, step, the metric's course."""
+    """A row per run under way: slot, run, step, time, the metric's course, what sets it apart.
+
+    Where it is narrow the configuration gives way, and only what varies between the runs is shown.
+    """
     table = Table(box=None, pad_edge=False, padding=(0, 1), show_edge=False)
-    for title in ("slot", "run", "configuration", "step", "for", "metric", ""):
+    for title in ("slot", "run", "step", "for", "metric", ""):
         table.add_column(title, no_wrap=True, overflow="ellipsis")
-    for active in sorted(snapshot.active, key=lambda active: active.slot.name)[:32]:
-        table.add_row(*map(Text, _slot_row(snapshot, active)))
-    for run_id in snapshot.elsewhere[:8]:
-        table.add_row(*map(Text, _other_row(snapshot, run_id)))
+    table.add_column("configuration", overflow="ellipsis")
+    active = sorted(snapshot.active, key=lambda active: active.slot.name)[:MOST_ACTIVE]
+    rows = [_slot_row(snapshot, one) for one in active]
+    rows += [_other_row(snapshot, run_id) for run_id in snapshot.elsewhere[:MOST_ELSEWHERE]]
+    runs = [snapshot.statuses[run_id].run for _, run_id, *_ in rows]
+    shown = varying_labels(list(runs[0].levels), runs) if runs else {}
+    for row in rows:
+        last = Text(shown[row[1]], no_wrap=True, overflow="ellipsis")
+        table.add_row(*map(Text, row), last)
     for name, why in snapshot.closed.items():
-        table.add_row(Text(name), Text("closed", style="red"), Text(why))
+        table.add_row(Text(name), Text("closed", style="red"), *[""] * 4, Text(why))
     return table
 
 
 def _slot_row(snapshot: Snapshot, active: Active) -> tuple[str, ...]:
     age = duration_text(time.monotonic() - active.since)
-    config = snapshot.statuses[active.run_id].run.config
     progress = read_progress(snapshot.files.run(active.run_id))
-    return (active.slot.name, active.run_id, config, *_progress_cells(progress, age))
+    return (active.slot.name, active.run_id, *_progress_cells(progress, age))
 
 
 def _other_row(snapshot: Snapshot, run_id: str) -> tuple[str, ...]:
@@ -159,21 +173,25 @@ def _other_row(snapshot: Snapshot, run_id: str) -> tuple[str, ...]:
     lease = status.lease.lease if status.lease else None
     holder = f"{lease.host}:{lease.slot}" if lease else "elsewhere"
     age = duration_text(max(0.0, time.time() - lease.since)) if lease else ""
-    progress = read_progress(snapshot.files.run(run_id))
-    return (holder, run_id, status.run.config, *_progress_cells(progress, age))
+    return (holder, run_id, *_progress_cells(read_progress(snapshot.files.run(run_id)), age))
 
 
 def _progress_cells(progress: Progress | None, age: str) -> tuple[str, str, str, str]:
     if progress is None:
         return "", age, "", ""
-    value = f"{progress.metric} {progress.values[-1]:.4g}" if progress.values else ""
-    return f"{progress.step}/{progress.total}", age, value, sparkline(progress.values)
+    value = progress.values[-1] if progress.values else None
+    return (
+        step_text(progress.step, progress.total),
+        age,
+        metric_text(progress.metric, value),
+        sparkline(progress.values),
+    )
 
 
 SPARKS = "▁▂▃▄▅▆▇█"
 
 
-def sparkline(values: Sequence[float], width: int = 16) -> str:
+def sparkline(values: Sequence[float], width: int = 10) -> str:
     """Draw the last `width` values, the smallest at the bottom."""
     shown = [value for value in values if math.isfinite(value)][-width:]
     if not shown:

@@ -65,13 +65,14 @@ class Result:
         return tuple(_method(name) for name in response_charts(self.report, self.response))
 
     def chart(self, name: str) -> alt.TopLevelMixin:
-        """A chart of the report, as an Altair object."""
+        """A chart of the report, as an Altair object; of several levels, the chart for these."""
         import altair as alt
 
         from doe.views.charts import catalogue, response_charts
         from doe.views.charts.model import filled, spec
 
         data = {_method(n): d for n, d in response_charts(self.report, self.response).items()}
+        name = name if name in data or f"level_{name}" not in data else f"level_{name}"
         if name not in data:
             raise DoeError(
                 f"{self.response} has no chart {name!r}{nearest(name, data)}; it has "

@@ -136,8 +136,3 @@ def duration_text(seconds: float | None) -> str:
     if minutes < 60:
         return f"{minutes} min {rest:02d} s"
     return f"{minutes // 60} h {minutes % 60:02d} min"
-
-
-def counted(number: int, noun: str) -> str:
-    """A count with its noun, singular where it is one: 1 run, 2 runs."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -13,7 +13,8 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from doe.views.numbers import Value, cell_text, counted
+from doe.errors import counted
+from doe.views.numbers import Value, cell_text
 from doe.views.table import Column, Row, Table
 
 if TYPE_CHECKING:

@@ -40,6 +40,7 @@ def test_train_evaluate_figures_and_baseline(tmp_path):
 
     said = call("figures", out)
     assert (out / "figures" / "trajectory.png").exists()
+    assert (out / "figures" / "path.png").exists()
     assert "trajectory.png" in said
 
     said = call("baseline", "--run", out)

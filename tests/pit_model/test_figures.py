@@ -7,6 +7,7 @@ from pit_model.figures import (
     by_frame,
     draw_examples,
     draw_heatmaps,
+    draw_path,
     draw_trajectory,
     inspect_run,
     write_figures,
@@ -33,10 +34,11 @@ def test_each_frame_comes_from_the_window_around_it():
     assert by_frame(window).tolist() == [10, 11, 22, 33, 34]
 
 
-def test_the_three_figures_are_drawn_and_written(trained, seen, tmp_path):
+def test_the_figures_are_drawn_and_written(trained, seen, tmp_path):
     run = read_trained(trained[0].run_dir)
     paths = write_figures(run, seen, tmp_path / "figures", "png")
-    assert [path.name for path in paths] == ["frames.png", "heatmaps.png", "trajectory.png"]
+    names = ["frames.png", "heatmaps.png", "path.png", "trajectory.png"]
+    assert [path.name for path in paths] == names
     assert all(path.stat().st_size > 1000 for path in paths)
 
 
@@ -55,6 +57,24 @@ def test_the_target_peaks_at_the_true_position(seen):
     target = figure.axes[4].images[0].get_array()
     y, x = np.unravel_index(target.argmax(), target.shape)
     assert np.abs(seen.true_position[t] - (x, y)).max() <= 0.5
+
+
+def test_the_path_lies_over_the_frame_in_its_pixels(seen):
+    (axis,) = draw_path(seen).axes
+    lines = {line.get_label(): line for line in axis.lines}
+    assert np.allclose(lines["truth"].get_xydata(), seen.true_position)
+    assert np.allclose(lines["physics"].get_xydata(), seen.physics)
+    assert np.allclose(lines["soft-argmax"].get_xydata(), seen.soft)
+    assert axis.images[0].get_array().shape == (16, 16)
+    assert axis.get_ylim() == (15.5, -0.5), "y points downwards"
+
+
+def test_frames_are_whole_numbers(seen):
+    figure = draw_trajectory(seen)
+    figure.draw_without_rendering()
+    ticks = figure.axes[2].get_xticks()
+    assert len(ticks) > 2
+    assert all(float(tick).is_integer() for tick in ticks)
 
 
 def test_every_bounce_is_marked(seen):

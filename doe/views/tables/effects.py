@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from doe.analysis.analyze import Analysis
 from doe.analysis.effects import Effect
-from doe.views.numbers import Value, cell_text, counted
+from doe.errors import counted
+from doe.views.numbers import Value, cell_text
 from doe.views.table import Column, Mark, Row, Table
 from doe.views.tables import ResponseTable
 from doe.views.words import MARKS, helps, quantity
@@ -48,7 +49,7 @@ def effects_table(analysis: Analysis, top: int | None = None) -> Table:
         rows.append(Row((*values, *more), marks=_marks(e, analysis)))
     return Table(
         name=f"effects {analysis.response}",
-        title=f"Effects on {quantity(analysis)}, {analysis.n} runs{block}",
+        title=f"Effects on {quantity(analysis)}, {counted(analysis.n, 'run')}{block}",
         columns=(*columns, *further),
         rows=tuple(rows),
         notes=_effect_notes(analysis, ranked[len(shown) :]),

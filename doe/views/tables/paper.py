@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from doe.analysis.across import Across
+from doe.errors import counted
 from doe.results.cells import Cell, best_cells, best_first, is_baseline
 from doe.results.report import Report
 from doe.study.levels import level_text
 from doe.study.values import Group, ReportSection, Study
 from doe.views.configs import config_text, config_title
-from doe.views.numbers import Format, counted
+from doe.views.numbers import Format
+from doe.views.plan_tables import factors_table
 from doe.views.table import Column, Mark, Row, Table
 from doe.views.tables import MOST_ROWS, StudyTables
 
@@ -29,7 +31,7 @@ def paper_tables(report: Report) -> list[Table]:
     ]
     if section.further is not None:
         tables.append(best_rows(study, section, section.further, cells))
-    return [*tables, *full_tables(study, section, cells)]
+    return [factors_table(study), *tables, *full_tables(study, section, cells)]
 
 
 # Best rows --------------------------------------------------------------------------------------

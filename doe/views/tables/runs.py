@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from doe.results.origins import shared_facts
 from doe.results.report import Report
-from doe.views.plan_tables import factors_table
 from doe.views.status_tables import failure_table
 from doe.views.table import Column, Row, Table
 from doe.views.tables import StudyTables
@@ -13,7 +12,7 @@ from doe.views.tables import StudyTables
 def run_tables(report: Report) -> list[Table]:
     """Tables about the runs themselves."""
     failures = [failure_table(report.state, named=None)] if report.state.failures else []
-    return [factors_table(report.study), *failures, provenance_table(report)]
+    return [*failures, provenance_table(report)]
 
 
 def provenance_table(report: Report) -> Table:

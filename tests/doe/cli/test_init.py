@@ -136,6 +136,17 @@ def test_a_file_among_the_outputs_stays_a_file_and_modes_are_no_factors(doe, tmp
     assert "sample_only" not in study.keys
 
 
+def test_words_that_hold_another_are_factors_all_the_same(doe, tmp_path):
+    names = ("ridge", "width", "hidden", "latest-lr", "grid-scale", "tester", "data-id")
+    more = "".join(f'p.add_argument("--{n}", type=float, default=1.0)\n' for n in names)
+    script = f"import argparse\np = argparse.ArgumentParser()\n{more}p.parse_args()\n"
+    (tmp_path / "train.py").write_text(script)
+    assert doe("init", *GIVEN, "--", PYTHON, "train.py")[0] == 0
+    text = (tmp_path / "study.toml").read_text()
+    assert all(f"factors.{n.replace('-', '_')}]" in text for n in names[:-1])
+    assert "data_id" not in text
+
+
 # Thirty mistakes --------------------------------------------------------------------------------
 
 INIT = ["init", *GIVEN]

@@ -269,6 +269,51 @@ def test_the_live_view_shows_slots_progress_and_counts(planned, go):
     assert "it broke" in out.getvalue()
 
 
+WORDS = ("learning_rate", "data_augmentation", "label_smoothing", "weight_decay")
+
+
+def test_eighty_columns_are_enough_for_words_as_keys(planned):
+    from doe.running.engines.local import cpu_slots
+    from doe.views.live import PlainDisplay
+
+    plan = planned("traced", factors=WORDS)
+    engine = IdleEngine(cpu_slots(number=2))
+    screen = PlainDisplay(Console(file=io.StringIO()))
+    scheduler = Scheduler(
+        StudyDir(plan.directory), plan.study, plan.design, engine, RunOptions(), screen
+    )
+    scheduler.hand_over()
+    for job in engine.jobs:
+        steps = [{"step": k, "total": 120, "metrics": {"loss": 1 / k}} for k in range(1, 101)]
+        (job.run_dir / "progress.jsonl").write_text("\n".join(map(json.dumps, steps)) + "\n")
+    page = Console(file=(text := io.StringIO()), width=80)
+    page.print(picture(scheduler.snapshot()))
+    lines = text.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    runs = [plan.design.runs[0], plan.design.runs[1]]
+    for run in runs:
+        (line,) = [line for line in lines if run.run_id in line]
+        for part in ("cpu", run.run_id, "100/120", "0 s", "loss 0.01000", "▁"):
+            assert part in line, part
+        varying = [k for k in WORDS if len({other.levels[k] for other in runs}) > 1]
+        assert f"{varying[0]}={str(run.levels[varying[0]]).lower()}"[:14] in line
+        assert not any(k in line for k in WORDS if k not in varying), "what is the same is not told"
+
+
+def test_no_failure_is_no_reason_for_red(planned, go):
+    from doe.running.scheduler import Snapshot
+
+    plan = planned("noop", factors="A")
+    statuses = {s.run.run_id: s for s in overview(plan.directory).statuses}
+    snapshot = Snapshot("tiny", StudyDir(plan.directory), statuses, (), (), {}, 1)
+    out = io.StringIO()
+    Console(file=out, width=80, force_terminal=True, color_system="standard").print(
+        picture(snapshot)
+    )
+    assert "0 failed" in out.getvalue()
+    assert "\x1b[31m" not in out.getvalue()
+
+
 def test_steps_and_metrics_of_running_runs_are_told(planned):
     state = overview(planned("noop").directory)
     run = Running("01-r1", "A1B0", "here", "cpu0", 12.0, 3, 20, "loss", 0.25)

@@ -62,6 +62,16 @@ def test_another_plan_is_refused_once_a_run_has_begun_and_the_difference_named(t
     assert contents(tmp_path) == before
 
 
+def test_a_changed_level_is_named_by_its_factor_alone(tmp_path):
+    study = msgspec.structs.replace(preset_study("paper"), report=ReportSection())
+    begin_a_run(write_plan(study, tmp_path)[0])
+    first = msgspec.structs.replace(study.factors[0], levels=("off", "on"))
+    with pytest.raises(DoeError) as refused:
+        write_plan(msgspec.structs.replace(study, factors=(first, *study.factors[1:])), tmp_path)
+    (line,) = [line for line in str(refused.value).splitlines() if line.startswith("  - ")]
+    assert line == "  - factors.A.levels: planned (False, True), now ('off', 'on')"
+
+
 def test_a_plan_of_which_no_run_has_begun_is_planned_again(tmp_path):
     plan, _ = write_plan(preset_study("paper"), tmp_path)
     prepare(StudyDir(tmp_path).run(plan.design.runs[0].run_id), plan.study, plan.design.runs[0])

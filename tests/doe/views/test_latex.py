@@ -69,7 +69,7 @@ def written(report):
 
 def test_a_paper_has_its_own_tables_effects_and_variance_of_its_averages(paper_report):
     paper, further = file_tables(paper_report)
-    assert [table.name for table in paper][7:] == [
+    assert [table.name for table in paper][8:] == [
         "effects",
         "effects enc_avg",
         "anova enc_avg",
@@ -98,9 +98,48 @@ def test_every_table_of_a_report_compiles_without_overfull_boxes(paper_report, t
     for table in written(paper_report):
         names.append(latex.slug(table.name))
         (tmp_path / f"{names[-1]}.tex").write_text(latex.render(table), encoding="utf-8")
-    assert len(names) == len(set(names)) == 7 + 1 + 17 * 5
+    assert len(names) == len(set(names)) == 1 + 7 + 1 + 17 * 5
     log = compiled(tmp_path, names)
     assert not re.findall(r"Overfull|Float too large|undefined|multiply defined", log)
+
+
+@needs_pdflatex
+@pytest.mark.parametrize("length", [3, 24, 60])
+def test_keys_levels_and_units_of_any_length_fit_the_page(length, tmp_path):
+    from synthetic import study_directory
+
+    from doe.analysis.case import AnalysisOptions
+    from doe.results.report import gather
+    from doe.study.values import Factor, Responses, Study
+
+    def word(text):
+        return (text + "_of_a_kind" * 6)[:length]
+
+    study = Study(
+        name="long",
+        backend="x:run",
+        factors=tuple(
+            Factor(word(key), (f"none_{key}", word(f"level_{key}")), name=f"Name of {key} " * 3)
+            for key in ("lr", "aug", "opt", "wd")
+        ),
+        responses=Responses(
+            metrics=(word("acc"), word("loss")),
+            unit="px/frame",
+            averages={"both": (word("acc"), word("loss"))},
+        ),
+        replicates=2,
+        seeds=(1, 2),
+    )
+    report = gather(study_directory(tmp_path, study=study), AnalysisOptions(robust=True))
+    tables = written(report)
+    assert tables[0].name == "factors"
+    assert "[px/frame]" in next(table.title for table in tables if table.name == "effects both")
+    names = []
+    for table in tables:
+        names.append(latex.slug(table.name))
+        (tmp_path / f"{names[-1]}.tex").write_text(latex.render(table), encoding="utf-8")
+    log = compiled(tmp_path, names)
+    assert not re.findall(r"Overfull.*|Float too large|undefined|multiply defined", log)
 
 
 @needs_pdflatex

@@ -121,6 +121,7 @@ def test_terms_of_the_dropped_factor_are_left_out_by_default(paper_report):
 def test_names_and_number_of_the_papers_tables(paper_report):
     tables = paper_tables(paper_report)
     assert [table.name for table in tables] == [
+        "factors",
         "l1-best-enc",
         "l1-best-dec",
         "effects-enc",

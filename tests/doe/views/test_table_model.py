@@ -4,9 +4,10 @@ import math
 
 import pytest
 
+from doe.errors import counted, were
 from doe.results.cells import Spread
 from doe.views import csv
-from doe.views.numbers import MISSING, cell_text, counted
+from doe.views.numbers import MISSING, cell_text
 from doe.views.table import Column, Row, Table
 
 
@@ -48,6 +49,7 @@ def test_every_rule_writes_what_it_says(value, form, text):
 
 def test_counts_are_singular_where_they_are_one():
     assert [counted(n, "run") for n in (0, 1, 2)] == ["0 runs", "1 run", "2 runs"]
+    assert [were(n) for n in (0, 1, 2)] == ["were", "was", "were"]
 
 
 def test_csv_holds_raw_values_and_every_spread_in_two_columns():

@@ -64,6 +64,7 @@ chaos: setup
 calibrate: setup
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.calibrate
 	$(BIN)/python -m benchmarks.looks
+	$(BIN)/python -m benchmarks.confirmation
 
 bench: setup
 	$(BIN)/python -m benchmarks

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from doe.views.table import Column, Row, Table
 from doe.views.tables import ResponseTable
-from doe.views.tables.best import GEOMETRIC, INTERVALS
 from doe.views.words import mean_word
 
 if TYPE_CHECKING:
     from doe.analysis.levels.analyze import LevelAnalysis
+
+OPTIMISTIC = "The best of many is optimistic: run it again with fresh seeds before relying on it."
 
 
 def level_best_table(analysis: LevelAnalysis, top: int | None = None) -> Table | None:
@@ -18,14 +19,10 @@ def level_best_table(analysis: LevelAnalysis, top: int | None = None) -> Table |
     best = analysis.best
     if best is None:
         return None
-    logged = any(cell.geometric is not None for cell in best.cells)
     columns = (
         Column("config", " · ".join(factor.key for factor in analysis.factors)),
         Column("n", "n", "int"),
         Column("mean", mean_word(analysis), "num"),
-        *([Column("geometric", "Geom. mean", "num")] if logged else []),
-        Column("ci_low", "low", "num"),
-        Column("ci_high", "high", "num"),
         Column("among", "among the best"),
         Column("mcb_low", "Hsu low", "num", keep=False),
         Column("mcb_high", "Hsu high", "num", keep=False),
@@ -34,8 +31,6 @@ def level_best_table(analysis: LevelAnalysis, top: int | None = None) -> Table |
         Row(
             (
                 *(c.config, c.n, c.mean),
-                *([c.geometric] if logged else []),
-                *(c.ci_low, c.ci_high),
                 None if best.critical is None else c.among_best,
                 *(c.mcb_low, c.mcb_high),
             ),
@@ -43,9 +38,8 @@ def level_best_table(analysis: LevelAnalysis, top: int | None = None) -> Table |
         )
         for c in best.cells[:top]
     )
-    notes = (best.sentence, INTERVALS, *((GEOMETRIC,) if logged else ()))
     title = f"Configurations by {analysis.response}, the best first (goal {best.goal})"
-    return Table(f"best {analysis.response}", title, columns, rows, notes)
+    return Table(f"best {analysis.response}", title, columns, rows, (best.sentence, OPTIMISTIC))
 
 
 ENTRY = ResponseTable(30, level_best_table, on_screen=6, files="further", levels=True)

@@ -264,3 +264,15 @@ def test_intervals_of_configurations_stay_where_positive_values_can_be() -> None
     signed = study(table("AB", y - 1.0), "AB").best  # values below 0 are possible
     assert signed is not None
     assert signed.cells[0].geometric is None
+
+
+def test_predictions_of_positive_values_are_cut_at_zero() -> None:
+    rng = np.random.default_rng(3)
+    y = np.exp(np.tile([0.0, 0.0, 0.0, 3.0], 4) + 0.4 * rng.normal(size=16))
+    means = study(table("AB", y), "AB").get(Means)
+    assert means is not None
+    bounds = [at.ci_low for at in means.predictions]
+    assert min(bound for bound in bounds if bound is not None) == 0.0
+    signed = study(table("AB", y - 1.0), "AB").get(Means)
+    assert signed is not None
+    assert min(at.ci_low or 0.0 for at in signed.predictions) < 0

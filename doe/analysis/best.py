@@ -258,7 +258,7 @@ def prediction(
     reach = t_critical(case.alpha / margins, case.fit.df_error) * np.sqrt(scale * case.fit.ms_error)
     ends = view(float(weight @ estimates.means) + reach * np.array([-1.0, 1.0]))
     if leaves_range(case.fit.y, ends, case.transform.name):
-        return Prediction(config, mean, None, None)
+        mean, ends = max(mean, 0.0), np.maximum(ends, 0.0)  # cut where no value is: coverage stays
     return Prediction(config, mean, *plain(ends))
 
 

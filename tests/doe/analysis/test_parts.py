@@ -10,6 +10,7 @@ from scipy import stats
 from doe.analysis.across import across
 from doe.analysis.estimators.box_meyer import box_meyer
 from doe.analysis.estimators.dispersion import Dispersion
+from doe.analysis.estimators.means import Means
 from doe.analysis.estimators.robust import Robust
 from doe.analysis.hsu import critical_value, with_the_best
 from doe.analysis.transform import power, unpower

@@ -64,6 +64,7 @@ chaos: setup
 calibrate: setup
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.calibrate
 	$(BIN)/python -m benchmarks.looks
+	$(BIN)/python -m benchmarks.confirmation
 
 # The page at 1400 and 390 pixels, light and dark, of the reference study and of one with long names.
 screenshots: setup

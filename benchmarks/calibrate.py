@@ -24,6 +24,8 @@ from doe.analysis.estimators.dispersion import Dispersion
 from doe.analysis.estimators.means import SIGNS, Mean, Means
 from doe.analysis.estimators.robust import Robust
 from doe.analysis.lenth import lenth
+from doe.analysis.levels.analyze import LevelAnalysis, LevelOptions, analyze_levels
+from doe.analysis.levels.layout import LevelObservations, layout_of
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "statistics.md"
 ALPHA = 0.05
@@ -60,6 +62,7 @@ PLANS = (
     Plan("2⁶ × 1", 6, 1),
     Plan("2⁶ × 2 in blocks", 6, 2, blocks=1),
 )
+LEVEL_PLANS = ("3 × 2² × 2 in blocks, 2 missing", "2³ with 4 centre runs")
 NAMED = {plan.name: plan for plan in PLANS}
 ERRORS: dict[str, Draw] = {
     "normal": lambda rng, n: rng.normal(size=n),
@@ -112,6 +115,13 @@ RATES: dict[str, tuple[str, float]] = {
     "Box–Cox interval": COVERAGE,
     "Fisher's p that a factor loses runs": SIZE,
     "Firth's p that a factor loses runs": SIZE,
+    "levels: p of an inert term": SIZE,
+    "levels: any pair of a factor by Tukey": SIZE,
+    "levels: mean of a level": COVERAGE,
+    "levels: linear or quadratic part": SIZE,
+    "levels: curvature": SIZE,
+    "levels: intervals of all configurations at once": COVERAGE,
+    "levels: Hsu's intervals, all at once": COVERAGE,
     "check: normality": SIZE,
     "check: equal variance": SIZE,
     "check: spread by factor": SIZE,
@@ -153,6 +163,7 @@ POWERS: dict[str, tuple[str, float]] = {
     "lack of fit": ("interaction", 0.3),
     "Fisher: B loses runs": ("lost", 0.5),
     "Firth: B loses runs": ("lost", 0.5),
+    "levels: B by its F": ("", 0.3),
 }
 """What is found -> what is planted for it, and the share of data sets in which it is found."""
 
@@ -336,6 +347,66 @@ def _of_checks(found: Analysis, truth: Truth) -> Tally:
     yield "any alarm of the checks", not all(finding.ok for finding in tested)
 
 
+def simulated_levels(
+    name: str, draw: str, rng: np.random.Generator
+) -> tuple[LevelObservations, Truth]:
+    """One data set of factors with levels, in which B is active."""
+    if name == LEVEL_PLANS[0]:
+        a, b, c, block = np.indices((3, 2, 2, 2)).reshape(4, -1)
+        columns = {"A": a + 1, "B": b, "C": c}
+    else:
+        corners = 2 * np.indices((2, 2, 2)).reshape(3, -1)
+        a, b, c = np.hstack([corners, np.ones((3, 4), np.int64)])
+        columns, block = {"A": a, "B": b, "C": c}, np.zeros(len(a), np.int64)
+    n, middle = len(a), (b.max() + b.min()) / 2
+    shift = rng.normal(size=block.max() + 1) * (block.max() > 0)
+    effect = ACTIVE * 2.0 / sqrt(n)
+    y = MEAN + effect * (b - middle) / np.ptp(b) + shift[block] + ERRORS[draw](rng, n)
+    if name == LEVEL_PLANS[0]:
+        y[rng.choice(n, 2, replace=False)] = np.nan
+    layout = layout_of(
+        {key: column.tolist() for key, column in columns.items()}, block=block.tolist()
+    )
+    return LevelObservations(layout, "y", y, goal="max"), Truth(effect, MEAN + float(shift.mean()))
+
+
+def of_levels(found: LevelAnalysis, truth: Truth) -> Tally:
+    """What an analysis of factors with levels prints."""
+    yield "levels: p of an inert term", _share(t.p for t in found.tests if t.term != "B")
+    yield "levels: B by its F", _below(next(t.p for t in found.tests if t.term == "B"))
+    pairs = [d.p_tukey for d in found.differences if d.factor == "A"]
+    yield "levels: any pair of a factor by Tukey", any(_below(p) for p in pairs)
+    for mean in found.levels:
+        half = truth.effect / 2 * (2 * mean.at[0] - 1) if mean.factor == "B" else 0.0
+        yield "levels: mean of a level", _inside(truth.mean + half, mean.ci_low, mean.ci_high)
+    for part in found.parts:
+        if part.factor == "A":
+            yield "levels: linear or quadratic part", _below(part.p)
+    if found.curvature is not None:
+        yield "levels: curvature", _below(found.curvature.p)
+    if found.best is not None and found.best.critical is not None:
+        level = {0: -0.5, 1: 0.5, -1: 0.0}
+        shifts = [truth.effect * level[cell.levels[1]] for cell in found.best.cells]
+        gaps = [own - max(shifts[:i] + shifts[i + 1 :]) for i, own in enumerate(shifts)]
+        cells = list(zip(found.best.cells, shifts, gaps, strict=True))
+        covered = [_inside(truth.mean + own, c.ci_low, c.ci_high) for c, own, _ in cells]
+        yield "levels: intervals of all configurations at once", all(covered)
+        compared = [_inside(gap, c.mcb_low, c.mcb_high) for c, _, gap in cells]
+        yield "levels: Hsu's intervals, all at once", all(compared)
+
+
+def measured_levels(name: str, draw: str, count: int) -> dict[str, float]:
+    """Rates of one design of factors with levels."""
+    rng = np.random.default_rng([LEVEL_PLANS.index(name), list(ERRORS).index(draw)])
+    sums: dict[str, list[float]] = defaultdict(list)
+    options = LevelOptions(order=None if name == LEVEL_PLANS[0] else 2)
+    for _ in range(count):
+        observed, truth = simulated_levels(name, draw, rng)
+        for rate, value in of_levels(analyze_levels(observed, options), truth):
+            sums[rate].append(float(value))
+    return {rate: float(np.mean(values)) for rate, values in sums.items()}
+
+
 def _below(p: float | None) -> bool:
     return p is not None and p < ALPHA
 
@@ -399,7 +470,7 @@ def power_table(rates: Rates, count: int) -> str:
     """Smallest and largest share in which something is found that is there, normal errors."""
     lines = [f"| of {count} data sets per design | what is there | found |", "| --- | --- | --- |"]
     for name, (planted, _) in POWERS.items():
-        what = PLANTED.get(planted, "A has an effect of three standard errors")
+        what = PLANTED.get(planted, "an effect of three standard errors")
         chosen = [r for (_, d, p), r in rates.items() if (d, p) == ("normal", planted)]
         lines.append(f"| {name} | {what} | {_span([r[name] for r in chosen if name in r])} |")
     return "\n".join(lines)
@@ -418,7 +489,7 @@ def complaints(rates: Rates, count: int) -> list[str]:
             if judged and _is_null(name, planted) and outside(name, rate, count):
                 lines.append(f"{name}, {plan}, {draw}: {rate:.3f}")
             wanted, floor = POWERS.get(name, ("-", 0.0))
-            replicated = NAMED[plan].replicates > 1
+            replicated = plan in LEVEL_PLANS or NAMED[plan].replicates > 1
             if wanted == planted and draw == "normal" and replicated and rate < floor:
                 lines.append(f"{name}, {plan}, {planted or 'A'}: found in {rate:.3f}")
     return lines
@@ -429,8 +500,11 @@ def _is_null(name: str, planted: str) -> bool:
     return name in RATES and planted in ("", "skewed" if name == "Box–Cox interval" else "")
 
 
-def _job(arguments: tuple[Plan, str, int, str]) -> dict[str, float]:
-    return measured(*arguments)
+def _job(arguments: tuple[str, str, str, int]) -> dict[str, float]:
+    name, draw, planted, count = arguments
+    if name in LEVEL_PLANS:
+        return measured_levels(name, draw, count)
+    return measured(NAMED[name], draw, count, planted)
 
 
 def main() -> None:
@@ -439,11 +513,10 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=200, help="data sets per design and error")
     parser.add_argument("--jobs", type=int, default=2)
     given = parser.parse_args()
-    jobs = [(plan, draw, given.count, "") for plan in PLANS for draw in ERRORS]
-    for planted, names in PLANTED_IN.items():
-        jobs += [(NAMED[name], "normal", given.count, planted) for name in names]
+    keys = [(name, draw, "") for name in (*NAMED, *LEVEL_PLANS) for draw in ERRORS]
+    keys += [(name, "normal", planted) for planted, names in PLANTED_IN.items() for name in names]
     with ProcessPoolExecutor(given.jobs) as pool:
-        keys = [(plan.name, draw, planted) for plan, draw, _, planted in jobs]
+        jobs = [(*key, given.count) for key in keys]
         rates = dict(zip(keys, pool.map(_job, jobs), strict=True))
     for line in complaints(rates, given.count):
         print(f"outside its band: {line}")

@@ -9,9 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks import Section
-from doe.analysis.sequential import DRAWS, Rule, Start, critical, decide, futures, looks_at
-from doe.results.observations import observations, scan_study, study_runs
-from doe.terms import term_name, terms_up_to
+from doe.analysis.sequential import DRAWS, Rule, Start, critical, futures
+from doe.results.decision import replayed
+from doe.results.observations import scan_study
+from doe.terms import terms_up_to
 
 STUDY = Path(__file__).parents[1] / "runs" / "pit-small"
 ALPHA = 0.05
@@ -23,69 +24,26 @@ MATTERS = (1.0, 2.0, 3.0, 5.0)
 # The reference study ------------------------------------------------------------------------------
 
 
-class Replay(NamedTuple):
-    """A study replayed in its order for one response."""
-
-    response: str
-    matters: float
-    stopped: int | None
-    """Replicates after which all terms were decided; None if some are open in the end."""
-    decided: tuple[int, ...]
-    """Terms decided after the second, third, … replicate."""
-    effects: tuple[str, ...]
-    """Terms that were decided as effects by then."""
-    whole: tuple[str, ...]
-    """Terms that are significant by the plain analysis of all runs, Bonferroni-adjusted."""
-    runs_each: int
-
-
-def replayed(
-    directory: Path, response: str, matters: float, spending: str = "obrien-fleming"
-) -> Replay:
-    """When a study that has run whole would have stopped, deciding one response."""
-    study, statuses = scan_study(directory)
-    runs = study_runs(study, statuses)
-    replicate = np.array([status.run.replicate for status in statuses])
-    factors, masks = len(study.keys), terms_up_to(len(study.keys), 2)
-    rule = Rule(int(replicate.max()), ALPHA, spending)
-    (observed,) = observations(study, statuses, runs, [response])
-    block = runs.block if runs.block is not None else np.zeros_like(replicate)
-    looks = looks_at(observed.y, runs.cells, block, replicate, factors, rule)
-    states = decide(looks, masks, len(masks), rule, matters)
-    at = [state.decided_at for state in states]
-    stopped = None if None in at else max(a for a in at if a is not None)
-    end = stopped or rule.replicates
-    last = looks[-1]
-    p = last.p * len(masks)
-    whole = [m for m, value in zip(last.masks, p, strict=True) if value < ALPHA and m in masks]
-    return Replay(
-        response,
-        matters,
-        stopped,
-        tuple(sum(a is not None and a <= n for a in at) for n in rule.looks),
-        tuple(
-            term_name(s.mask, study.keys)
-            for s in states
-            if s.verdict == "effect" and s.decided_at is not None and s.decided_at <= end
-        ),
-        tuple(term_name(mask, study.keys) for mask in whole),
-        len(set(runs.cells.tolist())),
-    )
-
-
 def replay_section() -> Section:
-    """The reference study, response by response."""
+    """The reference study in its order, response by response."""
+    study, statuses = scan_study(STUDY)
+    most = max(status.run.replicate for status in statuses)
     rows = []
     for response in ("enc_avg", "dec_avg"):
         for matters in MATTERS:
-            r = replayed(STUDY, response, matters)
-            runs = r.stopped * r.runs_each if r.stopped else None
+            reached = replayed(study, statuses, response, matters, most)
+            at = [term.state.decided_at or math.inf for term in reached.terms]
+            end = min(max(at), most)
+            effects = [t for t in reached.terms if t.state.verdict == "effect"]
+            by_then = [t.term for t in effects if (t.state.decided_at or 0) <= end]
+            last = [t.term for t in reached.terms if (t.state.p or 1.0) <= ALPHA]
             rows.append(
                 (
-                    *(r.response, f"{matters:g} px", " / ".join(map(str, r.decided))),
-                    f"{runs}" if runs else "all, some open",
-                    ", ".join(r.effects),
-                    ", ".join(sorted(set(r.whole) - set(r.effects))) or "–",
+                    *(response, f"{matters:g} px"),
+                    " / ".join(str(sum(a <= n for a in at)) for n in range(2, most + 1)),
+                    f"{end * reached.runs_each}" + ("" if max(at) <= most else ", some open"),
+                    ", ".join(by_then),
+                    ", ".join(name for name in last if name not in by_then) or "–",
                 )
             )
     return Section(

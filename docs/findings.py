@@ -13,6 +13,8 @@ from scipy import stats
 
 from doe import analyze, load
 from doe.analysis.analyze import Analysis
+from doe.results.decision import replayed
+from doe.results.observations import scan_study
 from pit_model import baseline
 from pit_model.config import Config
 from pit_model.dataset import make_split
@@ -329,6 +331,39 @@ def full_table() -> str:
     return beside_paper(heads, rows)
 
 
+def stopping_table() -> str:
+    """When the study would have stopped, had it been looked at after each replicate."""
+    study, statuses = scan_study(STUDY)
+    most = max(status.run.replicate for status in statuses)
+    body = []
+    for response, name in NAMES.items():
+        for matters in (2.0, 3.0, 5.0):
+            reached = replayed(study, statuses, response, matters, most)
+            at = [term.state.decided_at or np.inf for term in reached.terms]
+            end = min(max(at), most)
+            effect = {t.term: t.state.decided_at for t in reached.terms if t.state.low is not None}
+            found = {
+                t.term
+                for t in reached.terms
+                if t.state.verdict == "effect" and effect[t.term] <= end
+            }
+            lacking = significant(analysis(response)) & set(effect) - found
+            body.append(
+                (
+                    name,
+                    f"{matters:g} px",
+                    *(str(sum(a <= n for a in at)) for n in range(2, most + 1)),
+                    f"{end * reached.runs_each:.0f}",
+                    str(sum(a > end for a in at)),
+                    ", ".join(sorted(found)),
+                    ", ".join(sorted(lacking)) or "none",
+                )
+            )
+    looks = [f"decided after {n}" for n in range(2, most + 1)]
+    head = ("response", "matters", *looks, "runs", "open", "effects by then", "lacking")
+    return lines(head, body)
+
+
 TABLES = {
     "effects on the encoder": lambda: effects_table("enc_avg"),
     "effects on the decoder": lambda: effects_table("dec_avg"),
@@ -342,6 +377,7 @@ TABLES = {
     "spread": spread_table,
     "baselines": baseline_table,
     "full resolution": full_table,
+    "stopping": stopping_table,
 }
 """Tables of docs/findings.md by name."""
 

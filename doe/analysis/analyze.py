@@ -14,6 +14,7 @@ from doe.analysis import transform as scales
 from doe.analysis.anova import Anova, anova
 from doe.analysis.best import Best, best
 from doe.analysis.case import AnalysisOptions, Case, asked_transform
+from doe.analysis.confirm import Confirmation, confirm
 from doe.analysis.contrasts import MOST_RUNS, Ints, Model, estimable, names_of
 from doe.analysis.data import FactorLevels, Observations, Runs
 from doe.analysis.diagnostics import Diagnostics, diagnose
@@ -63,6 +64,8 @@ class Analysis(Struct, frozen=True):
     best: Best | None  # None where the goal is not known
     estimates: dict[str, Struct | None]  # by module of `doe.analysis.estimators`
     warnings: tuple[str, ...]
+    confirmation: Confirmation | None = None  # None until fresh runs have confirmed the best
+    looks: bool = False  # whether p and intervals of effects are those of declared looks
 
     def get(self, kind: type[Estimate]) -> Estimate | None:
         """The estimate of a kind, such as `Dispersion`; None where there is none."""
@@ -120,7 +123,12 @@ def analyze(observed: Observations, options: AnalysisOptions = DEFAULTS) -> Anal
             f"the values of {response!r} reach {np.nanmax(np.abs(observed.y)):.0e}; give them in "
             "another unit to find a power"
         )
-    return rescaled(_analyze(replace(observed, y=observed.y / factor), options), factor)
+    return rescaled(_analyze(_divided(observed, factor), options), factor)
+
+
+def _divided(observed: Observations, factor: float) -> Observations:
+    fresh = observed.fresh and replace(observed.fresh, y=observed.fresh.y / factor)
+    return replace(observed, y=observed.y / factor, fresh=fresh)
 
 
 def _analyze(observed: Observations, options: AnalysisOptions) -> Analysis:
@@ -147,6 +155,8 @@ def _analyze(observed: Observations, options: AnalysisOptions) -> Analysis:
         *(runs, kept.tolist(), fitted, names, parts.effects, observed.goal, chosen, order, options)
     )
     lost = missing(case)
+    checks = diagnose(case)
+    top = best(case, observed.goal) if observed.goal else None
     return Analysis(
         response=response,
         unit=observed.unit,
@@ -165,16 +175,32 @@ def _analyze(observed: Observations, options: AnalysisOptions) -> Analysis:
         response_scale=scales.back(parts.effects, fitted.mean, chosen),
         anova=parts.anova,
         lenth=parts.lenth,
-        diagnostics=diagnose(case),
+        diagnostics=checks,
         inestimable=tuple(
             term_name(m, runs.keys) for m in (*model.with_blocks, *model.inestimable)
         ),
         aliases=_alias_chains(model, runs.keys),
         missing=lost,
-        best=None if observed.goal is None else best(case, observed.goal),
+        best=top,
         estimates=estimate_all(case),
         warnings=(*_warnings(runs, model, fitted, lost), *_left_out(fitted, options)),
+        looks=runs.looked is not None,
+        confirmation=None
+        if observed.fresh is None or top is None or not observed.fresh.complete
+        else confirm(observed.fresh, top, predicting(fitted, chosen, checks), options.alpha),
     )
+
+
+def predicting(fitted: Fit, chosen: scales.Transformation, checks: Diagnostics) -> Fit | None:
+    """The fit that tells where fresh runs will lie; None where its one variance is not all runs'.
+
+    The chosen configuration may have a larger one, which its few runs do not tell, and with two
+    replicates the checks see too little of it.
+    """
+    uneven = [f for f in checks.findings if f.check in ("equal variance", "spread by factor")]
+    enough = len(fitted.y) > 2 * len(np.unique(fitted.cells))
+    even = enough and all(f.ok for f in uneven)
+    return fitted if even and chosen.name == "none" else None
 
 
 def _with_looks(parts: Core, runs: Runs, fitted: Fit, kept: Ints, alpha: float) -> Core:

@@ -67,6 +67,19 @@ class Runs:
 
 
 @dataclass(frozen=True)
+class Fresh:
+    """Runs with seeds that had no part in the choice, the chosen configuration first."""
+
+    configs: tuple[str, ...]  # the best, the runner-up, the baseline, each once
+    y: Floats  # configurations x seeds, NaN where a run has no value
+
+    @property
+    def complete(self) -> bool:
+        """Whether enough has run to judge: two seeds of the best and of some other."""
+        return len(self.y) > 1 and int((~np.isnan(self.y[0])).sum()) > 1
+
+
+@dataclass(frozen=True)
 class Observations:
     """One response of the runs; NaN where a run has no value."""
 
@@ -78,6 +91,7 @@ class Observations:
     unit: str = ""
     goal: str | None = None  # min, max, or None where nobody said
     scale: str = "raw"  # raw, log or auto: what is analysed unless a transformation is asked for
+    fresh: Fresh | None = None  # runs that confirm the best configuration
 
     @property
     def censored(self) -> bool:

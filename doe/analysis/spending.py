@@ -22,7 +22,7 @@ NODES = 128
 FARTHEST = 12.0
 """Standard deviations beyond which nothing is spent that a float could tell."""
 GRID = 10.0 ** np.arange(-12.0, 0.0, 0.5)
-"""Levels between which sequential p values are interpolated."""
+"""Levels between which sequential p values are interpolated; below, the line goes on."""
 
 
 def obrien_fleming(share: float, alpha: float) -> float:
@@ -98,11 +98,11 @@ def sequential_p(nominal: Floats, shares: Sequence[float], alpha: float, shape: 
     scale = special.ndtri(levels / 2.0)  # on the scale of z both are nearly linear
     p = np.ones(nominal.shape[1])
     for look, row in enumerate(nominal):
-        known = table[:, look] > 0.0
-        z = np.interp(
-            special.ndtri(np.maximum(row, 1e-300) / 2.0),
-            special.ndtri(table[known, look] / 2.0),
-            scale[known],
-        )
+        known = table[:, look] > 2.0 * special.ndtr(0.01 - FARTHEST)
+        at = special.ndtri(np.maximum(row, 1e-300) / 2.0)
+        bounds, answers = special.ndtri(table[known, look] / 2.0), scale[known]
+        z = np.interp(at, bounds, answers)
+        slope = (answers[1] - answers[0]) / (bounds[1] - bounds[0])
+        z = np.where(at < bounds[0], answers[0] + slope * (at - bounds[0]), z)
         p = np.minimum(p, 2.0 * special.ndtr(z))
     return np.asarray(np.minimum(p, 1.0))

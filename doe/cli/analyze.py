@@ -141,7 +141,7 @@ def _from_study(
 ) -> list[Observations | LevelObservations]:
     from doe.errors import DoeError
     from doe.results.looks import analysed
-    from doe.results.observations import observations, scan_study, study_runs
+    from doe.results.observations import confirming_runs, observations, scan_study, study_runs
 
     directory = chosen_study(given)
     study, scanned = scan_study(directory)
@@ -152,7 +152,8 @@ def _from_study(
     names = [n for part in asked for n in groups.get(part, [part])] or default
     if all(status.state != "done" for status in statuses):
         raise DoeError(f"no run of {directory} is done yet; start it with `doe run`")
-    return observations(study, statuses, study_runs(study, statuses), names)
+    fresh = confirming_runs(study, scanned)
+    return observations(study, statuses, study_runs(study, statuses), names, fresh)
 
 
 def _print(

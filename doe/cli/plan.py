@@ -37,6 +37,14 @@ def plan(
         str | None,
         typer.Option(help="Add N replicates, or the foldover of a fraction, as new blocks."),
     ] = None,
+    confirm: Annotated[
+        int | None,
+        typer.Option(help="Add N fresh runs of the best, the runner-up and the baseline."),
+    ] = None,
+    response: Annotated[
+        str | None,
+        typer.Option(help="With --confirm: whose best [default: the first average or metric]."),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Write the design of a study and say what it can tell."""
@@ -44,7 +52,17 @@ def plan(
     from doe.store.plan import RUNS, augment_plan, write_plan
     from doe.study.presets import asked_study
 
-    if augment is not None:
+    if confirm is None and response is not None:
+        from doe.errors import DoeError
+
+        raise DoeError("--response belongs to --confirm N; give it too")
+    if confirm is not None:
+        from doe.results.confirm import confirm_plan
+
+        _refuse_with_augment(file, preset, replicates, fraction, augment)
+        planned = confirm_plan(chosen_study(out), confirm, response)
+        outcome: Outcome = "augmented"
+    elif augment is not None:
         _refuse_with_augment(file, preset, replicates, fraction)
         planned, outcome = augment_plan(chosen_study(out), augment)
     else:
@@ -63,8 +81,8 @@ def _refuse_with_augment(*given: object) -> None:
 
     if any(value is not None for value in given):
         raise DoeError(
-            "--augment adds to a planned study and takes only --out with its directory; "
-            "leave out the study file, --preset, --replicates and --fraction"
+            "--augment and --confirm add to a planned study and take only --out with its "
+            "directory; leave out the study file, --preset, --replicates and --fraction"
         )
 
 
@@ -72,6 +90,7 @@ def _print(planned: Plan, outcome: Outcome) -> None:
     from rich.text import Text
 
     from doe.results.designs import design_facts, told_by_levels
+    from doe.store.place import place_notes
     from doe.views.plan_tables import (
         alias_table,
         factors_table,
@@ -86,6 +105,8 @@ def _print(planned: Plan, outcome: Outcome) -> None:
     to.print(Text(f"{SAID[outcome]} {planned.directory}", style="bold"))
     for line in summary_lines(planned):
         to.print(Text(line))
+    for note in place_notes(planned.directory):
+        to.print(Text(f"warning: {note}", style="yellow"))
     to.print()
     print_table(factors_table(study), to)
     generators = study.generators

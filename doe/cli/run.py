@@ -170,7 +170,7 @@ def run(
     _tell(notify, summary)
     if not finished:
         raise typer.Exit(130)
-    if number["pending"] and not (only or replicate or limit):
+    if summary.counts["pending"] and not (only or replicate or limit):
         typer.echo("Some runs were left out; `doe status` says why.")
         raise typer.Exit(3)
     if number["failed"]:
@@ -195,11 +195,12 @@ def _declare(
 
 
 def _summary(plan: Plan, ending: Ending, seconds: float, option: str) -> Summary:
+    from doe.results.decision import needed
     from doe.results.summary import summarise
     from doe.store.files import StudyDir
     from doe.store.scan import scan
 
-    statuses = scan(StudyDir(plan.directory), plan.design.runs)
+    statuses = needed(plan.study, scan(StudyDir(plan.directory), plan.design.runs))
     return summarise(plan.study, statuses, ending, seconds, option)
 
 

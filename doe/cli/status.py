@@ -35,7 +35,7 @@ def status(
         from doe.results.decision import decision, decision_json
 
         reached = decision(state.study, state.statuses)
-        print_json(as_json(state) | {"decision": decision_json(reached)})
+        print_json(as_json(state) | {"decision": decision_json(reached), "waiting": _told(state)})
     elif watch:
         _watch(state, console())
     else:
@@ -114,4 +114,19 @@ def _lines(state: Overview) -> list[str]:
     lines += [
         f"to be tried again: {run}: {why}" for run, why in [*state.again.items()][:MOST_NAMES]
     ]
+    lines += [f"{run.run_id}: {run.note}" for run in state.running if run.note][:MOST_NAMES]
+    reasons: dict[str, list[str]] = {}
+    for run_id, why in _told(state).items():
+        reasons.setdefault(why, []).append(run_id)
+    for why, waiting in [*reasons.items()][:MOST_NAMES]:
+        others = f" and {len(waiting) - 1} more" if len(waiting) > 1 else ""
+        lines.append(f"not begun: {waiting[0]}{others}: {why}")
     return lines
+
+
+def _told(state: Overview) -> dict[str, str]:
+    """What a cluster says of the runs that it was given and that have not begun."""
+    from doe.running.engines import told
+
+    pending = {status.run.run_id for status in state.statuses if status.state == "pending"}
+    return told(state.directory, pending) if pending else {}

@@ -21,14 +21,15 @@ def augmented(study: Study, kind: str) -> Study:
     `kind` is a number of replicates, "foldover" of a two-level fraction, or "part": the next one of
     a design that was planned as 1/N.
     """
+    if confirming(study):
+        raise DoeError("this study has been confirmed, which ends it; plan a new one to go on")
     if kind == "part":
         step = Augment(part=_next_part(study))
     elif kind == "foldover":
         flip = best_foldover(study.generators, len(study.factors))
         step = Augment(flip=tuple(term_name(mask, study.keys) for mask in flip))
     elif kind.isdecimal() and int(kind) > 0:
-        used = [*study.seeds, *(seed for step in study.augment for seed in step.seeds)]
-        step = Augment(seeds=tuple(max(used) + i for i in range(1, int(kind) + 1)))
+        step = Augment(seeds=fresh_seeds(study, int(kind)))
     else:
         raise DoeError(
             f"augment {kind!r}: expected a number of replicates to add, foldover, or part"
@@ -36,9 +37,29 @@ def augmented(study: Study, kind: str) -> Study:
     return msgspec.structs.replace(study, augment=(*study.augment, step))
 
 
+def fresh_seeds(study: Study, number: int) -> tuple[int, ...]:
+    """Seeds after all that are used."""
+    used = [*study.seeds, *(seed for step in study.augment for seed in step.seeds)]
+    return tuple(max(used) + i for i in range(1, number + 1))
+
+
 def planned_replicates(study: Study) -> int:
-    """Replicates of the plan with all that was added to it."""
-    return study.replicates + sum(len(step.seeds) for step in study.augment)
+    """Replicates of the plan with all that was added to it, without those that confirm."""
+    return study.replicates + sum(len(s.seeds) for s in study.augment if not s.confirm)
+
+
+def confirming(study: Study) -> range:
+    """Numbers of the replicates that confirm a winner and hold a few configurations alone."""
+    first = planned_replicates(study) + 1
+    return range(first, first + sum(len(s.seeds) for s in study.augment if s.confirm))
+
+
+def with_confirmation(study: Study, configs: tuple[str, ...], response: str, number: int) -> Study:
+    """The study with fresh runs of some configurations, a block per seed."""
+    step = Augment(seeds=fresh_seeds(study, number), confirm=configs, response=response)
+    if confirming(study):
+        raise DoeError("this study has been confirmed already; plan a new one to go on")
+    return msgspec.structs.replace(study, augment=(*study.augment, step))
 
 
 def _next_part(study: Study) -> int:

@@ -132,6 +132,10 @@ def _augmented(study: Study, slots: list[_Slot], step: Augment) -> list[_Slot]:
         return added
     replicate = max(slot.replicate for slot in slots)
     rows = sorted({(slot.row, slot.centre) for slot in slots})
+    if step.confirm:
+        rows = [
+            (row, 0) for row, c in rows if not c and row_label(study.factors, row) in step.confirm
+        ]
     return [
         _Slot(row, replicate + i, block + i, seed, centre)
         for i, seed in enumerate(step.seeds, start=1)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
 
-from doe.design.changes import planned_replicates
+from doe.design.changes import confirming, planned_replicates
 from doe.design.fractions import alias_chains, confounded_terms
 from doe.errors import DoeError
 from doe.results.looks import analysed, stopping_rule
@@ -92,7 +92,7 @@ def decision(study: Study, statuses: Sequence[RunStatus]) -> Decision | None:
     masks, names = decided_terms(study), decided_responses(study)
     rule, family = stopping_rule(study.stopping), len(masks) * len(names)
     seen = analysed(study, statuses)
-    complete = min(complete_replicates(statuses), rule.replicates)
+    complete = min(complete_replicates(seen), rule.replicates)
     runs = study_runs(study, seen)
     replicate = np.array([status.run.replicate for status in seen], dtype=np.int64)
     block = runs.block if runs.block is not None else np.zeros_like(replicate)
@@ -130,6 +130,15 @@ def decision(study: Study, statuses: Sequence[RunStatus]) -> Decision | None:
     return Decision(study.stopping, complete, tuple(terms), expected, cells)
 
 
+def needed(study: Study, statuses: Sequence[RunStatus]) -> list[RunStatus]:
+    """The runs that the study asks for: not the replicates that a decision has made needless."""
+    reached = decision(study, statuses)
+    if reached is None or not reached.over:
+        return list(statuses)
+    wanted = {*range(1, reached.replicates + 1), *confirming(study)}
+    return [status for status in statuses if status.run.replicate in wanted]
+
+
 def decision_of(directory: Path) -> Decision | None:
     """What a study in its directory has decided."""
     plan = load_plan(directory)
@@ -140,6 +149,17 @@ def is_decided(directory: Path) -> bool:
     """Whether a study needs no further replicate."""
     reached = decision_of(directory)
     return reached is not None and reached.over
+
+
+def replayed(
+    study: Study, statuses: Sequence[RunStatus], response: str, matters: float, replicates: int
+) -> Decision:
+    """What a study that has run would have decided of one response, had it been looked at."""
+    answers = replace(study.responses, matters={response: matters})
+    rule = Stopping(replicates, responses=(response,))
+    reached = decision(replace(study, responses=answers, stopping=rule), statuses)
+    assert reached is not None
+    return reached
 
 
 def declare(directory: Path, terms: tuple[str, ...], replicates: int | None) -> Plan:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from doe.design.changes import planned_replicates
+from doe.design.changes import confirming, planned_replicates
 from doe.store.scan import RunStatus, complete_replicates
 from doe.study.values import FIRST_LOOK, Stopping, Study
 
@@ -23,13 +23,14 @@ def stopping_rule(rule: Stopping) -> Rule:
 
 
 def analysed(study: Study, statuses: Sequence[RunStatus]) -> list[RunStatus]:
-    """The runs that an analysis may look at: all, or those of complete replicates where the study
-    declares that it is looked at after each.
+    """The runs that effects are estimated from: all but those that confirm a winner, and where the
+    study declares that it is looked at after each replicate, those of complete ones.
     """
+    factorial = [s for s in statuses if s.run.replicate not in confirming(study)]
     if study.stopping is None:
-        return list(statuses)
-    complete = min(complete_replicates(statuses), study.stopping.max_replicates)
-    return [s for s in statuses if not complete or s.run.replicate <= complete]
+        return factorial
+    complete = min(complete_replicates(factorial), study.stopping.max_replicates)
+    return [s for s in factorial if not complete or s.run.replicate <= complete]
 
 
 def look_notes(study: Study, statuses: Sequence[RunStatus]) -> tuple[str, ...]:
@@ -54,7 +55,7 @@ def look_notes(study: Study, statuses: Sequence[RunStatus]) -> tuple[str, ...]:
             "looked at: whoever looks until something is significant errs more often than p says. "
             "`doe run --until decided` declares it, and its p values know the looks",
         )
-    if added := sum(len(step.seeds) for step in study.augment):
+    if added := planned_replicates(study) - study.replicates:
         return (
             f"{added} replicates were added to the first plan, and the study did not declare that "
             "it would be looked at: if results were seen before they were added, p is too small",

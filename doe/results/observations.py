@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from doe.analysis.contrasts import Floats
-from doe.analysis.data import FactorLevels, Looked, Observations, Runs, numbered, state_text
+from doe.analysis.data import FactorLevels, Fresh, Looked, Observations, Runs, numbered, state_text
+from doe.design.changes import confirming
 from doe.design.runs import CENTRE as CENTRE_RUN
 from doe.design.runs import Run
 from doe.errors import DoeError, nearest
@@ -104,9 +105,15 @@ def _looked(study: Study, planned: Sequence[Run]) -> Looked | None:
 
 
 def observations(
-    study: Study, statuses: Sequence[RunStatus], runs: Runs | LevelRuns, names: Iterable[str]
+    study: Study,
+    statuses: Sequence[RunStatus],
+    runs: Runs | LevelRuns,
+    names: Iterable[str],
+    fresh: Sequence[RunStatus] = (),
 ) -> list[Observations | LevelObservations]:
     """The responses that are named, with the study's units, goals and scales.
+
+    `fresh` are runs that confirm a winner, as `confirming_runs` gives them.
 
     Raises
     ------
@@ -125,15 +132,38 @@ def observations(
         y = np.array([value[name] for value in values], dtype=np.float64)
         y[~np.isfinite(y)] = np.nan
         said = (answers.unit_of(name), answers.goal_of(name), answers.scale_of(name))
-        observed.append(_observed(runs, name, y, *said))
+        chosen = fresh_values(study, fresh, name)
+        observed.append(_observed(runs, name, y, *said, chosen))
     return observed
 
 
 def _observed(
-    runs: Runs | LevelRuns, name: str, y: Floats, unit: str, goal: str | None, scale: str
+    runs: Runs | LevelRuns,
+    name: str,
+    y: Floats,
+    unit: str,
+    goal: str | None,
+    scale: str,
+    fresh: Fresh | None,
 ) -> Observations | LevelObservations:
     if isinstance(runs, Runs):
-        return Observations(runs, name, y, y, y, unit, goal, scale)
+        return Observations(runs, name, y, y, y, unit, goal, scale, fresh)
     from doe.analysis.levels.layout import LevelObservations
 
     return LevelObservations(runs, name, y, unit, goal, scale)
+
+
+def confirming_runs(study: Study, statuses: Sequence[RunStatus]) -> list[RunStatus]:
+    """The runs that confirm a winner with fresh seeds."""
+    return [status for status in statuses if status.run.replicate in confirming(study)]
+
+
+def fresh_values(study: Study, fresh: Sequence[RunStatus], name: str) -> Fresh | None:
+    """What fresh runs give for the response whose best configuration they confirm."""
+    step = next((step for step in study.augment if step.confirm), None)
+    if step is None or step.response != name or not fresh:
+        return None
+    values = {(s.run.config, s.run.seed): response_values(study, s)[name] for s in fresh}
+    y = [[values.get((config, seed), np.nan) for seed in step.seeds] for config in step.confirm]
+    table = np.array(y, dtype=np.float64)
+    return Fresh(step.confirm, np.where(np.isfinite(table), table, np.nan))

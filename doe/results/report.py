@@ -22,13 +22,14 @@ from doe.analysis.analyze import Analysis
 from doe.analysis.case import AnalysisOptions
 from doe.analysis.data import Runs
 from doe.analysis.response import analyze_response
+from doe.design.changes import confirming
 from doe.errors import DoeError
 from doe.results.cells import Cell, cells_of
 from doe.results.curves import Curve, epoch_lines, learning_curves
 from doe.results.decision import Decision, decision
 from doe.results.details import RunDetail, run_details
 from doe.results.looks import analysed
-from doe.results.observations import observations, study_runs
+from doe.results.observations import confirming_runs, observations, study_runs
 from doe.results.responses import response_values
 from doe.results.status import Overview, overview
 from doe.store.files import StudyDir
@@ -137,7 +138,7 @@ def report_of(
         state=state,
         options=options,
         section=section,
-        cells=cells_of(state.statuses, values),
+        cells=factorial_cells(study, state.statuses, values),
         analyses=analyses,
         refused=refused,
         across=across(list(analyses.values())) if analyses else None,
@@ -149,13 +150,23 @@ def report_of(
     )
 
 
+def factorial_cells(
+    study: Study, statuses: Sequence[RunStatus], values: dict[str, list[float]]
+) -> tuple[Cell, ...]:
+    """Configurations over the runs of the design; those that confirm a winner stand apart."""
+    kept = [i for i, s in enumerate(statuses) if s.run.replicate not in confirming(study)]
+    columns = {name: [column[i] for i in kept] for name, column in values.items()}
+    return cells_of([statuses[i] for i in kept], columns)
+
+
 def _analyses(
     state: Overview, names: Sequence[str], options: AnalysisOptions
 ) -> list[ResponseAnalysis | str]:
     """The analysis of each response or why there is none; many at once take all cores."""
     statuses = analysed(state.study, state.statuses)
     runs = study_runs(state.study, statuses)
-    tasks = [(state.study, statuses, runs, name, options) for name in names]
+    fresh = confirming_runs(state.study, state.statuses)
+    tasks = [(state.study, statuses, runs, fresh, name, options) for name in names]
     cores = min(len(os.sched_getaffinity(0)), len(names) // WORTH_A_PROCESS)
     # A fork is safe where there is no other thread, and costs no import.
     if cores < 2 or not options.robust or threading.active_count() > 1:
@@ -168,11 +179,12 @@ def _analysis(
     study: Study,
     statuses: list[RunStatus],
     runs: Runs | LevelRuns,
+    fresh: list[RunStatus],
     name: str,
     options: AnalysisOptions,
 ) -> ResponseAnalysis | str:
     try:
-        return analyze_response(observations(study, statuses, runs, [name])[0], options)
+        return analyze_response(observations(study, statuses, runs, [name], fresh)[0], options)
     except DoeError as error:
         return str(error)
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from doe.errors import counted, were
 from doe.results.time_left import foreseen, time_left
-from doe.store.files import StudyDir
+from doe.store.files import RunDir, StudyDir
+from doe.store.leases import WAITING, LeaseFile, silent_since
 from doe.store.plan import load_plan
 from doe.store.progress import read_progress
 from doe.store.requests import changed_runs
@@ -32,6 +34,8 @@ class Running(NamedTuple):
     metric: str
     """The metric that is followed, with its last value; empty where none was reported."""
     value: float | None
+    note: str = ""
+    """What should be known of it: that it waits to write its result, that nobody sees it."""
 
 
 class Overview(NamedTuple):
@@ -99,7 +103,23 @@ def _running(files: StudyDir, status: RunStatus) -> Running:
         progress.total if progress else None,
         progress.metric if progress else "",
         progress.values[-1] if progress and progress.values else None,
+        _note(files.run(status.run.run_id), status.lease),
     )
+
+
+def _note(run: RunDir, last: LeaseFile | None) -> str:
+    if last is None:
+        return ""
+    if last.lease is not None and last.lease.beat.startswith(WAITING):
+        return "finished, and waits for room on the disk to write its result"
+    try:
+        since = silent_since(run, last)
+    except OSError:
+        return ""
+    if since is None:
+        return ""
+    moment = datetime.fromtimestamp(since, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return f"unknown since {moment}: no sign of life; `doe run` watches it and takes it over"
 
 
 def _failures(statuses: Sequence[RunStatus]) -> dict[str, list[str]]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from doe.results.cells import best_cells, cells_of
+from doe.results.decision import decision
 from doe.results.responses import response_values
 from doe.store.scan import RunState, RunStatus, counts
 from doe.study.values import Study
@@ -43,9 +44,10 @@ def summarise(
 ) -> Summary:
     """Sum a study up; `option` names it on a command line, as in " --study runs/x"."""
     number = counts(statuses)
-    return Summary(
-        study.name, ending, number, seconds, _best(study, statuses), _next(number, option)
-    )
+    reached = decision(study, statuses) if study.stopping else None
+    command = next_command(number, over=reached is not None and reached.over)
+    best = _best(study, statuses)
+    return Summary(study.name, ending, number, seconds, best, f"{command}{option}")
 
 
 def _best(study: Study, statuses: Sequence[RunStatus]) -> tuple[BestSoFar, ...]:
@@ -70,9 +72,10 @@ def _best(study: Study, statuses: Sequence[RunStatus]) -> tuple[BestSoFar, ...]:
     )
 
 
-def _next(number: dict[RunState, int], option: str) -> str:
+def next_command(number: dict[RunState, int], over: bool = False) -> str:
+    """What to do about a study in this state; `over` where nothing more needs to be run."""
     if number["failed"]:
-        return f"doe status{option}"
-    if number["pending"] or number["running"]:
-        return f"doe run{option}"
-    return f"doe report{option}"
+        return "doe status"
+    if (number["pending"] or number["running"]) and not over:
+        return "doe run"
+    return "doe report"

@@ -13,6 +13,7 @@ from doe.errors import DoeError, counted, were
 from doe.running.engines import check_detach, open_engine
 from doe.running.scheduler import Display, RunOptions, Scheduler
 from doe.store.files import StudyDir
+from doe.store.place import makes_links
 from doe.store.plan import complete_design
 from doe.store.scan import RunState, counts
 
@@ -35,6 +36,7 @@ def execute(
     files = StudyDir(plan.directory)
     check_limits(options)
     check_writable(files)
+    check_links(files)
     complete_design(plan)
     if options.detach:
         check_detach(engine)
@@ -80,6 +82,15 @@ def check_writable(files: StudyDir) -> None:
             f"cannot write in {files.root}: {error.strerror}; results would have no place. "
             "Nothing was started, and what is there is untouched"
         ) from error
+
+
+def check_links(files: StudyDir) -> None:
+    """Say early that no verdict could be committed."""
+    if not makes_links(files.root):
+        raise DoeError(
+            f"{files.root} is on a file system that makes no hard links, by which a result appears "
+            "whole or not at all. Nothing was started; move the study to another file system"
+        )
 
 
 def _broken_off(files: StudyDir, error: OSError) -> DoeError:

@@ -51,8 +51,8 @@ class RunOptions(NamedTuple):
     only: tuple[str, ...] = ()
     """Configurations; empty for all."""
     replicate: int = 0
-    upto: int = 0
-    """Only the first so many replicates; 0 for all."""
+    among: tuple[int, ...] = ()
+    """Only these replicates; empty for all."""
     limit: int = 0
     """Most runs to start; 0 for all."""
     retry_failed: bool = False
@@ -518,7 +518,7 @@ def selected(runs: Sequence[Run], options: RunOptions) -> list[str]:
         for run in runs
         if (not options.only or run.config in options.only)
         and options.replicate in (0, run.replicate)
-        and (not options.upto or run.replicate <= options.upto)
+        and (not options.among or run.replicate in options.among)
     ]
 
 

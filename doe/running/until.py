@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from doe.design.changes import confirming
 from doe.errors import DoeError
 from doe.running.execute import execute
 from doe.running.scheduler import Display, RunOptions
@@ -49,17 +50,21 @@ def run_until(
         if rule is None:
             raise DoeError(f"{directory} declares no rule when to stop; give --until decided")
         statuses = scan(StudyDir(directory), plan.design.runs)
-        complete = complete_replicates(statuses)
-        retry = options.retry_failed and any(s.state == "failed" for s in statuses)
-        over = complete >= rule.max_replicates or decided(directory)
-        if over and not retry:
+        fresh = confirming(plan.study)
+        complete = complete_replicates([s for s in statuses if s.run.replicate not in fresh])
+        over = bool(fresh) or complete >= rule.max_replicates or decided(directory)
+        among = (*range(1, complete + 1), *fresh)
+        if not over:
+            among = tuple(range(1, max(FIRST_LOOK, complete + 1) + 1))
+            plan = extend_plan(directory, among[-1])
+        asked_for = [s.state for s in statuses if s.run.replicate in among]
+        again = options.retry_failed and "failed" in asked_for
+        if over and not again and not {"pending", "running"} & {*asked_for}:
             return counts(statuses), True
-        upto = complete if over else max(FIRST_LOOK, complete + 1)
-        plan = extend_plan(directory, upto)
-        number, finished = execute(plan, options._replace(upto=upto), engine, asked, display)
-        if not finished or options.limit:
+        number, finished = execute(plan, options._replace(among=among), engine, asked, display)
+        if over or not finished or options.limit:
             return number, finished
         options = options._replace(retry_failed=False)
         statuses = scan(StudyDir(directory), plan.design.runs)
-        if complete_replicates(statuses) < upto:
+        if complete_replicates(statuses) <= complete:
             return number, finished  # a run that cannot be read holds the replicate back

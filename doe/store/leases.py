@@ -214,12 +214,12 @@ class Watch:
                 return True
             if lease.beat.startswith(SETTLED) and run.result.exists():
                 return True
-            certain = self._certain(run, lease)
+            certain = self.certain(run, lease)
             if certain is not None:
                 return certain
         return self._silent(run.lease(last.attempt), last.raw)
 
-    def _certain(self, run: RunDir, lease: Lease) -> bool | None:
+    def certain(self, run: RunDir, lease: Lease) -> bool | None:
         """Whether a holder on this machine is gone; None if only its silence can tell."""
         if lease.beat.startswith(SETTLED) or lease.machine != self._here:
             return None
@@ -251,6 +251,18 @@ class _Silence(NamedTuple):
     raw: bytes
     seconds: float
     looked: float
+
+
+def silent_since(run: RunDir, last: LeaseFile) -> float | None:
+    """Last sign of life of a holder of which nothing else can be known, if that is long ago.
+
+    In seconds since the epoch by the file's own time, which another machine may have set: for
+    display only.
+    """
+    if last.lease is not None and Watch().certain(run, last.lease) is not None:
+        return None
+    changed = os.stat(run.lease(last.attempt)).st_mtime
+    return changed if time.time() - changed > STALE_SECONDS else None
 
 
 # Holding ----------------------------------------------------------------------------------------

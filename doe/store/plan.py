@@ -176,7 +176,7 @@ def find_study(given: Path | None, runs: Path = RUNS) -> Path:
 
 def augment_plan(directory: Path, kind: str) -> tuple[Plan, Outcome]:
     """Add replicates or a fold-over to a planned study; what was planned or run stays as it is."""
-    return _change(directory, lambda study: augmented(study, kind)), "augmented"
+    return change_plan(directory, lambda study: augmented(study, kind)), "augmented"
 
 
 def extend_plan(directory: Path, replicates: int) -> Plan:
@@ -186,7 +186,7 @@ def extend_plan(directory: Path, replicates: int) -> Plan:
         missing = range(planned_replicates(study), replicates)
         return reduce(lambda longer, _: augmented(longer, "1"), missing, study)
 
-    return _change(directory, extended)
+    return change_plan(directory, extended)
 
 
 def declare_plan(directory: Path, declared: Callable[[Study], Stopping]) -> Plan:
@@ -195,7 +195,7 @@ def declare_plan(directory: Path, declared: Callable[[Study], Stopping]) -> Plan
     def ruled(study: Study) -> Study:
         return study if study.stopping else msgspec.structs.replace(study, stopping=declared(study))
 
-    return _change(directory, ruled)
+    return change_plan(directory, ruled)
 
 
 @contextlib.contextmanager
@@ -212,7 +212,7 @@ def _alone(directory: Path) -> Iterator[None]:
             os.close(handle)
 
 
-def _change(directory: Path, changed: Callable[[Study], Study]) -> Plan:
+def change_plan(directory: Path, changed: Callable[[Study], Study]) -> Plan:
     """Write a planned study anew where `changed` makes another of it."""
     with _alone(directory):
         old = load_plan(directory)

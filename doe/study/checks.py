@@ -270,6 +270,8 @@ def _check_block_words(study: Study, add: AddProblem) -> None:
 def _check_augment(study: Study, step: Augment, path: str, add: AddProblem) -> None:
     if bool(step.seeds) + bool(step.flip) + bool(step.part) != 1:
         add(f"{path}: expected either seeds (replicates) or flip (a fold-over), or a part")
+    if step.confirm and not (step.seeds and step.response in study.responses.names):
+        add(f"{path}.confirm: expected seeds and a response beside it")
     if step.part and not 2 <= step.part <= study.parts:
         known = f"2 to {study.parts}" if study.parts else "none, as the fraction is no 1/N"
         add(f"{path}.part = {step.part}: no part of the design; expected {known}")

@@ -83,7 +83,7 @@ def dump_study(study: Study) -> str:
             {
                 field: _plain(getattr(step, field))
                 for field in step.__struct_fields__
-                if not _left_out(step, field, ("part",))
+                if not _left_out(step, field, ("part", "confirm", "response"))
             }
             for step in study.augment
         ]

@@ -130,6 +130,10 @@ class Augment(msgspec.Struct, frozen=True):
     """Factors whose levels are exchanged to give another part of the full factorial."""
     part: int = 0
     """Number, from 2, of a further part of a design that was planned as 1/N."""
+    confirm: tuple[str, ...] = ()
+    """Configurations to run again with fresh seeds alone: the best, the runner-up, the baseline."""
+    response: str = ""
+    """Response whose best configuration is confirmed."""
 
 
 FIRST_LOOK = 2

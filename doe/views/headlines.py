@@ -28,6 +28,11 @@ if TYPE_CHECKING:
 LARGEST = 3
 VERDICTS = {True: ", for the better", False: ", for the worse", None: ""}
 NAMED = 8
+SAID = {
+    "confirmed": "Confirmed to be better than",
+    "refuted": "It is worse than",
+    "open": "It cannot be told from",
+}
 NO_GOAL = "give --goal min or --goal max to see the best configurations"
 
 
@@ -204,9 +209,28 @@ def _best(analysis: Analysis) -> str:
     if analysis.best is None:
         return f"Which way is better was not said: {NO_GOAL}."
     top = analysis.best.cells[0]
-    interval = "" if top.ci_low is None else f" ({_span(top.ci_low, top.ci_high)})"
-    mean = f"Its mean is {cell_text(top.mean, 'num')}{_unit(analysis)}{interval}."
+    mean = f"Its mean is {cell_text(top.mean, 'num')}{_unit(analysis)}{_confirmed(analysis)}"
     return " ".join((analysis.best.sentence, _has(top.coded, analysis), mean)).replace("  ", " ")
+
+
+def _confirmed(analysis: Analysis) -> str:
+    """What fresh runs say of the winner; the best of many is optimistic until they have."""
+    fresh = analysis.confirmation
+    if fresh is None:
+        return ", before confirmation."
+    seeds = f"{fresh.seeds} fresh seeds"
+    sentences = [
+        f". With {seeds} {fresh.config} has {cell_text(fresh.mean, 'num')}{_unit(analysis)}"
+        + (
+            f", predicted {_span(fresh.predicted_low, fresh.predicted_high)}."
+            if fresh.predicted_low is not None
+            else "."
+        )
+    ]
+    for gain in fresh.gains:
+        size = f"{cell_text(gain.difference, 'signed')} ({_span(gain.low, gain.high)})"
+        sentences.append(f"{SAID[gain.verdict]} {gain.against}: {size}.")
+    return " ".join(sentences)
 
 
 def _has(coded: tuple[int, ...], analysis: Analysis) -> str:

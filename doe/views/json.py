@@ -43,6 +43,7 @@ def to_plain(
         "error": analysis.anova.error,
         "missing": whole["missing"],
         "best": whole["best"],
+        "confirmation": whole["confirmation"],
         **whole["estimates"],
     }
     if family is not None:

@@ -72,3 +72,10 @@ def level_text(factor: FactorLevels, coded: int, again: bool = False) -> str:
     if is_switch(factor):
         return f"{'with' if coded > 0 else 'without'} {'it' if again else factor_text(factor)}"
     return f"at {level}" if again else f"at {factor_text(factor)} = {level}"
+
+
+LOOKS = (
+    "p and intervals hold over all looks: p is the smallest that any look has given, at its own "
+    "level, so that it need not follow t and F, which are those of the last look."
+)
+"""Said under tables of a study that was looked at after each replicate."""

@@ -9,7 +9,7 @@ from doe.analysis.anova import AnovaRow
 from doe.views.numbers import cell_text
 from doe.views.table import Column, Row, Table
 from doe.views.tables import ResponseTable
-from doe.views.words import quantity
+from doe.views.words import LOOKS, quantity
 
 
 def anova_table(
@@ -23,7 +23,7 @@ def anova_table(
     names = {row.source for row in kept} | fixed
     second = rows is analysis.anova.type2
     kind = "" if analysis.anova.balanced else ", type II" if second else ", type III"
-    notes = []
+    notes = [LOOKS] if analysis.looks else []
     if len(kept) < len(terms):
         notes.append(f"{len(terms) - len(kept)} terms with smaller sums of squares are not shown.")
     if analysis.anova.r2_adjusted is not None and analysis.anova.r2 is not None:

@@ -8,7 +8,7 @@ from doe.views.numbers import cell_text
 from doe.views.table import Column, Row, Table
 from doe.views.tables import ResponseTable
 
-INTERVALS = "Intervals hold for all configurations at once, the selected ones included."
+BEFORE = "Before confirmation: the best of many is optimistic; doe plan --confirm N runs it again."
 
 
 def best_table(analysis: Analysis, top: int | None = None) -> Table | None:
@@ -20,8 +20,6 @@ def best_table(analysis: Analysis, top: int | None = None) -> Table | None:
         Column("config", "Configuration"),
         Column("n", "n", "int"),
         Column("mean", "Mean", "num"),
-        Column("ci_low", "low", "num"),
-        Column("ci_high", "high", "num"),
         Column("among", "among the best"),
         Column("mcb_low", "Hsu low", "num", keep=False),
         Column("mcb_high", "Hsu high", "num", keep=False),
@@ -29,7 +27,7 @@ def best_table(analysis: Analysis, top: int | None = None) -> Table | None:
     rows = tuple(
         Row(
             (
-                *(c.config, c.n, c.mean, c.ci_low, c.ci_high),
+                *(c.config, c.n, c.mean),
                 None if best.critical is None else c.among_best,
                 *(c.mcb_low, c.mcb_high),
             ),
@@ -37,8 +35,8 @@ def best_table(analysis: Analysis, top: int | None = None) -> Table | None:
         )
         for c in best.cells[:top]
     )
-    intervals = (INTERVALS,) if best.critical is not None else ()
-    notes = (best.sentence, _reduced_text(best.reduced), *intervals)
+    before = () if analysis.confirmation is not None else (BEFORE,)
+    notes = (best.sentence, _reduced_text(best.reduced), *before)
     title = f"Configurations by {analysis.response}, the best first"
     return Table(f"best {analysis.response}", title, columns, rows, notes)
 

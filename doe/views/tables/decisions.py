@@ -9,34 +9,37 @@ from doe.views.tables import StudyTables
 
 
 def decision_table(reached: Decision) -> Table:
-    """A row per term and response, what is open first."""
+    """A row per term and response, in their order; what is the same everywhere has no column."""
+    several = len({term.response for term in reached.terms}) > 1
+    to_come = any(term.chance is not None for term in reached.terms)
     columns = (
-        Column("response", "response"),
+        *((Column("response", "response"),) if several else ()),
         Column("term", "term"),
         Column("effect", "effect", "signed"),
-        Column("low", "low", "num"),
-        Column("high", "high", "num"),
+        Column("low", "low", "short"),
+        Column("high", "high", "short"),
         Column("p", "p", "p", keep=False),
         Column("verdict", "verdict"),
         Column("at", "after", "int"),
-        Column("chance", "next", "num"),
+        *((Column("chance", "next", "short"),) if to_come else ()),
     )
     rows = tuple(
         Row(
             (
-                term.response,
+                *((term.response,) if several else ()),
                 term.term,
                 *(term.state.effect, term.state.low, term.state.high, term.state.p),
-                *(term.state.verdict, term.state.decided_at, term.chance),
+                *(term.state.verdict, term.state.decided_at),
+                *((term.chance,) if to_come else ()),
             )
         )
-        for term in sorted(reached.terms, key=lambda term: term.state.verdict != "open")
+        for term in reached.terms
     )
-    level = 1.0 - reached.rule.alpha
+    chance = "; next: chance of being decided by the next replicate" if to_come else ""
     notes = (
-        f"Intervals of all looks, terms and responses hold together with {level:.0%}; "
-        "effect: excludes zero; negligible: within what matters; next: chance of being decided by "
-        "the next replicate.",
+        f"Intervals of all looks, terms and responses hold together with "
+        f"{1.0 - reached.rule.alpha:.0%}. effect: the interval excluded zero after so many "
+        f"replicates; negligible: it lay within what matters{chance}.",
     )
     return Table("decisions", "Decisions", columns, rows, notes)
 

@@ -10,7 +10,7 @@ from doe.errors import counted
 from doe.views.numbers import Value, cell_text
 from doe.views.table import Column, Mark, Row, Table
 from doe.views.tables import ResponseTable
-from doe.views.words import MARKS, helps, quantity
+from doe.views.words import LOOKS, MARKS, helps, quantity
 
 
 def effects_table(analysis: Analysis, top: int | None = None) -> Table:
@@ -80,6 +80,8 @@ def _effect_notes(analysis: Analysis, rest: Sequence[Effect]) -> tuple[str, ...]
         )
     elif analysis.lenth is not None:
         notes.append("No error to test against: p is Lenth's, simulated.")
+    if analysis.looks:
+        notes.append(LOOKS)
     if analysis.transform.scale.ratio:
         notes.append("Ratio: geometric mean at high over that at low, on the response scale.")
     if rest:

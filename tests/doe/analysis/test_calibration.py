@@ -8,12 +8,14 @@ import pytest
 from benchmarks.calibrate import (
     DOCUMENT,
     ERRORS,
+    LEVEL_PLANS,
     NAMED,
     POWERS,
     RATES,
     Plan,
     complaints,
     measured,
+    measured_levels,
     simulated,
 )
 from doe.analysis.case import AnalysisOptions, Case
@@ -38,6 +40,7 @@ def test_rates_of_a_small_design_stay_in_their_bands() -> None:
         ("2⁴ × 2 in two blocks each", "normal", ""),
         ("2³ × 4 in blocks", "normal", "spread"),
         ("2³ × 4 in blocks", "normal", "skewed"),
+        ("2⁴ × 1, order 2", "normal", "skewed"),
         ("2³ × 4 in blocks", "normal", "tied"),
         ("2³ × 3, order 1", "normal", "interaction"),
     ],
@@ -73,6 +76,13 @@ def test_two_runs_of_a_cell_in_blocks_call_no_false_dispersion(factors: int) -> 
         assert found is not None
         calls += any((effect.p_holm or 1.0) < 0.05 for effect in found.effects)
     assert complaints({(plan.name, "normal", ""): {name: calls / 300}}, 300) == []
+
+
+@pytest.mark.parametrize("plan", LEVEL_PLANS)
+def test_rates_of_factors_with_levels_stay_in_their_bands(plan: str) -> None:
+    rates = measured_levels(plan, "normal", COUNT)
+    assert len(rates) >= 7
+    assert complaints({(plan, "normal", ""): rates}, COUNT) == []
 
 
 def test_a_rate_that_is_off_is_told() -> None:

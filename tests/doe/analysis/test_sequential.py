@@ -128,3 +128,12 @@ def test_a_plain_test_at_every_look_would_be_noticed():
     for _, p in batch_looks(y, [1, 2, 3, 4, 5, 6], Rule(9)):
         wrong |= p <= ALPHA / 6
     assert too_high(wrong.any(axis=1).mean(), 2000)
+
+
+def test_p_has_no_floor():
+    """Far beyond the table the last look of the O'Brien-Fleming shape costs next to nothing."""
+    nominal = np.ones((5, 3))
+    nominal[4] = 1e-10, 1e-30, 1e-60
+    p = sequential_p(nominal, FIFTHS, 0.05, "obrien-fleming")
+    assert p[0] > 1e20 * p[1] * 0.1 > p[2]
+    assert p == pytest.approx(nominal[4], rel=1.0)

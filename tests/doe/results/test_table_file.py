@@ -101,3 +101,10 @@ def test_exports_are_read_as_they_come(name, tool, response, left_out):
     effects = {effect.term: effect.effect for effect in analyze(observed).effects}
     assert effects["augment"] == pytest.approx(0.05, abs=0.006)
     assert effects["lr"] == pytest.approx(-0.018, abs=0.006)
+
+
+def test_a_metric_named_as_a_parameter_keeps_its_full_name(tmp_path):
+    head = "run_id,experiment_id,status,params.loss,metrics.loss"
+    frame, _ = read(tmp_path, f"{head}\na,1,FINISHED,huber,0.5\n".encode())
+    assert list(frame.columns) == ["loss", "run_id", "state", "metrics.loss"]
+    assert frame.loc[0, "metrics.loss"] == "0.5"

@@ -1,8 +1,9 @@
-"""Kill -9 at random: schedulers, slots, training processes, or all at once; then count the damage.
+"""Kill at random: schedulers, slots, keepers, trainings, or all at once; then count the damage.
 
 ``python tests/doe/running/chaos.py --kills 1000`` is `make chaos`. Small studies are run one after
-the other, by one scheduler or two, until so many kills have hit. After each study it counts
-verdicts lost, runs executed again after their verdict, torn files, wrong numbers, processes left.
+the other, by one scheduler or two, until so many kills have hit. Each has a mode (`MODES`). After
+each study it counts verdicts lost, runs executed again after their verdict, torn files, wrong
+numbers (a result of another study's run among them), foreign processes touched, processes left.
 """
 
 from __future__ import annotations
@@ -17,13 +18,16 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 import psutil
 
+from doe.errors import DoeError
 from doe.running.execute import execute
 from doe.running.scheduler import RunOptions
+from doe.store import leases
 from doe.store.files import StudyDir
 from doe.store.plan import Plan, load_plan, write_plan
 from doe.store.verdicts import Policy, decode_result
@@ -32,44 +36,73 @@ from doe.views.live import PlainDisplay
 
 HERE = Path(__file__).parent
 MARK = "DOE_CHAOS"
-TARGETS = ("scheduler", "slot", "training", "training", "all")
-COUNTED = ("lost", "run twice", "torn", "wrong", "left")
+TARGETS = ("scheduler", "slot", "keeper", "training", "training", "all")
+COUNTED = ("lost", "run twice", "torn", "wrong", "foreign", "left")
+MODES = {
+    "plain": "kill -9 and nothing else",
+    "chdir": "the backend changes to a directory that holds another study of the same path",
+    "lock": "the backend holds the interpreter lock all the time",
+    "signals": "TERM, INT, HUP, USR1, SEGV, real-time signals and STOP instead of kill -9",
+    "replaced": "half-way, the study is moved away and planned anew with other seeds",
+    "namespaces": "each scheduler in a process namespace of its own, where numbers begin at 1",
+}
+SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1", "SIGSEGV", "SIGSTOP", "SIGRTMIN", "SIGKILL")
+UNSHARE = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child=SIGKILL"]
+STALE_SECONDS = 12.0
+"""In namespaces, instead of a minute: the signs of life of another namespace alone can tell."""
 
 
-def make_study(directory: Path, seconds: float, factors: str = "ABC", replicates: int = 2) -> Plan:
+def make_study(directory: Path, mode: str, seconds: float, first_seed: int = 1) -> Plan:
+    factors, replicates = "ABC", 2
     study = Study(
         name="chaos",
-        backend="tiny_backends:traced",
+        backend=f"chaos_backends:{mode}" if mode in ("chdir", "lock") else "tiny_backends:traced",
         factors=tuple(Factor(key=key, levels=(False, True)) for key in factors),
         responses=Responses(metrics=("y",)),
         replicates=replicates,
-        seeds=tuple(range(1, replicates + 1)),
+        seeds=tuple(range(first_seed, first_seed + replicates)),
         settings={"seconds": seconds},
     )
     return write_plan(study, directory)[0]
 
 
-def schedule(directory: Path) -> int:
+def namespaces_allowed() -> bool:
+    """Whether this machine lets us make process namespaces."""
+    try:
+        return subprocess.run([*UNSHARE, "true"], capture_output=True).returncode == 0
+    except OSError:
+        return False
+
+
+def schedule(directory: Path, stale: float) -> int:
     """What `doe run` does, without the check that needs the design made anew."""
     from rich.console import Console
 
+    leases.Watch.__init__.__defaults__ = (stale, *leases.Watch.__init__.__defaults__[1:])
     _, study, design = load_plan(directory)
     options = RunOptions(policy=Policy(retries=10**6))
     display = PlainDisplay(Console(quiet=True))
     plan = Plan(directory, study, design)
-    number, finished = execute(plan, options, "local", {"cpu": 2}, display)
+    try:
+        number, finished = execute(plan, options, "local", {"cpu": 2}, display)
+    except DoeError:  # its study was replaced
+        return 3
     return 0 if finished and number["done"] == len(design.runs) else 3
 
 
 class Chaos:
     """One study and its tormentor."""
 
-    def __init__(self, directory: Path, plan: Plan, rng: random.Random) -> None:
-        self.files, self.plan, self.rng = StudyDir(directory), plan, rng
+    def __init__(self, directory: Path, mode: str, rng: random.Random) -> None:
+        self.seconds = rng.choice((0.05, 0.2, 0.6))
+        self.files, self.mode, self.rng = StudyDir(directory), mode, rng
+        self.plan = make_study(directory, mode, self.seconds)
+        self.bystander = subprocess.Popen(["sleep", "3600"], start_new_session=True)
         self.name = f"{os.getpid()}-{rng.random()}"
         self.schedulers: list[subprocess.Popen[bytes]] = []
         self.kills: Counter[str] = Counter()
         self.damage: Counter[str] = Counter(dict.fromkeys(COUNTED, 0))
+        self.old: Path | None = None
         self.known: dict[str, tuple[bytes, int]] = {}
         """Run -> its committed verdict and how often it had been executed by then."""
 
@@ -77,31 +110,34 @@ class Chaos:
         path = os.pathsep.join(
             [str(HERE.parent / "backends"), os.environ.get("PYTHONPATH", "")]
         ).rstrip(os.pathsep)
-        call = [sys.executable, str(HERE / "chaos.py"), "--schedule", str(self.files.root)]
+        call = [sys.executable, str(HERE / "chaos.py"), "--schedule", self.files.root.name]
+        if self.mode == "namespaces":
+            call = [*UNSHARE, *call, "--stale", str(STALE_SECONDS)]
         environment = os.environ | {MARK: self.name, "PYTHONPATH": path}
         while len(self.schedulers) < number:
-            self.schedulers.append(subprocess.Popen(call, env=environment, start_new_session=True))
+            self.schedulers.append(
+                subprocess.Popen(
+                    call,
+                    env=environment,
+                    cwd=self.files.root.parent,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,
+                )
+            )
 
     def reap(self) -> None:
         self.schedulers = [one for one in self.schedulers if one.poll() is None]
 
     def processes(self) -> dict[str, list[psutil.Process]]:
         """Living processes of this study by their role."""
-        roles: dict[str, list[psutil.Process]] = {"scheduler": [], "slot": [], "training": []}
-        own = {one.pid for one in self.schedulers}
+        roles: dict[str, list[psutil.Process]] = {role: [] for role in dict.fromkeys(TARGETS[:-1])}
         for process in psutil.process_iter():
-            with contextlib.suppress(psutil.Error):
+            with contextlib.suppress(psutil.Error, OSError):  # it may end meanwhile
                 if process.status() == psutil.STATUS_ZOMBIE:
                     continue
                 if process.environ().get(MARK) != self.name:
                     continue
-                if process.pid in own:
-                    roles["scheduler"].append(process)
-                elif "doe.running.engines.slot" in process.cmdline():
-                    slot = process.parent() is None or process.parent().pid in own
-                    roles["slot" if slot else "training"].append(process)
-                else:
-                    roles["training"].append(process)
+                roles[_role(process)].append(process)
         return roles
 
     def kill(self) -> bool:
@@ -114,9 +150,15 @@ class Chaos:
             victims = roles[target][:]
             self.rng.shuffle(victims)
             victims = victims[:1]
+        name = self.rng.choice(SIGNALS) if self.mode == "signals" else "SIGKILL"
         for process in victims:
             with contextlib.suppress(psutil.NoSuchProcess):
-                process.send_signal(signal.SIGKILL)
+                process.send_signal(getattr(signal, name))
+        if name == "SIGSTOP":
+            time.sleep(0.5)
+            for process in victims:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.send_signal(signal.SIGCONT)
         self.kills[target] += bool(victims)
         return bool(victims)
 
@@ -145,10 +187,20 @@ class Chaos:
             self.look()
             if len(self.known) == len(self.plan.design.runs):
                 break
+            if self.mode == "replaced" and hit >= kills // 2 and not self.old:
+                self.replace()
             self.start(self.rng.choice((1, 1, 1, 2)))
-            time.sleep(self.rng.choice((0.0, 0.02, 0.05, 0.1, 0.2, 0.4)))
+            time.sleep(self.rng.choice((0.0, 0.05, 0.1, 0.2, 0.4, 1.0)))
             hit += self.kill()
         return hit
+
+    def replace(self) -> None:
+        """Move the study away and plan another of the same name: it must get nothing of the old."""
+        self.old = self.files.root.rename(self.files.root.with_name("old"))
+        self.plan = make_study(self.files.root, self.mode, self.seconds, first_seed=11)
+        for run in self.plan.design.runs:
+            (self.files.root / run.run_id).mkdir()
+        self.known = {}
 
     def finish(self) -> None:
         """Let it end in peace, then count."""
@@ -176,6 +228,12 @@ class Chaos:
         while (left := sum(map(len, self.processes().values()))) and time.monotonic() < deadline:
             time.sleep(0.1)
         self.damage["left"] += left
+        self.damage["foreign"] += self.bystander.poll() is not None
+        self.bystander.kill()
+        self.bystander.wait()
+        for path in self.old.iterdir() if self.old else ():
+            if path.is_dir():
+                self._torn(path)
 
     def _torn(self, directory: Path) -> None:
         for path in directory.iterdir():
@@ -188,23 +246,55 @@ class Chaos:
                     self.damage["torn"] += 1
 
 
+def _role(process: psutil.Process) -> str:
+    """A training bears the mark of its run, a keeper has its lease open."""
+    words = process.cmdline()
+    if "--schedule" in words:
+        return "scheduler"
+    handles = []
+    for handle in os.listdir(f"/proc/{process.pid}/fd"):
+        with contextlib.suppress(OSError):
+            handles.append(os.readlink(f"/proc/{process.pid}/fd/{handle}"))
+    if any("DOE_RUN" in handle for handle in handles):
+        return "training"
+    if any("/lease" in handle for handle in handles):
+        return "keeper"
+    return "slot"
+
+
+MOST_KILLS = {"namespaces": 6, "replaced": 16}
+"""Kills of one study: each end of a namespace is waited out."""
+
+
 def torment_studies(
-    kills: int, seed: int, seconds: float
-) -> tuple[Counter[str], Counter[str], int]:
-    """Torment studies until so many kills have hit; return kills by target, damage, studies."""
+    kills: int,
+    seed: int,
+    seconds: float,
+    modes: Sequence[str] = tuple(MODES),
+    told: bool = False,
+) -> tuple[Counter[str], Counter[str], Counter[str]]:
+    """Torment studies until so many kills have hit; kills by target, damage, studies by mode."""
+    if "namespaces" in modes and not namespaces_allowed():
+        print("skipped: this machine does not let us make process namespaces")
+        modes = [mode for mode in modes if mode != "namespaces"]
     rng = random.Random(seed)
     killed: Counter[str] = Counter()
     damage: Counter[str] = Counter(dict.fromkeys(COUNTED, 0))
-    studies, deadline = 0, time.monotonic() + seconds
+    studies: Counter[str] = Counter()
+    deadline = time.monotonic() + seconds
     while killed.total() < kills and time.monotonic() < deadline:
-        studies += 1
+        mode = modes[studies.total() % len(modes)]
+        studies[mode] += 1
         with tempfile.TemporaryDirectory(prefix="doe-chaos-") as place:
-            directory = Path(place) / "chaos"
-            chaos = Chaos(directory, make_study(directory, rng.choice((0.05, 0.2, 0.6))), rng)
-            chaos.torment(kills - killed.total(), deadline)
+            chaos = Chaos(Path(place) / "chaos", mode, rng)
+            left = kills - killed.total()
+            chaos.torment(min(left, MOST_KILLS.get(mode, left)), deadline)
             chaos.finish()
             killed += chaos.kills
             damage.update(chaos.damage)
+        if told:
+            harm = {name: number for name, number in chaos.damage.items() if number}
+            print(f"{killed.total():5} kills, {mode}: {harm or 'no damage'}", flush=True)
     return killed, damage, studies
 
 
@@ -213,12 +303,18 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=3600.0, help="give up after this time")
+    parser.add_argument("--mode", choices=MODES, action="append", help="only this one; repeatable")
     parser.add_argument("--schedule", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--stale", type=float, default=60.0, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.schedule:
-        return schedule(given.schedule)
-    killed, damage, studies = torment_studies(given.kills, given.seed, given.seconds)
-    print(f"kills: {killed.total()} in {studies} studies ({dict(killed)})")
+        return schedule(given.schedule, given.stale)
+    modes = tuple(given.mode or MODES)
+    killed, damage, studies = torment_studies(
+        given.kills, given.seed, given.seconds, modes, told=True
+    )
+    print(f"kills: {killed.total()} ({dict(killed)})")
+    print(f"studies: {studies.total()} ({dict(studies)})")
     print(", ".join(f"{name} {damage[name]}" for name in COUNTED))
     return 1 if damage.total() or killed.total() < given.kills else 0
 

@@ -8,8 +8,10 @@ import sys
 import pytest
 
 from doe.results.status import overview
+from doe.results.summary import next_command
 from doe.running.backend import NotedFactors
 from doe.store.files import StudyDir
+from doe.store.scan import STATES
 from doe.store.verdicts import UNREAD, read_verdict
 
 
@@ -105,6 +107,20 @@ def test_part_of_a_study_goes_on_with_the_rest(planned):
     done = doe("run", "--study", plan.directory, "--cpu", "1", "--limit", "1")
     assert "1 done, 3 pending; finished" in done.stdout
     assert f"next: doe run --study {plan.directory}" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("states", "over", "command"),
+    [
+        ({"done": 4}, False, "doe report"),
+        ({"done": 3, "failed": 1}, False, "doe status"),
+        ({"done": 3, "pending": 1}, False, "doe run"),
+        ({"done": 3, "running": 1}, False, "doe run"),
+        ({"done": 3, "pending": 1}, True, "doe report"),
+    ],
+)
+def test_the_next_command_follows_from_the_state(states, over, command):
+    assert next_command(dict.fromkeys(STATES, 0) | states, over) == command
 
 
 def test_a_message_needs_somebody_who_stays(planned):

@@ -474,3 +474,51 @@ def test_what_a_killed_keeper_left_is_swept_by_its_mark(planned, doe_run):
     for run in plan.directory.glob("*/lease*.json"):
         with contextlib.suppress(psutil.NoSuchProcess):
             psutil.Process(json.loads(run.read_text())["pid"]).kill()
+
+
+# Restarted containers -----------------------------------------------------------------------------
+
+CONTAINER = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child=SIGKILL"]
+
+
+def test_a_container_that_was_started_again_is_told_from_the_former(planned, tmp_path):
+    """Numbers begin at 1 again, and the kernel may give the namespace the same number.
+
+    Then boot, namespace, process number and even the start can be those of the old lease; what
+    stands in its place is no keeper, for it does not have the lease open, and is left alone.
+    """
+    try:
+        allowed = subprocess.run([*CONTAINER, "true"], capture_output=True).returncode == 0
+    except OSError:
+        allowed = False
+    if not allowed:
+        pytest.skip("this machine does not let us make process namespaces")
+    plan = planned("traced", factors="A")
+    run = StudyDir(plan.directory).run(plan.design.runs[0].run_id)
+    run.path.mkdir()
+    code = (
+        "import os, subprocess, sys, pathlib, msgspec\n"
+        "from doe.cli import main\n"
+        "from doe.store.files import RunDir\n"
+        "from doe.store.leases import Watch, acquire, machine, new_owner, process_started\n"
+        "assert os.getpid() < 10\n"
+        "stranger = subprocess.Popen(['sleep', '60'], start_new_session=True)\n"
+        "owner = msgspec.structs.replace(new_owner(), machine=machine(), pid=stranger.pid,"
+        " started=process_started(stranger.pid))\n"
+        "held = acquire(RunDir(pathlib.Path(sys.argv[1])), owner, Watch())\n"
+        "held.beat(); os.close(held._file)\n"
+        "sys.argv[1:] = ['run', '--study', sys.argv[2], '--cpu', '1']\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    code = end.code or 0\n"
+        "print('code', code, 'stranger', stranger.poll())\n"
+        "stranger.kill()\n"
+    )
+    began = time.monotonic()
+    done = subprocess.run(
+        [*CONTAINER, sys.executable, "-c", code, str(run.path), str(plan.directory)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert "code 0 stranger None" in done.stdout, done.stdout + done.stderr
+    assert run.result.exists()
+    assert time.monotonic() - began < 50, "the old lease was waited for"

@@ -25,7 +25,6 @@ KINDS = ("directory", "dangling link", "pipe", "/dev/zero", "link to itself", "o
 READING = {
     "status": ("status",),
     "status --json": ("status", "--json"),
-    "status --csv": ("status", "--csv"),
     "logs": ("logs", "000-r1"),
     "analyze": ("analyze", "--response", "all"),
 }

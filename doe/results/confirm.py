@@ -1,0 +1,59 @@
+"""Confirming a winner: which configurations to run again with fresh seeds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from doe.analysis.analyze import Analysis, analyze
+from doe.analysis.confirm import ranked
+from doe.analysis.data import Observations
+from doe.design.changes import with_confirmation
+from doe.errors import DoeError
+from doe.results.cells import cells_of, is_baseline
+from doe.results.decision import decision
+from doe.results.looks import analysed
+from doe.results.observations import observations, scan_study, study_runs
+from doe.results.report import report_section
+from doe.store.plan import Plan, change_plan
+from doe.store.scan import RunStatus
+from doe.study.values import Study
+
+
+def confirm_plan(directory: Path, seeds: int, response: str | None) -> Plan:
+    """Add fresh runs of the configuration that the model predicts best, the runner-up and the
+    baseline to a study that has ended, a block per seed.
+
+    Raises
+    ------
+    DoeError
+        If the study has not ended, or there is no response or goal to choose by.
+    """
+    study, scanned = scan_study(directory)
+    reached = decision(study, scanned)
+    over = reached.over if reached else all(s.result is not None for s in scanned)
+    if not over:
+        raise DoeError("runs are still to come; a winner is confirmed when the study has ended")
+    if seeds < 2:
+        raise DoeError(f"--confirm {seeds}: expected at least 2 fresh seeds, to see their spread")
+    answers = study.responses
+    name = response or next(iter(answers.averages), answers.metrics[0])
+    statuses = analysed(study, scanned)
+    (observed,) = observations(study, statuses, study_runs(study, statuses), [name])
+    if not isinstance(observed, Observations):
+        raise DoeError("--confirm takes two levels of each factor and no centre runs")
+    chosen = chosen_configs(study, statuses, analyze(observed))
+    return change_plan(directory, lambda s: with_confirmation(s, chosen, name, seeds))
+
+
+def chosen_configs(study: Study, statuses: list[RunStatus], analysis: Analysis) -> tuple[str, ...]:
+    """The predicted best, the runner-up and the baseline, each once."""
+    if analysis.best is None:
+        raise DoeError(f"nobody says which way {analysis.response} is better; give it a goal")
+    best, runner_up, *_ = ranked(analysis.best, study.keys)
+    groups = [
+        g for g in report_section(study).groups if analysis.response in (g.name, *g.responses)
+    ]
+    cells = cells_of(statuses, {})
+    marked = [cell for group in groups for cell in cells if is_baseline(study, group, cell)]
+    baseline = min(marked or cells, key=lambda cell: cell.row).config
+    return tuple(dict.fromkeys((best, runner_up, baseline)))

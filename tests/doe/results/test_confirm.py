@@ -1,0 +1,93 @@
+"""`doe plan --confirm N`: from a finished study to the verdict on its winner."""
+
+import pytest
+from typer.testing import CliRunner
+
+import doe
+from doe.cli import app
+from doe.store.plan import load_plan, write_plan
+from doe.study.values import Factor, Responses, Study
+
+invoke = CliRunner().invoke
+
+
+@pytest.fixture
+def finished(tmp_path):
+    """A study of three factors that has run; A high costs 3."""
+    study = Study(
+        name="noisy",
+        backend="tiny_backends:noisy",
+        factors=tuple(Factor(key=key, levels=(True, False)) for key in "ABC"),
+        responses=Responses(metrics=("y",), matters={"y": 3.0}),
+        replicates=3,
+        seeds=(1, 2, 3),
+    )
+    return write_plan(study, tmp_path / "noisy")[0].directory
+
+
+def run(directory, *words):
+    return invoke(app, ["run", "--cpu", "2", "--study", str(directory), *words])
+
+
+def confirm(directory, *words):
+    return invoke(app, ["plan", "--out", str(directory), "--confirm", *words])
+
+
+def sentences(directory):
+    words = ["analyze", "--study", str(directory), "-r", "y", "--brief"]
+    return " ".join(invoke(app, words).output.split())
+
+
+def test_a_winner_is_confirmed_by_fresh_seeds(finished):
+    refused = confirm(finished, "4")
+    assert refused.exit_code == 1
+    assert "runs are still to come" in str(refused.exception)
+    assert run(finished).exit_code == 0
+    assert "before confirmation" in sentences(finished)
+    before = doe.analyze(finished, "y").analysis
+    assert confirm(finished, "4").exit_code == 0
+    plan = load_plan(finished)
+    fresh = plan.design.runs[24:]
+    assert sorted({r.seed for r in fresh}) == [4, 5, 6, 7]
+    assert {r.block for r in plan.design.runs[:24]}.isdisjoint(r.block for r in fresh)
+    step = plan.study.augment[-1]
+    assert {r.config for r in fresh} == set(step.confirm)
+    assert len(fresh) == 4 * len(step.confirm)
+    assert "A0B0C0" in step.confirm, "the baseline"
+    assert "before confirmation" in sentences(finished)
+    assert run(finished).exit_code == 0
+    after = doe.analyze(finished, "y").analysis
+    assert after.effects == before.effects
+    assert after.confirmation.config == step.confirm[0]
+    assert after.confirmation.verdict == "confirmed"
+    text = sentences(finished)
+    assert "With 4 fresh seeds" in text
+    assert "Confirmed to be better than A0B0C0" in text
+    assert "before confirmation" not in text
+    for words in (["--confirm", "4"], ["--augment", "1"]):
+        again = invoke(app, ["plan", "--out", str(finished), *words])
+        assert again.exit_code == 1
+        assert "confirmed" in str(again.exception)
+
+
+def test_a_study_that_stopped_early_is_confirmed_and_stays_decided(finished):
+    result = run(finished, "--until", "decided", "--decide", "A")
+    assert result.exit_code == 0, result.output
+    stopped = doe.analyze(finished, "y").analysis
+    assert confirm(finished, "2").exit_code == 0
+    assert run(finished).exit_code == 0
+    table = doe.load(finished)
+    pending = table[table["state"] == "pending"]
+    assert set(pending["replicate"]) <= {2, 3}, "planned replicates that nobody needs"
+    assert (table[table["replicate"] > 3]["state"] == "done").all()
+    after = doe.analyze(finished, "y").analysis
+    assert after.effects == stopped.effects
+    assert after.confirmation.seeds == 2
+
+
+def test_what_cannot_be_asked(finished):
+    assert run(finished).exit_code == 0
+    assert "at least 2 fresh seeds" in str(confirm(finished, "1").exception)
+    assert "none of the study's" in str(confirm(finished, "2", "--response", "z").exception)
+    alone = invoke(app, ["plan", "--out", str(finished), "--response", "y"])
+    assert "belongs to --confirm" in str(alone.exception)

@@ -33,7 +33,7 @@ MOST_CELLS = 1024
 class CellMean(Struct, frozen=True, gc=False):
     """One configuration on the response scale."""
 
-    UNITS: ClassVar = units(mean=1, ci_low=1, ci_high=1, mcb_low=1, mcb_high=1)
+    UNITS: ClassVar = units(mean=1, ci_low=1, ci_high=1, mcb_low=1, mcb_high=1, geometric=1)
     config: str
     coded: tuple[int, ...]
     n: int
@@ -43,6 +43,7 @@ class CellMean(Struct, frozen=True, gc=False):
     mcb_low: float | None  # Hsu: this mean minus the best of the others
     mcb_high: float | None
     among_best: bool  # cannot be told from the best
+    geometric: float | None = None  # the geometric mean, where the interval is that one's
 
 
 class Prediction(Struct, frozen=True):
@@ -145,7 +146,12 @@ def best(case: Case, goal: str) -> Best:
             low, high = (lower, upper) if sign > 0 else (-upper, -lower)
             among, critical = upper > 0, float(d[order[0]])
     view = case.transform.scale.back
-    columns = (view(means), view(means - reach), view(means + reach), low, high)
+    ends = (view(means - reach), view(means + reach))
+    geometric = np.full(k, np.nan)
+    if leaves_range(full.y, ends[0], case.transform.name):
+        geometric, *logged = geometric_means(full, alpha)
+        ends = (logged[0], logged[1])
+    columns = (view(means), *ends, low, high)
     listed = [plain(column) for column in columns]
     cells = tuple(
         CellMean(
@@ -158,6 +164,7 @@ def best(case: Case, goal: str) -> Best:
             mcb_low=listed[3][i],
             mcb_high=listed[4][i],
             among_best=bool(among[i]),
+            geometric=plain(geometric)[i],
         )
         for i in order[:MOST_CELLS].tolist()
     )
@@ -184,6 +191,27 @@ def reduced_fit(case: Case) -> Fit:
     masks = tuple(m for m in full.model.masks if any(m & a == m for a in case.active))
     model = Model(masks, {}, (), (), full.model.balanced)
     return fit(full.y, full.cells, full.factors, full.block, model, pooled=full.pooled)
+
+
+def leaves_range(y: Floats, low: Floats, scale: str) -> bool:
+    """Whether an interval of a mean of positive values, analysed as they are, reaches below 0."""
+    return scale == "none" and bool((y > 0).all() and (low <= 0).any())
+
+
+def geometric_means(full: Fit, alpha: float) -> tuple[Floats, Floats, Floats]:
+    """Geometric mean of each configuration with its interval, from the same model of ln y.
+
+    The interval of a mean is as wide for small values as for large ones, and reaches where no
+    value can be; this one follows the spread of each.
+    """
+    logs = fit(np.log(full.y), full.cells, full.factors, full.block, full.model, pooled=full.pooled)
+    estimates = cell_estimates(logs)
+    reach = np.full(len(estimates.means), np.nan)
+    if logs.df_error > 0:
+        wide = maximum_modulus(len(reach), logs.df_error, alpha)
+        reach = wide * np.sqrt(logs.ms_error * estimates.variance)
+    means = estimates.means
+    return np.exp(means), np.exp(means - reach), np.exp(means + reach)
 
 
 def reduced_model(case: Case, estimates: Estimates, goal: str) -> ReducedModel:
@@ -229,6 +257,8 @@ def prediction(
     margins = 3.0 ** len(case.keys)
     reach = t_critical(case.alpha / margins, case.fit.df_error) * np.sqrt(scale * case.fit.ms_error)
     ends = view(float(weight @ estimates.means) + reach * np.array([-1.0, 1.0]))
+    if leaves_range(case.fit.y, ends, case.transform.name):
+        mean, ends = max(mean, 0.0), np.maximum(ends, 0.0)  # cut where no value is: coverage stays
     return Prediction(config, mean, *plain(ends))
 
 

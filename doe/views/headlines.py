@@ -23,7 +23,9 @@ from doe.views.words import (
 )
 
 if TYPE_CHECKING:
+    from doe.analysis.best import CellMean
     from doe.analysis.levels.analyze import LevelAnalysis
+    from doe.analysis.levels.best import CellRow
 
 LARGEST = 3
 VERDICTS = {True: ", for the better", False: ", for the worse", None: ""}
@@ -73,11 +75,19 @@ def _level_best(analysis: LevelAnalysis) -> str:
     if analysis.best is None:
         return f"Which way is better was not said: {NO_GOAL}."
     top = analysis.best.cells[0]
-    interval = "" if top.ci_low is None else f" ({_span(top.ci_low, top.ci_high)})"
     names = " · ".join(factor.key for factor in analysis.factors)
-    mean = f"{cell_text(top.mean, 'num')}{_unit(analysis)}{interval}"
-    word = mean_word(analysis).lower()
-    return f"{analysis.best.sentence} Its levels are {names}; its {word} is {mean}."
+    return f"{analysis.best.sentence} Its levels are {names}; its {_top_mean(top, analysis)}."
+
+
+def _top_mean(top: CellMean | CellRow, analysis: ResponseAnalysis) -> str:
+    """The mean of the best configuration, and of what its interval is."""
+    word, unit = mean_word(analysis).lower(), _unit(analysis)
+    level = f"{cell_text(100 * (1 - analysis.alpha), 'int')} %"
+    interval = "" if top.ci_low is None else f" ({level} {_span(top.ci_low, top.ci_high)}{unit})"
+    mean = f"{word} is {cell_text(top.mean, 'num')}{unit}"
+    if top.geometric is None:
+        return mean + interval
+    return f"{mean}, its geometric mean {cell_text(top.geometric, 'num')}{unit}{interval}"
 
 
 def two_level_headlines(analysis: Analysis) -> Headlines:

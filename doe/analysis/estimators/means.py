@@ -197,7 +197,14 @@ def _predictions(case: Case) -> tuple[Predicted, ...]:
 
 
 def _back(case: Case, values: Floats) -> list[float]:
-    return [float(value) for value in case.transform.scale.back(values)]
+    """Means and bounds on the response scale; where every run is above 0, cut at 0.
+
+    A bound that is cut where the truth cannot be keeps its coverage.
+    """
+    back = case.transform.scale.back(values)
+    if case.transform.name == "none" and bool((case.fit.y > 0).all()):
+        back = np.where(back < 0, 0.0, back)
+    return [float(value) for value in back]
 
 
 def _mean(mean: float, low: float, high: float) -> Mean:

@@ -9,7 +9,9 @@ from dataclasses import replace
 import numpy as np
 from msgspec import Struct
 
+from doe.analysis.best import leaves_range
 from doe.analysis.case import AnalysisOptions
+from doe.analysis.contrasts import MOST_RUNS
 from doe.analysis.effects import Effect
 from doe.analysis.lenth import Lenth
 from doe.analysis.levels.anova import (
@@ -20,7 +22,7 @@ from doe.analysis.levels.anova import (
     sums_of_squares,
     term_tests,
 )
-from doe.analysis.levels.best import LevelBest, level_best
+from doe.analysis.levels.best import LevelBest, level_best, with_geometric
 from doe.analysis.levels.effects import (
     Curvature,
     NumericPart,
@@ -191,7 +193,7 @@ def analyze_levels(observed: LevelObservations, options: LevelOptions = DEFAULTS
         parts=tuple(part for i in factors for part in numeric_parts(fit, i, alpha)),
         curvature=curvature(fit, alpha),
         half_normal=plot,
-        best=None if observed.goal is None else level_best(fit, observed.goal, alpha, scale.back),
+        best=_best(observed, fit, masks, transform, options),
         permutations=permutation_tests(fit, count, seed) if count > 0 else None,
         random_blocks=random_blocks(fit) if options.random_blocks else None,
         design=design,
@@ -223,6 +225,24 @@ def _on_scale(
     if chosen.name != "none":
         observed = replace(observed, y=chosen.scale.forward(observed.y))
     return chosen, fit_levels(observed, masks, options.error)
+
+
+def _best(
+    observed: LevelObservations,
+    fit: LevelFit,
+    masks: Sequence[int],
+    transform: Transformation,
+    options: LevelOptions,
+) -> LevelBest | None:
+    """Configurations ranked; their intervals stay where the response can be."""
+    if observed.goal is None:
+        return None
+    best = level_best(fit, observed.goal, options.alpha, transform.scale.back)
+    low = np.array([np.nan if cell.ci_low is None else cell.ci_low for cell in best.cells])
+    if not leaves_range(fit.y, low, transform.name) or len(fit.matrix.layout.cells) > MOST_RUNS:
+        return best
+    logs = fit_levels(replace(observed, y=np.log(observed.y)), masks, options.error)
+    return with_geometric(best, level_best(logs, observed.goal, options.alpha, np.exp))
 
 
 def _combinations(fit: LevelFit, alpha: float) -> tuple[LevelMean, ...]:

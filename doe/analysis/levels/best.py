@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from doe.analysis.best import MOST_CELLS
 from doe.analysis.contrasts import MOST_COLUMNS, Floats, Ints
@@ -28,6 +28,7 @@ class CellRow(Struct, frozen=True, gc=False):
     mcb_low: float | None  # Hsu: this mean minus the best of the others
     mcb_high: float | None
     among_best: bool  # cannot be told from the best
+    geometric: float | None = None  # the geometric mean, where the interval is that one's
 
 
 class LevelBest(Struct, frozen=True):
@@ -144,6 +145,18 @@ def level_best(
     names = tuple(row.config for row in rows if row.among_best)
     sentence = _sentence(rows[0].config, names, k, critical)
     return LevelBest(goal, rows, critical, names, assumed, sentence)
+
+
+def with_geometric(best: LevelBest, logs: LevelBest) -> LevelBest:
+    """The means with geometric means beside them, and with their intervals, from logarithms."""
+    rows = {row.levels: row for row in logs.cells}
+    cells = []
+    for cell in best.cells:
+        row = rows[cell.levels]
+        cells.append(
+            structs.replace(cell, geometric=row.mean, ci_low=row.ci_low, ci_high=row.ci_high)
+        )
+    return structs.replace(best, cells=tuple(cells))
 
 
 def _optional(values: Floats) -> list[float | None]:

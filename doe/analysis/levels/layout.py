@@ -30,7 +30,7 @@ class FactorColumn(Struct, frozen=True):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The levels as text: switches are on and off, numbers as they are written."""
+        """The levels as text: switches are false and true, numbers as they are written."""
         return tuple(level_label(level) for level in self.levels)
 
     @property
@@ -44,9 +44,9 @@ class FactorColumn(Struct, frozen=True):
 
 
 def level_label(level: Level) -> str:
-    """A level as text."""
+    """A level as text, as it is written in a study file."""
     if isinstance(level, bool):
-        return "on" if level else "off"
+        return "true" if level else "false"
     return level if isinstance(level, str) else repr(level)
 
 

@@ -9,10 +9,11 @@ import altair as alt
 
 from doe.analysis.analyze import Analysis
 from doe.analysis.best import CellMean
+from doe.analysis.response import ResponseAnalysis
 from doe.views.charts.model import ChartData, Record, ResponseChart, of_analysis
 from doe.views.charts.shared import hover, short_config
 from doe.views.charts.theme import FIT, FULL, HEIGHT, HELPS, NEITHER
-from doe.views.words import unit_text
+from doe.views.words import mean_word, unit_text
 
 if TYPE_CHECKING:
     from doe.analysis.levels.best import CellRow
@@ -60,30 +61,41 @@ def cells_data(analysis: Analysis) -> ChartData | None:
     shorts = [short_config(c.config, _levels(analysis, c.coded)) for c in cells[:CELLS]]
     return ChartData(
         cell_records(cells, shorts, analysis.best.critical is None),
-        {"mean": f"Mean {analysis.response}{unit_text(analysis.unit)}"},
+        {"mean": f"{cells_word(cells, analysis)} {analysis.response}{unit_text(analysis.unit)}"},
     )
+
+
+def _centre(cell: CellMean | CellRow) -> float:
+    """What the interval is about: the mean, or the geometric mean."""
+    return cell.mean if cell.geometric is None else cell.geometric
+
+
+def cells_word(cells: Sequence[CellMean | CellRow], analysis: ResponseAnalysis) -> str:
+    """What the means of the configurations are."""
+    logged = any(cell.geometric is not None for cell in cells)
+    return "Geometric mean" if logged else mean_word(analysis)
 
 
 def cell_records(
     cells: Sequence[CellMean | CellRow], shorts: Sequence[str], untold: bool
 ) -> dict[str, list[Record]]:
     """The first configurations with their intervals, and the band of those among the best."""
-    among = [cell.mean for cell in cells if cell.among_best or untold]
+    among = [_centre(cell) for cell in cells if cell.among_best or untold]
     rows: list[Record] = [
         {
             "config": cell.config,
             "short": short,
-            "mean": cell.mean,
+            "mean": _centre(cell),
             "ci_low": cell.ci_low,
             "ci_high": cell.ci_high,
-            "from": cell.mean if cell.ci_low is None else cell.ci_low,
-            "to": cell.mean if cell.ci_high is None else cell.ci_high,
+            "from": _centre(cell) if cell.ci_low is None else cell.ci_low,
+            "to": _centre(cell) if cell.ci_high is None else cell.ci_high,
             "runs": cell.n,
             "group": "among the best" if cell.among_best or untold else "worse",
         }
         for cell, short in list(zip(cells, shorts, strict=False))[:CELLS]
     ]
-    shown = [cell.mean for cell in cells[:CELLS]]
+    shown = [_centre(cell) for cell in cells[:CELLS]]
     reach = [m for m in among if min(shown) <= m <= max(shown)] if shown else []
     band: list[Record] = [{"from": min(reach), "to": max(reach)}] if reach else []
     return {"cells": rows, "band": band}

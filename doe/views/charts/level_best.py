@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from doe.views.charts.cell_means import CELLS, cell_records, draw
+from doe.views.charts.cell_means import CELLS, cell_records, cells_word, draw
 from doe.views.charts.model import ChartData, ResponseChart, of_levels
-from doe.views.words import mean_word, unit_text
+from doe.views.words import unit_text
 
 if TYPE_CHECKING:
     from doe.analysis.levels.analyze import LevelAnalysis
@@ -17,7 +17,8 @@ def best_data(analysis: LevelAnalysis) -> ChartData | None:
     if analysis.best is None:
         return None
     names = " · ".join(factor.key for factor in analysis.factors)
-    label = f"{mean_word(analysis)} {analysis.response}{unit_text(analysis.unit)} by {names}"
+    word = cells_word(analysis.best.cells, analysis)
+    label = f"{word} {analysis.response}{unit_text(analysis.unit)} by {names}"
     cells = analysis.best.cells[:CELLS]
     shorts = [cell.config for cell in cells]
     return ChartData(cell_records(cells, shorts, analysis.best.critical is None), {"mean": label})

@@ -499,4 +499,4 @@ def test_the_greater_level_stands_first_in_a_sentence() -> None:
     cells = full([2], 4)
     y = np.where(cells[:, 0] == 0, 9.0, 4.0) + np.repeat([0.1, 0.2, -0.1, 0.3], 2)
     found = analyze_levels(seen((factor("aug", [False, True]),), cells, y))
-    assert "off is 5 above on (" in found.sentences[0]
+    assert "false is 5 above true (" in found.sentences[0]

@@ -267,14 +267,14 @@ def test_levels_take_their_natural_order() -> None:
     assert [column.labels for column in made.factors] == [
         ("0.001", "0.01", "0.1"),
         ("adam", "lion", "sgd"),
-        ("off", "on"),
+        ("false", "true"),
     ]
     assert [column.numeric for column in made.factors] == [True, False, False]
     assert (made.factors[0].scale, made.factors[0].name) == ("log", "learning rate")
     assert made.index.tolist() == [[2, 2, 1], [0, 0, 0], [1, 0, 0], [2, 1, 1]]
     assert made.block.tolist() == [0, 1, 0, 1]
     assert made.centre is None
-    assert made.config(int(made.cells[0])) == "0.1 · sgd · on"
+    assert made.config(int(made.cells[0])) == "0.1 · sgd · true"
 
 
 def test_centre_runs_are_found_in_a_table() -> None:

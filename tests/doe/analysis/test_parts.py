@@ -10,6 +10,7 @@ from scipy import stats
 from doe.analysis.across import across
 from doe.analysis.estimators.box_meyer import box_meyer
 from doe.analysis.estimators.dispersion import Dispersion
+from doe.analysis.estimators.means import Means
 from doe.analysis.estimators.robust import Robust
 from doe.analysis.hsu import critical_value, with_the_best
 from doe.analysis.transform import power, unpower
@@ -247,3 +248,32 @@ def test_saturated_design_is_tested_by_lenth() -> None:
     ]
     assert list(plain["lenth"]) == ["s0", "pse", "me", "sme", "me_t", "sme_t"]
     assert list(plain["anova"][0]) == ["source", "df", "ss", "ms", "f", "p"]
+
+
+def test_intervals_of_configurations_stay_where_positive_values_can_be() -> None:
+    rng = np.random.default_rng(3)
+    y = np.exp(np.tile([0.0, 0.0, 0.0, 3.0], 4) + 0.4 * rng.normal(size=16))
+    found = study(table("AB", y), "AB").best
+    assert found is not None
+    for cell in found.cells:
+        assert cell.ci_low is not None
+        assert cell.geometric is not None
+        assert 0 < cell.ci_low < cell.geometric < (cell.ci_high or 0.0)
+    by_config = {cell.config: cell for cell in found.cells}
+    assert by_config["A1B1"].geometric == pytest.approx(stats.gmean(y[3::4]))
+    assert by_config["A1B1"].mean == pytest.approx(y[3::4].mean())
+    signed = study(table("AB", y - 1.0), "AB").best  # values below 0 are possible
+    assert signed is not None
+    assert signed.cells[0].geometric is None
+
+
+def test_predictions_of_positive_values_are_cut_at_zero() -> None:
+    rng = np.random.default_rng(3)
+    y = np.exp(np.tile([0.0, 0.0, 0.0, 3.0], 4) + 0.4 * rng.normal(size=16))
+    means = study(table("AB", y), "AB").get(Means)
+    assert means is not None
+    bounds = [at.ci_low for at in means.predictions]
+    assert min(bound for bound in bounds if bound is not None) == 0.0
+    signed = study(table("AB", y - 1.0), "AB").get(Means)
+    assert signed is not None
+    assert min(at.ci_low or 0.0 for at in signed.predictions) < 0

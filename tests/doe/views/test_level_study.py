@@ -81,7 +81,7 @@ def test_the_terminal_says_levels_and_names(study):
     text = said("analyze", "--study", study, "-r", "accuracy")
     assert "Optimizer (optimizer) matters" in text
     assert "lr · optimizer · augment" in text
-    assert "0.01 · adam · off" in text
+    assert "0.01 · adam · false" in text
 
 
 def test_the_plan_says_what_the_runs_can_tell(study):

@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: setup setup-cluster demo check test test-cluster test-wheel lint schema bench calibrate clean chaos
+.PHONY: screenshots setup setup-cluster demo check test test-cluster test-wheel lint schema bench calibrate clean chaos
 
 setup: $(STAMP)
 
@@ -65,6 +65,10 @@ calibrate: setup
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.calibrate
 	$(BIN)/python -m benchmarks.looks
 	$(BIN)/python -m benchmarks.confirmation
+
+# The page at 1400 and 390 pixels, light and dark, of the reference study and of one with long names.
+screenshots: setup
+	$(BIN)/python tests/doe/views/screenshots.py screenshots
 
 bench: setup
 	$(BIN)/python -m benchmarks

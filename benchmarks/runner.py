@@ -145,13 +145,19 @@ def _overhead() -> Section:
         repeats=2,
     )
     runs = dict.fromkeys(seconds, NOTHING_RUNS) | {isolated: ISOLATED_RUNS}
+    own = seconds["doe run"] / NOTHING_RUNS
     rows = tuple(
-        (name, f"{1000 * SLOTS * total / runs[name]:.2f} ms", f"{runs[name]}")
+        (
+            name,
+            f"{1000 * SLOTS * total / runs[name]:.2f} ms",
+            f"{total / runs[name] / own:.2f}",
+            f"{runs[name]}",
+        )
         for name, total in seconds.items()
     )
     return Section(
         f"{NOTHING_RUNS} runs that do nothing, {SLOTS} slots",
-        ("runner", "slot time per run", "runs"),
+        ("runner", "slot time per run", "ratio", "runs"),
         rows,
         f"Aim: at most {SLOT_LIMIT_MS:g} ms of slot time for `doe run`, durable commit included. "
         "The other runners write nothing; the isolated pool was given fewer tasks.",

@@ -47,7 +47,7 @@ def runs() -> pd.DataFrame:
 
 @cache
 def analysis(response: str, transform: str = "none", robust: bool = False) -> Analysis:
-    return analyze(STUDY, response, transform=transform, robust=robust)
+    return analyze(STUDY, response, transform=transform, robust=robust).analysis
 
 
 @cache

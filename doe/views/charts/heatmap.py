@@ -32,7 +32,7 @@ def draw() -> alt.TopLevelMixin:
     )
     marks = base.transform_filter("datum.mark != ''").mark_text(fontSize=9, baseline="middle")
     # On a deep colour a mark is pale.
-    ink = alt.condition(f"abs(datum.towards) > {LARGEST / 2}", alt.value(PAPER), alt.value(INK))
+    ink = alt.condition(f"abs(datum.towards) > {0.75 * LARGEST}", alt.value(PAPER), alt.value(INK))
     return alt.layer(
         base.mark_rect(stroke=None).encode(color=colour), marks.encode(text="mark:N", color=ink)
     ).properties(width=alt.Step(30), height=alt.Step(14))

@@ -31,7 +31,7 @@ def draw() -> alt.TopLevelMixin:
         title=None,
         sort=None,
         scale=alt.Scale(range=list(BEST)),
-        legend=alt.Legend(columns=2, symbolType="stroke", orient="bottom", labelLimit=150),
+        legend=alt.Legend(columns=2, symbolType="stroke", orient="bottom", labelLimit=138),
     )
     dashes = alt.StrokeDash(
         "short:N", title=None, sort=None, scale=alt.Scale(range=[list(d) for d in DASHES])

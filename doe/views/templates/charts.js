@@ -20,6 +20,8 @@ const draw = async (figure) => {
     tooltip: { theme: dark.matches ? "dark" : "light" },
   });
   figure.drawn = made.view;
+  figure.view.setAttribute("role", "img");  // Vega writes a label of its own
+  figure.view.setAttribute("aria-label", figure.label);
   figure.view.dataset.drawn = figure.key;
 };
 const figures = new Map();
@@ -78,9 +80,7 @@ const showCharts = (place, charts, names, key) => {
     box.dataset.chart = name;
     const view = make("div", "view");
     view.style.minHeight = tall.get(name) || "";
-    view.setAttribute("role", "img");
-    view.setAttribute("aria-label", `${title}: ${caption}`);
-    const figure = { name, chart: charts[name], view, key: `${key}/${name}`, marked };
+    const figure = { name, chart: charts[name], view, key: `${key}/${name}`, marked, label: `${title}: ${caption}` };
     const save = async (kind) => {
       begin(figure);
       while (!figure.drawn) await new Promise((done) => setTimeout(done, 50));

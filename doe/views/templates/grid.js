@@ -25,6 +25,7 @@ const runMark = (i) => {
   mark.type = "button";
   mark.tabIndex = -1;
   mark.style.background = colour || "transparent";
+  if (!colour) mark.style.color = "inherit";
   if (!colour) mark.style.outline = `1px dashed ${stateColour(i)}`;
   mark.dataset.run = run.id;
   mark.dataset.colour = colour;

@@ -262,8 +262,8 @@ def _role(process: psutil.Process) -> str:
     return "slot"
 
 
-MOST_KILLS = {"namespaces": 6, "replaced": 16}
-"""Kills of one study: each end of a namespace is waited out."""
+MOST_KILLS = {mode: 6 if mode == "namespaces" else 30 for mode in MODES}
+"""Kills of one study, so that all modes have their turn; each end of a namespace is waited out."""
 
 
 def torment_studies(
@@ -288,7 +288,7 @@ def torment_studies(
         with tempfile.TemporaryDirectory(prefix="doe-chaos-") as place:
             chaos = Chaos(Path(place) / "chaos", mode, rng)
             left = kills - killed.total()
-            chaos.torment(min(left, MOST_KILLS.get(mode, left)), deadline)
+            chaos.torment(min(left, MOST_KILLS[mode]), deadline)
             chaos.finish()
             killed += chaos.kills
             damage.update(chaos.damage)

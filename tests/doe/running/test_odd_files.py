@@ -233,3 +233,34 @@ def test_markup_in_errors_and_metrics_is_only_text(finished, tmp_path, command):
     assert done.returncode in (0, 1), done.stderr
     if command == "status":
         assert "[/data/x.png]" in done.stdout.replace("\n", "")
+
+
+def test_a_read_only_file_system_is_one_message(finished, tmp_path):
+    directory = tmp_path / "tiny"
+    shutil.copytree(finished, directory)
+    (directory / "000-r1" / "result.json").unlink()
+    mount = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"'
+    code = "from doe.cli import main; main()"
+    commands = {
+        ("status", "--study"): 0,
+        ("logs", "001-r1", "--study"): 0,
+        ("analyze", "--response", "y", "--study"): 0,
+        ("report", "--out", str(directory / "report"), "--study"): 1,
+        ("run", "--cpu", "1", "--study"): 1,
+        ("plan", "--augment", "1", "--out"): 1,
+    }
+    for words, expected in commands.items():
+        call = [sys.executable, "-c", code, *words, str(directory)]
+        try:
+            done = subprocess.run(
+                ["unshare", "-m", "sh", "-c", mount, str(directory), *call],
+                capture_output=True,
+                text=True,
+            )
+        except OSError as error:
+            pytest.skip(f"this machine does not let us: {error}")
+        if "mount:" in done.stderr or "unshare:" in done.stderr:
+            pytest.skip(f"this machine does not let us: {done.stderr.strip()}")
+        assert "Traceback" not in done.stderr
+        assert done.returncode == expected, done.stderr
+        assert expected == 0 or "Read-only file system" in done.stderr

@@ -3,6 +3,7 @@
 import json
 import shutil
 import threading
+from itertools import pairwise
 
 import msgspec
 import pytest
@@ -369,6 +370,147 @@ def test_a_served_page_renews_itself_while_the_study_runs(visit, tmp_path):
         thread.join()
 
 
+# What every reader needs --------------------------------------------------------------------------
+
+FAINT = """() => {
+  const parts = (text) => (text.match(/[\\d.]+/g) || []).map(Number);
+  const light = (rgb) => {
+    const linear = (v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+    const [r, g, b] = rgb.map((v) => linear(v / 255));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const ground = (node) => {
+    for (let n = node; n; n = n.parentElement) {
+      const colour = parts(getComputedStyle(n).backgroundColor);
+      if (colour.length === 3 || colour[3] > 0.99) return colour.slice(0, 3);
+    }
+    return [255, 255, 255];
+  };
+  const faint = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let text = walker.nextNode(); text; text = walker.nextNode()) {
+    const node = text.parentElement;
+    if (!text.data.trim() || node.closest("script, style, [hidden]")) continue;
+    if (!node.getClientRects().length) continue;
+    if ("▲▼".includes(text.data.trim())) continue;  // they lie on coloured fields
+    const style = getComputedStyle(node);
+    const ink = parts(node.closest("svg") ? style.fill : style.color).slice(0, 3);
+    const [a, b] = [light(ink), light(ground(node))].sort((x, y) => y - x);
+    const ratio = (a + 0.05) / (b + 0.05);
+    const where = `${node.tagName}.${node.getAttribute("class")}`;
+    if (ratio < 4.5) faint.push(`${text.data.trim().slice(0, 40)} ${ratio.toFixed(2)} ${where}`);
+  }
+  return faint;
+}"""
+
+
+@needs_chromium
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_text_stands_out_from_its_ground(visit, unfinished_page, scheme):
+    page = visit(unfinished_page.as_uri(), scheme)
+    page.wait_for_function("document.querySelectorAll('.view:not([data-drawn])').length === 0")
+    page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
+    page.wait_for_function("document.querySelectorAll('details[data-table] td').length > 200")
+    assert page.evaluate(FAINT) == []
+    page.click("#by-response")
+    assert page.evaluate(FAINT) == []
+
+
+@needs_chromium
+def test_headings_follow_in_order_charts_have_a_sentence_and_keys_reach_everything(
+    visit, paper_page
+):
+    page = visit(paper_page.as_uri())
+    levels = page.eval_on_selector_all("h1, h2, h3, h4", "nodes => nodes.map(n => +n.tagName[1])")
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+    page.wait_for_function("document.querySelectorAll('.view:not([data-drawn])').length === 0")
+    for label in page.eval_on_selector_all(
+        ".chart .view", "views => views.map(v => v.getAttribute('aria-label'))"
+    ):
+        assert label.endswith(".")
+        assert len(label.split()) > 5
+    unreachable = page.evaluate(
+        """() => [...document.querySelectorAll('button, select, input, summary, a[href]')]
+        .concat([...document.querySelectorAll('.table th')])
+        .filter((n) => n.getClientRects().length && n.tabIndex < 0 && !n.classList.contains('run'))
+        .map((n) => n.outerHTML.slice(0, 80))"""
+    )
+    assert unreachable == []
+    names = page.eval_on_selector_all(
+        "button, select, input",
+        "all => all.map(n => n.textContent || n.ariaLabel || n.labels?.[0]?.textContent || '')",
+    )
+    assert all(name.strip() for name in names)
+
+
+@needs_chromium
+def test_a_print_has_every_chart_without_scrolling(visit, paper_page):
+    page = visit(paper_page.as_uri())
+    page.wait_for_function("document.querySelectorAll('.view:not([data-drawn])').length === 0")
+    page.emulate_media(media="print")
+    tall = page.eval_on_selector_all(
+        ".view svg", "all => all.map(svg => svg.getBoundingClientRect().height)"
+    )
+    assert len(tall) == 11
+    assert min(tall) > 50
+    assert page.locator("#grid .run").count() == 256
+    assert not page.locator("nav").is_visible()
+
+
+@needs_chromium
+def test_another_response_is_shown_at_once(visit, paper_page):
+    page = visit(paper_page.as_uri())
+    page.wait_for_function("document.querySelectorAll('.view:not([data-drawn])').length === 0")
+    taken = page.evaluate(
+        """(names) => names.map((name) => {
+        const select = document.getElementById('response');
+        const start = performance.now();
+        select.value = name;
+        select.dispatchEvent(new Event('change'));
+        return performance.now() - start;
+        })""",
+        ["V224", "dec_avg", "B56", "H112", "P224", "enc_avg", "B112"],
+    )
+    assert sorted(taken)[len(taken) // 2] < 300, "milliseconds until everything but charts is there"
+
+
+@pytest.fixture(scope="module")
+def long_page(tmp_path_factory):
+    """A study with long names and a failed run."""
+    from screenshots import long_study
+
+    root = tmp_path_factory.mktemp("long")
+    report = gather(long_study(root), AnalysisOptions(robust=True))
+    path = root / "index.html"
+    path.write_text(html.render(report, "2026-11-16"), encoding="utf-8")
+    return path
+
+
+@needs_chromium
+@pytest.mark.parametrize("width", [1400, 390])
+def test_long_names_fit_the_window(visit, long_page, width):
+    page = visit(long_page.as_uri(), "light", width)
+    page.wait_for_function("document.querySelectorAll('.view:not([data-drawn])').length === 0")
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    page.click('#grid [data-run="003-r1"]')
+    box = page.locator("#run").bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= width
+    assert "made to fail" in page.inner_text("#run-body")
+    inner = "n => [n.scrollWidth, n.clientWidth]"
+    wide, room = page.eval_on_selector("#run-body", inner)
+    assert wide <= room
+    page.click("#run-close")
+    if width == 1400:
+        for wide, room in page.eval_on_selector_all(
+            "#response-charts .view", f"all => all.map({inner})"
+        ):
+            assert wide <= room + 1, "no chart is wider than its card"
+    assert page.heard == []
+
+
 # Without a browser --------------------------------------------------------------------------------
 
 
@@ -386,6 +528,10 @@ def test_numbers_in_the_page_equal_those_of_json(paper_report):
     anova = next(table for table in tables if table["name"] == "anova dec_avg")
     found = {row["raw"][0]: row["raw"][2] for row in anova["rows"]}
     assert found == {row["source"]: row["ss"] for row in plain["anova"]}
+
+
+def test_the_page_is_small(paper_page):
+    assert paper_page.stat().st_size < 5_000_000
 
 
 def test_no_text_can_end_the_data_early():

@@ -1,0 +1,84 @@
+"""Pictures of the page at both widths and in both themes: `make screenshots`."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from synthetic import study_directory
+
+from doe.study.values import Factor, Responses, Study
+
+SIZES = {"wide": 1400, "phone": 390}
+REFERENCE = Path("runs/pit-small")
+
+
+def long_study(root: Path) -> Path:
+    """A study with long names, a goal of more, a failed run and a diverged one."""
+    study = Study(
+        name="image-classifier-ablation",
+        backend="x:run",
+        description="Which parts of the training recipe matter",
+        factors=(
+            Factor("learning_rate", (0.001, 0.01), name="Learning rate schedule"),
+            Factor("augmentation", ("none", "randaugment"), name="Data augmentation"),
+            Factor("label_smoothing", (False, True)),
+            Factor("optimizer", ("adamw", "sgd-momentum")),
+            Factor("weight_decay", (0.0001, 0.05), name="Weight decay"),
+        ),
+        responses=Responses(metrics=("validation_accuracy_top1", "validation_loss"), goal="max"),
+        replicates=2,
+        seeds=(1, 2),
+    )
+    return study_directory(root, study=study, failed=("003-r1",), diverged=("005-r2",))
+
+
+def shoot(page_file: Path, name: str, out: Path) -> None:
+    """The whole page, its first screen, and an open run, at each width and in each theme."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+        )
+        for size, width in SIZES.items():
+            for theme in ("light", "dark"):
+                view = {"width": width, "height": 900}
+                page = browser.new_context(color_scheme=theme, viewport=view).new_page()
+                page.set_default_timeout(120_000)
+                page.goto(page_file.as_uri())
+                page.wait_for_function(
+                    "document.documentElement.dataset.ready"
+                    " && !document.querySelector('.view:not([data-drawn])')"
+                )
+                path = out / f"{name}-{size}-{theme}.png"
+                page.screenshot(path=path, full_page=True)
+                if size == "wide":
+                    page.locator("#s-profiler").scroll_into_view_if_needed()
+                    page.evaluate("document.getElementById('s-profiler').scrollIntoView()")
+                    page.screenshot(path=path.with_stem(f"{path.stem}-profiler"))
+                page.click('#grid [data-run="003-r1"]')
+                page.screenshot(path=path.with_stem(f"{path.stem}-run"))
+                print(path)
+        browser.close()
+
+
+def main(out: Path) -> None:
+    """Report on both studies into a directory that is left behind, and take the pictures."""
+    from doe.analysis.case import AnalysisOptions
+    from doe.results.report import gather
+    from doe.views import html
+
+    out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as root:
+        studies = {"pit-small": REFERENCE, "long-names": long_study(Path(root))}
+        for name, study in studies.items():
+            page = Path(root) / f"{name}.html"
+            page.write_text(html.render(gather(study, AnalysisOptions(robust=True)), "today"))
+            shoot(page, name, out)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

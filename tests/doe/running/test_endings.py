@@ -180,8 +180,8 @@ def test_results_of_different_numbers_of_threads_are_told(planned, go):
     older = result.provenance | {"threads": 2}
     run.result.write_bytes(encode_result(msgspec.structs.replace(result, provenance=older)))
     (warning,) = [text for text in overview(plan.directory).warnings if "threads" in text]
-    assert "1 (1 runs)" in warning
-    assert "2 (1 runs)" in warning
+    assert "1 (1 run)" in warning
+    assert "2 (1 run)" in warning
 
 
 def test_a_backend_that_begins_threads_gets_new_processes(planned, go):

@@ -100,9 +100,7 @@ def analyze(
     """Analyse the responses of a study, or of any table of results."""
     one_thread()
     from doe.analysis.case import AnalysisOptions
-    from doe.analysis.tables import observe_table
     from doe.errors import DoeError
-    from doe.results.table_file import read_table
 
     if json + latex + csv + plot + brief > 1:
         raise DoeError(
@@ -124,6 +122,9 @@ def analyze(
     asked = tuple(name for part in response or () for name in split_names(part))
     only_with_table(study, table, factors=factors, low=low, block=block, goal=goal, ceiling=ceiling)
     if table is not None:
+        from doe.analysis.tables import observe_table  # pandas, which a study does without
+        from doe.results.table_file import read_table
+
         lows = pairs(low, "--low", "KEY=LEVEL, as in lr=0.001")
         frame = read_table(table, say)
         observed = observe_table(frame, split_names(factors), asked, lows, block, goal, ceiling)

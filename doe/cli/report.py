@@ -75,11 +75,9 @@ def report(
     """Write a page with charts and findings, the paper's tables in LaTeX, and figures."""
     one_thread()
     from doe.analysis.case import AnalysisOptions
-    from doe.analysis.tables import observe_table
     from doe.errors import DoeError
     from doe.results.report import report_of
     from doe.results.status import overview
-    from doe.results.table_file import read_table
     from doe.results.table_report import table_state
 
     only_with_table(
@@ -96,6 +94,9 @@ def report(
     if table is not None:
         if serve is not None:
             raise DoeError("--serve follows a study while it runs; a table has but its page")
+        from doe.analysis.tables import observe_table  # pandas, which a study does without
+        from doe.results.table_file import read_table
+
         lows = pairs(low, "--low", "KEY=LEVEL, as in lr=0.001")
         asked = split_names(response) or ("all",)
         observed = observe_table(

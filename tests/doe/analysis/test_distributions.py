@@ -1,8 +1,5 @@
 """What replaces the import of scipy.stats and scipy.optimize says the same."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from scipy import optimize, stats
@@ -84,14 +81,3 @@ def test_known_margins_of_lenth_are_the_simulated_ones(m):
     simulated = reference(m)
     found = (_upper(simulated.single, 0.05), _upper(simulated.largest, 0.05))
     assert KNOWN[m] == pytest.approx(found, rel=1e-6)
-
-
-def test_an_analysis_loads_none_of_the_slow_packages(tmp_path):
-    code = (
-        "import sys, doe.analysis.analyze, doe.results.observations, doe.views.tables as t\n"
-        "t.catalogue()\n"
-        "slow = {'scipy.stats', 'scipy.optimize', 'pandas', 'matplotlib', 'altair'}\n"
-        "print(sorted(slow & set(sys.modules)))"
-    )
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert ended.stdout.strip() == "[]", ended.stderr

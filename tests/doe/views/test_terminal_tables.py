@@ -183,3 +183,15 @@ def test_configurations_are_never_cut_so_that_two_look_alike():
         "augment=off",
         "augment=on",
     ]
+
+
+def test_the_analysis_of_a_study_loads_none_of_the_slow_packages(paper_study):
+    code = (
+        "import sys\nfrom doe.cli import main\n"
+        f"sys.argv = ['doe', 'analyze', '--study', {str(paper_study)!r}, '-r', 'dec_avg']\n"
+        "try: main()\nexcept SystemExit as ended: assert not ended.code\n"
+        "slow = {'scipy.stats', 'scipy.optimize', 'pandas', 'matplotlib', 'altair'}\n"
+        "print(sorted(slow & set(sys.modules)))"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert ended.stdout.splitlines()[-1:] == ["[]"], ended.stderr

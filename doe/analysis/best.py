@@ -187,8 +187,8 @@ def reduced_fit(case: Case) -> Fit:
     Strong heredity: an interaction stays only with every term that it contains, which keeps the
     model's predictions independent of how levels are coded.
     """
-    full = case.fit
-    masks = tuple(m for m in full.model.masks if any(m & a == m for a in case.active))
+    full, active = case.fit, case.active
+    masks = tuple(m for m in full.model.masks if any(m & a == m for a in active))
     model = Model(masks, {}, (), (), full.model.balanced)
     return fit(full.y, full.cells, full.factors, full.block, model, pooled=full.pooled)
 

@@ -20,6 +20,8 @@ from doe.analysis.rescale import units
 
 REWEIGHTED = 16
 """Cells from which block effects are found by weighted least squares."""
+MOST_SIGNS = 1 << 24
+"""Terms times runs up to which residuals are split by every term, then by pairs at most."""
 
 
 class DispersionEffect(Struct, frozen=True, gc=False):
@@ -89,9 +91,12 @@ def of_residuals(case: Case) -> Dispersion | None:
     small = reduced_fit(case)
     if small.exact or 2 * small.df_residual < small.n:
         return None
-    names = names_of(case.fit.model.masks, case.keys)
+    masks = case.fit.model.masks
+    if len(masks) * small.n > MOST_SIGNS:
+        masks = tuple(mask for mask in masks if mask.bit_count() <= 2)
     effects = []
-    for name, column in zip(names, sign_columns(small.cells, case.fit.model.masks).T, strict=True):
+    for name, mask in zip(names_of(masks, case.keys), masks, strict=True):
+        column = sign_columns(small.cells, [mask])[:, 0]
         halves = [small.residual[column > 0], small.residual[column < 0]]
         if min(len(half) for half in halves) < 2 or min(np.ptp(half) for half in halves) == 0.0:
             continue

@@ -198,10 +198,12 @@ def _float(
 
 def _tabular(table: Table, layout: Layout, rows: Sequence[Row]) -> str:
     alignment = "".join(_alignment(table.columns[i], is_long) for i, is_long in layout.items())
+    titles = {i: table.columns[i].title for i in layout}
+    heads = [_breakable(titles[i]) if is_long else titles[i] for i, is_long in layout.items()]
     lines = [
         f"\\begin{{tabular}}{{{alignment}}}",
         "\\toprule",
-        " & ".join(escape(table.columns[i].title) for i in layout) + r" \\",
+        " & ".join(map(escape, heads)) + r" \\",
         "\\midrule",
     ]
     for i, row in enumerate(rows):

@@ -63,7 +63,7 @@ def anova(fit: Fit, names: Sequence[str], block: str | None, alpha: float = 0.05
     type2 = None
     if not fit.model.balanced and 0 < len(names) <= MOST_TYPE2:
         type2 = _rows(fit, names, type_two(fit))
-    r2, adjusted, predicted = r_squared(fit)
+    r2, adjusted, predicted = fit.r_squared()
     return Anova(
         rows=_rows(fit, names, fit.ss),
         type2=type2,
@@ -115,9 +115,7 @@ def _rows(fit: Fit, names: Sequence[str], ss: Floats) -> tuple[AnovaRow, ...]:
     else:
         rows += [AnovaRow(name, 1, s, s, None, None) for name, s in zip(names, values, strict=True)]
     df_lack = fit.df_residual - fit.df_pure
-    ss_error, df_error = fit.ss_residual, fit.df_residual
-    if fit.from_pure:
-        ss_error, df_error = fit.ss_pure, fit.df_pure
+    ss_error, df_error = fit.error_line
     if fit.from_pure and df_lack > 0:
         lack = max(fit.ss_residual - fit.ss_pure, 0.0)
         f_lack = p_lack = None
@@ -129,21 +127,6 @@ def _rows(fit: Fit, names: Sequence[str], ss: Floats) -> tuple[AnovaRow, ...]:
         rows.append(AnovaRow("Error", df_error, ss_error, ss_error / df_error, None, None))
     rows.append(AnovaRow("Total", fit.n - 1, fit.ss_total, None, None, None))
     return tuple(rows)
-
-
-def r_squared(fit: Fit) -> tuple[float | None, float | None, float | None]:
-    """R², adjusted R² and predicted R² (1 - PRESS / SS_total) of terms and blocks together."""
-    if fit.ss_total <= 0:
-        return None, None, None
-    r2 = 1.0 - fit.ss_residual / fit.ss_total
-    if fit.df_residual == 0:
-        return r2, None, None
-    adjusted = 1.0 - (fit.ss_residual / fit.df_residual) / (fit.ss_total / (fit.n - 1))
-    free = 1.0 - fit.leverage
-    if (free < 1e-9).any():
-        return r2, adjusted, None
-    press = float(((fit.residual / free) ** 2).sum())
-    return r2, adjusted, 1.0 - press / fit.ss_total
 
 
 def blocking(fit: Fit, name: str | None, alpha: float) -> Blocking | None:

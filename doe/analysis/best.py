@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 from msgspec import Struct
@@ -13,7 +13,6 @@ from doe.analysis.case import Case
 from doe.analysis.contrasts import (
     MOST_COLUMNS,
     Floats,
-    Ints,
     Model,
     estimable,
     evaluate,
@@ -21,13 +20,10 @@ from doe.analysis.contrasts import (
 )
 from doe.analysis.effects import plain
 from doe.analysis.fit import Fit, design_matrix, fit
-from doe.analysis.hsu import maximum_modulus, with_the_best
 from doe.analysis.pvalues import t_critical
+from doe.analysis.ranking import MOST_CELLS, Estimates, best_sentence, margins, ranked
 from doe.analysis.rescale import units
 from doe.terms import term_name
-
-MOST_CELLS = 1024
-"""Hsu's comparisons need a table of all pairs of cells; of more cells the best are listed."""
 
 
 class CellMean(Struct, frozen=True, gc=False):
@@ -80,21 +76,6 @@ class Best(Struct, frozen=True):
     sentence: str
 
 
-class Estimates(NamedTuple):
-    """Means of the configurations after blocks, and their covariance over σ²."""
-
-    cells: Ints
-    counts: Ints
-    means: Floats
-    covariance: Floats  # 1/n of each where means are independent, else a matrix
-    assumed: tuple[int, ...]  # terms taken as zero, because blocks stand in for them
-
-    @property
-    def variance(self) -> Floats:
-        """Variance of each mean over σ²."""
-        return self.covariance if self.covariance.ndim == 1 else np.diag(self.covariance)
-
-
 def cell_estimates(full: Fit) -> Estimates:
     """What the runs say of each configuration, all blocks weighted alike.
 
@@ -130,21 +111,7 @@ def best(case: Case, goal: str) -> Best:
     full, alpha = case.fit, case.alpha
     estimates = cell_estimates(full)
     means, k = estimates.means, len(estimates.means)
-    sign = 1.0 if goal == "max" else -1.0
-    order = np.argsort(-sign * means, kind="stable")
-    reach = low = high = np.full(k, np.nan)
-    critical = None
-    among = np.zeros(k, dtype=bool)
-    among[order[0]] = True
-    if full.df_error > 0:
-        sigma = float(np.sqrt(full.ms_error))
-        reach = maximum_modulus(k, full.df_error, alpha) * sigma * np.sqrt(estimates.variance)
-        if 1 < k <= MOST_CELLS:
-            lower, upper, d = with_the_best(
-                sign * means, estimates.covariance, sigma, full.df_error, alpha
-            )
-            low, high = (lower, upper) if sign > 0 else (-upper, -lower)
-            among, critical = upper > 0, float(d[order[0]])
+    order, reach, low, high, among, critical = ranked(full, estimates, goal, alpha)
     view = case.transform.scale.back
     ends = (view(means - reach), view(means + reach))
     geometric = np.full(k, np.nan)
@@ -166,7 +133,7 @@ def best(case: Case, goal: str) -> Best:
             among_best=bool(among[i]),
             geometric=plain(geometric)[i],
         )
-        for i in order[:MOST_CELLS].tolist()
+        for i in order
     )
     names = tuple(cell.config for cell in cells if cell.among_best)
     assumed = tuple(term_name(mask, case.keys) for mask in estimates.assumed)
@@ -177,7 +144,7 @@ def best(case: Case, goal: str) -> Best:
         among_best=names,
         assumed=assumed,
         reduced=reduced_model(case, estimates, goal),
-        sentence=_sentence(cells[0].config, names, k, critical, assumed),
+        sentence=best_sentence(names, cells[0].config, k, critical, assumed),
     )
 
 
@@ -206,11 +173,7 @@ def geometric_means(full: Fit, alpha: float) -> tuple[Floats, Floats, Floats]:
     """
     logs = fit(np.log(full.y), full.cells, full.factors, full.block, full.model, pooled=full.pooled)
     estimates = cell_estimates(logs)
-    reach = np.full(len(estimates.means), np.nan)
-    if logs.df_error > 0:
-        wide = maximum_modulus(len(reach), logs.df_error, alpha)
-        reach = wide * np.sqrt(logs.ms_error * estimates.variance)
-    means = estimates.means
+    means, reach = estimates.means, margins(logs, estimates, alpha)
     return np.exp(means), np.exp(means - reach), np.exp(means + reach)
 
 
@@ -260,22 +223,3 @@ def prediction(
     if leaves_range(case.fit.y, ends, case.transform.name):
         mean, ends = max(mean, 0.0), np.maximum(ends, 0.0)  # cut where no value is: coverage stays
     return Prediction(config, mean, *plain(ends))
-
-
-def _sentence(
-    top: str, among: Sequence[str], cells: int, critical: float | None, assumed: Sequence[str]
-) -> str:
-    others = f"{len(among) - 1} other configuration{'s' if len(among) > 2 else ''}"
-    if critical is None:
-        said = f"{top} has the best value; without an error estimate no other can be ruled out."
-    elif len(among) == 1:
-        said = f"{top} is the best configuration."
-    else:
-        said = f"{top} is best; {others} of {cells} cannot be told from it."
-    if not assumed:
-        return said
-    verb = "which is" if len(assumed) == 1 else "which are"
-    return (
-        f"{said} Configurations of different blocks are compared as if {', '.join(assumed)}, "
-        f"{verb} confounded with blocks, were zero."
-    )

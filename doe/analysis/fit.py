@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from scipy import linalg
@@ -17,79 +16,28 @@ from doe.analysis.contrasts import (
     fwht,
     sign_columns,
 )
+from doe.analysis.fitted import Fitted
 
 
-@dataclass(frozen=True)
-class Fit:
+@dataclass(frozen=True, kw_only=True)
+class Fit(Fitted):
     """Least squares of one response on the mean, the blocks and the terms of `model`."""
 
     model: Model
     factors: int
-    y: Floats
     cells: Ints
     block: Ints | None
     mean: float  # the intercept: mean over cells, blocks weighted equally
     coef: Floats  # one per term
     scale: Floats  # Var(coef) / sigma²
     ss: Floats  # type III sum of squares of each term
-    fitted: Floats
-    leverage: Floats
-    ss_total: float
     ss_block: float  # blocks first
     df_block: int
-    ss_residual: float
-    df_residual: int
-    ss_pure: float
-    df_pure: int
-    pooled: bool = False  # test against the residual even where there are replicates
-
-    @property
-    def n(self) -> int:
-        """Number of observed runs."""
-        return len(self.y)
 
     @property
     def residual(self) -> Floats:
         """Observed minus fitted."""
         return self.y - self.fitted
-
-    @property
-    def from_pure(self) -> bool:
-        """Whether replicates estimate the error, rather than the residual of the model."""
-        return self.df_pure > 0 and not self.pooled
-
-    @cached_property
-    def exact(self) -> bool:
-        """Whether runs are left for the error and differ by rounding alone."""
-        ss, df = self._error
-        return df > 0 and ss <= self.n * (ROUNDING * float(np.abs(self.y).max())) ** 2
-
-    @property
-    def error(self) -> str | None:
-        """What estimates the error: "pure error", "residual", or None where nothing does."""
-        if self.df_error == 0:
-            return None
-        return "pure error" if self.from_pure else "residual"
-
-    @property
-    def df_error(self) -> int:
-        """Degrees of freedom of the error; 0 in a saturated design and where all fits exactly."""
-        return 0 if self.exact else self._error[1]
-
-    @property
-    def ms_error(self) -> float:
-        """Mean square of the error, NaN where there is none."""
-        return self._error[0] / self.df_error if self.df_error > 0 else float("nan")
-
-    @property
-    def _error(self) -> tuple[float, int]:
-        if self.from_pure:
-            return self.ss_pure, self.df_pure
-        return self.ss_residual, self.df_residual
-
-
-ROUNDING = 64 * float(np.finfo(np.float64).eps)
-"""Differences below this share of the largest value are rounding, not error."""
 
 
 def fit(

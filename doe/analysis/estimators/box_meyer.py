@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from doe.analysis.case import Case
 from doe.analysis.contrasts import Floats, Ints, block_columns, sign_columns
-from doe.analysis.fit import ROUNDING
+from doe.analysis.fitted import ROUNDING
 
 PRIOR = 0.25
 GAMMA = 2.0

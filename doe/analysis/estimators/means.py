@@ -12,11 +12,12 @@ from typing import ClassVar
 import numpy as np
 from msgspec import Struct
 
-from doe.analysis.best import MOST_CELLS, cell_estimates, prediction, reduced_fit
+from doe.analysis.best import cell_estimates, prediction, reduced_fit
 from doe.analysis.case import Case
 from doe.analysis.contrasts import Floats, evaluate
 from doe.analysis.fit import Fit, design_matrix
 from doe.analysis.pvalues import t_critical
+from doe.analysis.ranking import MOST_CELLS
 from doe.analysis.rescale import units
 from doe.terms import order, parse_term
 

@@ -49,7 +49,7 @@ def level_anova(
     type3 = None
     if kind == "II" and not fit.orthogonal and kind_available(fit, "III") == "III":
         type3 = anova_rows(fit, "III")
-    r2, adjusted, predicted = r_squared(fit)
+    r2, adjusted, predicted = fit.r_squared()
     return LevelAnova(
         rows=anova_rows(fit, kind, sums),
         kind=kind,
@@ -145,19 +145,6 @@ def _row(fit: LevelFit, name: str, df: int, ss: float, df_error: int | None) -> 
     if df_error and (f := ratio(ss / df, fit.ms_error)) is not None:
         p = float(f_upper(np.array(f), df, df_error))
     return AnovaRow(name, df, ss * fit.square, ss / df * fit.square, f, p)
-
-
-def r_squared(fit: LevelFit) -> tuple[float | None, float | None, float | None]:
-    """R², adjusted R² and predicted R² (1 - PRESS / SS_total) of terms and blocks together."""
-    r2 = 1.0 - fit.ss_residual / fit.ss_total
-    if fit.df_residual == 0:
-        return r2, None, None
-    adjusted = 1.0 - (fit.ss_residual / fit.df_residual) / (fit.ss_total / (fit.n - 1))
-    free = 1.0 - fit.leverage
-    if (free < 1e-9).any():
-        return r2, adjusted, None
-    press = float(((fit.residual / free) ** 2).sum())
-    return r2, adjusted, 1.0 - press / fit.ss_total
 
 
 # Robust tests and adjusted p values --------------------------------------------------------------

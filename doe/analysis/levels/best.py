@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct, structs
 
-from doe.analysis.best import MOST_CELLS
 from doe.analysis.contrasts import MOST_COLUMNS, Floats, Ints
-from doe.analysis.hsu import maximum_modulus, with_the_best
+from doe.analysis.effects import plain
 from doe.analysis.levels.fit import LevelFit, least_squares
 from doe.analysis.levels.model import BLOCK, model_matrix, terms_of_order
+from doe.analysis.ranking import MOST_CELLS, Estimates, best_sentence, ranked
 
 
 class CellRow(Struct, frozen=True, gc=False):
@@ -42,22 +41,7 @@ class LevelBest(Struct, frozen=True):
     sentence: str
 
 
-class CellEstimates(NamedTuple):
-    """Means of the configurations of u after blocks, and their covariance over σ²."""
-
-    cells: Ints
-    counts: Ints
-    means: Floats
-    covariance: Floats  # 1/n of each where means are independent, else a matrix
-    assumed: tuple[str, ...]  # terms taken as zero, because blocks stand in for them
-
-    @property
-    def variance(self) -> Floats:
-        """Variance of each mean over σ²."""
-        return self.covariance if self.covariance.ndim == 1 else np.diag(self.covariance)
-
-
-def cell_estimates(fit: LevelFit) -> CellEstimates:
+def cell_estimates(fit: LevelFit) -> Estimates:
     """What the runs say of each configuration, all blocks weighted alike.
 
     Where every block holds every cell equally often, or there is no block, these are the cells'
@@ -70,7 +54,7 @@ def cell_estimates(fit: LevelFit) -> CellEstimates:
     )
     if layout.block is None or _complete(group, layout.block):
         means = np.bincount(group, weights=fit.u) / counts
-        return CellEstimates(cells, counts, means, 1.0 / counts, ())
+        return Estimates(cells, counts, means, 1.0 / counts, ())
     matrix = fit.matrix
     if math.prod(layout.sizes) <= MOST_COLUMNS:
         every = range(1, len(layout.factors) + 1)
@@ -81,9 +65,8 @@ def cell_estimates(fit: LevelFit) -> CellEstimates:
     at[:, matrix.fitted_source == BLOCK] = 0.0
     tied = np.abs(matrix.null[matrix.fitted_source == BLOCK]).max(axis=0) > 1e-9
     lost = sorted(set(matrix.source[~matrix.kept][tied].tolist()))
-    assumed = tuple(matrix.name(source) for source in lost)
     covariance = at @ scale @ at.T if len(cells) <= MOST_CELLS else ((at @ scale) * at).sum(axis=1)
-    return CellEstimates(cells, counts, at @ coef, np.asarray(covariance), assumed)
+    return Estimates(cells, counts, at @ coef, np.asarray(covariance), tuple(lost))
 
 
 def _complete(group: Ints, block: Ints) -> bool:
@@ -91,15 +74,6 @@ def _complete(group: Ints, block: Ints) -> bool:
     shape = (int(block.max()) + 1, int(group.max()) + 1)
     table = np.bincount(block * shape[1] + group, minlength=shape[0] * shape[1]).reshape(shape)
     return bool((table == table[:, :1]).all())
-
-
-def _told_apart(covariance: Floats) -> bool:
-    """Whether every two means differ by something that the runs estimate."""
-    if covariance.ndim == 1:
-        return True
-    own = np.diag(covariance)
-    variance = own[:, None] + own[None, :] - 2.0 * covariance
-    return bool((variance[~np.eye(len(own), dtype=bool)] > 1e-9 * own.max()).all())
 
 
 def level_best(
@@ -111,28 +85,16 @@ def level_best(
     (maximum modulus); Hsu's bounds are those of `doe.analysis.hsu`.
     """
     layout = fit.matrix.layout
-    unique, counts, means, covariance, assumed = estimates = cell_estimates(fit)
-    k = len(means)
-    sign = 1.0 if goal == "max" else -1.0
-    order = np.argsort(-sign * means, kind="stable")
-    reach = low = high = np.full(k, np.nan)
-    among = np.zeros(k, dtype=bool)
-    among[order[0]] = True
-    critical = None
-    if fit.df_error > 0:
-        sigma = float(np.sqrt(fit.ms_error))
-        reach = maximum_modulus(k, fit.df_error, alpha) * sigma * np.sqrt(estimates.variance)
-        if 1 < k <= MOST_CELLS and _told_apart(covariance):
-            lower, upper, d = with_the_best(sign * means, covariance, sigma, fit.df_error, alpha)
-            low, high = (lower, upper) if sign > 0 else (-upper, -lower)
-            among, critical = upper > 0, float(d[order[0]])
+    estimates = cell_estimates(fit)
+    means = estimates.means
+    order, reach, low, high, among, critical = ranked(fit, estimates, goal, alpha)
     places = [back(fit.shift + fit.unit * v) for v in (means, means - reach, means + reach)]
-    columns = [_optional(v) for v in (*places[1:], fit.unit * low, fit.unit * high)]
+    columns = [plain(v) for v in (*places[1:], fit.unit * low, fit.unit * high)]
     rows = tuple(
         CellRow(
-            config=layout.config(int(unique[i])),
-            levels=layout.cell_levels(int(unique[i])),
-            n=int(counts[i]),
+            config=layout.config(int(estimates.cells[i])),
+            levels=layout.cell_levels(int(estimates.cells[i])),
+            n=int(estimates.counts[i]),
             mean=float(places[0][i]),
             ci_low=columns[0][i],
             ci_high=columns[1][i],
@@ -140,10 +102,11 @@ def level_best(
             mcb_high=columns[3][i],
             among_best=bool(among[i]),
         )
-        for i in order[:MOST_CELLS].tolist()
+        for i in order
     )
     names = tuple(row.config for row in rows if row.among_best)
-    sentence = _sentence(rows[0].config, names, k, critical)
+    assumed = tuple(fit.matrix.name(mask) for mask in estimates.assumed)
+    sentence = best_sentence(names, rows[0].config, len(means), critical, assumed)
     return LevelBest(goal, rows, critical, names, assumed, sentence)
 
 
@@ -157,18 +120,3 @@ def with_geometric(best: LevelBest, logs: LevelBest) -> LevelBest:
             structs.replace(cell, geometric=row.mean, ci_low=row.ci_low, ci_high=row.ci_high)
         )
     return structs.replace(best, cells=tuple(cells))
-
-
-def _optional(values: Floats) -> list[float | None]:
-    return [None if value != value else value for value in values.tolist()]
-
-
-def _sentence(first: str, among: tuple[str, ...], cells: int, critical: float | None) -> str:
-    if critical is None:
-        return f"{first} has the best mean; there is nothing to judge by how much."
-    if len(among) == 1:
-        return f"{first} is the best of {cells} configurations."
-    return (
-        f"{first} has the best mean; {len(among) - 1} of the other {cells - 1} configurations"
-        " cannot be told from it."
-    )

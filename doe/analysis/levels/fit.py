@@ -10,15 +10,16 @@ import numpy as np
 from scipy import linalg
 
 from doe.analysis.contrasts import Floats, Ints
-from doe.analysis.fit import ROUNDING, pure_error
+from doe.analysis.fit import pure_error
+from doe.analysis.fitted import Fitted
 from doe.analysis.levels.layout import LevelObservations
 from doe.analysis.levels.model import CURVATURE, ModelMatrix, distinct_rows, model_matrix
 from doe.errors import DoeError
 from doe.terms import MEAN
 
 
-@dataclass(frozen=True)
-class LevelFit:
+@dataclass(frozen=True, kw_only=True)
+class LevelFit(Fitted):
     """A fitted model. The work is done on ``u = (y - shift) / unit``, of size about one.
 
     Sums of squares, coefficients and covariances are those of u; what is shown is put back on the
@@ -27,63 +28,17 @@ class LevelFit:
 
     matrix: ModelMatrix
     kept: Ints  # the runs with a value, as numbers of those planned
-    y: Floats
     u: Floats
     shift: float
-    unit: float
     coef: Floats  # of the kept columns
     scale: Floats  # (X'X)^-1 of the kept columns
     Q: Floats  # orthonormal columns: each kept column after those before it
     R: Floats  # X = QR
-    fitted: Floats  # of u
-    leverage: Floats
-    ss_total: float
-    ss_residual: float
-    df_residual: int
-    ss_pure: float
-    df_pure: int
-    from_pure: bool  # whether replicates estimate the error, rather than the residual
-
-    @property
-    def n(self) -> int:
-        """Number of observed runs."""
-        return len(self.y)
 
     @property
     def residual(self) -> Floats:
         """Observed minus fitted, of u."""
         return self.u - self.fitted
-
-    @property
-    def error_line(self) -> tuple[float, int]:
-        """Sum of squares of u and degrees of freedom of the error."""
-        if self.from_pure:
-            return self.ss_pure, self.df_pure
-        return self.ss_residual, self.df_residual
-
-    @cached_property
-    def exact(self) -> bool:
-        """Whether runs are left for the error and differ by rounding alone."""
-        ss, df = self.error_line
-        largest = float(np.abs(self.y).max()) / self.unit
-        return df > 0 and ss <= self.n * (ROUNDING * largest) ** 2
-
-    @property
-    def error(self) -> str | None:
-        """What estimates the error: "pure error", "residual", or None where nothing does."""
-        if self.df_error == 0:
-            return None
-        return "pure error" if self.from_pure else "residual"
-
-    @property
-    def df_error(self) -> int:
-        """Degrees of freedom of the error; 0 in a saturated design and where all fits exactly."""
-        return 0 if self.exact else self.error_line[1]
-
-    @property
-    def ms_error(self) -> float:
-        """Mean square of the error of u, NaN where there is none."""
-        return self.error_line[0] / self.df_error if self.df_error > 0 else float("nan")
 
     @property
     def square(self) -> float:
@@ -173,7 +128,7 @@ def fit_levels(
         df_residual=df_residual,
         ss_pure=ss_pure,
         df_pure=df_pure,
-        from_pure=df_pure > 0 and error == "pure error",
+        pooled=error == "residual",
     )
 
 

@@ -9,7 +9,7 @@ from doe.analysis.estimators.means import SIGNS, Means
 from doe.views.charts.model import ChartData, Record, ResponseChart, of_analysis
 from doe.views.charts.shared import hover, mean_by_level, mean_record, panel_layout, word
 from doe.views.charts.theme import LEVELS
-from doe.views.words import unit_text
+from doe.views.words import mean_word, unit_text
 
 LONG = 14
 """Letters of a pair's name from which on two panels stand in a row instead of three."""
@@ -62,8 +62,8 @@ def interaction_data(analysis: Analysis) -> ChartData | None:
                 "first": f"{pair.factor} = {levels[pair.factor][x]}",
                 "second": f"{pair.other} = {levels[pair.other][y]}",
             }
-            rows.append(record | mean_record(mean))
-    mean_text = f"Mean {analysis.response}{unit_text(analysis.unit)}"
+            rows.append(record | mean_record(mean.mean, mean.ci_low, mean.ci_high))
+    mean_text = f"{mean_word(analysis)} {analysis.response}{unit_text(analysis.unit)}"
     texts = [f"{pair.factor} × {pair.other}" for pair in means.interactions]
     layout = panel_layout(len(texts), 3 if max(map(len, texts)) <= LONG else 2)
     return ChartData({"pairs": rows}, {"mean": mean_text, **layout})

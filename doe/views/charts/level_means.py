@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import altair as alt
 
 from doe.views.charts.model import ChartData, Record, ResponseChart, of_levels
-from doe.views.charts.shared import hover, mean_by_level
+from doe.views.charts.shared import hover, mean_by_level, mean_record
 from doe.views.charts.theme import HEIGHT, PLAIN
 from doe.views.words import mean_word, unit_text
 
@@ -52,18 +52,9 @@ def levels_data(analysis: LevelAnalysis) -> ChartData:
     for m in analysis.levels:
         if m.mean is None:
             continue
-        low = m.mean if m.ci_low is None else m.ci_low
-        high = m.mean if m.ci_high is None else m.ci_high
-        record: Record = {"factor": names[m.factor], "given": m.level, "mean": m.mean}
-        rows.append(
-            record
-            | {
-                "ci_low": low,
-                "ci_high": high,
-                "grand": analysis.mean.mean,
-                "rank": list(names).index(m.factor),
-            }
-        )
+        record: Record = {"factor": names[m.factor], "given": m.level, "grand": analysis.mean.mean}
+        rank = list(names).index(m.factor)
+        rows.append(record | {"rank": rank} | mean_record(m.mean, m.ci_low, m.ci_high))
     label = f"{mean_word(analysis)} {analysis.response}{unit_text(analysis.unit)}"
     return ChartData({"levels": rows}, {"mean": label})
 

@@ -9,7 +9,7 @@ from doe.analysis.estimators.means import Means
 from doe.views.charts.model import ChartData, Record, ResponseChart, of_analysis
 from doe.views.charts.shared import hover, mean_by_level, mean_record, panel_layout, word
 from doe.views.charts.theme import PLAIN
-from doe.views.words import unit_text
+from doe.views.words import mean_word, unit_text
 
 FACTORS = 6
 """Factors in a row, where their names and levels are short; else half as many."""
@@ -46,8 +46,8 @@ def main_data(analysis: Analysis) -> ChartData | None:
     for rank, factor in enumerate(means.main):
         for given, mean in zip(levels[factor.factor], (factor.low, factor.high), strict=True):
             record: Record = {"factor": factor.factor, "given": given, "grand": means.grand}
-            rows.append(record | {"rank": rank} | mean_record(mean))
-    mean_text = f"Mean {analysis.response}{unit_text(analysis.unit)}"
+            rows.append(record | {"rank": rank} | mean_record(mean.mean, mean.ci_low, mean.ci_high))
+    mean_text = f"{mean_word(analysis)} {analysis.response}{unit_text(analysis.unit)}"
     short = max(len(text) for f in analysis.factors for text in (f.key, f.low, f.high)) <= SHORT
     layout = panel_layout(len(means.main), FACTORS if short else FACTORS // 2)
     return ChartData({"main": rows}, {"mean": mean_text, **layout})

@@ -8,7 +8,6 @@ from typing import Any
 import altair as alt
 
 from doe.analysis.effects import Effect
-from doe.analysis.estimators.means import Mean
 from doe.views.charts.model import Record
 from doe.views.charts.theme import HARMS, HEIGHT, HELPS, NEITHER, WIDTH
 from doe.views.words import helps
@@ -116,8 +115,8 @@ def short_config(config: str, levels: Sequence[str]) -> str:
     return " · ".join(levels) if "=" in config else config
 
 
-def mean_record(mean: Mean) -> Record:
+def mean_record(mean: float, ci_low: float | None, ci_high: float | None) -> Record:
     """A mean with its interval; without one the interval has no length."""
-    low = mean.mean if mean.ci_low is None else mean.ci_low
-    high = mean.mean if mean.ci_high is None else mean.ci_high
-    return {"mean": mean.mean, "ci_low": low, "ci_high": high}
+    low = mean if ci_low is None else ci_low
+    high = mean if ci_high is None else ci_high
+    return {"mean": mean, "ci_low": low, "ci_high": high}

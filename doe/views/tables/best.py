@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from doe.analysis.analyze import Analysis
-from doe.analysis.best import ReducedModel
+from doe.analysis.best import Best, ReducedModel
+from doe.analysis.response import ResponseAnalysis
+from doe.views.configs import config_title
 from doe.views.numbers import cell_text
 from doe.views.table import Column, Row, Table
 from doe.views.tables import ResponseTable
+from doe.views.words import mean_word
 
-BEFORE = "Before confirmation: the best of many is optimistic; doe plan --confirm N runs it again."
+if TYPE_CHECKING:
+    from doe.analysis.levels.best import LevelBest
 
 
-def best_table(analysis: Analysis, top: int | None = None) -> Table | None:
-    """Configurations, the best first, with Hsu's comparisons; None where no goal is known."""
-    best = analysis.best
-    if best is None:
-        return None
+def ranking(
+    analysis: ResponseAnalysis, best: Best | LevelBest, top: int | None
+) -> tuple[tuple[Column, ...], tuple[Row, ...]]:
+    """Columns and rows of configurations with Hsu's comparisons."""
     columns = (
-        Column("config", "Configuration"),
+        Column("config", config_title([factor.key for factor in analysis.factors])),
         Column("n", "n", "int"),
-        Column("mean", "Mean", "num"),
+        Column("mean", mean_word(analysis), "num"),
         Column("among", "among the best"),
         Column("mcb_low", "Hsu low", "num", keep=False),
         Column("mcb_high", "Hsu high", "num", keep=False),
@@ -35,6 +40,18 @@ def best_table(analysis: Analysis, top: int | None = None) -> Table | None:
         )
         for c in best.cells[:top]
     )
+    return columns, rows
+
+
+BEFORE = "Before confirmation: the best of many is optimistic; doe plan --confirm N runs it again."
+
+
+def best_table(analysis: Analysis, top: int | None = None) -> Table | None:
+    """Configurations, the best first, with Hsu's comparisons; None where no goal is known."""
+    best = analysis.best
+    if best is None:
+        return None
+    columns, rows = ranking(analysis, best, top)
     before = () if analysis.confirmation is not None else (BEFORE,)
     notes = (best.sentence, _reduced_text(best.reduced), *before)
     title = f"Configurations by {analysis.response}, the best first"

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace as replace_struct
 
 from doe.analysis import transform as scales
-from doe.analysis.anova import Anova, anova
+from doe.analysis.anova import Anova, anova, error_warnings
 from doe.analysis.best import Best, best
 from doe.analysis.case import AnalysisOptions, Case, asked_transform
 from doe.analysis.confirm import Confirmation, confirm
@@ -95,8 +95,6 @@ def core(
 DEFAULTS = AnalysisOptions()
 WORDS = 16
 """Words of the defining relation that a warning shows; all of them are in `Analysis.aliases`."""
-FEW_DF = 4
-"""Degrees of freedom of pure error below which it is said how few they are."""
 
 
 def analyze(observed: Observations, options: AnalysisOptions = DEFAULTS) -> Analysis:
@@ -320,28 +318,4 @@ def _warnings(runs: Runs, model: Model, fitted: Fit, lost: Missing | None) -> tu
         warnings.append(
             f"the runs are a fraction{relation}: each effect stands for its whole alias chain"
         )
-    return (*warnings, *_error_warnings(fitted))
-
-
-def _error_warnings(fitted: Fit) -> list[str]:
-    """What the tests are against, where that is nothing or little."""
-    if fitted.exact:
-        return [
-            "runs that should differ by chance agree to the last digit: there is no error to test "
-            "against, and p is Lenth's, simulated, without intervals"
-        ]
-    if fitted.error is None:
-        return ["the design is saturated: p is Lenth's, simulated, without intervals"]
-    if fitted.from_pure and fitted.df_error < FEW_DF:
-        degrees = f"{fitted.df_error} degree{'s' if fitted.df_error > 1 else ''}"
-        more = ""
-        if fitted.df_residual > fitted.df_error:
-            more = (
-                f"; the residual of the model has {fitted.df_residual} and may be tested against "
-                "instead, if the terms left out are taken as zero"
-            )
-        return [
-            f"tests are against the pure error of repeated runs alone, on {degrees} of freedom"
-            f"{more}"
-        ]
-    return []
+    return (*warnings, *error_warnings(fitted, fitted.df_residual))

@@ -12,11 +12,14 @@ from scipy import linalg
 from doe.analysis import distributions as stats
 from doe.analysis.contrasts import Floats
 from doe.analysis.fit import Fit, design_matrix
+from doe.analysis.fitted import Fitted
 from doe.analysis.pvalues import f_upper
 from doe.analysis.rescale import units
 
 MOST_TYPE2 = 256
 """Type II needs one decomposition per term; beyond this many terms type III alone is given."""
+FEW_DF = 4
+"""Degrees of freedom of pure error below which it is said how few they are."""
 
 
 class AnovaRow(Struct, frozen=True, gc=False):
@@ -164,3 +167,44 @@ def blocking(fit: Fit, name: str | None, alpha: float) -> Blocking | None:
         f"({100 * low:.0f} to {100 * high:.0f}%); {worth}."
     )
     return Blocking(name, blocks, variance, share, low, high, gain, sentence)
+
+
+def error_warnings(fit: Fitted, df_left: int) -> list[str]:
+    """What the tests are against, where that is nothing, little, or holds more than noise.
+
+    `df_left` are the degrees of freedom of all that the terms leave.
+    """
+    if fit.exact:
+        return [
+            "runs that should differ by chance agree to the last digit: there is no error to test "
+            "against, and p is Lenth's, simulated, without intervals"
+        ]
+    if fit.error is None:
+        return ["the design is saturated: p is Lenth's, simulated, without intervals"]
+    if fit.from_pure and fit.df_error < FEW_DF:
+        degrees = f"{fit.df_error} degree{'s' if fit.df_error > 1 else ''}"
+        more = ""
+        if df_left > fit.df_error:
+            more = (
+                f"; the residual of the model has {df_left} and may be tested against instead, if "
+                "the terms left out are taken as zero"
+            )
+        return [
+            f"tests are against the pure error of repeated runs alone, on {degrees} of freedom"
+            f"{more}"
+        ]
+    return [] if fit.from_pure else _pooled_warnings(fit)
+
+
+def _pooled_warnings(fit: Fitted) -> list[str]:
+    """Whether the residual as error holds more than the spread of repeated runs."""
+    df_lack = fit.df_residual - fit.df_pure
+    if fit.df_pure == 0 or fit.ss_pure <= 0.0 or df_lack < 1:
+        return []
+    lack = max(fit.ss_residual - fit.ss_pure, 0.0)
+    f = lack / df_lack / (fit.ss_pure / fit.df_pure)
+    p = float(f_upper(np.array(f), df_lack, fit.df_pure))
+    return [
+        f"tests are against the residual; its lack of fit, against the pure error, has F = {f:.3g} "
+        f"on {df_lack} and {fit.df_pure} degrees of freedom, p = {p:.2g}"
+    ]

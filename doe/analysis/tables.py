@@ -110,7 +110,7 @@ def table_levels(
     """Read the design part of a table whose factors have any number of levels.
 
     Numbers rise, words stand in the alphabet's order; a level that `low` names comes first. Rows
-    with every factor at a middle level that occurs nowhere else are centre runs.
+    with two or more factors at a middle level that occurs nowhere else are centre runs.
     """
     from doe.analysis.levels.layout import layout_of
 
@@ -136,7 +136,10 @@ def table_levels(
     blocks = None if block is None else _blocks(column(frame, block, "block")).tolist()
     layout = layout_of(columns, order, block=blocks, block_name=block or "block")
     if (count := int(layout.is_centre.sum())) > 0:
-        note = f"{count} rows with every factor at its middle level are taken as centre runs"
+        middle = zip(layout.keys, layout.centred.tolist(), strict=True)
+        held = [key for key, at_middle in middle if not at_middle]
+        which = f"every factor but {', '.join(held)}" if held else "every factor"
+        note = f"{count} rows with {which} at its middle level are taken as centre runs"
         layout = replace(layout, notes=(note,))
     return layout
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,13 +14,12 @@ from doe.errors import DoeError
 from doe.results.status import Overview
 from doe.store.scan import RunStatus, counts
 from doe.store.verdicts import Result
-from doe.study.levels import coded_level, level_numbers
-from doe.study.values import Factor, Goal, Responses, Study
+from doe.study.levels import coded_level, level_numbers, level_text
+from doe.study.values import Factor, Goal, Level, Responses, Study
 
 if TYPE_CHECKING:
     from doe.analysis.levels.layout import LevelObservations
 
-CENTRE_CELL = -1
 TABLE = "table"
 """The backend of such a study: nothing executes it."""
 BLOCK_SETTING = "block"
@@ -45,7 +44,7 @@ def table_state(
         *(path.stem, TABLE, design.factors, answers),
         replicates=max(Counter(design.cells).values()),
         settings={BLOCK_SETTING: design.block_name},
-        centre=int(CENTRE_CELL in design.cells),
+        centre=int(min(design.cells) < 0),
     )
     statuses = []
     for i, cell in enumerate(design.cells):
@@ -80,7 +79,9 @@ class _Design(NamedTuple):
 
     factors: tuple[Factor, ...]
     cells: list[int]
-    """Row of each run in standard order; -1 for a centre run."""
+    """Row of each run in standard order; below 0 for a centre run."""
+    numbers: list[tuple[int, ...]]
+    """Number of the level of each factor in each run, below 0 at its middle."""
     block: list[int]
     block_name: str
     run_ids: Sequence[str]
@@ -95,33 +96,44 @@ def _design(observed: Observations | LevelObservations) -> _Design:
         factors = tuple(Factor(f.key, (f.low, f.high), f.name) for f in runs.factors)
         ids, order = runs.run_ids, runs.run_order or range(1, count + 1)
         cells, block, name, notes = runs.cells, runs.block, runs.block_name, runs.notes
+        numbers = [level_numbers(int(cell), (2,) * len(factors)) for cell in cells]
     else:
         layout = observed.layout
         factors = tuple(Factor(f.key, f.levels) for f in layout.factors)
         ids, order = tuple(f"row {i}" for i in range(1, count + 1)), range(1, count + 1)
         cells, block, notes = layout.cells, layout.block, layout.notes
+        numbers = [tuple(levels) for levels in layout.index.tolist()]
         name = None if block is None else layout.block_name
     blocks = [1] * count if block is None else [int(b) + 1 for b in block]
-    return _Design(factors, [int(c) for c in cells], blocks, name or "", ids, order, notes)
+    rows = [int(cell) for cell in cells]
+    return _Design(factors, rows, numbers, blocks, name or "", ids, order, notes)
 
 
 def _run(study: Study, design: _Design, i: int, replicate: int) -> Run:
-    cell = design.cells[i]
-    middle = cell == CENTRE_CELL
-    numbers = level_numbers(max(cell, 0), study.sizes)
+    cell, numbers = design.cells[i], design.numbers[i]
+    levels = {
+        f.key: f.centre if n < 0 else f.levels[n]
+        for f, n in zip(study.factors, numbers, strict=True)
+    }
     return Run(
         run_id=design.run_ids[i],
         run_order=design.run_order[i],
-        row=math.prod(study.sizes) if middle else cell,
+        row=cell if cell >= 0 else math.prod(study.sizes) - 1 - cell,
         replicate=replicate,
         block=design.block[i],
         seed=0,
-        config=CENTRE if middle else row_label(study.factors, cell),
-        levels={
-            f.key: f.centre if middle else f.levels[n]
-            for f, n in zip(study.factors, numbers, strict=True)
-        },
-        coded=(0,) * len(numbers)
-        if middle
-        else tuple(coded_level(*pair) for pair in zip(numbers, study.sizes, strict=True)),
+        config=row_label(study.factors, cell) if cell >= 0 else _centre_label(levels, numbers),
+        levels=levels,
+        coded=tuple(
+            0 if n < 0 else coded_level(n, size)
+            for n, size in zip(numbers, study.sizes, strict=True)
+        ),
     )
+
+
+def _centre_label(levels: Mapping[str, Level], numbers: Sequence[int]) -> str:
+    """Name of a centre run: with the levels of factors that have no middle."""
+    if max(numbers) < 0:
+        return CENTRE
+    named = zip(levels.items(), numbers, strict=True)
+    return ",".join(f"{key}={CENTRE if n < 0 else level_text(v)}" for (key, v), n in named)

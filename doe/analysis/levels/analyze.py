@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 from msgspec import Struct
 
+from doe.analysis.anova import error_warnings
 from doe.analysis.best import leaves_range
 from doe.analysis.case import AnalysisOptions
 from doe.analysis.contrasts import MOST_RUNS
@@ -44,7 +45,7 @@ from doe.analysis.levels.means import (
     term_means,
 )
 from doe.analysis.levels.mixed import RandomBlocks, random_blocks
-from doe.analysis.levels.model import chosen_terms
+from doe.analysis.levels.model import CURVATURE, chosen_terms
 from doe.analysis.levels.permutation import Permutations, permutation_tests
 from doe.analysis.levels.plan import DesignReport, report_of
 from doe.analysis.levels.sentences import term_sentences
@@ -278,8 +279,5 @@ def _warnings(
         said.append(
             "type III needs runs in every combination of the model's terms: this is type II"
         )
-    if fit.exact:
-        said.append("runs are left for the error and differ by rounding alone: nothing is tested")
-    elif fit.error is None:
-        said.append("the design is saturated: p is Lenth's, simulated, without intervals")
-    return tuple(said)
+    left = fit.df_residual + fit.matrix.df(CURVATURE)
+    return (*said, *error_warnings(fit, left))

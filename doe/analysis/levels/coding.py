@@ -9,7 +9,7 @@ import numpy as np
 from scipy import linalg
 
 from doe.analysis.contrasts import Floats
-from doe.analysis.levels.layout import FactorColumn, LevelRuns
+from doe.analysis.levels.layout import CENTRE, FactorColumn, LevelRuns
 
 DEGREES = ("linear", "quadratic", "cubic")
 
@@ -72,8 +72,8 @@ def factor_columns(layout: LevelRuns) -> list[Floats]:
     for i, factor in enumerate(layout.factors):
         at_levels = contrasts(factor)
         values = at_levels[np.maximum(layout.index[:, i], 0)]
-        if layout.centre is not None:
-            values = np.where(layout.centre[:, None], centre_row(factor)[None, :], values)
+        if (middle := layout.index[:, i] == CENTRE).any():
+            values = np.where(middle[:, None], centre_row(factor)[None, :], values)
         columns.append(values)
     return columns
 

@@ -87,7 +87,8 @@ def fit_levels(
     ----------
     error
         What tests are made against where a reduced model leaves replicates: ``pure error``, the
-        spread of runs with the same levels, or the ``residual`` with lack of fit in it.
+        spread of runs with the same levels, or the ``residual`` with lack of fit in it, that of
+        centre runs included.
 
     Raises
     ------
@@ -103,7 +104,8 @@ def fit_levels(
             f"response {observed.response!r} has {len(y)} values and no variation; "
             "expected at least two different ones"
         )
-    matrix = model_matrix(observed.layout.only(kept), masks)
+    curved = error == "pure error"
+    matrix = model_matrix(observed.layout.only(kept), masks, curved=curved)
     shift, unit, u = standardized(y)
     coef, scale, Q, R = least_squares(matrix, u)
     fitted = matrix.fitted_columns @ coef
@@ -128,7 +130,7 @@ def fit_levels(
         df_residual=df_residual,
         ss_pure=ss_pure,
         df_pure=df_pure,
-        pooled=error == "residual",
+        pooled=not curved,
     )
 
 

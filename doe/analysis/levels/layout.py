@@ -16,7 +16,7 @@ from doe.errors import DoeError
 
 Level = bool | int | float | str
 CENTRE = -1
-"""Level index of every factor in a centre run, and the cell of such a run."""
+"""Level index of a factor at its middle, and the cell of a run with every factor there."""
 
 
 class FactorColumn(Struct, frozen=True):
@@ -55,7 +55,7 @@ class LevelRuns:
     """Which run had which levels: the part that all responses share."""
 
     factors: tuple[FactorColumn, ...]
-    index: Ints  # runs x factors: the level's number, CENTRE in centre runs
+    index: Ints  # runs x factors: the level's number, CENTRE at the middle in centre runs
     block: Ints | None = None  # 0, 1, ...; None where there is but one
     block_name: str = "block"
     centre: NDArray[np.bool_] | None = None  # which runs are centre runs
@@ -85,27 +85,42 @@ class LevelRuns:
         return np.zeros(self.runs, dtype=bool) if self.centre is None else self.centre
 
     @property
+    def centred(self) -> NDArray[np.bool_]:
+        """Which factors are at their middle in centre runs; the others keep their levels there."""
+        return np.asarray((self.index == CENTRE).any(axis=0))
+
+    @property
     def cells(self) -> Ints:
-        """Number of each run's cell, the first factor fastest; CENTRE for centre runs."""
+        """Number of each run's cell, the first factor fastest.
+
+        Centre runs have numbers below 0: CENTRE less the number of the cell of those factors that
+        have no middle.
+        """
         weights = np.cumprod([1, *self.sizes[:-1]])
-        return np.where(self.is_centre, CENTRE, self.index @ weights)
+        held = np.where(self.centred, 1, self.sizes)
+        held_weights = np.where(self.centred, 0, np.cumprod([1, *held[:-1]]))
+        return np.where(self.is_centre, CENTRE - self.index @ held_weights, self.index @ weights)
 
     def cell_levels(self, cell: int) -> tuple[int, ...]:
-        """Level index of each factor in a cell."""
-        if cell == CENTRE:
-            return (CENTRE,) * len(self.factors)
+        """Level index of each factor in a cell, CENTRE at the middle."""
+        middle = self.centred if cell < 0 else np.zeros(len(self.factors), dtype=bool)
+        rest = CENTRE - cell if cell < 0 else cell
         levels = []
-        for size in self.sizes:
-            cell, level = divmod(cell, size)
+        for size, at_middle in zip(self.sizes, middle.tolist(), strict=True):
+            if at_middle:
+                levels.append(CENTRE)
+                continue
+            rest, level = divmod(rest, size)
             levels.append(level)
         return tuple(levels)
 
     def config(self, cell: int) -> str:
-        """A configuration by its levels, ``0.01 · adam · off``."""
-        if cell == CENTRE:
+        """A configuration by its levels, ``0.01 · adam · off``; ``centre`` for a middle."""
+        levels = self.cell_levels(cell)
+        if set(levels) == {CENTRE}:
             return "centre"
-        levels = zip(self.factors, self.cell_levels(cell), strict=True)
-        return " · ".join(factor.labels[i] for factor, i in levels)
+        named = zip(self.factors, levels, strict=True)
+        return " · ".join("centre" if i == CENTRE else factor.labels[i] for factor, i in named)
 
     def only(self, kept: Ints) -> LevelRuns:
         """The chosen runs, blocks numbered without gaps and None where one is left."""
@@ -156,8 +171,8 @@ def layout_of(
     scales
         ``linear`` or ``log`` of numeric factors; ``linear`` where it is not said.
 
-    Rows in which every factor, of two or more, has a number between its others that occurs in no
-    further row are centre runs.
+    Rows in which two or more factors have a number between their others that occurs in no further
+    row are centre runs; a factor without such a middle (words, counts) keeps its levels there.
 
     Raises
     ------
@@ -165,10 +180,11 @@ def layout_of(
         As `check_layout`, and if a run has a level that is not among those said.
     """
     levels, scales, names = levels or {}, scales or {}, names or {}
-    centre = _centre_rows(columns, levels)
+    centre, centred = _centre_rows(columns, levels)
     factors, index = [], []
     for key, values in columns.items():
-        present = {v for v, middle in zip(values, centre, strict=True) if not middle}
+        at_middle = key in centred
+        present = {v for v, c in zip(values, centre, strict=True) if not (c and at_middle)}
         order = tuple(levels[key]) if key in levels else tuple(sorted(present, key=_rank))
         unknown = sorted(present - set(order), key=_rank)
         if unknown:
@@ -176,11 +192,11 @@ def layout_of(
             raise DoeError(
                 f"a run has {key} = {level_label(unknown[0])}, which is no level; they are {known}"
             )
-        numeric = all(isinstance(v, int | float) and not isinstance(v, bool) for v in order)
+        numeric = all(map(_is_number, order))
         scale = scales.get(key, "linear")
         factors.append(FactorColumn(key, names.get(key, key), order, numeric, scale))
         number = {level: i for i, level in enumerate(order)}
-        index.append([CENTRE if c else number[v] for v, c in zip(values, centre, strict=True)])
+        index.append([number.get(value, CENTRE) for value in values])
     numbers = None if block is None else numbered(block)
     middle = np.array(centre, dtype=bool)
     return LevelRuns(
@@ -199,21 +215,30 @@ def _rank(level: Level) -> tuple[int, float, str]:
 
 def _centre_rows(
     columns: Mapping[str, Sequence[Level]], levels: Mapping[str, Sequence[Level]]
-) -> list[bool]:
-    """Rows where every factor has a number between its others that no other row has."""
-    keys = list(columns)
-    count = len(columns[keys[0]])
-    numbers = all(
-        isinstance(v, int | float) and not isinstance(v, bool) for key in keys for v in columns[key]
-    )
-    if len(keys) < 2 or not numbers:
-        return [False] * count
-    first = columns[keys[0]]
-    for value in sorted(set(first), key=_rank):
-        rows = [v == value for v in first]
-        if all(_is_middle(columns[key], rows, levels.get(key, ())) for key in keys):
-            return rows
-    return [False] * count
+) -> tuple[list[bool], set[str]]:
+    """Rows where two or more factors have a number that lies between their others and is in no
+    other row, and these factors; all others have levels there that other rows have too.
+    """
+    numeric = [key for key, values in columns.items() if all(map(_is_number, values))]
+    for first in numeric:
+        for value in sorted(set(columns[first]), key=_rank):
+            rows = [v == value for v in columns[first]]
+            middle = {k for k in numeric if _is_middle(columns[k], rows, levels.get(k, ()))}
+            if len(middle) > 1 and all(
+                _is_shared(columns[k], rows) for k in columns.keys() - middle
+            ):
+                return rows, middle
+    return [False] * len(next(iter(columns.values()))), set()
+
+
+def _is_number(level: Level) -> bool:
+    return isinstance(level, int | float) and not isinstance(level, bool)
+
+
+def _is_shared(values: Sequence[Level], rows: Sequence[bool]) -> bool:
+    """Whether a factor has no level in these rows that others lack."""
+    inside = {v for v, row in zip(values, rows, strict=True) if row}
+    return inside <= {v for v, row in zip(values, rows, strict=True) if not row}
 
 
 def _is_middle(values: Sequence[Level], rows: Sequence[bool], known: Sequence[Level]) -> bool:
@@ -242,16 +267,16 @@ def check_layout(layout: LevelRuns) -> None:
     shape = (layout.runs, len(layout.factors))
     if layout.index.shape != shape:
         raise DoeError(f"levels have shape {layout.index.shape}; expected {shape}")
-    at = layout.index[~layout.is_centre]
-    if len(at) and ((at < 0) | (at >= np.array(layout.sizes))).any():
+    least = np.where(layout.is_centre, CENTRE, 0)[:, None]
+    if ((layout.index < least) | (layout.index >= np.array(layout.sizes))).any():
         raise DoeError("a run names a level that its factor does not have")
-    if layout.centre is not None and layout.centre.any():
-        words = [factor.key for factor in layout.factors if not factor.numeric]
-        if words:
-            raise DoeError(
-                f"centre runs need numbers on every factor; {', '.join(words)} has none between"
-                " its levels"
-            )
+    middle = zip(layout.factors, layout.centred.tolist(), strict=True)
+    if words := [factor.key for factor, at_middle in middle if at_middle and not factor.numeric]:
+        raise DoeError(
+            f"centre runs need numbers on a factor; {', '.join(words)} has none between its levels"
+        )
+    if (layout.centred & (layout.index != CENTRE))[layout.is_centre].any():
+        raise DoeError("some centre runs have a factor at its middle that others have elsewhere")
 
 
 def _check_factor(factor: FactorColumn) -> None:

@@ -13,7 +13,6 @@ from msgspec import Struct, structs
 from doe.analysis.contrasts import Floats, Ints
 from doe.analysis.levels.coding import contrasts, term_columns
 from doe.analysis.levels.fit import LevelFit, ratio
-from doe.analysis.levels.layout import CENTRE
 from doe.analysis.levels.model import ModelMatrix
 from doe.analysis.levels.tukey import range_critical, tukey_p
 from doe.analysis.pvalues import t_critical, t_two_sided
@@ -90,8 +89,8 @@ def margin_rows(matrix: ModelMatrix, levels: Ints) -> Floats:
 def _filled(fit: LevelFit, held: Given) -> Ints:
     """Levels of the cells that have runs, with some factors held at a level."""
     layout = fit.matrix.layout
-    cells = np.unique(layout.cells)
-    levels = np.array([layout.cell_levels(c) for c in cells.tolist() if c != CENTRE], np.int64)
+    cells = np.unique(layout.cells[~layout.is_centre])
+    levels = np.array([layout.cell_levels(c) for c in cells.tolist()], np.int64)
     inside = np.ones(len(levels), dtype=bool)
     for factor, level in held.items():
         inside &= levels[:, factor] == level
@@ -172,7 +171,7 @@ def mean_at(fit: LevelFit, held: Given, alpha: float) -> LevelMean:
             se = fit.unit * error
             low, high = (fit.shift + fit.unit * (value + side * reach) for side in (-1.0, 1.0))
     name = fit.matrix.name(sum(1 << i for i in held))
-    count = int((inside & ~layout.is_centre).sum())
+    count = int((inside if held else ~layout.is_centre).sum())
     at = tuple(held[i] for i in sorted(held))
     return LevelMean(name, label, mean, se, low, high, count, function.cells, every, at)
 

@@ -17,7 +17,7 @@ from doe.analysis.levels.coding import (
     term_columns,
     term_labels,
 )
-from doe.analysis.levels.layout import CENTRE, LevelRuns
+from doe.analysis.levels.layout import LevelRuns
 from doe.errors import DoeError
 from doe.terms import MEAN, parse_term, term_name
 
@@ -87,8 +87,11 @@ class ModelMatrix:
         return np.asarray(np.abs(away).max(axis=1) < 1e-7 * (1.0 + np.abs(rows).max(axis=1)))
 
 
-def model_matrix(layout: LevelRuns, masks: Sequence[int]) -> ModelMatrix:
+def model_matrix(layout: LevelRuns, masks: Sequence[int], *, curved: bool = True) -> ModelMatrix:
     """Build the columns of a model and choose those that the runs can tell apart.
+
+    Centre runs have a mean of their own, unless the model is not `curved` and what sets them apart
+    from it is a part of its residual.
 
     Raises
     ------
@@ -108,7 +111,7 @@ def model_matrix(layout: LevelRuns, masks: Sequence[int]) -> ModelMatrix:
     sources = [MEAN, BLOCK, *masks]
     labels = ["mean", *(f"block {i}" for i in range(1, 1 + blocks.shape[1]))]
     labels += [label for mask in masks for label in term_labels(layout, mask)]
-    if layout.centre is not None and layout.centre.any():
+    if curved and layout.centre is not None and layout.centre.any():
         parts.append(layout.centre[:, None].astype(np.float64))
         sources.append(CURVATURE)
         labels.append("Curvature")
@@ -256,7 +259,7 @@ def parts_of(mask: int) -> list[int]:
 
 def empty_cells(layout: LevelRuns, most: int) -> tuple[int, tuple[int, ...]]:
     """How many cells of the full factorial have no run, and the first of them."""
-    filled = set(layout.cells[layout.cells != CENTRE].tolist())
+    filled = set(layout.cells[~layout.is_centre].tolist())
     every = math.prod(layout.sizes)
     count = every - len(filled)
     first = islice((cell for cell in range(every) if cell not in filled), min(most, count))

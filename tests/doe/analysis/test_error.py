@@ -42,7 +42,11 @@ def test_few_degrees_of_pure_error_are_named_and_the_residual_is_offered() -> No
     assert "the residual of the model has 12" in warning
     pooled = study(frame, "ABCD", order=1, error="residual")
     assert (pooled.df_error, pooled.anova.error) == (12, "residual")
-    assert not any("pure error" in w for w in pooled.warnings)
+    assert pooled.warnings[-1].startswith("tests are against the residual; its lack of fit")
+    lack = next(row for row in pure.anova.rows if row.source == "Lack of fit")
+    assert (
+        f"F = {lack.f:.3g} on 11 and 1 degrees of freedom, p = {lack.p:.2g}" in pooled.warnings[-1]
+    )
     rows = {row.source: row for row in pooled.anova.rows}
     assert "Lack of fit" not in rows
     assert rows["Error"].df == 12

@@ -246,7 +246,7 @@ def test_layouts_that_cannot_be_analysed() -> None:
         layout([2, 2], np.array([[0, 2]]))
     with pytest.raises(DoeError, match="expected \\(1, 2\\)"):
         layout([2, 2], np.array([[0]]))
-    with pytest.raises(DoeError, match="centre runs need numbers on every factor; A"):
+    with pytest.raises(DoeError, match="centre runs need numbers on a factor; A"):
         seen(words([2]), np.array([[0], [1], [-1]]), [1, 2, 3], centre=[False, False, True])
 
 
@@ -298,3 +298,45 @@ def test_a_level_that_was_not_said_is_refused() -> None:
         DoeError, match="a run has opt = lion, which is no level; they are sgd, adam"
     ):
         layout_of({"opt": ["sgd", "lion"]}, levels={"opt": ["sgd", "adam"]})
+
+
+def test_factors_without_a_middle_keep_their_levels_in_centre_runs() -> None:
+    lr, width = [1, 4, 1, 4, 1, 4, 1, 4, 2, 2, 2], [10, 10, 40, 40, 10, 10, 40, 40, 20, 20, 20]
+    opt = ["adam"] * 4 + ["sgd"] * 4 + ["adam", "sgd", "sgd"]
+    made = layout_of({"lr": lr, "opt": opt, "width": width})
+    assert made.centre is not None
+    assert made.centre.tolist() == [False] * 8 + [True] * 3
+    assert made.centred.tolist() == [True, False, True]
+    assert made.index[8:].tolist() == [[-1, 0, -1], [-1, 1, -1], [-1, 1, -1]]
+    # Runs with adam and with sgd are not replicates of one another.
+    assert made.cells[8:].tolist() == [-1, -2, -2]
+    assert [made.cell_levels(c) for c in (-1, -2)] == [(-1, 0, -1), (-1, 1, -1)]
+    assert made.config(-2) == "centre · sgd · centre"
+    # A word that occurs nowhere else, or a third level of one factor alone, is no centre.
+    assert layout_of({"lr": lr, "opt": [*opt[:8], *["lion"] * 3], "width": width}).centre is None
+    assert layout_of({"lr": [1, 2, 4] * 2, "opt": ["a"] * 3 + ["b"] * 3}).centre is None
+
+
+def test_the_error_of_centre_runs_is_within_the_levels_that_they_keep() -> None:
+    cells = [[a, b, c] for c in (0, 1) for b in (0, 1) for a in (0, 1)]
+    cells += [[-1, -1, 0], [-1, -1, 0], [-1, -1, 1], [-1, -1, 1]]
+    columns = [
+        factor("A", [1, 2], "linear"),
+        factor("B", [1, 2], "linear"),
+        factor("C", ["x", "y"]),
+    ]
+    y = [1, 3, 2, 4, 11, 13, 12, 14, 3, 3.5, 13, 13.5]
+    found = analyze_levels(seen(columns, cells, y, centre=[False] * 8 + [True] * 4))
+    rows = {row.source: row for row in found.anova.rows}
+    assert (rows["Error"].df, rows["Error"].ss) == (2, pytest.approx(0.25))
+    assert {m.level: m.n for m in found.levels if m.factor == "C"} == {"x": 6, "y": 6}
+    assert {m.level: m.n for m in found.levels if m.factor == "A"} == {"1": 4, "2": 4}
+    effects = {e.term: e.effect for e in found.effects}
+    assert effects["C"] == pytest.approx(10)
+    assert found.curvature is not None
+    assert found.curvature.difference == pytest.approx(0.75)
+    pooled = analyze_levels(
+        seen(columns, cells, y, centre=[False] * 8 + [True] * 4), LevelOptions(error="residual")
+    )
+    assert pooled.curvature is None
+    assert pooled.df_error == found.df_error + 2  # curvature, and how it differs between x and y

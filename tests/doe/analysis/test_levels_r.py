@@ -29,14 +29,19 @@ def analysis_of(name: str, **options: Any) -> tuple[dict[str, Any], LevelAnalysi
     case, observed = case_of_r(name)
     terms = tuple(case["terms"]) if "terms" in case else None
     return case, analyze_levels(
-        observed, LevelOptions(terms=terms, error="residual", robust=True, **options)
+        observed, LevelOptions(terms=terms, error=error_of(case), robust=True, **options)
     )
+
+
+def error_of(case: dict[str, Any]) -> str:
+    """What R tests against; its models give centre runs a mean of their own."""
+    return "pure error" if "centre" in case else "residual"
 
 
 def fit_of(name: str) -> tuple[dict[str, Any], LevelFit]:
     case, observed = case_of_r(name)
     masks, _ = chosen_terms(observed.layout, case.get("terms"), None)
-    return case, fit_levels(observed, masks, "residual")
+    return case, fit_levels(observed, masks, error_of(case))
 
 
 def check_rows(

@@ -83,8 +83,8 @@ def stuck() -> float:
 
 def effects(response: str, transform: str = "none") -> dict[str, float]:
     """Effects of all terms without F, the largest first."""
-    found = {e.term: e.effect for e in analysis(response, transform).effects if "F" not in e.term}
-    return dict(sorted(found.items(), key=lambda item: -abs(item[1])))
+    by_term = {e.term: e.effect for e in analysis(response, transform).effects if "F" not in e.term}
+    return dict(sorted(by_term.items(), key=lambda item: -abs(item[1])))
 
 
 def paper_effects(response: str) -> dict[str, float]:
@@ -107,8 +107,8 @@ def paper_order(metric: str) -> "pd.Series[float]":
     return paper_cells()[metric].map(lambda text: classes.get(text) or float(text))
 
 
-def significant(found: Analysis) -> set[str]:
-    return {e.term for e in found.effects if e.p_holm is not None and e.p_holm < found.alpha}
+def significant(analysed: Analysis) -> set[str]:
+    return {e.term for e in analysed.effects if e.p_holm is not None and e.p_holm < analysed.alpha}
 
 
 # How they are written -----------------------------------------------------------------------------
@@ -218,7 +218,9 @@ def noise_table() -> str:
     """Terms with F that are real for the encoder or the decoder."""
     both = {key: {e.term: e.effect for e in analysis(key).effects} for key in GROUPS}
     strong = {key: significant(analysis(key)) for key in GROUPS}
-    terms = {term for found in strong.values() for term in found if "F" in term}
+    terms = {
+        term for significant_terms in strong.values() for term in significant_terms if "F" in term
+    }
     largest = sorted(terms, key=lambda term: -max(abs(both[key][term]) for key in GROUPS))
     body = [
         (term, *(signed(both[key][term]) + "*" * (term in strong[key]) for key in GROUPS))
@@ -298,8 +300,8 @@ def spread_table() -> str:
         cells = [term]
         for response in GROUPS:
             for transform in ("none", "log"):
-                found = analysis(response, transform).estimates["dispersion"]
-                effect = next(e for e in found.effects if e.term == term)
+                dispersion = analysis(response, transform).estimates["dispersion"]
+                effect = next(e for e in dispersion.effects if e.term == term)
                 mark = "*" if effect.p_holm < 0.05 else ""
                 cells.append(f"{number(effect.ratio)}{mark}")
         body.append(cells)
@@ -342,12 +344,12 @@ def stopping_table() -> str:
             at = [term.state.decided_at or np.inf for term in reached.terms]
             end = min(max(at), most)
             effect = {t.term: t.state.decided_at for t in reached.terms if t.state.low is not None}
-            found = {
+            detected = {
                 t.term
                 for t in reached.terms
                 if t.state.verdict == "effect" and effect[t.term] <= end
             }
-            lacking = significant(analysis(response)) & set(effect) - found
+            lacking = significant(analysis(response)) & set(effect) - detected
             body.append(
                 (
                     name,
@@ -355,7 +357,7 @@ def stopping_table() -> str:
                     *(str(sum(a <= n for a in at)) for n in range(2, most + 1)),
                     f"{end * reached.runs_each:.0f}",
                     str(sum(a > end for a in at)),
-                    ", ".join(sorted(found)),
+                    ", ".join(sorted(detected)),
                     ", ".join(sorted(lacking)) or "none",
                 )
             )
@@ -399,8 +401,8 @@ def scattered(response: str) -> pd.DataFrame:
 
 def interactions(response: str, factor: str) -> tuple[int, int]:
     """How many interactions of a factor are negative, and of how many."""
-    found = [e.effect for e in analysis(response).effects if factor in e.term and len(e.term) > 1]
-    return sum(effect < 0 for effect in found), len(found)
+    sizes = [e.effect for e in analysis(response).effects if factor in e.term and len(e.term) > 1]
+    return sum(effect < 0 for effect in sizes), len(sizes)
 
 
 def phrases() -> list[str]:

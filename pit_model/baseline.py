@@ -38,16 +38,16 @@ def three_frame_difference(frames: Tensor) -> Tensor:
     pixel in all three frames. A frame without any difference takes the mean of the others.
     """
     window = windows(frames)  # (N, 3, S, S)
-    place, seen = centroid(window - window.amin(1, keepdim=True) > THRESHOLD)
-    mean = place.nan_to_num(0.0).sum(1, keepdim=True) / seen.sum(1, keepdim=True)
-    return _or_centre(torch.where(seen, place, mean), frames.shape[-1])
+    position, visible = centroid(window - window.amin(1, keepdim=True) > THRESHOLD)
+    mean = position.nan_to_num(0.0).sum(1, keepdim=True) / visible.sum(1, keepdim=True)
+    return _or_centre(torch.where(visible, position, mean), frames.shape[-1])
 
 
 def temporal_median(frames: Tensor) -> Tensor:
     """Positions against the median of each whole video: (K, L, S, S) to (N, 3, 2)."""
     background = frames.median(1, keepdim=True).values
-    place, _ = centroid(frames - background > THRESHOLD)
-    return windows(_or_centre(place, frames.shape[-1]))
+    position, _ = centroid(frames - background > THRESHOLD)
+    return windows(_or_centre(position, frames.shape[-1]))
 
 
 METHODS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -70,9 +70,9 @@ def centroid(mask: Tensor) -> tuple[Tensor, Tensor]:
     return torch.stack([x, y], -1), mass[..., None] > 0
 
 
-def track(place: Tensor, units: Units) -> Track:
+def track(position: Tensor, units: Units) -> Track:
     """Round positions (N, 3, 2) to pixels for H, and put them through the physics for P and V."""
-    return Track(place, place.round(), *trajectory(place, units))
+    return Track(position, position.round(), *trajectory(position, units))
 
 
 def evaluate(config: Config, seed: int) -> dict[str, dict[str, float]]:
@@ -87,6 +87,6 @@ def evaluate(config: Config, seed: int) -> dict[str, dict[str, float]]:
     return {name: metrics.read(total, scales) for name, total in totals.items()}
 
 
-def _or_centre(place: Tensor, size: int) -> Tensor:
+def _or_centre(position: Tensor, size: int) -> Tensor:
     """Put the centre of the image where nothing at all was seen."""
-    return torch.where(place.isnan(), size / 2, place)
+    return torch.where(position.isnan(), size / 2, position)

@@ -68,12 +68,12 @@ def load(path: Path, mark: str) -> dict[str, Any]:
         raise PitError(f"{path.name} is damaged: its checksum does not fit its content")
     try:
         content = torch.load(io.BytesIO(payload), map_location="cpu", weights_only=True)
-        found = content["fingerprint"]
+        written = content["fingerprint"]
     except (pickle.UnpicklingError, RuntimeError, EOFError, KeyError, TypeError) as error:
         raise PitError(f"{path.name} does not hold plain data of a run: {error}") from error
-    if found != mark:
+    if written != mark:
         raise PitError(
-            f"{path.name} belongs to another run: its fingerprint is {found}, expected {mark}"
+            f"{path.name} belongs to another run: its fingerprint is {written}, expected {mark}"
         )
     set_random_state(content["random"])
     return dict(content["state"])

@@ -142,8 +142,8 @@ def figures(
     from pit_model.rundir import read_trained
 
     trained = read_trained(run_dir)
-    seen = inspect_run(trained, video, find_device(device))
-    for path in write_figures(trained, seen, out or run_dir / "figures", ending):
+    inspection = inspect_run(trained, video, find_device(device))
+    for path in write_figures(trained, inspection, out or run_dir / "figures", ending):
         print(path)
 
 

@@ -98,10 +98,10 @@ def evaluate_run(run_dir: Path, split: str, device: str, threads: int | None) ->
     """Print the metrics of a trained run on a split."""
     if split not in SPLITS:
         raise PitError(f"split {split!r} is unknown; expected one of {', '.join(SPLITS)}")
-    where = backend.find_device(device)
+    chosen_device = backend.find_device(device)
     torch.set_num_threads(threads or os.cpu_count() or 1)
     trained = rundir.read_trained(run_dir)
-    values = rundir.evaluate_run(trained, split, where)
+    values = rundir.evaluate_run(trained, split, chosen_device)
     config = trained.config
     title = f"{config.label} at {config.image_size} px, seed {trained.seed}: {split}"
     Console().print(_scale_table(title, values, choose_epochs(trained.history), config))

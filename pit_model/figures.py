@@ -91,76 +91,84 @@ def draw_examples(config: Config, seed: int) -> Figure:
     return figure
 
 
-def draw_heatmaps(seen: Inspection) -> Figure:
+def draw_heatmaps(inspection: Inspection) -> Figure:
     """Input, target heatmap and predicted heatmap for three frames around the first bounce."""
-    middle = min(max(_bounce_time(seen), 1), seen.config.frames - 2)
+    middle = min(max(_bounce_time(inspection), 1), inspection.config.frames - 2)
     times = (middle - 1, middle, middle + 1)
     figure = Figure(figsize=(6.2, 6.4), layout="constrained")
     axes = figure.subplots(3, 3)
     for column, t in enumerate(times):
-        _show(axes[0, column], seen.frames[t], "gray", 1.0)
-        _show(axes[1, column], _target(seen, t), "magma", 1.0)
-        _show(axes[2, column], seen.heatmap[t], "magma", None)
+        _show(axes[0, column], inspection.frames[t], "gray", 1.0)
+        _show(axes[1, column], _target(inspection, t), "magma", 1.0)
+        _show(axes[2, column], inspection.heatmap[t], "magma", None)
         axes[0, column].set_title(f"frame {t}", fontsize=10)
-        axes[2, column].plot(*seen.true_position[t], "+", color="white", markersize=9, alpha=0.7)
+        axes[2, column].plot(
+            *inspection.true_position[t], "+", color="white", markersize=9, alpha=0.7
+        )
     names = ("input", "target heatmap", "predicted heatmap")
     for row, name in enumerate(names):
         axes[row, 0].set_ylabel(name, fontsize=10)
-    figure.suptitle(_title(seen), fontsize=10)
+    figure.suptitle(_title(inspection), fontsize=10)
     return figure
 
 
-def draw_path(seen: Inspection) -> Figure:
+def draw_path(inspection: Inspection) -> Figure:
     """The whole path over the frame of the first bounce, true and predicted."""
     figure = Figure(figsize=(4.4, 4.9), layout="constrained")
     axis = figure.subplots()
-    t = _bounce_time(seen)
-    _show(axis, seen.frames[t], "gray", 2.2)  # half as bright, so that a pale line stands out
-    axis.plot(*seen.true_position.T, color=PALE, lw=1.2, label="truth")
-    axis.plot(*seen.soft.T, "o", color=SKY, ms=3.5, label="soft-argmax")
-    axis.plot(*seen.physics.T, "x", color=YELLOW, ms=4.5, label="physics")
-    axis.plot(*seen.true_position[t], "o", mfc="none", mec=PALE, ms=12, label=f"frame {t}")
-    axis.set_xlim(-0.5, seen.config.image_size - 0.5)
-    axis.set_ylim(seen.config.image_size - 0.5, -0.5)
+    t = _bounce_time(inspection)
+    _show(axis, inspection.frames[t], "gray", 2.2)  # half as bright, so that a pale line stands out
+    axis.plot(*inspection.true_position.T, color=PALE, lw=1.2, label="truth")
+    axis.plot(*inspection.soft.T, "o", color=SKY, ms=3.5, label="soft-argmax")
+    axis.plot(*inspection.physics.T, "x", color=YELLOW, ms=4.5, label="physics")
+    axis.plot(*inspection.true_position[t], "o", mfc="none", mec=PALE, ms=12, label=f"frame {t}")
+    axis.set_xlim(-0.5, inspection.config.image_size - 0.5)
+    axis.set_ylim(inspection.config.image_size - 0.5, -0.5)
     look = {"facecolor": "0.2", "labelcolor": PALE, "edgecolor": "none", "fontsize": 8}
     figure.legend(loc="outside lower center", ncols=4, **look)
-    figure.suptitle(_title(seen), fontsize=10)
+    figure.suptitle(_title(inspection), fontsize=10)
     return figure
 
 
-def draw_trajectory(seen: Inspection) -> Figure:
+def draw_trajectory(inspection: Inspection) -> Figure:
     """Position and velocity over time, true and predicted, with the true bounces marked."""
     figure = Figure(figsize=(8.0, 6.0), layout="constrained")
     axes = figure.subplots(2, 2, sharex=True)
-    time = np.arange(seen.config.frames)
+    time = np.arange(inspection.config.frames)
     for i, name in enumerate("xy"):
-        place, speed = axes[0, i], axes[1, i]
-        place.plot(time, seen.true_position[:, i], color=BLACK, lw=1.2, label="truth")
-        place.plot(time, seen.soft[:, i], "o", color=BLUE, ms=3.5, label="soft-argmax")
-        place.plot(time, seen.physics[:, i], "x", color=ORANGE, ms=4.5, label="physics")
-        place.set_ylabel(f"{name} [px]")
-        speed.plot(time, seen.true_velocity[:, i], color=BLACK, lw=1.2, label="truth")
-        speed.plot(time, seen.velocity[:, i], "x", color=ORANGE, ms=4.5, label="physics")
-        speed.set_ylabel(f"v{name} [px/frame]")
-        speed.set_xlabel("frame")
-        speed.xaxis.set_major_locator(MaxNLocator(integer=True))
+        position_axes, velocity_axes = axes[0, i], axes[1, i]
+        position_axes.plot(time, inspection.true_position[:, i], color=BLACK, lw=1.2, label="truth")
+        position_axes.plot(
+            time, inspection.soft[:, i], "o", color=BLUE, ms=3.5, label="soft-argmax"
+        )
+        position_axes.plot(
+            time, inspection.physics[:, i], "x", color=ORANGE, ms=4.5, label="physics"
+        )
+        position_axes.set_ylabel(f"{name} [px]")
+        velocity_axes.plot(time, inspection.true_velocity[:, i], color=BLACK, lw=1.2, label="truth")
+        velocity_axes.plot(
+            time, inspection.velocity[:, i], "x", color=ORANGE, ms=4.5, label="physics"
+        )
+        velocity_axes.set_ylabel(f"v{name} [px/frame]")
+        velocity_axes.set_xlabel("frame")
+        velocity_axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     for axis in axes.flat:
-        for n, t in enumerate(np.flatnonzero(seen.true_bounce)):
+        for n, t in enumerate(np.flatnonzero(inspection.true_bounce)):
             axis.axvline(t, color="0.75", lw=0.9, ls="--", label=None if n else "bounce", zorder=0)
     axes[0, 1].invert_yaxis()  # y points downwards in an image
     handles = axes[0, 0].get_legend_handles_labels()
     figure.legend(*handles, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
-    figure.suptitle(_title(seen), fontsize=10)
+    figure.suptitle(_title(inspection), fontsize=10)
     return figure
 
 
-def write_figures(trained: Trained, seen: Inspection, out: Path, ending: str) -> list[Path]:
+def write_figures(trained: Trained, inspection: Inspection, out: Path, ending: str) -> list[Path]:
     """Draw the figures into a directory and name the files."""
     drawn = {
         "frames": draw_examples(trained.config, trained.seed),
-        "heatmaps": draw_heatmaps(seen),
-        "path": draw_path(seen),
-        "trajectory": draw_trajectory(seen),
+        "heatmaps": draw_heatmaps(inspection),
+        "path": draw_path(inspection),
+        "trajectory": draw_trajectory(inspection),
     }
     out.mkdir(parents=True, exist_ok=True)
     paths = [out / f"{name}.{ending}" for name in drawn]
@@ -179,17 +187,18 @@ def _first_bounce(split: Split) -> int:
     return int(shows.long().argmax())
 
 
-def _bounce_time(seen: Inspection) -> int:
+def _bounce_time(inspection: Inspection) -> int:
     """The first frame from the fourth on with a bounce; the middle of the video if none has."""
-    later = [int(t) for t in np.flatnonzero(seen.true_bounce) if t >= 4]
-    return later[0] if later else seen.config.frames // 2
+    later = [int(t) for t in np.flatnonzero(inspection.true_bounce) if t >= 4]
+    return later[0] if later else inspection.config.frames // 2
 
 
-def _target(seen: Inspection, t: int) -> Array:
+def _target(inspection: Inspection, t: int) -> Array:
     """The Gaussian that the heatmap is trained towards at the finest scale."""
-    index = np.arange(seen.config.image_size)
+    index = np.arange(inspection.config.image_size)
     x, y = (
-        np.exp(-((index - c) ** 2) / 2 / seen.config.target_sigma**2) for c in seen.true_position[t]
+        np.exp(-((index - c) ** 2) / 2 / inspection.config.target_sigma**2)
+        for c in inspection.true_position[t]
     )
     return np.outer(y, x).astype(np.float32)
 
@@ -200,6 +209,7 @@ def _show(axis: Axes, image: Array, colours: str, top: float | None) -> None:
     axis.set_yticks([])
 
 
-def _title(seen: Inspection) -> str:
-    noise = f"σ = {seen.config.sigma:g}"
-    return f"{seen.config.label}, {noise}, test video {seen.video}, {seen.config.image_size} px"
+def _title(inspection: Inspection) -> str:
+    config = inspection.config
+    noise = f"σ = {config.sigma:g}"
+    return f"{config.label}, {noise}, test video {inspection.video}, {config.image_size} px"

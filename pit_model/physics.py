@@ -33,18 +33,18 @@ def trajectory(landmarks: Tensor, units: Units) -> Trajectory:
     gravity = landmarks.new_tensor([0.0, units.gravity])
     first, second, third = landmarks.unbind(-2)
     start = second - first
-    one, speed_one, hit_one = verlet_step(first, start, gravity, units)
-    two, speed_two, hit_two = verlet_step(one, speed_one, gravity, units)
+    middle, speed_middle, hit_middle = verlet_step(first, start, gravity, units)
+    last, speed_last, hit_last = verlet_step(middle, speed_middle, gravity, units)
 
     v = (third - first) / 2 - gravity
     smooth_position = torch.stack([first, first + v + gravity / 2, first + 2 * v + 2 * gravity], -2)
     smooth_velocity = torch.stack([v, v + gravity, v + 2 * gravity], -2)
 
-    bounced = (hit_one | hit_two)[..., None, None]
-    bounce = torch.stack([torch.zeros_like(hit_one), hit_one, hit_two], -1)
+    bounced = (hit_middle | hit_last)[..., None, None]
+    bounce = torch.stack([torch.zeros_like(hit_middle), hit_middle, hit_last], -1)
     return Trajectory(
-        torch.where(bounced, torch.stack([first, one, two], -2), smooth_position),
-        torch.where(bounced, torch.stack([start, speed_one, speed_two], -2), smooth_velocity),
+        torch.where(bounced, torch.stack([first, middle, last], -2), smooth_position),
+        torch.where(bounced, torch.stack([start, speed_middle, speed_last], -2), smooth_velocity),
         bounce.to(landmarks.dtype),
     )
 

@@ -47,8 +47,8 @@ def draw(background: Tensor, position: Tensor, radius: float, antialias: bool = 
         coverage = (radius + 0.5 - squared.sqrt()).clamp(0.0, 1.0)
     else:
         coverage = (squared <= radius**2).to(background.dtype)
-    seen = ((cells >= 0) & (cells < size)).to(background.dtype)
-    coverage = coverage * seen[:, 0, None, :] * seen[:, 1, :, None]
+    on_image = ((cells >= 0) & (cells < size)).to(background.dtype)
+    coverage = coverage * on_image[:, 0, None, :] * on_image[:, 1, :, None]
     inside = cells.clamp(0, size - 1)
     index = (inside[:, 1, :, None] * size + inside[:, 0, None, :]).flatten(1)  # (N, R·R)
     frames = background.clone(memory_format=torch.contiguous_format).flatten(1)

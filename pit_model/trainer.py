@@ -92,8 +92,8 @@ class Run:
         self.network.load_state_dict(state["network"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.rows, self.history, self.kept = state["rows"], state["history"], state["kept"]
-        where = state["divergence"]
-        self.divergence = None if where is None else Divergence(*where)
+        divergence = state["divergence"]
+        self.divergence = None if divergence is None else Divergence(*divergence)
         self.seconds = state["seconds"]
 
 
@@ -274,15 +274,15 @@ def _result(run: Run, forward: Forward, test_split: Split) -> dict[str, float]:
     for epoch in sorted({*epochs_to_keep(chosen), last}):
         run.network.load_state_dict(run.kept[epoch])
         values[epoch] = evaluate(run.network, forward, test_split)
-    where = run.divergence or Divergence(-1, -1)
+    divergence = run.divergence or Divergence(-1, -1)
     return {
         **{name: values[epoch][name] for name, epoch in chosen.items()},
         **{f"{name}_epoch": float(epoch) for name, epoch in chosen.items()},
         **{f"{name}_final": values[last][name] for name in chosen},
         "train_seconds": run.seconds,
         "diverged": float(run.divergence is not None),
-        "diverged_epoch": float(where.epoch),
-        "diverged_step": float(where.step),
+        "diverged_epoch": float(divergence.epoch),
+        "diverged_step": float(divergence.step),
     }
 
 

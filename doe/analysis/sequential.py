@@ -99,13 +99,13 @@ def looks_at(
     for n in rule.looks:
         if n > int(replicate.max()):
             break
-        seen = np.flatnonzero((replicate <= n) & ~np.isnan(y))
-        if len(seen) < 2:
+        observed = np.flatnonzero((replicate <= n) & ~np.isnan(y))
+        if len(observed) < 2:
             continue
-        blocks = np.unique(block[seen], return_inverse=True)[1].astype(np.int64)
+        blocks = np.unique(block[observed], return_inverse=True)[1].astype(np.int64)
         inside = blocks if blocks.max() > 0 else None
-        model = estimable(cells[seen], factors, factors, inside)
-        fitted = fit(y[seen], cells[seen], factors, inside, model)
+        model = estimable(cells[observed], factors, factors, inside)
+        fitted = fit(y[observed], cells[observed], factors, inside, model)
         if fitted.df_error > 0 and fitted.from_pure:
             se = 2.0 * np.sqrt(fitted.scale * fitted.ms_error)
             looks.append(Look(n, model.masks, 2.0 * fitted.coef, se, satterthwaite(fitted)))

@@ -40,13 +40,13 @@ def logs(
 
     directory = chosen_study(study)
     planned = _planned(directory, run)
-    place = StudyDir(directory).run(run)
-    reader = _Log(place, lines)
-    if not follow and not os.path.lexists(place.log):
+    run_dir = StudyDir(directory).run(run)
+    reader = _Log(run_dir, lines)
+    if not follow and not os.path.lexists(run_dir.log):
         _say_why_there_is_none(directory, planned)
     try:
         while True:
-            verdict = read_verdict(place)  # before the log, so that nothing is missed at its end
+            verdict = read_verdict(run_dir)  # before the log, so that nothing is missed at its end
             reader.print_news()
             if not follow or verdict is not None:
                 break
@@ -60,8 +60,8 @@ def logs(
 class _Log:
     """A log that may be long and may still grow, printed in blocks."""
 
-    def __init__(self, place: RunDir, lines: int) -> None:
-        self._place, self._lines = place, lines
+    def __init__(self, run_dir: RunDir, lines: int) -> None:
+        self._run_dir, self._lines = run_dir, lines
         self._read: int | None = None
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
 
@@ -74,11 +74,11 @@ class _Log:
         from doe.store.log import BLOCK_BYTES, last_lines
 
         try:
-            file = open_plain(self._place.log)
+            file = open_plain(self._run_dir.log)
         except FileNotFoundError:
             return
         except OSError as error:
-            name = f"{self._place.path.name}/{self._place.log.name}"
+            name = f"{self._run_dir.path.name}/{self._run_dir.log.name}"
             raise DoeError(f"cannot read {name}: {error.strerror}") from error
         with file:
             if self._read is None:

@@ -90,7 +90,7 @@ def _print(planned: Plan, outcome: Outcome) -> None:
     from rich.text import Text
 
     from doe.results.designs import design_facts, told_by_levels
-    from doe.store.place import place_notes
+    from doe.store.file_system import file_system_notes
     from doe.views.plan_tables import (
         alias_table,
         factors_table,
@@ -105,7 +105,7 @@ def _print(planned: Plan, outcome: Outcome) -> None:
     to.print(Text(f"{SAID[outcome]} {planned.directory}", style="bold"))
     for line in summary_lines(planned):
         to.print(Text(line))
-    for note in place_notes(planned.directory):
+    for note in file_system_notes(planned.directory):
         to.print(Text(f"warning: {note}", style="yellow"))
     to.print()
     print_table(factors_table(study), to)

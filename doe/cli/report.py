@@ -153,5 +153,5 @@ def _write(made: Report, out: Path, figures: tuple[str, ...] | None) -> None:
     screen.print(Text(f"{counted(len(written.tables) - 2, 'table')} in LaTeX and CSV: {folder}"))
     screen.print(Text(f"Page: {written.page}", style="bold"), soft_wrap=True)
     if figures is not None:
-        place, number, changed = write_figures(made, out, figures)
-        screen.print(Text(f"{number} figures, {3 * changed} of them new: {place}"))
+        folder, number, changed = write_figures(made, out, figures)
+        screen.print(Text(f"{number} figures, {3 * changed} of them new: {folder}"))

@@ -81,8 +81,8 @@ def outcome_lines(study: Study, outcome: Trial, runs: int, gpu: int | None) -> l
         names = ", ".join(unread)
         lines.append(f"Warning: the backend never read {names}; it would measure nothing.")
     if (study.progress.pattern or study.progress.file) and not outcome.reports:
-        where = "line of the output" if study.progress.pattern else f"row of {study.progress.file}"
-        lines.append(f"Warning: no {where} was read as progress; see [progress].")
+        source = "line of the output" if study.progress.pattern else f"row of {study.progress.file}"
+        lines.append(f"Warning: no {source} was read as progress; see [progress].")
     return [*lines, *_time_lines(outcome.seconds, runs, gpu, study.threads)]
 
 

@@ -91,15 +91,15 @@ def decision(study: Study, statuses: Sequence[RunStatus]) -> Decision | None:
 
     masks, names = decided_terms(study), decided_responses(study)
     rule, family = stopping_rule(study.stopping), len(masks) * len(names)
-    seen = analysed(study, statuses)
-    complete = min(complete_replicates(seen), rule.replicates)
-    runs = study_runs(study, seen)
-    replicate = np.array([status.run.replicate for status in seen], dtype=np.int64)
+    included = analysed(study, statuses)
+    complete = min(complete_replicates(included), rule.replicates)
+    runs = study_runs(study, included)
+    replicate = np.array([status.run.replicate for status in included], dtype=np.int64)
     block = runs.block if runs.block is not None else np.zeros_like(replicate)
-    cells = len({status.run.row for status in seen})
+    cells = len({status.run.row for status in included})
     terms: list[TermState] = []
     ends = np.ones((1, 1), dtype=bool)
-    for observed in observations(study, seen, runs, names):
+    for observed in observations(study, included, runs, names):
         looks = []
         if complete in rule.looks:
             looks = looks_at(observed.y, runs.cells, block, replicate, len(study.keys), rule)

@@ -65,7 +65,7 @@ def overview(directory: Path) -> Overview:
     files = StudyDir(directory)
     statuses = scan(files, design.runs)
     running = [_running(files, status) for status in statuses if status.state == "running"]
-    ages = {one.run_id: one.seconds for one in running}
+    ages = {run.run_id: run.seconds for run in running}
     done: Counter[str] = Counter({run.config: 0 for run in design.runs})
     done.update(status.run.config for status in statuses if status.state == "done")
     again = {
@@ -194,7 +194,7 @@ def as_json(state: Overview) -> dict[str, Any]:
             for reason, runs in state.failures.items()
         ],
         "again": state.again,
-        "running": [one._asdict() for one in state.running],
+        "running": [run._asdict() for run in state.running],
         "seconds_left": state.left,
         "balance": {str(done): number for done, number in state.balance.items()},
         "missing": state.missing,

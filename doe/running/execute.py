@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from doe.errors import DoeError, counted, were
 from doe.running.engines import check_detach, open_engine
 from doe.running.scheduler import Display, RunOptions, Scheduler
+from doe.store.file_system import makes_links
 from doe.store.files import StudyDir
-from doe.store.place import makes_links
 from doe.store.plan import complete_design
 from doe.store.scan import RunState, counts
 

@@ -134,12 +134,12 @@ def _columns(study: Study, there: list[str], named: dict[str, str]) -> _Columns:
             f"the table has no column {absent[0]!r}{nearest(absent[0], there)}; it has "
             f"{', '.join(there)}. Say which it is with --map {absent[0]}=COLUMN"
         )
-    found = {name: column for name, column in places.items() if column is not None}
+    column_of = {name: column for name, column in places.items() if column is not None}
     return _Columns(
-        {key: found[key] for key in study.keys},
-        found[SEED],
-        {name: found[name] for name in answers.metrics},
-        {name: found[name] for name in answers.further if name in found},
+        {key: column_of[key] for key in study.keys},
+        column_of[SEED],
+        {name: column_of[name] for name in answers.metrics},
+        {name: column_of[name] for name in answers.further if name in column_of},
     )
 
 

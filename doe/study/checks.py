@@ -168,9 +168,9 @@ def _check_alike(
     """An average of what goes in two directions or has two units says nothing."""
     values = {of(part): part for part in reversed(parts)}
     if len(values) > 1:
-        (one, first), (two, second) = list(values.items())[::-1][:2]
+        (value, first), (other, second) = list(values.items())[::-1][:2]
         add(
-            f"{path}: {first} has the {what} {short(one)} and {second} {short(two)}; "
+            f"{path}: {first} has the {what} {short(value)} and {second} {short(other)}; "
             f"expected metrics with one {what}: average them apart"
         )
 

@@ -179,18 +179,18 @@ def _check_progress(section: ProgressSection, known: list[str], add: AddProblem)
         add("progress.total: missing; expected the number of steps, or a group (?P<total>\\d+)")
 
 
-def _check_inside(file: str, where: str, add: AddProblem) -> None:
+def _check_inside(file: str, key: str, add: AddProblem) -> None:
     if file in RESERVED:
-        add(f"{where} = {short(file)}: this name is taken in a run's directory; choose another")
+        add(f"{key} = {short(file)}: this name is taken in a run's directory; choose another")
     if not file or file.startswith(("/", "~")) or ".." in file.split("/"):
-        add(f"{where} = {short(file)}: expected a path inside the run's directory, {{run_dir}}")
+        add(f"{key} = {short(file)}: expected a path inside the run's directory, {{run_dir}}")
 
 
-def _compiled(pattern: str, where: str, add: AddProblem) -> re.Pattern[str] | None:
+def _compiled(pattern: str, key: str, add: AddProblem) -> re.Pattern[str] | None:
     try:
         return re.compile(pattern)
     except re.error as error:
-        add(f"{where} = {short(pattern)}: no regular expression: {error}")
+        add(f"{key} = {short(pattern)}: no regular expression: {error}")
         return None
 
 

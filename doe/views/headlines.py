@@ -166,10 +166,10 @@ def _interaction(pair: Interaction, analysis: Analysis) -> str:
     for verb in (f"multiplies {analysis.response} ", "costs ", "saves ", "adds ", "takes off "):
         if low.startswith(verb):
             high = high.removeprefix(verb)
-    where = (level_text(other, -1), level_text(other, 1, again=True))
+    levels = (level_text(other, -1), level_text(other, 1, again=True))
     named = _rivals(pair.term, analysis) or pair.term
     p = "" if pair.p_holm is None else f" ({named}, Holm-adjusted p {_p(pair.p_holm)})"
-    return f"{acting} {low} {where[0]} and {high} {where[1]}{p}."
+    return f"{acting} {low} {levels[0]} and {high} {levels[1]}{p}."
 
 
 def _change(change: Mean, pair: Interaction, analysis: Analysis) -> str:

@@ -150,7 +150,7 @@ def slot_table(snapshot: Snapshot) -> Table:
         table.add_column(title, no_wrap=True, overflow="ellipsis")
     table.add_column("configuration", overflow="ellipsis")
     active = sorted(snapshot.active, key=lambda active: active.slot.name)[:MOST_ACTIVE]
-    rows = [_slot_row(snapshot, one) for one in active]
+    rows = [_slot_row(snapshot, run) for run in active]
     rows += [_other_row(snapshot, run_id) for run_id in snapshot.elsewhere[:MOST_ELSEWHERE]]
     runs = [snapshot.statuses[run_id].run for _, run_id, *_ in rows]
     shown = varying_labels(list(runs[0].levels), runs) if runs else {}

@@ -47,12 +47,12 @@ def _facts(status: RunStatus) -> list[tuple[str, str]]:
     """Whatever else is known of a run, each with its name."""
     origin = provenance(status)
     took = "" if status.seconds is None else duration_text(status.seconds)
-    place = " ".join(str(origin[key]) for key in ("host", "slot") if origin.get(key))
+    machine = " ".join(str(origin[key]) for key in ("host", "slot") if origin.get(key))
     facts = [
         ("replicate", str(status.run.replicate)),
         ("seed", str(status.run.seed)),
         ("took", took),
-        ("on", place),
+        ("on", machine),
         ("started", str(origin.get("start", ""))[:16].replace("T", " ")),
     ]
     return [(name, text) for name, text in facts if text]

@@ -84,10 +84,10 @@ def two_level_effects(
     sums = [wald(fit.coef[own], _square(fit.scale, own)) for own in map(fit.columns, terms)]
     p = np.array([_f_test(fit, ss, fit.matrix.df(m)) for m, ss in zip(terms, sums, strict=True)])
     lenth = None if plot is None or fit.df_error > 0 else plot.lenth
-    place = list(range(len(terms)))
+    position = list(range(len(terms)))
     if plot is not None and lenth is not None:
         first = [contrast.term for contrast in plot.contrasts]
-        place = [first.index(fit.matrix.name(mask)) for mask in terms]
+        position = [first.index(fit.matrix.name(mask)) for mask in terms]
         p = np.asarray(lenth.p)
     p_holm, p_bh = adjusted(p)
     effects = []
@@ -96,7 +96,7 @@ def two_level_effects(
             continue
         own = fit.columns(mask)[0]
         test = _tested(fit, 2.0 * fit.coef[own], 4.0 * fit.scale[own, own], alpha)
-        at = place[i]
+        at = position[i]
         t, alone = test.t, test.p
         if lenth is not None:
             t, alone = test.value / lenth.pse, float(p[at])

@@ -96,11 +96,11 @@ def variance_ratio(X: Floats, u: Floats, block: Ints) -> float:
     values = [deviance(share) for share in grid.tolist()]
     at = int(np.argmin(values))
     ends = float(grid[max(at - 1, 0)]), float(grid[min(at + 1, len(grid) - 1)])
-    found = optimize.minimize_scalar(
+    least = optimize.minimize_scalar(
         deviance, bounds=ends, method="bounded", options={"xatol": 1e-11}
     )
-    share: float = float(found.x)
-    if deviance(0.0) <= float(found.fun) + 1e-10:
+    share: float = float(least.x)
+    if deviance(0.0) <= float(least.fun) + 1e-10:
         share = 0.0
     return float(share / (1.0 - share))
 

@@ -16,7 +16,7 @@ def catalogue() -> tuple[Chart, ...]:
     """All charts in the order of reading."""
     modules = [import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__)]
     charts = [module.CHART for module in modules if hasattr(module, "CHART")]
-    return tuple(sorted(charts, key=lambda chart: (isinstance(chart, StudyChart), chart.place)))
+    return tuple(sorted(charts, key=lambda chart: (isinstance(chart, StudyChart), chart.position)))
 
 
 def response_charts(report: Report, response: str) -> dict[str, ChartData]:

@@ -8,7 +8,7 @@ import altair as alt
 
 from doe.analysis.analyze import Analysis
 from doe.analysis.lenth import Lenth
-from doe.views.charts.labels import CHARACTER, LINE, Box, place
+from doe.views.charts.labels import CHARACTER, LINE, Box, place_labels
 from doe.views.charts.model import ChartData, Record, ResponseChart, of_analysis
 from doe.views.charts.shared import direction, direction_of, effect_record, hover
 from doe.views.charts.theme import GREY, HEIGHT, WIDTH
@@ -114,7 +114,7 @@ def _label_records(
         for name, x in ((name, margin / right * WIDTH) for name, margin in margins.items())
     ]
     records: list[Record] = []
-    for label in place(at, texts, wanted[:MOST_LABELS], WIDTH, HEIGHT, names):
+    for label in place_labels(at, texts, wanted[:MOST_LABELS], WIDTH, HEIGHT, names):
         text = texts[label.point]
         x, y = label.x / WIDTH * right, (1 - label.y / HEIGHT) * top
         record: Record = {"term": text, "at_x": x, "at_y": y}

@@ -37,7 +37,7 @@ class Placed(NamedTuple):
     led: bool
 
 
-def place(
+def place_labels(
     points: Sequence[tuple[float, float]],
     texts: Sequence[str],
     wanted: Sequence[int],

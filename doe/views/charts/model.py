@@ -34,7 +34,7 @@ class ChartData(NamedTuple):
 class ResponseChart(NamedTuple):
     """A chart of one response: how it is drawn, and the function that fills it."""
 
-    place: int
+    position: int
     """Charts stand in this order."""
     name: str
     title: str
@@ -48,7 +48,7 @@ class ResponseChart(NamedTuple):
 class StudyChart(NamedTuple):
     """A chart of the whole study."""
 
-    place: int
+    position: int
     section: Literal["all", "runs"]
     """Where it stands on the page."""
     name: str

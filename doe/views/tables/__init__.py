@@ -28,7 +28,7 @@ Files = Literal["", "paper", "further"]
 class ResponseTable(NamedTuple):
     """A table of one response."""
 
-    place: int
+    position: int
     """Tables stand in this order everywhere."""
     make: Callable[[Any, int | None], Table | None]
     """The table with at most so many rows; None where the analysis has nothing to fill it."""
@@ -49,7 +49,7 @@ class ResponseTable(NamedTuple):
 class StudyTables(NamedTuple):
     """Tables of a whole study."""
 
-    place: int
+    position: int
     section: Literal["all", "paper", "runs"]
     """Where they stand on the page."""
     make: Callable[[Report], Sequence[Table]]
@@ -61,7 +61,7 @@ def catalogue() -> tuple[tuple[ResponseTable, ...], tuple[StudyTables, ...]]:
     """Tables of a response and of the study, each in the order of reading."""
     modules = [import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__)]
     entries = [module.ENTRY for module in modules if hasattr(module, "ENTRY")]
-    entries.sort(key=lambda entry: entry.place)
+    entries.sort(key=lambda entry: entry.position)
     return (
         tuple(entry for entry in entries if isinstance(entry, ResponseTable)),
         tuple(entry for entry in entries if isinstance(entry, StudyTables)),

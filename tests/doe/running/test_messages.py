@@ -13,10 +13,10 @@ from doe.errors import DoeError
 from doe.running.engines.slurm.job import Entry, Submission, SubmissionFiles
 from doe.running.execute import check_links
 from doe.running.worker import WorkOrder
+from doe.store.file_system import file_system
 from doe.store.files import StudyDir
 from doe.store.leases import Watch, acquire, new_owner
 from doe.store.log import BLOCK_BYTES, last_lines
-from doe.store.place import file_system
 
 
 def begun(plan, **changes):

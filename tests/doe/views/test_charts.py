@@ -7,7 +7,7 @@ from doe.results.origins import run_spans
 from doe.views.charts import catalogue, response_charts, study_charts
 from doe.views.charts.half_normal import half_normal_data
 from doe.views.charts.interactions import interaction_data
-from doe.views.charts.labels import CHARACTER, LINE, POINT, Box, place
+from doe.views.charts.labels import CHARACTER, LINE, POINT, Box, place_labels
 from doe.views.charts.learning_curves import MOST_STEPS, thinned
 from doe.views.charts.main_effects import main_data
 from doe.views.charts.model import filled, spec
@@ -64,7 +64,7 @@ def test_labels_cover_neither_each_other_nor_a_point():
     points = [(20.0 + 3 * i, 180.0 - 2 * i) for i in range(40)] + [(200.0, 20.0), (201.0, 24.0)]
     texts = [f"ABC{i}" for i in range(len(points))]
     name = Box(190, 0, 230, 12)
-    placed = place(points, texts, list(reversed(range(len(points)))), 300, 220, [name])
+    placed = place_labels(points, texts, list(reversed(range(len(points)))), 300, 220, [name])
     assert len(placed) >= 10
     boxes = [name] + [Box(x - POINT, y - POINT, x + POINT, y + POINT) for x, y in points]
     for label in placed:

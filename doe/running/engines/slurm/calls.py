@@ -49,8 +49,8 @@ class Row(NamedTuple):
 
 def most_tasks() -> int:
     """How many tasks an array may have."""
-    found = re.search(r"^MaxArraySize\s*=\s*(\d+)", _call("scontrol", "show", "config"), re.M)
-    return max(1, int(found[1]) - 1) if found else 1000
+    limit = re.search(r"^MaxArraySize\s*=\s*(\d+)", _call("scontrol", "show", "config"), re.M)
+    return max(1, int(limit[1]) - 1) if limit else 1000
 
 
 def submit(name: str, script: str, options: Sequence[str], tasks: int, at_once: int) -> None:

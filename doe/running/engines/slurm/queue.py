@@ -18,8 +18,8 @@ def told(study: StudyDir, runs: Collection[str]) -> dict[str, str]:
     """Run -> the reason for which its job waits, or what a job said that has ended before it."""
     recorded = submissions(study)
     try:
-        found = calls.look([files.name for files in recorded], LOOK_SECONDS)
-        rows = {(row.name, row.task): row for row in found}
+        listed = calls.look([files.name for files in recorded], LOOK_SECONDS)
+        rows = {(row.name, row.task): row for row in listed}
         away = ""
     except (AwayError, DoeError) as error:
         rows, away = {}, str(error).splitlines()[0]

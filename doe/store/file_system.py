@@ -40,10 +40,12 @@ def file_system(directory: Path, mounts: str | None = None) -> str:
         if after and len(before.split()) > 4:
             kinds[before.split()[4].replace("\\040", " ")] = after.split()[0]
     path = directory.resolve()
-    return next((kinds[str(place)] for place in (path, *path.parents) if str(place) in kinds), "")
+    return next(
+        (kinds[str(folder)] for folder in (path, *path.parents) if str(folder) in kinds), ""
+    )
 
 
-def place_notes(directory: Path) -> list[str]:
+def file_system_notes(directory: Path) -> list[str]:
     """What to know before runs are started here."""
     notes = []
     kind = file_system(directory)

@@ -116,10 +116,15 @@ RATES: dict[str, tuple[str, float]] = {
     "Fisher's p that a factor loses runs": SIZE,
     "Firth's p that a factor loses runs": SIZE,
     "levels: p of an inert term": SIZE,
+    "levels: p of an inert term, blocks as random": SIZE,
+    "levels: permutation p of an inert term": SIZE,
+    "levels: HC3's p of an inert term": SIZE,
     "levels: any pair of a factor by Tukey": SIZE,
     "levels: mean of a level": COVERAGE,
+    "levels: mean at levels of two factors": COVERAGE,
     "levels: linear or quadratic part": SIZE,
     "levels: curvature": SIZE,
+    "levels: lack of fit": SIZE,
     "levels: intervals of all configurations at once": COVERAGE,
     "levels: Hsu's intervals, all at once": COVERAGE,
     "check: normality": SIZE,
@@ -372,13 +377,30 @@ def simulated_levels(
 
 def of_levels(found: LevelAnalysis, truth: Truth) -> Tally:
     """What an analysis of factors with levels prints."""
-    yield "levels: p of an inert term", _share(t.p for t in found.tests if t.term != "B")
+    inert = [t for t in found.tests if t.term != "B"]
+    yield "levels: p of an inert term", _share(t.p for t in inert)
+    if any(t.p_hc3 is not None for t in inert):
+        yield "levels: HC3's p of an inert term", _share(t.p_hc3 for t in inert)
+    if found.permutations is not None:
+        p = [t.p for t in found.permutations.tests if t.term != "B"]
+        yield "levels: permutation p of an inert term", _share(p)
+    if found.random_blocks is not None:
+        p = [t.p for t in found.random_blocks.terms if t.term != "B"]
+        yield "levels: p of an inert term, blocks as random", _share(p)
+    for row in found.anova.rows:
+        if row.source == "Lack of fit":
+            yield "levels: lack of fit", _below(row.p)
     yield "levels: B by its F", _below(next(t.p for t in found.tests if t.term == "B"))
     pairs = [d.p_tukey for d in found.differences if d.factor == "A"]
     yield "levels: any pair of a factor by Tukey", any(_below(p) for p in pairs)
-    for mean in found.levels:
-        half = truth.effect / 2 * (2 * mean.at[0] - 1) if mean.factor == "B" else 0.0
-        yield "levels: mean of a level", _inside(truth.mean + half, mean.ci_low, mean.ci_high)
+    for rate, means in (
+        ("levels: mean of a level", found.levels),
+        ("levels: mean at levels of two factors", found.combinations),
+    ):
+        for mean in means:
+            at = dict(zip(mean.factor, mean.at, strict=True)).get("B")
+            half = 0.0 if at is None else truth.effect / 2 * (2 * at - 1)
+            yield rate, _inside(truth.mean + half, mean.ci_low, mean.ci_high)
     for part in found.parts:
         if part.factor == "A":
             yield "levels: linear or quadratic part", _below(part.p)
@@ -399,7 +421,9 @@ def measured_levels(name: str, draw: str, count: int) -> dict[str, float]:
     """Rates of one design of factors with levels."""
     rng = np.random.default_rng([LEVEL_PLANS.index(name), list(ERRORS).index(draw)])
     sums: dict[str, list[float]] = defaultdict(list)
-    options = LevelOptions(order=None if name == LEVEL_PLANS[0] else 2)
+    options = LevelOptions(order=2, robust=True)
+    if name == LEVEL_PLANS[0]:
+        options = LevelOptions(robust=True, permutations=199, random_blocks=True)
     for _ in range(count):
         observed, truth = simulated_levels(name, draw, rng)
         for rate, value in of_levels(analyze_levels(observed, options), truth):

@@ -143,7 +143,7 @@ def distinct_rows(layout: LevelRuns) -> tuple[Ints, Ints]:
 def independent(X: Floats) -> tuple[NDArray[np.bool_], Floats]:
     """Columns independent of those before them, and the others as sums of these.
 
-    Gram and Schmidt's orthogonalisation, each column twice (Giraud and Langou 2002).
+    Gram and Schmidt's orthogonalisation, each column twice (Giraud and others 2005).
     """
     rows, width = X.shape
     basis = np.empty((rows, min(rows, width)), order="F")

@@ -26,11 +26,9 @@ check: setup
 	$(MAKE) --no-print-directory lint
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(QUICK) -m 'not slow and not cluster and not wheel'
 
-# Tests that kill and wait run one after the other, all others on two cores.
-WAITING := tests/doe/running tests/doe/store tests/doe/results
+# More at once than cores: those that kill and wait mostly sleep. A file stays in one process.
 test: setup
-	$(BIN)/python -m pytest -n 2 --dist loadfile tests $(WAITING:%=--ignore=%)
-	$(BIN)/python -m pytest $(WAITING)
+	$(BIN)/python -m pytest -n 4 --dist loadfile tests
 
 # What a cluster of one node needs: Ray, and Debian's Slurm (installed as root).
 setup-cluster: setup

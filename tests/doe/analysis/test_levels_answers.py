@@ -107,11 +107,11 @@ def test_some_thousand_runs_take_seconds() -> None:
     cells = full([4, 4, 3, 2], 40)
     y = np.random.default_rng(0).normal(size=len(cells)) + cells[:, 0]
     y[::97] = np.nan
-    began = time.perf_counter()
+    began = time.process_time()
     found = analyze_levels(seen(words([4, 4, 3, 2]), cells, y))
     assert found.n == 3840 - 40
     assert len(found.tests) == 15
-    assert time.perf_counter() - began < 30  # four here, on a busy machine more
+    assert time.process_time() - began < 10  # one here; other processes do not count
 
 
 # Textbook

@@ -1,9 +1,5 @@
 """A study with made-up results, gathered once for all tests of the views."""
 
-import os
-
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
 import pytest
 from synthetic import study_directory
 

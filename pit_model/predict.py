@@ -35,8 +35,6 @@ class Needs(NamedTuple):
 
 METRICS = Needs(soft=(True, True, True), hard=(True, True, True), image=False)
 """What the 15 metrics are made of."""
-EVERYTHING = Needs(soft=(True, True, True), hard=(True, True, True), image=True)
-"""All that the paper returns."""
 
 
 class Scale(NamedTuple):

@@ -218,15 +218,3 @@ def end_keepers(keepers: Collection[tuple[RunDir, Lease]], grace: float) -> None
 def _is_keeper(run: RunDir, lease: Lease) -> bool:
     alive = lease.machine == machine() and process_alive(f"{lease.pid}:{lease.started}")
     return alive and holds_file(lease.pid, run.lease(lease.attempt)) is True
-
-
-def await_end(pid: int, seconds: float) -> int | None:
-    """Wait for a child; its exit code or minus its signal, None if it still lives after that."""
-    deadline = time.monotonic() + seconds
-    while True:
-        done, status = os.waitpid(pid, os.WNOHANG)
-        if done:
-            return os.waitstatus_to_exitcode(status)
-        if time.monotonic() >= deadline:
-            return None
-        time.sleep(0.01)

@@ -6,8 +6,9 @@ from pit_model.config import Config, Units, config_label
 from pit_model.dataset import Chunks, make_split
 from pit_model.losses import total_loss, window_truth
 from pit_model.network import Maps, Network
-from pit_model.predict import EVERYTHING, METRICS, training_needs
+from pit_model.predict import METRICS, training_needs
 
+EVERYTHING = METRICS._replace(image=True)
 TINY = {
     "image_size": 16,
     "frames": 5,

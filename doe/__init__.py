@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from doe.results.sources import Source
     from doe.store.scan import RunState
     from doe.study.values import Study
-    from doe.views.notebook import Result, Results
+    from doe.views.notebook import ResponseResult, Results
 
     __version__: str
 
@@ -145,13 +145,13 @@ def analyze(
     terms: tuple[str, ...] | None = None,
     robust: bool = False,
     alpha: float = 0.05,
-) -> Result | Results:
+) -> ResponseResult | Results:
     """Analyse a study, a CSV file or a DataFrame, as `doe analyze` does.
 
-    One response by its name gives a `Result`: sentences and tables when it is shown, `effects`,
-    `anova` and `best` as DataFrames, `half_normal()` and the other charts of the report as Altair
-    objects, and every number as a frozen value in `analysis`. Several, or none for those that the
-    study names first, give `Results`, a mapping from names to them.
+    One response by its name gives a `ResponseResult`: sentences and tables when it is shown,
+    `effects`, `anova` and `best` as DataFrames, `half_normal()` and the other charts of the report
+    as Altair objects, and every number as a frozen value in `analysis`. Several, or none for those
+    that the study names first, give `Results`, a mapping from names to them.
 
     `factors`, `low` levels, `block` and `goal` ("min" or "max") are for files and DataFrames.
     """
@@ -159,7 +159,7 @@ def analyze(
     from doe.errors import DoeError
     from doe.results.report import report_of
     from doe.results.sources import source_state
-    from doe.views.notebook import Result, Results
+    from doe.views.notebook import ResponseResult, Results
 
     asked = [response] if isinstance(response, str) else list(response or ())
     if wrong := [name for name in asked if not isinstance(name, str)]:
@@ -174,7 +174,7 @@ def analyze(
     for name in names:
         if name in made.refused:
             raise DoeError(made.refused[name])
-    results = [Result(made, name) for name in names]
+    results = [ResponseResult(made, name) for name in names]
     return results[0] if isinstance(response, str) else Results(results)
 
 

@@ -21,7 +21,7 @@ from doe.analysis.pvalues import t_critical
 from doe.analysis.rescale import units
 from doe.terms import parse_term
 
-Verdict = Literal["confirmed", "refuted", "open"]
+ConfirmationVerdict = Literal["confirmed", "refuted", "open"]
 
 
 class Gain(Struct, frozen=True):
@@ -33,7 +33,7 @@ class Gain(Struct, frozen=True):
     difference: float
     low: float
     high: float
-    verdict: Verdict
+    verdict: ConfirmationVerdict
 
 
 class Confirmation(Struct, frozen=True):
@@ -47,7 +47,8 @@ class Confirmation(Struct, frozen=True):
     predicted_low: float | None  # of the mean of so many fresh runs; None where nobody can say
     predicted_high: float | None
     gains: tuple[Gain, ...]  # over the baseline first
-    verdict: Verdict  # over the baseline, or over the runner-up where it is the baseline itself
+    verdict: ConfirmationVerdict
+    """Over the baseline, or over the runner-up where it is the baseline itself."""
 
 
 def confirm(fresh: Fresh, best: Best, fitted: Fit | None, alpha: float) -> Confirmation:
@@ -81,7 +82,7 @@ def paired_gain(best: Floats, other: Floats, against: str, goal: str, alpha: flo
     mean = float(difference.mean())
     reach = t_critical(alpha, n - 1) * float(difference.std(ddof=1)) / math.sqrt(n)
     better = -1.0 if goal == "min" else 1.0
-    verdict: Verdict = "open"
+    verdict: ConfirmationVerdict = "open"
     if abs(mean) > reach:
         verdict = "confirmed" if mean * better > 0.0 else "refuted"
     return Gain(against, n, mean, mean - reach, mean + reach, verdict)

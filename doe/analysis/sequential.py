@@ -29,7 +29,7 @@ normal statistics alone, may lose on t with cells of unequal variance (see the s
 DRAWS = 2000
 """Simulated futures of a study."""
 
-Verdict = Literal["effect", "negligible", "open"]
+TermVerdict = Literal["effect", "negligible", "open"]
 
 
 class Rule(Struct, frozen=True):
@@ -122,7 +122,7 @@ class TermDecision(Struct, frozen=True):
     low: float | None
     high: float | None
     p: float | None  # over all looks and the whole family
-    verdict: Verdict
+    verdict: TermVerdict
     decided_at: int | None  # replicates
 
 
@@ -135,7 +135,7 @@ def decide(
     ± `matters` (`negligible`). It stays decided: the intervals of all looks hold together.
     """
     levels = rule.levels(family)
-    verdicts: dict[int, tuple[Verdict, int]] = {}
+    verdicts: dict[int, tuple[TermVerdict, int]] = {}
     last: dict[int, tuple[float, float, float]] = {}
     nominal = np.ones((len(rule.looks), len(masks)))
     for look in looks:

@@ -20,7 +20,7 @@ from doe.study.command import STDOUT, STEP, TOTAL, Piece, pieces
 from doe.study.levels import level_text
 from doe.study.values import Level, MetricsSection, ProgressSection
 
-Report = Callable[..., None]
+ReportStep = Callable[..., None]
 """``report(step, total, **metrics)``"""
 Listener = Callable[[str], None]
 
@@ -34,7 +34,7 @@ def run(
     command: Iterable[str],
     values: Mapping[str, Level],
     run_dir: Path,
-    report: Report,
+    report: ReportStep,
     before: Callable[[], None],
 ) -> dict[str, float]:
     """Run a command, forward its progress, and read the metrics that it leaves.
@@ -54,7 +54,7 @@ def run(
     words = substitute(command, {**values, "run_dir": str(run_dir)})
     old = files_now(run_dir, source)
     output = Output(source)
-    progress = Progress(section, values, run_dir, report)
+    progress = ProgressReader(section, values, run_dir, report)
     listeners: list[Listener] = [output.hear] if source.file == STDOUT else []
     if section.pattern:
         listeners.append(progress.hear)
@@ -158,7 +158,7 @@ def _listen(
 # Progress ---------------------------------------------------------------------------------------
 
 
-class Progress:
+class ProgressReader:
     """Turns what a command prints or writes into reports; what it cannot read it leaves out."""
 
     def __init__(
@@ -166,7 +166,7 @@ class Progress:
         section: ProgressSection,
         values: Mapping[str, Level],
         run_dir: Path,
-        report: Report,
+        report: ReportStep,
     ) -> None:
         total = section.total
         self._total = as_number(values[total] if isinstance(total, str) else total)

@@ -25,7 +25,7 @@ Stamps = dict[Path, tuple[int, int]]
 """Time and size of files."""
 
 
-class Source(NamedTuple):
+class NumberSource(NamedTuple):
     """Something that holds numbers by name."""
 
     file: str
@@ -103,7 +103,7 @@ def as_number(value: object) -> float | None:
 
 
 def _collect(
-    source: Source, section: MetricsSection, metrics: Iterable[str], further: Iterable[str]
+    source: NumberSource, section: MetricsSection, metrics: Iterable[str], further: Iterable[str]
 ) -> dict[str, float]:
     values: dict[str, float] = {}
     absent: list[str] = []
@@ -156,7 +156,7 @@ def _absent(file: str, run_dir: Path, stale: bool) -> str:
     return f"the command left no {file} in its run directory, which holds {listed}"
 
 
-def _read(paths: Sequence[Path], run_dir: Path) -> Source:
+def _read(paths: Sequence[Path], run_dir: Path) -> NumberSource:
     path = paths[-1]
     file = str(path.relative_to(run_dir))
     try:
@@ -174,7 +174,7 @@ def _read(paths: Sequence[Path], run_dir: Path) -> Source:
 # Documents --------------------------------------------------------------------------------------
 
 
-def _document(path: Path, file: str) -> Source:
+def _document(path: Path, file: str) -> NumberSource:
     try:
         tree = json.loads(path.read_text(encoding="utf-8"))
     except (json.JSONDecodeError, RecursionError) as error:
@@ -186,7 +186,7 @@ def _document(path: Path, file: str) -> Source:
         for key, value in tree.items()
         if isinstance(value, (int, float)) and not isinstance(value, bool)
     }
-    return Source(file, tuple(_leaves(tree)), lambda key: _lookup(tree, key), plain)
+    return NumberSource(file, tuple(_leaves(tree)), lambda key: _lookup(tree, key), plain)
 
 
 def _lookup(tree: object, key: str) -> object:
@@ -233,17 +233,17 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
     return [dict(zip(names, line, strict=True)) for line in lines if len(line) == len(names)]
 
 
-def _rows(rows: Sequence[Mapping[str, Any]], file: str) -> Source:
+def _rows(rows: Sequence[Mapping[str, Any]], file: str) -> NumberSource:
     """The last row that has a value counts: loggers leave cells empty that have not changed."""
     last: dict[str, Any] = {}
     names: dict[str, None] = {}
     for row in rows:
         names |= dict.fromkeys(row)
         last |= {name: value for name, value in row.items() if value != ""}
-    return Source(file, tuple(names), last.__getitem__)
+    return NumberSource(file, tuple(names), last.__getitem__)
 
 
-def _events(paths: Sequence[Path], file: str) -> Source:
+def _events(paths: Sequence[Path], file: str) -> NumberSource:
     try:
         from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
         from tensorboard.util.tensor_util import make_ndarray
@@ -261,9 +261,9 @@ def _events(paths: Sequence[Path], file: str) -> Source:
             array = make_ndarray(events.Tensors(tag)[-1].tensor_proto)
             if array.size == 1 and array.dtype.kind in "fiu":
                 last[tag] = float(array.reshape(()))
-    return Source(file, tuple(last), last.__getitem__)
+    return NumberSource(file, tuple(last), last.__getitem__)
 
 
-def _printed(output: Output) -> Source:
+def _printed(output: Output) -> NumberSource:
     said = " | ".join(output.last) or "nothing"
-    return Source("the output", (f"as its last lines: {said}",), output.matches.__getitem__)
+    return NumberSource("the output", (f"as its last lines: {said}",), output.matches.__getitem__)

@@ -42,7 +42,7 @@ MESSAGE_CHARACTERS = 10_000
 TRACEBACK_CHARACTERS = 100_000
 
 
-class Reply:
+class SharedReply:
     """A result on its way from a training to its keeper, in memory that both share."""
 
     def __init__(self) -> None:
@@ -87,7 +87,7 @@ class Interrupted(SystemExit):
     """SIGTERM arrived."""
 
 
-def train(training: Training, backend: Backend | None, reply: Reply) -> NoReturn:
+def train(training: Training, backend: Backend | None, reply: SharedReply) -> NoReturn:
     """Run the backend in this process, which was just forked, and end it."""
     own = os.getpid()
     try:

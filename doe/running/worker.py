@@ -41,7 +41,7 @@ from doe.running.processes import (
     sweep_marked,
 )
 from doe.running.provenance import ask_gpus, provenance, static_facts
-from doe.running.training import Reply, Training, train
+from doe.running.training import SharedReply, Training, train
 from doe.store.files import RunDir
 from doe.store.leases import (
     BEAT_SECONDS,
@@ -182,7 +182,7 @@ def _execute(
     held: Held, order: WorkOrder, request: RunRequest, digest: str, prepared: Prepared | None
 ) -> int:
     run, lease, stop = held.run, held.lease, Stop()
-    reply = Reply()
+    reply = SharedReply()
     training = Training(
         run=run,
         run_dir=run.path.resolve(),

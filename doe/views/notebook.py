@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 WIDTH = 80
 
 
-class Result:
+class ResponseResult:
     """The analysis of one response, as a notebook shows it.
 
     Printed, it is what `doe analyze` prints; alone in a cell, tables in HTML. `analysis` holds
@@ -106,13 +106,13 @@ class Result:
         return [table_html(table) for table in screen_tables(self.analysis)]
 
 
-class Results(Mapping[str, Result]):
+class Results(Mapping[str, ResponseResult]):
     """Results by response."""
 
-    def __init__(self, results: Iterable[Result]) -> None:
+    def __init__(self, results: Iterable[ResponseResult]) -> None:
         self._results = {result.response: result for result in results}
 
-    def __getitem__(self, response: str) -> Result:
+    def __getitem__(self, response: str) -> ResponseResult:
         if response not in self._results:
             raise DoeError(
                 f"{response!r} was not analysed{nearest(response, self._results)}; there are "

@@ -67,7 +67,7 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     """Exit code, or minus the signal's number."""
 
 
-class Slot:
+class SlotProcess:
     """The parent process: what it has read, and what it was asked."""
 
     def __init__(self) -> None:
@@ -163,7 +163,7 @@ def _unblock() -> None:
 
 if __name__ == "__main__":
     try:
-        Slot().serve()
+        SlotProcess().serve()
     except KeyboardInterrupt:
         pass
     finally:

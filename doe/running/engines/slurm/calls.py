@@ -31,7 +31,7 @@ class AwayError(Exception):
     """The controller does not answer."""
 
 
-class Row(NamedTuple):
+class QueueRow(NamedTuple):
     """One task of an array as the controller knows it."""
 
     name: str
@@ -73,7 +73,7 @@ def submit(name: str, script: str, options: Sequence[str], tasks: int, at_once: 
     _call("sbatch", *words, *options, text=script, environment=environment)
 
 
-def look(names: Sequence[str], seconds: float = CALL_SECONDS) -> list[Row]:
+def look(names: Sequence[str], seconds: float = CALL_SECONDS) -> list[QueueRow]:
     """All tasks of some arrays that the controller knows, ended ones included.
 
     It forgets a job some minutes after its end (`MinJobAge`).
@@ -91,7 +91,7 @@ def look(names: Sequence[str], seconds: float = CALL_SECONDS) -> list[Row]:
             start += width
         name, task, state, code, reason = cells
         if name in names and task.isdecimal():
-            rows.append(Row(name, int(task), state, _exit_code(code), reason))
+            rows.append(QueueRow(name, int(task), state, _exit_code(code), reason))
     return rows
 
 

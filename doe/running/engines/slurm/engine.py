@@ -20,7 +20,7 @@ import msgspec
 from doe.errors import DoeError
 from doe.running.engines.base import Ended, Job, Slot, has_begun, needs_gpu_alone
 from doe.running.engines.slurm import calls
-from doe.running.engines.slurm.calls import AwayError, Row
+from doe.running.engines.slurm.calls import AwayError, QueueRow
 from doe.running.engines.slurm.job import (
     Entry,
     Submission,
@@ -82,7 +82,7 @@ class SlurmEngine:
         """Submissions that the controller did not answer."""
         self._waited_for: dict[TaskKey, list[Entry]] = {}
         """Runs whose end was not reported, by task."""
-        self._rows: Mapping[TaskKey, Row] = {}
+        self._rows: Mapping[TaskKey, QueueRow] = {}
         self._missed: dict[TaskKey, int] = {}
         self._poll = POLL_SECONDS[0]
         self._next_look = self._next_glance = 0.0
@@ -298,9 +298,9 @@ class SlurmEngine:
                 time.sleep(0.5)
 
 
-def _latest(rows: Sequence[Row]) -> Mapping[TaskKey, Row]:
+def _latest(rows: Sequence[QueueRow]) -> Mapping[TaskKey, QueueRow]:
     """One row per task; where there are two of a name, a live one counts."""
-    latest: dict[TaskKey, Row] = {}
+    latest: dict[TaskKey, QueueRow] = {}
     for row in rows:
         former = latest.get((row.name, row.task))
         if former is None or not former.live:
@@ -360,7 +360,7 @@ class Known(NamedTuple):
         return progress is not None and progress.step > self.entry.step
 
 
-def explain(row: Row | None, said: str, script_began: bool) -> JobEnd:
+def explain(row: QueueRow | None, said: str, script_began: bool) -> JobEnd:
     """Read a job's last state; without one, Slurm has forgotten the job or never had it."""
     said = f": {said}" if said else ""
     if row is None:

@@ -130,7 +130,7 @@ def new_name(study: str) -> str:
 # The job ----------------------------------------------------------------------------------------
 
 
-class Stop:
+class JobStop:
     """Whether this job may begin another run."""
 
     def __init__(self, mark: Path) -> None:
@@ -146,7 +146,7 @@ class Stop:
         return self.asked or self._mark.exists()
 
 
-def execute(study: StudyDir, entries: Sequence[Entry], stop: Stop) -> int:
+def execute(study: StudyDir, entries: Sequence[Entry], stop: JobStop) -> int:
     """Execute some runs in their order; return the job's exit code."""
     prepared = warm(study.run(entries[0].run_id)) if len(entries) > 1 else None
     last = 0
@@ -169,7 +169,7 @@ def warm(run: RunDir) -> Prepared | None:
     return Prepared(backend, static_facts(request.backend)) if forkable() else None
 
 
-def _execute(run: RunDir, entry: Entry, prepared: Prepared | None, stop: Stop) -> int:
+def _execute(run: RunDir, entry: Entry, prepared: Prepared | None, stop: JobStop) -> int:
     order = entry.order
     sys.stdout.flush()
     pid = os.fork()
@@ -201,7 +201,7 @@ def main() -> None:
         print(f"{files.content.name} is gone: the submission was withdrawn", file=sys.stderr)
         sys.exit(INTERRUPTED)
     try:
-        code = execute(study, submission.tasks[int(task)], Stop(files.stop))
+        code = execute(study, submission.tasks[int(task)], JobStop(files.stop))
     except DoeError as error:
         print(f"error: {error}", file=sys.stderr)
         code = 1

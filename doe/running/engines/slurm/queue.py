@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from doe.errors import DoeError
 from doe.running.engines.slurm import calls
-from doe.running.engines.slurm.calls import AwayError, Row
+from doe.running.engines.slurm.calls import AwayError, QueueRow
 from doe.running.engines.slurm.job import submissions
 from doe.store.files import StudyDir
 
@@ -34,7 +34,7 @@ def told(study: StudyDir, runs: Collection[str]) -> dict[str, str]:
     return {run: text for run, text in words.items() if text}
 
 
-def _words(row: Row | None, said: str, away: str) -> str:
+def _words(row: QueueRow | None, said: str, away: str) -> str:
     if row is not None and row.state == "PENDING":
         return f"Slurm: PENDING ({row.reason})"
     if row is not None and row.live:

@@ -10,7 +10,7 @@ from doe.errors import DoeError
 from doe.running.engines import open_engine, read_settings, slurm
 from doe.running.engines.slurm import Settings
 from doe.running.engines.slurm import calls as slurm_calls
-from doe.running.engines.slurm.calls import AwayError, Row
+from doe.running.engines.slurm.calls import AwayError, QueueRow
 from doe.running.engines.slurm.engine import Known, SlurmEngine, batch_script, explain, judge
 from doe.running.engines.slurm.job import Entry, Submission, SubmissionFiles, new_name, submissions
 from doe.running.worker import BUSY, INTERRUPTED, UNWRITABLE, WorkOrder
@@ -213,7 +213,7 @@ def begin(known):
 
 
 def end(state, code=0):
-    return explain(Row("doe-a-1", 0, state, code, ""), "", True)
+    return explain(QueueRow("doe-a-1", 0, state, code, ""), "", True)
 
 
 @pytest.mark.parametrize("state", ["CANCELLED", "PREEMPTED", "NODE_FAIL", "BOOT_FAIL"])
@@ -297,7 +297,9 @@ def test_a_run_that_is_done_counts_whatever_slurm_says(monkeypatch, planned):
     engine, run, files = submitted(plan)
     states = iter(["RUNNING", "TIMEOUT"])
     monkeypatch.setattr(
-        slurm_calls, "look", lambda names: [Row(names[0], 0, next(states), 0, "")] if names else []
+        slurm_calls,
+        "look",
+        lambda names: [QueueRow(names[0], 0, next(states), 0, "")] if names else [],
     )
     assert engine.adopt() == [(plan.design.runs[0].run_id, "j1", "slurm")]
     commit(run, Result("done", {"y": 1.0}), "n")
@@ -309,7 +311,9 @@ def test_a_run_that_is_done_counts_whatever_slurm_says(monkeypatch, planned):
 def test_a_verdict_that_is_late_to_be_seen_is_waited_for(monkeypatch, planned):
     engine, _, _ = submitted(planned("quick"))
     states = iter(["RUNNING", *["COMPLETED"] * 100])
-    monkeypatch.setattr(slurm_calls, "look", lambda names: [Row(names[0], 0, next(states), 0, "")])
+    monkeypatch.setattr(
+        slurm_calls, "look", lambda names: [QueueRow(names[0], 0, next(states), 0, "")]
+    )
     engine.adopt()
     assert not engine.wait(1.2)
     monkeypatch.setattr("doe.running.engines.slurm.engine.VISIBLE_SECONDS", 0.0)

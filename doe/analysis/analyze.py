@@ -181,7 +181,11 @@ def _analyze(observed: Observations, options: AnalysisOptions) -> Analysis:
         missing=lost,
         best=top,
         estimates=estimate_all(case),
-        warnings=(*_warnings(runs, model, fitted, lost), *_left_out(fitted, options)),
+        warnings=(
+            *_warnings(runs, model, lost),
+            *error_warnings(fitted, fitted.df_residual, parts.lenth),
+            *_left_out(fitted, options),
+        ),
         looks=runs.looked is not None,
         confirmation=None
         if observed.fresh is None or top is None or not observed.fresh.complete
@@ -294,7 +298,7 @@ def _alias_chains(model: Model, keys: Sequence[str]) -> tuple[str, ...]:
     )
 
 
-def _warnings(runs: Runs, model: Model, fitted: Fit, lost: Missing | None) -> tuple[str, ...]:
+def _warnings(runs: Runs, model: Model, lost: Missing | None) -> list[str]:
     keys = runs.keys
     warnings = list(runs.notes)
     if lost is not None:
@@ -318,4 +322,4 @@ def _warnings(runs: Runs, model: Model, fitted: Fit, lost: Missing | None) -> tu
         warnings.append(
             f"the runs are a fraction{relation}: each effect stands for its whole alias chain"
         )
-    return (*warnings, *error_warnings(fitted, fitted.df_residual))
+    return warnings

@@ -13,6 +13,7 @@ from doe.analysis import distributions as stats
 from doe.analysis.contrasts import Floats
 from doe.analysis.fit import Fit, design_matrix
 from doe.analysis.fitted import Fitted
+from doe.analysis.lenth import Lenth
 from doe.analysis.pvalues import f_upper
 from doe.analysis.rescale import units
 
@@ -169,18 +170,22 @@ def blocking(fit: Fit, name: str | None, alpha: float) -> Blocking | None:
     return Blocking(name, blocks, variance, share, low, high, gain, sentence)
 
 
-def error_warnings(fit: Fitted, df_left: int) -> list[str]:
+def error_warnings(fit: Fitted, df_left: int, lenth: Lenth | None) -> list[str]:
     """What the tests are against, where that is nothing, little, or holds more than noise.
 
-    `df_left` are the degrees of freedom of all that the terms leave.
+    `df_left` are the degrees of freedom of all that the terms leave; `lenth` is None where too few
+    effects differ from zero for his method.
     """
+    instead = "p is Lenth's, simulated, without intervals"
+    if lenth is None:
+        instead = "too few effects differ from zero for Lenth's method, so that nothing is tested"
     if fit.exact:
         return [
             "runs that should differ by chance agree to the last digit: there is no error to test "
-            "against, and p is Lenth's, simulated, without intervals"
+            f"against, and {instead}"
         ]
     if fit.error is None:
-        return ["the design is saturated: p is Lenth's, simulated, without intervals"]
+        return [f"the design is saturated: {instead}"]
     if fit.from_pure and fit.df_error < FEW_DF:
         degrees = f"{fit.df_error} degree{'s' if fit.df_error > 1 else ''}"
         more = ""

@@ -23,6 +23,7 @@ from doe.analysis.fit import Fit, design_matrix, fit
 from doe.analysis.pvalues import t_critical
 from doe.analysis.ranking import MOST_CELLS, Estimates, best_sentence, margins, ranked
 from doe.analysis.rescale import units
+from doe.analysis.transform import exponential
 from doe.terms import term_name
 
 
@@ -174,7 +175,7 @@ def geometric_means(full: Fit, alpha: float) -> tuple[Floats, Floats, Floats]:
     logs = fit(np.log(full.y), full.cells, full.factors, full.block, full.model, pooled=full.pooled)
     estimates = cell_estimates(logs)
     means, reach = estimates.means, margins(logs, estimates, alpha)
-    return np.exp(means), np.exp(means - reach), np.exp(means + reach)
+    return exponential(means), exponential(means - reach), exponential(means + reach)
 
 
 def reduced_model(case: Case, estimates: Estimates, goal: str) -> ReducedModel:

@@ -38,16 +38,27 @@ def power(y: Floats, exponent: float) -> Floats:
     return np.log(y) if exponent == 0.0 else np.expm1(exponent * np.log(y)) / exponent
 
 
+def exponential(z: Floats) -> Floats:
+    """``e^z``, infinite where that has no number: bounds at extreme levels may lie there."""
+    with np.errstate(over="ignore"):
+        return np.exp(z)
+
+
+def ratio_of(difference: float) -> float:
+    """The ratio that a difference of logarithms stands for."""
+    return float(exponential(np.array(difference)))
+
+
 def unpower(z: Floats, exponent: float) -> Floats:
     """Inverse of `power`; NaN where no response maps there."""
     if exponent == 0.0:
-        return np.exp(z)
-    with np.errstate(invalid="ignore", divide="ignore"):
+        return exponential(z)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         return np.asarray(np.exp(np.log1p(exponent * z) / exponent))
 
 
 IDENTITY = Scale(np.asarray, np.asarray, "{}", low=-math.inf)
-SCALES = {"none": IDENTITY, "log": Scale(np.log, np.exp, "ln {}", ratio=True)}
+SCALES = {"none": IDENTITY, "log": Scale(np.log, exponential, "ln {}", ratio=True)}
 
 
 class Transformation(Struct, frozen=True):
@@ -175,7 +186,7 @@ def back(effects: Sequence[Effect], mean: float, chosen: Transformation) -> tupl
         ends = scale.back(np.array([mean + effect / 2, mean - effect / 2]))
         return float(ends[0] - ends[1])
 
-    kind, value = ("ratio", math.exp) if scale.ratio else ("difference", difference)
+    kind, value = ("ratio", ratio_of) if scale.ratio else ("difference", difference)
     return tuple(
         ScaleEffect(
             e.term,

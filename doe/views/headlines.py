@@ -11,7 +11,7 @@ from doe.analysis.estimators.robust import Robust
 from doe.analysis.response import ResponseAnalysis
 from doe.errors import counted
 from doe.terms import order, parse_term
-from doe.views.numbers import cell_text
+from doe.views.numbers import cell_text, confidence
 from doe.views.words import (
     advice_text,
     factor_text,
@@ -82,7 +82,7 @@ def _level_best(analysis: LevelAnalysis) -> str:
 def _top_mean(top: CellMean | CellRow, analysis: ResponseAnalysis) -> str:
     """The mean of the best configuration, and of what its interval is."""
     word, unit = mean_word(analysis).lower(), _unit(analysis)
-    level = f"{cell_text(100 * (1 - analysis.alpha), 'int')} %"
+    level = confidence(analysis.alpha)
     interval = "" if top.ci_low is None else f" ({level} {_span(top.ci_low, top.ci_high)}{unit})"
     mean = f"{word} is {cell_text(top.mean, 'num')}{unit}"
     if top.geometric is None:
@@ -144,7 +144,7 @@ def _rivals(term: str, analysis: Analysis) -> str:
 
 def _size(effect: Effect, analysis: Analysis) -> tuple[str, str]:
     """What a term does to the response, and the interval, on the response scale if it can be."""
-    level = f"{cell_text(100 * (1 - analysis.alpha), 'int')} % interval "
+    level = f"{confidence(analysis.alpha)} interval "
     back = next((s for s in analysis.response_scale if s.term == effect.term), None)
     if back is not None and back.kind == "ratio":
         interval = "" if back.low is None else level + _span(back.low, back.high)

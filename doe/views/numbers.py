@@ -54,6 +54,11 @@ def cell_text(value: Value, form: Format) -> str:
     return minus(_number(float(value), form))
 
 
+def confidence(alpha: float) -> str:
+    """Confidence of intervals in percent, ``95 %`` or ``99.9 %``."""
+    return f"{100.0 * (1.0 - alpha):.12g} %"
+
+
 def _number(value: float, form: Format) -> str:
     match form:
         case "int":

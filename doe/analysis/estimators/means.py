@@ -19,6 +19,7 @@ from doe.analysis.fit import Fit, design_matrix
 from doe.analysis.pvalues import t_critical
 from doe.analysis.ranking import MOST_CELLS
 from doe.analysis.rescale import units
+from doe.analysis.transform import exponential
 from doe.terms import order, parse_term
 
 PAIRS = 6
@@ -136,7 +137,7 @@ def _change(case: Case, factor: str, other: str, term: str, y: int) -> Mean:
     values = effect + np.array([0.0, -reach, reach])
     scale = case.transform.scale
     if scale.ratio:
-        values = np.exp(values)
+        values = exponential(values)
     elif case.transform.name != "none":
         middle = case.fit.mean + float((_signs(case, [{other: y}]) @ case.fit.coef)[0])
         values = scale.back(middle + values / 2) - scale.back(middle - values / 2)

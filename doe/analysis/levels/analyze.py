@@ -49,7 +49,14 @@ from doe.analysis.levels.model import CURVATURE, chosen_terms
 from doe.analysis.levels.permutation import Permutations, permutation_tests
 from doe.analysis.levels.plan import DesignReport, report_of
 from doe.analysis.levels.sentences import term_sentences
-from doe.analysis.transform import ScaleEffect, Transformation, back, box_cox_likelihood, choose
+from doe.analysis.transform import (
+    ScaleEffect,
+    Transformation,
+    back,
+    box_cox_likelihood,
+    choose,
+    exponential,
+)
 from doe.errors import DoeError
 
 MOST_COMBINATIONS = 2000
@@ -204,7 +211,10 @@ def analyze_levels(observed: LevelObservations, options: LevelOptions = DEFAULTS
         sentences=term_sentences(
             fit, tests, plot, "" if scale.ratio else observed.unit, alpha, scale
         ),
-        warnings=_warnings(observed, fit, options, design),
+        warnings=(
+            *_warnings(observed, fit, options, design),
+            *error_warnings(fit, fit.df_residual + fit.matrix.df(CURVATURE), plot.lenth),
+        ),
     )
 
 
@@ -243,7 +253,7 @@ def _best(
     if not leaves_range(fit.y, low, transform.name) or len(fit.matrix.layout.cells) > MOST_RUNS:
         return best
     logs = fit_levels(replace(observed, y=np.log(observed.y)), masks, options.error)
-    return with_geometric(best, level_best(logs, observed.goal, options.alpha, np.exp))
+    return with_geometric(best, level_best(logs, observed.goal, options.alpha, exponential))
 
 
 def _combinations(fit: LevelFit, alpha: float) -> tuple[LevelMean, ...]:
@@ -266,7 +276,7 @@ def _check(options: LevelOptions) -> None:
 
 def _warnings(
     observed: LevelObservations, fit: LevelFit, options: LevelOptions, design: DesignReport
-) -> tuple[str, ...]:
+) -> list[str]:
     said = list(observed.layout.notes)
     lost = observed.layout.runs - fit.n
     if lost:
@@ -279,5 +289,4 @@ def _warnings(
         said.append(
             "type III needs runs in every combination of the model's terms: this is type II"
         )
-    left = fit.df_residual + fit.matrix.df(CURVATURE)
-    return (*said, *error_warnings(fit, left))
+    return said

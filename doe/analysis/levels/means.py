@@ -16,6 +16,7 @@ from doe.analysis.levels.fit import LevelFit, ratio
 from doe.analysis.levels.model import ModelMatrix
 from doe.analysis.levels.tukey import range_critical, tukey_p
 from doe.analysis.pvalues import t_critical, t_two_sided
+from doe.analysis.transform import ratio_of
 from doe.terms import MEAN
 
 Given = Mapping[int, int]
@@ -235,7 +236,7 @@ def _compared(fit: LevelFit, function: _Function, groups: int, alpha: float) -> 
 def as_ratio(pair: LevelDifference) -> LevelDifference:
     """A difference of logarithms with the ratio of geometric means that it stands for."""
     ends = [
-        None if v is None else math.exp(v) for v in (pair.difference, pair.ci_low, pair.ci_high)
+        None if v is None else ratio_of(v) for v in (pair.difference, pair.ci_low, pair.ci_high)
     ]
     return structs.replace(pair, ratio=ends[0], ratio_low=ends[1], ratio_high=ends[2])
 

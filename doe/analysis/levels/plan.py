@@ -202,7 +202,7 @@ def _sentences(matrix: ModelMatrix, plans: Sequence[TermPlan], empty: int) -> tu
     layout = matrix.layout
     said = []
     if empty:
-        what = "combination has" if empty == 1 else "combinations have"
+        what = "combinations has" if empty == 1 else "combinations have"
         said.append(f"{empty} of {math.prod(layout.sizes)} {what} no run")
     masks = {matrix.name(mask): mask for mask in matrix.masks}
     for plan in plans:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from doe.analysis.levels.anova import TermTest
@@ -11,7 +10,7 @@ from doe.analysis.levels.fit import LevelFit
 from doe.analysis.levels.halfnormal import HalfNormal
 from doe.analysis.levels.layout import FactorColumn
 from doe.analysis.levels.means import level_differences, on_response_scale, term_means
-from doe.analysis.transform import IDENTITY, Scale
+from doe.analysis.transform import IDENTITY, Scale, ratio_of
 
 
 def term_sentences(
@@ -79,7 +78,7 @@ def _main_sentence(
         f" ({level} interval {_with_unit(low, '')} to {_with_unit(high, unit)}){among}"
     )
     if scale.ratio:
-        ratio, least, most = (math.exp(value) for value in (gap, low, high))
+        ratio, least, most = (ratio_of(value) for value in (gap, low, high))
         sentence = (
             f"{lead}: {top} is × {ratio:.4g} of {bottom}{shared}"
             f" ({level} {least:.4g} to {most:.4g}){among}"

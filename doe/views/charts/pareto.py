@@ -8,7 +8,7 @@ from doe.analysis.analyze import Analysis
 from doe.views.charts.model import ChartData, ResponseChart, of_analysis
 from doe.views.charts.shared import below, direction, direction_of, effect_record, hover
 from doe.views.charts.theme import FIT, FULL, HEIGHT
-from doe.views.numbers import cell_text
+from doe.views.numbers import confidence
 from doe.views.words import quantity
 
 BARS = 20
@@ -58,8 +58,7 @@ def _margin(analysis: Analysis) -> list[tuple[str, float]]:
     """Half the width of the interval of an effect where all share it, else Lenth's ME."""
     widths = [(e.ci_high or 0) - (e.ci_low or 0) for e in analysis.effects if e.ci_low is not None]
     if widths and max(widths) - min(widths) < 1e-6 * max(widths):
-        level = cell_text(100 * (1 - analysis.alpha), "int")
-        return [(f"{level} % margin", widths[0] / 2)]
+        return [(f"{confidence(analysis.alpha)} margin", widths[0] / 2)]
     if not widths and analysis.lenth is not None:
         return [("ME", analysis.lenth.me)]
     return []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from doe.views.numbers import confidence
 from doe.views.table import Column, Row, Table
 from doe.views.tables import ResponseTable
 from doe.views.words import quantity
@@ -42,7 +43,7 @@ def differences_table(analysis: LevelAnalysis, top: int | None = None) -> Table:
                 else {},
             )
         )
-    level = f"{100 * (1 - analysis.alpha):g} %"
+    level = confidence(analysis.alpha)
     notes = [f"Intervals hold for all pairs of a factor at once ({level}, Tukey)."]
     if ratio:
         notes.append("Ratio: geometric mean of the first level over that of the second.")

@@ -150,6 +150,36 @@ def test_any_level_with_one_degree_of_freedom(tmp_path: Path, alpha: str) -> Non
     assert found["diagnostics"]["best"]["cells"][0]["config"] == "A0B0"
 
 
+@pytest.mark.parametrize("third", [False, True])
+@pytest.mark.parametrize("transform", ["none", "log"])
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_bounds_beyond_all_numbers_are_infinite(
+    tmp_path: Path, transform: str, third: bool
+) -> None:
+    path = tmp_path / "one.csv"
+    frame = table("AB", [1, 2, 4, 9, 1.5, 7], [0, 1, 2, 3, 0, 1]).drop(columns="day")
+    frame.loc[5, "A"] = 2 if third else 1
+    frame.iloc[: 6 if third else 5].to_csv(path, index=False)
+    base = ("--table", str(path), "--factors", "A,B", "-r", "y", "--goal", "max")
+    base += ("--alpha", "1e-12", "--transform", transform)
+    assert json.loads(run(*base, "--json"))["df_error"] == 1
+    assert ("∞" in run(*base)) == (third or transform == "log")
+
+
+@pytest.mark.parametrize(("alpha", "level"), [("0.05", "95"), ("0.1", "90"), ("0.001", "99.9")])
+def test_intervals_are_called_by_their_level(plasma: str, alpha: str, level: str) -> None:
+    base = ("--table", plasma, "--factors", "A,B,C", "--response", "y", "--brief")
+    assert f"({level} % interval " in run(*base, "--alpha", alpha)
+
+
+def test_nothing_is_called_lenths_where_his_method_has_nothing_to_go_by(tmp_path: Path) -> None:
+    path = tmp_path / "same.csv"
+    table("ABC", [1.0, 2.0] * 8).drop(columns="day").to_csv(path, index=False)
+    shown = " ".join(run("--table", str(path), "--factors", "A,B,C", "-r", "y", "--brief").split())
+    assert "there is no error to test against, and too few effects differ from zero" in shown
+    assert "p is Lenth's" not in shown
+
+
 def test_sentences_name_the_terms_that_a_fraction_cannot_tell_apart(tmp_path: Path) -> None:
     rows = [r for r in range(16) if r.bit_count() % 2]  # D = -ABC
     path = tmp_path / "half.csv"

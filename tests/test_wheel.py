@@ -40,6 +40,13 @@ def programs(tmp_path_factory):
     return programs
 
 
+def add_extra(programs, name):
+    (wheel,) = (programs.parents[1] / "built").glob("*.whl")
+    constraints = ["--constraint", ROOT / "constraints.txt"]
+    install = ["install", "--no-compile", *constraints, f"{wheel}[{name}]"]
+    call(programs / "python", *PIP, *install)
+
+
 @pytest.fixture
 def digits(tmp_path):
     return Path(shutil.copytree(ROOT / "examples" / "digits", tmp_path / "digits"))
@@ -53,13 +60,26 @@ def test_the_trainers_packages_are_not_brought_along(programs):
     assert not [name for name in names if name.startswith("nvidia")]
 
 
-def test_the_example_is_planned_run_and_reported(programs, digits):
+def test_the_example_is_planned_run_reported_and_exported(programs, digits):
     doe = programs / "doe"
     call(doe, "plan", "study.toml", "--replicates", "1", cwd=digits)
     assert "16 done" in call(doe, "run", "--cpu", "2", cwd=digits)
     assert "penalty" in call(doe, "analyze", "--response", "loss", cwd=digits)
     call(doe, "report", cwd=digits)
     assert "half-normal" in (digits / "reports" / "digits" / "index.html").read_text().lower()
+    export = [doe, "export", "--out", "all.parquet"]
+    assert "pip install 'pit-doe[parquet]'" in call(*export, cwd=digits, code=1)
+    add_extra(programs, "parquet")
+    call(*export, cwd=digits)
+    call(doe, "export", "--out", "all.csv", cwd=digits)
+    same = """
+import pandas as pd
+table, text = pd.read_parquet("all.parquet"), pd.read_csv("all.csv")
+assert list(table.columns) == list(text.columns), table.columns
+assert (table["state"] == "done").sum() == 16
+pd.testing.assert_frame_equal(table[["seed", "loss"]], text[["seed", "loss"]], check_dtype=False)
+"""
+    call(programs / "python", "-c", same, cwd=digits)
 
 
 def test_what_needs_the_trainer_names_the_extra(programs, tmp_path):

@@ -27,7 +27,7 @@ Cells = Mapping[str, str]
 """A row of a table: column -> what stands there."""
 
 SEED = "seed"
-SETTLED = ("", "done", "diverged")
+SETTLED = ("", "done", "diverged", "finished", "complete")
 """States of a row that has a result, where the table has a column of states."""
 
 

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from doe.store.files import RunDir
+from doe.store.progress import read_steps
+
 PAGE = (Path(__file__).parent.parent / "docs" / "backends.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```\w+\n(?:# |/\* )([\w.]+)(?: \*/)?\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
@@ -24,6 +27,12 @@ def pages():
 
 
 PAGES = pages()
+NEEDS = {
+    "Hydra": ("hydra",),
+    "Hugging Face Trainer": ("transformers", "accelerate"),
+    "Lightning": ("pytorch_lightning", "jsonargparse"),
+}
+"""Page -> the packages that it is about; `make test-pages` installs them."""
 
 
 def test_every_page_is_there():
@@ -39,8 +48,8 @@ def test_every_page_is_there():
 
 @pytest.mark.parametrize("title", PAGES)
 def test_a_worked_page_runs(title, tmp_path):
-    if title == "Hydra":
-        pytest.importorskip("hydra")
+    for package in NEEDS.get(title, ()):
+        pytest.importorskip(package)
     for name, text in PAGES[title].items():
         (tmp_path / name).write_text(text)
     if "solve.c" in PAGES[title]:
@@ -63,6 +72,11 @@ def test_a_worked_page_runs(title, tmp_path):
 
     said = doe("try")
     assert "Metrics found" in said
-    assert "Warning" not in said
+    assert "\nWarning: " not in said
     doe("plan")
     assert "4 done" in doe("run", "--cpu", "2")
+    table = doe("export")
+    assert table.count(",done,") == 4
+    if "[progress]" in PAGES[title]["study.toml"]:
+        told = [read_steps(RunDir(path.parent)) for path in tmp_path.glob("runs/*/*/result.json")]
+        assert all(steps and steps[-1].step >= steps[-1].total - 1 for steps in told)

@@ -175,7 +175,7 @@ class ProgressReader:
         self._run_dir = run_dir
         self._report = report
         self._seen = (0, 0)
-        self._last = -1.0
+        self._last: tuple[float, Mapping[str, object]] = (-1.0, {})
 
     def hear(self, line: str) -> None:
         """Report the step that a printed line names."""
@@ -193,18 +193,29 @@ class ProgressReader:
                 return
             self._seen = now
             rows = read_rows(paths[-1])
-        except (OSError, ValueError):  # half a line, or moved away: at the next look
+        except (OSError, ValueError, DoeError):  # half a line, or moved away: at the next look
             return
-        for row in rows:
-            column = self._section.step or next((c for c in STEP_COLUMNS if c in row), "")
-            self._tell({STEP: row.get(column)} | {k: v for k, v in row.items() if k != column})
+        for step, row in _by_step(rows, self._section.step).items():
+            if step > self._last[0] or (step == self._last[0] and row != self._last[1]):
+                self._last = (step, row)
+                self._tell({**row, STEP: step})
 
     def _tell(self, row: Mapping[str, object]) -> None:
         step = as_number(row.get(STEP))
         total = as_number(row.get(TOTAL)) or self._total
-        if step is None or step < 0 or total is None or (self._section.file and step <= self._last):
+        if step is None or step < 0 or total is None:
             return
-        self._last = step
         numbers = {name: as_number(value) for name, value in row.items()}
         metrics = {n: v for n, v in numbers.items() if v is not None and n not in (STEP, TOTAL)}
         self._report(int(step), int(max(total, step)), **metrics)
+
+
+def _by_step(rows: Iterable[Mapping[str, object]], column: str) -> dict[float, dict[str, object]]:
+    """Step -> what all its rows hold: training and validation often write a row each."""
+    steps: dict[float, dict[str, object]] = {}
+    for row in rows:
+        name = column or next((c for c in STEP_COLUMNS if c in row), "")
+        if (step := as_number(row.get(name))) is not None:
+            cells = {k: v for k, v in row.items() if k != name and as_number(v) is not None}
+            steps.setdefault(step, {}).update(cells)
+    return steps

@@ -310,6 +310,34 @@ def test_progress_is_read_from_a_csv_while_it_grows(execute, monkeypatch):
     assert reports == [(0, 3, {"loss": 1.0}), (1, 3, {"loss": 0.5}), (2, 3, {"loss": 0.33})]
 
 
+def test_rows_of_one_step_are_told_together(execute, monkeypatch):
+    monkeypatch.setattr("doe.running.command.LOOK_SECONDS", 0.05)
+    code = """
+    with open("log.csv", "w", buffering=1) as file:
+        print("epoch,step,loss,acc", file=file)
+        for i in range(2):
+            print(f"{i},{10 * i},{1 / (i + 1)},", file=file); time.sleep(0.3)
+            print(f"{i},{10 * i},,{i / 2}", file=file); time.sleep(0.3)
+    json.dump({"acc": 1, "loss": 2}, open("metrics.json", "w"))
+    """
+    section = ProgressSection(file="log.csv", step="epoch", total=2)
+    _, reports = execute(code, section)
+    assert reports[-1] == (1, 2, {"loss": 0.5, "acc": 0.5})
+    assert (0, 2, {"loss": 1.0, "acc": 0.0}) in reports
+
+
+def test_half_a_line_that_is_being_written_is_read_at_the_next_look(execute, monkeypatch):
+    monkeypatch.setattr("doe.running.command.LOOK_SECONDS", 0.05)
+    code = """
+    with open("log.jsonl", "w") as file:
+        for half in ('{"step": 1, "loss"', ': 0.5}\\n'):
+            print(half, end="", file=file, flush=True); time.sleep(0.3)
+    json.dump({"acc": 1, "loss": 2}, open("metrics.json", "w"))
+    """
+    _, reports = execute(code, ProgressSection(file="log.jsonl", total=1))
+    assert reports == [(1, 1, {"loss": 0.5})]
+
+
 def test_a_child_that_outlives_the_command_does_not_hold_it_up(execute):
     code = "import subprocess; subprocess.Popen(['sleep', '60']); " + left(
         "metrics.json", '{"acc": 1, "loss": 2}'

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import venv
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -25,14 +26,19 @@ def call(*words, cwd=ROOT, code=0):
 
 
 @pytest.fixture(scope="module")
-def programs(tmp_path_factory):
+def wheel(tmp_path_factory):
+    built = tmp_path_factory.mktemp("built")
+    call(sys.executable, *PIP, "wheel", "--no-deps", "--wheel-dir", built, ROOT)
+    (wheel,) = built.glob("*.whl")
+    return wheel
+
+
+@pytest.fixture(scope="module")
+def programs(wheel, tmp_path_factory):
     """The directory of programs of an environment that holds the wheel without any extra."""
-    place = tmp_path_factory.mktemp("wheel")
-    build = [sys.executable, *PIP, "wheel", "--no-deps", "--wheel-dir", place / "built", ROOT]
-    call(*build)
-    (wheel,) = (place / "built").glob("*.whl")
-    venv.create(place / "environment", with_pip=True)
-    programs = place / "environment" / "bin"
+    environment = tmp_path_factory.mktemp("environment")
+    venv.create(environment, with_pip=True)
+    programs = environment / "bin"
     constraints = ["--constraint", ROOT / "constraints.txt"]
     # scikit-learn is what the example trains with; the package does not ask for it.
     install = ["install", "--no-compile", *constraints, wheel, "scikit-learn"]
@@ -50,6 +56,18 @@ def add_extra(programs, name):
 @pytest.fixture
 def digits(tmp_path):
     return Path(shutil.copytree(ROOT / "examples" / "digits", tmp_path / "digits"))
+
+
+def test_types_studies_and_templates_are_in_it(wheel):
+    """Every file of the packages, and `py.typed` above all."""
+    shipped = {
+        str(path.relative_to(ROOT))
+        for package in ("doe", "pit_model")
+        for path in (ROOT / package).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert "doe/py.typed" in shipped
+    assert shipped <= set(zipfile.ZipFile(wheel).namelist())
 
 
 def test_the_trainers_packages_are_not_brought_along(programs):

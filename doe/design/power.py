@@ -16,6 +16,8 @@ from doe.errors import DoeError
 from doe.study.values import Study
 
 MOST_REPLICATES = 10_000
+LARGEST_NONCENTRALITY = 1e8
+"""Beyond it SciPy's noncentral F is not a number; the power of any test in use is 1 long before."""
 
 
 class DesignSize(NamedTuple):
@@ -144,7 +146,7 @@ def _power(noncentrality: float, df: int, alpha: float) -> float:
     if noncentrality == 0:
         return alpha
     critical = stats.f.isf(alpha, 1, df)
-    return float(stats.ncf.sf(critical, 1, df, noncentrality**2))
+    return float(stats.ncf.sf(critical, 1, df, min(noncentrality, LARGEST_NONCENTRALITY) ** 2))
 
 
 def _check(sigma: float, alpha: float) -> None:

@@ -67,6 +67,12 @@ def test_replicates_needed_is_the_first_number_that_suffices():
     assert fewer.df_error < 1 or power(0.7, 1.0, fewer) < 0.8
 
 
+def test_almost_no_noise_needs_the_fewest_replicates_that_leave_an_error():
+    size = DesignSize(16, 1, 1, 15)
+    assert power(1.0, 1e-15, size._replace(replicates=2)) == 1.0
+    assert replicates_needed(1.0, 1e-15, size) == 2
+
+
 def test_sigma_of_montgomerys_blocked_square():
     """2² in three blocks: error mean square 24.833 / 6 with blocks taken out."""
     y = [28, 36, 18, 31, 25, 32, 19, 30, 27, 32, 23, 29]

@@ -235,6 +235,28 @@ def test_markup_in_errors_and_metrics_is_only_text(finished, tmp_path, command):
         assert "[/data/x.png]" in done.stdout.replace("\n", "")
 
 
+def everything_in(directory):
+    return {path: path.lstat()[:9] for path in (directory, *directory.rglob("*"))}
+
+
+@pytest.mark.parametrize("name", ["design.csv", "000-r1/result.json", "000-r1/request.json"])
+def test_reading_commands_write_nothing(finished, tmp_path, monkeypatch, name):
+    """Even where a file is missing that they could make again."""
+    directory = tmp_path / "tiny"
+    shutil.copytree(finished, directory)
+    (directory / name).unlink()
+    monkeypatch.chdir(tmp_path)
+    before = everything_in(tmp_path)
+    power = ("power", "--response", "y", "--effect", "1")
+    for words in (*READING.values(), ("export",), ("alias",), power):
+        code, said = call(*words, "--study", str(directory))
+        assert code == 0, said
+        assert set(everything_in(tmp_path)) == set(before), words
+    # Times of access change by reading alone.
+    for path, facts in everything_in(tmp_path).items():
+        assert facts[:7] + facts[8:] == before[path][:7] + before[path][8:], path
+
+
 def test_a_read_only_file_system_is_one_message(finished, tmp_path):
     directory = tmp_path / "tiny"
     shutil.copytree(finished, directory)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from doe.cli.options import (
     FactorsOption,
@@ -12,6 +13,11 @@ from doe.cli.options import (
     StudyOption,
     chosen_study,
 )
+
+if TYPE_CHECKING:
+    from doe.design.runs import Design
+    from doe.store.plan import Plan
+    from doe.study.values import Study
 
 LETTERS = "ABCDEFGHJKLMNOPQ"
 """Factor letters; I is left out because it names the mean."""
@@ -26,22 +32,21 @@ def alias(
 ) -> None:
     """Show which effects a fraction cannot tell apart."""
     from doe.design.fractions import alias_chains, word_length_pattern
+    from doe.results.designs import design_facts, told_by_levels
+    from doe.store.plan import load_plan
     from doe.terms import parse_generators
-    from doe.views.plan_tables import alias_json, alias_table, telling_order
+    from doe.views.plan_tables import (
+        alias_json,
+        alias_table,
+        facts_json,
+        telling_order,
+        terms_table,
+    )
     from doe.views.terminal import print_json, print_table
 
     if factors is None:
-        from doe.design.changes import with_overrides
-        from doe.design.runs import make_design
-        from doe.results.designs import design_facts, told_by_levels
-        from doe.store.plan import load_plan
-        from doe.views.plan_tables import facts_json, terms_table
-
-        study = chosen_study(study)
-        planned = load_plan(study)
-        asked = with_overrides(planned.study, None, fraction)
+        asked, design = with_fraction(load_plan(chosen_study(study)), fraction)
         if told_by_levels(asked):
-            design = planned.design if fraction is None else make_design(asked)
             facts = design_facts(asked, design, order)
             if json:
                 print_json(
@@ -50,7 +55,9 @@ def alias(
             else:
                 print_table(terms_table(facts))
             return
-    keys, text = fraction_asked(factors, fraction, study)
+        keys, text = asked.keys, asked.fraction
+    else:
+        keys, text = lettered_fraction(factors, fraction, study)
     generators = parse_generators(text, keys)
     highest = min(order or telling_order(generators), len(keys))
     if not json:
@@ -66,19 +73,25 @@ def alias(
     )
 
 
-def fraction_asked(
-    factors: int | None, fraction: str | None, study: Path | None
+def with_fraction(planned: Plan, fraction: str | None) -> tuple[Study, Design]:
+    """A planned study and its design, or those of another fraction of it if one is given."""
+    from doe.design.changes import with_overrides
+    from doe.design.runs import make_design
+
+    if fraction is None:
+        return planned.study, planned.design
+    asked = with_overrides(planned.study, None, fraction)
+    return asked, make_design(asked)
+
+
+def lettered_fraction(
+    factors: int, fraction: str | None, study: Path | None
 ) -> tuple[tuple[str, ...], str]:
-    """Factor keys and generators: from the numbers given, else from a planned study."""
+    """Keys and generators of so many factors called by letters, without any study."""
     from doe.design.fractions import fraction_generators
     from doe.errors import DoeError
-    from doe.store.plan import load_plan
 
-    if factors is not None:
-        if study is not None:
-            raise DoeError("give either --factors or --study, not both")
-        keys = tuple(LETTERS[:factors])
-        return keys, fraction_generators(fraction or "", keys)
-    planned = load_plan(chosen_study(study)).study
-    text = planned.fraction if fraction is None else fraction_generators(fraction, planned.keys)
-    return planned.keys, text
+    if study is not None:
+        raise DoeError("give either --factors or --study, not both")
+    keys = tuple(LETTERS[:factors])
+    return keys, fraction_generators(fraction or "", keys)

@@ -19,6 +19,7 @@ from doe.cli.options import (
 
 if TYPE_CHECKING:
     from doe.design.power import DesignSize
+    from doe.store.plan import Plan
     from doe.views.table import Table
 
 
@@ -68,6 +69,10 @@ def power(
     base, pilot = _sizes(factors, fraction, study, highest, blocks, response)
     sigma = pilot if sigma is None and pilot is not None else (1.0 if sigma is None else sigma)
     if sequential:
+        if effect is not None:
+            from doe.errors import DoeError
+
+            raise DoeError("--effect is for a fixed design; with --sequential give --effects")
         _sequential(base, effects, matters, sigma, replicates, alpha, json)
         return
     if effects is not None or matters is not None:
@@ -168,6 +173,7 @@ def sequential_table(
     alpha: float,
 ) -> Table:
     """The course of the decision, look by look."""
+    from doe.views.numbers import cell_text
     from doe.views.table import Column, Row, Table
 
     columns = (
@@ -178,10 +184,10 @@ def sequential_table(
     )
     saved = 1.0 - mean / rows[-1]["replicates"]
     notes = (
-        f"Expected: {mean:.1f} replicates, {mean * base.cells:.0f} runs, {saved:.0%} fewer than "
-        f"{rows[-1]['runs']}.",
-        f"σ = {sigma:.4g}, {base.terms} terms, α = {alpha:g} over all looks and terms; an effect "
-        f"below {matters:g} is negligible. Shares of 2000 simulated studies.",
+        f"Expected: {cell_text(mean, 'fixed1')} replicates, {cell_text(mean * base.cells, 'int')} "
+        f"runs, {cell_text(100 * saved, 'int')}% fewer than {rows[-1]['runs']}.",
+        f"σ = {cell_text(sigma, 'short')}, {base.terms} terms, α = {alpha:g} over all looks and "
+        f"terms; an effect below {matters:g} is negligible. Shares of 2000 simulated studies.",
     )
     body = tuple(Row(tuple(row[c.key] for c in columns)) for row in rows)
     return Table("sequential", "Stopping when it is decided", columns, body, notes)
@@ -196,7 +202,7 @@ def _sizes(
     response: str | None,
 ) -> tuple[DesignSize, float | None]:
     """The design, and sigma where a pilot study has run."""
-    from doe.cli.alias import fraction_asked
+    from doe.cli.alias import lettered_fraction, with_fraction
     from doe.design.fractions import alias_chains
     from doe.design.power import DesignSize, design_size
     from doe.results.designs import design_facts, level_design_size, told_by_levels
@@ -205,35 +211,34 @@ def _sizes(
 
     if factors is None:
         planned = load_plan(chosen_study(study))
-        if told_by_levels(planned.study):
-            facts = design_facts(planned.study, planned.design, order)
-            base = level_design_size(planned.study, planned.design, facts)
+        asked, design = with_fraction(planned, fraction)
+        if told_by_levels(asked):
+            base = level_design_size(asked, design, design_facts(asked, design, order))
         else:
-            base = design_size(planned.study, order)
-        pilot = pilot_sigma(planned.directory, response) if response else None
+            base = design_size(asked, order)
+        pilot = pilot_sigma(planned, response) if response else None
         return (base if blocks else base._replace(blocks_per_replicate=0)), pilot
     if response is not None:
         from doe.errors import DoeError
 
         raise DoeError("--response takes sigma from a study; name it with --study, not --factors")
-    keys, text = fraction_asked(factors, fraction, study)
+    keys, text = lettered_fraction(factors, fraction, study)
     generators = parse_generators(text, keys)
     terms = len(alias_chains(generators, len(keys), order or len(keys)))
     return DesignSize(1 << (len(keys) - len(generators)), 1, int(blocks), terms), None
 
 
-def pilot_sigma(directory: Path, response: str) -> float:
+def pilot_sigma(planned: Plan, response: str) -> float:
     """Standard deviation between replicates of a configuration, from the runs of a study."""
     from doe.design.power import pooled_sigma
-    from doe.errors import DoeError, nearest
-    from doe.results.observations import load
+    from doe.results.observations import observations, study_runs
+    from doe.store.files import StudyDir
+    from doe.store.scan import scan
 
-    table = load(directory)
-    names = [str(name) for name in table.columns]
-    if response not in names:
-        raise DoeError(f"{response!r} is no response of {directory}{nearest(response, names)}")
-    done = table[table["state"].isin(["done", "diverged"]) & table[response].notna()]
-    return pooled_sigma(done[response].tolist(), done["row"].tolist(), done["block"].tolist())
+    study, statuses = planned.study, scan(StudyDir(planned.directory), planned.design.runs)
+    (observed,) = observations(study, statuses, study_runs(study, statuses), [response])
+    done = [(y, s.run) for y, s in zip(observed.y.tolist(), statuses, strict=True) if y == y]
+    return pooled_sigma([y for y, _ in done], [r.row for _, r in done], [r.block for _, r in done])
 
 
 def power_rows(
@@ -271,6 +276,7 @@ def power_table(
     target: float,
 ) -> Table:
     """The rows as a table, with what was assumed in its notes."""
+    from doe.views.numbers import cell_text
     from doe.views.table import Column, Row, Table
 
     columns = [
@@ -285,7 +291,7 @@ def power_table(
         columns.append(Column("power_holm", "Holm", "num"))
     source = f"from the runs' {response}" if response else "assumed"
     blocked = "each replicate a block" if base.blocks_per_replicate else "without blocks"
-    notes = [f"σ = {sigma:.4g} ({source}), α = {alpha:g}, two-sided, {blocked}."]
+    notes = [f"σ = {cell_text(sigma, 'short')} ({source}), α = {alpha:g}, two-sided, {blocked}."]
     notes.append(
         f"Holm: the effect stands out of {base.terms} terms with p adjusted for all of them, "
         "as in the headlines of a report."

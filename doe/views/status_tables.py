@@ -92,9 +92,9 @@ def decision_lines(reached: Decision) -> list[str]:
     elif reached.expected is not None:
         bring = sum(term.chance or 0.0 for term in still_open)
         lines.append(
-            f"the next replicate is expected to decide {bring:.1f} of the {len(still_open)} open "
-            f"terms; expected total {reached.expected:.1f} replicates, "
-            f"{reached.expected * reached.runs_each:.0f} runs"
+            f"the next replicate is expected to decide {cell_text(bring, 'fixed1')} of the "
+            f"{len(still_open)} open terms; expected total {cell_text(reached.expected, 'fixed1')} "
+            f"replicates, {cell_text(reached.expected * reached.runs_each, 'int')} runs"
         )
     else:
         lines.append("the first look comes after the second replicate.")

@@ -106,7 +106,7 @@ def has_begun(run: RunDir, job: str) -> bool:
 def await_death(run: RunDir, job: str, seconds: float) -> None:
     """Wait until the process of this start is dead that the kernel is about to end on this machine.
 
-    Looked at while alive, it would be taken for one that goes on, and its crash would not be counted.
+    Looked at alive, it would be taken for one that goes on, and its crash would not be counted.
     """
     last = last_lease(run)
     lease = last.lease if last else None

@@ -123,9 +123,9 @@ def test_sigma_comes_from_the_runs_of_a_pilot_study(tmp_path):
         place.path.mkdir()
         metrics = {"y": float(y[run.replicate - 1][run.row])}
         place.result.write_bytes(encode_result(Result("done", metrics, None, {})))
-    assert pilot_sigma(plan.directory, "y") ** 2 == pytest.approx(24.8333333333 / 6, rel=1e-9)
-    with pytest.raises(DoeError, match="no response"):
-        pilot_sigma(plan.directory, "z")
+    assert pilot_sigma(plan, "y") ** 2 == pytest.approx(24.8333333333 / 6, rel=1e-9)
+    with pytest.raises(DoeError, match="none of the study"):
+        pilot_sigma(plan, "z")
 
 
 def test_power_after_holm_agrees_with_simulation():

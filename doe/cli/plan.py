@@ -124,6 +124,7 @@ def summary_lines(planned: Plan) -> list[str]:
     from doe.errors import counted
     from doe.results.designs import told_by_levels
     from doe.terms import term_name
+    from doe.views.numbers import cell_text
     from doe.views.plan_tables import roman
 
     study, design = planned.study, planned.design
@@ -155,7 +156,7 @@ def summary_lines(planned: Plan) -> list[str]:
     elif not study.augment:
         effect = detectable_effect(1.0, size)
         lines.append(
-            f"Detectable with 80 % power at α = 0.05: an effect of {effect:.3f} σ "
+            f"Detectable with 80 % power at α = 0.05: an effect of {cell_text(effect, 'num')} σ "
             f"({size.df_error} degrees of freedom for error)."
         )
     return lines
@@ -166,6 +167,7 @@ def level_lines(planned: Plan) -> list[str]:
     from doe.design.power import detectable_effect
     from doe.errors import counted
     from doe.results.designs import design_facts, level_design_size
+    from doe.views.numbers import cell_text
 
     study, design = planned.study, planned.design
     facts = design_facts(study, design)
@@ -192,8 +194,8 @@ def level_lines(planned: Plan) -> list[str]:
         widest = max(study.factors, key=lambda factor: len(factor.levels))
         effect = detectable_effect(1.0, size)
         lines.append(
-            f"Detectable with 80 % power at α = 0.05: a difference of {effect:.3f} σ between two "
-            f"levels of {widest.key} ({size.df_error} degrees of freedom for error)."
+            f"Detectable with 80 % power at α = 0.05: a difference of {cell_text(effect, 'num')} "
+            f"σ between two levels of {widest.key} ({size.df_error} degrees of freedom for error)."
         )
     return lines
 

@@ -30,7 +30,7 @@ def summary_environment(summary: Summary) -> dict[str, str]:
     return {
         "DOE_STUDY": summary.study,
         "DOE_ENDING": summary.ending,
-        "DOE_SECONDS": f"{summary.seconds:.0f}",
+        "DOE_SECONDS": cell_text(summary.seconds, "int"),
         **{f"DOE_{state.upper()}": str(count) for state, count in summary.counts.items()},
         "DOE_NEXT": summary.next,
         "DOE_SUMMARY": "\n".join(summary_lines(summary)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from doe.results.decision import Decision
 from doe.results.report import Report
+from doe.views.numbers import confidence
 from doe.views.table import Column, Row, Table
 from doe.views.tables import StudyTables
 
@@ -38,7 +39,7 @@ def decision_table(reached: Decision) -> Table:
     chance = "; next: chance of being decided by the next replicate" if to_come else ""
     notes = (
         f"Intervals of all looks, terms and responses hold together with "
-        f"{1.0 - reached.rule.alpha:.0%}. effect: the interval excluded zero after so many "
+        f"{confidence(reached.rule.alpha)}. effect: the interval excluded zero after so many "
         f"replicates; negligible: it lay within what matters{chance}.",
     )
     return Table("decisions", "Decisions", columns, rows, notes)

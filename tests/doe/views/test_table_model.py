@@ -1,6 +1,9 @@
 """Numbers are written once, by the rule of their column."""
 
+import ast
 import math
+import re
+from pathlib import Path
 
 import pytest
 
@@ -45,6 +48,19 @@ from doe.views.table import Column, Row, Table
 )
 def test_every_rule_writes_what_it_says(value, form, text):
     assert cell_text(value, form) == text
+
+
+VIEWS = Path(csv.__file__).parent
+
+
+@pytest.mark.parametrize("path", sorted(VIEWS.rglob("*.py")), ids=lambda path: path.stem)
+def test_numbers_are_rounded_in_one_module(path):
+    """In no other does an f-string ask for a number of digits."""
+    if path.name == "numbers.py":
+        return
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    forms = [ast.unparse(n.format_spec) for n in nodes if getattr(n, "format_spec", None)]
+    assert not [form for form in forms if re.search(r"\.\d+[efg%]", form)]
 
 
 def test_counts_are_singular_where_they_are_one():

@@ -53,8 +53,7 @@ test-pages: setup
 lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy doe
-	$(BIN)/mypy pit_model
+	$(BIN)/mypy doe pit_model
 
 # After a change of the study's values: the schema that ships.
 schema: setup

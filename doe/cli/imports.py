@@ -53,10 +53,11 @@ def import_table(
 
 def _plan(given: Path | None) -> Plan:
     """The planned study; a study file that is not the frozen one is planned first."""
+    from doe.store.files import StudyDir
     from doe.store.plan import RUNS, load_plan, write_plan
     from doe.study.file import load_study
 
-    if given is not None and given.is_file() and not (given.parent / "design.csv").exists():
+    if given is not None and given.is_file() and not StudyDir(given.parent).design.exists():
         study = load_study(given)
         plan, outcome = write_plan(study, RUNS / study.name)
         if outcome != "unchanged":

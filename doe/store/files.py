@@ -26,6 +26,10 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from doe.errors import DoeError
+from doe.study.command import LEASE, LOG, PROGRESS, REQUEST, RESULT
+from doe.study.values import STUDY_FILE
+
+DESIGN_FILE = "design.csv"
 
 
 def step(name: str) -> None:
@@ -40,12 +44,12 @@ class StudyDir(NamedTuple):
     @property
     def study(self) -> Path:
         """The frozen study file."""
-        return self.root / "study.toml"
+        return self.root / STUDY_FILE
 
     @property
     def design(self) -> Path:
         """The planned runs."""
-        return self.root / "design.csv"
+        return self.root / DESIGN_FILE
 
     @property
     def slurm(self) -> Path:
@@ -65,17 +69,17 @@ class RunDir(NamedTuple):
     @property
     def request(self) -> Path:
         """What the run is: factors, settings, seed."""
-        return self.path / "request.json"
+        return self.path / REQUEST
 
     @property
     def result(self) -> Path:
         """The verdict."""
-        return self.path / "result.json"
+        return self.path / RESULT
 
     @property
     def log(self) -> Path:
         """Standard output and error of the run."""
-        return self.path / "log.txt"
+        return self.path / LOG
 
     @property
     def epochs(self) -> Path:
@@ -85,11 +89,11 @@ class RunDir(NamedTuple):
     @property
     def progress(self) -> Path:
         """Steps that the backend reported, a JSON line each."""
-        return self.path / "progress.jsonl"
+        return self.path / PROGRESS
 
     def lease(self, attempt: int) -> Path:
         """The lease of an attempt; made once, never removed."""
-        return self.path / ("lease.json" if attempt == 1 else f"lease-{attempt}.json")
+        return self.path / (LEASE if attempt == 1 else f"lease-{attempt}.json")
 
     def attempt(self, attempt: int) -> Path:
         """How an attempt failed; the last one becomes the verdict when none is left."""
@@ -155,8 +159,8 @@ class RunDir(NamedTuple):
 
 _LEASE = re.compile(r"lease(?:-(\d+))?\.json")
 _ATTEMPT = re.compile(r"attempt-(\d+)\.json")
-_ASIDE = re.compile(r"result\.json\.([a-z]+)-(\d+)")
-_LEFTOVER = re.compile(rf"\.({_LEASE.pattern}|{_ATTEMPT.pattern}|result\.json)\.")
+_ASIDE = re.compile(rf"{re.escape(RESULT)}\.([a-z]+)-(\d+)")
+_LEFTOVER = re.compile(rf"\.({_LEASE.pattern}|{_ATTEMPT.pattern}|{re.escape(RESULT)})\.")
 
 
 # Reading ----------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from doe.store.requests import request_bytes
 from doe.store.scan import RunStatus, scan
 from doe.study.checks import check_study
 from doe.study.file import dump_study, load_study, study_differences
-from doe.study.values import Stopping, Study
+from doe.study.values import STUDY_FILE, Stopping, Study
 
 RUNS = Path("runs")
 """Where studies live unless said otherwise."""
@@ -157,7 +157,7 @@ def complete_design(plan: Plan) -> bool:
 
 def planned_studies(runs: Path = RUNS) -> list[Path]:
     """Directories of all studies below runs/, the one planned last at the end."""
-    return [file.parent for file in sorted(runs.glob("*/study.toml"), key=_planned_at)]
+    return [file.parent for file in sorted(runs.glob(f"*/{STUDY_FILE}"), key=_planned_at)]
 
 
 def _planned_at(file: Path) -> int:
@@ -167,7 +167,7 @@ def _planned_at(file: Path) -> int:
 def find_study(given: Path | None, runs: Path = RUNS) -> Path:
     """The study directory that was named, or the one below runs/ that was planned last."""
     if given is not None:
-        return given.parent if given.name == "study.toml" else given
+        return given.parent if given.name == STUDY_FILE else given
     studies = planned_studies(runs)
     if not studies:
         raise DoeError(f"no study below {runs}/; plan one with `doe plan`, or name it with --study")

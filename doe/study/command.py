@@ -16,7 +16,9 @@ PLACEHOLDERS = ("seed", "run_dir", "device", "threads")
 STDOUT = "stdout"
 """As the file of metrics: what the command prints."""
 TOTAL, STEP = "total", "step"
-RESERVED = ("request.json", "result.json", "lease.json", "log.txt", "progress.jsonl")
+REQUEST, RESULT, LEASE = "request.json", "result.json", "lease.json"
+LOG, PROGRESS = "log.txt", "progress.jsonl"
+RESERVED = (REQUEST, RESULT, LEASE, LOG, PROGRESS)
 """Names in a run's directory that are not the command's."""
 
 AddProblem = Callable[[str], None]

@@ -19,11 +19,9 @@ from pathlib import Path
 
 from doe.errors import DoeError, nearest
 from doe.study.file import load_study, parse_study
-from doe.study.values import Study
+from doe.study.values import STUDY_FILE, Study
 
 GROUP = "doe.studies"
-STUDY_FILE = Path("study.toml")
-"""Taken where neither a file nor a preset is named."""
 
 
 def preset_names() -> tuple[str, ...]:
@@ -60,14 +58,14 @@ def asked_study(given: Study | Path | None, preset: str | None = None) -> Study:
         raise DoeError("got both a study and a preset; a preset is a study of its own, choose one")
     if preset is not None:
         return preset_study(preset)
-    if given is None and not STUDY_FILE.exists():
+    if given is None and not Path(STUDY_FILE).exists():
         raise DoeError(
             f"no study was named and there is no {STUDY_FILE} here; name a study file, or one of "
             f"the presets: {', '.join(preset_names()) or 'none is installed'}"
         )
     if isinstance(given, Study):
         return given
-    return load_study(given or STUDY_FILE)
+    return load_study(given or Path(STUDY_FILE))
 
 
 def _entries() -> dict[str, list[EntryPoint]]:

@@ -12,6 +12,8 @@ import msgspec
 
 from doe.terms import Generator, parse_blocks, parse_generators
 
+STUDY_FILE = "study.toml"
+"""A study as it is written by hand, and frozen in the directory of its plan."""
 Level = bool | int | float | str
 """A factor level: any TOML scalar but a date."""
 Goal = Literal["min", "max"]

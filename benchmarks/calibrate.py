@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import structs
 
 from doe.analysis.analyze import Analysis, analyze
 from doe.analysis.case import AnalysisOptions
@@ -423,7 +424,7 @@ def measured_levels(name: str, draw: str, count: int) -> dict[str, float]:
     sums: dict[str, list[float]] = defaultdict(list)
     options = LevelOptions(order=2, robust=True)
     if name == LEVEL_PLANS[0]:
-        options = LevelOptions(robust=True, permutations=199, random_blocks=True)
+        options = structs.replace(options, permutations=199, random_blocks=True)
     for _ in range(count):
         observed, truth = simulated_levels(name, draw, rng)
         for rate, value in of_levels(analyze_levels(observed, options), truth):

@@ -12,6 +12,11 @@ from doe.analysis.levels.fit import LevelFit, ratio
 from doe.analysis.levels.model import BLOCK, CURVATURE
 from doe.analysis.pvalues import benjamini_hochberg, f_upper, holm
 
+MOST_DENSE = 2048
+"""Runs for which a matrix of runs by runs is made."""
+FEWEST_DF = 2.0
+"""Degrees of freedom of HC3's variance below which its test finds too much: 0.08 for 0.05."""
+
 
 class TermTest(Struct, frozen=True, gc=False):
     """One term with its test; adjusted p values are over the terms."""
@@ -163,22 +168,41 @@ def hc3_covariance(fit: LevelFit) -> Floats | None:
     return np.asarray(weighted @ weighted.T)
 
 
+def hc3_freedom(fit: LevelFit) -> Floats | None:
+    """Satterthwaite's degrees of freedom of the variance that HC3 gives each coefficient.
+
+    ``(tr M)² / tr M²`` with ``M = Σ_i a_i² g_i g_i'``, ``g_i = (I - H)_i / (1 - h_i)`` and a the
+    row of the coefficient: those of the residual in a balanced model, and fewer where it rests on
+    runs of high leverage, as the corners beside centre runs. None of very many runs.
+    """
+    if fit.n > MOST_DENSE:
+        return None
+    free = 1.0 - fit.leverage
+    own = np.eye(fit.n) - fit.Q @ fit.Q.T
+    inner = (own / np.outer(free, free)) ** 2
+    weights = (fit.scale @ fit.matrix.fitted_columns.T) ** 2
+    total = (weights / free).sum(axis=1)
+    return np.asarray(total**2 / np.einsum("ci,ij,cj->c", weights, inner, weights, optimize=True))
+
+
 def hc3_tests(fit: LevelFit) -> dict[int, float | None] | None:
     """P values with HC3 in the place of one variance for all: Wald's F on the residual's df.
 
     The hypotheses are those of type III, about means with every cell weighted alike: type II would
     lean on the covariance with higher terms, which few replicates leave unknown. None where a run
     decides its own fit or cells are empty, and of a term where so many residuals are 0 that its
-    covariance is singular.
+    covariance is singular, or where its variance rests on hardly more than one contrast.
     """
     V = hc3_covariance(fit)
     if V is None or fit.matrix.null.shape[1] > 0:
         return None
+    free = hc3_freedom(fit)
     result: dict[int, float | None] = {}
     for source in tested_sources(fit):
         own = fit.columns(source)
         covariance = _square(V, own)
-        if np.linalg.matrix_rank(covariance, hermitian=True) < len(own):
+        known = free is None or float(free[own].min()) >= FEWEST_DF
+        if not known or np.linalg.matrix_rank(covariance, hermitian=True) < len(own):
             result[source] = None
             continue
         f = wald(fit.coef[own], covariance) / len(own)

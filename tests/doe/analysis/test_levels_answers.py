@@ -500,3 +500,21 @@ def test_the_greater_level_stands_first_in_a_sentence() -> None:
     y = np.where(cells[:, 0] == 0, 9.0, 4.0) + np.repeat([0.1, 0.2, -0.1, 0.3], 2)
     found = analyze_levels(seen((factor("aug", [False, True]),), cells, y))
     assert "false is 5 above true (" in found.sentences[0]
+
+
+def test_hc3_is_silent_where_its_variance_rests_on_one_contrast() -> None:
+    # ABC alone tells the variance of the corners: the ratio of an effect to it is Cauchy's, and
+    # HC3 with its 4 degrees of freedom would call 2/π arctan(1/(2.776 √8)) = 0.081 at 0.05.
+    corners = full([2, 2, 2])
+    cells = np.vstack([corners, np.full((4, 3), -1)])
+    columns = [factor(key, [1, 2], "linear") for key in "ABC"]
+    y = np.random.default_rng(0).normal(size=12)
+    centre = [False] * 8 + [True] * 4
+    options = LevelOptions(order=2, robust=True)
+    found = analyze_levels(seen(columns, cells, y, centre=centre), options)
+    assert [t.p_hc3 for t in found.tests] == [None] * 6
+    # Two runs of each corner leave enough.
+    twice = np.vstack([corners, cells])
+    y = np.random.default_rng(0).normal(size=20)
+    found = analyze_levels(seen(columns, twice, y, centre=[False] * 8 + centre), options)
+    assert all(t.p_hc3 is not None for t in found.tests)

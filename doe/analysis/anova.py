@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
+import scipy
 from msgspec import Struct
-from scipy import linalg
 
 from doe.analysis import distributions as stats
 from doe.analysis.contrasts import Floats
@@ -95,10 +95,10 @@ def type_two(fit: Fit) -> Floats:
         inside = ((masks & mask) != mask) | (masks == mask)
         chosen = np.concatenate([np.arange(first), first + np.flatnonzero(inside)])
         at = first + int(inside[:j].sum())
-        factor = linalg.cho_factor(gram[np.ix_(chosen, chosen)])
+        factor = scipy.linalg.cho_factor(gram[np.ix_(chosen, chosen)])
         unit = np.zeros(len(chosen))
         unit[at] = 1.0
-        column = linalg.cho_solve(factor, unit)
+        column = scipy.linalg.cho_solve(factor, unit)
         result[j] = float(column @ moment[chosen]) ** 2 / column[at]
     return result
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
+import scipy
 from msgspec import Struct
-from scipy import linalg
 
 from doe.analysis.case import Case
 from doe.analysis.contrasts import (
@@ -92,11 +92,11 @@ def cell_estimates(full: Fit) -> Estimates:
     if len(cells) <= MOST_COLUMNS:
         model = estimable(full.cells, full.factors, full.factors, full.block)
     X = design_matrix(full.cells, full.block, model)
-    Q, R = linalg.qr(X, mode="economic")
+    Q, R = scipy.linalg.qr(X, mode="economic")
     at = np.zeros((len(cells), X.shape[1]))
     at[:, 0] = 1.0
     at[:, X.shape[1] - len(model.masks) :] = sign_columns(cells, model.masks)
-    maps = linalg.solve_triangular(R, at.T, trans="T").T
+    maps = scipy.linalg.solve_triangular(R, at.T, trans="T").T
     assumed = (*model.with_blocks, *model.inestimable) if len(model.masks) + 1 < len(cells) else ()
     means = np.asarray(maps @ (Q.T @ full.y))
     covariance = maps @ maps.T if len(cells) <= MOST_CELLS else (maps**2).sum(axis=1)

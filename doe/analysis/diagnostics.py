@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from doe.analysis import distributions as stats
 from doe.analysis.case import Case
 from doe.analysis.contrasts import MOST_RUNS, Floats, Ints
-from doe.analysis.fit import Fit, design_matrix, without_blocks
+from doe.analysis.fit import Fit, without_blocks
 from doe.analysis.pvalues import f_upper, holm
 from doe.analysis.rescale import units
 from doe.analysis.transform import BoxCox, Transformation, box_cox
@@ -275,9 +275,7 @@ def _robust(fit: Fit) -> tuple[str, ...]:
 
 def added_columns(fit: Fit, columns: Floats) -> tuple[float, float] | None:
     """F and p of further columns after the model; None where they add nothing to it."""
-    X = design_matrix(fit.cells, fit.block, fit.model)
-    basis = np.linalg.qr(X)[0]
-    rest = columns - basis @ (basis.T @ columns)
+    rest = columns - fit.basis @ (fit.basis.T @ columns)
     left, size, _ = np.linalg.svd(rest, full_matrices=False)
     left = left[:, size > 1e-8 * max(float(np.linalg.norm(columns)), 1e-300)]
     df, rank = fit.df_residual - left.shape[1], left.shape[1]

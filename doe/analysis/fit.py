@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
-from scipy import linalg
+import scipy
 
 from doe.analysis.contrasts import (
     Floats,
@@ -38,6 +39,11 @@ class Fit(Fitted):
     def residual(self) -> Floats:
         """Observed minus fitted."""
         return self.y - self.fitted
+
+    @cached_property
+    def basis(self) -> Floats:
+        """Orthonormal columns that span the model matrix."""
+        return np.linalg.qr(design_matrix(self.cells, self.block, self.model))[0]
 
 
 def fit(
@@ -125,9 +131,9 @@ def design_matrix(cells: Ints, block: Ints | None, model: Model) -> Floats:
 
 def _by_qr(y: Floats, cells: Ints, block: Ints | None, model: Model) -> Parts:
     X = design_matrix(cells, block, model)
-    Q, R = linalg.qr(X, mode="economic")
-    beta = linalg.solve_triangular(R, Q.T @ y)
-    inverse = linalg.solve_triangular(R, np.eye(len(R)))
+    Q, R = scipy.linalg.qr(X, mode="economic")
+    beta = scipy.linalg.solve_triangular(R, Q.T @ y)
+    inverse = scipy.linalg.solve_triangular(R, np.eye(len(R)))
     first = X.shape[1] - len(model.masks)
     scale = (inverse**2).sum(axis=1)
     return float(beta[0]), beta[first:], scale[first:], X @ beta, (Q**2).sum(axis=1)
@@ -138,9 +144,9 @@ def estimator(cells: Ints, block: Ints | None, model: Model) -> Floats:
     if model.balanced:
         return np.asarray(sign_columns(cells, model.masks).T / len(cells))
     X = design_matrix(cells, block, model)
-    Q, R = linalg.qr(X, mode="economic")
+    Q, R = scipy.linalg.qr(X, mode="economic")
     first = X.shape[1] - len(model.masks)
-    return np.asarray(linalg.solve_triangular(R, Q.T)[first:])
+    return np.asarray(scipy.linalg.solve_triangular(R, Q.T)[first:])
 
 
 def pure_error(

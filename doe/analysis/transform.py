@@ -15,7 +15,7 @@ from msgspec import Struct
 from doe.analysis import distributions as stats
 from doe.analysis.contrasts import MOST_RUNS, Floats
 from doe.analysis.effects import Effect
-from doe.analysis.fit import Fit, design_matrix
+from doe.analysis.fit import Fit
 from doe.analysis.roots import minimum, root
 from doe.errors import DoeError
 
@@ -115,8 +115,7 @@ def box_cox(fit: Fit, alpha: float) -> BoxCox | None:
     """
     if fit.df_residual < 1 or fit.ss_residual <= 0 or len(fit.y) > MOST_RUNS:
         return None
-    basis = np.linalg.qr(design_matrix(fit.cells, fit.block, fit.model))[0]
-    return box_cox_likelihood(fit.y, basis, fit.df_residual, alpha)
+    return box_cox_likelihood(fit.y, fit.basis, fit.df_residual, alpha)
 
 
 def box_cox_likelihood(y: Floats, basis: Floats, df: int, alpha: float) -> BoxCox | None:

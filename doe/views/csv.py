@@ -10,6 +10,9 @@ from doe.results.cells import Spread
 from doe.views.numbers import Value, cell_text
 from doe.views.table import Column, Table
 
+SPREADS = ("spread1", "spread2", "capped")
+"""Formats of a mean with its spread."""
+
 
 def render(table: Table) -> str:
     """Write a table as CSV with the column keys as header.
@@ -40,20 +43,21 @@ def render(table: Table) -> str:
 def _keys(column: Column) -> tuple[str, ...]:
     if column.format == "bar":
         return ()
-    if column.format in ("spread1", "spread2", "capped"):
+    if column.format in SPREADS:
         return (column.key, f"{column.key}_std")
     return (column.key,)
 
 
 def _cells(column: Column, value: Value) -> tuple[str, ...]:
-    keys = _keys(column)
-    if len(keys) == 2:
+    if column.format in SPREADS:
         mean, std = value if isinstance(value, Spread) else (None, None)
         return (_raw(mean), _raw(std))
     assert not isinstance(value, Spread)
+    if column.format == "bar":
+        return ()
     if column.format == "stars":
         return (cell_text(value, "stars") if isinstance(value, float) else "",)
-    return (_raw(value),) if keys else ()
+    return (_raw(value),)
 
 
 def _raw(value: str | int | float | bool | None) -> str:

@@ -110,15 +110,21 @@ def escape(text: str) -> str:
     Any other character beyond Latin-1 is written as its code point, U+4E2D, so that a document
     compiles whatever a study is called.
     """
-    return "".join(_escaped(character) for character in text)
+    return text.translate(_ESCAPES)
 
 
-def _escaped(character: str) -> str:
-    if character in SPECIAL:
-        return SPECIAL[character]
-    if " " <= character <= "~" or "À" <= character <= "ÿ":
-        return character
-    return f"U+{ord(character):04X}"
+class _Escapes(dict[int, str]):
+    """Code point -> how it is written; a character is looked at when it first occurs."""
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        plain = " " <= character <= "~" or "À" <= character <= "ÿ"
+        written = SPECIAL.get(character, character if plain else f"U+{code:04X}")
+        self[code] = written
+        return written
+
+
+_ESCAPES = _Escapes()
 
 
 def render(table: Table) -> str:

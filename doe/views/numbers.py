@@ -7,6 +7,7 @@ show different numbers.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Literal
 
 from doe.results.cells import Spread
@@ -39,6 +40,7 @@ CAPS = (50, 20, 10)
 """A capped mean above one of these is written as no more than that: >50, >20, >10."""
 
 
+@lru_cache(maxsize=1 << 16, typed=True)  # page, LaTeX and terminal write the same cells
 def cell_text(value: Value, form: Format) -> str:
     """Write one value by its column's rule; the only place where numbers are rounded."""
     if value is None or (isinstance(value, float) and math.isnan(value)):

@@ -32,6 +32,9 @@ BLOCK = 32
 def payload(report: Report) -> Json:
     """Everything that the page's script draws, without a number that was not computed before."""
     names = report_responses(report.study)
+    by_response = {name: _response(report, name) for name in names}
+    of_study = {name: chart_json(data) for name, data in study_charts(report).items()}
+    shown = {*of_study, *(name for made in by_response.values() for name in made["charts"])}
     return {
         "responses": names,
         "selected": (*report.headline_responses, *report.analyses, *names)[0],
@@ -50,10 +53,11 @@ def payload(report: Report) -> Json:
                 "spec": spec(chart),
             }
             for chart in catalogue()
+            if chart.name in shown
         },
-        "byResponse": {name: _response(report, name) for name in names},
+        "byResponse": by_response,
         "study": {
-            "charts": {name: chart_json(data) for name, data in study_charts(report).items()},
+            "charts": of_study,
             "tables": {
                 section: [table_json(table) for table in study_tables(report, section)]
                 for section in ("all", "paper", "runs")

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
 import numpy as np
+import scipy
 from msgspec import Struct
-from scipy import linalg
 
 from doe.analysis import distributions as stats
 from doe.analysis.case import Case
@@ -64,8 +64,8 @@ def hc3(fit: Fit) -> Floats | None:
     if fit.df_residual < 1 or (free < 1e-9).any() or float(np.ptp(free)) < 1e-9:
         return None
     X = design_matrix(fit.cells, fit.block, fit.model)
-    Q, R = linalg.qr(X, mode="economic")
-    maps = linalg.solve_triangular(R, Q.T)[X.shape[1] - len(fit.coef) :]
+    Q, R = scipy.linalg.qr(X, mode="economic")
+    maps = scipy.linalg.solve_triangular(R, Q.T)[X.shape[1] - len(fit.coef) :]
     variance = (maps**2) @ (fit.residual / free) ** 2
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(2.0 * stats.t.sf(np.abs(fit.coef) / np.sqrt(variance), fit.df_residual))
@@ -79,9 +79,9 @@ def permutation(fit: Fit, permutations: int, seed: int) -> tuple[Floats, Floats]
     ``p = (1 + #{T* >= T}) / (1 + N)``.
     """
     X = design_matrix(fit.cells, fit.block, fit.model)
-    Q, R = linalg.qr(X, mode="economic")
+    Q, R = scipy.linalg.qr(X, mode="economic")
     first = X.shape[1] - len(fit.coef)
-    inverse = linalg.solve_triangular(R, np.eye(len(R)))[first:]
+    inverse = scipy.linalg.solve_triangular(R, np.eye(len(R)))[first:]
     total = float(fit.y @ fit.y)
 
     def statistic(rows: Floats) -> Floats:
@@ -134,8 +134,8 @@ def wild_bootstrap(fit: Fit, alpha: float, count: int, seed: int) -> Wild | None
     if fit.df_residual < FEWEST_DF or (free < 1e-9).any():
         return None
     X = design_matrix(fit.cells, fit.block, fit.model)
-    Q, R = linalg.qr(X, mode="economic")
-    maps = linalg.solve_triangular(R, Q.T)[X.shape[1] - len(fit.coef) :]
+    Q, R = scipy.linalg.qr(X, mode="economic")
+    maps = scipy.linalg.solve_triangular(R, Q.T)[X.shape[1] - len(fit.coef) :]
     error = fit.residual / np.sqrt(free)
     total = float(error @ error)
     rng = np.random.default_rng(seed)

@@ -69,7 +69,8 @@ calibrate: setup
 	$(BIN)/python -m benchmarks.looks
 	$(BIN)/python -m benchmarks.confirmation
 
-# The page at 1400 and 390 pixels, light and dark, of the reference study and of one with long names.
+# The page at 1400 and 390 pixels, light, dark and on paper, of the reference study and of one with long
+# names; the pictures of the README (docs/images) are made anew as well.
 screenshots: setup
 	$(BIN)/python tests/doe/views/screenshots.py screenshots
 

@@ -19,6 +19,7 @@ from doe.views.words import (
     is_switch,
     level_text,
     mean_word,
+    spaced,
     term_text,
 )
 
@@ -220,7 +221,8 @@ def _best(analysis: Analysis) -> str:
         return f"Which way is better was not said: {NO_GOAL}."
     top = analysis.best.cells[0]
     mean = f"Its mean is {cell_text(top.mean, 'num')}{_unit(analysis)}{_confirmed(analysis)}"
-    return " ".join((analysis.best.sentence, _has(top.coded, analysis), mean)).replace("  ", " ")
+    said = " ".join((analysis.best.sentence, _has(top.coded, analysis), mean))
+    return spaced(said.replace("  ", " "))
 
 
 def _confirmed(analysis: Analysis) -> str:
@@ -257,7 +259,8 @@ def _fragile(analysis: Analysis) -> tuple[str, ...]:
     robust = analysis.get(Robust)
     if robust is not None and not all(row.agree for row in robust.rows):
         doubts.append(robust.sentence)
-    return (*doubts, *(advice_text(f) for f in analysis.diagnostics.findings if not f.ok))
+    advice = (advice_text(f) for f in analysis.diagnostics.findings if not f.ok)
+    return tuple(spaced(sentence) for sentence in (*doubts, *advice))
 
 
 def _options(analysis: Analysis) -> tuple[str, ...]:

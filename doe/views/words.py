@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from doe.analysis.data import FactorLevels
@@ -59,6 +60,11 @@ def term_text(term: str, factors: Sequence[FactorLevels]) -> str:
         return factor_text(parts[0])
     names = " × ".join(factor.name or factor.key for factor in parts)
     return f"{names} ({term})" if any(factor.name for factor in parts) else names
+
+
+def spaced(sentence: str) -> str:
+    """A sentence whose configurations may break between factors: "lr=0.1, aug=on"."""
+    return re.sub(r"(?<==)([^,\s]+),(?=[^,\s]+=)", r"\1, ", sentence)
 
 
 def is_switch(factor: FactorLevels) -> bool:

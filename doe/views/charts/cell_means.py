@@ -11,7 +11,8 @@ from doe.analysis.analyze import Analysis
 from doe.analysis.best import CellMean
 from doe.analysis.response import ResponseAnalysis
 from doe.views.charts.model import ChartData, Record, ResponseChart, of_analysis
-from doe.views.charts.shared import hover, short_config
+from doe.views.charts.shared import hover
+from doe.views.charts.short import config_labels
 from doe.views.charts.theme import FIT, FULL, HEIGHT, HELPS, NEITHER
 from doe.views.words import mean_word, unit_text
 
@@ -25,7 +26,7 @@ CELLS = 24
 def draw() -> alt.TopLevelMixin:
     """Means of the best configurations with intervals, over the band of the best."""
     base = alt.Chart(alt.NamedData("cells")).encode(
-        y=alt.Y("short:N", title=None, sort=None, axis=alt.Axis(labelFontSize=9)),
+        y=alt.Y("short:N", title=None, sort=None, axis=alt.Axis(labelFontSize=9, labelLimit=190)),
         tooltip=hover("config", "mean", "ci_low", "ci_high", "runs"),
     )
     colour = alt.Color(
@@ -58,9 +59,9 @@ def cells_data(analysis: Analysis) -> ChartData | None:
     if analysis.best is None:
         return None
     cells = analysis.best.cells
-    shorts = [short_config(c.config, _levels(analysis, c.coded)) for c in cells[:CELLS]]
+    short = config_labels([cell.config for cell in cells[:CELLS]])
     return ChartData(
-        cell_records(cells, shorts, analysis.best.critical is None),
+        cell_records(cells, list(short.values()), analysis.best.critical is None),
         {"mean": f"{cells_word(cells, analysis)} {analysis.response}{unit_text(analysis.unit)}"},
     )
 
@@ -99,10 +100,6 @@ def cell_records(
     reach = [m for m in among if min(shown) <= m <= max(shown)] if shown else []
     band: list[Record] = [{"from": min(reach), "to": max(reach)}] if reach else []
     return {"cells": rows, "band": band}
-
-
-def _levels(analysis: Analysis, coded: Sequence[int]) -> list[str]:
-    return [f.high if x > 0 else f.low for f, x in zip(analysis.factors, coded, strict=True)]
 
 
 CHART = ResponseChart(

@@ -11,10 +11,10 @@ from doe.analysis.lenth import Lenth
 from doe.views.charts.labels import CHARACTER, LINE, Box, place_labels
 from doe.views.charts.model import ChartData, Record, ResponseChart, of_analysis
 from doe.views.charts.shared import direction, direction_of, effect_record, hover
+from doe.views.charts.short import term_labels
 from doe.views.charts.theme import GREY, HEIGHT, WIDTH
 from doe.views.words import quantity
 
-INSIDE = "within ME"
 MOST_LABELS = 18
 MARGIN_TEXT = {"ME": 0.0, "SME": LINE}
 """Where the names of the two lines stand, in pixels from the top: the lines may be close."""
@@ -22,7 +22,7 @@ MARGIN_TEXT = {"ME": 0.0, "SME": LINE}
 
 def draw() -> alt.TopLevelMixin:
     """Effects for the better and for the worse."""
-    return drawing(direction(INSIDE, "group"))
+    return drawing(direction())
 
 
 def drawing(colour: alt.Color) -> alt.TopLevelMixin:
@@ -68,14 +68,16 @@ def half_normal_data(analysis: Analysis) -> ChartData | None:
     for point in lenth.points:
         size = point.magnitude
         effect = by_term[point.term]
-        group = direction_of(effect.effect, analysis.goal) if size > lenth.me else INSIDE
-        record = effect_record(effect)
-        points.append(record | {"magnitude": size, "quantile": point.quantile, "group": group})
-    return plot_data(points, lenth, f"|effect| on {quantity(analysis)}")
+        place = {"magnitude": size, "quantile": point.quantile}
+        points.append(effect_record(effect) | place | {"direction": direction_of(effect, analysis)})
+    short = term_labels([point.term for point in lenth.points], [f.key for f in analysis.factors])
+    return plot_data(points, lenth, f"|effect| on {quantity(analysis)}", short)
 
 
-def plot_data(points: list[Record], lenth: Lenth, magnitude: str) -> ChartData:
-    """The points with their margins, reference line and placed labels."""
+def plot_data(
+    points: list[Record], lenth: Lenth, magnitude: str, short: Mapping[str, str]
+) -> ChartData:
+    """The points with their margins, reference line and placed labels, `short` for each term."""
     largest = max((point.magnitude for point in lenth.points), default=0.0)
     right = 1.06 * max(largest, lenth.sme) or 1.0
     top = 1.08 * max(point.quantile for point in lenth.points)
@@ -88,7 +90,7 @@ def plot_data(points: list[Record], lenth: Lenth, magnitude: str) -> ChartData:
             "frame": [_xy(0.0, 0.0), _xy(right, top)],
             "reference": [_xy(x, y) for x, y in reference],
             "margins": [{"name": name, "magnitude": x} for name, x in margins.items()],
-            "labels": _label_records(points, margins, right, top),
+            "labels": _label_records(points, short, margins, right, top),
         },
         {"magnitude": magnitude},
     )
@@ -99,16 +101,21 @@ def _xy(x: float, y: float) -> Record:
 
 
 def _label_records(
-    points: Sequence[Record], margins: Mapping[str, float], right: float, top: float
+    points: Sequence[Record],
+    short: Mapping[str, str],
+    margins: Mapping[str, float],
+    right: float,
+    top: float,
 ) -> list[Record]:
     """Labels of the effects beyond ME, the largest first, and always of the largest three."""
     at = [
         (float(p["magnitude"] or 0) / right * WIDTH, (1 - float(p["quantile"] or 0) / top) * HEIGHT)
         for p in points
     ]
-    texts = [str(p["term"]) for p in points]
+    texts = [short[str(p["term"])] for p in points]
     falling = list(reversed(range(len(points))))
-    wanted = [i for k, i in enumerate(falling) if k < 3 or points[i]["group"] != INSIDE]
+    beyond = [float(p["magnitude"] or 0) > margins["ME"] for p in points]
+    wanted = [i for k, i in enumerate(falling) if k < 3 or beyond[i]]
     names = [
         Box(x, MARGIN_TEXT[name], x + 4 + len(name) * CHARACTER, MARGIN_TEXT[name] + LINE)
         for name, x in ((name, margin / right * WIDTH) for name, margin in margins.items())
@@ -137,8 +144,8 @@ CHART = ResponseChart(
     10,
     "half-normal",
     "Half-normal plot",
-    "Effects off the line and beyond ME stand out from the noise; beyond SME they do so even "
-    "among this many.",
+    "Effects off the line and beyond ME stand out from the noise, beyond SME even among this many. "
+    "Grey ones are not significant after Holm's adjustment.",
     draw,
     of_analysis(half_normal_data),
 )

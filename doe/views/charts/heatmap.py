@@ -7,7 +7,8 @@ import altair as alt
 from doe.analysis.analyze import Analysis
 from doe.results.report import Report
 from doe.views.charts.model import ChartData, Record, StudyChart
-from doe.views.charts.shared import below, hover
+from doe.views.charts.shared import below, hover, word
+from doe.views.charts.short import term_labels
 from doe.views.charts.theme import DIVERGING, INK, PAPER
 from doe.views.words import helps
 
@@ -21,7 +22,7 @@ def draw() -> alt.TopLevelMixin:
     """Terms × responses; colour is t, towards better or worse."""
     base = alt.Chart(alt.NamedData("cells")).encode(
         x=alt.X("response:N", title=None, sort=None, axis=alt.Axis(labelAngle=-40, orient="top")),
-        y=alt.Y("term:N", title=None, sort=None),
+        y=alt.Y("short:N", title=None, sort=None),
         tooltip=hover("term", "response", "effect", "t", "p", "p_bh"),
     )
     colour = alt.Color(
@@ -34,8 +35,11 @@ def draw() -> alt.TopLevelMixin:
     # On a deep colour a mark is pale.
     ink = alt.condition(f"abs(datum.towards) > {0.75 * LARGEST}", alt.value(PAPER), alt.value(INK))
     return alt.layer(
-        base.mark_rect(stroke=None).encode(color=colour), marks.encode(text="mark:N", color=ink)
-    ).properties(width=alt.Step(30), height=alt.Step(14))
+        base.mark_rect(stroke=None).encode(color=colour),
+        marks.encode(text="mark:N", color=ink),
+        width=alt.Step(30),
+        height=word("height"),
+    )
 
 
 def data(report: Report) -> ChartData | None:
@@ -45,6 +49,8 @@ def data(report: Report) -> ChartData | None:
         return None
     if not all(isinstance(analysis, Analysis) for analysis in report.analyses.values()):
         return None  # a term of several degrees of freedom has no direction
+    keys = report.study.keys
+    short = term_labels([row.term for row in across.rows[:HEAT_TERMS]], keys)
     cells: list[Record] = []
     for row in across.rows[:HEAT_TERMS]:
         for response, effect, t, p, p_bh in zip(
@@ -55,6 +61,7 @@ def data(report: Report) -> ChartData | None:
             cells.append(
                 {
                     "term": row.term,
+                    "short": short[row.term],
                     "response": response,
                     "effect": effect,
                     "t": t,
@@ -66,7 +73,9 @@ def data(report: Report) -> ChartData | None:
                     else "",
                 }
             )
-    return ChartData({"cells": cells})
+    return ChartData(
+        {"cells": cells}, {"columns": len(across.responses), "height": 14 * len(short)}
+    )
 
 
 CHART = StudyChart(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import altair as alt
 
 from doe.analysis.analyze import Analysis
@@ -17,7 +19,7 @@ LONG = 14
 
 def draw() -> alt.TopLevelMixin:
     """Lines that are not parallel: the effect of one factor depends on the other."""
-    domain = ["low", "high"]
+    domain = ["{low}", "{high}"]
     base = mean_by_level(word("room")).encode(
         color=alt.Color(
             "other:N",
@@ -51,6 +53,7 @@ def interaction_data(analysis: Analysis) -> ChartData | None:
     if means is None or not means.interactions:
         return None
     levels = {factor.key: {-1: factor.low, 1: factor.high} for factor in analysis.factors}
+    low, high = _second_levels([levels[pair.other] for pair in means.interactions])
     rows: list[Record] = []
     for rank, pair in enumerate(means.interactions):
         for (x, y), mean in zip(SIGNS, pair.means, strict=True):
@@ -58,7 +61,7 @@ def interaction_data(analysis: Analysis) -> ChartData | None:
                 "rank": rank,
                 "pair": f"{pair.factor} × {pair.other}",
                 "given": levels[pair.factor][x],
-                "other": "high" if y > 0 else "low",
+                "other": high if y > 0 else low,
                 "first": f"{pair.factor} = {levels[pair.factor][x]}",
                 "second": f"{pair.other} = {levels[pair.other][y]}",
             }
@@ -66,7 +69,13 @@ def interaction_data(analysis: Analysis) -> ChartData | None:
     mean_text = f"{mean_word(analysis)} {analysis.response}{unit_text(analysis.unit)}"
     texts = [f"{pair.factor} × {pair.other}" for pair in means.interactions]
     layout = panel_layout(len(texts), 3 if max(map(len, texts)) <= LONG else 2)
-    return ChartData({"pairs": rows}, {"mean": mean_text, **layout})
+    return ChartData({"pairs": rows}, {"mean": mean_text, "low": low, "high": high, **layout})
+
+
+def _second_levels(levels: Sequence[Mapping[int, str]]) -> tuple[str, str]:
+    """What the two lines of every panel are called: the names of levels that all of them share."""
+    names = {(level[-1], level[1]) for level in levels}
+    return names.pop() if len(names) == 1 else ("low", "high")
 
 
 CHART = ResponseChart(

@@ -13,13 +13,16 @@ from doe.results.report import Report
 from doe.study.levels import row_of
 from doe.study.values import Study
 from doe.views.charts.model import ChartData, Record, ResponseChart
-from doe.views.charts.shared import chosen_scale, hover, scale_type, short_config
+from doe.views.charts.shared import chosen_scale, hover, scale_type, word
+from doe.views.charts.short import config_labels
 from doe.views.charts.theme import BEST, GREY, HEIGHT, WIDTH
 from doe.views.words import unit_text
 
 DASHES = ([1, 0], [6, 2], [2, 2], [8, 2, 2, 2], [1, 2])
 NAMED = len(BEST)
 """Configurations whose curves are coloured and named."""
+SHORT = 18
+"""Letters of a configuration up to which two stand in a line of the legend."""
 MOST_STEPS = 40
 """Points of a curve; longer ones are thinned."""
 
@@ -31,7 +34,9 @@ def draw() -> alt.TopLevelMixin:
         title=None,
         sort=None,
         scale=alt.Scale(range=list(BEST)),
-        legend=alt.Legend(columns=2, symbolType="stroke", orient="bottom", labelLimit=138),
+        legend=alt.Legend(
+            columns=word("columns"), symbolType="stroke", orient="bottom", labelLimit=WIDTH - 30
+        ),
     )
     dashes = alt.StrokeDash(
         "short:N", title=None, sort=None, scale=alt.Scale(range=[list(d) for d in DASHES])
@@ -44,7 +49,9 @@ def draw() -> alt.TopLevelMixin:
     return alt.layer(
         others.encode(x=x, y=y, detail="config:N", tooltip=tooltip),
         named.encode(x=x, y=y, color=colour, strokeDash=dashes, tooltip=tooltip),
-    ).properties(width=WIDTH, height=HEIGHT - 25)
+        width=WIDTH,
+        height=word("height"),
+    )
 
 
 def data(report: Report, response: str) -> ChartData | None:
@@ -56,9 +63,16 @@ def data(report: Report, response: str) -> ChartData | None:
     best = [config for config in ranked if config in curves][:NAMED]
     rest = [config for config in curves if config not in best]
     label = f"{response}{unit_text(report.study.responses.unit_of(response))}"
+    short = config_labels(best)
+    columns = 2 if max(map(len, short.values()), default=0) <= SHORT else 1
     return ChartData(
-        {"named": _points(curves, best), "others": _points(curves, rest)},
-        {"value": label, "scale": scale_type([y for curve in curves.values() for _, y in curve])},
+        {"named": _points(curves, short), "others": _points(curves, {c: c for c in rest})},
+        {
+            "value": label,
+            "scale": scale_type([y for curve in curves.values() for _, y in curve]),
+            "columns": columns,
+            "height": HEIGHT - 12 * -(-len(best) // columns) + 11,
+        },
     )
 
 
@@ -77,17 +91,13 @@ def ranked_configs(study: Study, analysis: ResponseAnalysis | None) -> list[str]
 
 
 def _points(
-    curves: Mapping[str, Sequence[tuple[float, float]]], configs: Sequence[str]
+    curves: Mapping[str, Sequence[tuple[float, float]]], short: Mapping[str, str]
 ) -> list[Record]:
     return [
-        {"config": config, "short": short_config(config, _levels(config)), "epoch": x, "value": y}
-        for config in configs
+        {"config": config, "short": text, "epoch": x, "value": y}
+        for config, text in short.items()
         for x, y in thinned(curves[config])
     ]
-
-
-def _levels(config: str) -> list[str]:
-    return [part.partition("=")[2] for part in config.split(",")]
 
 
 def thinned(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import altair as alt
 
-from doe.views.charts.half_normal import INSIDE, drawing, plot_data
+from doe.views.charts.half_normal import drawing, plot_data
 from doe.views.charts.model import ChartData, Record, ResponseChart, of_levels
 from doe.views.charts.theme import NEITHER, PLAIN
 from doe.views.words import quantity
@@ -14,13 +14,13 @@ from doe.views.words import quantity
 if TYPE_CHECKING:
     from doe.analysis.levels.analyze import LevelAnalysis
 
-OUTSIDE = "beyond ME"
+OUTSIDE, INSIDE = "beyond ME", "within ME"
 
 
 def draw() -> alt.TopLevelMixin:
     """The plot of two-level effects, without a direction: a contrast of levels has none."""
     scale = alt.Scale(domain=[OUTSIDE, INSIDE], range=[PLAIN, NEITHER])
-    return drawing(alt.Color("group:N", title=None, scale=scale))
+    return drawing(alt.Color("direction:N", title=None, scale=scale))
 
 
 def contrasts_data(analysis: LevelAnalysis) -> ChartData | None:
@@ -37,11 +37,12 @@ def contrasts_data(analysis: LevelAnalysis) -> ChartData | None:
             "p_holm": None,
             "magnitude": point.magnitude,
             "quantile": point.quantile,
-            "group": OUTSIDE if point.magnitude > lenth.me else INSIDE,
+            "direction": OUTSIDE if point.magnitude > lenth.me else INSIDE,
         }
         for point in lenth.points
     ]
-    return plot_data(points, lenth, f"|contrast| on {quantity(analysis)}")
+    same = {contrast: contrast for contrast in contrasts}
+    return plot_data(points, lenth, f"|contrast| on {quantity(analysis)}", same)
 
 
 CHART = ResponseChart(

@@ -6,14 +6,14 @@ import altair as alt
 
 from doe.analysis.analyze import Analysis
 from doe.views.charts.model import ChartData, ResponseChart, of_analysis
-from doe.views.charts.shared import below, direction, direction_of, effect_record, hover
+from doe.views.charts.shared import direction, direction_of, effect_record, hover
+from doe.views.charts.short import term_labels
 from doe.views.charts.theme import FIT, FULL, HEIGHT
 from doe.views.numbers import confidence
 from doe.views.words import quantity
 
 BARS = 20
 """Terms in the Pareto chart."""
-OTHERS = "neither"
 
 
 def draw() -> alt.TopLevelMixin:
@@ -24,8 +24,8 @@ def draw() -> alt.TopLevelMixin:
     return alt.layer(
         bars.mark_bar(height=8).encode(
             x=alt.X("magnitude:Q", title="{magnitude}", axis=alt.Axis(titleAnchor="end")),
-            y=alt.Y("term:N", sort=order, title=None),
-            color=direction(OTHERS),
+            y=alt.Y("short:N", sort=order, title=None),
+            color=direction(),
             tooltip=hover("term", "effect", "ci_low", "ci_high", "p", "p_holm", "percent"),
         ),
         margin.mark_rule(strokeDash=[4, 3]).encode(x="magnitude:Q"),
@@ -35,13 +35,13 @@ def draw() -> alt.TopLevelMixin:
 def pareto_data(analysis: Analysis) -> ChartData:
     """The largest effects, and the margin beyond which one is significant by itself."""
     ranked = sorted(analysis.effects, key=lambda e: (-abs(e.effect), e.term))[:BARS]
+    short = term_labels([effect.term for effect in ranked], [f.key for f in analysis.factors])
     bars = [
         effect_record(effect)
         | {
+            "short": short[effect.term],
             "magnitude": abs(effect.effect),
-            "direction": direction_of(effect.effect, analysis.goal)
-            if below(effect.p_holm, analysis.alpha)
-            else OTHERS,
+            "direction": direction_of(effect, analysis),
         }
         for effect in ranked
     ]

@@ -17,23 +17,22 @@ def draw() -> alt.TopLevelMixin:
     width, height = PANEL
     base = alt.Chart(alt.NamedData("residuals")).properties(width=width, height=height)
     zero = alt.Chart(alt.NamedData("zero")).mark_rule(strokeDash=[3, 3]).encode(y="residual:Q")
-    y = alt.Y("residual:Q", title="Residual", axis=alt.Axis(tickCount=5))
+    axis = alt.Axis(tickCount=5)
+    y = alt.Y("residual:Q", title="Residual", axis=axis)
     tooltip = hover("run", "config", "residual", "fitted", "studentized")
 
     def points(field: str, title: str) -> alt.Chart:
-        x = alt.X(
-            f"{field}:Q", title=title, scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=5)
-        )
+        x = alt.X(f"{field}:Q", title=title, scale=alt.Scale(zero=False), axis=axis)
         dots = base.mark_circle(size=14, color=PLAIN, opacity=0.6)
         drawn: alt.Chart = dots.encode(x=x, y=y, tooltip=tooltip)
         return drawn
 
     line = alt.Chart(alt.NamedData("normal")).mark_line(color=GREY, strokeWidth=1)
-    histogram = base.mark_bar(color=PLAIN, opacity=0.8).encode(
-        x=alt.X(
-            "residual:Q", bin=alt.Bin(maxbins=24), title="Residual", axis=alt.Axis(tickCount=5)
-        ),
-        y=alt.Y("count()", title="Runs"),
+    binned = base.transform_bin(["from", "to"], "residual", bin=alt.Bin(maxbins=24))
+    histogram = binned.mark_bar(color=PLAIN, opacity=0.8).encode(
+        x=alt.X("from:Q", title="Residual", scale=alt.Scale(zero=False), axis=axis),
+        x2="to:Q",
+        y=alt.Y("count()", title="Runs", axis=axis),
     )
     return alt.concat(
         alt.layer(zero, points("fitted", "Fitted")),

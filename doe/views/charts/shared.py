@@ -7,6 +7,7 @@ from typing import Any
 
 import altair as alt
 
+from doe.analysis.analyze import Analysis
 from doe.analysis.effects import Effect
 from doe.views.charts.model import Record
 from doe.views.charts.theme import HARMS, HEIGHT, HELPS, NEITHER, WIDTH
@@ -32,17 +33,22 @@ def below(p: float | None, alpha: float) -> bool:
 
 
 DIRECTIONS = {True: "better", False: "worse", None: "no goal"}
+OTHERS = "neither"
 
 
-def direction_of(effect: float, goal: str | None) -> str:
-    """Whether an effect is for the better or for the worse, where the goal is known."""
-    return DIRECTIONS[helps(effect, goal)]
+def direction_of(effect: Effect, analysis: Analysis) -> str:
+    """Whether an effect is for the better or for the worse, neither unless it is significant
+    after Holm's adjustment: what colours mean in every chart and table.
+    """
+    if not below(effect.p_holm, analysis.alpha):
+        return OTHERS
+    return DIRECTIONS[helps(effect.effect, analysis.goal)]
 
 
-def direction(others: str, field: str = "direction") -> alt.Color:
+def direction() -> alt.Color:
     """Colours of effects for the better, for the worse, and of all others."""
-    scale = alt.Scale(domain=["better", "worse", others], range=[HELPS, HARMS, NEITHER])
-    return alt.Color(f"{field}:N", title=None, scale=scale)
+    scale = alt.Scale(domain=["better", "worse", OTHERS], range=[HELPS, HARMS, NEITHER])
+    return alt.Color("direction:N", title=None, scale=scale)
 
 
 TEXT_FIELDS = frozenset(
@@ -85,8 +91,8 @@ def word(key: str) -> Any:
 
 
 def chosen_scale() -> alt.Scale:
-    """A scale whose type is chosen with the data, by the word "scale"."""
-    return alt.Scale(type=word("scale"))
+    """A scale whose type is chosen with the data, by the word "scale"; it ends with the data."""
+    return alt.Scale(type=word("scale"), nice=False, padding=6)
 
 
 def mean_by_level(room: Any) -> alt.Chart:
@@ -108,11 +114,6 @@ def panel_layout(panels: int, columns: int) -> dict[str, int]:
     width = WIDTH // columns - 6
     height = HEIGHT if rows == 1 else max(HEIGHT // rows - 24, 44)
     return {"columns": columns, "width": width, "height": height, "room": width // 2}
-
-
-def short_config(config: str, levels: Sequence[str]) -> str:
-    """A configuration where room is scarce: its levels alone where keys are words."""
-    return " · ".join(levels) if "=" in config else config
 
 
 def mean_record(mean: float, ci_low: float | None, ci_high: float | None) -> Record:

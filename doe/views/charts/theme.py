@@ -88,6 +88,7 @@ def config(dark: bool = False) -> dict[str, Any]:
             "tickSize": 4,
             "gridColor": faint,
             "labelLimit": 160,
+            "labelSeparation": 5,
         },
         "legend": {
             "labelColor": ink,

@@ -7,7 +7,7 @@ import altair as alt
 from doe.results.origins import run_spans
 from doe.results.report import Report
 from doe.views.charts.model import ChartData, Record, StudyChart
-from doe.views.charts.shared import hover
+from doe.views.charts.shared import hover, word
 from doe.views.charts.theme import STATES, WIDTH
 
 
@@ -19,14 +19,14 @@ def draw() -> alt.TopLevelMixin:
         title=None,
         scale=alt.Scale(domain=list(STATES)[:3], range=list(STATES.values())[:3]),
     )
-    drawn: alt.Chart = bars.encode(
-        x=alt.X("start:Q", title="{elapsed}"),
+    drawn = bars.encode(
+        x=alt.X("start:Q", title="{elapsed}", scale=alt.Scale(nice=False)),
         x2="end:Q",
         y=alt.Y("slot:N", title=None, sort=None),
         color=colour,
         tooltip=hover("run", "config", "slot", "state", "seconds"),
     )
-    return drawn.properties(width=3 * WIDTH, height=alt.Step(18))
+    return alt.layer(drawn, width=3 * WIDTH, height=word("height"))
 
 
 def data(report: Report) -> ChartData | None:
@@ -51,7 +51,8 @@ def data(report: Report) -> ChartData | None:
         }
         for span in sorted(spans, key=lambda span: (span.slot, span.start))
     ]
-    return ChartData({"runs": rows}, {"elapsed": f"{unit} since the first start"})
+    height = 18 * len({span.slot for span in spans})
+    return ChartData({"runs": rows}, {"elapsed": f"{unit} since the first start", "height": height})
 
 
 CHART = StudyChart(

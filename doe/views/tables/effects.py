@@ -57,7 +57,7 @@ def effects_table(analysis: Analysis, top: int | None = None) -> Table:
 
 
 def _marks(effect: Effect, analysis: Analysis) -> dict[str, Mark]:
-    if effect.p is None or effect.p > analysis.alpha:
+    if effect.p_holm is None or effect.p_holm > analysis.alpha:
         return {}
     mark = MARKS[helps(effect.effect, analysis.goal)]
     return {"effect": mark, "size": mark, "term": "strong"}
@@ -69,8 +69,8 @@ def _effect_notes(analysis: Analysis, rest: Sequence[Effect]) -> tuple[str, ...]
         helping = "positive" if analysis.goal == "max" else "negative"
         goal = f"Goal: {analysis.goal}, so that {helping} effects help."
     notes = [
-        "*** ** * . at .001 .01 .05 .1. Effect = mean at high − mean at low = 2 × coefficient. "
-        + goal
+        "*** ** * . at .001 .01 .05 .1; bold: significant after Holm's adjustment. "
+        f"Effect = mean at high − mean at low = 2 × coefficient. {goal}"
     ]
     if analysis.sigma is not None:
         notes.append(

@@ -9,11 +9,18 @@ const worded = (part, words) => {
   return key !== null && key in words ? words[key] : part;
 };
 const recoloured = (spec) => JSON.parse(JSON.stringify(spec), (_, value) => (typeof value === "string" ? onGround(value) : value));
+// A chart of the whole study takes the width of its card, as far as its columns need it.
+const wide = ({ name, chart, view }) => {
+  if (data.drawings[name].section === "response") return {};
+  const { columns } = chart.words;
+  const width = columns ? Math.max(Math.min(view.clientWidth, 200 + 400 * columns), 160 + 24 * columns) : view.clientWidth;
+  return { width, autosize: { type: "fit-x", contains: "padding" } };
+};
 const draw = async (figure) => {
   const { name, chart } = figure;
   const datasets = Object.fromEntries(Object.entries(chart.datasets).map(([key, set]) => [key, records(set)]));
   const theme = { ...data.themes[dark.matches ? "dark" : "light"], background: null };
-  const spec = { ...worded(recoloured(data.drawings[name].spec), chart.words), datasets, config: theme };
+  const spec = { ...worded(recoloured(data.drawings[name].spec), chart.words), datasets, config: theme, ...wide(figure) };
   const made = await vegaEmbed(figure.view, spec, {
     renderer: "svg",
     actions: false,
@@ -22,6 +29,7 @@ const draw = async (figure) => {
   figure.drawn = made.view;
   figure.view.setAttribute("role", "img");  // Vega writes a label of its own
   figure.view.setAttribute("aria-label", figure.label);
+  if (figure.view.scrollWidth > figure.view.clientWidth) figure.view.tabIndex = 0;  // so that keys scroll it
   figure.view.dataset.drawn = figure.key;
 };
 const figures = new Map();
@@ -80,7 +88,7 @@ const showCharts = (place, charts, names, key) => {
     box.dataset.chart = name;
     const view = make("div", "view");
     view.style.minHeight = tall.get(name) || "";
-    const figure = { name, chart: charts[name], view, key: `${key}/${name}`, marked, label: `${title}: ${caption}` };
+    const figure = { name, chart: charts[name], view, key: `${key}/${name}`, marked, label: `${title}${key in data.byResponse ? ` of ${withUnit(key)}` : ""}: ${caption}` };
     const save = async (kind) => {
       begin(figure);
       while (!figure.drawn) await new Promise((done) => setTimeout(done, 50));
@@ -88,7 +96,9 @@ const showCharts = (place, charts, names, key) => {
     };
     const tools = make("div", "tools");
     tools.append(...["svg", "png"].map((kind) => tool(kind.toUpperCase(), `Save ${title} as ${kind.toUpperCase()}`, () => save(kind))));
-    box.append(make("h3", "", title), view, make("p", "", caption), tools);
+    const words = make("figcaption");
+    words.append(make("p", "", caption), tools);
+    box.append(make("h3", "", title), view, words);
     boxes.push(box);
     figures.set(view, figure);
     watcher.observe(view);

@@ -64,7 +64,7 @@ const showGrid = () => {
   grid.runs.forEach((run, i) => cells.set(key(run.x, run.y), [...(cells.get(key(run.x, run.y)) || []), i]));
   const place = at("grid");
   place.style.gridTemplateColumns = `auto repeat(${grid.columns.length}, auto)`;
-  place.replaceChildren(make("span", "corner"), ...grid.columns.map((text) => make("span", "head", text)));
+  place.replaceChildren(make("span", "corner"), ...grid.columns.map((text) => make("span", "head", text.replaceAll(" · ", "\n"))));
   grid.rows.forEach((text, down) => {
     place.append(make("span", "side", text));
     grid.columns.forEach((_, over) => {

@@ -15,6 +15,9 @@ const sorted = (rows, i, sign) => {
     ...group.filter((row) => row.style === "total"),
   ]);
 };
+const LONG = 26;
+// Terms and configurations may break after a whole factor.
+const breakable = (text) => text.split(/(?<=[:,=])(?=\S)/).flatMap((part, i) => (i ? [make("wbr"), part] : [part]));
 const fillRow = (table, row, largest) => {
   const line = make("tr", row.style);
   if (row.style === "section") {
@@ -25,8 +28,9 @@ const fillRow = (table, row, largest) => {
   }
   table.columns.forEach((column, i) => {
     const mark = row.marks && row.marks[column.key] ? `m-${row.marks[column.key]}` : "";
-    const long = !column.numeric && row.text[i].length > 60 ? "long" : "";
-    const cell = make("td", [column.numeric ? "n" : "", column.bar ? "barcell" : "", mark, long].join(" ").trim(), row.text[i]);
+    const long = !column.numeric && row.text[i].length > LONG ? "long" : "";
+    const cell = make("td", [column.numeric ? "n" : "", column.bar ? "barcell" : "", mark, long].join(" ").trim(), long ? undefined : row.text[i]);
+    if (long) cell.append(...breakable(row.text[i]));
     if (column.bar && typeof row.raw[i] === "number") {
       const bar = make("span", "bar");
       bar.style.width = `${largest[i] > 0 ? 100 * Math.abs(row.raw[i]) / largest[i] : 0}%`;

@@ -81,8 +81,13 @@ def test_half_normal_shows_all_effects_their_groups_and_the_margins(paper_report
     data = half_normal_data(analysis).datasets
     assert len(data["points"]) == 63
     assert [m["name"] for m in data["margins"]] == ["ME", "SME"]
-    beyond = {p["term"] for p in data["points"] if p["magnitude"] > analysis.lenth.me}
-    assert {p["term"] for p in data["points"] if p["group"] != "within ME"} == beyond
+    coloured = {p["term"] for p in data["points"] if p["direction"] != "neither"}
+    assert coloured == {e.term for e in analysis.effects if e.p_holm <= analysis.alpha}
+    assert coloured == {
+        bar["term"]
+        for bar in pareto_data(analysis).datasets["bars"]
+        if bar["direction"] != "neither"
+    }
     labelled = {label["term"] for label in data["labels"]}
     assert {"A", "C", "F"} <= labelled
     right, top = data["frame"][1]["magnitude"], data["frame"][1]["quantile"]

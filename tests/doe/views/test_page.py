@@ -1,9 +1,12 @@
 """The page in a real browser: no error, no network, what it says, how it answers."""
 
+import csv
 import json
 import shutil
+import subprocess
 import threading
 from itertools import pairwise
+from xml.etree import ElementTree
 
 import msgspec
 import pytest
@@ -460,6 +463,41 @@ def test_a_print_has_every_chart_without_scrolling(visit, paper_page):
 
 
 @needs_chromium
+def test_nothing_is_cut_on_paper(visit, long_page):
+    page = visit(long_page.as_uri(), width=718)  # A4 less its margins
+    page.wait_for_function("document.querySelectorAll('.view:not([data-drawn])').length === 0")
+    page.emulate_media(media="print")
+    cut = page.evaluate(
+        """() => [...document.querySelectorAll('main svg, main table, #grid')]
+        .filter((n) => n.getBoundingClientRect().right > innerWidth)
+        .map((n) => [n.closest('[id]').id, n.getBoundingClientRect().right])"""
+    )
+    assert cut == []
+
+
+@needs_chromium
+def test_the_keyboard_alone_opens_a_run_and_comes_back(visit, paper_page):
+    page = visit(paper_page.as_uri())
+    page.focus("#by-response")
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowDown")
+    chosen = page.evaluate("document.activeElement.dataset.run")
+    assert chosen
+    page.keyboard.press("Enter")
+    assert chosen in page.inner_text("#run-title")
+    page.keyboard.press("Escape")
+    assert not page.locator("#run").is_visible()
+    assert page.evaluate("document.activeElement.dataset.run") == chosen
+    page.focus('#switches [data-factor="C"] [aria-pressed=false]')
+    page.keyboard.press("Enter")
+    assert "in Heatmap supervision" in page.inner_text("#profiled")
+    page.focus('details[data-table="anova enc_avg"] summary')
+    page.keyboard.press("Enter")
+    page.locator('details[data-table="anova enc_avg"] td').first.wait_for()
+
+
+@needs_chromium
 def test_another_response_is_shown_at_once(visit, paper_page):
     page = visit(paper_page.as_uri())
     page.wait_for_function("document.querySelectorAll('.view:not([data-drawn])').length === 0")
@@ -488,6 +526,79 @@ def long_page(tmp_path_factory):
     return path
 
 
+CLIPBOARD = ["clipboard-read", "clipboard-write"]
+
+
+@needs_chromium
+def test_a_table_is_copied_as_csv_and_as_latex(visit, long_page, tmp_path):
+    page = visit(long_page.as_uri())
+    page.context.grant_permissions(CLIPBOARD)
+    table = page.locator('details[data-table="effects validation_accuracy_top1"]')
+    head = table.locator("thead th").all_inner_texts()
+    shown = table.locator("tbody tr").count()
+
+    def copied(kind):
+        page.evaluate("navigator.clipboard.writeText('nothing')")
+        button = table.get_by_role("button", name=f"as {kind}")
+        button.click()
+        button.filter(has_text="copied").wait_for()
+        return page.evaluate("navigator.clipboard.readText()")
+
+    lines = list(csv.DictReader(copied("CSV").splitlines()))
+    assert len(lines) == shown == 31
+    assert {line["term"] for line in lines} >= {"learning_rate", "augmentation:optimizer"}
+    effect = table.locator("tbody tr").first.locator("td").nth(1).inner_text()
+    assert cell_text(float(lines[0]["effect"]), "signed") == effect
+    latex = copied("LaTeX")
+    assert latex.count(r"\\") == shown + 1
+    assert latex.count("&") == (len(head) - 2) * (shown + 1), "the bar is left out"
+    assert r"learning\_rate:weight\_decay" in latex
+    assert page.heard == []
+    if shutil.which("pdflatex"):
+        body = f"\\usepackage{{booktabs}}\\begin{{document}}\n{latex}\\end{{document}}"
+        (tmp_path / "t.tex").write_text(f"\\documentclass{{article}}{body}", encoding="utf-8")
+        command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "t.tex"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout[-800:]
+
+
+@needs_chromium
+def test_a_copy_is_made_where_the_browser_gives_no_clipboard(visit, long_page):
+    page = visit(long_page.as_uri())
+    page.evaluate(
+        """() => {
+        Object.defineProperty(navigator, 'clipboard', { value: undefined });
+        document.execCommand = () => { window.taken = document.activeElement.value; return true; };
+        }"""
+    )
+    table = page.locator('details[data-table="effects validation_accuracy_top1"]')
+    table.get_by_role("button", name="as CSV").click()
+    assert page.evaluate("window.taken").startswith("term,effect,ci_low")
+    assert page.locator("body > textarea").count() == 0
+
+
+@needs_chromium
+def test_a_chart_is_saved_as_svg_and_png(visit, paper_page, tmp_path):
+    page = visit(paper_page.as_uri())
+    for chart, folder in (("pareto", "enc_avg"), ("heatmap", "study")):
+        card = page.locator(f'[data-chart="{chart}"]')
+        saved = {}
+        for kind in ("SVG", "PNG"):
+            with page.expect_download() as download:
+                card.get_by_role("button", name=f"as {kind}").click()
+            assert download.value.suggested_filename == f"{folder}-{chart}.{kind.lower()}"
+            download.value.save_as(tmp_path / kind)
+            saved[kind] = (tmp_path / kind).read_bytes()
+        root = ElementTree.fromstring(saved["SVG"])
+        assert root.tag.endswith("svg")
+        words = {node.text for node in root.iter() if node.tag.endswith("text")}
+        assert {"A", "C", "F"} <= words
+        assert saved["PNG"].startswith(b"\x89PNG")
+        width = int.from_bytes(saved["PNG"][16:20], "big")
+        assert width == pytest.approx(3 * float(root.get("width")), abs=3), "three times as fine"
+    assert page.heard == []
+
+
 @needs_chromium
 @pytest.mark.parametrize("width", [1400, 390])
 def test_long_names_fit_the_window(visit, long_page, width):
@@ -508,6 +619,8 @@ def test_long_names_fit_the_window(visit, long_page, width):
             "#response-charts .view", f"all => all.map({inner})"
         ):
             assert wide <= room + 1, "no chart is wider than its card"
+        wide, room = page.eval_on_selector('[data-table^="effects "] .scroll', inner)
+        assert wide <= room, "no column is cut"
     assert page.heard == []
 
 

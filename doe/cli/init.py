@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -192,7 +193,7 @@ def _answers(
         raise DoeError("--metrics-file is for a program; a function returns its metrics")
     keys = {name: key for name, key in pairs.items() if key}
     if file == STDOUT:
-        keys = {name: key or rf"{name}\W+(-?[\d.]\S*)" for name, key in pairs.items()}
+        keys = {name: key or _printed(name) for name, key in pairs.items()}
     number = replicates or int(_number(_ask("Replicates", "replicates", "2")))
     return replace(
         draft,
@@ -208,6 +209,11 @@ def _likely_goal(metric: str) -> str:
     import re
 
     return "max" if re.search(r"acc|auc|f1|score|reward|psnr|iou|map|r2", metric.lower()) else "min"
+
+
+def _printed(name: str) -> str:
+    """A pattern for a number that is printed behind its name: test_loss as in `test loss: 0.5`."""
+    return re.sub("[_ ]", "[_ ]", name) + r"\W+(-?[\d.]\S*)"
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -95,7 +95,7 @@ def minimum_aberration(factors: int, generated: int) -> tuple[Generator, ...]:
     if generated > 2**basic - basic - 1:
         raise DoeError(
             f"2^({factors}-{generated}) has {2**basic} runs, too few for {factors} factors; "
-            f"at most {2**basic - 1} main effects can be told apart"
+            f"at most {2**basic - 1} main effects can be told apart: take a larger part"
         )
     if generated == 0:
         return ()

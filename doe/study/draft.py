@@ -123,6 +123,8 @@ def around(option: Option) -> tuple[Level | None, Level | None]:
     whole = re.fullmatch(r"[+-]?\d+", text) is not None and "FLOAT" not in option.metavar.upper()
     if whole:
         integer = int(number)
+        if integer == -1:  # stands for none or all; there is nothing below or above
+            return -1, None
         return (0, 1) if integer == 0 else (integer - abs(integer) // 2, integer + abs(integer))
     if number == 0:
         return 0.0, 0.1
@@ -165,7 +167,7 @@ def draft_command(
             default = PurePosixPath(option.default)  # of a file, as in model.pt, or of a directory
             name = f"/{default.name}" if default.suffix else ""
             command.append(f"{option.flag} {{run_dir}}{shlex.quote(name) if name else ''}")
-        elif LENGTHS.fullmatch(option.name) and option.default.isdecimal():
+        elif LENGTHS.fullmatch(option.name) and re.fullmatch(r"-?\d+", option.default):
             command.append(f"{option.flag} {{{key}}}")
             settings[key] = int(option.default)
         elif option.required:

@@ -30,7 +30,7 @@ json.dump({"eval": {"accuracy": acc}, "who": "me"}, open(a.out_dir + "/results.j
 CLICK = """
 import typer
 def main(lr: float = 0.01, augment: bool = False, depth: int = 4, seed: int = 0):
-    print("accuracy:", 0.5 + lr + 0.1 * augment + 0.01 * depth + seed / 1000)
+    print("test accuracy:", 0.5 + lr + 0.1 * augment + 0.01 * depth + seed / 1000)
 typer.run(main)
 """
 
@@ -86,14 +86,14 @@ def test_a_script_of_ones_own_gets_to_a_report(doe, tmp_path):
 
 
 def test_a_typer_script_with_its_metric_on_the_output(doe, tmp_path):
-    given = ["--metric", "accuracy", "--metrics-file", "stdout", "-n", "1"]
+    given = ["--metric", "test_accuracy", "--metrics-file", "stdout", "-n", "1"]
     code, said = doe("init", *given, "--name", "typed", "--", PYTHON, "typed.py")
     assert code == 0, said
     study = load_study(tmp_path / "study.toml")
     assert study.keys == ("lr", "augment", "depth")
     assert "--seed {seed}" in " ".join(study.command)
     code, said = doe("try")
-    assert (code, "accuracy  0." in said) == (0, True), said
+    assert (code, "test_accuracy  0." in said) == (0, True), said
 
 
 def test_a_function_with_everything_given(doe, tmp_path):

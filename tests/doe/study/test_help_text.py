@@ -95,6 +95,7 @@ def test_what_only_argparse_has():
         ("warm", "True", ("False", "True")),
         ("kind", "plain", ("plain", None)),
         ("kind", "", (None, None)),
+        ("top-k", "-1", (-1, None)),
         ("kind", "inf", (None, None)),
     ],
 )
@@ -118,6 +119,16 @@ def test_the_command_fills_what_doe_knows_and_asks_for_the_rest():
     assert [f.key for f in draft.factors] == ["lr", "batch_size", "optimizer", "no_augment"]
     assert [f.key for f in draft.further] == ["dropout"]
     assert "--data is required" in draft.edits[0]
+
+
+def test_a_length_without_an_end_is_shown_and_no_default_is_empty():
+    text = (
+        "usage: t [-h]\n\noptions:\n  --max-steps N  steps (default: -1)\n  --name X  (default: )\n"
+    )
+    steps, name = read_options(text)
+    assert (steps.default, name.default) == ("-1", "")
+    draft = draft_command(["t"], [steps])
+    assert (draft.command, draft.settings) == ("t --max-steps {max_steps}", {"max_steps": -1})
 
 
 def test_options_that_are_given_are_left_alone():

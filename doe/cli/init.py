@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 
 HELP_SECONDS = 120.0
 STDOUT = "stdout"
+WITHOUT_HELP = (
+    "a program without help is told where its factors go: doe init --factor lr=0.1,1 -- PROGRAM "
+    "lr={lr}"
+)
 NAMED_DEFAULTS = Path(__file__).parent / "named_defaults"
 """Makes argparse name the defaults in its help."""
 
@@ -59,9 +63,12 @@ def init(
     if goal not in (None, "min", "max"):
         raise DoeError(f"--goal {goal}: expected min or max")
     asked = [parse_factor(text) for text in factor or ()]
-    draft = _program(command or [], asked) if command else _function(backend, asked)
+    words = command or []
+    if not words and not backend:
+        words, backend = _trainer()
+    draft = _program(words, asked) if words else _function(backend or "", asked)
     draft = _answers(draft, metric or [], goal, metrics_file, replicates)
-    draft = replace(draft, name=name or _default_name(draft, command or []))
+    draft = replace(draft, name=name or _default_name(draft, words))
     text = draft_text(draft)
     parse_study(text.encode(), source="the proposed study")
     try:
@@ -75,10 +82,33 @@ def init(
 # What is studied --------------------------------------------------------------------------------
 
 
+def _trainer() -> tuple[list[str], str]:
+    """Ask what trains: the words of a command, or the name of a function."""
+    import shlex
+    import sys
+
+    from doe.errors import DoeError
+
+    if not sys.stdin.isatty():
+        raise DoeError(
+            "got nothing that trains; expected a program, as in doe init -- python train.py, or "
+            "--backend module:function"
+        )
+    answer = _ask("What trains: a command as in python train.py, or module:function", "backend")
+    if re.fullmatch(r"[\w.]+:\w+", answer):
+        return [], answer
+    try:
+        return shlex.split(answer), ""
+    except ValueError as error:
+        raise DoeError(f"{answer} cannot be split into words: {error}") from None
+
+
 def _program(words: list[str], asked: list[Proposal | str]) -> Draft:
     from doe.errors import DoeError
-    from doe.study.draft import draft_command
+    from doe.study.draft import draft_command, draft_placed, places_factors
 
+    if places_factors(words, asked):
+        return draft_placed(words, asked)
     draft = draft_command(words, read_help(words), asked)
     if not draft.factors:
         raise DoeError(
@@ -120,34 +150,22 @@ def read_help(words: list[str]) -> list[Option]:
         ) from None
     if done.returncode != 0:
         last = (done.stderr or done.stdout).strip().splitlines()[-1:] or ["it printed nothing"]
-        raise DoeError(f"`{' '.join(asked)}` ended with exit code {done.returncode}: {last[0]}")
+        raise DoeError(
+            f"`{' '.join(asked)}` ended with exit code {done.returncode}: {last[0]}; {WITHOUT_HELP}"
+        )
     options = read_options(done.stdout + "\n" + done.stderr)
     if not options:
-        raise DoeError(
-            f"`{' '.join(asked)}` names no option; write the command into a study file by hand "
-            "(docs/backends.md), or check that the program reads arguments"
-        )
+        raise DoeError(f"`{' '.join(asked)}` names no option; {WITHOUT_HELP}")
     return options
 
 
-def _function(backend: str | None, asked: list[Proposal | str]) -> Draft:
-    from doe.errors import DoeError
-    from doe.study.draft import Draft, parse_factor
+def _function(backend: str, asked: list[Proposal | str]) -> Draft:
+    from doe.study.draft import Draft, given_levels, parse_factor
 
-    name = backend or _ask("Function that runs one training, as module:function", "backend")
     if not asked:
         first = _ask("Factors, as in lr=0.001,0.01 aug=false,true", "factor")
         asked = [parse_factor(text) for text in first.split()]
-    for factor in asked:
-        if isinstance(factor, str):
-            raise DoeError(
-                f"--factor {factor}: a function tells no levels; give them, {factor}=LOW,HIGH"
-            )
-    return Draft(
-        name="",
-        backend=name,
-        factors=tuple(factor for factor in asked if not isinstance(factor, str)),
-    )
+    return Draft(name="", backend=backend, factors=given_levels(asked))
 
 
 # What is asked ----------------------------------------------------------------------------------

@@ -110,6 +110,11 @@ def _execute(
         raise DoeError(
             f"cannot start {words[0]!r}: there is no such program here or on the PATH"
         ) from None
+    except PermissionError:
+        raise DoeError(
+            f"cannot start {words[0]!r}: it may not be executed; make it executable with chmod +x, "
+            "or put its interpreter first, as in sh or python"
+        ) from None
     except OSError as error:
         raise DoeError(f"cannot start {words[0]!r}: {error.strerror}") from error
     try:

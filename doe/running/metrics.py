@@ -127,7 +127,8 @@ def _collect(
         more = f" and {len(source.names) - LISTED} more" if len(source.names) > LISTED else ""
         near = nearest(absent[0], source.names) if len(absent) == 1 else ""
         raise DoeError(
-            f"{source.file} has no {', '.join(map(repr, absent))}{near}; it has {there}{more}"
+            f"{source.file} has no {', '.join(map(repr, absent))}{near}; it has {there}{more}: "
+            "name it in keys of [metrics]"
         )
     return values
 
@@ -152,8 +153,10 @@ def _absent(file: str, run_dir: Path, stale: bool) -> str:
         return f"the command left no new {file}: the one that is there is of an earlier attempt"
     there = sorted(str(path.relative_to(run_dir)) for path in run_dir.rglob("*") if path.is_file())
     others = [name for name in there if not RunDir(run_dir).is_own(name)]
-    listed = ", ".join(others[:LISTED]) or "no file of the command; does it know {run_dir}?"
-    return f"the command left no {file} in its run directory, which holds {listed}"
+    looked = f"the command left no {file} in its run directory, which holds "
+    if not others:
+        return f"{looked}no file of the command; does it know {{run_dir}}?"
+    return f"{looked}{', '.join(others[:LISTED])}; say which is meant by file in [metrics]"
 
 
 def _read(paths: Sequence[Path], run_dir: Path) -> NumberSource:

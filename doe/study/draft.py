@@ -187,6 +187,35 @@ def draft_command(
     )
 
 
+def places_factors(words: Sequence[str], asked: Sequence[Proposal | str]) -> bool:
+    """Whether a command says itself where a factor goes, as in `python app.py opt.lr={lr}`."""
+    keys = [factor if isinstance(factor, str) else factor.key for factor in asked]
+    return any(re.search(rf"\{{{key}[:}}]", word) for key in keys for word in words)
+
+
+def draft_placed(words: Sequence[str], asked: Sequence[Proposal | str]) -> Draft:
+    """Draft a study around a command with its placeholders, as a program without options needs."""
+    plain = re.compile(r"[\w@%+=:,./{}-]+", re.ASCII)
+    return Draft(
+        name="",
+        backend="command",
+        command=" ".join(word if plain.fullmatch(word) else shlex.quote(word) for word in words),
+        factors=given_levels(asked),
+    )
+
+
+def given_levels(asked: Iterable[Proposal | str]) -> tuple[Proposal, ...]:
+    """Factors of a function or of a command with placeholders, which propose no levels."""
+    factors = []
+    for factor in asked:
+        if isinstance(factor, str):
+            raise DoeError(
+                f"--factor {factor}: no help tells its levels; give them, {factor}=LOW,HIGH"
+            )
+        factors.append(factor)
+    return tuple(factors)
+
+
 def _factors(
     options: Sequence[Option], asked: Sequence[Proposal | str]
 ) -> tuple[tuple[Proposal, ...], tuple[Proposal, ...]]:

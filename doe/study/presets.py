@@ -60,8 +60,8 @@ def asked_study(given: Study | Path | None, preset: str | None = None) -> Study:
         return preset_study(preset)
     if given is None and not Path(STUDY_FILE).exists():
         raise DoeError(
-            f"no study was named and there is no {STUDY_FILE} here; name a study file, or one of "
-            f"the presets: {', '.join(preset_names()) or 'none is installed'}"
+            f"no study was named and there is no {STUDY_FILE} here; write one with `doe init`, or "
+            f"name a file or one of the presets: {', '.join(preset_names()) or 'none is installed'}"
         )
     if isinstance(given, Study):
         return given

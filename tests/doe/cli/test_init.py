@@ -105,6 +105,29 @@ def test_a_function_with_everything_given(doe, tmp_path):
     assert [(f.low, f.high) for f in study.factors] == [(0.1, 1), (False, True)]
 
 
+def test_a_program_without_help_is_told_where_its_factors_go(doe, tmp_path):
+    (tmp_path / "go.sh").write_text('echo "loss: $1$2 of a b"\n')
+    words = ["--factor", "x=1,2", "--factor", "y=3,4", "--metric", "loss", "-n", "1"]
+    placed = ["--", "sh", "go.sh", "{x}", "{y}", "a b"]
+    code, said = doe("init", *words, "--metrics-file", "stdout", *placed)
+    assert code == 0, said
+    assert load_study(tmp_path / "study.toml").command[-1] == "a b"
+    assert "sh go.sh {x} {y} 'a b'" in (tmp_path / "study.toml").read_text()
+    assert "loss  " in doe("try")[1]
+
+
+@pytest.mark.parametrize("trainer", [f"{PYTHON} train.py", "train:run"])
+def test_what_trains_is_asked_for(doe, tmp_path, monkeypatch, trainer):
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    rest = ["lr=1,2", "loss", "min", "2"] if ":" in trainer else ["loss", "min", "m.json", "2"]
+    answers = iter([trainer, *rest])
+    monkeypatch.setattr("typer.prompt", lambda *_, **__: next(answers))
+    code, said = doe("init")
+    assert code == 0, said
+    study = load_study(tmp_path / "study.toml")
+    assert study.backend == ("train:run" if ":" in trainer else "command")
+
+
 def test_what_is_not_given_is_asked_for_on_a_terminal(doe, tmp_path, monkeypatch):
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     answers = iter(["accuracy, loss", "max", "stdout", "3"])
@@ -153,10 +176,13 @@ INIT = ["init", *GIVEN]
 OWN = [PYTHON, "train.py"]
 WRONG = [
     (["init", "--", *OWN], "--metric is missing"),
+    (INIT, "expected a program, as in doe init -- python train.py"),
     ([*INIT, "--", "no-such-program"], "cannot start 'no-such-program'"),
     ([*INIT, "--", PYTHON, "absent.py"], "can't open file"),
-    ([*INIT, "--", PYTHON, "-c", "pass"], "names no option"),
-    ([*INIT, "--", "false"], "exit code 1"),
+    ([*INIT, "--", PYTHON, "-c", "pass"], "names no option; a program without help is told"),
+    ([*INIT, "--", "false"], "a program without help is told where its factors go"),
+    ([*INIT, "--factor", "a", "--", "false", "{a}"], "no help tells its levels"),
+    ([*INIT, "--factor", "a=1,2", "--", "false", "{a}", "{b}"], "placeholder {b} is unknown"),
     ([*INIT, "--goal", "best", "--", *OWN], "expected min or max"),
     ([*INIT, "--factor", "lrr=1,2", "--", *OWN], "did you mean 'lr'"),
     ([*INIT, "--factor", "lr=1", "--", *OWN], "expected two levels"),
@@ -167,7 +193,7 @@ WRONG = [
     ([*INIT, "--factor", "augment=1,2", "--", *OWN], "a switch is off and on"),
     ([*INIT, "--backend", "m:f", "--", *OWN], "got both a program and --backend"),
     (["init", "--backend", "m:f", "--metric", "y"], "--factor is missing"),
-    (["init", "--backend", "m:f", "--factor", "a", "--metric", "y"], "a function tells no levels"),
+    (["init", "--backend", "m:f", "--factor", "a", "--metric", "y"], "no help tells its levels"),
     (["init", "--backend", "mf", "--factor", "a=1,2", "--metric", "y"], "module:function"),
     (["init", *GIVEN, "--backend", "m:f", "--factor", "a=1,2"], "--metrics-file is for a program"),
     (["init", "--metric", "a b", "--backend", "m:f", "--factor", "a=1,2"], "is no name"),
@@ -210,6 +236,7 @@ AFTER = [
     ("eval.accuracy", "eval.acc", "did you mean 'eval.accuracy'"),
     ("--lr {lr}", "--lrr {lr}", "exit code 2"),
     (PYTHON, "pyhton", "cannot start 'pyhton'"),
+    (f"{PYTHON} train.py", "./train.py", "put its interpreter first"),
     ("--out-dir {run_dir} ", "", "exit code 1"),
 ]
 

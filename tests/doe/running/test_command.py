@@ -219,7 +219,11 @@ def test_further_metrics_may_be_missing(execute):
 
 MISSING = [
     ({}, "pass", ["no metrics.json", "does it know {run_dir}"]),
-    ({"file": "r.json"}, left("result.jsn", "{}"), ["no r.json", "which holds result.jsn"]),
+    (
+        {"file": "r.json"},
+        left("result.jsn", "{}"),
+        ["no r.json", "which holds result.jsn; say which is meant by file"],
+    ),
     ({}, left("metrics.json", '{"ac": 1, "loss": 2}'), ["no 'acc'", "did you mean 'ac'", "loss"]),
     (
         {"keys": KEYS},
@@ -230,7 +234,11 @@ MISSING = [
     ({}, left("metrics.json", '{"acc": true, "loss": 2}'), ["'acc' is true"]),
     ({}, left("metrics.json", "[1]"), ["no JSON object"]),
     ({}, left("metrics.json", '{"acc": '), ["metrics.json is no JSON"]),
-    ({"file": "a.csv"}, left("a.csv", "epoch,acc\n1,2\n"), ["no 'loss'", "it has epoch, acc"]),
+    (
+        {"file": "a.csv"},
+        left("a.csv", "epoch,acc\n1,2\n"),
+        ["no 'loss'", "it has epoch, acc: name it in keys of [metrics]"],
+    ),
     ({"file": "a.csv"}, left("a.csv", ""), ["no 'acc', 'loss'", "nothing"]),
     (
         {"file": "stdout", "keys": {"acc": r"acc (\S+)", "loss": r"loss (\S+)"}},

@@ -19,7 +19,7 @@ from doe.store.files import RunDir, StudyDir, write_atomic
 from doe.store.requests import request_bytes
 from doe.store.scan import RunStatus, scan
 from doe.study.checks import check_study
-from doe.study.file import dump_study, load_study, study_differences
+from doe.study.file import dump_study, load_study, parse_study, study_differences
 from doe.study.values import STUDY_FILE, Stopping, Study
 
 RUNS = Path("runs")
@@ -48,8 +48,13 @@ def write_plan(study: Study, directory: Path) -> tuple[Plan, Outcome]:
         If another study with runs or an edited design is there; says what differs.
     """
     check_study(study)
+    with contextlib.suppress(OSError):  # writing says it better
+        directory.mkdir(parents=True, exist_ok=True)
     with _alone(directory):
-        return _write_plan(study, directory)
+        plan, outcome = _write_plan(study, directory)
+    if outcome == "unchanged" and complete_design(plan):
+        outcome = "completed"
+    return plan, outcome
 
 
 def _write_plan(study: Study, directory: Path) -> tuple[Plan, Outcome]:
@@ -65,8 +70,7 @@ def _write_plan(study: Study, directory: Path) -> tuple[Plan, Outcome]:
         return _replace_plan(load_plan(directory), study, differences)
     with contextlib.suppress(OSError):  # a study that one may only read
         files.study.touch()  # planned last, for `find_study`
-    plan = load_plan(directory)
-    return plan, "completed" if complete_design(plan) else "unchanged"
+    return load_plan(directory), "unchanged"
 
 
 def _replace_plan(old: Plan, study: Study, differences: list[str]) -> tuple[Plan, Outcome]:
@@ -86,6 +90,8 @@ def _replace_plan(old: Plan, study: Study, differences: list[str]) -> tuple[Plan
         )
     for run in old.design.runs:
         _forget(files.run(run.run_id))
+    with contextlib.suppress(OSError):  # what cannot be removed cannot be written either
+        files.design.unlink()  # so that it never stands beside the new study
     _write(new)
     return new, "replanned"
 
@@ -136,8 +142,8 @@ def load_plan(directory: Path) -> Plan:
     for path in (files.study, files.design):
         if path.exists() and not path.is_file():  # a pipe would be waited for
             raise DoeError(f"{path} is no plain file; restore it")
-    study = load_study(files.study)
-    text = _design_text(files)
+    data, text = _study_and_design(files)
+    study = parse_study(data, source=str(files.study))
     design = make_design(study, planned_rows(text, study))
     expected = design_csv(design)
     if not expected.startswith(text):
@@ -146,13 +152,18 @@ def load_plan(directory: Path) -> Plan:
 
 
 def complete_design(plan: Plan) -> bool:
-    """Write design.csv where a kill left it missing or without its last blocks."""
+    """Write design.csv where a kill left it missing or without its last blocks.
+
+    One that another process has made longer than `plan` meanwhile stays as it is.
+    """
     files = StudyDir(plan.directory)
     expected = design_csv(plan.design)
-    if _design_text(files) == expected:
-        return False
-    write_atomic(files.design, expected)
-    return True
+    with _alone(plan.directory):
+        text = _design_text(files)
+        if text == expected or not expected.startswith(text):
+            return False
+        write_atomic(files.design, expected)
+        return True
 
 
 def planned_studies(runs: Path = RUNS) -> list[Path]:
@@ -230,6 +241,27 @@ def _write(plan: Plan) -> None:
     files = StudyDir(plan.directory)
     write_atomic(files.study, dump_study(plan.study))
     write_atomic(files.design, design_csv(plan.design))
+
+
+def _study_and_design(files: StudyDir) -> tuple[bytes, str]:
+    """What stands in study.toml and in design.csv, of one moment though others may be writing.
+
+    A design that was read while the study stayed the same is the study's, or a beginning of it:
+    a writer replaces the study first (`_write`), and removes a design that contradicts it before.
+    """
+    study = _study_bytes(files)
+    while True:
+        design, before = _design_text(files), study
+        study = _study_bytes(files)
+        if study == before:
+            return study, design
+
+
+def _study_bytes(files: StudyDir) -> bytes:
+    try:
+        return files.study.read_bytes()
+    except OSError as error:
+        raise DoeError(f"cannot read {files.study}: {error.strerror}") from error
 
 
 def _design_text(files: StudyDir) -> str:

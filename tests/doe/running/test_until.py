@@ -103,11 +103,6 @@ def test_killed_five_times_it_ends_as_if_left_alone(tmp_path, alone):
     assert text == other
 
 
-@pytest.mark.xfail(
-    strict=False,
-    reason="one may read design.csv while the other appends a replicate; it then stops with a "
-    "message, and no result is lost",
-)
 def test_two_schedulers_agree(tmp_path, alone):
     directory = noisy(tmp_path / "both", seconds=0.05).directory
     processes = [start(directory) for _ in range(2)]

@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
@@ -10,6 +12,7 @@ from doe.cli.options import chosen_study
 from doe.design.changes import with_overrides
 from doe.design.runs import design_csv
 from doe.errors import DoeError
+from doe.store import plan as plans
 from doe.store.files import StudyDir
 from doe.store.plan import augment_plan, complete_design, find_study, load_plan, write_plan
 from doe.store.requests import prepare
@@ -224,9 +227,6 @@ def test_replicates_on_the_command_line_continue_the_seeds(here):
     ],
 )
 def test_mistakes_end_in_one_message_and_exit_code_one(here, arguments):
-    import subprocess
-    import sys
-
     code = "from doe.cli import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
@@ -247,3 +247,92 @@ def test_reading_a_plan_writes_nothing_and_running_completes_it(tmp_path):
     assert complete_design(plan)
     assert files.design.read_text() == design_csv(plan.design)
     assert not complete_design(plan)
+
+
+# Others write at the same time -------------------------------------------------------------------
+
+
+def meanwhile(monkeypatch, name, deed):
+    """Do something in the middle of a reading: just before the first call of a function."""
+    function, left = getattr(plans, name), [deed]
+
+    def called(*given, **named):
+        while left:
+            left.pop()()
+        return function(*given, **named)
+
+    monkeypatch.setattr(plans, name, called)
+
+
+@pytest.mark.parametrize("name", ["_study_bytes", "_design_text", "parse_study"])
+@pytest.mark.parametrize("change", ["augmented", "replanned"])
+def test_a_plan_that_changes_while_it_is_read_is_read_whole(tmp_path, monkeypatch, name, change):
+    old, _ = write_plan(preset_study("demo"), tmp_path)
+    half = msgspec.structs.replace(preset_study("demo"), fraction="F=ABCDE")
+    deeds = {
+        "augmented": lambda: augment_plan(tmp_path, "1"),
+        "replanned": lambda: write_plan(half, tmp_path),
+    }
+    meanwhile(monkeypatch, name, deeds[change])
+    read = load_plan(tmp_path)
+    new = load_plan(tmp_path)
+    assert new != old
+    assert read == (old if name == "parse_study" else new)
+
+
+@pytest.mark.parametrize("change", ["augmented", "replanned"])
+def test_a_plan_is_whole_at_every_moment_of_a_change(tmp_path, monkeypatch, change):
+    """Read by another process before and after each of the writer's calls."""
+    old, _ = write_plan(preset_study("demo"), tmp_path)
+    half = msgspec.structs.replace(preset_study("demo"), fraction="F=ABCDE")
+    seen = []
+    write = plans.write_atomic
+
+    def watched(path, text):
+        seen.append(load_plan(tmp_path))
+        write(path, text)
+        seen.append(load_plan(tmp_path))
+
+    monkeypatch.setattr(plans, "write_atomic", watched)
+    new, _ = augment_plan(tmp_path, "1") if change == "augmented" else write_plan(half, tmp_path)
+    assert seen == [old, new, new, new]
+
+
+def test_a_design_that_another_has_made_longer_stays(tmp_path):
+    """A scheduler that read the plan before a second one appended a replicate."""
+    old, _ = write_plan(preset_study("demo"), tmp_path)
+    new, _ = augment_plan(tmp_path, "1")
+    assert not complete_design(old)
+    assert StudyDir(tmp_path).design.read_text() == design_csv(new.design)
+
+
+def test_two_that_lack_the_same_replicate_add_it_once(tmp_path):
+    write_plan(preset_study("demo"), tmp_path)
+    code = (
+        "import sys, pathlib\n"
+        "from doe.store.plan import extend_plan\n"
+        "print('ready', flush=True)\n"
+        "sys.stdin.readline()\n"
+        "for replicates in range(3, 9):\n"
+        "    plan = extend_plan(pathlib.Path(sys.argv[1]), replicates)\n"
+        "    assert plan.design.runs[-1].replicate >= replicates\n"
+    )
+    both = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, str(tmp_path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    assert [process.stdout.readline() for process in both] == ["ready\n"] * 2
+    for process in both:
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    said = [process.communicate(timeout=60)[1] for process in both]
+    assert said == ["", ""]
+    plan = load_plan(tmp_path)
+    assert [step.seeds for step in plan.study.augment] == [(102 + i,) for i in range(6)]
+    assert StudyDir(tmp_path).design.read_text() == design_csv(plan.design)

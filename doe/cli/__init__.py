@@ -69,7 +69,7 @@ app.command()(schema)
 
 def main() -> None:
     """Run the command line; a DoeError is one message on standard error and exit code 1."""
-    gc.set_threshold(50_000)  # a study of 65,536 runs is many values and hardly a cycle
+    gc.set_threshold(1_000_000)  # a study of 65,536 runs is many values and hardly a cycle
     try:
         try:
             app(bare_cpu(sys.argv[1:]), prog_name="doe")

@@ -173,17 +173,8 @@ def _random_rank(order_seed: int, slot: _Slot) -> bytes:
 
 def _run(slot: _Slot, run_order: int, configuration: Configuration, width: int) -> Run:
     name = f"centre{slot.centre}" if slot.centre else f"{slot.row:0{width}d}"
-    return Run(
-        run_id=f"{name}-r{slot.replicate}",
-        run_order=run_order,
-        row=slot.row,
-        replicate=slot.replicate,
-        block=slot.block,
-        seed=slot.seed,
-        config=configuration.label,
-        levels=configuration.levels,
-        coded=configuration.coded,
-    )
+    run_id = f"{name}-r{slot.replicate}"
+    return Run(run_id, run_order, slot.row, slot.replicate, slot.block, slot.seed, *configuration)
 
 
 class Configuration(NamedTuple):
@@ -212,12 +203,12 @@ def _configurations(factors: Sequence[Factor]) -> Callable[[int], Configuration]
     tables = [cache(partial(_configuration, part)) for part in parts]
 
     def configuration(row: int) -> Configuration:
-        (label, levels, coded), *further = [
-            table(number) for table, number in zip(tables, level_numbers(row, sizes), strict=True)
-        ]
-        for part in further:
+        label, levels, coded = Configuration("", {}, ())
+        for table, size in zip(tables, sizes, strict=True):
+            row, number = divmod(row, size)
+            part = table(number)
             label += part.label
-            levels = {**levels, **part.levels}
+            levels = levels | part.levels
             coded += part.coded
         return Configuration(label, levels, coded)
 
@@ -246,35 +237,47 @@ def csv_header(keys: tuple[str, ...]) -> list[str]:
     return [*RUN_COLUMNS, *keys, *coded_columns(keys)]
 
 
-class _Texts(dict[Level, str]):
-    """The levels of one factor as text, made when first asked for."""
+class _Cells(dict[Level, str]):
+    """Levels of one factor, codes or labels as cells of CSV, made when first asked for."""
 
     def __missing__(self, level: Level) -> str:
-        self[level] = level_text(level)
+        self[level] = _csv_line([level_text(level), ""])[:-2]
         return self[level]
 
 
-def _csv_rows(design: Design) -> Iterator[list[str]]:
-    texts = {key: _Texts() for key in design.keys}
+def _csv_line(cells: Sequence[str]) -> str:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerow(cells)
+    return out.getvalue()
+
+
+def _csv_lines(design: Design) -> Iterator[str]:
+    """A line per run: a design may have 100,000, of few different cells."""
+    yield _csv_line(csv_header(design.keys))
+    factors, codes, labels = [_Cells() for _ in design.keys], _Cells(), _Cells()
     for run in design.runs:
-        plan = (run.run_order, run.row, run.replicate, run.block, run.seed)
-        levels = [texts[key][level] for key, level in run.levels.items()]
-        yield [run.run_id, *map(str, plan), run.config, *levels, *map(str, run.coded)]
+        numbers = f"{run.run_order},{run.row},{run.replicate},{run.block},{run.seed}"
+        label = run.config if run.config.isalnum() else labels[run.config]
+        levels = [cells[level] for cells, level in zip(factors, run.levels.values(), strict=True)]
+        coded = [codes[code] for code in run.coded]
+        yield ",".join([run.run_id, numbers, label, *levels, *coded]) + "\n"
 
 
 def design_csv(design: Design) -> str:
     """Write a design as CSV, a line per run in run order."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(csv_header(design.keys))
-    writer.writerows(_csv_rows(design))
-    return out.getvalue()
+    return "".join(_csv_lines(design))
 
 
 def planned_rows(text: str, study: Study) -> list[int]:
-    """Configurations of the first replicate in a design.csv; none where they are not all there."""
-    if study.parts:
+    """Configurations of the first replicate as far as no matrix is needed to know them.
+
+    Those of a full factorial are all; those of a fraction stand in its design.csv. None where they
+    are not all there.
+    """
+    if study.parts or (study.generators and study.exclude):
         return []  # how many there are, only pyDOE2 knows
+    if not study.generators:
+        return allowed_rows(study)
     blocks = 1 << len(study.block_words)
     rows = {
         int(row)
@@ -284,6 +287,4 @@ def planned_rows(text: str, study: Study) -> list[int]:
     }
     rows.discard(math.prod(study.sizes))  # centre runs
     planned = math.prod(study.sizes) >> len(study.generators)
-    if study.exclude:
-        planned = len(allowed_rows(study)) if not study.generators else 0
     return sorted(rows) if len(rows) == planned else []

@@ -156,7 +156,10 @@ def _warnings(study: Study, statuses: Sequence[RunStatus]) -> list[str]:
         warnings.append(
             f"{counted(dirty, 'run')} {were(dirty)} made by code with uncommitted changes"
         )
-    versions = Counter(repr(sorted(origin.get("versions", {}).items())) for origin in origins)
+    versions: list[dict[str, str]] = []
+    for origin in origins:
+        if (installed := origin.get("versions", {})) not in versions:
+            versions.append(installed)
     if len(versions) > 1:
         warnings.append(f"package versions changed between runs: {len(versions)} sets of versions")
     unreadable = [f"{s.run.run_id}: {s.problem}" for s in statuses if s.problem]

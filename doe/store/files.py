@@ -60,6 +60,10 @@ class StudyDir(NamedTuple):
         """One run's own directory."""
         return RunDir(self.root / run_id)
 
+    def verdict(self, run_id: str) -> str:
+        """`RunDir.result` of a run as a text: a study has tens of thousands, and paths are slow."""
+        return f"{self.root}/{run_id}/{RESULT}"
+
 
 class RunDir(NamedTuple):
     """Every name below one run's directory."""
@@ -169,7 +173,7 @@ MOST_BYTES = 1 << 28
 """What stands in the place of a small file and is larger is none of ours."""
 
 
-def read_file(path: Path) -> bytes:
+def read_file(path: Path | str) -> bytes:
     """The bytes of a plain file; OSError for anything else, without waiting for a pipe."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     try:  # plain calls: a study has tens of thousands of these files

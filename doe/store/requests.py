@@ -16,6 +16,8 @@ from doe.store.scan import RunStatus
 from doe.study.levels import settings_of
 from doe.study.values import Level, MetricsSection, ProgressSection, Study
 
+DEFAULT_METRICS, DEFAULT_PROGRESS = MetricsSection(), ProgressSection()
+
 
 class RunRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     """What `request.json` holds: all that decides a run's outcome, and no path."""
@@ -55,8 +57,8 @@ def request_bytes(study: Study, run: Run) -> bytes:
         settings=settings_of(study, run.levels),
         metrics=study.responses.metrics,
         further=study.responses.further,
-        source=study.metrics if study.metrics != MetricsSection() else None,
-        progress=study.progress if study.progress != ProgressSection() else None,
+        source=study.metrics if study.metrics != DEFAULT_METRICS else None,
+        progress=study.progress if study.progress != DEFAULT_PROGRESS else None,
         threads=study.threads,
     )
     return msgspec.json.format(msgspec.json.encode(request), indent=1) + b"\n"

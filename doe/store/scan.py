@@ -8,9 +8,9 @@ from typing import Literal, NamedTuple
 
 from doe.design.runs import Run
 from doe.errors import DoeError
-from doe.store.files import RunDir, StudyDir
+from doe.store.files import StudyDir
 from doe.store.leases import LeaseFile, Watch, last_lease
-from doe.store.verdicts import Result, checksum, failed_attempts, read_verdict
+from doe.store.verdicts import Result, checksum, failed_attempts, verdict_in
 
 RunState = Literal["done", "diverged", "failed", "running", "pending"]
 STATES: tuple[RunState, ...] = ("done", "diverged", "failed", "running", "pending")
@@ -63,17 +63,18 @@ def scan(files: StudyDir, runs: Iterable[Run], watch: Watch | None = None) -> li
 def look(files: StudyDir, run: Run, watch: Watch) -> RunStatus:
     """Look at one run's directory; one that cannot be read is shown as such."""
     try:
-        return _look(files.run(run.run_id), run, watch)
+        return _look(files, run, watch)
     except DoeError as error:
         return RunStatus(run, "pending", problem=str(error))
     except OSError as error:
         return RunStatus(run, "pending", problem=f"cannot read its directory: {error.strerror}")
 
 
-def _look(run_dir: RunDir, run: Run, watch: Watch) -> RunStatus:
-    verdict = read_verdict(run_dir)
+def _look(files: StudyDir, run: Run, watch: Watch) -> RunStatus:
+    verdict = verdict_in(files.verdict(run.run_id))
     if verdict is not None and verdict.result is not None:
         return RunStatus(run, verdict.result.state, verdict.result, checksum(verdict.raw))
+    run_dir = files.run(run.run_id)
     lease = last_lease(run_dir)
     state: RunState = "running" if lease and not watch.over(run_dir, lease) else "pending"
     blocked = state == "pending" and run_dir.request.is_dir()

@@ -66,8 +66,10 @@ class Verdict(NamedTuple):
         return self.result is not None and (not replace or checksum(self.raw) != replace)
 
 
-_CHECKSUM = re.compile(rb',\n "checksum": "([0-9a-f]{64})"\n}\n\Z')
-
+_SEAL = b',\n "checksum": "%b"\n}\n'
+"""The end of a verdict."""
+_SEALED = re.compile(_SEAL % b"([0-9a-f]{64})")
+_SEAL_BYTES = len(_SEAL % bytes(64))
 
 _RESULTS = msgspec.json.Decoder(Result)
 
@@ -76,13 +78,12 @@ def encode_result(result: Result) -> bytes:
     """Write a verdict; its last field is the SHA-256 of every byte before it."""
     text = msgspec.json.format(msgspec.json.encode(result), indent=1)
     body = text.removesuffix(b"\n}")
-    return body + b',\n "checksum": "%b"\n}\n' % hashlib.sha256(body).hexdigest().encode()
+    return body + _SEAL % hashlib.sha256(body).hexdigest().encode()
 
 
 def decode_result(raw: bytes) -> Result | None:
     """Read a verdict; None if a byte of it is missing or altered."""
-    end = _CHECKSUM.search(raw)
-    if not end or hashlib.sha256(raw[: end.start()]).hexdigest().encode() != end[1]:
+    if hashlib.sha256(raw[:-_SEAL_BYTES]).hexdigest() != checksum(raw):
         return None
     try:
         result = _RESULTS.decode(raw)
@@ -112,8 +113,8 @@ class _Origin(msgspec.Struct):
     seed: int = 0
     threads: int = 0
     attempt: int = 0
-    start: Moment | None = None
-    end: Moment | None = None
+    start: Moment | msgspec.UnsetType = msgspec.UNSET
+    end: Moment | msgspec.UnsetType = msgspec.UNSET
     seconds: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     request: str = ""
     unread: list[str] = []
@@ -126,27 +127,31 @@ def _sound(provenance: dict[str, Any]) -> bool:
         msgspec.convert(provenance, _Origin)
     except (msgspec.ValidationError, OverflowError):
         return False
-    return not any(provenance.get(key, "") is None for key in ("start", "end"))
+    return True
 
 
 def checksum(raw: bytes) -> str:
     """The checksum that stands in a verdict, by which it is named."""
-    end = _CHECKSUM.search(raw)
+    end = _SEALED.fullmatch(raw, max(0, len(raw) - _SEAL_BYTES))
     return end[1].decode() if end else ""
 
 
 def read_verdict(run: RunDir) -> Verdict | None:
     """What stands in `result.json`, or None if nothing does."""
+    return verdict_in(run.result)
+
+
+def verdict_in(path: Path | str) -> Verdict | None:
+    """The same, of the file."""
     try:
-        raw = read_file(run.result)
+        raw = read_file(path)
     except FileNotFoundError:
         return None
     except OSError as error:
         if error.errno in STRANGE:  # damaged beyond all doubt
             return Verdict(None, b"")
-        raise DoeError(
-            f"cannot read {run.path.name}/{run.result.name}: {error.strerror}"
-        ) from error
+        run_id, name = Path(path).parts[-2:]
+        raise DoeError(f"cannot read {run_id}/{name}: {error.strerror}") from error
     return Verdict(decode_result(raw), raw)
 
 

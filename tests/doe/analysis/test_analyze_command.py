@@ -172,6 +172,16 @@ def test_intervals_are_called_by_their_level(plasma: str, alpha: str, level: str
     assert f"({level} % interval " in run(*base, "--alpha", alpha)
 
 
+def test_a_check_that_cannot_be_made_is_not_called_ok(tmp_path: Path) -> None:
+    path = tmp_path / "unordered.csv"
+    y = np.random.default_rng(0).normal(size=12)
+    table("AB", y).drop(columns="day").to_csv(path, index=False)
+    text = run("--table", str(path), "--factors", "A,B", "-r", "y")
+    (drift,) = (line for line in text.splitlines() if line.startswith("drift "))
+    (normal,) = (line for line in text.splitlines() if line.startswith("normality "))
+    assert (drift.split()[1], normal.split()[1]) == ("–", "ok")
+
+
 def test_nothing_is_called_lenths_where_his_method_has_nothing_to_go_by(tmp_path: Path) -> None:
     path = tmp_path / "same.csv"
     table("ABC", [1.0, 2.0] * 8).drop(columns="day").to_csv(path, index=False)

@@ -93,7 +93,8 @@ def permutation(fit: Fit, permutations: int, seed: int) -> tuple[Floats, Floats]
         return np.asarray(size / np.sqrt(rest / fit.df_residual)[:, None])
 
     observed = statistic(fit.y[None, :])[0]
-    limit = observed * (1.0 - 1e-9)  # ties count although they are rounded differently
+    # Ties count although they are rounded differently, of what is nothing but rounding too.
+    limit = observed - 1e-9 * observed.max(initial=0.0)
     rng = np.random.default_rng(seed)
     alone, largest = np.zeros(len(observed)), np.zeros(len(observed))
     for start in range(0, permutations, CHUNK):

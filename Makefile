@@ -29,7 +29,7 @@ check: setup
 
 # More at once than cores: those that kill and wait mostly sleep. A file stays in one process.
 test: setup
-	$(BIN)/python -m pytest -n 4 --dist loadfile tests
+	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder tests
 
 # What a cluster of one node needs: Ray, and Debian's Slurm (installed as root).
 setup-cluster: setup

@@ -1,4 +1,4 @@
-"""Terms, generators and blocks of a two-level model, as people write them and as bit masks.
+"""Terms, generators and blocks of a model, and configurations, as people write them.
 
 A term is a bit mask: bit i stands for factor i, the mean is 0.
 
@@ -22,7 +22,7 @@ def term_name(mask: int, keys: Sequence[str]) -> str:
     """Name a term: ``AB`` when every key is one character, else ``lr:aug``; the mean is ``I``."""
     if mask == MEAN:
         return "I"
-    separator = "" if all(len(key) == 1 for key in keys) else ":"
+    separator = "" if single_letters(keys) else ":"
     return separator.join(key for i, key in enumerate(keys) if mask >> i & 1)
 
 
@@ -36,7 +36,7 @@ def parse_term(text: str, keys: Sequence[str]) -> int:
         If a part is no factor key or stands twice.
     """
     text = text.strip()
-    single = all(len(key) == 1 for key in keys)
+    single = single_letters(keys)
     parts = list(text.replace(":", "")) if single else [part.strip() for part in text.split(":")]
     if not text:
         raise DoeError(f"a term is empty; expected a product of {', '.join(keys)}")
@@ -54,15 +54,47 @@ def parse_term(text: str, keys: Sequence[str]) -> int:
     return mask
 
 
-def config_label(keys: Sequence[str], levels: Sequence[tuple[int, str] | None]) -> str:
-    """Name a configuration: ``A1B0C1`` for one-letter keys, else ``lr=0.01,aug=on``.
+def level_text(level: object) -> str:
+    """Write a level as in the study file, text without its quotes."""
+    return str(level).lower() if isinstance(level, bool) else str(level)
 
-    `levels` has the number and the text of each factor's level; factors with None are left open.
+
+LevelOf = tuple[int, str] | None
+"""Number and text of a factor's level; None where the factor is left open."""
+BETWEEN = " · "
+"""What stands between the levels of a configuration, and between the names above them."""
+
+
+def single_letters(keys: Sequence[str]) -> bool:
+    """Whether every key is one character, so that terms and configurations are written together."""
+    return all(len(key) == 1 for key in keys)
+
+
+def config_label(keys: Sequence[str], levels: Sequence[LevelOf]) -> str:
+    """A configuration as it is shown: ``A1B0C1`` for one-letter keys, else ``0.01 · adam · off``.
+
+    The levels stand in the order of the keys, which a header names (`config_header`).
     """
-    single = all(len(key) == 1 for key in keys)
+    if all(level is None for level in levels):
+        return "any configuration"
+    if single_letters(keys):
+        return config_name(keys, levels)
+    return BETWEEN.join("any" if level is None else level[1] for level in levels)
+
+
+def config_header(keys: Sequence[str], title: str = "Configuration") -> str:
+    """What stands above configurations: the names of the factors where their levels stand below."""
+    return title if single_letters(keys) else BETWEEN.join(keys)
+
+
+def config_name(keys: Sequence[str], levels: Sequence[LevelOf]) -> str:
+    """A configuration as files and options name it, where no header stands above: ``A1B0C1`` for
+    one-letter keys, else ``lr=0.01,aug=on``.
+    """
+    single = single_letters(keys)
     fixed = [(key, *level) for key, level in zip(keys, levels, strict=True) if level is not None]
     parts = (f"{key}{number}" if single else f"{key}={text}" for key, number, text in fixed)
-    return ("" if single else ",").join(parts) or "any configuration"
+    return ("" if single else ",").join(parts)
 
 
 def order(mask: int) -> int:

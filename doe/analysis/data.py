@@ -58,7 +58,7 @@ class Runs:
         return cell_index(self.coded)
 
     def config(self, cell: int, fixed: int = -1) -> str:
-        """Label of a configuration; factors outside the bits of `fixed` are left open."""
+        """A configuration as it is shown; factors outside the bits of `fixed` are left open."""
         levels = [
             ((1, factor.high) if cell >> i & 1 else (0, factor.low)) if fixed >> i & 1 else None
             for i, factor in enumerate(self.factors)

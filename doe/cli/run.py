@@ -120,6 +120,7 @@ def run(
     from doe.running.until import run_until
     from doe.store.plan import load_plan
     from doe.store.verdicts import Policy
+    from doe.terms import config_header
     from doe.views.live import open_display
     from doe.views.status_tables import decision_lines
     from doe.views.summary import summary_lines
@@ -144,6 +145,8 @@ def run(
     began = time.monotonic()
     try:
         with open_display(console()) as display:
+            if names := config_header(plan.study.keys, ""):
+                display.note("levels", names)  # of the configurations in the lines below
             if plan.study.stopping is None or options.only or options.replicate:
                 number, finished = execute(plan, options, engine, ctx.obj, display)
             else:

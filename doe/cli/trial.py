@@ -9,7 +9,6 @@ import typer
 from doe.cli.options import FileArgument, PresetOption
 
 if TYPE_CHECKING:
-    from doe.design.runs import Design, Run
     from doe.running.trial import Trial
     from doe.study.values import Study
 
@@ -23,16 +22,17 @@ def trial(
     gpu: Annotated[int | None, typer.Option(min=0, help="On this GPU [default: CPU].")] = None,
 ) -> None:
     """Run one configuration now, show its output, metrics and time; record nothing."""
-    from doe.design.runs import make_design
+    from doe.design.runs import make_design, runs_of
     from doe.running.trial import try_run
     from doe.study.presets import asked_study
+    from doe.terms import level_text
     from doe.views.terminal import console
 
     study = asked_study(file, preset)
     design = make_design(study)
-    run = _chosen(design, only)
+    run = design.runs[0] if only is None else runs_of(design.runs, only)[0]
     screen = console()
-    levels = ", ".join(f"{key} = {_text(level)}" for key, level in run.levels.items())
+    levels = ", ".join(f"{key} = {level_text(level)}" for key, level in run.levels.items())
     screen.print(f"Trying {levels}, seed {run.seed}.", markup=False, highlight=False)
     try:
         outcome = try_run(study, run, gpu)
@@ -43,25 +43,6 @@ def trial(
         screen.print(line, markup=False, highlight=False)
     if outcome.problem:
         raise typer.Exit(3)
-
-
-def _text(level: object) -> str:
-    return str(level).lower() if isinstance(level, bool) else str(level)
-
-
-def _chosen(design: Design, only: str | None) -> Run:
-    from doe.errors import DoeError, nearest
-
-    if only is None:
-        return design.runs[0]
-    for run in design.runs:
-        if run.config == only:
-            return run
-    configs = sorted({run.config for run in design.runs})
-    raise DoeError(
-        f"--only {only}: no such configuration{nearest(only, configs)}; expected one such as "
-        f"{configs[0]!r}"
-    )
 
 
 def outcome_lines(study: Study, outcome: Trial, runs: int, gpu: int | None) -> list[str]:

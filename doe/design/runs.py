@@ -11,10 +11,10 @@ from functools import cache, partial
 from typing import NamedTuple
 
 from doe.design.matrix import part_rows, standard_rows
-from doe.errors import DoeError
-from doe.study.levels import allowed_rows, coded_level, level_numbers, level_text, row_of
+from doe.errors import DoeError, nearest
+from doe.study.levels import allowed_rows, coded_level, level_numbers, row_of
 from doe.study.values import RUN_COLUMNS, Augment, Factor, Level, Study, coded_columns
-from doe.terms import config_label
+from doe.terms import config_label, config_name, level_text, single_letters
 
 Coded = tuple[int, ...]
 """Levels of one run as numbers around zero, one per factor: −1 and +1 of two levels."""
@@ -35,6 +35,9 @@ class Run(NamedTuple):
     block: int
     seed: int
     config: str
+    """The configuration as it is shown, ``A1B0`` or ``0.01 · adam``."""
+    name: str
+    """The configuration as files and options name it, ``A1B0`` or ``lr=0.01,optimizer=adam``."""
     levels: dict[str, Level]
     coded: Coded
 
@@ -78,7 +81,7 @@ def make_design(study: Study, rows: Sequence[int] = ()) -> Design:
     width = max(3, len(str(math.prod(study.sizes) - 1)))
     configuration = _configurations(study.factors)
     runs = tuple(
-        _run(slot, i, _centre(study.factors) if slot.centre else configuration(slot.row), width)
+        _run(slot, i, centre_of(study.factors) if slot.centre else configuration(slot.row), width)
         for i, slot in enumerate(ordered, start=1)
     )
     return Design(study.keys, runs)
@@ -134,7 +137,9 @@ def _augmented(study: Study, slots: list[_Slot], step: Augment) -> list[_Slot]:
     rows = sorted({(slot.row, slot.centre) for slot in slots})
     if step.confirm:
         rows = [
-            (row, 0) for row, c in rows if not c and row_label(study.factors, row) in step.confirm
+            (row, 0)
+            for row, c in rows
+            if not c and configuration_of(study.factors, row).name in step.confirm
         ]
     return [
         _Slot(row, replicate + i, block + i, seed, centre)
@@ -178,16 +183,18 @@ def _run(slot: _Slot, run_order: int, configuration: Configuration, width: int) 
 
 
 class Configuration(NamedTuple):
-    """The levels of some factors: their name, as given, coded."""
+    """The levels of some factors: as they are shown, as they are named, as given, coded."""
 
     label: str
+    name: str
     levels: dict[str, Level]
     coded: Coded
 
 
-def _centre(factors: Sequence[Factor]) -> Configuration:
+def centre_of(factors: Sequence[Factor]) -> Configuration:
+    """The middle of every factor."""
     levels: dict[str, Level] = {factor.key: factor.centre for factor in factors}
-    return Configuration(CENTRE, levels, (0,) * len(factors))
+    return Configuration(CENTRE, CENTRE, levels, (0,) * len(factors))
 
 
 TOGETHER = 8
@@ -196,37 +203,50 @@ TOGETHER = 8
 
 def _configurations(factors: Sequence[Factor]) -> Callable[[int], Configuration]:
     """How to find the configuration of a row; labels of one-letter keys follow each other."""
-    single = all(len(factor.key) == 1 for factor in factors)
+    single = single_letters([factor.key for factor in factors])
     size = TOGETHER if single else len(factors)
     parts = [factors[i : i + size] for i in range(0, len(factors), size)]
     sizes = [math.prod(len(factor.levels) for factor in part) for part in parts]
-    tables = [cache(partial(_configuration, part)) for part in parts]
+    tables = [cache(partial(configuration_of, part)) for part in parts]
 
     def configuration(row: int) -> Configuration:
-        label, levels, coded = Configuration("", {}, ())
+        label, name, levels, coded = Configuration("", "", {}, ())
         for table, size in zip(tables, sizes, strict=True):
             row, number = divmod(row, size)
             part = table(number)
-            label += part.label
+            label, name = label + part.label, name + part.name
             levels = levels | part.levels
             coded += part.coded
-        return Configuration(label, levels, coded)
+        return Configuration(label, name, levels, coded)
 
     return configuration
 
 
-def _configuration(factors: Sequence[Factor], row: int) -> Configuration:
+def configuration_of(factors: Sequence[Factor], row: int) -> Configuration:
+    """The configuration in a row of the full factorial of some factors."""
     sizes = [len(factor.levels) for factor in factors]
     numbers = level_numbers(row, sizes)
     levels = {f.key: f.levels[number] for f, number in zip(factors, numbers, strict=True)}
     texts = [level_text(level) for level in levels.values()]
-    label = config_label(list(levels), list(zip(numbers, texts, strict=True)))
-    return Configuration(label, levels, tuple(map(coded_level, numbers, sizes)))
+    said = (list(levels), list(zip(numbers, texts, strict=True)))
+    coded = tuple(map(coded_level, numbers, sizes))
+    return Configuration(config_label(*said), config_name(*said), levels, coded)
 
 
-def row_label(factors: Sequence[Factor], row: int) -> str:
-    """Name the configuration in a row of the full factorial."""
-    return _configuration(factors, row).label
+def runs_of(runs: Sequence[Run], config: str) -> list[Run]:
+    """Runs of a configuration, named as in files or as it is shown.
+
+    Raises
+    ------
+    DoeError
+        If no run has it; says what the names look like.
+    """
+    if chosen := [run for run in runs if config in (run.name, run.config)]:
+        return chosen
+    names = sorted({run.name for run in runs})
+    raise DoeError(
+        f"no configuration {config!r} is planned{nearest(config, names)}; they look like {names[0]}"
+    )
 
 
 # The CSV form -----------------------------------------------------------------------------------
@@ -238,7 +258,7 @@ def csv_header(keys: tuple[str, ...]) -> list[str]:
 
 
 class _Cells(dict[Level, str]):
-    """Levels of one factor, codes or labels as cells of CSV, made when first asked for."""
+    """Levels of one factor, codes or names as cells of CSV, made when first asked for."""
 
     def __missing__(self, level: Level) -> str:
         self[level] = _csv_line([level_text(level), ""])[:-2]
@@ -254,13 +274,13 @@ def _csv_line(cells: Sequence[str]) -> str:
 def _csv_lines(design: Design) -> Iterator[str]:
     """A line per run: a design may have 100,000, of few different cells."""
     yield _csv_line(csv_header(design.keys))
-    factors, codes, labels = [_Cells() for _ in design.keys], _Cells(), _Cells()
+    factors, codes, names = [_Cells() for _ in design.keys], _Cells(), _Cells()
     for run in design.runs:
         numbers = f"{run.run_order},{run.row},{run.replicate},{run.block},{run.seed}"
-        label = run.config if run.config.isalnum() else labels[run.config]
+        name = run.name if run.name.isalnum() else names[run.name]
         levels = [cells[level] for cells, level in zip(factors, run.levels.values(), strict=True)]
         coded = [codes[code] for code in run.coded]
-        yield ",".join([run.run_id, numbers, label, *levels, *coded]) + "\n"
+        yield ",".join([run.run_id, numbers, name, *levels, *coded]) + "\n"
 
 
 def design_csv(design: Design) -> str:

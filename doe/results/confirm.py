@@ -46,7 +46,7 @@ def confirm_plan(directory: Path, seeds: int, response: str | None) -> Plan:
 
 
 def chosen_configs(study: Study, statuses: list[RunStatus], analysis: Analysis) -> tuple[str, ...]:
-    """The predicted best, the runner-up and the baseline, each once."""
+    """The predicted best, the runner-up and the baseline, each once, as files name them."""
     if analysis.best is None:
         raise DoeError(f"nobody says which way {analysis.response} is better; give it a goal")
     best, runner_up, *_ = ranked(analysis.best, study.keys)
@@ -56,4 +56,5 @@ def chosen_configs(study: Study, statuses: list[RunStatus], analysis: Analysis) 
     cells = cells_of(statuses, {})
     marked = [cell for group in groups for cell in cells if is_baseline(study, group, cell)]
     baseline = min(marked or cells, key=lambda cell: cell.row).config
-    return tuple(dict.fromkeys((best, runner_up, baseline)))
+    names = {status.run.config: status.run.name for status in statuses}
+    return tuple(dict.fromkeys(names[config] for config in (best, runner_up, baseline)))

@@ -20,8 +20,9 @@ from doe.results.responses import columns, response_values, slot_and_host, table
 from doe.store.files import StudyDir
 from doe.store.plan import load_plan
 from doe.store.scan import RunStatus, scan
-from doe.study.levels import level_numbers, level_text
+from doe.study.levels import level_numbers
 from doe.study.values import FIRST_LOOK, Study
+from doe.terms import level_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -163,7 +164,9 @@ def fresh_values(study: Study, fresh: Sequence[RunStatus], name: str) -> Fresh |
     step = next((step for step in study.augment if step.confirm), None)
     if step is None or step.response != name or not fresh:
         return None
-    values = {(s.run.config, s.run.seed): response_values(study, s)[name] for s in fresh}
+    values = {(s.run.name, s.run.seed): response_values(study, s)[name] for s in fresh}
     y = [[values.get((config, seed), np.nan) for seed in step.seeds] for config in step.confirm]
     table = np.array(y, dtype=np.float64)
-    return Fresh(step.confirm, np.where(np.isfinite(table), table, np.nan))
+    shown = {status.run.name: status.run.config for status in fresh}
+    configs = tuple(shown[name] for name in step.confirm)
+    return Fresh(configs, np.where(np.isfinite(table), table, np.nan))

@@ -10,8 +10,8 @@ from typing import Any
 
 from doe.store.scan import RunStatus
 from doe.store.verdicts import IMPORTED
-from doe.study.levels import level_text
 from doe.study.values import RUN_COLUMNS, STATE_COLUMNS, Study, coded_columns
+from doe.terms import level_text
 
 
 def columns(study: Study) -> list[str]:
@@ -37,7 +37,7 @@ def _row(study: Study, status: RunStatus) -> list[Any]:
     run, result = status.run, status.result
     origin = result.provenance if result else {}
     return [
-        *(run.run_id, run.run_order, run.row, run.replicate, run.block, run.seed, run.config),
+        *(run.run_id, run.run_order, run.row, run.replicate, run.block, run.seed, run.name),
         *(run.levels[key] for key in study.keys),
         *run.coded,
         status.state,

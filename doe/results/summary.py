@@ -10,6 +10,7 @@ from doe.results.decision import decision
 from doe.results.responses import response_values
 from doe.store.scan import RunState, RunStatus, counts
 from doe.study.values import Study
+from doe.terms import config_header
 
 Ending = Literal["finished", "stopped", "broken off"]
 """Nothing was left to do; interrupted; given up for an error."""
@@ -37,6 +38,8 @@ class Summary(NamedTuple):
     """Of the averages, or where there are none of the metrics."""
     next: str
     """The command to go on with."""
+    levels: str = ""
+    """Whose levels a configuration names, where its label does not say so itself."""
 
 
 def summarise(
@@ -47,7 +50,8 @@ def summarise(
     reached = decision(study, statuses) if study.stopping else None
     command = next_command(number, over=reached is not None and reached.over)
     best = _best(study, statuses)
-    return Summary(study.name, ending, number, seconds, best, f"{command}{option}")
+    levels = config_header(study.keys, "")
+    return Summary(study.name, ending, number, seconds, best, f"{command}{option}", levels)
 
 
 def _best(study: Study, statuses: Sequence[RunStatus]) -> tuple[BestSoFar, ...]:

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from doe.analysis.data import Observations
-from doe.design.runs import CENTRE, Run, row_label
+from doe.design.runs import CENTRE, Run, configuration_of
 from doe.errors import DoeError
 from doe.results.status import Overview
 from doe.store.scan import RunStatus, counts
 from doe.store.verdicts import Result
-from doe.study.levels import coded_level, level_numbers, level_text
+from doe.study.levels import coded_level, level_numbers
 from doe.study.values import Factor, Goal, Level, Responses, Study
+from doe.terms import level_text
 
 if TYPE_CHECKING:
     from doe.analysis.levels.layout import LevelObservations
@@ -115,6 +116,7 @@ def _run(study: Study, design: _Design, i: int, replicate: int) -> Run:
         f.key: f.centre if n < 0 else f.levels[n]
         for f, n in zip(study.factors, numbers, strict=True)
     }
+    at = configuration_of(study.factors, cell) if cell >= 0 else None
     return Run(
         run_id=design.run_ids[i],
         run_order=design.run_order[i],
@@ -122,7 +124,8 @@ def _run(study: Study, design: _Design, i: int, replicate: int) -> Run:
         replicate=replicate,
         block=design.block[i],
         seed=0,
-        config=row_label(study.factors, cell) if cell >= 0 else _centre_label(levels, numbers),
+        config=at.label if at else _centre_label(levels, numbers),
+        name=at.name if at else _centre_label(levels, numbers),
         levels=levels,
         coded=tuple(
             0 if n < 0 else coded_level(n, size)

@@ -17,8 +17,8 @@ from doe.running.processes import end_by_signal
 from doe.store.files import RunDir
 from doe.store.requests import read_request
 from doe.study.command import STDOUT, STEP, TOTAL, Piece, pieces
-from doe.study.levels import level_text
 from doe.study.values import Level, MetricsSection, ProgressSection
+from doe.terms import level_text
 
 ReportStep = Callable[..., None]
 """``report(step, total, **metrics)``"""

@@ -17,8 +17,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
-from doe.design.runs import Design, Run
-from doe.errors import DoeError, counted, nearest, were
+from doe.design.runs import Design, Run, runs_of
+from doe.errors import DoeError, counted, were
 from doe.running.engines.base import Ended, Engine, Job, Slot
 from doe.running.processes import end_keepers
 from doe.running.worker import BUSY, UNWRITABLE, WorkOrder, record_crash
@@ -503,20 +503,14 @@ class Scheduler:
 
 def selected(runs: Sequence[Run], options: RunOptions) -> list[str]:
     """Ids of the runs that are asked for, in the planned order."""
-    configs = sorted({run.config for run in runs})
-    for config in options.only:
-        if config not in configs:
-            raise DoeError(
-                f"no configuration {config!r} is planned{nearest(config, configs)}; "
-                f"they look like {configs[0]}"
-            )
+    only = {run.run_id for config in options.only for run in runs_of(runs, config)}
     replicates = sorted({run.replicate for run in runs})
     if options.replicate and options.replicate not in replicates:
         raise DoeError(f"replicate {options.replicate} is not planned; there are {replicates}")
     return [
         run.run_id
         for run in runs
-        if (not options.only or run.config in options.only)
+        if (not only or run.run_id in only)
         and options.replicate in (0, run.replicate)
         and (not options.among or run.replicate in options.among)
     ]

@@ -20,8 +20,9 @@ from doe.store.plan import Plan, complete_design
 from doe.store.requests import check_unchanged, prepare, request_bytes
 from doe.store.scan import scan
 from doe.store.verdicts import IMPORTED, Failure, Result, commit
-from doe.study.levels import level_text, same_level
+from doe.study.levels import same_level
 from doe.study.values import Level, Study
+from doe.terms import level_text
 
 Cells = Mapping[str, str]
 """A row of a table: column -> what stands there."""
@@ -102,7 +103,7 @@ def import_runs(
         former = taken.setdefault(run.run_id, (number, result))
         if former[1].metrics != result.metrics:
             raise DoeError(
-                f"rows {former[0]} and {number} of {source} are both {run.config} with seed "
+                f"rows {former[0]} and {number} of {source} are both {run.name} with seed "
                 f"{run.seed} and differ in their results; keep one of them"
             )
     new, known = _commit(plan, {run_id: result for run_id, (_, result) in taken.items()})
@@ -224,13 +225,13 @@ def _commit(plan: Plan, results: Mapping[str, Result]) -> tuple[tuple[str, ...],
         if status.result is not None and status.state != "failed":
             if status.result.metrics != result.metrics:
                 raise DoeError(
-                    f"{run_id} {status.run.config} has other results than its row in the table; "
+                    f"{run_id} {status.run.name} has other results than its row in the table; "
                     "remove that row"
                 )
             known.append(run_id)
         elif status.result is not None:
             raise DoeError(
-                f"{run_id} {status.run.config} has failed here; `doe run --retry-failed` runs it "
+                f"{run_id} {status.run.name} has failed here; `doe run --retry-failed` runs it "
                 "again, or remove its row"
             )
     complete_design(plan)

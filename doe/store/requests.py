@@ -47,7 +47,7 @@ def request_bytes(study: Study, run: Run) -> bytes:
     request = RunRequest(
         study=study.name,
         run_id=run.run_id,
-        config=run.config,
+        config=run.name,
         row=run.row,
         replicate=run.replicate,
         seed=run.seed,

@@ -8,14 +8,10 @@ from typing import Any
 
 from doe.errors import DoeError, nearest
 from doe.study.values import Factor, Level, Study
+from doe.terms import level_text
 
 SWITCH_WORDS = {True: ("true", "on", "yes", "1"), False: ("false", "off", "no", "0")}
 """What people write for a switch."""
-
-
-def level_text(level: Level) -> str:
-    """Write a level as in the study file, text without its quotes."""
-    return str(level).lower() if isinstance(level, bool) else str(level)
 
 
 def settings_of(study: Study, levels: Mapping[str, Level]) -> dict[str, Any]:

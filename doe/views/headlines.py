@@ -10,7 +10,7 @@ from doe.analysis.estimators.means import Interaction, Mean, Means
 from doe.analysis.estimators.robust import Robust
 from doe.analysis.response import ResponseAnalysis
 from doe.errors import counted
-from doe.terms import order, parse_term
+from doe.terms import config_header, order, parse_term
 from doe.views.numbers import cell_text, confidence
 from doe.views.words import (
     advice_text,
@@ -75,9 +75,14 @@ def _levels(analysis: LevelAnalysis) -> Headlines:
 def _level_best(analysis: LevelAnalysis) -> str:
     if analysis.best is None:
         return f"Which way is better was not said: {NO_GOAL}."
-    top = analysis.best.cells[0]
-    names = " · ".join(factor.key for factor in analysis.factors)
-    return f"{analysis.best.sentence} Its levels are {names}; its {_top_mean(top, analysis)}."
+    said = f"{analysis.best.sentence}{_named_levels(analysis)}"
+    return f"{said} Its {_top_mean(analysis.best.cells[0], analysis)}."
+
+
+def _named_levels(analysis: ResponseAnalysis) -> str:
+    """Whose levels the label of a configuration has, where it does not say so itself."""
+    names = config_header([factor.key for factor in analysis.factors], "")
+    return f" Its levels are {names}." if names else ""
 
 
 def _top_mean(top: CellMean | CellRow, analysis: ResponseAnalysis) -> str:
@@ -220,9 +225,11 @@ def _best(analysis: Analysis) -> str:
     if analysis.best is None:
         return f"Which way is better was not said: {NO_GOAL}."
     top = analysis.best.cells[0]
-    mean = f"Its mean is {cell_text(top.mean, 'num')}{_unit(analysis)}{_confirmed(analysis)}"
-    said = " ".join((analysis.best.sentence, _has(top.coded, analysis), mean))
-    return spaced(said.replace("  ", " "))
+    word = mean_word(analysis).lower()
+    mean = f"Its {word} is {cell_text(top.mean, 'num')}{_unit(analysis)}{_confirmed(analysis)}"
+    said = f"{analysis.best.sentence}{_named_levels(analysis)}"
+    whole = " ".join((said, _has(top.coded, analysis), mean))
+    return spaced(whole.replace("  ", " "))
 
 
 def _confirmed(analysis: Analysis) -> str:

@@ -19,7 +19,7 @@ from doe.results.time_left import foreseen, time_left
 from doe.store.progress import Progress, read_progress
 from doe.store.scan import STATES, counts
 from doe.views.numbers import duration_text
-from doe.views.status_tables import metric_text, step_text, varying_labels
+from doe.views.status_tables import Shown, metric_text, step_text, what_varies
 
 if TYPE_CHECKING:
     from doe.running.scheduler import Active, Snapshot
@@ -143,20 +143,20 @@ MOST_ACTIVE, MOST_ELSEWHERE = 32, 8
 def slot_table(snapshot: Snapshot) -> Table:
     """A row per run under way: slot, run, step, time, the metric's course, what sets it apart.
 
-    Where it is narrow the configuration gives way, and only what varies between the runs is shown.
+    Of the configurations only what varies between the runs is shown, on several lines where it is
+    narrow: cut, two of them could look alike.
     """
     table = Table(box=None, pad_edge=False, padding=(0, 1), show_edge=False)
     for title in ("slot", "run", "step", "for", "metric", ""):
         table.add_column(title, no_wrap=True, overflow="ellipsis")
-    table.add_column("configuration", overflow="ellipsis")
     active = sorted(snapshot.active, key=lambda active: active.slot.name)[:MOST_ACTIVE]
     rows = [_slot_row(snapshot, run) for run in active]
     rows += [_other_row(snapshot, run_id) for run_id in snapshot.elsewhere[:MOST_ELSEWHERE]]
     runs = [snapshot.statuses[run_id].run for _, run_id, *_ in rows]
-    shown = varying_labels(list(runs[0].levels), runs) if runs else {}
+    shown = what_varies(list(runs[0].levels), runs) if runs else Shown("configuration", {})
+    table.add_column(shown.header, overflow="fold")
     for row in rows:
-        last = Text(shown[row[1]], no_wrap=True, overflow="ellipsis")
-        table.add_row(*map(Text, row), last)
+        table.add_row(*map(Text, row), Text(shown.labels[row[1]]))
     for name, why in snapshot.closed.items():
         table.add_row(Text(name), Text("closed", style="red"), *[""] * 4, Text(why))
     return table

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import re
 import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from doe.design.runs import row_label
+from doe.design.runs import configuration_of
 from doe.results.cells import Spread
 from doe.results.origins import commits
 from doe.results.report import Report
@@ -131,9 +130,8 @@ def grid(report: Report) -> Json:
 
 def _headings(factors: tuple[Factor, ...]) -> list[str]:
     """Labels of all combinations of some factors, in standard order."""
-    labels = [row_label(factors, r) for r in range(math.prod(len(f.levels) for f in factors))]
-    # Where keys are words, the sentence above names the factors, and levels are enough here.
-    return [re.sub(r"[^,=]+=", "", label).replace(",", " · ") for label in labels]
+    rows = range(math.prod(len(factor.levels) for factor in factors))
+    return [configuration_of(factors, row).label for row in rows]
 
 
 def commands(report: Report) -> list[tuple[str, str]]:

@@ -9,10 +9,16 @@ import msgspec
 
 from doe.design.fractions import alias_chains, format_chain, resolution, word_length_pattern
 from doe.design.runs import Design
-from doe.study.levels import level_text
 from doe.study.values import Study
-from doe.terms import Generator, SignedTerm, defining_relation, format_generators, term_name
-from doe.views.configs import config_text, config_title
+from doe.terms import (
+    Generator,
+    SignedTerm,
+    config_header,
+    defining_relation,
+    format_generators,
+    level_text,
+    term_name,
+)
 from doe.views.numbers import cell_text
 from doe.views.table import Column, Row, Table
 
@@ -55,13 +61,13 @@ def order_table(design: Design, most: int) -> Table:
     columns = (
         Column("order", "Order", "int"),
         Column("run", "Run"),
-        Column("config", config_title(design.keys)),
+        Column("config", config_header(design.keys)),
         Column("replicate", "Replicate", "int", keep=short),
         Column("block", "Block", "int", keep=short),
         Column("seed", "Seed", "int", keep=short),
     )
     rows = tuple(
-        Row((r.run_order, r.run_id, config_text(r.config, r.levels), r.replicate, r.block, r.seed))
+        Row((r.run_order, r.run_id, r.config, r.replicate, r.block, r.seed))
         for r in design.runs[:most]
     )
     left = len(design.runs) - len(rows)

@@ -9,8 +9,9 @@ from typing import Any
 from doe.analysis.analyze import Analysis
 from doe.analysis.estimators.means import Means
 from doe.analysis.response import ResponseAnalysis
-from doe.study.levels import level_text, row_of
+from doe.study.levels import row_of
 from doe.study.values import Study
+from doe.terms import level_text
 from doe.views.numbers import cell_text, drawn
 
 Json = dict[str, Any]

@@ -9,8 +9,8 @@ from doe.results.details import RunDetail
 from doe.results.origins import provenance
 from doe.results.report import Report
 from doe.store.scan import RunStatus
-from doe.study.levels import level_text
 from doe.study.values import Study
+from doe.terms import level_text
 from doe.views.charts.learning_curves import thinned
 from doe.views.charts.shared import scale_type
 from doe.views.numbers import cell_text, drawn, duration_text

@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from doe.design.runs import Run
 from doe.results.decision import Decision
 from doe.results.status import Overview
-from doe.study.levels import level_text
+from doe.terms import BETWEEN, config_header, level_text, single_letters
 from doe.views.numbers import cell_text, duration_text
 from doe.views.table import Column, Row, Table
 
 
 def running_table(state: Overview) -> Table:
     """A row per run under way, with what tells its configuration from those of the others."""
+    running = {run.run_id for run in state.running}
+    runs = [status.run for status in state.statuses if status.run.run_id in running]
+    shown = what_varies(state.study.keys, runs)
     columns = (
         Column("slot", "slot"),
         Column("run", "run"),
         Column("step", "step"),
         Column("metric", "metric"),
         Column("for", "for"),
-        Column("config", "configuration"),
+        Column("config", shown.header),
         Column("host", "host", keep=False),
     )
-    running = {run.run_id for run in state.running}
-    runs = [status.run for status in state.statuses if status.run.run_id in running]
-    shown = varying_labels(state.study.keys, runs)
     rows = tuple(
         Row(
             (
@@ -34,7 +36,7 @@ def running_table(state: Overview) -> Table:
                 step_text(run.step, run.total),
                 metric_text(run.metric, run.value),
                 duration_text(run.seconds),
-                shown.get(run.run_id, run.config),
+                shown.labels.get(run.run_id, run.config),
                 run.host,
             )
         )
@@ -43,13 +45,34 @@ def running_table(state: Overview) -> Table:
     return Table("running", "Running", columns, rows)
 
 
-def varying_labels(keys: Sequence[str], runs: Sequence[Run]) -> dict[str, str]:
-    """Run -> the levels in which it differs from some other of these runs, as people write them."""
-    varying = [key for key in keys if len({level_text(run.levels[key]) for run in runs}) > 1]
-    return {
-        run.run_id: " ".join(f"{key}={level_text(run.levels[key])}" for key in varying)
-        for run in runs
-    }
+class Shown(NamedTuple):
+    """Configurations of runs as they stand in a column: what is above them, and each by its run."""
+
+    header: str
+    labels: dict[str, str]
+
+
+def what_varies(keys: Sequence[str], runs: Sequence[Run]) -> Shown:
+    """The levels in which these runs differ, under the names of their factors; all of one run."""
+    texts = {run.run_id: [level_text(run.levels[key]) for key in keys] for run in runs}
+    columns = list(zip(*texts.values(), strict=True))
+    several = [i for i, column in enumerate(columns) if len(set(column)) > 1]
+    varying = several or range(len(keys))
+    if single_letters(keys):
+        parts = {run.run_id: LETTER.findall(run.config) for run in runs}
+        labels = {
+            run.run_id: "".join(parts[run.run_id][i] for i in varying)
+            if parts[run.run_id]
+            else run.config
+            for run in runs
+        }
+    else:
+        labels = {key: BETWEEN.join(levels[i] for i in varying) for key, levels in texts.items()}
+    return Shown(config_header([keys[i] for i in varying], "configuration"), labels)
+
+
+LETTER = re.compile(r"\D\d+")
+"""A factor and its level in a label such as A1B0."""
 
 
 def step_text(step: int | None, total: int | None) -> str:

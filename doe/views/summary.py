@@ -17,8 +17,8 @@ def summary_lines(summary: Summary) -> list[str]:
     for best in summary.best[:MOST_RESPONSES]:
         extreme = "largest" if best.goal == "max" else "smallest"
         lines.append(
-            f"{extreme} {best.response} so far: {cell_text(best.mean, 'num')} with {best.config}, "
-            f"the mean of {counted(best.runs, 'run')}"
+            f"{extreme} {best.response} so far: {cell_text(best.mean, 'num')} with {best.config}"
+            f"{summary.levels and f' ({summary.levels})'}, the mean of {counted(best.runs, 'run')}"
         )
     if summary.counts["failed"]:
         lines.append("`doe run --retry-failed` runs failed ones again.")

@@ -120,7 +120,7 @@ def _broken(text: str, room: int) -> str:
     look alike.
     """
     lines = [""]
-    for part in re.split(r"(?<=[,:])(?=\S)", text):
+    for part in re.split(r"(?<=[,:])(?=\S)|(?<= · )", text):
         if lines[-1] and len(lines[-1] + part) > room:
             lines.append("")
         lines[-1] += part

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from doe.analysis.contrasts import Floats, Ints
 from doe.analysis.data import numbered
 from doe.errors import DoeError
+from doe.terms import BETWEEN, config_label, level_text
 
 Level = bool | int | float | str
 CENTRE = -1
@@ -31,7 +32,7 @@ class FactorColumn(Struct, frozen=True):
     @property
     def labels(self) -> tuple[str, ...]:
         """The levels as text: switches are false and true, numbers as they are written."""
-        return tuple(level_label(level) for level in self.levels)
+        return tuple(level_text(level) for level in self.levels)
 
     @property
     def positions(self) -> Floats:
@@ -41,13 +42,6 @@ class FactorColumn(Struct, frozen=True):
             z = np.log(z)
         low, high = float(z.min()), float(z.max())
         return np.asarray((z - low) / (high - low) * 2.0 - 1.0)
-
-
-def level_label(level: Level) -> str:
-    """A level as text, as it is written in a study file."""
-    if isinstance(level, bool):
-        return "true" if level else "false"
-    return level if isinstance(level, str) else repr(level)
 
 
 @dataclass(frozen=True)
@@ -115,12 +109,14 @@ class LevelRuns:
         return tuple(levels)
 
     def config(self, cell: int) -> str:
-        """A configuration by its levels, ``0.01 · adam · off``; ``centre`` for a middle."""
+        """A configuration as it is shown, ``0.01 · adam · off``; ``centre`` for a middle."""
         levels = self.cell_levels(cell)
+        named = list(zip(levels, self.factors, strict=True))
+        if CENTRE not in levels:
+            return config_label(self.keys, [(i, factor.labels[i]) for i, factor in named])
         if set(levels) == {CENTRE}:
             return "centre"
-        named = zip(self.factors, levels, strict=True)
-        return " · ".join("centre" if i == CENTRE else factor.labels[i] for factor, i in named)
+        return BETWEEN.join("centre" if i == CENTRE else factor.labels[i] for i, factor in named)
 
     def only(self, kept: Ints) -> LevelRuns:
         """The chosen runs, blocks numbered without gaps and None where one is left."""
@@ -188,9 +184,9 @@ def layout_of(
         order = tuple(levels[key]) if key in levels else tuple(sorted(present, key=_rank))
         unknown = sorted(present - set(order), key=_rank)
         if unknown:
-            known = ", ".join(level_label(level) for level in order)
+            known = ", ".join(level_text(level) for level in order)
             raise DoeError(
-                f"a run has {key} = {level_label(unknown[0])}, which is no level; they are {known}"
+                f"a run has {key} = {level_text(unknown[0])}, which is no level; they are {known}"
             )
         numeric = all(map(_is_number, order))
         scale = scales.get(key, "linear")

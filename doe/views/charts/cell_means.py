@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import altair as alt
 
-from doe.analysis.analyze import Analysis
 from doe.analysis.best import CellMean
 from doe.analysis.response import ResponseAnalysis
-from doe.views.charts.model import ChartData, Record, ResponseChart, of_analysis
+from doe.results.report import Report
+from doe.terms import config_header
+from doe.views.charts.model import ChartData, Record, ResponseChart
 from doe.views.charts.shared import hover
 from doe.views.charts.short import config_labels
 from doe.views.charts.theme import FIT, FULL, HEIGHT, HELPS, NEITHER
@@ -51,18 +52,21 @@ def draw() -> alt.TopLevelMixin:
     ).properties(width=FULL, height=HEIGHT, autosize=FIT)
 
 
-def cells_data(analysis: Analysis) -> ChartData | None:
+def data(report: Report, response: str) -> ChartData | None:
     """The best configurations on the response scale; those not told from the best make the band.
 
     Without an error estimate there are no intervals, and none can be told from the best.
     """
-    if analysis.best is None:
+    analysis = report.analyses.get(response)
+    if analysis is None or analysis.best is None:
         return None
-    cells = analysis.best.cells
+    cells: Sequence[CellMean | CellRow] = analysis.best.cells
+    names = config_header([factor.key for factor in analysis.factors], "")
+    label = f"{cells_word(cells, analysis)} {response}{unit_text(analysis.unit)}"
     short = config_labels([cell.config for cell in cells[:CELLS]])
     return ChartData(
-        cell_records(cells, list(short.values()), analysis.best.critical is None),
-        {"mean": f"{cells_word(cells, analysis)} {analysis.response}{unit_text(analysis.unit)}"},
+        cell_records(cells, short, analysis.best.critical is None),
+        {"mean": f"{label} by {names}" if names else label},
     )
 
 
@@ -78,14 +82,14 @@ def cells_word(cells: Sequence[CellMean | CellRow], analysis: ResponseAnalysis) 
 
 
 def cell_records(
-    cells: Sequence[CellMean | CellRow], shorts: Sequence[str], untold: bool
+    cells: Sequence[CellMean | CellRow], short: Mapping[str, str], untold: bool
 ) -> dict[str, list[Record]]:
     """The first configurations with their intervals, and the band of those among the best."""
     among = [_centre(cell) for cell in cells if cell.among_best or untold]
     rows: list[Record] = [
         {
             "config": cell.config,
-            "short": short,
+            "short": short[cell.config],
             "mean": _centre(cell),
             "ci_low": cell.ci_low,
             "ci_high": cell.ci_high,
@@ -94,7 +98,7 @@ def cell_records(
             "runs": cell.n,
             "group": "among the best" if cell.among_best or untold else "worse",
         }
-        for cell, short in list(zip(cells, shorts, strict=False))[:CELLS]
+        for cell in cells[:CELLS]
     ]
     shown = [_centre(cell) for cell in cells[:CELLS]]
     reach = [m for m in among if min(shown) <= m <= max(shown)] if shown else []
@@ -109,5 +113,5 @@ CHART = ResponseChart(
     "Means with intervals, the best first. Those in blue, over the band, cannot be told from the "
     "best (Hsu).",
     draw,
-    of_analysis(cells_data),
+    data,
 )

@@ -6,12 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import altair as alt
 
-from doe.analysis.analyze import Analysis
-from doe.analysis.response import ResponseAnalysis
-from doe.design.runs import CENTRE, row_label
 from doe.results.report import Report
-from doe.study.levels import row_of
-from doe.study.values import Study
 from doe.views.charts.model import ChartData, Record, ResponseChart
 from doe.views.charts.shared import chosen_scale, hover, scale_type, word
 from doe.views.charts.short import config_labels
@@ -59,8 +54,8 @@ def data(report: Report, response: str) -> ChartData | None:
     curves, analysis = report.curves.get(response, {}), report.analyses.get(response)
     if not curves:
         return None
-    ranked = ranked_configs(report.study, analysis)
-    best = [config for config in ranked if config in curves][:NAMED]
+    ranked = () if analysis is None or analysis.best is None else analysis.best.cells
+    best = [cell.config for cell in ranked if cell.config in curves][:NAMED]
     rest = [config for config in curves if config not in best]
     label = f"{response}{unit_text(report.study.responses.unit_of(response))}"
     short = config_labels(best)
@@ -74,20 +69,6 @@ def data(report: Report, response: str) -> ChartData | None:
             "height": HEIGHT - 12 * -(-len(best) // columns) + 11,
         },
     )
-
-
-def ranked_configs(study: Study, analysis: ResponseAnalysis | None) -> list[str]:
-    """Configurations as the design names them, the best first; none where that is not known."""
-    if analysis is None or analysis.best is None:
-        return []
-    if isinstance(analysis, Analysis):
-        return [cell.config for cell in analysis.best.cells]
-    return [
-        CENTRE
-        if min(cell.levels) < 0
-        else row_label(study.factors, row_of(cell.levels, study.sizes))
-        for cell in analysis.best.cells
-    ]
 
 
 def _points(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from doe.terms import parse_term
+from doe.terms import BETWEEN, parse_term
 
 LEAST = 4
 """Letters that a name keeps however little room there is."""
@@ -48,15 +48,15 @@ def term_labels(terms: Sequence[str], keys: Sequence[str]) -> dict[str, str]:
 
 
 def config_labels(configs: Sequence[str]) -> dict[str, str]:
-    """Configuration -> its levels alone where keys are words: "0.01 · randa… · adamw"."""
-    if not all("=" in config for config in configs):
+    """Configuration -> its text beside a chart: "0.01 · randa… · adamw"."""
+    rows = [config.split(BETWEEN) for config in configs]
+    if len({len(row) for row in rows}) > 1:  # a centre run has no levels
         return {config: config for config in configs}
-    rows = [[part.partition("=")[2] for part in config.split(",")] for config in configs]
     levels = [list(dict.fromkeys(column)) for column in zip(*rows, strict=True)]
     longest = [max(map(len, column)) for column in levels]
     most = room_for_each(longest, CONFIG - 3 * (len(levels) - 1))
     short = [abbreviated(column, most) for column in levels]
     return {
-        config: " · ".join(names[level] for names, level in zip(short, row, strict=True))
+        config: BETWEEN.join(names[level] for names, level in zip(short, row, strict=True))
         for config, row in zip(configs, rows, strict=True)
     }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from doe.analysis.analyze import Analysis
 from doe.analysis.best import Best, ReducedModel
 from doe.analysis.response import ResponseAnalysis
-from doe.views.configs import config_title
+from doe.terms import BETWEEN, config_header
 from doe.views.numbers import cell_text
 from doe.views.table import Column, Row, Table
 from doe.views.tables import ResponseTable
@@ -22,7 +22,7 @@ def ranking(
 ) -> tuple[tuple[Column, ...], tuple[Row, ...]]:
     """Columns and rows of configurations with Hsu's comparisons."""
     columns = (
-        Column("config", config_title([factor.key for factor in analysis.factors])),
+        Column("config", config_header([factor.key for factor in analysis.factors])),
         Column("n", "n", "int"),
         Column("mean", mean_word(analysis), "num"),
         Column("among", "among the best"),
@@ -69,7 +69,8 @@ def _reduced_text(reduced: ReducedModel) -> str:
     if reduced.best.ci_low is not None:
         prediction += f" ({low} to {high})"
     terms = " ".join(reduced.terms)
-    return f"Reduced model ({terms}) predicts the best: {prediction}; what is not named is open."
+    rest = "" if BETWEEN in reduced.best.config else "; what is not named is open"
+    return f"Reduced model ({terms}) predicts the best: {prediction}{rest}."
 
 
 ENTRY = ResponseTable(30, best_table, on_screen=6, files="further")

@@ -8,9 +8,8 @@ from doe.analysis.across import Across
 from doe.errors import counted
 from doe.results.cells import Cell, best_cells, best_first, is_baseline
 from doe.results.report import Report
-from doe.study.levels import level_text
 from doe.study.values import Group, ReportSection, Study
-from doe.views.configs import config_text, config_title
+from doe.terms import config_header, level_text
 from doe.views.numbers import Format
 from doe.views.plan_tables import factors_table
 from doe.views.table import Column, Mark, Row, Table
@@ -70,7 +69,7 @@ def _spread_row(
     marks: dict[str, Mark] = {name: "best" for name in responses if best.get(name) == cell.row}
     values = (
         cell.row,
-        config_text(cell.config, cell.levels),
+        cell.config,
         *(cell.spreads.get(name) for name in responses),
     )
     return Row(values, "baseline" if style == "baseline" else "plain", marks)
@@ -79,7 +78,7 @@ def _spread_row(
 def _columns(study: Study, responses: Sequence[str], form: Format) -> tuple[Column, ...]:
     return (
         Column("row", "Row", "int"),
-        Column("config", config_title(study.keys, "Config")),
+        Column("config", config_header(study.keys, "Config")),
         *(Column(name, name, form) for name in responses),
     )
 

@@ -88,7 +88,7 @@ def test_low_levels(tmp_path: Path) -> None:
     turned = table_runs(frame, ["lr", "opt", "aug"], {"opt": "sgd", "lr": "0.010"})
     assert (turned.coded[:, :2] == -runs.coded[:, :2]).all()
     assert turned.notes == ()
-    assert runs.config(5) == "lr=0.01,opt=adam,aug=true"
+    assert runs.config(5) == "0.01 · adam · true"
     found = analyze(observe(frame, table_runs(frame, ["lr", "opt"]), "y"))
     assert [e.term for e in found.effects] == ["lr", "opt", "lr:opt"]
 

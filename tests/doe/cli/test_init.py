@@ -253,7 +253,7 @@ def test_a_mistake_in_the_file_is_seen_by_trying(doe, tmp_path, old, new, messag
 
 
 LATER = [
-    (["try", "--only", "lr=1"], "no such configuration"),
+    (["try", "--only", "lr=1"], "no configuration 'lr=1' is planned"),
     (["plan", "--augment", "2", "study.toml"], "--augment and --confirm add to a planned study"),
     (["plan", "--fraction", "1/3"], "1/3"),
     (["run", "--engine", "slrm"], "did you mean 'slurm'"),

@@ -118,6 +118,6 @@ def test_a_command_is_tried(attempt, tmp_path):
 
 
 def test_an_unknown_configuration_is_named(attempt):
-    assert "--only A1B1: no such configuration; expected one such as" in attempt(
+    assert "no configuration 'A1B1' is planned; they look like" in attempt(
         "backends:good", "--only", "A1B1", code=1
     )

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from doe.design.changes import augmented
-from doe.design.runs import design_csv, make_design, planned_rows, row_label
+from doe.design.runs import design_csv, make_design, planned_rows, runs_of
 from doe.errors import DoeError
 from doe.study.presets import preset_study
 from doe.study.values import Augment, Factor, Responses, Study
-from doe.terms import parse_generators, terms_up_to
+from doe.terms import level_text, parse_generators, terms_up_to
 
 
 def study(k=3, **changes):
@@ -128,7 +128,21 @@ def test_csv_has_levels_as_given_and_coded():
     rows = list(csv.DictReader(io.StringIO(design_csv(make_design(words)))))
     assert {(row["lr"], row["lr_coded"]) for row in rows} == {("0.001", "-1"), ("0.01", "1")}
     assert {row["aug"] for row in rows} == {"off", "on"}
-    assert row_label(words.factors, 3) == "lr=0.01,aug=on"
+    assert {row["config"] for row in rows if row["row"] == "3"} == {"lr=0.01,aug=on"}
+
+
+def test_a_configuration_has_one_label_and_one_name_and_both_find_its_runs():
+    runs = make_design(study(2, factors=(LR, OPTIMIZERS, AUGMENT), replicates=2)).runs
+    for run in runs:
+        assert run.config == " · ".join(level_text(level) for level in run.levels.values())
+        assert run.name == ",".join(f"{k}={level_text(v)}" for k, v in run.levels.items())
+        assert runs_of(runs, run.config) == runs_of(runs, run.name)
+        assert [same.row for same in runs_of(runs, run.name)] == [run.row] * 2
+    letters = make_design(study(3)).runs
+    assert all(run.config == run.name for run in letters)
+    assert [run.row for run in runs_of(letters, "A1B0C1")] == [5]
+    with pytest.raises(DoeError, match=r"is planned \(did you mean 'lr=0.1,optimizer=lion,"):
+        runs_of(runs, "lr=0.1,optimizer=lion")
 
 
 def test_sixteen_factors_are_planned_whole():
@@ -184,7 +198,7 @@ def test_a_mixed_factorial_has_every_combination_once_and_rows_in_mixed_radix():
     assert last.levels == {"lr": 0.1, "optimizer": "lion", "augment": True}
     assert last.coded == (1, 1, 1)
     assert by_id["004-r1"].coded == (0, 0, -1)
-    assert last.config == "lr=0.1,optimizer=lion,augment=true"
+    assert last.config == "0.1 · lion · true"
 
 
 def test_excluded_combinations_never_run():

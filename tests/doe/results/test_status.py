@@ -25,7 +25,7 @@ from doe.store.scan import RunStatus
 from doe.store.verdicts import Result, commit
 from doe.views.live import LiveDisplay, picture, sparkline
 from doe.views.numbers import duration_text
-from doe.views.status_tables import running_table
+from doe.views.status_tables import running_table, what_varies
 
 
 def doe(*words, check=0):
@@ -296,8 +296,27 @@ def test_eighty_columns_are_enough_for_words_as_keys(planned):
         for part in ("cpu", run.run_id, "100/120", "0 s", "loss 0.01000", "▁"):
             assert part in line, part
         varying = [k for k in WORDS if len({other.levels[k] for other in runs}) > 1]
-        assert f"{varying[0]}={str(run.levels[varying[0]]).lower()}"[:14] in line
-        assert not any(k in line for k in WORDS if k not in varying), "what is the same is not told"
+        told = " · ".join(str(run.levels[k]).lower() for k in varying)
+        row = text.getvalue().partition(run.run_id)[2].partition("cpu")[0]
+        assert " ".join(row.split()).endswith(told), "on two lines rather than cut"
+    head = text.getvalue().partition("cpu")[0]
+    for key in WORDS:
+        assert (key in head) == (key in varying), "what is the same is not told"
+
+
+def test_what_sets_runs_apart_stands_under_the_names_of_its_factors(planned):
+    runs = planned("traced", factors=WORDS).design.runs
+    shown = what_varies(WORDS, runs)
+    assert shown.header == " · ".join(WORDS)
+    assert shown.labels == {run.run_id: run.config for run in runs}
+    assert len({run.config for run in runs}) == 16
+    alone = what_varies(WORDS, runs[:1])
+    assert alone == (" · ".join(WORDS), {runs[0].run_id: runs[0].config})
+    letters = planned("noop", factors="ABC").design.runs
+    pair = [next(r for r in letters if r.config == config) for config in ("A1B0C1", "A0B0C0")]
+    assert what_varies("ABC", pair).labels == dict(
+        zip([run.run_id for run in pair], ["A1C1", "A0C0"], strict=True)
+    )
 
 
 def test_no_failure_is_no_reason_for_red(planned, go):

@@ -174,14 +174,15 @@ def test_analyze_begins_with_sentences_and_brief_stops_there(paper_study):
 
 
 def test_configurations_are_never_cut_so_that_two_look_alike():
-    configs = [f"optimizer=adam,learning_rate=0.0001,augment={on}" for on in ("off", "on")]
-    columns = (Column("config", "Configuration"), *(Column(k, k, "num") for k in "abcd"))
+    configs = [f"a-long-optimizer · 0.0001 · with-augment-{on}" for on in ("off", "on")]
+    names = "optimizer · learning_rate · augment"
+    columns = (Column("config", names), *(Column(k, k, "num") for k in "abcd"))
     rows = tuple(Row((config, 1234.5, 0.001, 2.0, 3.0)) for config in configs)
     text = drawn(render_table(Table("best", "Best", columns, rows), 50), 50)
     assert "…" not in text
-    assert [word for word in text.split() if word.startswith("augment=")] == [
-        "augment=off",
-        "augment=on",
+    assert [word for word in text.split() if word.startswith("with-augment-")] == [
+        "with-augment-off",
+        "with-augment-on",
     ]
 
 

@@ -13,9 +13,16 @@ from msgspec.structs import replace as replace_struct
 from doe.analysis import transform as scales
 from doe.analysis.anova import Anova, anova, error_warnings
 from doe.analysis.best import Best, best
+from doe.analysis.both_scales import (
+    BothScales,
+    OnScale,
+    both_scales,
+    log_possible,
+    term_figures,
+)
 from doe.analysis.case import AnalysisOptions, Case, asked_transform
 from doe.analysis.confirm import Confirmation, confirm
-from doe.analysis.contrasts import MOST_RUNS, Ints, Model, estimable, names_of
+from doe.analysis.contrasts import MOST_RUNS, Floats, Ints, Model, estimable, names_of
 from doe.analysis.data import FactorLevels, Observations, Runs
 from doe.analysis.diagnostics import Diagnostics, diagnose
 from doe.analysis.effects import Effect, effect_table, plain
@@ -64,6 +71,7 @@ class Analysis(Struct, frozen=True):
     best: Best | None  # None where the goal is not known
     estimates: dict[str, Struct | None]  # by module of `doe.analysis.estimators`
     warnings: tuple[str, ...]
+    scales: BothScales | None  # raw and log side by side; None where a value has no logarithm
     confirmation: Confirmation | None = None  # None until fresh runs have confirmed the best
     looks: bool = False  # whether p and intervals of effects are those of declared looks
 
@@ -186,11 +194,36 @@ def _analyze(observed: Observations, options: AnalysisOptions) -> Analysis:
             *error_warnings(fitted, fitted.df_residual, parts.lenth),
             *_left_out(fitted, options),
         ),
+        scales=_side_by_side(case),
         looks=runs.looked is not None,
         confirmation=None
         if observed.fresh is None or top is None or not observed.fresh.complete
         else confirm(observed.fresh, top, predicting(fitted, chosen, checks), options.alpha),
     )
+
+
+def _side_by_side(case: Case) -> BothScales | None:
+    """The terms on the raw scale and on the log scale, from the same model.
+
+    None where a value has no logarithm, and where looks were declared: they are on one scale.
+    """
+    y = case.transform.scale.back(case.fit.y)
+    if case.runs.looked is not None or case.fit.n > MOST_RUNS or not log_possible(y):
+        return None
+    return both_scales(_on(case, y, "none"), _on(case, y, "log"), case.alpha)
+
+
+def _on(case: Case, y: Floats, scale: str) -> OnScale:
+    """The same model of a response on a scale."""
+    full, effects = case.fit, case.effects
+    if scale != case.transform.name:
+        z = scales.SCALES[scale].forward(y)
+        full = fit(z, full.cells, full.factors, full.block, full.model, pooled=full.pooled)
+        margins = lenth(2.0 * full.coef, case.names, case.alpha) if full.df_error == 0 else None
+        shown = {effect.term for effect in effects}
+        listed = [name in shown for name in case.names]
+        effects = effect_table(full, case.names, listed, margins, case.alpha)
+    return OnScale(full, term_figures(effects), effects)
 
 
 def predicting(fitted: Fit, chosen: scales.Transformation, checks: Diagnostics) -> Fit | None:

@@ -144,9 +144,7 @@ def run(
     option = "" if study is None else f" --study {study}"
     began = time.monotonic()
     try:
-        with open_display(console()) as display:
-            if names := config_header(plan.study.keys, ""):
-                display.note("levels", names)  # of the configurations in the lines below
+        with open_display(console(), config_header(plan.study.keys, "")) as display:
             if plan.study.stopping is None or options.only or options.replicate:
                 number, finished = execute(plan, options, engine, ctx.obj, display)
             else:

@@ -42,14 +42,18 @@ LOOK_SECONDS = 5.0
 class PlainDisplay:
     """A line per event, for logs and pipes."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, levels: str = "") -> None:
         self._console = console
+        self._levels = levels  # whose they are in configurations: said above the first line
         self._shown = -1
         self._looked = 0.0
         self._foretold = False
 
     def note(self, kind: str, text: str) -> None:
         """Print what happened."""
+        if self._levels:
+            self._console.print(f"{'levels':>8}  {self._levels}", soft_wrap=True, markup=False)
+            self._levels = ""
         self._console.print(f"{kind:>8}  {text}", soft_wrap=True, markup=False)
 
     def show(self, snapshot: Snapshot) -> None:
@@ -70,13 +74,16 @@ class PlainDisplay:
 class LiveDisplay:
     """A picture of the study that is drawn again a few times a second; events scroll above it."""
 
-    def __init__(self, console: Console, live: Live) -> None:
-        self._console, self._live = console, live
+    def __init__(self, console: Console, live: Live, levels: str = "") -> None:
+        self._console, self._live, self._levels = console, live, levels
         self._drawn = 0.0
 
     def note(self, kind: str, text: str) -> None:
         """Print above the picture what a user should see; success shows in the counts."""
         if kind != "done":
+            if self._levels:
+                self._console.print(Text(f"{'levels':>8}  {self._levels}"))
+                self._levels = ""
             self._console.print(Text(f"{kind:>8}  {text}", style=STYLES.get(kind, "")))
 
     def show(self, snapshot: Snapshot) -> None:
@@ -88,13 +95,16 @@ class LiveDisplay:
 
 
 @contextmanager
-def open_display(console: Console) -> Iterator[PlainDisplay | LiveDisplay]:
-    """The live view on a terminal, plain lines elsewhere; leaves the terminal as it was."""
+def open_display(console: Console, levels: str = "") -> Iterator[PlainDisplay | LiveDisplay]:
+    """The live view on a terminal, plain lines elsewhere; leaves the terminal as it was.
+
+    `levels` names the factors whose levels a configuration has, where it does not say so itself.
+    """
     if not console.is_terminal:
-        yield PlainDisplay(console)
+        yield PlainDisplay(console, levels)
         return
     with Live(console=console, auto_refresh=False, transient=True) as live:
-        yield LiveDisplay(console, live)
+        yield LiveDisplay(console, live, levels)
 
 
 def ages(snapshot: Snapshot) -> dict[str, float]:

@@ -11,6 +11,13 @@ from msgspec import Struct
 
 from doe.analysis.anova import error_warnings
 from doe.analysis.best import leaves_range
+from doe.analysis.both_scales import (
+    BothScales,
+    OnScale,
+    TermFigures,
+    both_scales,
+    log_possible,
+)
 from doe.analysis.case import AnalysisOptions
 from doe.analysis.contrasts import MOST_RUNS
 from doe.analysis.effects import Effect
@@ -50,6 +57,7 @@ from doe.analysis.levels.permutation import Permutations, permutation_tests
 from doe.analysis.levels.plan import DesignReport, report_of
 from doe.analysis.levels.sentences import term_sentences
 from doe.analysis.transform import (
+    SCALES,
     ScaleEffect,
     Transformation,
     back,
@@ -117,6 +125,7 @@ class LevelAnalysis(Struct, frozen=True):
     residuals: tuple[float, ...]
     sentences: tuple[str, ...]  # one per significant term
     warnings: tuple[str, ...]
+    scales: BothScales | None  # raw and log side by side; None where a value has no logarithm
 
     @property
     def lenth(self) -> Lenth | None:
@@ -215,7 +224,36 @@ def analyze_levels(observed: LevelObservations, options: LevelOptions = DEFAULTS
             *_warnings(observed, fit, options, design),
             *error_warnings(fit, fit.df_residual + fit.matrix.df(CURVATURE), plot.lenth),
         ),
+        scales=_side_by_side(observed, fit, masks, transform, options),
     )
+
+
+def _side_by_side(
+    observed: LevelObservations,
+    fit: LevelFit,
+    masks: Sequence[int],
+    transform: Transformation,
+    options: LevelOptions,
+) -> BothScales | None:
+    """The terms on the raw scale and on the log scale; None where a value has no logarithm."""
+    y = observed.y[np.isfinite(observed.y)]
+    if len(y) > MOST_RUNS or not log_possible(y):
+        return None
+
+    def on(scale: str) -> OnScale:
+        full = fit
+        if scale != transform.name:
+            full = fit_levels(
+                replace(observed, y=SCALES[scale].forward(observed.y)), masks, options.error
+            )
+        figures = tuple(
+            TermFigures(test.term, test.p, test.p_holm, test.percent)
+            for test in term_tests(full, options.kind)
+        )
+        plot = half_normal_plot(full, options.alpha)
+        return OnScale(full, figures, two_level_effects(full, plot, options.alpha))
+
+    return both_scales(on("none"), on("log"), options.alpha)
 
 
 def _on_scale(

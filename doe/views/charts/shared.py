@@ -64,6 +64,7 @@ TEXT_FIELDS = frozenset(
         "slot",
         "state",
         "given",
+        "scale",
     )
 )
 

@@ -36,14 +36,18 @@ class ResponseTable(NamedTuple):
     """Rows on the terminal, where a table is a summary."""
     files: Files = ""
     """Whether it is written as LaTeX and CSV beside the page, and in which document."""
-    only_saturated: bool = False
-    """On the terminal, for saturated designs alone."""
-    levels: bool = False
-    """For factors with any number of levels, in the place of two balanced ones."""
+    screen: Literal["always", "saturated", "never"] = "always"
+    """Whether it stands on the terminal: always, for saturated designs alone, or never."""
+    levels: bool | None = False
+    """For factors with any number of levels, in the place of two balanced ones; None for both."""
 
     def fits(self, analysis: ResponseAnalysis) -> bool:
         """Whether it is made from an analysis of this kind."""
-        return self.levels != isinstance(analysis, Analysis)
+        return self.levels is None or self.levels != isinstance(analysis, Analysis)
+
+    def on_terminal(self, analysis: ResponseAnalysis) -> bool:
+        """Whether the terminal shows it for this analysis."""
+        return self.screen == "always" or (self.screen == "saturated" and analysis.df_error == 0)
 
 
 class StudyTables(NamedTuple):
@@ -79,7 +83,7 @@ def screen_tables(analysis: ResponseAnalysis) -> list[Table]:
     made = (
         entry.make(analysis, entry.on_screen)
         for entry in catalogue()[0]
-        if entry.fits(analysis) and (not entry.only_saturated or analysis.df_error == 0)
+        if entry.fits(analysis) and entry.on_terminal(analysis)
     )
     return [table for table in made if table is not None]
 

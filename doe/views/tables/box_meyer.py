@@ -38,4 +38,4 @@ def box_meyer_table(analysis: Analysis, top: int | None = None) -> Table | None:
     return Table(f"box-meyer {analysis.response}", title, columns, rows, (note,))
 
 
-ENTRY = ResponseTable(100, box_meyer_table, only_saturated=True)
+ENTRY = ResponseTable(100, box_meyer_table, screen="saturated")

@@ -1,0 +1,120 @@
+"""The terms of one response on two scales side by side: as it is, and as logarithms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import ClassVar, NamedTuple
+
+from msgspec import Struct
+
+from doe.analysis.contrasts import Floats
+from doe.analysis.effects import Effect
+from doe.analysis.fitted import Fitted
+from doe.analysis.rescale import units
+from doe.analysis.transform import SCALES, ScaleEffect, Transformation, back
+
+NAMED = 8
+"""Terms that a sentence names; of more the number is said."""
+
+
+class TermOnScales(Struct, frozen=True, gc=False):
+    """A term on the raw scale and on the log scale; a term of several degrees of freedom has no
+    single effect.
+    """
+
+    UNITS: ClassVar = units(effect=1, ci_low=1, ci_high=1)
+    term: str
+    effect: float | None
+    ci_low: float | None
+    ci_high: float | None
+    p: float | None
+    p_holm: float | None
+    percent: float  # of the total sum of squares
+    ratio: float | None  # of the geometric means at high and at low
+    ratio_low: float | None
+    ratio_high: float | None
+    log_p: float | None
+    log_p_holm: float | None
+    log_percent: float
+
+
+class BothScales(Struct, frozen=True):
+    """What a response says on the raw scale and on the log scale."""
+
+    terms: tuple[TermOnScales, ...]
+    r2: float | None
+    log_r2: float | None
+    sentence: str
+
+
+class TermFigures(NamedTuple):
+    """A term as one scale shows it."""
+
+    term: str
+    p: float | None
+    p_holm: float | None
+    percent: float
+
+
+class OnScale(NamedTuple):
+    """A response on one scale: its fit, its terms, and the effects of those at two levels."""
+
+    fit: Fitted
+    terms: tuple[TermFigures, ...]
+    effects: tuple[Effect, ...]
+
+
+def term_figures(effects: Iterable[Effect]) -> tuple[TermFigures, ...]:
+    """Effects of two levels as figures of their terms."""
+    return tuple(TermFigures(e.term, e.p, e.p_holm, e.percent) for e in effects)
+
+
+def both_scales(raw: OnScale, log: OnScale, alpha: float) -> BothScales:
+    """Put the raw scale and the log scale side by side, term by term."""
+    effects: Mapping[str, Effect] = {e.term: e for e in raw.effects}
+    ratios: Mapping[str, ScaleEffect] = {
+        e.term: e for e in back(log.effects, 0.0, Transformation("log", 0.0, "log"))
+    }
+    logs = {figures.term: figures for figures in log.terms}
+    terms = tuple(
+        _beside(figures, logs[figures.term], effects.get(figures.term), ratios.get(figures.term))
+        for figures in raw.terms
+    )
+    return BothScales(
+        terms=terms,
+        r2=raw.fit.r_squared()[0],
+        log_r2=log.fit.r_squared()[0],
+        sentence=_sentence(terms, alpha),
+    )
+
+
+def _beside(
+    raw: TermFigures, log: TermFigures, effect: Effect | None, ratio: ScaleEffect | None
+) -> TermOnScales:
+    size = (None,) * 3 if effect is None else (effect.effect, effect.ci_low, effect.ci_high)
+    times = (None,) * 3 if ratio is None else (ratio.value, ratio.low, ratio.high)
+    return TermOnScales(raw.term, *size, *raw[1:], *times, *log[1:])
+
+
+def _sentence(terms: Iterable[TermOnScales], alpha: float) -> str:
+    """Which terms are significant on both scales, and which on one alone."""
+    sides: dict[tuple[bool, bool], list[str]] = {}
+    for term in terms:
+        called = tuple(p is not None and p <= alpha for p in (term.p_holm, term.log_p_holm))
+        sides.setdefault((called[0], called[1]), []).append(term.term)
+    parts = (
+        f"on both scales {_listed(sides.get((True, True), []))}",
+        f"on the raw scale alone {_listed(sides.get((True, False), []))}",
+        f"on the log scale alone {_listed(sides.get((False, True), []))}",
+    )
+    return f"Significant after Holm's adjustment: {'; '.join(parts)}."
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return (", ".join(names[:NAMED]) or "none") + more
+
+
+def log_possible(y: Floats) -> bool:
+    """Whether every value has a logarithm."""
+    return bool((y > SCALES["log"].low).all())

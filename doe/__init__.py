@@ -189,6 +189,7 @@ def report(
     *,
     out: Path | str | None = None,
     transform: str | None = None,
+    terms: tuple[str, ...] | None = None,
     responses: Sequence[str] = (),
     factors: Sequence[str] = (),
     low: Mapping[str, str] | None = None,
@@ -206,6 +207,6 @@ def report(
 
     asked = () if is_study(source) else tuple(responses) or ("all",)
     state, _ = source_state(source, asked, _say, factors, low, block, goal)
-    made = report_of(state, AnalysisOptions(transform=transform, robust=True))
+    made = report_of(state, AnalysisOptions(transform=transform, terms=terms, robust=True))
     target = Path(out) if out is not None else REPORTS / state.directory.stem
     return write_report(made, target).page

@@ -88,12 +88,34 @@ def both_scales(raw: OnScale, log: OnScale, alpha: float) -> BothScales:
     )
 
 
+Interval = tuple[float | None, float | None, float | None]
+"""A value with the ends of its interval."""
+
+
 def _beside(
     raw: TermFigures, log: TermFigures, effect: Effect | None, ratio: ScaleEffect | None
 ) -> TermOnScales:
-    size = (None,) * 3 if effect is None else (effect.effect, effect.ci_low, effect.ci_high)
-    times = (None,) * 3 if ratio is None else (ratio.value, ratio.low, ratio.high)
-    return TermOnScales(raw.term, *size, *raw[1:], *times, *log[1:])
+    size: Interval = (None, None, None)
+    if effect is not None:
+        size = (effect.effect, effect.ci_low, effect.ci_high)
+    times: Interval = (None, None, None)
+    if ratio is not None:
+        times = (ratio.value, ratio.low, ratio.high)
+    return TermOnScales(
+        term=raw.term,
+        effect=size[0],
+        ci_low=size[1],
+        ci_high=size[2],
+        p=raw.p,
+        p_holm=raw.p_holm,
+        percent=raw.percent,
+        ratio=times[0],
+        ratio_low=times[1],
+        ratio_high=times[2],
+        log_p=log.p,
+        log_p_holm=log.p_holm,
+        log_percent=log.percent,
+    )
 
 
 def _sentence(terms: Iterable[TermOnScales], alpha: float) -> str:

@@ -15,9 +15,11 @@ from doe.cli.options import (
     JsonOption,
     LowOption,
     OrderOption,
+    RandomBlocksOption,
     StudyOption,
     TableFactorsOption,
     TableOption,
+    TermsOption,
     chosen_study,
     one_thread,
     only_with_table,
@@ -64,12 +66,8 @@ def analyze(
         ),
     ] = None,
     order: OrderOption = None,
-    terms: Annotated[
-        str | None, typer.Option("--terms", help="The model's terms: lr,optimizer,lr:optimizer.")
-    ] = None,
-    random_blocks: Annotated[
-        bool, typer.Option("--random-blocks", help="Add tests with blocks drawn from many.")
-    ] = False,
+    terms: TermsOption = None,
+    random_blocks: RandomBlocksOption = False,
     drop: Annotated[
         str | None, typer.Option("--drop", help="Factors whose terms are not shown: F or E,F.")
     ] = None,

@@ -52,6 +52,12 @@ LowOption = Annotated[
 BlockOption = Annotated[
     str | None, typer.Option("--block", help="Column of the table that names the block.")
 ]
+TermsOption = Annotated[
+    str | None, typer.Option("--terms", help="The model's terms: lr,optimizer,lr:optimizer.")
+]
+RandomBlocksOption = Annotated[
+    bool, typer.Option("--random-blocks", help="Add tests with blocks drawn from many.")
+]
 GoalOption = Annotated[
     str | None, typer.Option("--goal", help="min or max: which way is better in a table.")
 ]

@@ -111,7 +111,7 @@ def _print(planned: Plan, outcome: Outcome) -> None:
     print_table(factors_table(study), to)
     generators = study.generators
     if told_by_levels(study):
-        print_table(terms_table(design_facts(study, design)), to)
+        print_table(terms_table(design_facts(study, design), detectable_by_term(planned)), to)
     elif generators and not study.augment:
         print_table(alias_table(generators, study.keys, telling_order(generators)), to)
     print_table(order_table(design, FIRST_RUNS), to)
@@ -200,6 +200,18 @@ def level_lines(planned: Plan) -> list[str]:
     return lines
 
 
+def detectable_by_term(planned: Plan) -> dict[str, float | None]:
+    """Term -> effect in σ that its F test finds with 80 % power at α = 0.05."""
+    from doe.results.designs import design_facts, level_design_size, power_of_terms
+
+    study, design = planned.study, planned.design
+    if study.augment:
+        return {}
+    size = level_design_size(study, design, design_facts(study, design))
+    terms = power_of_terms(study, design).at(size, 1.0, None, 0.05, 0.8)
+    return {term.term: term.detectable for term in terms if term.detectable is not None}
+
+
 def plan_json(planned: Plan, outcome: Outcome) -> dict[str, Any]:
     """The plan as one JSON object."""
     import msgspec
@@ -231,5 +243,6 @@ def plan_json(planned: Plan, outcome: Outcome) -> dict[str, Any]:
         **alias_json(generators, study.keys, [chain for chain in chains if len(chain) > 1]),
         "detectable_effect_per_sigma": detectable_effect(1.0, size) if tested else None,
         **({} if facts is None else {"terms": facts_json(facts)}),
+        **({} if facts is None else {"detectable_by_term": detectable_by_term(planned)}),
         "order": [run.run_id for run in planned.design.runs],
     }

@@ -19,6 +19,7 @@ from doe.cli.options import (
 
 if TYPE_CHECKING:
     from doe.design.power import DesignSize
+    from doe.results.designs import PowerOfTerms
     from doe.store.plan import Plan
     from doe.views.table import Table
 
@@ -66,7 +67,7 @@ def power(
     from doe.views.terminal import print_json, print_table
 
     highest = 2 if sequential and order is None else order
-    base, pilot = _sizes(factors, fraction, study, highest, blocks, response)
+    base, pilot, by_term = _sizes(factors, fraction, study, highest, blocks, response)
     sigma = pilot if sigma is None and pilot is not None else (1.0 if sigma is None else sigma)
     if sequential:
         if effect is not None:
@@ -80,6 +81,13 @@ def power(
 
         raise DoeError("--effects and --matters belong to --sequential; give it too")
     rows = power_rows(base, replicates, sigma, effect, alpha, target)
+    planned = []
+    if by_term is not None:
+        planned = by_term.at(base, sigma, effect, alpha, target)
+        for n, row in enumerate(rows, start=1):
+            size = base._replace(replicates=n)
+            terms = by_term.at(size, sigma, effect, alpha, target)
+            row["terms"] = [term._asdict() for term in terms]
     needed = needed_holm = None
     if effect is not None:
         needed = replicates_needed(effect, sigma, base, alpha, target)
@@ -101,6 +109,10 @@ def power(
     print_table(
         power_table(base, rows, sigma, response, effect, (needed, needed_holm), alpha, target)
     )
+    if planned:
+        from doe.views.plan_tables import detection_table
+
+        print_table(detection_table(planned, base.replicates, effect, target))
 
 
 def _sequential(
@@ -200,24 +212,31 @@ def _sizes(
     order: int | None,
     blocks: bool,
     response: str | None,
-) -> tuple[DesignSize, float | None]:
-    """The design, and sigma where a pilot study has run."""
+) -> tuple[DesignSize, float | None, PowerOfTerms | None]:
+    """The design, sigma where a pilot study has run, and the terms of factors with levels."""
     from doe.cli.alias import lettered_fraction, with_fraction
     from doe.design.fractions import alias_chains
     from doe.design.power import DesignSize, design_size
-    from doe.results.designs import design_facts, level_design_size, told_by_levels
+    from doe.results.designs import (
+        design_facts,
+        level_design_size,
+        power_of_terms,
+        told_by_levels,
+    )
     from doe.store.plan import load_plan
     from doe.terms import parse_generators
 
     if factors is None:
         planned = load_plan(chosen_study(study))
         asked, design = with_fraction(planned, fraction)
+        by_term = None
         if told_by_levels(asked):
+            by_term = power_of_terms(asked, design, order)
             base = level_design_size(asked, design, design_facts(asked, design, order))
         else:
             base = design_size(asked, order)
         pilot = pilot_sigma(planned, response) if response else None
-        return (base if blocks else base._replace(blocks_per_replicate=0)), pilot
+        return (base if blocks else base._replace(blocks_per_replicate=0)), pilot, by_term
     if response is not None:
         from doe.errors import DoeError
 
@@ -225,7 +244,7 @@ def _sizes(
     keys, text = lettered_fraction(factors, fraction, study)
     generators = parse_generators(text, keys)
     terms = len(alias_chains(generators, len(keys), order or len(keys)))
-    return DesignSize(1 << (len(keys) - len(generators)), 1, int(blocks), terms), None
+    return DesignSize(1 << (len(keys) - len(generators)), 1, int(blocks), terms), None, None
 
 
 def pilot_sigma(planned: Plan, response: str) -> float:

@@ -11,9 +11,11 @@ from doe.cli.options import (
     BlockOption,
     GoalOption,
     LowOption,
+    RandomBlocksOption,
     StudyOption,
     TableFactorsOption,
     TableOption,
+    TermsOption,
     chosen_study,
     one_thread,
     only_with_table,
@@ -48,6 +50,8 @@ def report(
             "--transform", help="none, log, boxcox or auto [default: each response's scale]."
         ),
     ] = None,
+    terms: TermsOption = None,
+    random_blocks: RandomBlocksOption = False,
     drop: Annotated[
         str | None,
         typer.Option(
@@ -83,7 +87,12 @@ def report(
     only_with_table(
         study, table, factors=factors, low=low, block=block, response=response, goal=goal
     )
-    options = AnalysisOptions(transform=transform, robust=True)
+    options = AnalysisOptions(
+        transform=transform,
+        terms=None if terms is None else split_names(terms),
+        random_blocks=random_blocks,
+        robust=True,
+    )
     left_out = None if drop is None else tuple(part for part in drop.split(",") if part.strip())
 
     def make(state: Overview) -> Report:

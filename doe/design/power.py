@@ -67,17 +67,48 @@ def detectable_effect(
     sigma: float, size: DesignSize, alpha: float = 0.05, target: float = 0.8
 ) -> float:
     """The smallest effect found with probability `target`."""
-    from scipy.optimize import brentq
-
     _check(sigma, alpha)
     _check_target(target, alpha)
     _check_error(size)
-    df = size.df_error
+    return _detectable(1, size.df_error, alpha, target) * standard_error(sigma, size)
+
+
+def term_power(
+    effect: float, sigma: float, noncentrality: float, dfs: tuple[int, int], alpha: float
+) -> float:
+    """Probability that the F test of a term finds an effect of this size.
+
+    `noncentrality` is that of F per (effect / σ)², `dfs` the degrees of freedom of the term and of
+    the error.
+    """
+    _check(sigma, alpha)
+    return _power(abs(effect) / sigma * math.sqrt(noncentrality), dfs[1], alpha, dfs[0])
+
+
+def detectable_by_term(
+    sigma: float, noncentrality: float, dfs: tuple[int, int], alpha: float, target: float
+) -> float:
+    """The smallest effect of a term that its F test finds with probability `target`."""
+    _check(sigma, alpha)
+    _check_target(target, alpha)
+    return _detectable(*dfs, alpha, target) * sigma / math.sqrt(noncentrality)
+
+
+def _detectable(terms: int, df: int, alpha: float, target: float) -> float:
+    """The root of the noncentrality at which an F test has the power `target`."""
+    from scipy.optimize import brentq
+
     high = 1.0
-    while _power(high, df, alpha) < target:
+    while _power(high, df, alpha, terms) < target:
         high *= 2
-    root = brentq(lambda ncp: _power(ncp, df, alpha) - target, 0.0, high, xtol=1e-12, rtol=1e-12)
-    return float(root) * standard_error(sigma, size)
+    return float(
+        brentq(
+            lambda root: _power(root, df, alpha, terms) - target,
+            *(0.0, high),
+            xtol=1e-12,
+            rtol=1e-12,
+        )
+    )
 
 
 def replicates_needed(
@@ -135,8 +166,9 @@ def pooled_sigma(
     return float(np.sqrt(np.sum((y - X @ fitted) ** 2) / (len(y) - rank)))
 
 
-def _power(noncentrality: float, df: int, alpha: float) -> float:
-    """P(|T| > t) of a noncentral t, by its square: a noncentral F on 1 and df with λ².
+def _power(noncentrality: float, df: int, alpha: float, terms: int = 1) -> float:
+    """P(|T| > t) of a noncentral t, by its square: a noncentral F on 1 and df with λ²; with more
+    degrees of freedom of the `terms`, P(F > f) with λ².
 
     SciPy's own noncentral t is NaN at some arguments (3 degrees of freedom, λ = 8), and its
     noncentral F is wrong at λ = 0, where the power is alpha by definition.
@@ -145,8 +177,9 @@ def _power(noncentrality: float, df: int, alpha: float) -> float:
 
     if noncentrality == 0:
         return alpha
-    critical = stats.f.isf(alpha, 1, df)
-    return float(stats.ncf.sf(critical, 1, df, min(noncentrality, LARGEST_NONCENTRALITY) ** 2))
+    critical = stats.f.isf(alpha, terms, df)
+    ncp = min(noncentrality, LARGEST_NONCENTRALITY) ** 2
+    return float(stats.ncf.sf(critical, terms, df, ncp))
 
 
 def _check(sigma: float, alpha: float) -> None:

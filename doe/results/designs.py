@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from doe.design.power import DesignSize
+from doe.design.power import DesignSize, detectable_by_term, term_power
 from doe.design.runs import Design
 from doe.results.observations import design_runs
 from doe.study.values import Study
 
 if TYPE_CHECKING:
     from doe.analysis.levels.plan import DesignReport
+    from doe.analysis.levels.power import TermPower
 
 
 def told_by_levels(study: Study) -> bool:
@@ -27,6 +28,46 @@ def design_facts(
     from doe.analysis.levels.plan import design_report
 
     return design_report(design_runs(study, design.runs), terms, order)
+
+
+class TermDetection(NamedTuple):
+    """What the F test of a term can see at a number of replicates."""
+
+    term: str
+    df: int
+    detectable: float | None
+    """The smallest effect found with the power aimed at; None without error."""
+    power: float | None
+    """Of the effect asked about; None where none was."""
+
+
+class PowerOfTerms(NamedTuple):
+    """Terms with the noncentrality of their F tests over the planned runs, and these runs."""
+
+    terms: tuple[TermPower, ...]
+    runs: int
+
+    def at(
+        self, size: DesignSize, sigma: float, effect: float | None, alpha: float, target: float
+    ) -> list[TermDetection]:
+        """What each term's test can see in a design of this size."""
+        rows = []
+        for term in self.terms:
+            seen = term.noncentrality * size.runs / self.runs
+            dfs = (term.df, size.df_error)
+            detectable = power = None
+            if size.df_error >= 1:
+                detectable = detectable_by_term(sigma, seen, dfs, alpha, target)
+                power = None if effect is None else term_power(effect, sigma, seen, dfs, alpha)
+            rows.append(TermDetection(term.term, term.df, detectable, power))
+        return rows
+
+
+def power_of_terms(study: Study, design: Design, order: int | None = None) -> PowerOfTerms:
+    """Every term of which the planned runs estimate everything, with what its test can see."""
+    from doe.analysis.levels.power import term_powers
+
+    return PowerOfTerms(term_powers(design_runs(study, design.runs), order=order), len(design.runs))
 
 
 def level_design_size(study: Study, design: Design, facts: DesignReport) -> DesignSize:

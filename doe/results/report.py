@@ -122,6 +122,8 @@ def report_of(
     study, answers = state.study, state.study.responses
     names = responses or (*answers.averages, *answers.metrics, *answers.further)
     section = report_section(study)
+    for term in options.terms or ():
+        parse_term(term, study.keys)
     if drop is not None:
         for key in drop:
             parse_term(key, study.keys)

@@ -117,6 +117,7 @@ def moment(state: Overview) -> dict[str, Any]:
 
 def _design(study: Study) -> str:
     kind = f"Fraction {study.fraction}" if study.fraction else "Full factorial"
+    kind += f" without {'; '.join(study.exclude)}" if study.exclude else ""
     half = (len(study.keys) + 1) // 2
     across, down = ", ".join(study.keys[:half]), ", ".join(study.keys[half:])
     return (

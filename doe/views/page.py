@@ -18,7 +18,7 @@ from doe.views.charts.model import ChartData, Record, StudyChart, spec
 from doe.views.charts.theme import ON_DARK, RANKS, STATES, config
 from doe.views.headlines import headlines
 from doe.views.numbers import Value, cell_text, drawn
-from doe.views.profiler import factors_json, profile_json
+from doe.views.profiler import excluded_json, factors_json, profile_json
 from doe.views.run_cards import axes_json, cards_json
 from doe.views.table import Column, Row, Table
 from doe.views.tables import response_tables, study_tables
@@ -63,6 +63,7 @@ def payload(report: Report) -> Json:
             },
         },
         "factors": factors_json(report.study),
+        "excluded": excluded_json(report.study),
         "grid": grid(report),
         "cards": cards_json(report),
         "axes": axes_json(report),
@@ -142,6 +143,8 @@ def commands(report: Report) -> list[tuple[str, str]]:
     file = shlex.quote(f"{shown}/study.toml")
     options = report.options
     chosen = f" --transform {shlex.quote(options.transform)}" if options.transform else ""
+    chosen += f" --terms {shlex.quote(','.join(options.terms))}" if options.terms else ""
+    chosen += " --random-blocks" if options.random_blocks else ""
     dropped = ",".join(report.section.drop)
     first = (*report.headline_responses, *report_responses(report.study))[0]
     if report.study.backend == TABLE and not directory.is_file():  # a DataFrame has no command

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from doe.design.fractions import alias_chains, format_chain, resolution, word_length_pattern
 from doe.design.runs import Design
+from doe.errors import counted
 from doe.study.values import Study
 from doe.terms import (
     Generator,
@@ -24,9 +25,11 @@ from doe.views.table import Column, Row, Table
 
 if TYPE_CHECKING:
     from doe.analysis.levels.plan import DesignReport
+    from doe.results.designs import TermDetection
 
 CONFOUNDED = 0.01
 """Confounding that is worth a word: so much of a unit of another term."""
+BRACKETS = "In brackets: how much of one unit of the other term is added to this one."
 CONFOUNDED_SHOWN = 4
 
 ROMAN = ("0", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII", "XIII")
@@ -91,13 +94,14 @@ def alias_table(generators: Sequence[Generator], keys: Sequence[str], highest: i
     return Table("aliases", f"Aliases up to order {highest}", columns, rows, notes)
 
 
-def terms_table(facts: DesignReport) -> Table:
+def terms_table(facts: DesignReport, detectable: Mapping[str, float | None] | None = None) -> Table:
     """What the runs can say about each term of the model."""
     columns = (
         Column("term", "Term"),
         Column("df", "df", "int"),
         Column("of", "of", "int"),
         Column("vif", "VIF", "num"),
+        *([Column("detectable", "80 % sees", "num")] if detectable else []),
         Column("confounded", "Confounded with"),
     )
     rows = []
@@ -112,17 +116,46 @@ def terms_table(facts: DesignReport) -> Table:
             Row(
                 (
                     *(term.term, term.df, term.df_asked, term.vif),
+                    *([detectable.get(term.term)] if detectable else []),
                     shown + (f" and {more} more" if more > 0 else ""),
                 ),
                 marks={"term": "strong"} if strong or term.df < term.df_asked else {},
             )
         )
+    bracketed = any("(" in str(row.values[-1]) for row in rows)
     notes = (
         f"{facts.coefficients} coefficients, {facts.rank} of them estimable on {facts.runs} runs; "
         f"{facts.df_residual} degrees of freedom are left, {facts.df_pure} from repeated runs.",
-        "In brackets: how much of one unit of the other term is added to this one.",
+        *([BRACKETS] if bracketed else []),
+        *(
+            [f"80 % sees: an effect of so many σ, at α = 0.05. {EFFECT_OF_TERM}"]
+            if detectable
+            else []
+        ),
     )
     return Table("terms", "What the runs can tell", columns, tuple(rows), notes)
+
+
+def detection_table(
+    terms: Sequence[TermDetection], replicates: int, effect: float | None, target: float
+) -> Table:
+    """What the F test of each term can see."""
+    columns = [
+        Column("term", "Term"),
+        Column("df", "df", "int"),
+        Column("detectable", f"Effect at {target:.0%}", "num"),
+    ]
+    if effect is not None:
+        columns.append(Column("power", f"Power at {effect:g}", "num"))
+    rows = tuple(Row(tuple(getattr(term, column.key) for column in columns)) for term in terms)
+    title = f"Power of the F tests, {counted(replicates, 'replicate')}"
+    return Table("terms power", title, tuple(columns), rows, (EFFECT_OF_TERM,))
+
+
+EFFECT_OF_TERM = (
+    "Effect of a term: between two levels of each of its factors, the least favourable ones, with "
+    "none of it at further levels. F test of the whole term by itself."
+)
 
 
 def facts_json(facts: DesignReport) -> dict[str, Any]:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from doe.analysis.analyze import Analysis
 from doe.analysis.estimators.means import Means
 from doe.analysis.response import ResponseAnalysis
-from doe.study.levels import row_of
+from doe.errors import counted
+from doe.study.levels import allowed_rows, row_of
 from doe.study.values import Study
 from doe.terms import level_text
 from doe.views.numbers import cell_text, drawn
+from doe.views.words import mean_word
+
+if TYPE_CHECKING:
+    from doe.analysis.levels.predictions import CellPrediction
 
 Json = dict[str, Any]
 
@@ -29,9 +34,15 @@ def factors_json(study: Study) -> list[Json]:
     ]
 
 
-def level_numbers(coded: Sequence[int]) -> tuple[int, ...]:
-    """The number of each factor's level, from 0."""
-    return tuple((x + 1) // 2 for x in coded)
+class _Cell(NamedTuple):
+    """A combination of levels, predicted and observed."""
+
+    levels: tuple[int, ...]
+    mean: float | None
+    ci_low: float | None
+    ci_high: float | None
+    observed: float | None
+    n: int
 
 
 def profile_json(study: Study, analysis: ResponseAnalysis) -> Json | None:
@@ -40,34 +51,75 @@ def profile_json(study: Study, analysis: ResponseAnalysis) -> Json | None:
     Configurations stand in standard order, the first factor fastest. None where there are too many
     to predict them all.
     """
-    if not isinstance(analysis, Analysis):
+    cells = _two_level_cells(analysis) if isinstance(analysis, Analysis) else analysis.predictions
+    if not cells:
         return None
-    means = analysis.get(Means)
-    best = analysis.best
-    if means is None or not means.predictions or best is None:
-        return None
-    sizes = study.sizes
-    observed = {row_of(level_numbers(c.coded), sizes): c for c in best.cells}
-    rows: list[list[Any]] = [[] for _ in range(math.prod(sizes))]
-    for at in means.predictions:
-        position = row_of(level_numbers(at.coded), sizes)
-        cell = observed.get(position)
-        rows[position] = [
-            *(drawn(value) for value in (at.mean, at.ci_low, at.ci_high)),
-            None if cell is None else drawn(cell.mean),
-            cell_text(at.mean, "num"),
-            _interval(at.ci_low, at.ci_high),
-            "" if cell is None else cell_text(cell.mean, "num"),
-            0 if cell is None else cell.n,
-        ]
+    rows: list[list[Any]] = [[] for _ in range(math.prod(study.sizes))]
+    for at in cells:
+        if min(at.levels) >= 0 and not (at.mean is None and at.observed is None):
+            rows[row_of(at.levels, study.sizes)] = [
+                *(drawn(value) for value in (at.mean, at.ci_low, at.ci_high, at.observed)),
+                "" if at.mean is None else cell_text(at.mean, "num"),
+                _interval(at.ci_low, at.ci_high),
+                "" if at.observed is None else cell_text(at.observed, "num"),
+                at.n,
+            ]
     return {
         "rows": rows,
-        "best": list(level_numbers(best.cells[0].coded)),
+        "best": _best(analysis),
         "goal": analysis.goal,
+        "centre": _centre(study, analysis, cells[-1]),
     }
+
+
+def _two_level_cells(analysis: Analysis) -> Sequence[_Cell]:
+    """Predictions of two levels with the observed means; none where the goal is not known."""
+    means, best = analysis.get(Means), analysis.best
+    if means is None or best is None:
+        return ()
+    observed = {c.coded: c for c in best.cells}
+    cells = []
+    for at in means.predictions:
+        cell = observed.get(at.coded)
+        seen = (None, 0) if cell is None else (cell.mean, cell.n)
+        levels = level_numbers(at.coded)
+        cells.append(_Cell(levels, at.mean, at.ci_low, at.ci_high, *seen))
+    return cells
+
+
+def level_numbers(coded: Sequence[int]) -> tuple[int, ...]:
+    """The number of each factor's level, from 0."""
+    return tuple((x + 1) // 2 for x in coded)
+
+
+def _best(analysis: ResponseAnalysis) -> list[int] | None:
+    """Levels of the best configuration that is no centre run; None where the goal is not known."""
+    if isinstance(analysis, Analysis):
+        return None if analysis.best is None else list(level_numbers(analysis.best.cells[0].coded))
+    cells = () if analysis.best is None else analysis.best.cells
+    return next((list(cell.levels) for cell in cells if min(cell.levels) >= 0), None)
+
+
+def _centre(study: Study, analysis: ResponseAnalysis, last: _Cell | CellPrediction) -> str:
+    """What the centre runs gave; empty where there are none."""
+    if min(last.levels) >= 0:
+        return ""
+    at = [f"{factor.key} {cell_text(factor.centre, 'short')}" for factor in study.factors]
+    return (
+        f"Centre runs ({', '.join(at)}): {mean_word(analysis).lower()} {analysis.response} "
+        f"{cell_text(last.observed, 'num')} of {counted(last.n, 'run')}."
+    )
 
 
 def _interval(low: float | None, high: float | None) -> str:
     if low is None or high is None:
         return ""
     return f"{cell_text(low, 'num')} to {cell_text(high, 'num')}"
+
+
+def excluded_json(study: Study) -> list[int]:
+    """Combinations that the study says cannot run, by their place in the standard order."""
+    if not study.exclude:
+        return []
+    allowed = set(allowed_rows(study))
+    return [row for row in range(math.prod(study.sizes)) if row not in allowed]

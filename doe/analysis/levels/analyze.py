@@ -55,6 +55,7 @@ from doe.analysis.levels.mixed import RandomBlocks, random_blocks
 from doe.analysis.levels.model import CURVATURE, chosen_terms
 from doe.analysis.levels.permutation import Permutations, permutation_tests
 from doe.analysis.levels.plan import DesignReport, report_of
+from doe.analysis.levels.predictions import CellPrediction, cell_predictions
 from doe.analysis.levels.sentences import term_sentences
 from doe.analysis.transform import (
     SCALES,
@@ -123,6 +124,7 @@ class LevelAnalysis(Struct, frozen=True):
     runs: tuple[int, ...]  # numbers of the runs with a value, in the order of the next two
     fitted: tuple[float, ...]
     residuals: tuple[float, ...]
+    predictions: tuple[CellPrediction, ...]  # of every combination; empty of more than 1024
     sentences: tuple[str, ...]  # one per significant term
     warnings: tuple[str, ...]
     scales: BothScales | None  # raw and log side by side; None where a value has no logarithm
@@ -217,6 +219,7 @@ def analyze_levels(observed: LevelObservations, options: LevelOptions = DEFAULTS
         runs=tuple(fit.kept.tolist()),
         fitted=tuple((fit.shift + fit.unit * fit.fitted).tolist()),
         residuals=tuple((fit.unit * fit.residual).tolist()),
+        predictions=cell_predictions(fit, tests, transform, alpha),
         sentences=term_sentences(
             fit, tests, plot, "" if scale.ratio else observed.unit, alpha, scale
         ),

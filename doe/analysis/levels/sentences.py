@@ -37,8 +37,9 @@ def term_sentences(
         else:
             sentence = _interaction_sentence(fit, mask, test, unit, alpha, scale)
         if wider:
-            others = ", ".join(fit.matrix.name(other) for other in wider)
-            sentence = f"{sentence}; what it does depends on the rest of {others}"
+            factors = enumerate(fit.matrix.layout.factors)
+            others = [f.key for i, f in factors if any((w & ~mask) >> i & 1 for w in wider)]
+            sentence = f"{sentence}; what it does depends on {', '.join(others)}"
         said.append(f"{sentence}.")
     return tuple(said)
 

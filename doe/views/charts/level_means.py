@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import altair as alt
 
 from doe.views.charts.model import ChartData, Record, ResponseChart, of_levels
-from doe.views.charts.shared import hover, mean_by_level, mean_record
-from doe.views.charts.theme import HEIGHT, PLAIN
+from doe.views.charts.shared import hover, mean_by_level, mean_record, panel_layout, word
+from doe.views.charts.theme import FULL, PLAIN
 from doe.views.words import mean_word, unit_text
 
 if TYPE_CHECKING:
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 ROOM = 58
 """Width for the name of a level, in pixels."""
-FACTORS = 4
-"""Factors in a row."""
 
 
 def draw() -> alt.TopLevelMixin:
@@ -31,12 +29,13 @@ def draw() -> alt.TopLevelMixin:
             base.mark_line(color=PLAIN),
             interval,
             base.mark_circle(color=PLAIN, size=40, opacity=1),
+            width=alt.Step(ROOM),
+            height=word("height"),
         )
-        .properties(width=alt.Step(ROOM), height=HEIGHT)
         .facet(
             data=alt.NamedData("levels"),
             facet=alt.Facet("factor:N", title=None, sort=alt.EncodingSortField("rank", op="min")),
-            columns=FACTORS,
+            columns=word("columns"),
             spacing=6,
         )
         .resolve_scale(x="independent")
@@ -56,7 +55,12 @@ def levels_data(analysis: LevelAnalysis) -> ChartData:
         rank = list(names).index(m.factor)
         rows.append(record | {"rank": rank} | mean_record(m.mean, m.ci_low, m.ci_high))
     label = f"{mean_word(analysis)} {analysis.response}{unit_text(analysis.unit)}"
-    return ChartData({"levels": rows}, {"mean": label})
+    widest = max(len(factor.levels) for factor in analysis.factors)
+    columns = max(1, FULL // (ROOM * widest))
+    layout = panel_layout(len(analysis.factors), columns)
+    return ChartData(
+        {"levels": rows}, {"mean": label, "columns": columns, "height": layout["height"]}
+    )
 
 
 CHART = ResponseChart(

@@ -8,6 +8,7 @@ const position = (levels) => {
     return next;
   }, 0);
 };
+const isExcluded = (levels) => data.excluded.includes(position(levels));
 const profileOf = (name) => data.byResponse[name].profile;
 const profiled = (name, levels) => {
   const profile = profileOf(name);
@@ -28,7 +29,10 @@ const switchOf = (factor, i) => {
   box.dataset.factor = factor.key;
   box.append(make("legend", "", factor.name === factor.key ? factor.key : `${factor.name} (${factor.key})`));
   const choose = (level) => setLevels(now.map((old, j) => (j === i ? level : old)));
-  const foretold = (level) => (profiled(state.response, now.map((old, j) => (j === i ? level : old))) || {}).text || "";
+  const foretold = (level) => {
+    const levels = now.map((old, j) => (j === i ? level : old));
+    return isExcluded(levels) ? "excluded" : (profiled(state.response, levels) || {}).text || "";
+  };
   if (factor.levels.length > FEW_LEVELS) {
     const list = make("select");
     list.setAttribute("aria-label", factor.name);
@@ -63,11 +67,11 @@ const profileMark = (profile, row) => {
   picture.append(drawing("line", { x1: 4, x2: 356, y1: 8, y2: 8, class: "axis" }));
   if (row.low !== null) picture.append(drawing("line", { x1: x(row.low), x2: x(row.high), y1: 8, y2: 8, class: "span" }));
   if (row.observed !== null) picture.append(drawing("line", { x1: x(row.observed), x2: x(row.observed), y1: 1, y2: 15, class: "observed" }));
-  picture.append(drawing("circle", { cx: x(row.mean), cy: 8, r: 4, class: "predicted" }));
+  if (row.mean !== null) picture.append(drawing("circle", { cx: x(row.mean), cy: 8, r: 4, class: "predicted" }));
   return picture;
 };
 const profileRow = (name, levels) => {
-  const row = profiled(name, levels);
+  const row = isExcluded(levels) ? null : profiled(name, levels);
   const line = make("tr", name === state.response ? "chosen" : "");
   line.dataset.response = name;
   const head = make("th");
@@ -79,13 +83,13 @@ const profileRow = (name, levels) => {
   head.append(pick);
   line.append(head);
   if (row === null) {
-    const cell = make("td", "", "no prediction");
+    const cell = make("td", "", isExcluded(levels) ? "excluded: this combination cannot run" : "no prediction");
     cell.colSpan = 4;
     line.append(cell);
     return line;
   }
   const runs = row.runs === 1 ? "1 run" : `${row.runs} runs`;
-  const cells = [row.text, row.interval, row.runs ? `${row.observedText} (${runs})` : "not run"];
+  const cells = [row.text || "no prediction", row.interval, row.runs ? `${row.observedText} (${runs})` : "not run"];
   line.append(...["predicted", "interval", "observed"].map((kind, i) => {
     const cell = make("td", "n", cells[i]);
     cell.dataset.kind = kind;
@@ -126,6 +130,9 @@ const showProfiler = () => {
     back.addEventListener("click", () => { setLevels(best); at("switches").querySelector("button, select").focus(); });
     told.append(`It differs from the best configuration of ${state.response} in ${other.join(", ")}. `, back);
   }
+  if (isExcluded(levels)) told.prepend(make("b", "", "Excluded: this combination cannot run. "));
+  const centre = (profileOf(state.response) || {}).centre;
+  if (centre) told.append(` ${centre}`);
   const body = make("tbody");
   body.append(...data.responses.filter(profileOf).map((name) => profileRow(name, levels)));
   at("profile").replaceChildren(profileHead(), body);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import msgspec
 import numpy as np
@@ -382,6 +383,36 @@ def test_blocks_that_do_not_differ_have_no_variance() -> None:
     assert found.variance_block == 0.0
 
 
+# The scale that a response chooses for itself
+
+
+def on_auto(y: np.ndarray, **options: object) -> LevelAnalysis:
+    known = made()
+    observed = LevelObservations(known.layout, "y", y, "", "min", "auto")
+    return analyze_levels(observed, LevelOptions(**options))  # type: ignore[arg-type]
+
+
+def test_auto_takes_the_log_where_the_interval_of_the_exponent_holds_0_and_not_1() -> None:
+    z = made().y
+    multiplied = on_auto(np.exp(z))
+    assert (multiplied.transform.name, multiplied.transform.asked) == ("log", "auto")
+    fixed = analyze_levels(made(), LevelOptions(transform="none"))
+    for row, other in zip(multiplied.anova.rows, fixed.anova.rows, strict=True):
+        assert row.ss == pytest.approx(other.ss, rel=1e-9)
+    assert multiplied.response_scale[0].kind == "ratio"
+    assert on_auto(z).transform.name == "none", "the interval holds 1"
+    assert on_auto(z**3).transform.name == "none", "neither 0 nor 1 lies within: no other power"
+    assert on_auto(np.exp(z), transform="none").transform.name == "none", "what is asked for counts"
+
+
+def test_auto_leaves_values_as_they_are_where_logarithms_cannot_be() -> None:
+    z = made().y
+    assert on_auto(z - z.mean()).transform.name == "none"
+    saturated = seen(words([2, 3]), full([2, 3]), np.exp(np.arange(6.0)))
+    alone = analyze_levels(replace(saturated, scale="auto"))
+    assert alone.transform.name == "none", "no error is left to find an exponent by"
+
+
 # Words
 
 
@@ -391,7 +422,7 @@ def test_one_sentence_for_each_significant_term() -> None:
     assert set(text) >= {"optimizer (opt)", "learning rate (lr)"}
     assert "lion is" in text["optimizer (opt)"]
     assert "above sgd" in text["optimizer (opt)"]
-    assert "depends on the rest of opt:lr" in text["optimizer (opt)"]
+    assert "; what it does depends on lr." in text["optimizer (opt)"]
     assert "straight line on its log scale" in text["learning rate (lr)"]
     joint = next(s for s in found.sentences if "do not act on their own" in s)
     assert joint.startswith("optimizer (opt) and learning rate (lr) do not act on their own")

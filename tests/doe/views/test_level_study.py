@@ -5,6 +5,7 @@ import math
 import shutil
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -12,9 +13,12 @@ from typer.testing import CliRunner
 import doe
 from doe.analysis.case import AnalysisOptions
 from doe.cli import app
+from doe.errors import DoeError
 from doe.results.report import gather
+from doe.study.values import Factor, Responses, Study
 from doe.views.charts import catalogue, response_charts
 from doe.views.charts.model import filled, spec
+from doe.views.profiler import excluded_json, profile_json
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "optimizers"
 
@@ -145,3 +149,35 @@ def test_middle_rows_of_a_table_are_centre_runs(tmp_path):
     assert "Curvature" in [row["source"] for row in found["anova"]]
     assert found["diagnostics"]["curvature"]["n"] == 3
     assert found["diagnostics"]["curvature"]["difference"] == pytest.approx(5.05)
+
+
+def test_the_report_of_a_chosen_model_has_its_terms_alone(study, tmp_path):
+    said("report", "--study", study, "--out", tmp_path, "--terms", "lr,optimizer,lr:optimizer")
+    rows = (tmp_path / "tables" / "anova-loss.csv").read_text().splitlines()
+    sources = [row.partition(",")[0] for row in rows[1:]]
+    assert sources == ["Block", "lr", "optimizer", "lr:optimizer", "Lack of fit", "Error", "Total"]
+    assert "--terms lr,optimizer,lr:optimizer" in (tmp_path / "index.html").read_text()
+    wrong = CliRunner().invoke(app, ["report", "--study", str(study), "--terms", "lr,optimiser"])
+    assert isinstance(wrong.exception, DoeError)
+    assert "did you mean 'optimizer'" in str(wrong.exception)
+
+
+def test_the_profiler_has_every_combination_of_levels(study):
+    report = gather(study, AnalysisOptions())
+    profile = profile_json(report.study, report.analyses["accuracy"])
+    table = doe.load(study)
+    assert len(profile["rows"]) == 12
+    for row, line in enumerate(profile["rows"]):
+        observed = table.accuracy[table.row == row]
+        assert line[3] == pytest.approx(observed.mean(), rel=1e-5)
+        assert line[7] == len(observed) == 2
+    at = report.analyses["accuracy"].best.cells[0]
+    assert profile["best"] == list(at.levels)
+    assert profile["centre"] == ""
+
+
+def test_the_profiler_knows_what_is_excluded():
+    factors = (Factor("lr", (0.1, 1.0, 10.0)), Factor("optimizer", ("sgd", "adam")))
+    asked = Study("s", "m:f", factors, Responses(("y",)), exclude=("lr=10, optimizer=sgd",))
+    assert excluded_json(asked) == [2]
+    assert excluded_json(msgspec.structs.replace(asked, exclude=())) == []

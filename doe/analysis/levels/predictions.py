@@ -1,0 +1,113 @@
+"""What every combination of levels is predicted to give, beside what its runs gave."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from msgspec import Struct
+
+from doe.analysis.best import leaves_range
+from doe.analysis.contrasts import Floats
+from doe.analysis.effects import plain
+from doe.analysis.levels.anova import TermTest
+from doe.analysis.levels.best import cell_estimates
+from doe.analysis.levels.fit import LevelFit, least_squares
+from doe.analysis.levels.layout import CENTRE
+from doe.analysis.levels.means import margin_rows
+from doe.analysis.levels.model import ModelMatrix, model_matrix, parts_of
+from doe.analysis.pvalues import t_critical
+from doe.analysis.ranking import MOST_CELLS, Estimates
+from doe.analysis.transform import Transformation
+
+
+class CellPrediction(Struct, frozen=True, gc=False):
+    """A combination of levels on the response scale, predicted and observed."""
+
+    levels: tuple[int, ...]  # number of the level of each factor, -1 at the centre
+    mean: float | None  # of the model of significant terms; None where it says nothing of it
+    ci_low: float | None  # None where no run has its levels of the factors in the model
+    ci_high: float | None
+    observed: float | None  # the mean of its runs after blocks; None where there are none
+    n: int
+
+
+def reduced_terms(tests: Sequence[TermTest], fit: LevelFit, alpha: float) -> tuple[int, ...]:
+    """Terms that are significant at false discovery rate α, with all terms that they contain."""
+    called = {test.term for test in tests if test.p_bh is not None and test.p_bh < alpha}
+    active = [mask for mask in fit.matrix.terms if fit.matrix.name(mask) in called]
+    return tuple(sorted({*active, *(part for mask in active for part in parts_of(mask))}))
+
+
+def cell_predictions(
+    fit: LevelFit, tests: Sequence[TermTest], transform: Transformation, alpha: float
+) -> tuple[CellPrediction, ...]:
+    """Every combination of levels in standard order, and the centre last where it has runs.
+
+    The mean is that of the model of significant terms. Its interval is for the mean over all
+    combinations with runs that share the levels of the factors in that model; it comes from the
+    full model and is as wide as Bonferroni asks for the ``Π (levels + 1)`` ways to fix some factors
+    and leave others open, so that it holds whatever was selected. None where there are too many
+    combinations to show.
+    """
+    layout = fit.matrix.layout
+    every = math.prod(layout.sizes)
+    if every > MOST_CELLS:
+        return ()
+    matrix = model_matrix(layout, reduced_terms(tests, fit, alpha))
+    coef = least_squares(matrix, fit.u)[0]
+    levels = np.array([layout.cell_levels(cell) for cell in range(every)], np.int64)
+    rows = margin_rows(matrix, levels)
+    predicted = np.where(matrix.estimable(rows), rows[:, matrix.kept] @ coef, np.nan)
+    estimates = cell_estimates(fit)
+    low, high = _bounds(fit, matrix, estimates, levels, alpha)
+    view = _on_response_scale(fit, transform)
+    columns = [plain(view(values)) for values in (predicted, low, high)]
+    means = plain(transform.scale.back(fit.shift + fit.unit * estimates.means))
+    counts = estimates.counts.tolist()
+    seen = dict(zip(estimates.cells.tolist(), zip(means, counts, strict=True), strict=True))
+    answers = []
+    for cell, (mean, ci_low, ci_high) in enumerate(zip(*columns, strict=True)):
+        observed, n = seen.get(cell, (None, 0))
+        at = layout.cell_levels(cell)
+        answers.append(CellPrediction(at, mean, ci_low, ci_high, observed, n))
+    if CENTRE in seen:
+        answers.append(CellPrediction(layout.cell_levels(CENTRE), None, None, None, *seen[CENTRE]))
+    return tuple(answers)
+
+
+def _bounds(
+    fit: LevelFit, matrix: ModelMatrix, estimates: Estimates, levels: np.ndarray, alpha: float
+) -> tuple[Floats, Floats]:
+    """Ends of the intervals, of u; NaN where no run has the levels of the factors in the model."""
+    layout = fit.matrix.layout
+    ends = np.full((2, len(levels)), np.nan)
+    if fit.df_error == 0:
+        return ends[0], ends[1]
+    fixed = [i for i in range(len(layout.factors)) if any(mask >> i & 1 for mask in matrix.masks)]
+    with_runs = np.array([layout.cell_levels(cell) for cell in estimates.cells.tolist()], np.int64)
+    factorial = estimates.cells != CENTRE
+    ways = math.prod(size + 1 for size in layout.sizes)
+    wide = t_critical(alpha / ways, fit.df_error) * math.sqrt(fit.ms_error)
+    covariance = estimates.covariance
+    for i, at in enumerate(levels):
+        inside = factorial & (with_runs[:, fixed] == at[fixed]).all(axis=1)
+        if not inside.any():
+            continue
+        weight = inside / inside.sum()
+        scale = weight**2 @ covariance if covariance.ndim == 1 else weight @ covariance @ weight
+        middle = float(weight @ estimates.means)
+        ends[:, i] = middle + wide * math.sqrt(float(scale)) * np.array([-1.0, 1.0])
+    return ends[0], ends[1]
+
+
+def _on_response_scale(fit: LevelFit, transform: Transformation) -> Callable[[Floats], Floats]:
+    """From u to the response; cut at 0 where every run is above it, which keeps the coverage."""
+
+    def view(values: Floats) -> Floats:
+        back = np.asarray(transform.scale.back(fit.shift + fit.unit * values))
+        cut = leaves_range(fit.y, back, transform.name)
+        return np.where(back < 0.0, 0.0, back) if cut else back
+
+    return view

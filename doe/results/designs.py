@@ -53,12 +53,13 @@ class PowerOfTerms(NamedTuple):
         """What each term's test can see in a design of this size."""
         rows = []
         for term in self.terms:
-            seen = term.noncentrality * size.runs / self.runs
+            noncentrality = term.noncentrality * size.runs / self.runs
             dfs = (term.df, size.df_error)
             detectable = power = None
             if size.df_error >= 1:
-                detectable = detectable_by_term(sigma, seen, dfs, alpha, target)
-                power = None if effect is None else term_power(effect, sigma, seen, dfs, alpha)
+                detectable = detectable_by_term(sigma, noncentrality, dfs, alpha, target)
+                if effect is not None:
+                    power = term_power(effect, sigma, noncentrality, dfs, alpha)
             rows.append(TermDetection(term.term, term.df, detectable, power))
         return rows
 

@@ -16,7 +16,7 @@ from doe.store.scan import RunStatus, counts
 from doe.store.verdicts import Result
 from doe.study.levels import coded_level, level_numbers
 from doe.study.values import Factor, Goal, Level, Responses, Study
-from doe.terms import level_text
+from doe.terms import BETWEEN, level_text
 
 if TYPE_CHECKING:
     from doe.analysis.levels.layout import LevelObservations
@@ -138,5 +138,5 @@ def _centre_label(levels: Mapping[str, Level], numbers: Sequence[int]) -> str:
     """Name of a centre run: with the levels of factors that have no middle."""
     if max(numbers) < 0:
         return CENTRE
-    named = zip(levels.items(), numbers, strict=True)
-    return ",".join(f"{key}={CENTRE if n < 0 else level_text(v)}" for (key, v), n in named)
+    named = zip(levels.values(), numbers, strict=True)
+    return BETWEEN.join(CENTRE if n < 0 else level_text(level) for level, n in named)

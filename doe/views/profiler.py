@@ -68,7 +68,7 @@ def profile_json(study: Study, analysis: ResponseAnalysis) -> Json | None:
         "rows": rows,
         "best": _best(analysis),
         "goal": analysis.goal,
-        "centre": _centre(study, analysis, cells[-1]),
+        "centre": _centre(study, analysis, [at for at in cells if min(at.levels) < 0]),
     }
 
 
@@ -100,15 +100,20 @@ def _best(analysis: ResponseAnalysis) -> list[int] | None:
     return next((list(cell.levels) for cell in cells if min(cell.levels) >= 0), None)
 
 
-def _centre(study: Study, analysis: ResponseAnalysis, last: _Cell | CellPrediction) -> str:
+def _centre(
+    study: Study, analysis: ResponseAnalysis, cells: Sequence[_Cell | CellPrediction]
+) -> str:
     """What the centre runs gave; empty where there are none."""
-    if min(last.levels) >= 0:
-        return ""
-    at = [f"{factor.key} {cell_text(factor.centre, 'short')}" for factor in study.factors]
-    return (
-        f"Centre runs ({', '.join(at)}): {mean_word(analysis).lower()} {analysis.response} "
-        f"{cell_text(last.observed, 'num')} of {counted(last.n, 'run')}."
-    )
+    said = []
+    for cell in cells:
+        at = [
+            f"{f.key} {cell_text(f.centre, 'short') if i < 0 else level_text(f.levels[i])}"
+            for f, i in zip(study.factors, cell.levels, strict=True)
+        ]
+        mean = f"{cell_text(cell.observed, 'num')} of {counted(cell.n, 'run')}"
+        said.append(f"{mean} at {', '.join(at)}")
+    word = f"{mean_word(analysis).lower()} {analysis.response}"
+    return f"Centre runs: {word} {'; '.join(said)}." if said else ""
 
 
 def _interval(low: float | None, high: float | None) -> str:

@@ -14,7 +14,6 @@ from doe.analysis.effects import plain
 from doe.analysis.levels.anova import TermTest
 from doe.analysis.levels.best import cell_estimates
 from doe.analysis.levels.fit import LevelFit, least_squares
-from doe.analysis.levels.layout import CENTRE
 from doe.analysis.levels.means import margin_rows
 from doe.analysis.levels.model import ModelMatrix, model_matrix, parts_of
 from doe.analysis.pvalues import t_critical
@@ -25,7 +24,7 @@ from doe.analysis.transform import Transformation
 class CellPrediction(Struct, frozen=True, gc=False):
     """A combination of levels on the response scale, predicted and observed."""
 
-    levels: tuple[int, ...]  # number of the level of each factor, -1 at the centre
+    levels: tuple[int, ...]  # number of the level of each factor, -1 at its middle
     mean: float | None  # of the model of significant terms; None where it says nothing of it
     ci_low: float | None  # None where no run has its levels of the factors in the model
     ci_high: float | None
@@ -43,7 +42,7 @@ def reduced_terms(tests: Sequence[TermTest], fit: LevelFit, alpha: float) -> tup
 def cell_predictions(
     fit: LevelFit, tests: Sequence[TermTest], transform: Transformation, alpha: float
 ) -> tuple[CellPrediction, ...]:
-    """Every combination of levels in standard order, and the centre last where it has runs.
+    """Every combination of levels in standard order, and centre runs last.
 
     The mean is that of the model of significant terms. Its interval is for the mean over all
     combinations with runs that share the levels of the factors in that model; it comes from the
@@ -55,7 +54,7 @@ def cell_predictions(
     every = math.prod(layout.sizes)
     if every > MOST_CELLS:
         return ()
-    matrix = model_matrix(layout, reduced_terms(tests, fit, alpha))
+    matrix = model_matrix(layout, reduced_terms(tests, fit, alpha), curved=not fit.pooled)
     coef = least_squares(matrix, fit.u)[0]
     levels = np.array([layout.cell_levels(cell) for cell in range(every)], np.int64)
     rows = margin_rows(matrix, levels)
@@ -66,14 +65,15 @@ def cell_predictions(
     columns = [plain(view(values)) for values in (predicted, low, high)]
     means = plain(transform.scale.back(fit.shift + fit.unit * estimates.means))
     counts = estimates.counts.tolist()
-    seen = dict(zip(estimates.cells.tolist(), zip(means, counts, strict=True), strict=True))
+    by_cell = dict(zip(estimates.cells.tolist(), zip(means, counts, strict=True), strict=True))
     answers = []
     for cell, (mean, ci_low, ci_high) in enumerate(zip(*columns, strict=True)):
-        observed, n = seen.get(cell, (None, 0))
+        observed, n = by_cell.get(cell, (None, 0))
         at = layout.cell_levels(cell)
         answers.append(CellPrediction(at, mean, ci_low, ci_high, observed, n))
-    if CENTRE in seen:
-        answers.append(CellPrediction(layout.cell_levels(CENTRE), None, None, None, *seen[CENTRE]))
+    for cell, (observed, n) in by_cell.items():
+        if cell < 0:
+            answers.append(CellPrediction(layout.cell_levels(cell), None, None, None, observed, n))
     return tuple(answers)
 
 
@@ -87,7 +87,7 @@ def _bounds(
         return ends[0], ends[1]
     fixed = [i for i in range(len(layout.factors)) if any(mask >> i & 1 for mask in matrix.masks)]
     with_runs = np.array([layout.cell_levels(cell) for cell in estimates.cells.tolist()], np.int64)
-    factorial = estimates.cells != CENTRE
+    factorial = estimates.cells >= 0
     ways = math.prod(size + 1 for size in layout.sizes)
     wide = t_critical(alpha / ways, fit.df_error) * math.sqrt(fit.ms_error)
     covariance = estimates.covariance

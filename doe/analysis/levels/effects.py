@@ -14,6 +14,7 @@ from doe.analysis.levels.coding import DEGREES, contrasts
 from doe.analysis.levels.fit import LevelFit, ratio
 from doe.analysis.levels.halfnormal import HalfNormal
 from doe.analysis.levels.layout import FactorColumn
+from doe.analysis.levels.means import difference_function
 from doe.analysis.levels.model import CURVATURE
 from doe.analysis.pvalues import f_upper, t_critical, t_two_sided
 
@@ -75,14 +76,20 @@ def two_level_effects(
 ) -> tuple[Effect, ...]:
     """Effect of every term of two-level factors: mean at high minus mean at low, ``2 b``.
 
-    The second level counts as high. Adjusted p values are over all terms of the model, with F's p
-    for those of more degrees of freedom. In a saturated design p is Lenth's from `plot`, adjusted
-    over all its contrasts, and t is effect / PSE.
+    Where combinations that never ran leave that undetermined for a factor, it is the difference
+    over those that have both levels. The second level counts as high. Adjusted p values are over
+    all terms of the model, with F's p for those of more degrees of freedom. In a saturated design
+    p is Lenth's from `plot`, adjusted over all its contrasts, and t is effect / PSE.
     """
     sizes = fit.matrix.layout.sizes
     terms = fit.matrix.terms
     sums = [wald(fit.coef[own], _square(fit.scale, own)) for own in map(fit.columns, terms)]
     p = np.array([_f_test(fit, ss, fit.matrix.df(m)) for m, ss in zip(terms, sums, strict=True)])
+    two = [m for m in terms if all(sizes[j] == 2 for j in range(len(sizes)) if m >> j & 1)]
+    tested = {mask: _tested(fit, *_two_level_effect(fit, mask), alpha) for mask in two}
+    for i, mask in enumerate(terms):
+        if mask in tested and (alone := tested[mask].p) is not None:
+            p[i] = alone
     lenth = None if plot is None or fit.df_error > 0 else plot.lenth
     position = list(range(len(terms)))
     if plot is not None and lenth is not None:
@@ -92,11 +99,9 @@ def two_level_effects(
     p_holm, p_bh = adjusted(p)
     effects = []
     for i, (mask, ss) in enumerate(zip(terms, sums, strict=True)):
-        if any(sizes[j] != 2 for j in range(len(sizes)) if mask >> j & 1):
+        if mask not in tested:
             continue
-        own = fit.columns(mask)[0]
-        test = _tested(fit, 2.0 * fit.coef[own], 4.0 * fit.scale[own, own], alpha)
-        at = position[i]
+        test, at = tested[mask], position[i]
         t, alone = test.t, test.p
         if lenth is not None:
             t, alone = test.value / lenth.pse, float(p[at])
@@ -106,6 +111,17 @@ def two_level_effects(
             Effect(fit.matrix.name(mask), *figures, p_holm[at], p_bh[at], ss * fit.square, share)
         )
     return tuple(effects)
+
+
+def _two_level_effect(fit: LevelFit, mask: int) -> tuple[float, float]:
+    """Effect of a term of two-level factors and its variance over σ², both of u."""
+    matrix = fit.matrix
+    row = np.where(matrix.source == mask, 2.0, 0.0)
+    if mask.bit_count() == 1 and not matrix.estimable(row[None, :])[0]:
+        shared = difference_function(fit, mask.bit_length() - 1, (0, 1), {}).row
+        row = row if shared is None else shared
+    value, variance = fit.estimate(row[None, :])
+    return float(value[0]), float(variance[0, 0])
 
 
 def _f_test(fit: LevelFit, ss: float, df: int) -> float:

@@ -114,7 +114,7 @@ def _mean_function(fit: LevelFit, held: Given) -> _Function:
     return _Function(margin_rows(fit.matrix, levels).mean(axis=0), len(levels))
 
 
-def _difference_function(
+def difference_function(
     fit: LevelFit, factor: int, pair: tuple[int, int], held: Given
 ) -> _Function:
     """Second level minus first, over all cells where estimable, else over those that both have."""
@@ -209,7 +209,7 @@ def level_differences(
     every = math.prod(size for i, size in enumerate(sizes) if i not in inside)
     rows = []
     for pair in combinations(range(count), 2):
-        function = _difference_function(fit, factor, pair, held or {})
+        function = difference_function(fit, factor, pair, held or {})
         figures = _compared(fit, function, count, alpha)
         names = (column.key, labels[pair[1]], labels[pair[0]])
         rows.append(LevelDifference(*names, *figures, function.cells, every))

@@ -181,3 +181,18 @@ def test_a_chosen_model_of_the_ceramic_strength() -> None:
     assert not any("hierarchy" in warning for warning in found.warnings)
     alone = analyze_levels(observed, LevelOptions(terms=("D", "E", "ABD")))
     assert any("hierarchy is broken" in warning for warning in alone.warnings)
+
+
+def test_an_effect_that_excluded_combinations_leave_open_is_that_of_the_others() -> None:
+    """The third level of A never meets the second of B: B is compared at the two others."""
+    index = full((3, 2), 3)
+    index = index[~((index[:, 0] == 2) & (index[:, 1] == 1))]
+    y = 10.0 * (index[:, 0] == 2) + 3.0 * index[:, 1] + np.random.default_rng(6).normal(size=15)
+    found = analyze_levels(seen(words((3, 2)), index, y))
+    (effect,) = found.effects
+    both = index[:, 0] < 2
+    means = [y[both & (index[:, 1] == level)].mean() for level in (0, 1)]
+    assert effect.effect == pytest.approx(means[1] - means[0])
+    pair = next(d for d in found.differences if d.factor == "B")
+    figures = (effect.effect, effect.se, effect.t, effect.p)
+    assert figures == pytest.approx((pair.difference, pair.se, pair.t, pair.p))

@@ -16,6 +16,7 @@ from doe.study.values import (
     STATE_COLUMNS,
     Augment,
     Factor,
+    Level,
     Study,
     coded_columns,
 )
@@ -108,9 +109,7 @@ def _check_levels(factor: Factor, path: str, add: AddProblem) -> None:
         add(f"{path}: low and high are both {short(factor.low)}; expected two distinct levels")
     elif twice := [value for i, value in enumerate(levels) if value in levels[:i]]:
         add(f"{path}.levels: {short(twice[0])} stands twice; expected each level once")
-    kinds = dict.fromkeys(kind_of(value) for value in levels)
-    if len(levels) > 2 and len(kinds) > 1:
-        named = " and ".join(f"{kind}s" if kind != "switch" else "switches" for kind in kinds)
+    if len(levels) > 2 and (named := several_kinds(levels)):
         add(f"{path}.levels: got {named}; expected levels of one kind")
     if factor.scale == "log" and not factor.numeric:
         word = next(value for value in levels if kind_of(value) != "number")
@@ -225,6 +224,22 @@ def _check_plain(value: object, path: str, add: AddProblem) -> None:
         add(f"{path} = {short(value)}: expected text, a number or a boolean; quote dates")
 
 
+def several_kinds(levels: Sequence[Level]) -> str:
+    """The kinds of some levels, "numbers and words"; empty where they are of one kind."""
+    kinds = dict.fromkeys(kind_of(value) for value in levels)
+    named = [f"{kind}s" if kind != "switch" else "switches" for kind in kinds]
+    return " and ".join(named) if len(named) > 1 else ""
+
+
+def _too_few(study: Study, runs: int) -> str:
+    if study.block_words:
+        return f"blocks = {short(study.blocks)}: expected at least two runs in a block"
+    return (
+        f"fraction = {short(study.fraction)}: it leaves {runs} of {math.prod(study.sizes)} "
+        "combinations; expected two or more: take a larger part"
+    )
+
+
 def _check_structure(study: Study, add: AddProblem) -> None:
     """Fraction, exclusions, centre runs, blocks, augmentation: what needs valid factor keys."""
     runs = math.prod(study.sizes[:MOST_FACTORS])
@@ -241,7 +256,7 @@ def _check_structure(study: Study, add: AddProblem) -> None:
     else:
         try:
             if runs < 2 << len(study.block_words):
-                add(f"blocks = {short(study.blocks)}: expected at least two runs in a block")
+                add(_too_few(study, runs))
             _check_block_words(study, add)
         except DoeError as error:
             add(f"blocks = {short(study.blocks)}: {error}")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
 from doe.errors import DoeError, SpecError, nearest
-from doe.study.checks import MOST_RUNS, study_problems
+from doe.study.checks import MOST_RUNS, several_kinds, study_problems
 from doe.study.command import AddProblem, short, split_command
 from doe.study.values import (
     Augment,
@@ -218,8 +219,24 @@ def _fields(
         try:
             values[key] = msgspec.convert(value, hints[key])
         except msgspec.ValidationError as error:
-            add(f"{path} = {short(value)}: {_lower_first(str(error))}")
+            add(f"{path} = {short(value)}: {_expected(str(error), hints[key])}")
     return values
+
+
+def _expected(message: str, hint: object) -> str:
+    """What msgspec says of a value; of a word that is none of a few, which they are."""
+    wrong = re.match(r"Invalid enum value '(.*?)'", message)
+    words = _choices(hint)
+    if wrong is None or not words:
+        return _lower_first(message)
+    return f"got {wrong[1]!r}{nearest(wrong[1], words)}; expected {' or '.join(words)}"
+
+
+def _choices(hint: object) -> list[str]:
+    """The words that a type leaves to choose from."""
+    if get_origin(hint) is Literal:
+        return [word for word in get_args(hint) if isinstance(word, str)]
+    return [word for part in get_args(hint) for word in _choices(part)]
 
 
 def _section(
@@ -269,6 +286,8 @@ def _factor(key: str, row: object, path: str, add: AddProblem) -> Factor | None:
             levels = tuple(sets) or None
         else:
             levels = _fields(Factor, {"levels": row["levels"]}, path, add, names).get("levels")
+            if levels and len(levels) == 2 and (named := several_kinds(levels)):
+                add(f"{path}.levels: got {named}; expected levels of one kind, or low and high")
     else:
         known = _fields(_TwoLevels, {n: row[n] for n in sides if n in row}, path, add, sides)
         for side in sides:

@@ -56,7 +56,7 @@ def data(report: Report, response: str) -> ChartData | None:
 
 
 CHART = ResponseChart(
-    24,
+    85,
     "scales",
     "Raw and log side by side",
     "What each term takes of the variation on the raw scale (open) and on the log scale (filled). "

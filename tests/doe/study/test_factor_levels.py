@@ -71,13 +71,19 @@ def test_the_goal_of_an_average_is_that_of_its_metrics():
         ("low = false\n", "", ["factors.augment.low", "missing"]),
         ("0.001, 0.01", "0.0, 0.01", ["factors.lr.scale", "level 0", "above 0"]),
         ("[0.001, 0.01, 0.1]", '["a", "b"]', ["factors.lr.scale", "'a' is no number"]),
-        ('scale = "log"\n[', 'scale = "logg"\n[', ["factors.lr.scale", "logg"]),
+        ('scale = "log"\n[', 'scale = "logg"\n[', ["factors.lr.scale", "did you mean 'log'"]),
+        ('["sgd", "adam", "lion"]', '["sgd", true]', ["factors.optimizer.levels", "one kind"]),
+        ("[factors.lr]", 'fraction = "1/12"\n[factors.lr]', ["fraction = '1/12'", "1 of 18"]),
         (
             'goals = { val_loss = "min" }',
             'goals = { val_los = "min" }',
             ["goals.val_los", "did you mean 'val_loss'"],
         ),
-        ('goals = { val_loss = "min" }', 'goals = { val_loss = "less" }', ["responses.goals"]),
+        (
+            'goals = { val_loss = "min" }',
+            'goals = { val_loss = "mim" }',
+            ["responses.goals", "did you mean 'min'", "expected min or max"],
+        ),
         ("val_acc = 0.01", "val_acc = 0.0", ["responses.matters.val_acc", "above 0"]),
         (
             '["val_acc", "f1"]',

@@ -56,7 +56,7 @@ def test_each_module_of_charts_has_a_name_and_a_place_of_its_own():
     names = [chart.name for chart in catalogue()]
     two_level = [name for name in names if not name.startswith("level-")]
     assert two_level[:3] == ["half-normal", "pareto", "main-effects"]
-    assert len(two_level) == 11
+    assert len(two_level) == 12
     assert len(names) == len(set(names)) == 17
 
 

@@ -171,7 +171,8 @@ def analyze_levels(observed: LevelObservations, options: LevelOptions = DEFAULTS
     masks, said = chosen_terms(observed.layout.only(kept), options.terms, options.order)
     transform, fit = _on_scale(observed, masks, options)
     alpha, scale = options.alpha, transform.scale
-    factors = range(len(observed.layout.factors))
+    # Of a factor whose main effect the model leaves out it knows no levels.
+    factors = [i for i in range(len(observed.layout.factors)) if 1 << i in masks]
     plot = half_normal_plot(fit, alpha)
     design = report_of(fit.matrix, said)
     sums = sums_of_squares(fit, kind_available(fit, options.kind))

@@ -549,3 +549,9 @@ def test_hc3_is_silent_where_its_variance_rests_on_one_contrast() -> None:
     y = np.random.default_rng(0).normal(size=20)
     found = analyze_levels(seen(columns, twice, y, centre=[False] * 8 + centre), options)
     assert all(t.p_hc3 is not None for t in found.tests)
+
+
+def test_a_factor_that_the_model_leaves_out_has_no_levels_to_compare() -> None:
+    analysis = analyze_levels(made(), LevelOptions(terms=("opt", "opt:lr")))
+    assert {mean.factor for mean in analysis.levels} == {"opt"}
+    assert {pair.factor for pair in analysis.differences} == {"opt"}

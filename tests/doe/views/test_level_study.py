@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 import doe
 from doe.analysis.case import AnalysisOptions
 from doe.cli import app
+from doe.design.power import DesignSize, detectable_effect
 from doe.errors import DoeError
 from doe.results.report import gather
 from doe.study.values import Factor, Responses, Study
@@ -93,6 +94,13 @@ def test_the_plan_says_what_the_runs_can_tell(study):
     assert "13 of them estimable" in text
     rows = json.loads(said("power", "--study", study, "-n", "2", "--json"))["designs"]
     assert [row["df_error"] for row in rows] == [0, 11]
+    by_term = {term["term"]: term for term in rows[1]["terms"]}
+    assert [by_term[term]["df"] for term in ("lr", "optimizer", "lr:optimizer")] == [1, 2, 2]
+    alone = detectable_effect(1.0, DesignSize(12, 2, 1, 11))
+    assert by_term["lr"]["detectable"] == pytest.approx(alone)
+    assert by_term["lr"]["detectable"] < by_term["optimizer"]["detectable"]
+    assert all(term["detectable"] is None for term in rows[0]["terms"]), "there is no error"
+    assert "Power of the F tests, 2 replicates" in said("power", "--study", study, "--effect", "2")
 
 
 def test_the_report_has_every_table_and_chart_of_levels(study, tmp_path):

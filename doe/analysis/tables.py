@@ -221,7 +221,10 @@ def observe_table(
 
 
 def response_columns(frame: pd.DataFrame, used: Sequence[str]) -> list[str]:
-    """Columns that hold numbers and are neither factors, block nor bookkeeping."""
+    """Columns of numbers that vary and are neither factors, block nor bookkeeping.
+
+    A number that is the same in every row is a setting that was exported with the results.
+    """
     skip = {*used, *BOOKKEEPING}
     chosen = []
     for name in map(str, frame.columns):
@@ -229,7 +232,8 @@ def response_columns(frame: pd.DataFrame, used: Sequence[str]) -> list[str]:
             continue
         texts = [str(cell).strip() for cell in frame[name].tolist()]
         texts = [text for text in texts if text.lower() not in EMPTY]
-        if texts and all(_number(text) is not None or CENSORED.match(text) for text in texts):
+        numbers = all(_number(text) is not None or CENSORED.match(text) for text in texts)
+        if numbers and len(set(texts)) > 1:
             chosen.append(name)
     return chosen
 

@@ -185,3 +185,8 @@ def test_a_study_blocks_by_replicate_and_its_numbers_never_become_text() -> None
     assert split.block_name == "block"
     with pytest.raises(DoeError, match="'z' is none of the study's"):
         observations(given, views, runs, ["z"])
+
+
+def test_a_number_that_never_varies_is_a_setting_and_no_response(tmp_path: Path) -> None:
+    frame = text_table(tmp_path, "A,epochs,y,z\n0,5,1,2\n1,5,2,2\n0,5,3,2\n1,5,4,>3\n")
+    assert response_columns(frame, ["A"]) == ["y", "z"]

@@ -127,8 +127,8 @@ def _collect(
         more = f" and {len(source.names) - LISTED} more" if len(source.names) > LISTED else ""
         near = nearest(absent[0], source.names) if len(absent) == 1 else ""
         raise DoeError(
-            f"{source.file} has no {', '.join(map(repr, absent))}{near}; it has {there}{more}: "
-            "name it in keys of [metrics]"
+            f"{source.file} has no {', '.join(map(repr, absent))}{near}; it has {there}{more}"
+            f"{': name it in keys of [metrics]' if source.names else ''}"
         )
     return values
 

@@ -10,6 +10,7 @@ import sys
 import msgspec
 import psutil
 import pytest
+from waiting import living
 
 from doe import load
 from doe.errors import DoeError
@@ -198,16 +199,9 @@ def test_no_process_is_left(planned, go):
     assert number["done"] == 2
     pids = [int(path.read_text()) for path in plan.directory.glob("*/child.txt")]
     assert len(pids) == 2
-    assert not [pid for pid in pids if psutil.pid_exists(pid) and _living(pid)]
+    assert not [pid for pid in pids if living(pid)]
     after = {child.pid for child in psutil.Process().children(recursive=True)}
     assert after <= before
-
-
-def _living(pid):
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 # GPUs ---------------------------------------------------------------------------------------------
@@ -303,7 +297,7 @@ def test_a_command_dies_with_its_run(planned, go):
     number, _ = go(plan, options=RunOptions(policy=Policy(retries=0), timeout=0.7))
     assert number["failed"] == 2
     for path in plan.directory.glob("*/pid"):
-        assert not _living(int(path.read_text()))
+        assert not living(int(path.read_text()))
 
 
 def test_the_worker_alone_is_idempotent(planned, go):

@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 import psutil
 import pytest
+from waiting import living, until
 
 from doe.errors import DoeError
 from doe.running.scheduler import RunOptions
@@ -34,40 +35,6 @@ def calls(plan):
 def results(plan):
     files = StudyDir(plan.directory)
     return [read_verdict(files.run(run.run_id)).result for run in plan.design.runs]
-
-
-def living(pid):
-    try:
-        return psutil.Process(int(pid)).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
-def until(condition, seconds=30.0):
-    deadline = time.monotonic() + seconds
-    while not (answer := condition()):
-        assert time.monotonic() < deadline, "it never happened"
-        time.sleep(0.02)
-    return answer
-
-
-@pytest.fixture
-def doe_run():
-    """Start `doe run`; all that is left of it is killed in the end."""
-    began = []
-
-    def start(directory, *words, **options):
-        call = [sys.executable, "-c", "from doe.cli import main; main()", "run"]
-        call += ["--study", str(directory), *words]
-        options = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True} | options
-        began.append(subprocess.Popen(call, start_new_session=True, **options))
-        return began[-1]
-
-    yield start
-    for process in began:
-        if process.poll() is None:
-            process.kill()
-        process.communicate()
 
 
 # Results lost or misplaced ------------------------------------------------------------------------

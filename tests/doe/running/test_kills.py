@@ -3,13 +3,12 @@
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 
 import chaos
 import psutil
 import pytest
+from waiting import living, until
 
 from doe.store.files import StudyDir
 from doe.store.verdicts import read_verdict
@@ -25,34 +24,6 @@ def test_random_kills(mode):
     assert killed.total() >= 1
 
 
-@pytest.fixture
-def doe_run(planned):
-    """Start `doe run` on a planned study; all that is left is killed in the end."""
-    began = []
-
-    def start(plan, *words):
-        code = "from doe.cli import main; main()"
-        call = [sys.executable, "-c", code, "run", "--study", str(plan.directory), *words]
-        began.append(
-            subprocess.Popen(call, stdout=subprocess.PIPE, text=True, start_new_session=True)
-        )
-        return began[-1]
-
-    yield start
-    for process in began:
-        if process.poll() is None:
-            process.kill()
-        process.communicate()
-
-
-def until(condition, seconds=30.0):
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    return found
-
-
 def calls(plan):
     return [path.read_text().split() for path in plan.directory.glob("*/calls.txt")]
 
@@ -63,55 +34,50 @@ def first_call(plan):
     return pid
 
 
-def living(pid):
-    try:
-        return psutil.Process(int(pid)).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
-def test_a_restarted_scheduler_adopts_what_still_runs(planned, doe_run):
-    plan = planned("traced", factors="A", seconds=3.0)
-    first = doe_run(plan, "--cpu", "2")
+def test_a_restarted_scheduler_adopts_what_still_runs(planned, doe_run, tmp_path):
+    mark, output = tmp_path / "mark", tmp_path / "output"
+    plan = planned("hostile_backends:waiting", factors="A", until=str(mark))
+    first = doe_run(plan.directory, "--cpu", "2")
     until(lambda: len(calls(plan)) == 2)
     first.kill()
     first.wait()
     assert all(living(pid) for (pid,) in calls(plan))
-    second = doe_run(plan, "--cpu", "2")
-    said, _ = second.communicate(timeout=60)
-    assert second.returncode == 0
-    assert said.count("adopted") == 2
-    assert [len(one) for one in calls(plan)] == [1, 1]
+    with open(output, "w") as file:
+        second = doe_run(plan.directory, "--cpu", "2", stdout=file)
+    until(lambda: output.read_text().count("adopted") == 2)
+    mark.touch()
+    assert second.wait(60) == 0
+    assert [len(pids) for pids in calls(plan)] == [1, 1]
 
 
 def test_a_run_survives_the_death_of_its_slot(planned, doe_run):
     plan = planned("traced", factors="A", seconds=2.0)
-    scheduler = doe_run(plan, "--cpu", "1")
+    scheduler = doe_run(plan.directory, "--cpu", "1")
     pid = first_call(plan)
     psutil.Process(int(pid)).parent().parent().kill()  # its keeper's
     scheduler.communicate(timeout=60)
     assert scheduler.returncode == 0
-    assert [len(one) for one in calls(plan)] == [1, 1]
+    assert [len(pids) for pids in calls(plan)] == [1, 1]
 
 
 def test_the_first_interrupt_lets_running_runs_finish(planned, doe_run):
     plan = planned("traced", factors="ABC", seconds=1.0)
-    scheduler = doe_run(plan, "--cpu", "2")
+    scheduler = doe_run(plan.directory, "--cpu", "2")
     until(lambda: len(calls(plan)) == 2)
     scheduler.send_signal(signal.SIGINT)
     said, _ = scheduler.communicate(timeout=60)
     assert scheduler.returncode == 130
     assert "running ones finish" in said
     assert len(list(plan.directory.glob("*/result.json"))) == len(calls(plan)) < 8
-    again = doe_run(plan, "--cpu", "2")
+    again = doe_run(plan.directory, "--cpu", "2")
     again.communicate(timeout=60)
     assert again.returncode == 0
-    assert [len(one) for one in calls(plan)] == [1] * 8
+    assert [len(pids) for pids in calls(plan)] == [1] * 8
 
 
 def test_the_second_interrupt_ends_them_and_leaves_no_process(planned, doe_run):
     plan = planned("stubborn", factors="AB")
-    scheduler = doe_run(plan, "--cpu", "2", "--grace", "0.5")
+    scheduler = doe_run(plan.directory, "--cpu", "2", "--grace", "0.5")
     until(lambda: len(calls(plan)) == 2)
     children = psutil.Process(scheduler.pid).children(recursive=True)
     assert len(children) >= 4
@@ -127,11 +93,11 @@ def test_the_second_interrupt_ends_them_and_leaves_no_process(planned, doe_run):
 
 def test_two_schedulers_share_the_work(planned, doe_run):
     plan = planned("traced", factors="ABCD", seconds=0.2)
-    both = [doe_run(plan, "--cpu", "1"), doe_run(plan, "--cpu", "1")]
+    both = [doe_run(plan.directory, "--cpu", "1"), doe_run(plan.directory, "--cpu", "1")]
     for scheduler in both:
         scheduler.communicate(timeout=60)
         assert scheduler.returncode == 0
-    assert [len(one) for one in calls(plan)] == [1] * 16
+    assert [len(pids) for pids in calls(plan)] == [1] * 16
     files = StudyDir(plan.directory)
     origins = [read_verdict(files.run(run.run_id)).result.provenance for run in plan.design.runs]
     assert len({origin["job"].partition("/")[0] for origin in origins}) == 2
@@ -140,7 +106,7 @@ def test_two_schedulers_share_the_work(planned, doe_run):
 def test_a_run_that_was_taken_over_stops(planned, doe_run):
     """What happens after a network partition: the old process finds a newer lease."""
     plan = planned("traced", factors="A", seconds=30.0)
-    scheduler = doe_run(plan, "--cpu", "1")
+    scheduler = doe_run(plan.directory, "--cpu", "1")
     pid = first_call(plan)
     (run_dir,) = {path.parent for path in plan.directory.glob("*/calls.txt")}
     lease = (run_dir / "lease.json").read_text()
@@ -153,7 +119,7 @@ def test_a_run_that_was_taken_over_stops(planned, doe_run):
 def test_a_run_whose_study_was_deleted_stops(planned, doe_run):
     """It must not put its verdict into a study that is planned anew in the same place."""
     plan = planned("traced", factors="A", seconds=240.0)
-    scheduler = doe_run(plan, "--cpu", "1")
+    scheduler = doe_run(plan.directory, "--cpu", "1")
     pid = first_call(plan)
     scheduler.kill()
     shutil.rmtree(plan.directory)
@@ -162,12 +128,12 @@ def test_a_run_whose_study_was_deleted_stops(planned, doe_run):
     assert not list(plan.directory.glob("*/result.json"))
 
 
-def test_a_scheduler_whose_study_was_deleted_says_so(planned, doe_run, capfd):
+def test_a_scheduler_whose_study_was_deleted_says_so(planned, doe_run):
     plan = planned("traced", factors="A", seconds=240.0)
-    scheduler = doe_run(plan, "--cpu", "1")
+    scheduler = doe_run(plan.directory, "--cpu", "1")
     pid = first_call(plan)
     shutil.rmtree(plan.directory)
-    scheduler.communicate(timeout=30)
+    said, _ = scheduler.communicate(timeout=30)
     assert scheduler.returncode == 1
-    assert "was deleted while its runs were under way" in capfd.readouterr().err
+    assert "was deleted while its runs were under way" in said
     until(lambda: not living(pid), seconds=15)

@@ -8,22 +8,20 @@ import altair as alt
 
 from doe.terms import parse_term
 from doe.views.charts.model import ChartData, Record, ResponseChart, of_levels
-from doe.views.charts.shared import hover, mean_by_level
-from doe.views.charts.theme import HEIGHT, SEVERAL
+from doe.views.charts.shared import hover, level_layout, mean_by_level, word
+from doe.views.charts.theme import SEVERAL
 from doe.views.words import mean_word, unit_text
 
 if TYPE_CHECKING:
     from doe.analysis.levels.analyze import LevelAnalysis
 
-ROOM = 58
-"""Width for the name of a level, in pixels."""
 SHOWN = 4
 """Interactions in the chart, those with the smallest p."""
 
 
 def draw() -> alt.TopLevelMixin:
     """Means along the levels of one factor, a line for each level of the other."""
-    base = mean_by_level(ROOM).encode(
+    base = mean_by_level(word("room")).encode(
         color=alt.Color(
             "second:N",
             title=None,
@@ -34,12 +32,16 @@ def draw() -> alt.TopLevelMixin:
         tooltip=hover("pair", "given", "second", "mean", "ci_low", "ci_high"),
     )
     drawn: alt.FacetChart = (
-        alt.layer(base.mark_line(), base.mark_circle(size=40, opacity=1))
-        .properties(width=alt.Step(ROOM), height=HEIGHT - 40)
+        alt.layer(
+            base.mark_line(),
+            base.mark_circle(size=40, opacity=1),
+            width=word("width"),
+            height=word("height"),
+        )
         .facet(
             data=alt.NamedData("cells"),
             facet=alt.Facet("pair:N", title=None, sort=alt.EncodingSortField("rank", op="min")),
-            columns=2,
+            columns=word("columns"),
             spacing=8,
         )
         .resolve_scale(x="independent")
@@ -78,7 +80,8 @@ def interactions_data(analysis: LevelAnalysis) -> ChartData | None:
     if not rows:
         return None
     label = f"{mean_word(analysis)} {analysis.response}{unit_text(analysis.unit)}"
-    return ChartData({"cells": rows}, {"mean": label})
+    widest = max(len(factor.levels) for factor in analysis.factors)
+    return ChartData({"cells": rows}, {"mean": label, **level_layout(len(shown), widest)})
 
 
 CHART = ResponseChart(

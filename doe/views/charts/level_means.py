@@ -7,20 +7,19 @@ from typing import TYPE_CHECKING
 import altair as alt
 
 from doe.views.charts.model import ChartData, Record, ResponseChart, of_levels
-from doe.views.charts.shared import hover, mean_by_level, mean_record, panel_layout, word
-from doe.views.charts.theme import FULL, PLAIN
+from doe.views.charts.shared import hover, level_layout, mean_by_level, mean_record, word
+from doe.views.charts.theme import PLAIN
 from doe.views.words import mean_word, unit_text
 
 if TYPE_CHECKING:
     from doe.analysis.levels.analyze import LevelAnalysis
 
-ROOM = 58
-"""Width for the name of a level, in pixels."""
-
 
 def draw() -> alt.TopLevelMixin:
     """Means at the levels of each factor, side by side on one scale."""
-    base = mean_by_level(ROOM).encode(tooltip=hover("factor", "given", "mean", "ci_low", "ci_high"))
+    base = mean_by_level(word("room")).encode(
+        tooltip=hover("factor", "given", "mean", "ci_low", "ci_high")
+    )
     grand = alt.Chart().mark_rule(strokeDash=[2, 3]).encode(y="grand:Q")
     interval = base.mark_rule(strokeWidth=1.4, color=PLAIN).encode(y="ci_low:Q", y2="ci_high:Q")
     drawn: alt.FacetChart = (
@@ -29,7 +28,7 @@ def draw() -> alt.TopLevelMixin:
             base.mark_line(color=PLAIN),
             interval,
             base.mark_circle(color=PLAIN, size=40, opacity=1),
-            width=alt.Step(ROOM),
+            width=word("width"),
             height=word("height"),
         )
         .facet(
@@ -56,11 +55,8 @@ def levels_data(analysis: LevelAnalysis) -> ChartData:
         rows.append(record | {"rank": rank} | mean_record(m.mean, m.ci_low, m.ci_high))
     label = f"{mean_word(analysis)} {analysis.response}{unit_text(analysis.unit)}"
     widest = max(len(factor.levels) for factor in analysis.factors)
-    columns = max(1, FULL // (ROOM * widest))
-    layout = panel_layout(len(analysis.factors), columns)
-    return ChartData(
-        {"levels": rows}, {"mean": label, "columns": columns, "height": layout["height"]}
-    )
+    panels = len({mean.factor for mean in analysis.levels})
+    return ChartData({"levels": rows}, {"mean": label, **level_layout(panels, widest)})
 
 
 CHART = ResponseChart(

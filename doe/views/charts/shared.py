@@ -109,6 +109,16 @@ def mean_by_level(room: Any) -> alt.Chart:
     )
 
 
+LEAST_LEVEL = 46
+"""Width for a level where a factor may have more than two, in pixels."""
+
+
+def level_layout(panels: int, levels: int) -> dict[str, int]:
+    """Sizes of panels with up to so many levels across, and the room for a level's name."""
+    layout = panel_layout(panels, max(1, min(panels, WIDTH // (LEAST_LEVEL * levels))))
+    return layout | {"room": layout["width"] // levels}
+
+
 def panel_layout(panels: int, columns: int) -> dict[str, int]:
     """Sizes of panels that fill a chart in rows of so many, and the room for a level's name."""
     rows = -(-panels // columns)

@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 import msgspec
 import pytest
+from synthetic import study_directory
 
 from doe.analysis.analyze import analyze
 from doe.analysis.case import AnalysisOptions
@@ -18,6 +19,7 @@ from doe.results.observations import observations, study_runs
 from doe.results.report import gather, report_of
 from doe.store.leases import Watch, acquire, new_owner
 from doe.store.progress import Reporter
+from doe.study.values import Factor, Responses, Study
 from doe.views import html
 from doe.views.json import to_plain
 from doe.views.numbers import cell_text
@@ -723,3 +725,45 @@ def test_a_large_design_is_a_block_of_its_configurations(tmp_path):
     places = {(run["x"], run["y"]) for run in found["runs"]}
     assert len(places) == 128
     assert max(places) == (31, 3)
+
+
+@pytest.fixture(scope="module")
+def levels_page(tmp_path_factory):
+    """Three optimizers, of which one has no switch that the others have."""
+    study = Study(
+        name="optimizers",
+        backend="x:run",
+        factors=(
+            Factor("optimizer", ("sgd", "adam", "lion")),
+            Factor("amsgrad", (False, True)),
+            Factor("lr", (0.001, 0.01, 0.1), scale="log", name="Learning rate"),
+        ),
+        responses=Responses(("val_acc", "val_loss"), goal="min"),
+        replicates=2,
+        seeds=(1, 2),
+        exclude=("optimizer=sgd, amsgrad=true",),
+    )
+    directory = study_directory(tmp_path_factory.mktemp("levels"), study=study)
+    path = tmp_path_factory.mktemp("levels-page") / "index.html"
+    path.write_text(html.render(gather(directory, AnalysisOptions()), "2026-11-16"))
+    return path
+
+
+@needs_chromium
+@pytest.mark.parametrize("width", [1400, 390])
+def test_the_profiler_of_levels_says_which_combination_is_excluded(visit, levels_page, width):
+    page = visit(levels_page.as_uri(), width=width)
+    page.wait_for_function("!document.querySelector('.view:not([data-drawn])')")
+    optimizers = page.locator('#switches [data-factor="optimizer"] button')
+    assert optimizers.count() == 3
+    page.locator('#switches [data-factor="amsgrad"] button').nth(0).click()
+    assert len(profile_cells(page, "val_acc")) == 3
+    page.locator('#switches [data-factor="amsgrad"] button').nth(1).click()
+    assert optimizers.nth(0).inner_text().split() == ["sgd", "excluded"]
+    optimizers.nth(0).click()
+    assert page.inner_text("#profiled").startswith("Excluded: this combination cannot run.")
+    for name in ("val_acc", "val_loss"):
+        row = page.locator(f'#profile tr[data-response="{name}"]').inner_text()
+        assert row.split(None, 1)[1] == "excluded: this combination cannot run"
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert page.heard == []

@@ -73,7 +73,7 @@ def test_tables_stand_beside_the_page(written):
 def test_figures_are_drawn_when_asked_for_and_again_only_where_they_changed(paper_report, tmp_path):
     charts = figures(paper_report, ("dec_avg",))
     files, drawn = save_figures(charts, tmp_path)
-    assert drawn == len(charts) == 11
+    assert drawn == len(charts) == 12
     names = {path.name for path in files}
     for chart in ("half-normal", "pareto", "main-effects", "interactions", "cell-means"):
         assert {f"dec_avg-{chart}.{kind}" for kind in ("pdf", "svg", "png")} <= names

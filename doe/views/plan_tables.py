@@ -41,20 +41,20 @@ def roman(number: int) -> str:
 
 
 def factors_table(study: Study) -> Table:
-    """Factors with their levels."""
-    two = study.two_level
+    """Factors with their levels, and what they mean where the study says so."""
+    two, described = study.two_level, any(factor.description for factor in study.factors)
     levels = [Column("levels", "Levels"), Column("scale", "Scale", keep=False)]
     columns = (
         Column("key", "Factor"),
         Column("name", "Name"),
         *([Column("low", "Low (−1)"), Column("high", "High (+1)")] if two else levels),
-        Column("description", "Meaning", keep=False),
+        *([Column("description", "Meaning", keep=False)] if described else ()),
     )
     rows = []
     for f in study.factors:
         texts = [level_text(level) for level in f.levels]
         shown = texts if two else [", ".join(texts), f.scale if f.numeric else ""]
-        rows.append(Row((f.key, f.name, *shown, f.description)))
+        rows.append(Row((f.key, f.name, *shown, *([f.description] if described else ()))))
     return Table("factors", "Factors", columns, tuple(rows))
 
 

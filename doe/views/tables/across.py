@@ -26,10 +26,10 @@ def across_table(
     alpha = analyses[0].alpha
     rows = []
     for row in across.rows[:top]:
-        marks: dict[str, Mark] = {"term": "strong"}
+        marks: dict[str, Mark] = {}
         for a, effect, p in zip(analyses, row.effects, row.p_bh, strict=True):
             if effect is not None and p is not None and p < alpha:
-                marks[a.response] = MARKS[helps(effect, a.goal)]
+                marks |= {"term": "strong", a.response: MARKS[helps(effect, a.goal)]}
         rows.append(Row((row.term, *row.effects), marks=marks))
     notes = [
         f"Ranked by {across.ranked_by}. Marked: significant at {alpha:g} with the false discovery "

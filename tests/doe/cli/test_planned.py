@@ -41,13 +41,13 @@ def call(plan, *words):
 )
 def test_the_study_is_read_once(finished, tmp_path, monkeypatch, words):
     monkeypatch.chdir(tmp_path)
-    parse, sources = file.parse_study, []
+    check, sources = file.checked_study, []
 
-    def counted(data, source=""):
+    def counted(data, source):
         sources.append(source)
-        return parse(data, source)
+        return check(data, source)
 
-    monkeypatch.setattr(file, "parse_study", counted)
+    monkeypatch.setattr(file, "checked_study", counted)
     call(finished, *words)
     assert len(sources) == 1
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from rich.console import Console, Group, RenderableType
@@ -50,11 +50,12 @@ class PlainDisplay:
         self._foretold = False
 
     def note(self, kind: str, text: str) -> None:
-        """Print what happened."""
-        if self._levels:
-            self._console.print(f"{'levels':>8}  {self._levels}", soft_wrap=True, markup=False)
-            self._levels = ""
-        self._console.print(f"{kind:>8}  {text}", soft_wrap=True, markup=False)
+        """Print what happened; a log on a full disk stops no run, the command's end tells of it."""
+        levels, self._levels = self._levels, ""
+        with suppress(OSError):
+            if levels:
+                self._console.print(f"{'levels':>8}  {levels}", soft_wrap=True, markup=False)
+            self._console.print(f"{kind:>8}  {text}", soft_wrap=True, markup=False)
 
     def show(self, snapshot: Snapshot) -> None:
         """Print the counts at each tenth of the study, and once the time left is known."""

@@ -372,12 +372,13 @@ def test_markup_in_reasons_and_metrics_is_drawn_as_it_stands(planned, go):
     assert "[/data/x.png]" in out.getvalue()
 
 
-def test_a_full_standard_output_is_one_message(planned):
+@pytest.mark.parametrize(("words", "results"), [(["status"], 0), (["run", "--cpu", "1"], 2)])
+def test_a_full_standard_output_is_one_message_and_stops_no_run(planned, words, results):
     plan = planned("noop", factors="A")
     code = "from doe.cli import main; main()"
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [sys.executable, "-c", code, "status", "--study", str(plan.directory)],
+            [sys.executable, "-c", code, *words, "--study", str(plan.directory)],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
@@ -385,3 +386,4 @@ def test_a_full_standard_output_is_one_message(planned):
         )
     assert done.returncode == 1
     assert done.stderr == "error: No space left on device: standard output\n"
+    assert len(list(plan.directory.glob("*/result.json"))) == results

@@ -81,9 +81,9 @@ def _two_level_cells(analysis: Analysis) -> Sequence[_Cell]:
     cells = []
     for at in means.predictions:
         cell = observed.get(at.coded)
-        seen = (None, 0) if cell is None else (cell.mean, cell.n)
+        mean_and_runs = (None, 0) if cell is None else (cell.mean, cell.n)
         levels = level_numbers(at.coded)
-        cells.append(_Cell(levels, at.mean, at.ci_low, at.ci_high, *seen))
+        cells.append(_Cell(levels, at.mean, at.ci_low, at.ci_high, *mean_and_runs))
     return cells
 
 

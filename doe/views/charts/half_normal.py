@@ -68,8 +68,8 @@ def half_normal_data(analysis: Analysis) -> ChartData | None:
     for point in lenth.points:
         size = point.magnitude
         effect = by_term[point.term]
-        place = {"magnitude": size, "quantile": point.quantile}
-        points.append(effect_record(effect) | place | {"direction": direction_of(effect, analysis)})
+        axes = {"magnitude": size, "quantile": point.quantile}
+        points.append(effect_record(effect) | axes | {"direction": direction_of(effect, analysis)})
     short = term_labels([point.term for point in lenth.points], [f.key for f in analysis.factors])
     return plot_data(points, lenth, f"|effect| on {quantity(analysis)}", short)
 

@@ -92,7 +92,7 @@ def work(kind: str, case: Case) -> dict[str, float]:
         return {"gflops": 2 * 4096**3 / _median_seconds(lambda: a @ b) / 1e9}
 
     config = Config.from_settings({"image_size": size, "train_sequences": 4})
-    units, split = Units.of(config), make_split(config, "train", 0)
+    units, split = Units.of(config), make_split(config, "train")
     torch.manual_seed(0)
     network: Any = PlainNetwork() if kind == "plain" else Network(config)
     optimizer: Any

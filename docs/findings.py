@@ -77,7 +77,7 @@ def full_course(run_id: str, metric: str) -> list[float]:
 def stuck() -> float:
     """Error of a tracker stuck at the centre on the test videos, px."""
     config = Config.from_settings(SETTINGS)
-    position = make_split(config, "test", 0).position
+    position = make_split(config, "test").position
     return float((position - (config.image_size - 1) / 2).abs().mean())
 
 

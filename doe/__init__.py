@@ -145,6 +145,7 @@ def analyze(
     terms: tuple[str, ...] | None = None,
     robust: bool = False,
     alpha: float = 0.05,
+    beats: Sequence[tuple[str, str]] = (),
 ) -> ResponseResult | Results:
     """Analyse a study, a CSV file or a DataFrame, as `doe analyze` does.
 
@@ -154,6 +155,8 @@ def analyze(
     that the study names first, give `Results`, a mapping from names to them.
 
     `factors`, `low` levels, `block` and `goal` ("min" or "max") are for files and DataFrames.
+    `beats` asks how likely one configuration beats another with a fresh seed, in `analysis.beats`:
+    pairs of names, or of "best", "runner-up", "baseline".
     """
     from doe.analysis.case import AnalysisOptions
     from doe.errors import DoeError
@@ -168,7 +171,12 @@ def analyze(
         raise DoeError(f"alpha={alpha:g} is no level; expected a number between 0 and 1")
     state, names = source_state(source, asked, _say, factors, low, block, goal)
     options = AnalysisOptions(
-        transform=transform, order=order, terms=terms, robust=robust, alpha=alpha
+        transform=transform,
+        order=order,
+        terms=terms,
+        robust=robust,
+        alpha=alpha,
+        beats=tuple((first, second) for first, second in beats),
     )
     made = report_of(state, options, responses=names)
     for name in names:

@@ -8,10 +8,13 @@ from typing import Any, Protocol
 import torch
 
 from pit_model.config import Config
-from pit_model.errors import PitError
+from pit_model.errors import PitError, nearest
 from pit_model.metrics import metric_names
 from pit_model.rundir import METRICS, write_json, write_run
 from pit_model.trainer import Report, train
+
+STREAMS = ("init", "data")
+"""Streams of seeds that a study may vary: weights and order of batches, and the videos."""
 
 
 class Request(Protocol):
@@ -28,6 +31,10 @@ class Request(Protocol):
     @property
     def seed(self) -> int:
         """Seed of the weights and of the order of the batches."""
+
+    @property
+    def seeds(self) -> Mapping[str, int]:
+        """Seeds by stream, where there are several: `init` in the place of `seed`, and `data`."""
 
     @property
     def device(self) -> str:
@@ -54,14 +61,34 @@ def run(request: Request) -> dict[str, float]:
     The 15 test metrics (not a number where an epoch could not be chosen) and what `trainer.train`
     tells beside them: the chosen epochs, the values after the last epoch, seconds, divergence.
     """
-    config = Config.from_settings(request.settings, request.factors)
+    config = Config.from_settings(seeded_settings(request), request.factors)
+    seed = request.seeds.get("init", request.seed)
     device = find_device(request.device)
     torch.set_num_threads(request.threads)
-    write_run(request.run_dir, config, request.seed)
-    values = train(config, request.seed, device, request.run_dir, request.report)
+    write_run(request.run_dir, config, seed)
+    values = train(config, seed, device, request.run_dir, request.report)
     answer = {**dict.fromkeys(metric_names(config.scales), nan), **values}
     write_json(request.run_dir / METRICS, answer)
     return answer
+
+
+def seeded_settings(request: Request) -> dict[str, Any]:
+    """The settings with the seed of the stream `data`, where there is one, as `data_seed`."""
+    settings = dict(request.settings)
+    for name in request.seeds:
+        if name not in STREAMS:
+            raise PitError(
+                f"stream of seeds {name!r} is unknown{nearest(name, STREAMS)}; expected init "
+                "(weights and order of batches) and data"
+            )
+    if "data" in request.seeds:
+        if "data_seed" in settings:
+            raise PitError(
+                f"the stream data is {request.seeds['data']} and the setting data_seed "
+                f"{settings['data_seed']}; remove the setting"
+            )
+        settings["data_seed"] = request.seeds["data"]
+    return settings
 
 
 def find_device(name: str) -> torch.device:

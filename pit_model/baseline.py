@@ -75,11 +75,11 @@ def track(position: Tensor, units: Units) -> Track:
     return Track(position, position.round(), *trajectory(position, units))
 
 
-def evaluate(config: Config, seed: int) -> dict[str, dict[str, float]]:
+def evaluate(config: Config) -> dict[str, dict[str, float]]:
     """Run the baselines on the test videos of a run; metrics at the full image size by method."""
     units = Units.of(config)
     totals = {name: metrics.no_totals(scales=1) for name in METHODS}
-    for batch in evaluation_batches(make_split(config, "test", seed)):
+    for batch in evaluation_batches(make_split(config, "test")):
         for name, method in METHODS.items():
             said = track(method(batch.frames), units)
             totals[name] = metrics.add(totals[name], [said], batch)

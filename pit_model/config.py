@@ -60,9 +60,7 @@ class Config:
     test_sequences: int = 100
     """Videos that are read once, at the end, at the chosen epochs."""
     data_seed: int = 42
-    """Seed of the initial conditions and of the noise images."""
-    vary_data: bool = False
-    """Whether each run seed draws data of its own instead of sharing those of `data_seed`."""
+    """Seed of the initial conditions and of the noise images; a study's stream `data` sets it."""
 
     domain_m: float = 4.48
     """Side of the physical domain in metres, the same at every image size."""

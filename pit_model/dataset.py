@@ -98,17 +98,14 @@ class Split:
         return torch.stack([noise_image(k, size, self.config.sigma) for k in keys]).to(device)
 
 
-def make_split(config: Config, name: str, seed: int, device: str | torch.device = "cpu") -> Split:
-    """Simulate one part of the data (`train`, `val` or `test`) and put it on a device.
-
-    The run's seed plays a part only where the settings say that data vary from run to run.
-    """
+def make_split(config: Config, name: str, device: str | torch.device = "cpu") -> Split:
+    """Simulate one part of the data (`train`, `val` or `test`) and put it on a device."""
     count = {
         "train": config.train_sequences,
         "val": config.val_sequences,
         "test": config.test_sequences,
     }[name]
-    data_seed = (config.data_seed, seed) if config.vary_data else (config.data_seed,)
+    data_seed = (config.data_seed,)
     flight = simulate_split(name, count, config.frames, Units.of(config), data_seed)
     keys = tuple(int(stream(data_seed, name, i, _NOISE).integers(2**62)) for i in range(count))
     noise = None

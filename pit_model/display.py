@@ -77,6 +77,7 @@ def train_run(config: Config, seed: int, device: str, threads: int | None, out: 
                 factors={},
                 settings=config.as_dict(),
                 seed=seed,
+                seeds={},
                 device=device,
                 threads=threads or os.cpu_count() or 1,
                 run_dir=out,
@@ -116,17 +117,17 @@ def baselines(preset: str, settings: Mapping[str, Any], threads: int | None) -> 
     groups = {}
     for videos, condition in VIDEOS.items():
         config = Config.from_settings({"preset": preset, **settings, **condition})
-        groups[videos] = baseline.evaluate(config, seed=0)
+        groups[videos] = baseline.evaluate(config)
     Console().print(_baseline_table(config, groups))
 
 
 def baselines_beside(run_dir: Path, threads: int | None) -> None:
     """Print what the baselines reach on the test videos of a run, and the run beside them."""
     torch.set_num_threads(threads or os.cpu_count() or 1)
-    config, seed = rundir.read_run(run_dir)
+    config, _ = rundir.read_run(run_dir)
     run = {f"PIT {config.label}": rundir.read_metrics(run_dir)}
     videos = f"σ = {config.sigma:g}, {config.noise}" if config.F else "clean"
-    groups = {videos: {**baseline.evaluate(config, seed), **run}}
+    groups = {videos: {**baseline.evaluate(config), **run}}
     Console().print(_baseline_table(config, groups))
 
 

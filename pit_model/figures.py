@@ -55,7 +55,7 @@ def inspect_run(trained: Trained, video: int | None, device: torch.device) -> In
     Without a number the first video with a bounce in frames 4 to 8 is taken, as in the paper.
     """
     config = trained.config
-    split = make_split(config, "test", trained.seed, device)
+    split = make_split(config, "test", device)
     video = _first_bounce(split) if video is None else video
     if not 0 <= video < len(split):
         raise PitError(f"video {video} is not there; expected 0 to {len(split) - 1}")
@@ -75,14 +75,14 @@ def inspect_run(trained: Trained, video: int | None, device: torch.device) -> In
     return Inspection(config, video, frames, heatmap, soft, physics, velocity, *truth)
 
 
-def draw_examples(config: Config, seed: int) -> Figure:
+def draw_examples(config: Config) -> Figure:
     """Frames 0, 5 and 10 of the first test video, clean on the left and noisy on the right."""
     settings = config.as_dict()
     times = [t for t in EXAMPLES if t < config.frames]
     figure = Figure(figsize=(2.0 * 2 * len(times), 2.5), layout="constrained")
     axes = figure.subplots(1, 2 * len(times), squeeze=False)[0]
     for noisy in (False, True):
-        split = make_split(Config(**{**settings, "F": noisy}), "test", seed)  # type: ignore[arg-type]
+        split = make_split(Config(**{**settings, "F": noisy}), "test")  # type: ignore[arg-type]
         frames = split.batch(Chunks((0,), (0,), config.frames)).frames[0].numpy()
         sigma = config.noise_sigma if noisy else 0
         for axis, t in zip(axes[len(times) * noisy :], times, strict=False):
@@ -165,7 +165,7 @@ def draw_trajectory(inspection: Inspection) -> Figure:
 def write_figures(trained: Trained, inspection: Inspection, out: Path, ending: str) -> list[Path]:
     """Draw the figures into a directory and name the files."""
     drawn = {
-        "frames": draw_examples(trained.config, trained.seed),
+        "frames": draw_examples(trained.config),
         "heatmaps": draw_heatmaps(inspection),
         "path": draw_path(inspection),
         "trajectory": draw_trajectory(inspection),

@@ -84,7 +84,7 @@ def network_at(trained: Trained, epoch: int, device: torch.device) -> Network:
 def evaluate_run(trained: Trained, split: str, device: torch.device) -> dict[str, float]:
     """Evaluate a split at the epoch that each metric chose on the validation set."""
     config = trained.config
-    data = make_split(config, split, trained.seed, device)
+    data = make_split(config, split, device)
     chosen = choose_epochs(trained.history)
     values = {}
     for epoch in epochs_to_keep(chosen):

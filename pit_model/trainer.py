@@ -47,9 +47,7 @@ class Report(Protocol):
 class SplitMaker(Protocol):
     """Makes a part of the data; `dataset.make_split` unless a test watches."""
 
-    def __call__(
-        self, config: Config, name: str, seed: int, device: str | torch.device
-    ) -> Split: ...
+    def __call__(self, config: Config, name: str, device: str | torch.device) -> Split: ...
 
 
 class Divergence(NamedTuple):
@@ -140,8 +138,8 @@ def train(
             run.restore(saved)
             write_rows(run_dir / EPOCHS, run.rows, config)
         forward = make_forward(run.network, config, device)
-        train_split = splits(config, "train", seed, device)
-        val_split = splits(config, "val", seed, device)
+        train_split = splits(config, "train", device)
+        val_split = splits(config, "val", device)
         while len(run.history) < config.epochs and run.divergence is None:
             _advance(run, forward, train_split, val_split, seed)
             checkpoint.save(path, run.state(), mark)
@@ -149,7 +147,7 @@ def train(
             if run.divergence is None:
                 loss = run.rows[-1]["loss"]
                 report(len(run.history), config.epochs, loss=loss, **run.history[-1])
-        return _result(run, forward, splits(config, "test", seed, device))
+        return _result(run, forward, splits(config, "test", device))
 
 
 def new_run(config: Config, seed: int, device: torch.device) -> Run:

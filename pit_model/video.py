@@ -25,7 +25,7 @@ def write_sequences(config: Config, split: str, out: Path, film: str) -> list[Pa
     pixels per frame, and `bounce` (T,).
     """
     out.mkdir(parents=True, exist_ok=True)
-    data = make_split(config, split, seed=0)
+    data = make_split(config, split)
     paths = []
     for i in range(len(data)):
         batch = data.batch(Chunks((i,), (0,), config.frames))

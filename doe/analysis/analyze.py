@@ -12,6 +12,7 @@ from msgspec.structs import replace as replace_struct
 
 from doe.analysis import transform as scales
 from doe.analysis.anova import Anova, anova, error_warnings
+from doe.analysis.beats import Beats, beats
 from doe.analysis.best import Best, best
 from doe.analysis.both_scales import (
     BothScales,
@@ -33,6 +34,7 @@ from doe.analysis.missing import Missing, missing
 from doe.analysis.pvalues import benjamini_hochberg, holm
 from doe.analysis.rescale import power_of_two, rescaled, units
 from doe.analysis.sequential import decide, looks_at
+from doe.analysis.streams import Variation, variation
 from doe.errors import DoeError, nearest
 from doe.terms import MEAN, term_name
 
@@ -74,6 +76,8 @@ class Analysis(Struct, frozen=True):
     scales: BothScales | None  # raw and log side by side; None where a value has no logarithm
     confirmation: Confirmation | None = None  # None until fresh runs have confirmed the best
     looks: bool = False  # whether p and intervals of effects are those of declared looks
+    variation: Variation | None = None  # by stream of seeds; None where there is but one
+    beats: tuple[Beats, ...] = ()  # how likely one configuration beats another with a fresh seed
 
     def get(self, kind: type[Estimate]) -> Estimate | None:
         """The estimate of a kind, such as `Dispersion`; None where there is none."""
@@ -193,12 +197,17 @@ def _analyze(observed: Observations, options: AnalysisOptions) -> Analysis:
             *_warnings(runs, model, lost),
             *error_warnings(fitted, fitted.df_residual, parts.lenth),
             *_left_out(fitted, options),
+            *_seed_warnings(fitted),
         ),
         scales=_side_by_side(case),
         looks=runs.looked is not None,
         confirmation=None
         if observed.fresh is None or top is None or not observed.fresh.complete
         else confirm(observed.fresh, top, predicting(fitted, chosen, checks), options.alpha),
+        variation=None
+        if fitted.seeding is None
+        else variation(fitted.y, fitted.cells, fitted.seeding, options.alpha, options.seed),
+        beats=beats(case, top, observed.baseline, observed.fresh, even_spread(fitted, checks)),
     )
 
 
@@ -230,12 +239,18 @@ def predicting(fitted: Fit, chosen: scales.Transformation, checks: Diagnostics) 
     """The fit that tells where fresh runs will lie; None where its one variance is not all runs'.
 
     The chosen configuration may have a larger one, which its few runs do not tell, and with two
-    replicates the checks see too little of it.
+    replicates the checks see too little of it. Where blocks share seeds, their spread does not tell
+    that of fresh ones.
     """
+    usable = chosen.name == "none" and fitted.seeding is None
+    return fitted if usable and even_spread(fitted, checks) else None
+
+
+def even_spread(fitted: Fit, checks: Diagnostics) -> bool:
+    """Whether one variance may stand for all configurations, and the checks could have told."""
     uneven = [f for f in checks.findings if f.check in ("equal variance", "spread by factor")]
     enough = len(fitted.y) > 2 * len(np.unique(fitted.cells))
-    even = enough and all(f.ok for f in uneven)
-    return fitted if even and chosen.name == "none" else None
+    return enough and all(f.ok for f in uneven)
 
 
 def _with_looks(parts: Core, runs: Runs, fitted: Fit, kept: Ints, alpha: float) -> Core:
@@ -270,7 +285,19 @@ def _left_out(fitted: Fit, options: AnalysisOptions) -> list[str]:
     """What was asked for and is not done."""
     if options.robust and fitted.n > MOST_RUNS:
         return [f"the robust methods are left out: {fitted.n} runs are more than {MOST_RUNS}"]
+    if options.robust and fitted.seeding is not None:
+        return ["the robust methods are left out: they take replicates that share seeds as others"]
     return []
+
+
+def _seed_warnings(fitted: Fit) -> list[str]:
+    """Whether replicates share seeds and the tests could not allow for it."""
+    if fitted.seeding is None or fitted.over_seeds is not None or not fitted.seeding.shared:
+        return []
+    return [
+        "replicates share seeds, and the runs so far cannot tell their streams apart: p values and "
+        "intervals take the replicates as independent, so that they promise too much"
+    ]
 
 
 def _order(asked: int | None, factors: int) -> int:
@@ -295,15 +322,17 @@ def _on_scale(
     """Settle the scale, and fit on it."""
     y, cells, factors = observed.y[kept], observed.runs.cells[kept], len(observed.runs.keys)
     pooled = options.error == "residual"
+    seeding = observed.runs.seeding and observed.runs.seeding.of(kept)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        untransformed = fit(y, cells, factors, block, model, pooled=pooled)
+        untransformed = fit(y, cells, factors, block, model, pooled=pooled, seeding=seeding)
     profile = None
     if options.transform in ("boxcox", "auto"):
         profile = scales.box_cox(untransformed, options.alpha)
     chosen = scales.choose(options.transform or "none", y, observed.response, profile)
     if chosen.name == "none":
         return chosen, untransformed
-    return chosen, fit(chosen.scale.forward(y), cells, factors, block, model, pooled=pooled)
+    scaled = chosen.scale.forward(y)
+    return chosen, fit(scaled, cells, factors, block, model, pooled=pooled, seeding=seeding)
 
 
 def _shown(model: Model, drop: Sequence[str], keys: Sequence[str]) -> list[bool]:

@@ -125,7 +125,7 @@ def _rows(fit: Fit, names: Sequence[str], ss: Floats) -> tuple[AnovaRow, ...]:
         f_lack = p_lack = None
         if fit.df_error > 0:
             f_lack = lack / df_lack / fit.ms_error
-            p_lack = float(f_upper(np.array(f_lack), df_lack, fit.df_pure))
+            p_lack = float(f_upper(np.array(f_lack), df_lack, fit.df_error))
         rows.append(AnovaRow("Lack of fit", df_lack, lack, lack / df_lack, f_lack, p_lack))
     if df_error > 0:
         rows.append(AnovaRow("Error", df_error, ss_error, ss_error / df_error, None, None))
@@ -140,9 +140,10 @@ def blocking(fit: Fit, name: str | None, alpha: float) -> Blocking | None:
     ``RE = ((b - 1) MS_block + b (c - 1) MS_error) / ((b c - 1) MS_error)``. The interval of the
     share ρ of blocks in the variance within a cell is ``(F/F_u - 1) / (F/F_u + c - 1)`` with F =
     MS_block / MS_error and its quantiles F_u: that of an intraclass correlation. Where cells share
-    no block the blocks carry confounded terms as well, and nothing can be said.
+    no block the blocks carry confounded terms as well, and nothing can be said. Where replicates
+    share seeds, `streams` says where the variance comes from.
     """
-    if name is None or fit.df_error == 0:
+    if name is None or fit.df_error == 0 or fit.seeding is not None:
         return None
     blocks = fit.df_block + 1
     if fit.n - len(np.unique(fit.cells)) - fit.df_pure < fit.df_block:

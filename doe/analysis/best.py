@@ -158,7 +158,16 @@ def reduced_fit(case: Case) -> Fit:
     full, active = case.fit, case.active
     masks = tuple(m for m in full.model.masks if any(m & a == m for a in active))
     model = Model(masks, {}, (), (), full.model.balanced)
-    return fit(full.y, full.cells, full.factors, full.block, model, pooled=full.pooled)
+    return refitted(full, full.y, model)
+
+
+def refitted(full: Fit, y: Floats, model: Model) -> Fit:
+    """The same runs with other values or another model."""
+    return fit(
+        *(y, full.cells, full.factors, full.block, model),
+        pooled=full.pooled,
+        seeding=full.seeding,
+    )
 
 
 def leaves_range(y: Floats, low: Floats, scale: str) -> bool:
@@ -172,7 +181,7 @@ def geometric_means(full: Fit, alpha: float) -> tuple[Floats, Floats, Floats]:
     The interval of a mean is as wide for small values as for large ones, and reaches where no
     value can be; this one follows the spread of each.
     """
-    logs = fit(np.log(full.y), full.cells, full.factors, full.block, full.model, pooled=full.pooled)
+    logs = refitted(full, np.log(full.y), full.model)
     estimates = cell_estimates(logs)
     means, reach = estimates.means, margins(logs, estimates, alpha)
     return exponential(means), exponential(means - reach), exponential(means + reach)

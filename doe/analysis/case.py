@@ -29,6 +29,7 @@ class AnalysisOptions(Struct, frozen=True):
     error: str = "pure"  # what tests are against where runs are repeated: pure or residual
     alpha: float = 0.05
     seed: int = 42
+    beats: tuple[tuple[str, str], ...] = ()  # pairs of configurations, or best, runner-up, baseline
 
 
 def asked_transform(observed: Observations, options: AnalysisOptions) -> str:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from doe.analysis.contrasts import Floats, Ints, cell_index
 from doe.analysis.sequential import Rule
+from doe.analysis.streams import Seeding
 from doe.terms import config_label
 
 
@@ -46,6 +47,7 @@ class Runs:
     states: tuple[str, ...]  # state and reason where they are known, else ""
     notes: tuple[str, ...] = ()
     looked: Looked | None = None  # None where the runs were not looked at before they were all done
+    seeding: Seeding | None = None  # None where each replicate has one seed of its own
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -92,6 +94,7 @@ class Observations:
     goal: str | None = None  # min, max, or None where nobody said
     scale: str = "raw"  # raw, log or auto: what is analysed unless a transformation is asked for
     fresh: Fresh | None = None  # runs that confirm the best configuration
+    baseline: str = ""  # the configuration that others are compared with
 
     @property
     def censored(self) -> bool:

@@ -18,6 +18,7 @@ from doe.analysis.contrasts import (
     sign_columns,
 )
 from doe.analysis.fitted import Fitted
+from doe.analysis.streams import Seeding, over_seeds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +35,7 @@ class Fit(Fitted):
     ss: Floats  # type III sum of squares of each term
     ss_block: float  # blocks first
     df_block: int
+    seeding: Seeding | None = None  # where replicates share seeds of several streams
 
     @property
     def residual(self) -> Floats:
@@ -54,6 +56,7 @@ def fit(
     model: Model,
     *,
     pooled: bool = False,
+    seeding: Seeding | None = None,
 ) -> Fit:
     """Fit `model` to the observed runs.
 
@@ -94,6 +97,8 @@ def fit(
         ss_pure=ss_pure,
         df_pure=df_pure,
         pooled=pooled,
+        seeding=seeding,
+        over_seeds=None if seeding is None else over_seeds(y, cells, seeding),
     )
 
 

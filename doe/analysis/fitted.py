@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from doe.analysis.contrasts import Floats
+from doe.analysis.streams import OverSeeds
 
 ROUNDING = 64 * float(np.finfo(np.float64).eps)
 """Differences below this share of the largest value are rounding, not error."""
@@ -28,6 +29,7 @@ class Fitted(ABC):
     ss_pure: float
     df_pure: int
     pooled: bool = False  # test against the residual even where there are replicates
+    over_seeds: OverSeeds | None = None  # tested against where replicates share seeds
 
     @property
     @abstractmethod
@@ -60,20 +62,26 @@ class Fitted(ABC):
 
     @property
     def error(self) -> str | None:
-        """What estimates the error: "pure error", "residual", or None where nothing does."""
+        """What estimates the error: "pure error", "residual", "variation over seeds", or None."""
         if self.df_error == 0:
             return None
+        if self.over_seeds is not None:
+            return "variation over seeds"
         return "pure error" if self.from_pure else "residual"
 
     @property
     def df_error(self) -> int:
         """Degrees of freedom of the error; 0 in a saturated design and where all fits exactly."""
-        return 0 if self.exact else self.error_line[1]
+        if self.exact:
+            return 0
+        return self.error_line[1] if self.over_seeds is None else self.over_seeds.whole_df
 
     @property
     def ms_error(self) -> float:
         """Mean square of the error, NaN where there is none."""
-        return self.error_line[0] / self.df_error if self.df_error > 0 else float("nan")
+        if self.df_error == 0:
+            return float("nan")
+        return self.error_line[0] / self.df_error if self.over_seeds is None else self.over_seeds.ms
 
     def r_squared(self) -> tuple[float | None, float | None, float | None]:
         """R², adjusted R² and predicted R² (1 - PRESS / SS_total) of terms and blocks together."""

@@ -9,6 +9,7 @@ import numpy as np
 from doe.analysis.analyze import Analysis, analyze
 from doe.analysis.case import AnalysisOptions
 from doe.analysis.data import Observations
+from doe.errors import DoeError
 
 if TYPE_CHECKING:  # least squares of many levels loads more than two levels need
     from doe.analysis.levels.analyze import LevelAnalysis
@@ -25,6 +26,11 @@ def analyze_response(
     if isinstance(observed, Observations):
         if options.terms is None and not options.random_blocks:
             return analyze(observed, options)
+        if observed.runs.seeding is not None:
+            raise DoeError(
+                "a chosen model and random blocks take replicates as independent, and these share "
+                "seeds; ask for neither of them"
+            )
         observed = with_levels(observed)
     from doe.analysis.levels.analyze import analyze_levels, level_options
 

@@ -228,7 +228,7 @@ def response_columns(frame: pd.DataFrame, used: Sequence[str]) -> list[str]:
     skip = {*used, *BOOKKEEPING}
     chosen = []
     for name in map(str, frame.columns):
-        if name in skip or name.endswith(("_coded", "_std")):
+        if name in skip or name.endswith(("_coded", "_std")) or name.startswith("seed_"):
             continue
         texts = [str(cell).strip() for cell in frame[name].tolist()]
         texts = [text for text in texts if text.lower() not in EMPTY]

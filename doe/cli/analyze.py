@@ -87,6 +87,14 @@ def analyze(
         typer.Option("--error", help="Test against pure error where runs repeat, or residual."),
     ] = "pure",
     alpha: Annotated[float, typer.Option("--alpha", help="Level of tests and intervals.")] = 0.05,
+    beats: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            "--beats",
+            metavar="X Y",
+            help="How likely X beats Y with a fresh seed; also: best, runner-up, baseline.",
+        ),
+    ] = None,
     brief: Annotated[bool, typer.Option("--brief", help="Stop after the sentences.")] = False,
     json: JsonOption = False,
     latex: Annotated[bool, typer.Option("--latex", help="Print LaTeX tables instead.")] = False,
@@ -116,6 +124,7 @@ def analyze(
         permutations=permutations or AnalysisOptions().permutations,
         error=error,
         alpha=alpha,
+        beats=() if beats is None else (beats,),
     )
     asked = tuple(name for part in response or () for name in split_names(part))
     only_with_table(study, table, factors=factors, low=low, block=block, goal=goal, ceiling=ceiling)

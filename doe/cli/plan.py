@@ -11,6 +11,7 @@ from doe.cli.options import FileArgument, FractionOption, JsonOption, PresetOpti
 
 if TYPE_CHECKING:
     from doe.store.plan import Outcome, Plan
+    from doe.study.values import Study
 
 FIRST_RUNS = 8
 SAID = {
@@ -144,6 +145,8 @@ def summary_lines(planned: Plan) -> list[str]:
         lines.append(f"Resolution {roman(resolution(generators) or 0)}: {study.fraction}.")
     else:
         lines.append("Full factorial: no effect is aliased with another.")
+    if study.streams:
+        lines.append(streams_line(study))
     if confounded := confounded_terms(study):
         names = ", ".join(term_name(mask, study.keys) for mask in sorted(confounded))
         lines.append(f"Confounded with blocks: {names}.")
@@ -153,13 +156,23 @@ def summary_lines(planned: Plan) -> list[str]:
             "Without replicates there is no error to test against: Lenth's method judges the "
             "effects, or leave out high orders at the analysis."
         )
-    elif not study.augment:
+    elif not study.augment and not study.streams:
         effect = detectable_effect(1.0, size)
         lines.append(
             f"Detectable with 80 % power at α = 0.05: an effect of {cell_text(effect, 'num')} σ "
             f"({size.df_error} degrees of freedom for error)."
         )
     return lines
+
+
+def streams_line(study: Study) -> str:
+    """Which streams of seeds the replicates vary, and how often each changes."""
+    from doe.errors import counted
+
+    parts = [
+        f"{name} ({counted(len(set(seeds)), 'seed')})" for name, seeds in study.streams.items()
+    ]
+    return f"Streams of seeds: {', '.join(parts)}; the analysis gives the share of each."
 
 
 def level_lines(planned: Plan) -> list[str]:
@@ -226,7 +239,7 @@ def plan_json(planned: Plan, outcome: Outcome) -> dict[str, Any]:
     facts = design_facts(study, planned.design) if told_by_levels(study) else None
     chains = alias_chains(generators, len(study.keys), telling_order(generators))
     size = design_size(study) if facts is None else level_design_size(study, planned.design, facts)
-    tested = size.df_error >= 1 and not study.augment
+    tested = size.df_error >= 1 and not study.augment and not study.streams
     factors = [
         {"key": f.key, "low": f.low, "high": f.high, **msgspec.structs.asdict(f)}
         for f in study.factors
@@ -238,6 +251,7 @@ def plan_json(planned: Plan, outcome: Outcome) -> dict[str, Any]:
         "runs": len(planned.design.runs),
         "blocks": planned.design.blocks,
         "replicates": study.replicates,
+        **({"seeds": study.streams} if study.streams else {}),
         "factors": factors,
         "fraction": study.fraction,
         **alias_json(generators, study.keys, [chain for chain in chains if len(chain) > 1]),

@@ -33,7 +33,7 @@ def trial(
     run = design.runs[0] if only is None else runs_of(design.runs, only)[0]
     screen = console()
     levels = ", ".join(f"{key} = {level_text(level)}" for key, level in run.levels.items())
-    screen.print(f"Trying {levels}, seed {run.seed}.", markup=False, highlight=False)
+    screen.print(f"Trying {levels}, {run.seed_text}.", markup=False, highlight=False)
     try:
         outcome = try_run(study, run, gpu)
     except KeyboardInterrupt:

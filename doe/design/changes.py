@@ -39,7 +39,8 @@ def augmented(study: Study, kind: str) -> Study:
 
 def fresh_seeds(study: Study, number: int) -> tuple[int, ...]:
     """Seeds after all that are used."""
-    used = [*study.seeds, *(seed for step in study.augment for seed in step.seeds)]
+    streams = (seed for seeds in study.streams.values() for seed in seeds)
+    used = [*study.seeds, *streams, *(seed for step in study.augment for seed in step.seeds)]
     return tuple(max(used) + i for i in range(1, number + 1))
 
 
@@ -76,7 +77,12 @@ def _next_part(study: Study) -> int:
 
 def with_overrides(study: Study, replicates: int | None, fraction: str | None) -> Study:
     """The study with the command line's replicates and fraction; seeds are continued as needed."""
-    if replicates is not None:
+    if study.streams and replicates not in (None, study.replicates):
+        raise DoeError(
+            f"the {study.replicates} replicates follow from the streams of [seeds]; change these "
+            "in the study file instead of --replicates"
+        )
+    if replicates is not None and not study.streams:
         seeds = study.seeds[: max(replicates, 0)]
         after = max(study.seeds, default=0)
         more = tuple(after + i for i in range(1, replicates - len(seeds) + 1))

@@ -13,7 +13,15 @@ from typing import NamedTuple
 from doe.design.matrix import part_rows, standard_rows
 from doe.errors import DoeError, nearest
 from doe.study.levels import allowed_rows, coded_level, level_numbers, row_of
-from doe.study.values import RUN_COLUMNS, Augment, Factor, Level, Study, coded_columns
+from doe.study.values import (
+    RUN_COLUMNS,
+    Augment,
+    Factor,
+    Level,
+    Study,
+    coded_columns,
+    seed_columns,
+)
 from doe.terms import config_label, config_name, level_text, single_letters
 
 Coded = tuple[int, ...]
@@ -34,12 +42,22 @@ class Run(NamedTuple):
     replicate: int
     block: int
     seed: int
+    """Its seed, that of the first stream where a study has several."""
     config: str
     """The configuration as it is shown, ``A1B0`` or ``0.01 · adam``."""
     name: str
     """The configuration as files and options name it, ``A1B0`` or ``lr=0.01,optimizer=adam``."""
     levels: dict[str, Level]
     coded: Coded
+    seeds: dict[str, int] = {}  # noqa: RUF012 - never written to
+    """Stream -> its seed, where a study has several streams."""
+
+    @property
+    def seed_text(self) -> str:
+        """Its seed, or that of every stream, as a message names it."""
+        if not self.seeds:
+            return f"seed {self.seed}"
+        return f"seeds {', '.join(f'{name} {seed}' for name, seed in self.seeds.items())}"
 
 
 class Design(NamedTuple):
@@ -47,6 +65,7 @@ class Design(NamedTuple):
 
     keys: tuple[str, ...]
     runs: tuple[Run, ...]
+    streams: tuple[str, ...] = ()
 
     @property
     def blocks(self) -> int:
@@ -81,10 +100,24 @@ def make_design(study: Study, rows: Sequence[int] = ()) -> Design:
     width = max(3, len(str(math.prod(study.sizes) - 1)))
     configuration = _configurations(study.factors)
     runs = tuple(
-        _run(slot, i, centre_of(study.factors) if slot.centre else configuration(slot.row), width)
+        _run(
+            slot,
+            i,
+            centre_of(study.factors) if slot.centre else configuration(slot.row),
+            width,
+            stream_seeds(study, slot.replicate, slot.seed),
+        )
         for i, slot in enumerate(ordered, start=1)
     )
-    return Design(study.keys, runs)
+    return Design(study.keys, runs, tuple(study.streams))
+
+
+def stream_seeds(study: Study, replicate: int, seed: int) -> dict[str, int]:
+    """Stream -> its seed in a replicate; replicates added later have a fresh one for all."""
+    planned = replicate <= study.replicates
+    return {
+        name: seeds[replicate - 1] if planned else seed for name, seeds in study.streams.items()
+    }
 
 
 def _sign(numbers: Sequence[int], term: int) -> int:
@@ -104,7 +137,7 @@ def _base(study: Study, rows: Sequence[int]) -> list[_Slot]:
     slots = []
     for replicate in range(1, study.replicates + 1):
         first = (replicate - 1 << len(words)) + 1
-        seed = study.seeds[replicate - 1]
+        seed = next(iter(study.streams.values()), study.seeds)[replicate - 1]
         slots += [_Slot(row, replicate, first + within[row], seed) for row in rows]
         for i in range(study.centre):  # dealt to the blocks of the replicate in turn
             block = first + i % (1 << len(words))
@@ -176,10 +209,13 @@ def _random_rank(order_seed: int, slot: _Slot) -> bytes:
     return hashlib.sha256(f"{order_seed}/{slot.block}/{slot.row}{centre}".encode()).digest()
 
 
-def _run(slot: _Slot, run_order: int, configuration: Configuration, width: int) -> Run:
+def _run(
+    slot: _Slot, run_order: int, configuration: Configuration, width: int, seeds: dict[str, int]
+) -> Run:
     name = f"centre{slot.centre}" if slot.centre else f"{slot.row:0{width}d}"
     run_id = f"{name}-r{slot.replicate}"
-    return Run(run_id, run_order, slot.row, slot.replicate, slot.block, slot.seed, *configuration)
+    planned = (run_order, slot.row, slot.replicate, slot.block, slot.seed)
+    return Run(run_id, *planned, *configuration, seeds)
 
 
 class Configuration(NamedTuple):
@@ -252,9 +288,10 @@ def runs_of(runs: Sequence[Run], config: str) -> list[Run]:
 # The CSV form -----------------------------------------------------------------------------------
 
 
-def csv_header(keys: tuple[str, ...]) -> list[str]:
-    """Columns of design.csv: the run, its levels as given, its levels coded."""
-    return [*RUN_COLUMNS, *keys, *coded_columns(keys)]
+def csv_header(design: Design) -> list[str]:
+    """Columns of design.csv: the run, its seed of each stream, its levels as given and coded."""
+    keys = design.keys
+    return [*RUN_COLUMNS, *seed_columns(design.streams), *keys, *coded_columns(keys)]
 
 
 class _Cells(dict[Level, str]):
@@ -273,14 +310,15 @@ def _csv_line(cells: Sequence[str]) -> str:
 
 def _csv_lines(design: Design) -> Iterator[str]:
     """A line per run: a design may have 100,000, of few different cells."""
-    yield _csv_line(csv_header(design.keys))
+    yield _csv_line(csv_header(design))
     factors, codes, names = [_Cells() for _ in design.keys], _Cells(), _Cells()
     for run in design.runs:
         numbers = f"{run.run_order},{run.row},{run.replicate},{run.block},{run.seed}"
         name = run.name if run.name.isalnum() else names[run.name]
         levels = [cells[level] for cells, level in zip(factors, run.levels.values(), strict=True)]
         coded = [codes[code] for code in run.coded]
-        yield ",".join([run.run_id, numbers, name, *levels, *coded]) + "\n"
+        seeds = map(str, run.seeds.values())
+        yield ",".join([run.run_id, numbers, name, *seeds, *levels, *coded]) + "\n"
 
 
 def design_csv(design: Design) -> str:

@@ -9,11 +9,10 @@ from doe.analysis.confirm import ranked
 from doe.analysis.data import Observations
 from doe.design.changes import with_confirmation
 from doe.errors import DoeError
-from doe.results.cells import cells_of, is_baseline
+from doe.results.cells import baseline, cells_of
 from doe.results.decision import decision
 from doe.results.looks import analysed
 from doe.results.observations import observations, scan_study, study_runs
-from doe.results.report import report_section
 from doe.store.plan import Plan, change_plan
 from doe.store.scan import RunStatus
 from doe.study.values import Study
@@ -50,11 +49,6 @@ def chosen_configs(study: Study, statuses: list[RunStatus], analysis: Analysis) 
     if analysis.best is None:
         raise DoeError(f"nobody says which way {analysis.response} is better; give it a goal")
     best, runner_up, *_ = ranked(analysis.best, study.keys)
-    groups = [
-        g for g in report_section(study).groups if analysis.response in (g.name, *g.responses)
-    ]
-    cells = cells_of(statuses, {})
-    marked = [cell for group in groups for cell in cells if is_baseline(study, group, cell)]
-    baseline = min(marked or cells, key=lambda cell: cell.row).config
+    other = baseline(study, cells_of(statuses, {}), analysis.response)
     names = {status.run.config: status.run.name for status in statuses}
-    return tuple(dict.fromkeys(names[config] for config in (best, runner_up, baseline)))
+    return tuple(dict.fromkeys(names[config] for config in (best, runner_up, other)))

@@ -11,10 +11,12 @@ import numpy as np
 
 from doe.analysis.contrasts import Floats
 from doe.analysis.data import FactorLevels, Fresh, Looked, Observations, Runs, numbered, state_text
+from doe.analysis.streams import Seeding
 from doe.design.changes import confirming
 from doe.design.runs import CENTRE as CENTRE_RUN
 from doe.design.runs import Run
 from doe.errors import DoeError, nearest
+from doe.results.cells import baseline, cells_of
 from doe.results.looks import look_notes, stopping_rule
 from doe.results.responses import columns, response_values, slot_and_host, table_rows
 from doe.store.files import StudyDir
@@ -70,6 +72,7 @@ def study_runs(study: Study, statuses: Sequence[RunStatus]) -> Runs | LevelRuns:
         states=tuple(state_text(status.state, status.reason) for status in statuses),
         notes=look_notes(study, statuses),
         looked=_looked(study, planned),
+        seeding=_seeding(study, planned),
     )
 
 
@@ -105,6 +108,14 @@ def _looked(study: Study, planned: Sequence[Run]) -> Looked | None:
     return Looked(stopping_rule(study.stopping), replicate)
 
 
+def _seeding(study: Study, planned: Sequence[Run]) -> Seeding | None:
+    if not study.streams:
+        return None
+    seeds = [numbered(run.seeds[name] for run in planned) for name in study.streams]
+    replicate = numbered(run.replicate for run in planned)
+    return Seeding(tuple(study.streams), replicate, np.stack(seeds))
+
+
 def observations(
     study: Study,
     statuses: Sequence[RunStatus],
@@ -124,6 +135,7 @@ def observations(
     answers = study.responses
     values = [response_values(study, status) for status in statuses]
     observed: list[Observations | LevelObservations] = []
+    cells = cells_of(statuses, {})
     for name in dict.fromkeys(names):
         if name not in values[0]:
             raise DoeError(
@@ -134,7 +146,7 @@ def observations(
         y[~np.isfinite(y)] = np.nan
         said = (answers.unit_of(name), answers.goal_of(name), answers.scale_of(name))
         chosen = fresh_values(study, fresh, name)
-        observed.append(_observed(runs, name, y, *said, chosen))
+        observed.append(_observed(runs, name, y, *said, chosen, baseline(study, cells, name)))
     return observed
 
 
@@ -146,9 +158,10 @@ def _observed(
     goal: str | None,
     scale: str,
     fresh: Fresh | None,
+    baseline: str,
 ) -> Observations | LevelObservations:
     if isinstance(runs, Runs):
-        return Observations(runs, name, y, y, y, unit, goal, scale, fresh)
+        return Observations(runs, name, y, y, y, unit, goal, scale, fresh, baseline)
     from doe.analysis.levels.layout import LevelObservations
 
     return LevelObservations(runs, name, y, unit, goal, scale)

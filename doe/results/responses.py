@@ -10,7 +10,7 @@ from typing import Any
 
 from doe.store.scan import RunStatus
 from doe.store.verdicts import IMPORTED
-from doe.study.values import RUN_COLUMNS, STATE_COLUMNS, Study, coded_columns
+from doe.study.values import RUN_COLUMNS, STATE_COLUMNS, Study, coded_columns, seed_columns
 from doe.terms import level_text
 
 
@@ -19,6 +19,7 @@ def columns(study: Study) -> list[str]:
     responses = study.responses
     return [
         *RUN_COLUMNS,
+        *seed_columns(study.streams),
         *study.keys,
         *coded_columns(study.keys),
         *STATE_COLUMNS,
@@ -38,6 +39,7 @@ def _row(study: Study, status: RunStatus) -> list[Any]:
     origin = result.provenance if result else {}
     return [
         *(run.run_id, run.run_order, run.row, run.replicate, run.block, run.seed, run.name),
+        *run.seeds.values(),
         *(run.levels[key] for key in study.keys),
         *run.coded,
         status.state,

@@ -6,7 +6,7 @@ import functools
 import importlib
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from doe.errors import DoeError, nearest
 from doe.running.processes import end_with_parent
 from doe.store.requests import RunRequest
 from doe.study.command import flat_settings
-from doe.study.values import Level
+from doe.study.values import Level, seed_placeholders
 
 Reply = Mapping[str, float]
 Backend = Callable[["Request"], Reply]
@@ -28,6 +28,7 @@ class Request:
     """Factor key -> level as given in the study file."""
     settings: Mapping[str, Any]
     seed: int
+    """The seed of the run, that of the first stream where the study has several."""
     device: str
     """"cpu" or "cuda:0"."""
     threads: int
@@ -37,6 +38,8 @@ class Request:
     """Whether an earlier attempt began: look for its checkpoint."""
     report: Callable[..., None]
     """``report(step, total, **metrics)`` shows progress."""
+    seeds: Mapping[str, int] = field(default_factory=dict)
+    """Stream -> its seed, where the study has several: ``seeds["data"]``."""
 
 
 class NotedFactors(dict[str, Level]):
@@ -112,6 +115,7 @@ def run_command(command: tuple[str, ...], request: Request) -> Reply:
         "seed": request.seed,
         "device": request.device,
         "threads": request.threads,
+        **dict(zip(seed_placeholders(request.seeds), request.seeds.values(), strict=True)),
     }
     values = {**flat_settings(request.settings), **request.factors, **own}
     return run(command, values, request.run_dir, request.report, end_with_parent)

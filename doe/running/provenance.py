@@ -68,6 +68,7 @@ def provenance(
         "slot": lease.slot,
         "job": lease.job,
         "seed": request.seed,
+        **({"seeds": request.seeds} if request.seeds else {}),
         "threads": request.threads,
         "attempt": lease.attempt,
         "start": _timestamp(began),

@@ -137,6 +137,7 @@ def _call(training: Training, backend: Callable[[Request], object]) -> Result:
         factors=factors,
         settings=request.settings,
         seed=request.seed,
+        seeds=request.seeds,
         device=training.device,
         threads=request.threads,
         run_dir=training.run_dir,

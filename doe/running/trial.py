@@ -98,6 +98,7 @@ def execute(run_dir: RunDir, device: str) -> Trial:
             factors=factors,
             settings=request.settings,
             seed=request.seed,
+            seeds=request.seeds,
             device=device,
             threads=request.threads,
             run_dir=run_dir.path.resolve(),

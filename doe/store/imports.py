@@ -21,7 +21,7 @@ from doe.store.requests import check_unchanged, prepare, request_bytes
 from doe.store.scan import scan
 from doe.store.verdicts import IMPORTED, Failure, Result, commit
 from doe.study.levels import same_level
-from doe.study.values import Level, Study
+from doe.study.values import Level, Study, seed_columns
 from doe.terms import level_text
 
 Cells = Mapping[str, str]
@@ -45,15 +45,15 @@ class Imported(NamedTuple):
     """Rows that the plan does not have, where they may be left out."""
 
 
-_Key = tuple[tuple[Level, ...], int]
-"""What a run is known by: the levels of all factors, and its seed."""
+_Key = tuple[tuple[Level, ...], tuple[int, ...]]
+"""What a run is known by: the levels of all factors, and its seed, or that of every stream."""
 
 
 class _Columns(NamedTuple):
     """Where a table keeps what the study asks for."""
 
     factors: dict[str, str]
-    seed: str
+    seeds: dict[str, str]
     metrics: dict[str, str]
     further: dict[str, str]
 
@@ -84,7 +84,8 @@ def import_runs(
     columns = _columns(plan.study, list(rows[0]), dict(named or {}))
     runs: dict[_Key, list[Run]] = {}
     for run in plan.design.runs:  # several of one key are centre runs, which are all alike
-        key = (tuple(run.levels[factor] for factor in plan.study.keys), run.seed)
+        levels = tuple(run.levels[factor] for factor in plan.study.keys)
+        key = (levels, tuple(run.seeds.values()) or (run.seed,))
         runs.setdefault(key, []).append(run)
     taken: dict[str, tuple[int, Result]] = {}
     unfinished = outside = 0
@@ -103,8 +104,8 @@ def import_runs(
         former = taken.setdefault(run.run_id, (number, result))
         if former[1].metrics != result.metrics:
             raise DoeError(
-                f"rows {former[0]} and {number} of {source} are both {run.name} with seed "
-                f"{run.seed} and differ in their results; keep one of them"
+                f"rows {former[0]} and {number} of {source} are both {run.name} with "
+                f"{run.seed_text} and differ in their results; keep one of them"
             )
     new, known = _commit(plan, {run_id: result for run_id, (_, result) in taken.items()})
     return Imported(new, known, unfinished, outside)
@@ -116,11 +117,12 @@ def import_runs(
 def _columns(study: Study, there: list[str], named: dict[str, str]) -> _Columns:
     """Find each column, by the name that was given, its own, or its key in [metrics]."""
     answers, keys = study.responses, study.metrics.keys
-    wanted = [*study.keys, SEED, *answers.metrics, *answers.further]
+    seeds = seed_columns(study.streams) or (SEED,)
+    wanted = [*study.keys, *seeds, *answers.metrics, *answers.further]
     for name, column in named.items():
         if name not in wanted:
             raise DoeError(
-                f"{name!r} is neither a factor nor a metric of the study nor seed"
+                f"{name!r} is neither a factor nor a metric of the study nor {', '.join(seeds)}"
                 f"{nearest(name, wanted)}"
             )
         if column not in there:
@@ -129,7 +131,7 @@ def _columns(study: Study, there: list[str], named: dict[str, str]) -> _Columns:
         name: next((c for c in (named.get(name), name, keys.get(name)) if c in there), None)
         for name in wanted
     }
-    absent = [n for n in (*study.keys, SEED, *answers.metrics) if places[n] is None]
+    absent = [n for n in (*study.keys, *seeds, *answers.metrics) if places[n] is None]
     if absent:
         raise DoeError(
             f"the table has no column {absent[0]!r}{nearest(absent[0], there)}; it has "
@@ -138,7 +140,7 @@ def _columns(study: Study, there: list[str], named: dict[str, str]) -> _Columns:
     column_of = {name: column for name, column in places.items() if column is not None}
     return _Columns(
         {key: column_of[key] for key in study.keys},
-        column_of[SEED],
+        {name: column_of[name] for name in seeds},
         {name: column_of[name] for name in answers.metrics},
         {name: column_of[name] for name in answers.further if name in column_of},
     )
@@ -161,18 +163,22 @@ def _planned(
                 f"{key} is {row[column]!r}, which is not planned; its levels are {listing}"
             )
         levels.append(level)
-    cell = row[columns.seed]
-    seed = _number(cell)
-    seeds = dict.fromkeys(planned for _, planned in runs)
-    if seed is None or seed not in seeds:
-        raise DoeError(f"seed {cell!r} is not planned; the seeds are {', '.join(map(str, seeds))}")
-    alike = runs.get((tuple(levels), int(seed)), ())
+    seeds: list[int] = []
+    for i, (name, column) in enumerate(columns.seeds.items()):
+        seed = _number(row[column])
+        planned_seeds = dict.fromkeys(planned[i] for _, planned in runs)
+        if seed is None or seed not in planned_seeds:
+            listing = ", ".join(map(str, planned_seeds))
+            raise DoeError(f"{name} {row[column]!r} is not planned; the seeds are {listing}")
+        seeds.append(int(seed))
+    alike = runs.get((tuple(levels), tuple(seeds)), ())
     if not alike:
         shown = ", ".join(
             f"{key} = {level_text(level)}"
             for key, level in zip(columns.factors, levels, strict=True)
         )
-        raise DoeError(f"{shown} with seed {cell} is no run of the plan")
+        cells = ", ".join(f"{name} {row[column]}" for name, column in columns.seeds.items())
+        raise DoeError(f"{shown} with {cells} is no run of the plan")
     return next((run for run in alike if run.run_id not in taken), alike[-1])
 
 
@@ -243,6 +249,7 @@ def _commit(plan: Plan, results: Mapping[str, Result]) -> tuple[tuple[str, ...],
         origin = {
             "request": hashlib.sha256(request_bytes(plan.study, run)).hexdigest(),
             "seed": run.seed,
+            **({"seeds": run.seeds} if run.seeds else {}),
         }
         result = results[run_id]
         whole = msgspec.structs.replace(result, provenance=result.provenance | origin)

@@ -40,6 +40,8 @@ class RunRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     """Where a command leaves them; None for the default, so that older requests stay the same."""
     progress: ProgressSection | None = None
     threads: int = 1
+    seeds: dict[str, int] = {}
+    """Stream -> its seed, where the study has several streams."""
 
 
 def request_bytes(study: Study, run: Run) -> bytes:
@@ -60,6 +62,7 @@ def request_bytes(study: Study, run: Run) -> bytes:
         source=study.metrics if study.metrics != DEFAULT_METRICS else None,
         progress=study.progress if study.progress != DEFAULT_PROGRESS else None,
         threads=study.threads,
+        seeds=run.seeds,
     )
     return msgspec.json.format(msgspec.json.encode(request), indent=1) + b"\n"
 

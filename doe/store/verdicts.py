@@ -111,6 +111,7 @@ class _Origin(msgspec.Struct):
     slot: str = ""
     job: str = ""
     seed: int = 0
+    seeds: dict[str, int] = {}
     threads: int = 0
     attempt: int = 0
     start: Moment | msgspec.UnsetType = msgspec.UNSET

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from doe.errors import DoeError, SpecError, nearest
 from doe.study.command import PLACEHOLDERS, AddProblem, check_command, short
 from doe.study.levels import allowed_rows, inestimable_factor, kind_of
+from doe.study.streams import check_streams
 from doe.study.values import (
     FIRST_LOOK,
     RUN_COLUMNS,
@@ -19,6 +20,7 @@ from doe.study.values import (
     Level,
     Study,
     coded_columns,
+    seed_columns,
 )
 from doe.terms import parse_term
 
@@ -70,7 +72,7 @@ def _check_name(name: str, add: AddProblem) -> None:
 def _check_factors(study: Study, add: AddProblem) -> None:
     if len(study.factors) > MOST_FACTORS:
         add(f"factors: got {len(study.factors)}; expected at most {MOST_FACTORS}")
-    taken = {*RUN_COLUMNS, *STATE_COLUMNS, *coded_columns(study.keys), *PLACEHOLDERS}
+    taken = {*_columns(study), *PLACEHOLDERS}
     others: set[str] = set()
     for factor in study.factors:
         path = f"factors.{factor.key}"
@@ -88,6 +90,12 @@ def _check_factors(study: Study, add: AddProblem) -> None:
             if name in (*study.keys, *study.settings, *PLACEHOLDERS) or name in others:
                 add(f"{path}.levels: {name!r} has another meaning as well; rename it")
         others |= made.keys()
+
+
+def _columns(study: Study) -> set[str]:
+    """Columns of the results that are neither a factor's nor a response's."""
+    own = (*coded_columns(study.keys), *seed_columns(study.streams))
+    return {*RUN_COLUMNS, *STATE_COLUMNS, *own}
 
 
 def _check_levels(factor: Factor, path: str, add: AddProblem) -> None:
@@ -128,7 +136,7 @@ def _check_responses(study: Study, add: AddProblem) -> None:
     for name, count in Counter(responses.names).items():
         if count > 1:
             add(f"responses: {name!r} stands {count} times; expected each response once")
-    reserved = {*RUN_COLUMNS, *STATE_COLUMNS, *coded_columns(study.keys)}
+    reserved = _columns(study)
     for name in sorted({*responses.names}):
         if name in study.keys:
             add(f"responses: {name!r} is also a factor key; rename one of them")
@@ -177,7 +185,9 @@ def _check_alike(
 def _check_replicates(study: Study, add: AddProblem) -> None:
     if study.replicates < 1:
         add(f"replicates = {short(study.replicates)}: expected at least 1")
-    if len(study.seeds) < study.replicates:
+    if study.streams:
+        _check_seed_streams(study, add)
+    elif len(study.seeds) < study.replicates:
         add(
             f"seeds: got {len(study.seeds)} for {short(study.replicates)} replicates; "
             "expected one per replicate"
@@ -186,10 +196,34 @@ def _check_replicates(study: Study, add: AddProblem) -> None:
     for seed, count in Counter(every).items():
         if count > 1:
             add(f"seeds: {short(seed)} stands {count} times; expected distinct seeds")
+    for seed in dict.fromkeys((*every, *(s for seeds in study.streams.values() for s in seeds))):
         if not 0 <= seed < 2**63:
             add(f"seeds: got {short(seed)}; expected 0 to 2^63 - 1")
     if not -(2**63) <= study.order_seed < 2**63:
         add(f"order_seed = {short(study.order_seed)}: expected a 64-bit integer")
+
+
+def _check_seed_streams(study: Study, add: AddProblem) -> None:
+    """Several streams: names, a seed of each for every replicate, and what they can tell."""
+    for name in study.streams:
+        if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII):
+            add(f"seeds: {short(name)} is no name; expected letters, digits, underscores")
+    if study.seeds:
+        add("seeds: got a list and streams; expected one of them")
+    if any(len(seeds) != study.replicates for seeds in study.streams.values()):
+        add(f"seeds: expected {study.replicates} of each stream, one per replicate")
+    else:
+        check_streams(study.streams, add)
+    if not study.two_level or study.centre or study.blocks:
+        add(
+            "seeds: several streams need two levels of every factor, no centre runs and whole "
+            "replicates as blocks; give one list of seeds, or change the design"
+        )
+    if study.stopping:
+        add(
+            "seeds: several streams have no error rates over looks; remove [stopping], or give one "
+            "list of seeds"
+        )
 
 
 def _check_backend(study: Study, add: AddProblem) -> None:

@@ -9,7 +9,13 @@ from string import Formatter
 from typing import Any, NamedTuple
 
 from doe.errors import nearest
-from doe.study.values import Level, MetricsSection, ProgressSection, Study
+from doe.study.values import (
+    Level,
+    MetricsSection,
+    ProgressSection,
+    Study,
+    seed_placeholders,
+)
 
 PLACEHOLDERS = ("seed", "run_dir", "device", "threads")
 """What a command may ask for besides the factors' levels and the settings."""
@@ -80,10 +86,11 @@ def check_command(study: Study, add: AddProblem) -> None:
         add('command: missing; backend = "command" needs the program and its arguments')
         return
     settings = flat_settings(study.settings)
-    for key in sorted(settings.keys() & {*study.keys, *PLACEHOLDERS}):
+    own = (*PLACEHOLDERS, *seed_placeholders(study.streams))
+    for key in sorted(settings.keys() & {*study.keys, *own}):
         add(f"settings.{key}: {{{key}}} in a command means something else as well; rename it")
     made = {name: f.key for f in study.factors for values in f.sets.values() for name in values}
-    known = [*study.keys, *settings, *made, *PLACEHOLDERS]
+    known = [*study.keys, *settings, *made, *own]
     unreadable: list[str] = []
     used = list(_used(study, unreadable.append))
     for problem in unreadable:
@@ -104,6 +111,7 @@ def check_command(study: Study, add: AddProblem) -> None:
             f"command: it does not use {', '.join(idle)}, so this factor would measure nothing; "
             f"put {{{idle[0]}}} where its level belongs, or remove factors.{idle[0]}"
         )
+    _check_seeds_used(study, names, add)
     for name, key in made.items():
         if key in names and name not in names and key not in {piece.name for piece in used}:
             add(
@@ -111,6 +119,17 @@ def check_command(study: Study, add: AddProblem) -> None:
             )
     _check_metrics(study.metrics, study, add)
     _check_progress(study.progress, [*study.keys, *settings, *made], add)
+
+
+def _check_seeds_used(study: Study, names: set[str | None], add: AddProblem) -> None:
+    """Every stream has its place in a command; `{seed}` is that of the first."""
+    known = seed_placeholders(study.streams)
+    idle = [p for i, p in enumerate(known) if p not in names and (i > 0 or "seed" not in names)]
+    if idle:
+        add(
+            f"command: it does not use {{{idle[0]}}}, so this stream of seeds would change "
+            f"nothing; put it in, or remove seeds.{idle[0].removeprefix('seed.')}"
+        )
 
 
 def _used(study: Study, add: AddProblem) -> Iterator[Piece]:

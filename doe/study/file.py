@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,7 @@ import msgspec
 from doe.errors import DoeError, SpecError, nearest
 from doe.study.checks import MOST_RUNS, several_kinds, study_problems
 from doe.study.command import AddProblem, short, split_command
+from doe.study.streams import replicate_streams
 from doe.study.values import (
     Augment,
     Factor,
@@ -55,10 +57,12 @@ def dump_study(study: Study) -> str:
         field: _plain(getattr(study, field))
         for field in study.__struct_fields__
         if field not in ("factors", "responses", "augment", "settings", "slurm", "report")
-        and field != "stopping"
+        and field not in ("stopping", "streams")
         and field not in COMMAND_SECTIONS
         and not _left_out(study, field, ("exclude", "centre"))
     }
+    if study.streams:
+        table["seeds"] = _plain(study.streams)
     table["settings"] = study.settings
     table["factors"] = {factor.key: _factor_table(factor) for factor in study.factors}
     table["responses"] = {
@@ -168,6 +172,7 @@ def checked_study(table: Mapping[str, Any], source: str) -> Study:
     plain = {key: value for key, value in table.items() if key not in sections}
     if isinstance(plain.get("command"), str):
         plain["command"] = split_command(plain["command"], add)
+    streams = _streams(plain, add)
     factors = _factors(table.get("factors"), add)
     keys_known = not problems
     responses = _section(Responses, table.get("responses"), "responses", add)
@@ -180,7 +185,8 @@ def checked_study(table: Mapping[str, Any], source: str) -> Study:
         name: _section(kind, table.get(name, {}), name, add) or kind()
         for name, kind in COMMAND_SECTIONS.items()
     }
-    values = _fields(Study, plain, "", add, Study.__struct_fields__)
+    names = [name for name in Study.__struct_fields__ if name != "streams"]
+    values = _fields(Study, plain, "", add, names)
     for name in ("name", "backend"):
         if name not in table:
             add(f"{name}: missing; expected text")
@@ -189,16 +195,42 @@ def checked_study(table: Mapping[str, Any], source: str) -> Study:
         **{"name": "study", "backend": "module:function"}
         | values
         | {"factors": factors, "augment": augment, "report": layout or ReportSection()}
-        | {"stopping": stopping}
+        | {"stopping": stopping, **streams}
         | sources
         | {"responses": responses or Responses(metrics=("metric",))}
     )
-    if not study.seeds and 1 <= study.replicates <= MOST_RUNS:
+    if not study.seeds and not study.streams and 1 <= study.replicates <= MOST_RUNS:
         study = msgspec.structs.replace(study, seeds=tuple(range(1, study.replicates + 1)))
     problems += study_problems(study, keys_known)
     if problems:
         raise SpecError(source, problems)
     return study
+
+
+def _streams(plain: dict[str, Any], add: AddProblem) -> dict[str, Any]:
+    """Take a table of several streams out of what a study file says; the replicates follow."""
+    if not isinstance(plain.get("seeds"), dict):
+        return {}
+    table = plain.pop("seeds")
+    streams: dict[str, tuple[int, ...]] = {}
+    for name, seeds in table.items():
+        try:
+            streams[name] = msgspec.convert(seeds, tuple[int, ...])
+        except msgspec.ValidationError as error:
+            add(f"seeds.{name} = {short(seeds)}: {_lower_first(str(error))}")
+    if not table:
+        add(
+            "seeds: empty; expected a list of seeds, or streams such as init and data with one each"
+        )
+    replicates = plain.get("replicates")
+    asked = replicates if type(replicates) is int else None
+    if len(streams) < len(table) or not table or (asked is not None and asked < 1):
+        return {}
+    if math.prod(map(len, streams.values())) > MOST_RUNS:
+        add("seeds: all combinations of these are too many; list fewer")
+        return {}
+    whole = replicate_streams(streams, asked, add)
+    return {"streams": whole, "replicates": len(next(iter(whole.values())))}
 
 
 def _fields(

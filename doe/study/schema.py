@@ -18,7 +18,7 @@ from doe.study.values import Study
 SCHEMA_FILE = Path(__file__).parent / "study.schema.json"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 KEY = "^[A-Za-z][A-Za-z0-9_]*$"
-"""What a factor's key looks like."""
+"""What a factor's key and the name of a stream of seeds look like."""
 CONTENTS = "$defs"
 
 
@@ -40,6 +40,21 @@ def study_schema() -> dict[str, Any]:
     properties["command"] = {
         "description": words.get("description", ""),
         "anyOf": [{"type": "string", "minLength": 1}, {"type": "array", "items": words["items"]}],
+    }
+    del properties["streams"]
+    seeds = properties["seeds"]
+    alone = {"type": "array", "items": {**seeds["items"], "minimum": 0}}
+    properties["seeds"] = {
+        "description": seeds["description"],
+        "anyOf": [
+            alone,
+            {
+                "type": "object",
+                "minProperties": 1,
+                "patternProperties": {KEY: alone},
+                "additionalProperties": False,
+            },
+        ],
     }
     properties["replicates"]["minimum"] = properties["threads"]["minimum"] = 1
     needs_command = {

@@ -27,6 +27,16 @@ STATE_COLUMNS = ("state", "reason", "slot", "host", "started", "ended", "seconds
 """Columns of the results between the factors' and the responses'."""
 
 
+def seed_columns(streams: Iterable[str]) -> tuple[str, ...]:
+    """Columns that hold the seed of each stream, where a study has several."""
+    return tuple(f"seed_{name}" for name in streams)
+
+
+def seed_placeholders(streams: Iterable[str]) -> tuple[str, ...]:
+    """What the seed of each stream is called in a command: `{seed.data}`."""
+    return tuple(f"seed.{name}" for name in streams)
+
+
 def coded_columns(keys: Iterable[str]) -> tuple[str, ...]:
     """Columns that hold the levels as numbers around zero: −1 and +1 of two."""
     return tuple(f"{key}_coded" for key in keys)
@@ -225,7 +235,11 @@ class Study(msgspec.Struct, frozen=True):
     progress: ProgressSection = ProgressSection()
     replicates: int = 1
     seeds: tuple[int, ...] = ()
-    """One per replicate, shared by all configurations, so that a replicate is a block."""
+    """One per replicate, shared by all configurations, so that a replicate is a block; or a table
+    of several streams, as in `init`, `data`, `order`: one of each per replicate, or all
+    combinations."""
+    streams: dict[str, tuple[int, ...]] = {}
+    """Stream -> its seed in each replicate, where `seeds` is a table; `seeds` is then empty."""
     order_seed: int = 42
     fraction: str = ""
     """Generators such as "E=ABC, F=BCD", or "1/3" of a design with more levels; empty for all."""

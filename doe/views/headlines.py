@@ -113,8 +113,9 @@ def two_level_headlines(analysis: Analysis) -> Headlines:
     main = [e for e in ranked[LARGEST:] if order(parse_term(e.term, keys)) == 1]
     sentences += [_effect(e, analysis) for e in main[:LARGEST] if _significant(e, analysis)]
     sentences += [_interaction(told[term], analysis) for term in further]
+    variation = () if analysis.variation is None else (analysis.variation.sentence,)
     return Headlines(
-        (*sentences, _count(analysis)),
+        (*sentences, *variation, _count(analysis)),
         _best(analysis),
         _fragile(analysis),
         _options(analysis),
@@ -228,8 +229,19 @@ def _best(analysis: Analysis) -> str:
     word = mean_word(analysis).lower()
     mean = f"Its {word} is {cell_text(top.mean, 'num')}{_unit(analysis)}{_confirmed(analysis)}"
     said = f"{analysis.best.sentence}{_named_levels(analysis)}"
-    whole = " ".join((said, _has(top.coded, analysis), mean))
+    whole = " ".join((said, _has(top.coded, analysis), mean, *_beats(analysis)))
     return spaced(whole.replace("  ", " "))
+
+
+def _beats(analysis: Analysis) -> list[str]:
+    """How likely one configuration beats another, where it was asked for."""
+    return [
+        f"With a fresh seed {b.config} beats {b.against} with probability "
+        f"{cell_text(b.probability, 'fixed2')} "
+        f"({cell_text(b.low, 'fixed2')} to {cell_text(b.high, 'fixed2')})."
+        for b in analysis.beats
+        if b.probability is not None
+    ]
 
 
 def _confirmed(analysis: Analysis) -> str:

@@ -44,6 +44,7 @@ def to_plain(
         "missing": whole["missing"],
         "best": whole["best"],
         "confirmation": whole["confirmation"],
+        **{name: whole[name] for name in ("variation", "beats") if whole[name]},
         **whole["estimates"],
     }
     if family is not None:

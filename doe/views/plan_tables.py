@@ -67,10 +67,18 @@ def order_table(design: Design, most: int) -> Table:
         Column("config", config_header(design.keys)),
         Column("replicate", "Replicate", "int", keep=short),
         Column("block", "Block", "int", keep=short),
-        Column("seed", "Seed", "int", keep=short),
+        *(
+            [Column(f"seed_{name}", f"Seed {name}", "int", keep=short) for name in design.streams]
+            or [Column("seed", "Seed", "int", keep=short)]
+        ),
     )
     rows = tuple(
-        Row((r.run_order, r.run_id, r.config, r.replicate, r.block, r.seed))
+        Row(
+            (
+                *(r.run_order, r.run_id, r.config, r.replicate, r.block),
+                *(r.seeds.values() or (r.seed,)),
+            )
+        )
         for r in design.runs[:most]
     )
     left = len(design.runs) - len(rows)

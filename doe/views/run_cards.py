@@ -48,9 +48,10 @@ def _facts(status: RunStatus) -> list[tuple[str, str]]:
     origin = provenance(status)
     took = "" if status.seconds is None else duration_text(status.seconds)
     machine = " ".join(str(origin[key]) for key in ("host", "slot") if origin.get(key))
+    name, _, text = status.run.seed_text.partition(" ")
     facts = [
         ("replicate", str(status.run.replicate)),
-        ("seed", str(status.run.seed)),
+        (name, text),
         ("took", took),
         ("on", machine),
         ("started", str(origin.get("start", ""))[:16].replace("T", " ")),

@@ -21,6 +21,7 @@ class Asked:
         self.factors = {"F": True}
         self.settings = TINY
         self.seed = 7
+        self.seeds = {}
         self.device = "cpu"
         self.threads = 1
         self.run_dir = run_dir

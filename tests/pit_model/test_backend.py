@@ -77,3 +77,20 @@ def test_a_bad_setting_ends_before_anything_is_written(tmp_path):
     with pytest.raises(PitError, match="did you mean 'epochs'"):
         backend.run(Asked(tmp_path, settings={**TINY, "epoch": 3}))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_streams_of_seeds_reach_the_weights_and_the_data(tmp_path, monkeypatch):
+    heard = {}
+
+    def train(config, seed, device, run_dir, report):
+        heard.update(data_seed=config.data_seed, seed=seed)
+        return {}
+
+    monkeypatch.setattr(backend, "train", train)
+    backend.run(Asked(tmp_path, seed=1, seeds={"data": 5, "init": 3}))
+    assert heard == {"data_seed": 5, "seed": 3}
+    with pytest.raises(PitError, match=r"'dta' is unknown.*did you mean 'data'"):
+        backend.run(Asked(tmp_path, seeds={"init": 1, "dta": 2}))
+    both = Asked(tmp_path, settings={**TINY, "data_seed": 9}, seeds={"init": 1, "data": 2})
+    with pytest.raises(PitError, match="stream data is 2 and the setting data_seed 9; remove"):
+        backend.run(both)

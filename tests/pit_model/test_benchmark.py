@@ -23,7 +23,7 @@ def both():
 
 def test_the_same_loss_and_gradient():
     config, network, plain = both()
-    batch = make_split(config, "train", 0).batch(Chunks((0, 1, 2, 3), (0,) * 4, 3))
+    batch = make_split(config, "train").batch(Chunks((0, 1, 2, 3), (0,) * 4, 3))
     truth = window_truth(batch)
     said = predict(network, batch.frames, Units.of(config), training_needs(config))
     mine = total_loss(said, truth, config, 3).total
@@ -37,7 +37,7 @@ def test_the_same_loss_and_gradient():
 
 def test_the_same_outputs():
     config, network, plain = both()
-    batch = make_split(config, "train", 0).batch(Chunks((0, 1), (0, 0), 3))
+    batch = make_split(config, "train").batch(Chunks((0, 1), (0, 0), 3))
     with torch.no_grad():
         said = predict(network.eval(), batch.frames, Units.of(config), METRICS)
         theirs = plain_read_out(plain.eval(), batch.frames, Units.of(config))

@@ -25,7 +25,7 @@ def small(**more):
 @pytest.mark.parametrize("antialias", [False, True])
 def test_a_lazy_batch_equals_the_frame_drawn_directly(noise, F, antialias):
     config = small(F=F, noise=noise, antialias=antialias)
-    split = make_split(config, "train", seed=0)
+    split = make_split(config, "train")
     seen = 0
     for chunks in epoch_chunks(config, len(split), seed=0, epoch=0):
         batch = split.batch(chunks)
@@ -76,40 +76,36 @@ def test_the_order_follows_seed_and_epoch_alone():
     assert epoch_chunks(config, 7, 5, 1) != epoch_chunks(config, 7, 5, 2)
     assert epoch_chunks(config, 7, 5, 1) != epoch_chunks(config, 7, 6, 1)
     state = torch.get_rng_state()
-    split = make_split(small(F=True), "train", 0)
+    split = make_split(small(F=True), "train")
     list(training_batches(split, 0, 0))
     assert torch.equal(torch.get_rng_state(), state)  # data leave the generator of weights alone
 
 
 def test_evaluation_reads_whole_videos_in_order():
     config = small(eval_videos=3)
-    split = make_split(config, "test", 0)
+    split = make_split(config, "test")
     batches = list(evaluation_batches(split))
     assert [len(batch.frames) for batch in batches] == [3, 1]
     assert torch.equal(torch.cat([batch.position for batch in batches]), split.position)
 
 
 def test_only_a_noisy_static_split_keeps_images():
-    assert make_split(small(F=False), "val", 0).noise is None
-    assert make_split(small(F=True, noise="per_frame"), "val", 0).noise is None
-    noise = make_split(small(F=True), "val", 0).noise
+    assert make_split(small(F=False), "val").noise is None
+    assert make_split(small(F=True, noise="per_frame"), "val").noise is None
+    noise = make_split(small(F=True), "val").noise
     assert noise.shape == (3, 32, 32)
 
 
 def test_noise_per_frame_changes_from_frame_to_frame():
-    split = make_split(small(F=True, noise="per_frame", antialias=True), "val", 0)
+    split = make_split(small(F=True, noise="per_frame", antialias=True), "val")
     frames = split.batch(Chunks((0,), (0,), 2)).frames[0]
     assert (frames[0] != frames[1]).double().mean() > 0.4
 
 
-def test_data_vary_with_the_run_only_if_asked():
-    assert torch.equal(
-        make_split(small(), "train", 1).position, make_split(small(), "train", 2).position
-    )
-    vary = small(vary_data=True)
-    assert not torch.equal(
-        make_split(vary, "train", 1).position, make_split(vary, "train", 2).position
-    )
+def test_data_follow_from_their_seed():
+    first = make_split(small(), "train").position
+    assert torch.equal(first, make_split(small(), "train").position)
+    assert not torch.equal(first, make_split(small(data_seed=43), "train").position)
 
 
 def test_windows_are_in_order_chunk_by_chunk():

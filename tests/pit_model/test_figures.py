@@ -43,7 +43,7 @@ def test_the_figures_are_drawn_and_written(trained, seen, tmp_path):
 
 
 def test_examples_are_clean_then_noisy(seen):
-    figure = draw_examples(seen.config, seed=7)
+    figure = draw_examples(seen.config)
     titles = [axis.get_title() for axis in figure.axes]
     assert titles == [f"σ = {s}, t = {t:.2f} s" for s in (0, 1) for t in (0.0, 0.2)]
     clean, noisy = (figure.axes[i].images[0].get_array() for i in (0, 2))

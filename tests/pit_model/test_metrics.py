@@ -34,7 +34,7 @@ def test_a_tracker_stuck_at_the_centre_scores_as_in_the_paper():
     """The paper's collapsed scales: about 57 px, and 8.17 px/frame."""
     config = Config()
     totals = no_totals()
-    split = make_split(config, "test", 0)
+    split = make_split(config, "test")
     for first in range(0, len(split), 10):
         some = slice(first, first + 10)
         batch = Batch(
@@ -71,7 +71,7 @@ def test_the_split_into_batches_does_not_matter():
     for videos in (1, 2, 5):
         one = Config.from_settings({"preset": "demo", "val_sequences": 5, "eval_videos": videos})
         totals = no_totals()
-        for batch in evaluation_batches(make_split(one, "val", 0)):
+        for batch in evaluation_batches(make_split(one, "val")):
             totals = add(totals, [constant(batch, 16, 0.5, 1.0)] * 3, batch)
         values.append(read(totals, config.scales))
     assert values[1] == pytest.approx(values[0])

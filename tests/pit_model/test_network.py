@@ -165,7 +165,7 @@ def test_layouts_agree():
 
 def loss_of(config, network, part):
     """One named loss on a batch."""
-    batch = make_split(config, "train", 0).batch(Chunks((0, 1), (0, 0), 5))
+    batch = make_split(config, "train").batch(Chunks((0, 1), (0, 0), 5))
     needs = training_needs(config)._replace(soft=(True, True, True))
     prediction = predict(network, batch.frames, Units.of(config), needs)
     if part in ("hm4", "hm16"):

@@ -63,7 +63,7 @@ def test_each_configuration_runs_forward_and_backward(factors):
     config = Config.from_settings(TINY, factors)
     torch.manual_seed(0)
     network = Network(config)
-    batch = make_split(config, "train", 0).batch(Chunks((0, 1), (0, 0), 5))
+    batch = make_split(config, "train").batch(Chunks((0, 1), (0, 0), 5))
     said = predict.predict(network, batch.frames, Units.of(config), training_needs(config))
     total_loss(said, window_truth(batch), config, 5).total.backward()
     grads = {name: p.grad for name, p in network.named_parameters() if p.grad is not None}
@@ -90,7 +90,7 @@ def test_what_no_loss_needs_is_not_run(factors, monkeypatch):
     monkeypatch.setattr(predict, "trajectory", watched("physics", predict.trajectory))
     monkeypatch.setattr(predict, "hard_argmax", watched("hard", predict.hard_argmax))
     config = Config.from_settings(TINY, factors)
-    batch = make_split(config, "train", 0).batch(Chunks((0,), (0,), 4))
+    batch = make_split(config, "train").batch(Chunks((0,), (0,), 4))
     predict.predict(Network(config), batch.frames, Units.of(config), training_needs(config))
     expected = {"coarse", "physics"} if factors["D"] or factors["E"] else set()
     if expected and factors["A"]:
@@ -120,7 +120,7 @@ def test_one_window_is_learnt_to_half_a_pixel():
     torch.manual_seed(2)
     network = Network(config)
     optimizer = torch.optim.Adam(network.parameters(), 3e-3)
-    batch = make_split(config, "train", 0).batch(Chunks((0,), (0,), 3))
+    batch = make_split(config, "train").batch(Chunks((0,), (0,), 3))
     truth, units = window_truth(batch), Units.of(config)
     for step in range(80):
         said = predict.predict(network, batch.frames, units, training_needs(config))

@@ -108,9 +108,6 @@ def test_the_same_request_gives_the_same_numbers(whole, tmp_path):
 def test_seeds_of_weights_and_order_are_not_the_data(whole, tmp_path):
     other = trainer.train(config_of(), 6, "cpu", tmp_path, quiet)
     assert numbers(other) != numbers(whole[1])
-    a = dataset.make_split(config_of(), "train", 5)
-    b = dataset.make_split(config_of(), "train", 6)
-    assert torch.equal(a.position, b.position)
 
 
 def test_first_weights_leave_the_global_random_numbers_alone():
@@ -141,11 +138,11 @@ def test_the_test_set_is_touched_last(tmp_path):
     def report(step, total, **values):
         done.append(step)
 
-    def guarded(config, name, seed, device):
+    def guarded(config, name, device):
         asked.append(name)
         if name == "test" and len(done) < config.epochs:
             raise AssertionError("the test set was touched before the end of training")
-        return dataset.make_split(config, name, seed, device)
+        return dataset.make_split(config, name, device)
 
     trainer.train(config_of(), 5, "cpu", tmp_path, report, guarded)
     assert done == [1, 2, 3]
@@ -158,10 +155,10 @@ def test_test_values_come_from_the_kept_weights(whole, tmp_path):
     run_dir, result = whole
     state = saved_state(run_dir)
     config = config_of()
-    split = dataset.make_split(config, "test", 5)
+    split = dataset.make_split(config, "test")
     for epoch in sorted({int(result[f"{m}_epoch"]) for m in metric_names(config.scales)}):
         run = trainer.new_run(config, 5, torch.device("cpu"))
-        train_split = dataset.make_split(config, "train", 5)
+        train_split = dataset.make_split(config, "train")
         for e in range(epoch + 1):
             trainer.train_epoch(run, run.network, train_split, 5, e)
         values = trainer.evaluate(run.network, run.network, split)
@@ -278,7 +275,7 @@ def test_divergence_keeps_the_epochs_before_it(whole, tmp_path, monkeypatch):
 
 def test_a_broken_gradient_in_the_last_step_is_divergence_too(tmp_path, monkeypatch):
     run = trainer.new_run(config_of(), 5, torch.device("cpu"))
-    split = dataset.make_split(config_of(), "train", 5)
+    split = dataset.make_split(config_of(), "train")
     last = len(dataset.epoch_chunks(config_of(), 3, 5, 0)) - 1
     honest, calls = run.optimizer.step, []
 
@@ -315,7 +312,7 @@ def test_progress_is_reported_after_each_epoch(tmp_path):
 def test_nothing_is_read_back_within_an_epoch(monkeypatch):
     """No `.item()`, `float` or `bool` of a tensor before the last step has been taken."""
     run = trainer.new_run(config_of(), 5, torch.device("cpu"))
-    split = dataset.make_split(config_of(), "train", 5)
+    split = dataset.make_split(config_of(), "train")
     steps = len(dataset.epoch_chunks(config_of(), 3, 5, 0))
     taken, early = [], []
     honest = run.optimizer.step
@@ -338,7 +335,7 @@ def test_bfloat16_runs_and_stays_near(tmp_path):
     """On the CPU too, where it is slow: the same code that CUDA takes."""
     config = config_of(bf16=True)
     run = trainer.new_run(config, 5, torch.device("cpu"))
-    split = dataset.make_split(config, "train", 5)
+    split = dataset.make_split(config, "train")
     batch = split.batch(dataset.Chunks((0,), (0,), 4))
     forward = trainer.make_forward(run.network, config, torch.device("cpu"))
     low, full = forward(batch.frames, True), run.network(batch.frames, True)

@@ -17,7 +17,7 @@ def test_sequences_are_written_as_data_and_film(tmp_path):
     config = Config.from_settings(TINY, {"F": True})
     paths = write_sequences(config, "test", tmp_path / "videos", "gif")
     assert [path.name for path in paths] == ["test-000.npz", "test-001.npz"]
-    split = make_split(config, "test", 0)
+    split = make_split(config, "test")
     batch = split.batch(Chunks((1,), (0,), 8))
     with np.load(paths[1]) as data:
         np.testing.assert_array_equal(data["position"], split.position[1])

@@ -174,8 +174,11 @@ def _contrast(fit: Fit, unique: Ints, values: Floats) -> Floats:
 
 
 def estimate(case: Case) -> Robust | None:
-    """The shown effects by every method, and where the conclusions differ; None unless asked."""
-    if not case.options.robust or case.fit.n > MOST_RUNS:
+    """The shown effects by every method, and where the conclusions differ; None unless asked.
+
+    None where replicates share seeds: every method takes replicates as independent.
+    """
+    if not case.options.robust or case.fit.n > MOST_RUNS or case.fit.seeding is not None:
         return None
     fit, alpha = case.fit, case.alpha
     permutations, seed = case.options.permutations, case.options.seed

@@ -145,6 +145,11 @@ def level_options(options: AnalysisOptions) -> LevelOptions:
             f"terms of {', '.join(options.drop)} cannot be hidden beside factors with more levels; "
             "choose the terms of the model instead"
         )
+    if options.beats:
+        raise DoeError(
+            "which configuration beats another is told of factors with two levels and all their "
+            "terms; leave it out"
+        )
     return LevelOptions(
         terms=options.terms,
         order=options.order,

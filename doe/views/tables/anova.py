@@ -33,6 +33,11 @@ def anova_table(
             f"adjusted {cell_text(analysis.anova.r2_adjusted, 'fixed4')}"
             + (f", predicted {cell_text(predicted, 'fixed4')}." if predicted is not None else ".")
         )
+    if analysis.variation is not None:
+        notes.append(
+            f"F on {analysis.df_error} degrees of freedom against the {analysis.anova.error}, "
+            "which replicates that share seeds do not average out; the line Error is not it."
+        )
     if analysis.anova.blocking is not None:
         notes.append(analysis.anova.blocking.sentence)
     return Table(

@@ -1,0 +1,176 @@
+"""Error rates of studies whose replicates share seeds of several streams: ``make calibrate``.
+
+Of the variance within a configuration each stream has one part that moves all configurations alike
+and one that does not; A has an effect, all else is inert, so that the best configuration owes most
+to luck. The table goes to docs/statistics.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+
+from benchmarks.calibrate import DOCUMENT
+from benchmarks.confirmation import study
+from benchmarks.looks import ERRORS
+from doe.analysis.analyze import analyze
+from doe.analysis.beats import CHOSEN_PAIRS
+from doe.analysis.case import AnalysisOptions
+from doe.analysis.contrasts import estimable
+from doe.analysis.data import Observations
+from doe.analysis.effects import t_tests
+from doe.analysis.fit import fit
+from doe.analysis.streams import Seeding, variation
+
+PLANS = {
+    "4 seeds": [[0, 1, 2, 3]],
+    "2 x 2": [[0, 1, 0, 1], [0, 1, 1, 0]],
+    "3 x 3": [[0, 1, 2] * 3, [0, 1, 2, 1, 2, 0, 2, 0, 1]],
+    "2 x 2 x 2": [[0, 1] * 4, [0, 1, 0, 1, 1, 0, 1, 0], [0, 1, 1, 0, 0, 1, 1, 0]],
+    "2 in each of 3": [[0, 0, 1, 1, 2, 2], [0, 1, 2, 3, 4, 5]],
+}
+"""Seeds of each stream in the replicates; the last one is nested."""
+FACTORS = (3, 4)
+COMMON, OWN = 0.25, 0.25
+"""Variances of each stream: common to all configurations, and not."""
+REST = 0.5
+EFFECT = 1.5
+"""Of A, in standard deviations of a run among those of its replicate."""
+
+
+@cache
+def spread(draw: str, cells: int) -> float:
+    """Standard deviation of an error, over all configurations."""
+    errors = ERRORS[draw](np.random.default_rng(0), (1, 200_000 // cells, cells))
+    return float(np.sqrt((errors**2).mean()))
+
+
+def errors_of(rng: np.random.Generator, draw: str, number: int, cells: int) -> np.ndarray:
+    """Errors of unit variance, seeds x cells."""
+    return np.asarray(ERRORS[draw](rng, (1, number, cells))[0] / spread(draw, cells))
+
+
+def alone(labels: list[list[int]]) -> bool:
+    """Whether the last stream has a seed of its own in every replicate, and so is the rest."""
+    return len(set(labels[-1])) == len(labels[-1])
+
+
+def simulated(rng: np.random.Generator, labels: list[list[int]], draw: str, cells: int):
+    """The runs of a study, replicates x cells, without effects."""
+    replicates = len(labels[0])
+    shared = labels[:-1] if alone(labels) else labels
+    y = np.sqrt(REST) * errors_of(rng, draw, replicates, cells)
+    for seeds in shared:
+        number = max(seeds) + 1
+        common = np.sqrt(COMMON) * errors_of(rng, draw, number, 1)
+        y += (common + np.sqrt(OWN) * errors_of(rng, draw, number, cells))[seeds]
+    return y
+
+
+def observed_study(y: np.ndarray, factors: int, labels: list[list[int]]) -> Observations:
+    """Observations with their seeds."""
+    observed = study(y, factors)
+    replicate = np.repeat(np.arange(len(y)), y.shape[1])
+    names = tuple("abc"[: len(labels)])
+    seeding = Seeding(names, replicate, np.array(labels)[:, replicate])
+    return replace(observed, runs=replace(observed.runs, seeding=seeding))
+
+
+def size(plan: str, factors: int, draw: str, count: int, pure: bool = False) -> float:
+    """How often an inert effect has p < 0.05, against the variation over seeds or pure error."""
+    rng = np.random.default_rng([1, factors, list(PLANS).index(plan), list(ERRORS).index(draw)])
+    labels, cells = PLANS[plan], 1 << factors
+    replicates = len(labels[0])
+    row, block = np.tile(np.arange(cells), replicates), np.repeat(np.arange(replicates), cells)
+    model = estimable(row, factors, factors, block)
+    called = []
+    for _ in range(count):
+        y = simulated(rng, labels, draw, cells).ravel()
+        seeding = None if pure else Seeding(("a",) * len(labels), block, np.array(labels)[:, block])
+        called.append(t_tests(fit(y, row, factors, block, model, seeding=seeding))[2] < 0.05)
+    return float(np.mean(called))
+
+
+def told(plan: str, factors: int, draw: str, count: int) -> dict[str, float]:
+    """How often the interval of each stream's share holds it."""
+    rng = np.random.default_rng([2, factors, list(PLANS).index(plan), list(ERRORS).index(draw)])
+    labels, cells = PLANS[plan], 1 << factors
+    names = list("abc"[: len(labels)])
+    last = names.pop() if alone(labels) else "rest"
+    total = REST + len(names) * (COMMON + OWN)
+    truth = {**dict.fromkeys(names, (COMMON + OWN) / total), last: REST / total}
+    inside = dict.fromkeys(truth, 0)
+    for i in range(count):
+        observed = observed_study(simulated(rng, labels, draw, cells), factors, labels)
+        seeding = observed.runs.seeding
+        assert seeding is not None
+        answer = variation(observed.y, observed.runs.cells, seeding, 0.05, i)
+        assert answer is not None
+        for c in answer.components:
+            inside[c.stream] += c.share_low <= truth[c.stream] <= c.share_high
+    return {name: hits / count for name, hits in inside.items()}
+
+
+def beaten(plan: str, factors: int, draw: str, count: int) -> list[float]:
+    """How often the interval of winning with a fresh seed holds the chance of it.
+
+    Of the best against the runner-up, of the best against the baseline, of two named beforehand.
+    """
+    rng = np.random.default_rng([3, factors, list(PLANS).index(plan), list(ERRORS).index(draw)])
+    labels, cells = PLANS[plan], 1 << factors
+    shared = len(labels) - alone(labels)
+    fresh = np.sqrt(REST) * errors_of(rng, draw, 20_000, cells)
+    for _ in range(shared):
+        fresh += np.sqrt(OWN) * errors_of(rng, draw, 20_000, cells)
+    means = EFFECT * np.sqrt(REST + shared * OWN) * (np.arange(cells) & 1)
+    hits: dict[str, list[bool]] = {" against ".join(pair): [] for pair in CHOSEN_PAIRS} | {"": []}
+    for _ in range(count):
+        y = simulated(rng, labels, draw, cells) + means
+        observed = observed_study(y, factors, labels)
+        numbers = {observed.runs.config(c): c for c in range(cells)}
+        named = (observed.runs.config(1), observed.runs.config(0))
+        answers = analyze(observed, AnalysisOptions(beats=(*CHOSEN_PAIRS, named))).beats
+        for b in answers:
+            one, other = numbers[b.config], numbers[b.against]
+            chance = (means[one] + fresh[:, one] > means[other] + fresh[:, other]).mean()
+            hits[b.asked].append(
+                b.low is not None and b.high is not None and b.low <= chance <= b.high
+            )
+    return [float(np.mean(inside)) for inside in hits.values()]
+
+
+def line(job: tuple[str, int, str, int]) -> str:
+    """One line of the table."""
+    plan, factors, draw, count = job
+    cells = [f"{100 * size(*job[:3], 4 * count, pure):.1f} %" for pure in (False, True)]
+    shares = "" if plan == "4 seeds" else f"{min(told(*job).values()):.3f}"
+    rates = [f"{rate:.3f}" for rate in beaten(*job)]
+    return f"| {plan} | 2^{factors} | {draw} | {' | '.join((*cells, shares, *rates))} |"
+
+
+def main() -> None:
+    """Measure all rates and write the table into the document."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=500, help="studies per line")
+    parser.add_argument("--jobs", type=int, default=2)
+    given = parser.parse_args()
+    jobs = [(p, f, draw, given.count) for p in PLANS for f in FACTORS for draw in ERRORS]
+    head = "p of an effect | against pure error | shares | runner-up | baseline | two named"
+    lines = [f"| seeds | design | errors | {head} |", "| --- | --- | --- |" + " --- |" * 6]
+    with ProcessPoolExecutor(given.jobs) as pool:
+        for made in pool.map(line, jobs):
+            lines.append(made)
+            print(made, flush=True)
+    new = "\n".join(lines)
+    text = DOCUMENT.read_text(encoding="utf-8")
+    marks = r"(<!-- streams -->\n).*?(\n<!-- end of streams -->)"
+    DOCUMENT.write_text(re.sub(marks, lambda m: m[1] + new + m[2], text, flags=re.S), "utf-8")
+
+
+if __name__ == "__main__":
+    main()

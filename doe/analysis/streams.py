@@ -1,0 +1,266 @@
+"""Where variation comes from: the share of each stream of seeds, where replicates share seeds.
+
+The run of configuration c in replicate r is ``y_cr = μ_c + sum_s (a_s + b_cs) + e_cr``: each seed
+of stream s moves all configurations alike by ``a_s`` and each by a ``b_cs`` of its own. What the
+streams do together, and what no seed fixes, is ``e``. A stream with a seed of its own in every
+replicate is part of ``e`` and stands for it.
+
+Sums of squares are taken one stream after the other, the one with the fewest seeds first, of the
+mean over configurations and of the deviations from it. Their expectations are linear in the
+variances and triangular, so that the ANOVA estimates follow by elimination.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from msgspec import Struct
+
+from doe.analysis.contrasts import Floats, Ints
+from doe.analysis.rescale import units
+
+DRAWS = 10_000
+"""Draws of the generalised pivotal quantities that intervals are quantiles of."""
+REST = "rest"
+"""What no stream explains alone."""
+
+
+@dataclass(frozen=True)
+class Seeding:
+    """Which seed of each stream a run had."""
+
+    streams: tuple[str, ...]
+    replicate: Ints  # of each run, from 0
+    seeds: Ints  # streams x runs, the numbers of the seeds
+
+    def of(self, kept: Ints) -> Seeding:
+        """The same of some runs."""
+        return Seeding(self.streams, self.replicate[kept], self.seeds[:, kept])
+
+    @property
+    def shared(self) -> bool:
+        """Whether some replicates share a seed."""
+        replicates = len(np.unique(self.replicate))
+        return any(len(np.unique(seeds)) < replicates for seeds in self.seeds)
+
+
+class Component(Struct, frozen=True):
+    """What one stream contributes to the variance of a configuration's runs."""
+
+    UNITS: ClassVar = units(variance=2, variance_low=2, variance_high=2, common=2)
+    stream: str
+    seeds: int
+    variance: float
+    variance_low: float
+    variance_high: float
+    common: float  # the part of it that moves all configurations alike
+    share: float
+    share_low: float
+    share_high: float
+
+
+class Variation(Struct, frozen=True):
+    """The variance of a configuration's runs, by stream of seeds."""
+
+    components: tuple[Component, ...]
+    configurations: int  # those with a value in every replicate
+    replicates: int
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Layers:
+    """The replicates split by their streams: orthogonal parts, one per stream, then the rest.
+
+    A quadratic form ``y'Qy / tr(Q)`` of part j has the expectation ``sum_s expected[j, s] θ_s``.
+    """
+
+    streams: tuple[str, ...]
+    seeds: tuple[int, ...]  # how many each has; those of the rest are the replicates
+    bases: tuple[Floats, ...]  # replicates x degrees of freedom
+    expected: Floats  # parts x streams, upper triangular
+    shared: Floats  # how much more the mean of all replicates varies than it would unshared
+
+    @property
+    def df(self) -> Ints:
+        """Degrees of freedom of each part in one series of replicates."""
+        return np.array([basis.shape[1] for basis in self.bases], dtype=np.int64)
+
+    def squares(self, y: Floats) -> Floats:
+        """Sums of squares of the parts over all rows of series x replicates."""
+        return np.array([float(((y @ basis) ** 2).sum()) for basis in self.bases])
+
+    def variances(self, mean_squares: Floats) -> Floats:
+        """The ANOVA estimates, of parts x anything."""
+        return np.asarray(np.linalg.solve(self.expected, mean_squares), dtype=np.float64)
+
+
+def layers(names: tuple[str, ...], labels: Ints) -> Layers:
+    """Split replicates by the seeds (streams x replicates) that they have."""
+    replicates = labels.shape[1]
+    counts = [len(np.unique(column)) for column in labels]
+    order = sorted(range(len(names)), key=lambda s: counts[s])
+    last = REST
+    if order and counts[order[-1]] == replicates:
+        last = names[order.pop()]
+    sharing = [(labels[s][:, None] == labels[s]).astype(np.float64) for s in order]
+    sharing.append(np.eye(replicates))
+    known = np.full((replicates, 1), replicates**-0.5)
+    bases = []
+    for matrix in sharing:
+        left = matrix - known @ (known.T @ matrix)
+        vectors, sizes, _ = np.linalg.svd(left)
+        basis = vectors[:, sizes > 1e-9 * replicates]
+        bases.append(basis)
+        known = np.column_stack([known, basis])
+    expected = np.array(
+        [[np.trace(b.T @ matrix @ b) / max(b.shape[1], 1) for matrix in sharing] for b in bases]
+    )
+    return Layers(
+        streams=(*(names[s] for s in order), last),
+        seeds=(*(counts[s] for s in order), replicates),
+        bases=tuple(bases),
+        expected=np.triu(expected),
+        shared=np.array([matrix.sum() / replicates for matrix in sharing]),
+    )
+
+
+def series(y: Floats, cells: Ints, seeding: Seeding) -> tuple[Floats, Layers] | None:
+    """Configurations x replicates, of those with one value in each, and how seeds split these."""
+    rows = np.unique(cells, return_inverse=True)[1]
+    replicates, columns = np.unique(seeding.replicate, return_inverse=True)
+    table = np.full((rows.max() + 1, len(replicates)), np.nan)
+    table[rows, columns] = y
+    first = np.array([int(np.argmax(columns == r)) for r in range(len(replicates))])
+    split = layers(seeding.streams, seeding.seeds[:, first])
+    whole = table[~np.isnan(table).any(axis=1)]
+    return (whole, split) if len(whole) > 1 and split.df.min() > 0 else None
+
+
+class OverSeeds(NamedTuple):
+    """The error of means over replicates that share seeds."""
+
+    ms: float  # mean square that effects are tested against
+    df: float
+    single: float  # variance of one run among those of its replicate
+
+    @property
+    def whole_df(self) -> int:
+        """Whole degrees of freedom, at least one."""
+        return max(int(self.df), 1)
+
+
+def over_seeds(y: Floats, cells: Ints, seeding: Seeding) -> OverSeeds | None:
+    """What effects are tested against where seeds are shared.
+
+    An effect is a mean over replicates. Replicates that share a seed of stream s are correlated,
+    so its variance is that of ``sum_s n_s θ_s`` instead of one run's, with the variances ``θ_s``
+    of the deviations from the replicates' means and ``n_s = sum_v n_sv² / R`` for seeds v in n_sv
+    of R replicates. A variance below zero counts as none. Degrees of freedom are Satterthwaite's.
+    """
+    found = series(y, cells, seeding)
+    if found is None:
+        return None
+    table, split = found
+    return combined(split, split.squares(table - table.mean(axis=0)), len(table) - 1)
+
+
+def combined(split: Layers, squares: Floats, contrasts: int) -> OverSeeds:
+    """``sum_s n_s θ_s`` from sums of squares over some contrasts of configurations.
+
+    A stream without a variance joins the rest.
+    """
+    df = split.df * contrasts
+    kept = split.variances(squares / df) > 0.0
+    kept[-1] = True
+    joined = ~kept
+    joined[-1] = True
+    free = np.append(df[kept][:-1], df[joined].sum())
+    mean_squares = np.append(squares[kept][:-1], squares[joined].sum()) / free
+    expected = split.expected[np.ix_(kept, kept)]
+    parts = np.linalg.solve(expected.T, split.shared[kept]) * mean_squares
+    ms = float(parts.sum())
+    single = float(np.maximum(np.linalg.solve(expected, mean_squares), 0.0).sum())
+    return OverSeeds(ms, float(ms**2 / (parts**2 / free).sum()) if ms > 0.0 else 1.0, single)
+
+
+def variation(
+    y: Floats, cells: Ints, seeding: Seeding, alpha: float, seed: int
+) -> Variation | None:
+    """The variance of a configuration's runs by stream, with intervals.
+
+    A stream's variance is ``a_s + b_s``: what moves all configurations alike, from the mean over
+    configurations, and what does not, from the deviations. Intervals are quantiles of generalised
+    pivotal quantities (Weerahandi 1993): each sum of squares over a draw of its χ², taken through
+    the same equations, and no variance below zero.
+    """
+    found = series(y, cells, seeding)
+    if found is None:
+        return None
+    table, split = found
+    estimated, common = stream_variances(table, split)
+    if estimated.sum() <= 0.0:
+        return None
+    drawn = pivotal_draws(table, split, np.random.default_rng(seed))
+    total = drawn.sum(axis=0)
+    shares = np.divide(drawn, total, out=np.zeros_like(drawn), where=total > 0.0)
+    tails = [alpha / 2.0, 1.0 - alpha / 2.0]
+    low, high = np.quantile(drawn, tails, axis=1)
+    share_low, share_high = np.quantile(shares, tails, axis=1)
+    share = estimated / estimated.sum()
+    columns = (estimated, low, high, common, share, share_low, share_high)
+    components = tuple(
+        Component(stream, seeds, *map(float, line))
+        for stream, seeds, line in zip(
+            split.streams, split.seeds, zip(*columns, strict=True), strict=True
+        )
+    )
+    asked = {name: i for i, name in enumerate((*seeding.streams, REST))}
+    components = tuple(sorted(components, key=lambda c: asked[c.stream]))
+    configurations, replicates = table.shape
+    return Variation(components, configurations, replicates, _sentence(components))
+
+
+def stream_variances(table: Floats, split: Layers) -> tuple[Floats, Floats]:
+    """Variance by stream of configurations x replicates, and the part common to all; at least 0."""
+    configurations = len(table)
+    mean = table.mean(axis=0)
+    within = split.squares(table - mean) / (split.df * max(configurations - 1, 1))
+    whole = split.variances(split.squares(mean[None]) / split.df)  # a + b / configurations
+    own = split.variances(within)
+    estimated = np.maximum(whole + own * (configurations - 1) / configurations, 0.0)
+    return estimated, np.clip(whole - own / configurations, 0.0, estimated)
+
+
+def pivotal_draws(table: Floats, split: Layers, rng: np.random.Generator) -> Floats:
+    """Draws of the variance by stream, streams x draws.
+
+    Deviations have Satterthwaite's degrees of freedom from the configurations' own sums of squares
+    ``S_c``, ``(sum S_c)² / sum(S_c² / df)``: fewer where a few configurations carry the variance.
+    """
+    configurations = len(table)
+    mean = table.mean(axis=0)
+
+    def drawn(mean_squares: Floats, df: Floats) -> Floats:
+        return (mean_squares * df)[:, None] / rng.chisquare(df[:, None], (len(df), DRAWS))
+
+    whole = split.variances(drawn(split.squares(mean[None]) / split.df, split.df.astype(float)))
+    if configurations == 1:
+        return np.maximum(whole, 0.0)
+    squares = np.array([(((table - mean) @ basis) ** 2).sum(axis=1) for basis in split.bases])
+    left = (configurations - 1) / configurations
+    total = np.maximum(squares.sum(axis=1), np.finfo(np.float64).tiny)
+    df = left * total**2 / np.maximum((squares**2).sum(axis=1) / split.df, total**2 * 1e-12)
+    within = drawn(total / (split.df * (configurations - 1)), df)
+    return np.maximum(whole + split.variances(within) * left, 0.0)
+
+
+def _sentence(components: tuple[Component, ...]) -> str:
+    parts = [
+        f"{'what no stream explains alone' if c.stream == REST else c.stream} "
+        f"{100 * c.share:.0f}% ({100 * c.share_low:.0f} to {100 * c.share_high:.0f}%)"
+        for c in sorted(components, key=lambda c: -c.share)
+    ]
+    return f"Of the variance between runs of one configuration: {', '.join(parts)}."

@@ -1,0 +1,91 @@
+"""Several streams of seeds: which combinations the replicates have, and what these can tell.
+
+The analysis takes one stream after the other, the one with the fewest seeds first: each must change
+where those before it do not, and something must be left. A stream with a seed of its own in every
+replicate stands for all that the others do not explain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+
+from doe.errors import counted
+from doe.study.command import AddProblem, short
+
+Streams = Mapping[str, tuple[int, ...]]
+
+
+def replicate_streams(streams: Streams, replicates: int | None, add: AddProblem) -> Streams:
+    """The seed of every stream in each replicate: as listed, or all combinations of what is listed.
+
+    All combinations begin with replicates that differ in every stream, so that the first ones tell
+    effects from seeds.
+    """
+    lengths = [len(seeds) for seeds in streams.values()]
+    if replicates is not None and all(length == replicates for length in lengths):
+        return streams
+    combinations = 1
+    for length in lengths:
+        combinations *= length
+    if replicates is not None and replicates != combinations:
+        got = " and ".join(f"{len(seeds)} of {name}" for name, seeds in streams.items())
+        add(
+            f"seeds: got {got} for {counted(replicates, 'replicate')}; expected {replicates} of "
+            f"each, or replicates = {combinations} for all combinations"
+        )
+        return {name: ((*seeds, 0) * replicates)[:replicates] for name, seeds in streams.items()}
+    places = sorted(
+        product(*map(range, lengths)),
+        key=lambda at: (*((i - at[0]) % n for i, n in zip(at, lengths, strict=True)), at[0]),
+    )
+    return {
+        name: tuple(seeds[at[i]] for at in places)
+        for i, (name, seeds) in enumerate(streams.items())
+    }
+
+
+def check_streams(streams: Streams, add: AddProblem) -> None:
+    """Name the first stream whose share of the variation these replicates cannot tell."""
+    order = sorted(streams, key=lambda name: len(set(streams[name])))
+    columns: list[list[int]] = []
+    known = 1  # the mean
+    for i, name in enumerate(order):
+        seeds = streams[name]
+        if len(set(seeds)) < 2:
+            add(f"seeds.{name}: got {short(seeds)}; its share needs two or more different seeds")
+            return
+        columns += [[int(seed == one) for seed in seeds] for one in dict.fromkeys(seeds)]
+        if (rank := _rank(columns)) == known:
+            add(
+                f"seeds.{name}: its share cannot be told from that of {', '.join(order[:i])}, with "
+                "which it changes; cross them, as in init = [1, 1, 2, 2] and data = [1, 2, 1, 2]"
+            )
+            return
+        known = rank
+    replicates = len(streams[order[-1]])
+    if known == replicates > len(set(streams[order[-1]])):
+        add(
+            f"seeds: {counted(replicates, 'replicate')} cannot tell {', '.join(streams)} from what "
+            "no stream explains; add replicates, or give one stream a seed of its own in each"
+        )
+
+
+PRIME = 2**61 - 1
+
+
+def _rank(columns: Sequence[Sequence[int]]) -> int:
+    """Rank of columns of whole numbers, by elimination modulo a large prime."""
+    rows = [list(column) for column in columns]
+    rank = 0
+    for i in range(len(rows[0])):
+        pivot = next((row for row in rows if row[i]), None)
+        if pivot is None:
+            continue
+        rows.remove(pivot)
+        rank += 1
+        inverse = pow(pivot[i], -1, PRIME)
+        for row in rows:
+            if factor := row[i] * inverse % PRIME:
+                row[:] = [(a - factor * b) % PRIME for a, b in zip(row, pivot, strict=True)]
+    return rank

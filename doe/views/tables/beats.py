@@ -1,0 +1,45 @@
+"""How likely one configuration beats another with a fresh seed."""
+
+from __future__ import annotations
+
+from doe.analysis.analyze import Analysis
+from doe.views.numbers import cell_text
+from doe.views.table import Column, Row, Table
+from doe.views.tables import ResponseTable
+from doe.views.tables.variation import SKEWED, doubted
+
+CHOSEN = (
+    "The best and the runner-up were chosen by these runs: their intervals allow for every pair "
+    "that might have been, and the probability itself is optimistic until fresh runs confirm it."
+)
+
+
+def beats_table(analysis: Analysis, _top: int | None = None) -> Table | None:
+    """Pairs of configurations; None where none was asked for."""
+    if not analysis.beats:
+        return None
+    level = f"{cell_text(100 * (1 - analysis.alpha), 'int')} %"
+    columns = (
+        Column("config", "Configuration"),
+        Column("against", "beats"),
+        Column("probability", "Probability", "fixed2"),
+        Column("low", f"{level} low", "fixed2"),
+        Column("high", "high", "fixed2"),
+        Column("seeds", "Seeds", "int"),
+        Column("fresh", "fresh"),
+        Column("asked", "Asked", keep=False),
+    )
+    rows = tuple(
+        Row((b.config, b.against, b.probability, b.low, b.high, b.seeds, b.fresh, b.asked))
+        for b in analysis.beats
+    )
+    notes = ["Both run with the same fresh seed, as in a replicate."]
+    if any(b.asked and not b.fresh for b in analysis.beats):
+        notes.append(CHOSEN)
+    if doubted(analysis):
+        notes.append(SKEWED)
+    title = f"Which configuration wins with a fresh seed, by {analysis.response}"
+    return Table(f"beats {analysis.response}", title, columns, rows, tuple(notes))
+
+
+ENTRY = ResponseTable(35, beats_table, files="further")

@@ -1,5 +1,6 @@
 import csv
 import io
+import json
 
 import msgspec
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from doe.design.changes import augmented
 from doe.design.runs import design_csv, make_design, planned_rows, runs_of
 from doe.errors import DoeError
+from doe.store.requests import request_bytes
 from doe.study.presets import preset_study
 from doe.study.values import Augment, Factor, Responses, Study
 from doe.terms import level_text, parse_generators, terms_up_to
@@ -132,7 +134,10 @@ def test_csv_has_levels_as_given_and_coded():
 
 
 def test_a_configuration_has_one_label_and_one_name_and_both_find_its_runs():
-    runs = make_design(study(2, factors=(LR, OPTIMIZERS, AUGMENT), replicates=2)).runs
+    asked = study(2, factors=(LR, OPTIMIZERS, AUGMENT), replicates=2)
+    runs = make_design(asked).runs
+    request = json.loads(request_bytes(asked, runs[0]))
+    assert request["config"] == runs[0].name, "requests of runs that are done must stay the same"
     for run in runs:
         assert run.config == " · ".join(level_text(level) for level in run.levels.values())
         assert run.name == ",".join(f"{k}={level_text(v)}" for k, v in run.levels.items())

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import re
 from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import jinja2
 from markupsafe import Markup
 
-from doe.errors import DoeError, counted
+from doe.errors import counted
 from doe.results.report import Report
 from doe.results.status import Overview
-from doe.store.files import write_atomic
 from doe.study.values import Study
 from doe.views.charts.theme import STATES
 from doe.views.headlines import headlines
+from doe.views.kept import kept
 from doe.views.numbers import duration_text
 from doe.views.page import commands, payload
 from doe.views.status_tables import decision_lines, running_table
@@ -166,13 +163,10 @@ def script_json(value: Any) -> str:
 @cache
 def vega_bundle() -> str:
     """Vega, Vega-Lite and Vega-Embed as one script, kept since it takes seconds to make."""
-    import vl_convert
 
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    kept = Path(home) / "pit-doe" / f"vega-{version('vl-convert-python')}.js"
-    with contextlib.suppress(OSError, UnicodeDecodeError):
-        return kept.read_text(encoding="utf-8")
-    bundle = vl_convert.javascript_bundle(VEGA_GLOBALS).replace("</script", "<\\/script")
-    with contextlib.suppress(DoeError):  # a home that one may not write to
-        write_atomic(kept, bundle)
-    return bundle
+    def bundled() -> str:
+        import vl_convert
+
+        return vl_convert.javascript_bundle(VEGA_GLOBALS).replace("</script", "<\\/script")
+
+    return kept(f"vega-{version('vl-convert-python')}.js", bundled)

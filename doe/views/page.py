@@ -13,8 +13,8 @@ from doe.results.origins import commits
 from doe.results.report import Report
 from doe.results.table_report import BLOCK_SETTING, TABLE
 from doe.study.values import Factor, Study
-from doe.views.charts import catalogue, response_charts, study_charts
-from doe.views.charts.model import ChartData, Record, StudyChart, spec
+from doe.views.charts import catalogue, drawings, response_charts, study_charts
+from doe.views.charts.model import ChartData, Record, StudyChart
 from doe.views.charts.theme import ON_DARK, RANKS, STATES, config
 from doe.views.headlines import headlines
 from doe.views.numbers import Value, cell_text, drawn
@@ -49,7 +49,7 @@ def payload(report: Report) -> Json:
                 "title": chart.title,
                 "caption": chart.caption,
                 "section": chart.section if isinstance(chart, StudyChart) else "response",
-                "spec": spec(chart),
+                "spec": drawings()[chart.name],
             }
             for chart in catalogue()
             if chart.name in shown

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from functools import cache
 from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
 from pkgutil import iter_modules
 
 from doe.results.report import Report
 from doe.views.charts.model import Chart, ChartData, ResponseChart, StudyChart, filled, spec
 from doe.views.figures import Spec
+from doe.views.kept import kept
 
 
 @cache
@@ -17,6 +22,17 @@ def catalogue() -> tuple[Chart, ...]:
     modules = [import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__)]
     charts = [module.CHART for module in modules if hasattr(module, "CHART")]
     return tuple(sorted(charts, key=lambda chart: (isinstance(chart, StudyChart), chart.position)))
+
+
+@cache
+def drawings() -> dict[str, Spec]:
+    """The drawing of every chart, kept for as long as nothing that draws has changed."""
+    texts = [path.read_bytes() for folder in __path__ for path in sorted(Path(folder).glob("*.py"))]
+    digest = hashlib.sha256(b"".join((version("altair").encode(), *texts))).hexdigest()[:16]
+    made: dict[str, Spec] = json.loads(
+        kept(f"charts-{digest}.json", lambda: json.dumps({c.name: spec(c) for c in catalogue()}))
+    )
+    return made
 
 
 def response_charts(report: Report, response: str) -> dict[str, ChartData]:
@@ -35,9 +51,9 @@ def study_charts(report: Report) -> dict[str, ChartData]:
 
 def figures(report: Report, responses: tuple[str, ...]) -> dict[str, Spec]:
     """Name of a file -> filled chart, for the charts of the study and of the named responses."""
-    drawings = {chart.name: spec(chart) for chart in catalogue()}
-    charts = {name: filled(drawings[name], data) for name, data in study_charts(report).items()}
+    drawn = drawings()
+    charts = {name: filled(drawn[name], data) for name, data in study_charts(report).items()}
     for response in responses:
         for name, data in response_charts(report, response).items():
-            charts[f"{response}-{name}"] = filled(drawings[name], data)
+            charts[f"{response}-{name}"] = filled(drawn[name], data)
     return charts

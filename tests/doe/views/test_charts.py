@@ -161,3 +161,15 @@ def test_charts_are_saved_in_three_forms_at_the_width_of_a_column(paper_report, 
     width, height = struct.unpack(">II", png.read_bytes()[16:24])
     assert 900 < width < 1100, "300 dots per inch at 3.3 inches"
     assert height > 500
+
+
+def test_kept_drawings_are_those_that_are_drawn(tmp_path, monkeypatch):
+    from doe.views.charts import catalogue, drawings
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    fresh = {chart.name: spec(chart) for chart in catalogue()}
+    first, again = drawings.__wrapped__(), drawings.__wrapped__()
+    assert first == again == fresh
+    (file,) = (tmp_path / "pit-doe").iterdir()
+    file.write_text("{}")
+    assert drawings.__wrapped__() == {}, "the second time they are read"

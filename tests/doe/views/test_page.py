@@ -458,7 +458,7 @@ def test_a_print_has_every_chart_without_scrolling(visit, paper_page):
     tall = page.eval_on_selector_all(
         ".view svg", "all => all.map(svg => svg.getBoundingClientRect().height)"
     )
-    assert len(tall) == 11
+    assert len(tall) == page.locator(".chart").count() >= 11
     assert min(tall) > 50
     assert page.locator("#grid .run").count() == 256
     assert not page.locator("nav").is_visible()

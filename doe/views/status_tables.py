@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from doe.design.runs import Run
+from doe.errors import counted
 from doe.results.decision import Decision
 from doe.results.status import Overview
 from doe.terms import BETWEEN, config_header, level_text, single_letters
@@ -105,7 +106,7 @@ def decision_lines(reached: Decision) -> list[str]:
     effects = sum(term.state.verdict == "effect" for term in terms)
     lines = [
         f"decided: {len(terms) - len(still_open)} of {len(terms)} terms after {reached.replicates} "
-        f"of at most {rule.max_replicates} replicates ({effects} effects, "
+        f"of at most {rule.max_replicates} replicates ({counted(effects, 'effect')}, "
         f"{len(terms) - len(still_open) - effects} negligible, {len(still_open)} open)"
     ]
     if not still_open:

@@ -82,7 +82,7 @@ def rate_text(inside: float, shown: float) -> str:
 def main() -> None:
     """Measure and write the table into the document."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=500, help="studies per cell of the table")
+    parser.add_argument("--count", type=int, default=200, help="studies per cell of the table")
     given = parser.parse_args()
     lines = [f"| of {given.count} studies | {' | '.join(ERRORS)} |"]
     lines += ["| --- |" + " --- |" * len(ERRORS)]

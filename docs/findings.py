@@ -314,7 +314,7 @@ def baseline_table() -> str:
     body = []
     for noisy in (False, True):
         config = Config.from_settings({**SETTINGS, "F": noisy})
-        for method, values in baseline.evaluate(config, 100).items():
+        for method, values in baseline.evaluate(config).items():
             cells = [number(values[f"{kind}56"]) for kind in "BHP"]
             body.append(("noisy" if noisy else "clean", method, *cells))
         part = means()[(means().index >= 32) == noisy]

@@ -82,15 +82,15 @@ def of_command(tmp_path, monkeypatch, go, progress):
 
 def test_the_csv_of_a_command_is_a_curve_by_the_keys_of_its_metrics(tmp_path, monkeypatch, go):
     drawn = of_command(tmp_path, monkeypatch, go, 'file = "log.csv"\ntotal = 3')
-    assert drawn["loss"]["lr=0.1"][-1] == (3.0, 1 / 3)
-    assert drawn["acc"]["lr=0.2"] == [(1.0, 1.0), (2.0, 2.0), (3.0, 3.0)]
-    assert drawn["both"]["lr=0.1"][-1] == (3.0, (3 + 1 / 3) / 2)
+    assert drawn["loss"]["0.1"][-1] == (3.0, 1 / 3)
+    assert drawn["acc"]["0.2"] == [(1.0, 1.0), (2.0, 2.0), (3.0, 3.0)]
+    assert drawn["both"]["0.1"][-1] == (3.0, (3 + 1 / 3) / 2)
 
 
 def test_the_output_of_a_command_is_a_curve(tmp_path, monkeypatch, go):
     pattern = r"pattern = 'epoch (?P<step>\d+)/(?P<total>\d+) loss (?P<loss>\S+)'"
     drawn = of_command(tmp_path, monkeypatch, go, pattern)
-    assert drawn["loss"]["lr=0.1"] == [(1.0, 1.0), (2.0, 0.5), (3.0, 1 / 3)]
+    assert drawn["loss"]["0.1"] == [(1.0, 1.0), (2.0, 0.5), (3.0, 1 / 3)]
     assert "acc" not in drawn
 
 

@@ -151,7 +151,7 @@ def detection_table(
     columns = [
         Column("term", "Term"),
         Column("df", "df", "int"),
-        Column("detectable", f"Effect at {cell_text(100 * target, "short")} %", "num"),
+        Column("detectable", f"Effect at {cell_text(100 * target, 'short')} %", "num"),
     ]
     if effect is not None:
         columns.append(Column("power", f"Power at {effect:g}", "num"))

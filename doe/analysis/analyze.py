@@ -36,6 +36,7 @@ from doe.analysis.rescale import power_of_two, rescaled, units
 from doe.analysis.sequential import decide, looks_at
 from doe.analysis.streams import Variation, variation
 from doe.errors import DoeError, nearest
+from doe.numbers import significant
 from doe.terms import MEAN, term_name
 
 Estimate = TypeVar("Estimate", bound=Struct)
@@ -129,9 +130,9 @@ def analyze(observed: Observations, options: AnalysisOptions = DEFAULTS) -> Anal
     if factor == 1.0 or options.transform == "log":
         return _analyze(observed, options)
     if options.transform != "none":
+        largest = significant(float(np.nanmax(np.abs(observed.y))), 1)
         raise DoeError(
-            f"the values of {response!r} reach {np.nanmax(np.abs(observed.y)):.0e}; give them in "
-            "another unit to find a power"
+            f"the values of {response!r} reach {largest}; give them in another unit to find a power"
         )
     return rescaled(_analyze(_divided(observed, factor), options), factor)
 

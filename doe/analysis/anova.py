@@ -16,6 +16,7 @@ from doe.analysis.fitted import Fitted
 from doe.analysis.lenth import Lenth
 from doe.analysis.pvalues import f_upper
 from doe.analysis.rescale import units
+from doe.numbers import cell_text, share_text
 
 MOST_TYPE2 = 256
 """Type II needs one decomposition per term; beyond this many terms type III alone is given."""
@@ -160,13 +161,14 @@ def blocking(fit: Fit, name: str | None, alpha: float) -> Blocking | None:
     ratio = ms_block / fit.ms_error / tails
     low, high = np.maximum(0.0, (ratio - 1.0) / (ratio + size - 1.0)).tolist()
     worth = (
-        f"without blocks the same precision would take {gain:.2f} times the replicates"
+        f"without blocks the same precision would take {cell_text(gain, 'fixed2')} times the "
+        "replicates"
         if gain > 1
         else "blocking gained nothing here and cost little"
     )
     sentence = (
-        f"{name} carries {100 * share:.0f}% of the variance within a cell "
-        f"({100 * low:.0f} to {100 * high:.0f}%); {worth}."
+        f"{name} carries {share_text(share)} of the variance within a cell "
+        f"({share_text(low)} to {share_text(high)}); {worth}."
     )
     return Blocking(name, blocks, variance, share, low, high, gain, sentence)
 
@@ -211,6 +213,7 @@ def _pooled_warnings(fit: Fitted) -> list[str]:
     f = lack / df_lack / (fit.ss_pure / fit.df_pure)
     p = float(f_upper(np.array(f), df_lack, fit.df_pure))
     return [
-        f"tests are against the residual; its lack of fit, against the pure error, has F = {f:.3g} "
-        f"on {df_lack} and {fit.df_pure} degrees of freedom, p = {p:.2g}"
+        "tests are against the residual; its lack of fit, against the pure error, has "
+        f"F = {cell_text(f, 'short')} on {df_lack} and {fit.df_pure} degrees of freedom, "
+        f"p = {cell_text(p, 'p')}"
     ]

@@ -16,6 +16,7 @@ from doe.analysis.fit import Fit, without_blocks
 from doe.analysis.pvalues import f_upper, holm
 from doe.analysis.rescale import units
 from doe.analysis.transform import BoxCox, Transformation, box_cox
+from doe.numbers import cell_text
 
 CONFOUNDED = 0.5
 """Share of a factor's variation explained by slots or hosts from which confounding is reported."""
@@ -429,7 +430,8 @@ def high_leverage(residuals: Sequence[Residual], fit: Fit) -> Finding | None:
 
 
 def _box_cox_check(profile: BoxCox) -> Check:
-    span = f"λ = {profile.exponent:.2f} ({profile.low:.2f} to {profile.high:.2f})".replace("-", "−")
+    bounds = " to ".join(cell_text(bound, "fixed2") for bound in (profile.low, profile.high))
+    span = f"λ = {cell_text(profile.exponent, 'fixed2')} ({bounds})"
     return Check(
         *("box-cox", profile.exponent, profile.p_none),
         fine=f"Box-Cox {span}: no sign against the scale as it is; nothing to do.",

@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from doe.analysis.contrasts import Floats, Ints
 from doe.analysis.rescale import units
+from doe.numbers import share_text
 
 DRAWS = 10_000
 """Draws of the generalised pivotal quantities that intervals are quantiles of."""
@@ -260,7 +261,7 @@ def pivotal_draws(table: Floats, split: Layers, rng: np.random.Generator) -> Flo
 def _sentence(components: tuple[Component, ...]) -> str:
     parts = [
         f"{'what no stream explains alone' if c.stream == REST else c.stream} "
-        f"{100 * c.share:.0f}% ({100 * c.share_low:.0f} to {100 * c.share_high:.0f}%)"
+        f"{share_text(c.share)} ({share_text(c.share_low)} to {share_text(c.share_high)})"
         for c in sorted(components, key=lambda c: -c.share)
     ]
     return f"Of the variance between runs of one configuration: {', '.join(parts)}."

@@ -123,9 +123,9 @@ def summary_lines(planned: Plan) -> list[str]:
     from doe.design.fractions import confounded_terms, resolution
     from doe.design.power import design_size, detectable_effect
     from doe.errors import counted
+    from doe.numbers import cell_text
     from doe.results.designs import told_by_levels
     from doe.terms import term_name
-    from doe.views.numbers import cell_text
     from doe.views.plan_tables import roman
 
     study, design = planned.study, planned.design
@@ -179,8 +179,8 @@ def level_lines(planned: Plan) -> list[str]:
     """The plan of factors with levels in sentences: size, what is left out, what can be seen."""
     from doe.design.power import detectable_effect
     from doe.errors import counted
+    from doe.numbers import cell_text
     from doe.results.designs import design_facts, level_design_size
-    from doe.views.numbers import cell_text
 
     study, design = planned.study, planned.design
     facts = design_facts(study, design)

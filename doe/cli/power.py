@@ -185,7 +185,7 @@ def sequential_table(
     alpha: float,
 ) -> Table:
     """The course of the decision, look by look."""
-    from doe.views.numbers import cell_text
+    from doe.numbers import cell_text
     from doe.views.table import Column, Row, Table
 
     columns = (
@@ -295,7 +295,7 @@ def power_table(
     target: float,
 ) -> Table:
     """The rows as a table, with what was assumed in its notes."""
-    from doe.views.numbers import cell_text
+    from doe.numbers import cell_text
     from doe.views.table import Column, Row, Table
 
     columns = [

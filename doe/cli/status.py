@@ -94,7 +94,7 @@ def _picture(state: Overview, width: int) -> RenderableType:
 
 def _lines(state: Overview) -> list[str]:
     from doe.errors import counted
-    from doe.views.numbers import duration_text
+    from doe.numbers import duration_text
 
     number = ", ".join(f"{count} {name}" for name, count in state.counts.items() if count)
     balance = ", ".join(

@@ -71,7 +71,7 @@ def _time_lines(seconds: float, runs: int, gpu: int | None, threads: int) -> lis
     import os
 
     from doe.errors import counted
-    from doe.views.numbers import duration_text
+    from doe.numbers import duration_text
 
     slots = 1 if gpu is not None else max((os.cpu_count() or 1) // threads, 1)
     total = f"{counted(runs, 'run')} like this: {duration_text(runs * seconds)} one after the other"

@@ -6,15 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from doe.numbers import Spread
 from doe.store.scan import RunStatus
 from doe.study.values import Group, Level, Responses, Study
-
-
-class Spread(NamedTuple):
-    """A mean with the standard deviation around it; None where a single run gives no spread."""
-
-    mean: float
-    std: float | None
 
 
 class Cell(NamedTuple):

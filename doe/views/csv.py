@@ -6,8 +6,7 @@ import csv
 import io
 import math
 
-from doe.results.cells import Spread
-from doe.views.numbers import Value, cell_text
+from doe.numbers import Spread, Value, cell_text
 from doe.views.table import Column, Table
 
 SPREADS = ("spread1", "spread2", "capped")

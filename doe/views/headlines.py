@@ -10,8 +10,8 @@ from doe.analysis.estimators.means import Interaction, Mean, Means
 from doe.analysis.estimators.robust import Robust
 from doe.analysis.response import ResponseAnalysis
 from doe.errors import counted
+from doe.numbers import cell_text, confidence
 from doe.terms import config_header, order, parse_term
-from doe.views.numbers import cell_text, confidence
 from doe.views.words import (
     advice_text,
     factor_text,

@@ -13,13 +13,13 @@ import jinja2
 from markupsafe import Markup
 
 from doe.errors import counted
+from doe.numbers import duration_text
 from doe.results.report import Report
 from doe.results.status import Overview
 from doe.study.values import Study
 from doe.views.charts.theme import STATES
 from doe.views.headlines import headlines
 from doe.views.kept import kept
-from doe.views.numbers import duration_text
 from doe.views.page import commands, payload
 from doe.views.status_tables import decision_lines, running_table
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from doe.views.numbers import cell_text
+from doe.numbers import cell_text
 from doe.views.table import Column, Row, Table, slug
 
 LINES_PER_FLOAT = 40

@@ -15,10 +15,10 @@ from rich.table import Table
 from rich.text import Text
 
 from doe.errors import counted
+from doe.numbers import duration_text
 from doe.results.time_left import foreseen, time_left
 from doe.store.progress import Progress, read_progress
 from doe.store.scan import STATES, counts
-from doe.views.numbers import duration_text
 from doe.views.status_tables import Shown, metric_text, step_text, what_varies
 
 if TYPE_CHECKING:

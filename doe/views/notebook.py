@@ -13,9 +13,9 @@ from rich.console import Console
 
 from doe.analysis.response import ResponseAnalysis
 from doe.errors import DoeError, nearest
+from doe.numbers import cell_text
 from doe.results.report import Report
 from doe.views.headlines import headlines
-from doe.views.numbers import cell_text
 from doe.views.table import Table
 from doe.views.tables import screen_tables
 from doe.views.terminal import print_sentences, print_table

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from doe.design.runs import configuration_of
-from doe.results.cells import Spread
+from doe.numbers import Spread, Value, cell_text, drawn
 from doe.results.origins import commits
 from doe.results.report import Report
 from doe.results.table_report import BLOCK_SETTING, TABLE
@@ -17,7 +17,6 @@ from doe.views.charts import catalogue, drawings, response_charts, study_charts
 from doe.views.charts.model import ChartData, Record, StudyChart
 from doe.views.charts.theme import ON_DARK, RANKS, STATES, config
 from doe.views.headlines import headlines
-from doe.views.numbers import Value, cell_text, drawn
 from doe.views.profiler import excluded_json, factors_json, profile_json
 from doe.views.run_cards import axes_json, cards_json
 from doe.views.table import Column, Row, Table

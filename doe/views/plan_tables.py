@@ -10,6 +10,7 @@ import msgspec
 from doe.design.fractions import alias_chains, format_chain, resolution, word_length_pattern
 from doe.design.runs import Design
 from doe.errors import counted
+from doe.numbers import cell_text
 from doe.study.values import Study
 from doe.terms import (
     Generator,
@@ -20,7 +21,6 @@ from doe.terms import (
     level_text,
     term_name,
 )
-from doe.views.numbers import cell_text
 from doe.views.table import Column, Row, Table
 
 if TYPE_CHECKING:

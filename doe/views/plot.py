@@ -8,7 +8,7 @@ from rich.text import Text
 
 from doe.analysis.lenth import Lenth
 from doe.analysis.response import ResponseAnalysis
-from doe.views.numbers import cell_text
+from doe.numbers import cell_text
 from doe.views.words import quantity
 
 HEIGHT = 14

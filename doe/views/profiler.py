@@ -10,10 +10,10 @@ from doe.analysis.analyze import Analysis
 from doe.analysis.estimators.means import Means
 from doe.analysis.response import ResponseAnalysis
 from doe.errors import counted
+from doe.numbers import cell_text, drawn
 from doe.study.levels import allowed_rows, row_of
 from doe.study.values import Study
 from doe.terms import level_text
-from doe.views.numbers import cell_text, drawn
 from doe.views.words import mean_word
 
 if TYPE_CHECKING:

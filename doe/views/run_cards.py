@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from doe.numbers import cell_text, drawn, duration_text
 from doe.results.details import RunDetail
 from doe.results.origins import provenance
 from doe.results.report import Report
@@ -13,7 +14,6 @@ from doe.study.values import Study
 from doe.terms import level_text
 from doe.views.charts.learning_curves import thinned
 from doe.views.charts.shared import scale_type
-from doe.views.numbers import cell_text, drawn, duration_text
 
 Json = dict[str, Any]
 CARD_STEPS = 30

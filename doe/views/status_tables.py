@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from doe.design.runs import Run
 from doe.errors import counted
+from doe.numbers import cell_text, duration_text
 from doe.results.decision import Decision
 from doe.results.status import Overview
 from doe.terms import BETWEEN, config_header, level_text, single_letters
-from doe.views.numbers import cell_text, duration_text
 from doe.views.table import Column, Row, Table
 
 

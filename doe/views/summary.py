@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from doe.errors import counted
+from doe.numbers import cell_text, duration_text
 from doe.results.summary import Summary
-from doe.views.numbers import cell_text, duration_text
 
 MOST_RESPONSES = 8
 """Responses whose best configuration is named."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
-from doe.views.numbers import Format, Value
+from doe.numbers import Format, Value
 
 Mark = Literal["best", "good", "bad", "strong", "dim"]
 RowStyle = Literal["plain", "baseline", "section", "total"]

@@ -14,7 +14,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from doe.errors import counted
-from doe.views.numbers import Value, cell_text
+from doe.numbers import Value, cell_text
 from doe.views.table import Column, Row, Table
 
 if TYPE_CHECKING:

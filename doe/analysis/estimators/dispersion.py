@@ -17,6 +17,7 @@ from doe.analysis.fit import Fit, estimator, without_blocks
 from doe.analysis.lenth import Lenth, lenth
 from doe.analysis.pvalues import holm
 from doe.analysis.rescale import units
+from doe.numbers import cell_text
 
 REWEIGHTED = 16
 """Cells from which block effects are found by weighted least squares."""
@@ -185,7 +186,7 @@ def _sentence(effects: Sequence[DispersionEffect], alpha: float) -> str:
         return "No term changes the spread between replicates beyond chance."
     parts = [
         f"{e.term} at high {'multiplies' if e.effect > 0 else 'divides'} the variance "
-        f"by {max(e.ratio, 1 / e.ratio):.3g}"
+        f"by {cell_text(max(e.ratio, 1 / e.ratio), 'short')}"
         for e in surest
     ]
     return "; ".join(parts) + "."

@@ -17,6 +17,7 @@ from doe.analysis.levels.layout import FactorColumn
 from doe.analysis.levels.means import difference_function
 from doe.analysis.levels.model import CURVATURE
 from doe.analysis.pvalues import f_upper, t_critical, t_two_sided
+from doe.numbers import cell_text
 
 
 class NumericPart(Struct, frozen=True, gc=False):
@@ -208,6 +209,6 @@ def curvature(fit: LevelFit, alpha: float = 0.05) -> Curvature | None:
     else:
         verdict = "no curve is shown"
     runs = "one centre run" if count == 1 else f"{count} centre runs"
-    sentence = f"{runs} lie {test.value:+.3g} from the model: {verdict}."
+    sentence = f"{runs} lie {cell_text(test.value, 'signed')} from the model: {verdict}."
     figures = (test.value, test.se, test.ci_low, test.ci_high, test.t, test.p)
     return Curvature(*figures, n=count, sentence=sentence)

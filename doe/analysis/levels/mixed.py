@@ -16,6 +16,7 @@ from doe.analysis.levels.anova import tested_sources, wald
 from doe.analysis.levels.fit import LevelFit
 from doe.analysis.levels.model import BLOCK
 from doe.analysis.pvalues import f_upper
+from doe.numbers import share_text
 
 FEWEST_BLOCKS = 6
 """Fewer blocks leave the variance between them hardly known: with 5 degrees of freedom its 95 %
@@ -129,7 +130,7 @@ def _weighted(
 
 
 def _sentence(name: str, blocks: int, share: float) -> str:
-    lead = f"{name} as random carries {100 * share:.0f}% of the variance of a run"
+    lead = f"{name} as random carries {share_text(share)} of the variance of a run"
     if blocks >= FEWEST_BLOCKS:
         return f"{lead}, from {blocks} blocks."
     return (

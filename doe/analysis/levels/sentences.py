@@ -11,6 +11,7 @@ from doe.analysis.levels.halfnormal import HalfNormal
 from doe.analysis.levels.layout import FactorColumn
 from doe.analysis.levels.means import level_differences, on_response_scale, term_means
 from doe.analysis.transform import IDENTITY, Scale, ratio_of
+from doe.numbers import cell_text, confidence
 
 
 def term_sentences(
@@ -49,13 +50,12 @@ def factor_name(factor: FactorColumn) -> str:
     return factor.key if factor.name in ("", factor.key) else f"{factor.name} ({factor.key})"
 
 
-def p_text(p: float) -> str:
-    """``p = 0.012``, or ``p < 0.0001`` where it is smaller."""
-    return "p < 0.0001" if p < 0.0001 else f"p = {p:.2g}"
+def _p(value: float) -> str:
+    return f"p = {cell_text(value, 'p')}"
 
 
 def _with_unit(value: float, unit: str) -> str:
-    return f"{value:.4g} {unit}".strip()
+    return f"{cell_text(value, 'short')} {unit}".strip()
 
 
 def _main_sentence(
@@ -63,7 +63,7 @@ def _main_sentence(
 ) -> str:
     factor = fit.matrix.layout.factors[i]
     known = [d for d in level_differences(fit, i, alpha) if d.difference is not None]
-    lead = f"{factor_name(factor)} matters ({p_text(test.p or 0.0)})"
+    lead = f"{factor_name(factor)} matters ({_p(test.p or 0.0)})"
     if not known:
         return lead
     widest = max(known, key=lambda d: abs(d.difference or 0.0))
@@ -73,16 +73,15 @@ def _main_sentence(
         gap, low, high, top, bottom = -gap, -high, -low, bottom, top
     among = "" if len(factor.levels) == 2 else ", the widest gap of its levels"
     shared = "" if widest.cells == widest.of else " over the combinations that both have"
-    level = f"{100 * (1 - alpha):g} %"
+    level = confidence(alpha)
     sentence = (
         f"{lead}: {top} is {_with_unit(gap, unit)} above {bottom}{shared}"
         f" ({level} interval {_with_unit(low, '')} to {_with_unit(high, unit)}){among}"
     )
     if scale.ratio:
-        ratio, least, most = (ratio_of(value) for value in (gap, low, high))
+        ratio, least, most = (cell_text(ratio_of(x), "short") for x in (gap, low, high))
         sentence = (
-            f"{lead}: {top} is × {ratio:.4g} of {bottom}{shared}"
-            f" ({level} {least:.4g} to {most:.4g}){among}"
+            f"{lead}: {top} is × {ratio} of {bottom}{shared} ({level} {least} to {most}){among}"
         )
     return sentence + _shape(fit, i, alpha)
 
@@ -96,7 +95,7 @@ def _shape(fit: LevelFit, i: int, alpha: float) -> str:
         return ""
     scale = " on its log scale" if factor.scale == "log" else ""
     if quadratic < alpha:
-        return f"; it acts along a curve{scale} (quadratic part {p_text(quadratic)})"
+        return f"; it acts along a curve{scale} (quadratic part {_p(quadratic)})"
     return f"; a straight line{scale} is enough" if linear < alpha else ""
 
 
@@ -107,7 +106,7 @@ def _interaction_sentence(
     names = [factor_name(factor) for factor in factors]
     lead = (
         f"{' and '.join([', '.join(names[:-1]), names[-1]])} do not act on their own"
-        f" ({test.term}, {p_text(test.p or 0.0)})"
+        f" ({test.term}, {_p(test.p or 0.0)})"
     )
     known = [m for m in term_means(fit, mask, alpha) if m.mean is not None and m.cells == m.of]
     if len(known) < 2:
@@ -123,7 +122,7 @@ def _interaction_sentence(
 
 def _saturated_sentences(plot: HalfNormal, unit: str, alpha: float) -> tuple[str, ...]:
     return tuple(
-        f"{contrast.label} stands out ({p_text(contrast.p)}, Lenth):"
+        f"{contrast.label} stands out ({_p(contrast.p)}, Lenth):"
         f" {_with_unit(contrast.value, unit)} on the scale of a two-level effect."
         for contrast in plot.contrasts
         if contrast.p is not None and contrast.p < alpha

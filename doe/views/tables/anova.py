@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from doe.analysis.analyze import Analysis
 from doe.analysis.anova import AnovaRow
-from doe.views.numbers import cell_text
+from doe.numbers import cell_text
 from doe.views.table import Column, Row, Table
 from doe.views.tables import ResponseTable
 from doe.views.words import LOOKS, quantity

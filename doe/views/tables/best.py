@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from doe.analysis.analyze import Analysis
 from doe.analysis.best import Best, ReducedModel
 from doe.analysis.response import ResponseAnalysis
+from doe.numbers import cell_text
 from doe.terms import BETWEEN, config_header
-from doe.views.numbers import cell_text
 from doe.views.table import Column, Row, Table
 from doe.views.tables import ResponseTable
 from doe.views.words import mean_word

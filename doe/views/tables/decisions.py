@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from doe.numbers import confidence
 from doe.results.decision import Decision
 from doe.results.report import Report
-from doe.views.numbers import confidence
 from doe.views.table import Column, Row, Table
 from doe.views.tables import StudyTables
 

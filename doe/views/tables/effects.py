@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from doe.analysis.analyze import Analysis
 from doe.analysis.effects import Effect
 from doe.errors import counted
-from doe.views.numbers import Value, cell_text
+from doe.numbers import Value, cell_text
 from doe.views.table import Column, Mark, Row, Table
 from doe.views.tables import ResponseTable
 from doe.views.words import LOOKS, MARKS, helps, quantity

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from doe.views.numbers import confidence
+from doe.numbers import confidence
 from doe.views.table import Column, Row, Table
 from doe.views.tables import ResponseTable
 from doe.views.words import quantity

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from doe.analysis.across import Across
 from doe.errors import counted
+from doe.numbers import Format
 from doe.results.cells import Cell, best_cells, best_first, is_baseline
 from doe.results.report import Report
 from doe.study.values import Group, ReportSection, Study
 from doe.terms import config_header, level_text
-from doe.views.numbers import Format
 from doe.views.plan_tables import factors_table
 from doe.views.table import Column, Mark, Row, Table
 from doe.views.tables import MOST_ROWS, StudyTables

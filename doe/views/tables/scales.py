@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from doe.analysis.both_scales import TermOnScales
 from doe.analysis.response import ResponseAnalysis
-from doe.views.numbers import cell_text
+from doe.numbers import cell_text
 from doe.views.table import Column, Mark, Row, Table
 from doe.views.tables import ResponseTable
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from doe.analysis.analyze import Analysis
-from doe.views.numbers import cell_text
+from doe.numbers import cell_text
 from doe.views.table import Column, Row, Table
 from doe.views.tables import ResponseTable
 

@@ -107,7 +107,7 @@ def test_the_share_of_two_blocks_has_its_interval() -> None:
         assert blocking is not None
         covered += blocking.share_low <= 0.5 <= blocking.share_high  # type: ignore[operator]
     assert covered >= 89
-    assert f"({100 * blocking.share_low:.0f} to" in blocking.sentence
+    assert f"({100 * blocking.share_low:.0f}% to" in blocking.sentence
 
 
 def test_factors_outside_the_reduced_model_are_left_open() -> None:

@@ -45,7 +45,7 @@ def test_few_degrees_of_pure_error_are_named_and_the_residual_is_offered() -> No
     assert pooled.warnings[-1].startswith("tests are against the residual; its lack of fit")
     lack = next(row for row in pure.anova.rows if row.source == "Lack of fit")
     assert (
-        f"F = {lack.f:.3g} on 11 and 1 degrees of freedom, p = {lack.p:.2g}" in pooled.warnings[-1]
+        f"F = {lack.f:.4g} on 11 and 1 degrees of freedom, p = {lack.p:.4f}" in pooled.warnings[-1]
     )
     rows = {row.source: row for row in pooled.anova.rows}
     assert "Lack of fit" not in rows

@@ -436,7 +436,7 @@ def test_a_saturated_study_says_what_stands_out() -> None:
     found = analyze_levels(seen(DIGITS, cells, y))
     assert found.sigma is None
     assert found.half_normal.lenth.m == 17
-    assert found.sentences[0].startswith("aug stands out (p < 0.0001, Lenth)")
+    assert found.sentences[0].startswith("aug stands out (p = 5.9e-07, Lenth)")
     assert "the design is saturated" in found.warnings[-1]
     assert found.levels[0].se is None
     assert found.effects[0].p < 0.001

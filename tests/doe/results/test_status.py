@@ -15,6 +15,7 @@ from rich.live import Live
 
 from doe import load
 from doe.design.runs import design_csv
+from doe.numbers import duration_text
 from doe.results.status import Running, overview
 from doe.results.time_left import foresee, time_left
 from doe.running.scheduler import RunOptions, Scheduler
@@ -24,7 +25,6 @@ from doe.store.progress import Progress, read_progress
 from doe.store.scan import RunStatus
 from doe.store.verdicts import Result, commit
 from doe.views.live import LiveDisplay, picture, sparkline
-from doe.views.numbers import duration_text
 from doe.views.status_tables import running_table, what_varies
 
 

@@ -5,8 +5,8 @@ import pytest
 
 from doe.analysis.data import FactorLevels
 from doe.analysis.estimators.means import Means
+from doe.numbers import cell_text
 from doe.views.headlines import headlines
-from doe.views.numbers import cell_text
 
 
 def test_the_largest_effects_come_first_with_interval_p_and_direction(paper_report):

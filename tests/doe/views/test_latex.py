@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from doe.results.cells import Spread
+from doe.numbers import Spread
 from doe.views import latex
 from doe.views.table import Column, Row, Table
 from doe.views.tables import file_tables

@@ -15,6 +15,7 @@ from synthetic import study_directory
 from doe.analysis.analyze import analyze
 from doe.analysis.case import AnalysisOptions
 from doe.analysis.estimators.means import Means
+from doe.numbers import cell_text
 from doe.results.observations import observations, study_runs
 from doe.results.report import gather, report_of
 from doe.store.leases import Watch, acquire, new_owner
@@ -22,7 +23,6 @@ from doe.store.progress import Reporter
 from doe.study.values import Factor, Responses, Study
 from doe.views import html
 from doe.views.json import to_plain
-from doe.views.numbers import cell_text
 from doe.views.page import payload
 from doe.views.serve import Pages, make_server
 

@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from doe.analysis.across import Across, TermAcross
-from doe.results.cells import Cell, Spread, best_cells, cell_spread
+from doe.numbers import Spread, cell_text
+from doe.results.cells import Cell, best_cells, cell_spread
 from doe.results.report import report_section
 from doe.study.presets import preset_study
 from doe.study.values import Responses
-from doe.views.numbers import cell_text
 from doe.views.tables.paper import best_rows, effect_rows, full_tables, paper_tables
 
 PUBLISHED = Path(__file__).parents[3] / "examples" / "paper" / "full_factorial.csv"

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Literal
-
-from doe.results.cells import Spread
+from typing import Literal, NamedTuple
 
 Format = Literal[
     "text",
@@ -31,6 +29,15 @@ Format = Literal[
     "capped",
 ]
 """Rules by which raw values are written; spread1, spread2 and capped take a `Spread`."""
+
+
+class Spread(NamedTuple):
+    """A mean with the standard deviation around it; None where a single run gives no spread."""
+
+    mean: float
+    std: float | None
+
+
 Value = str | int | float | bool | Spread | None
 
 MISSING = "–"
@@ -59,6 +66,11 @@ def cell_text(value: Value, form: Format) -> str:
 def confidence(alpha: float) -> str:
     """Confidence of intervals in percent, ``95 %`` or ``99.9 %``."""
     return f"{100.0 * (1.0 - alpha):.12g} %"
+
+
+def share_text(share: float) -> str:
+    """A share in whole percent, ``12%``."""
+    return f"{100.0 * share:.0f}%"
 
 
 def _number(value: float, form: Format) -> str:

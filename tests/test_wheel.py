@@ -33,24 +33,19 @@ def wheel(tmp_path_factory):
     return wheel
 
 
+def install(programs, *requirements):
+    constraints = ["--constraint", ROOT / "constraints.txt"]
+    call(programs / "python", *PIP, "install", "--no-compile", *constraints, *requirements)
+
+
 @pytest.fixture(scope="module")
 def programs(wheel, tmp_path_factory):
     """The directory of programs of an environment that holds the wheel without any extra."""
     environment = tmp_path_factory.mktemp("environment")
     venv.create(environment, with_pip=True)
-    programs = environment / "bin"
-    constraints = ["--constraint", ROOT / "constraints.txt"]
     # scikit-learn is what the example trains with; the package does not ask for it.
-    install = ["install", "--no-compile", *constraints, wheel, "scikit-learn"]
-    call(programs / "python", *PIP, *install)
-    return programs
-
-
-def add_extra(programs, name):
-    (wheel,) = (programs.parents[1] / "built").glob("*.whl")
-    constraints = ["--constraint", ROOT / "constraints.txt"]
-    install = ["install", "--no-compile", *constraints, f"{wheel}[{name}]"]
-    call(programs / "python", *PIP, *install)
+    install(environment / "bin", wheel, "scikit-learn")
+    return environment / "bin"
 
 
 @pytest.fixture
@@ -78,7 +73,7 @@ def test_the_trainers_packages_are_not_brought_along(programs):
     assert not [name for name in names if name.startswith("nvidia")]
 
 
-def test_the_example_is_planned_run_reported_and_exported(programs, digits):
+def test_the_example_is_planned_run_reported_and_exported(wheel, programs, digits):
     doe = programs / "doe"
     call(doe, "plan", "study.toml", "--replicates", "1", cwd=digits)
     assert "16 done" in call(doe, "run", "--cpu", "2", cwd=digits)
@@ -87,7 +82,7 @@ def test_the_example_is_planned_run_reported_and_exported(programs, digits):
     assert "half-normal" in (digits / "reports" / "digits" / "index.html").read_text().lower()
     export = [doe, "export", "--out", "all.parquet"]
     assert "pip install 'pit-doe[parquet]'" in call(*export, cwd=digits, code=1)
-    add_extra(programs, "parquet")
+    install(programs, f"{wheel}[parquet]")
     call(*export, cwd=digits)
     call(doe, "export", "--out", "all.csv", cwd=digits)
     same = """

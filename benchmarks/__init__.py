@@ -10,7 +10,18 @@ alone. What is compared is run side by side, in turns, within one call.
 import statistics
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import NamedTuple
+
+DOCUMENT = Path(__file__).parents[1] / "docs" / "statistics.md"
+"""Where simulated rates stand, each table between marks of its name."""
+
+
+def write_table(mark: str, table: str) -> None:
+    """Replace one table of the document."""
+    before, begin, rest = DOCUMENT.read_text(encoding="utf-8").partition(f"<!-- {mark} -->\n")
+    _, end, after = rest.partition(f"\n<!-- end of {mark} -->")
+    DOCUMENT.write_text(before + begin + table + end + after, "utf-8")
 
 
 class Section(NamedTuple):

@@ -12,12 +12,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from math import sqrt
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from msgspec import structs
 
+from benchmarks import write_table
 from doe.analysis.analyze import Analysis, analyze
 from doe.analysis.case import AnalysisOptions
 from doe.analysis.data import FactorLevels, Observations, Runs
@@ -28,7 +28,6 @@ from doe.analysis.lenth import lenth
 from doe.analysis.levels.analyze import LevelAnalysis, LevelOptions, analyze_levels
 from doe.analysis.levels.layout import LevelObservations, layout_of
 
-DOCUMENT = Path(__file__).parents[1] / "docs" / "statistics.md"
 ALPHA = 0.05
 MEAN = 20.0
 ACTIVE = 3.0
@@ -545,14 +544,10 @@ def main() -> None:
         rates = dict(zip(keys, pool.map(_job, jobs), strict=True))
     for line in complaints(rates, given.count):
         print(f"outside its band: {line}")
-    text = DOCUMENT.read_text(encoding="utf-8")
     for mark, table in (("calibration", size_table), ("power", power_table)):
         new = table(rates, given.count)
-        before, _, rest = text.partition(f"<!-- {mark} -->\n")
-        after = rest.partition(f"\n<!-- end of {mark} -->")[2]
-        text = f"{before}<!-- {mark} -->\n{new}\n<!-- end of {mark} -->{after}"
+        write_table(mark, new)
         print(new)
-    DOCUMENT.write_text(text, "utf-8")
 
 
 if __name__ == "__main__":

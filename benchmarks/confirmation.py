@@ -8,11 +8,10 @@ docs/statistics.md.
 from __future__ import annotations
 
 import argparse
-import re
 
 import numpy as np
 
-from benchmarks.calibrate import DOCUMENT
+from benchmarks import write_table
 from benchmarks.looks import ERRORS
 from doe.analysis.analyze import analyze, predicting
 from doe.analysis.confirm import prediction_interval, ranked
@@ -90,10 +89,7 @@ def main() -> None:
         rates = [rate_text(*covered(factors, replicates, draw, given.count)) for draw in ERRORS]
         lines.append(f"| 2^{factors} × {replicates} | {' | '.join(rates)} |")
         print(lines[-1], flush=True)
-    new = "\n".join(lines)
-    text = DOCUMENT.read_text(encoding="utf-8")
-    marks = r"(<!-- confirmation -->\n).*?(\n<!-- end of confirmation -->)"
-    DOCUMENT.write_text(re.sub(marks, lambda m: m[1] + new + m[2], text, flags=re.S), "utf-8")
+    write_table("confirmation", "\n".join(lines))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ The looks of thousands of studies are taken at once; a test compares them with t
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from math import sqrt
@@ -16,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from benchmarks.calibrate import DOCUMENT
+from benchmarks import write_table
 from doe.analysis.contrasts import fwht
 from doe.analysis.sequential import Look, Rule
 from doe.analysis.spending import SHAPES
@@ -124,9 +123,7 @@ def main() -> None:
                     cells.append(f"{100 * rate:.1f} %")
             lines.append(f"| 2^{factors} | {looks} | {draw} | {' | '.join(cells)} |")
     new = "\n".join(lines)
-    text = DOCUMENT.read_text(encoding="utf-8")
-    marks = r"(<!-- looks -->\n).*?(\n<!-- end of looks -->)"
-    DOCUMENT.write_text(re.sub(marks, lambda m: m[1] + new + m[2], text, flags=re.S), "utf-8")
+    write_table("looks", new)
     print(new)
 
 

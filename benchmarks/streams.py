@@ -8,14 +8,13 @@ to luck. The table goes to docs/statistics.md.
 from __future__ import annotations
 
 import argparse
-import re
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import cache
 
 import numpy as np
 
-from benchmarks.calibrate import DOCUMENT
+from benchmarks import write_table
 from benchmarks.confirmation import study
 from benchmarks.looks import ERRORS
 from doe.analysis.analyze import analyze
@@ -166,10 +165,7 @@ def main() -> None:
         for made in pool.map(line, jobs):
             lines.append(made)
             print(made, flush=True)
-    new = "\n".join(lines)
-    text = DOCUMENT.read_text(encoding="utf-8")
-    marks = r"(<!-- streams -->\n).*?(\n<!-- end of streams -->)"
-    DOCUMENT.write_text(re.sub(marks, lambda m: m[1] + new + m[2], text, flags=re.S), "utf-8")
+    write_table("streams", "\n".join(lines))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 class DoeError(Exception):
@@ -28,6 +28,12 @@ def nearest(name: str, known: Iterable[str]) -> str:
 def counted(number: int, noun: str) -> str:
     """A count with its noun, singular where it is one: 1 run, 2 runs."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """The first names, and how many more there are: "a, b and 3 more"."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def were(number: int) -> str:

@@ -35,7 +35,7 @@ from doe.analysis.pvalues import benjamini_hochberg, holm
 from doe.analysis.rescale import power_of_two, rescaled, units
 from doe.analysis.sequential import decide, looks_at
 from doe.analysis.streams import Variation, variation
-from doe.errors import DoeError, nearest
+from doe.errors import DoeError, listed, nearest
 from doe.numbers import significant
 from doe.terms import MEAN, term_name
 
@@ -370,9 +370,8 @@ def _warnings(runs: Runs, model: Model, lost: Missing | None) -> list[str]:
             named = ", ".join(lost.empty_cells[:6]) + (" …" if len(lost.empty_cells) > 6 else "")
             warnings.append(f"no run is left of {named}")
     if model.inestimable:
-        named = ", ".join(term_name(mask, keys) for mask in model.inestimable[:8])
-        more = f" and {len(model.inestimable) - 8} more" if len(model.inestimable) > 8 else ""
-        warnings.append(f"not estimable on these runs, and assumed to be zero: {named}{more}")
+        named = listed([term_name(mask, keys) for mask in model.inestimable], 8)
+        warnings.append(f"not estimable on these runs, and assumed to be zero: {named}")
     if model.with_blocks:
         named = ", ".join(term_name(mask, keys) for mask in model.with_blocks)
         warnings.append(f"confounded with blocks: {named}")

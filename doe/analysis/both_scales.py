@@ -12,6 +12,7 @@ from doe.analysis.effects import Effect
 from doe.analysis.fitted import Fitted
 from doe.analysis.rescale import units
 from doe.analysis.transform import SCALES, ScaleEffect, Transformation, back
+from doe.errors import listed
 
 NAMED = 8
 """Terms that a sentence names; of more the number is said."""
@@ -124,17 +125,14 @@ def _sentence(terms: Iterable[TermOnScales], alpha: float) -> str:
     for term in terms:
         called = tuple(p is not None and p <= alpha for p in (term.p_holm, term.log_p_holm))
         sides.setdefault((called[0], called[1]), []).append(term.term)
-    parts = (
-        f"on both scales {_listed(sides.get((True, True), []))}",
-        f"on the raw scale alone {_listed(sides.get((True, False), []))}",
-        f"on the log scale alone {_listed(sides.get((False, True), []))}",
+    both, raw, log = (
+        listed(sides.get(side, []), NAMED) or "none"
+        for side in ((True, True), (True, False), (False, True))
     )
-    return f"Significant after Holm's adjustment: {'; '.join(parts)}."
-
-
-def _listed(names: list[str]) -> str:
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return (", ".join(names[:NAMED]) or "none") + more
+    return (
+        f"Significant after Holm's adjustment: on both scales {both}; "
+        f"on the raw scale alone {raw}; on the log scale alone {log}."
+    )
 
 
 def log_possible(y: Floats) -> bool:

@@ -61,6 +61,11 @@ class Component(Struct, frozen=True):
     share_low: float
     share_high: float
 
+    @property
+    def name(self) -> str:
+        """The stream, or what the rest is."""
+        return "what no stream explains alone" if self.stream == REST else self.stream
+
 
 class Variation(Struct, frozen=True):
     """The variance of a configuration's runs, by stream of seeds."""
@@ -260,8 +265,7 @@ def pivotal_draws(table: Floats, split: Layers, rng: np.random.Generator) -> Flo
 
 def _sentence(components: tuple[Component, ...]) -> str:
     parts = [
-        f"{'what no stream explains alone' if c.stream == REST else c.stream} "
-        f"{share_text(c.share)} ({share_text(c.share_low)} to {share_text(c.share_high)})"
+        f"{c.name} {share_text(c.share)} ({share_text(c.share_low)} to {share_text(c.share_high)})"
         for c in sorted(components, key=lambda c: -c.share)
     ]
     return f"Of the variance between runs of one configuration: {', '.join(parts)}."

@@ -93,7 +93,7 @@ def _picture(state: Overview, width: int) -> RenderableType:
 
 
 def _lines(state: Overview) -> list[str]:
-    from doe.errors import counted
+    from doe.errors import counted, listed
     from doe.numbers import duration_text
 
     number = ", ".join(f"{count} {name}" for name, count in state.counts.items() if count)
@@ -119,8 +119,7 @@ def _lines(state: Overview) -> list[str]:
     for run_id, why in _told(state).items():
         reasons.setdefault(why, []).append(run_id)
     for why, waiting in [*reasons.items()][:MOST_NAMES]:
-        others = f" and {len(waiting) - 1} more" if len(waiting) > 1 else ""
-        lines.append(f"not begun: {waiting[0]}{others}: {why}")
+        lines.append(f"not begun: {listed(waiting, 1)}: {why}")
     return lines
 
 

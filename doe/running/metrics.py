@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from doe.errors import DoeError, nearest
+from doe.errors import DoeError, listed, nearest
 from doe.store.files import RunDir
 from doe.study.command import STDOUT
 from doe.study.values import MetricsSection
@@ -123,11 +123,10 @@ def _collect(
             raise DoeError(f"{source.file}: {key!r} is {_brief(value)}; expected a number")
         values[name] = number
     if absent:
-        there = ", ".join(source.names[:LISTED]) or "nothing"
-        more = f" and {len(source.names) - LISTED} more" if len(source.names) > LISTED else ""
+        there = listed(source.names, LISTED) or "nothing"
         near = nearest(absent[0], source.names) if len(absent) == 1 else ""
         raise DoeError(
-            f"{source.file} has no {', '.join(map(repr, absent))}{near}; it has {there}{more}"
+            f"{source.file} has no {', '.join(map(repr, absent))}{near}; it has {there}"
             f"{': name it in keys of [metrics]' if source.names else ''}"
         )
     return values

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import product
+from math import prod
 
 from doe.errors import counted
 from doe.study.command import AddProblem, short
@@ -25,9 +26,7 @@ def replicate_streams(streams: Streams, replicates: int | None, add: AddProblem)
     lengths = [len(seeds) for seeds in streams.values()]
     if replicates is not None and all(length == replicates for length in lengths):
         return streams
-    combinations = 1
-    for length in lengths:
-        combinations *= length
+    combinations = prod(lengths)
     if replicates is not None and replicates != combinations:
         got = " and ".join(f"{len(seeds)} of {name}" for name, seeds in streams.items())
         add(

@@ -9,7 +9,7 @@ from doe.analysis.effects import Effect
 from doe.analysis.estimators.means import Interaction, Mean, Means
 from doe.analysis.estimators.robust import Robust
 from doe.analysis.response import ResponseAnalysis
-from doe.errors import counted
+from doe.errors import counted, listed
 from doe.numbers import cell_text, confidence
 from doe.terms import config_header, order, parse_term
 from doe.views.words import (
@@ -213,12 +213,11 @@ def _count(analysis: Analysis) -> str:
         return f"None of {len(analysis.effects)} effects can be tested."
     if not significant:
         return f"None of {len(analysis.effects)} effects is significant after Holm's adjustment."
-    names = ", ".join(effect.term for effect in significant[:NAMED])
-    more = f" and {len(significant) - NAMED} more" if len(significant) > NAMED else ""
+    names = listed([effect.term for effect in significant], NAMED)
     verb = "is" if len(significant) == 1 else "are"
     return (
         f"{len(significant)} of {len(analysis.effects)} effects {verb} significant after Holm's "
-        f"adjustment: {names}{more}."
+        f"adjustment: {names}."
     )
 
 

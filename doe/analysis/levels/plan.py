@@ -21,6 +21,7 @@ from doe.analysis.levels.model import (
     terms_of_order,
     width_of,
 )
+from doe.errors import listed
 from doe.terms import MEAN
 
 SHOWN = 12
@@ -212,7 +213,7 @@ def _sentences(matrix: ModelMatrix, plans: Sequence[TermPlan], empty: int) -> tu
         partners = [c.term for c in plan.confounded]
         own = margin_df(layout, masks[plan.term])
         if plan.df < own and partners:
-            said.append(f"{share}: it is confounded with {_listed(partners)}")
+            said.append(f"{share}: it is confounded with {listed(partners, 4)}")
         else:
             said.append(f"{share}: the other combinations of its levels never run")
     biased = [
@@ -221,10 +222,5 @@ def _sentences(matrix: ModelMatrix, plans: Sequence[TermPlan], empty: int) -> tu
     for plan in biased[:SHOWN]:
         strong = [c for c in plan.confounded if c.strength > 0.1]
         whole = "confounded" if strong[0].strength > 1.0 - 1e-9 else "partly confounded"
-        said.append(f"{plan.term} is {whole} with {_listed([c.term for c in strong])}")
+        said.append(f"{plan.term} is {whole} with {listed([c.term for c in strong], 4)}")
     return tuple(said)
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
-    return ", ".join(names[:4]) + more

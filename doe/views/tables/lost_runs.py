@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from doe.analysis.analyze import Analysis
+from doe.errors import listed
 from doe.views.table import Column, Row, Table
 from doe.views.tables import ResponseTable
 
@@ -34,8 +35,7 @@ def rates_table(analysis: Analysis, top: int | None = None) -> Table | None:
         for r in missing.rates[:top]
     )
     runs = [f"{run} ({state})" for run, state in zip(missing.runs, missing.states, strict=True)]
-    more = f" and {len(runs) - 6} more" if len(runs) > 6 else ""
-    notes = (missing.sentence, f"Without a value: {', '.join(runs[:6])}{more}.")
+    notes = (missing.sentence, f"Without a value: {listed(runs, 6)}.")
     return Table(f"lost {analysis.response}", "Lost runs by factor", columns, rows, notes)
 
 

@@ -29,7 +29,7 @@ def variation_table(analysis: Analysis, _top: int | None = None) -> Table | None
     rows = tuple(
         Row(
             (
-                "what no stream explains alone" if c.stream == REST else c.stream,
+                c.name,
                 None if c.stream == REST else c.seeds,
                 c.variance,
                 *(100.0 * share for share in (c.share, c.share_low, c.share_high)),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks import DOCUMENT
 from benchmarks.calibrate import (
-    DOCUMENT,
     ERRORS,
     LEVEL_PLANS,
     NAMED,

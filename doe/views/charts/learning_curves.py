@@ -50,9 +50,9 @@ def draw() -> alt.TopLevelMixin:
 
 
 def data(report: Report, response: str) -> ChartData | None:
-    """Curves of all configurations, the best ones by name."""
+    """Curves of all configurations, the best ones by name; None where no run told two steps."""
     curves, analysis = report.curves.get(response, {}), report.analyses.get(response)
-    if not curves:
+    if not any(len(curve) > 1 for curve in curves.values()):
         return None
     ranked = () if analysis is None or analysis.best is None else analysis.best.cells
     best = [cell.config for cell in ranked if cell.config in curves][:NAMED]

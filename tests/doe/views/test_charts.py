@@ -9,6 +9,7 @@ from doe.views.charts.half_normal import half_normal_data
 from doe.views.charts.interactions import interaction_data
 from doe.views.charts.labels import CHARACTER, LINE, POINT, Box, place_labels
 from doe.views.charts.learning_curves import MOST_STEPS, thinned
+from doe.views.charts.learning_curves import data as curves_data
 from doe.views.charts.main_effects import main_data
 from doe.views.charts.model import filled, spec
 from doe.views.charts.pareto import pareto_data
@@ -135,6 +136,12 @@ def test_curves_are_thinned_and_keep_their_end():
     assert len(short) <= MOST_STEPS
     assert short[-1] == curve[-1]
     assert thinned(curve[:7]) == curve[:7]
+
+
+def test_a_single_step_is_no_curve(paper_report):
+    first = {config: curve[:1] for config, curve in paper_report.curves["dec_avg"].items()}
+    assert curves_data(paper_report._replace(curves={"dec_avg": first}), "dec_avg") is None
+    assert curves_data(paper_report, "dec_avg") is not None
 
 
 def test_the_timeline_counts_from_the_first_start_and_keeps_slots_together(paper_report):

@@ -9,6 +9,7 @@ import time
 import pytest
 from typer.testing import CliRunner
 
+from benchmarks.stopping import replay
 from doe.cli import app
 from doe.results.decision import decision_of
 from doe.store.files import StudyDir
@@ -171,3 +172,22 @@ def test_p_values_know_the_looks_and_an_undeclared_look_is_warned_of(tmp_path):
     assert any(
         "were added to the first plan" in w for w in doe.analyze(plain, "y").analysis.warnings
     )
+
+
+def test_a_replay_of_all_runs_stops_where_the_study_would_have(tmp_path):
+    stopped = noisy(tmp_path / "stopped", replicates=6, matters=2.0).directory
+    whole = noisy(tmp_path / "whole", replicates=6, matters=2.0).directory
+    asked = ["run", "--cpu", "2", "--study"]
+    assert invoke(app, [*asked, str(stopped), "--until", "decided"]).exit_code == 0
+    assert invoke(app, [*asked, str(whole)]).exit_code == 0
+    reached = decision_of(stopped)
+    assert 2 < reached.replicates < 6
+    told = replay(whole, ["y"], 2.0)
+    assert told.runs == 8 * reached.replicates
+    assert told.terms == told.decided[reached.replicates] == 6
+    assert told.decided[reached.replicates - 1] < 6
+    effects = tuple(t.term for t in reached.terms if t.state.verdict == "effect")
+    assert told.effects == effects == ("A",)
+    assert (told.open, told.lacking, told.denied) == ((), (), ())
+    strict = replay(whole, ["y"], 1e-9)
+    assert (strict.runs, strict.effects, len(strict.open)) == (48, ("A",), 5)

@@ -25,7 +25,7 @@ MATTERS = (1.0, 2.0, 3.0, 5.0)
 """Pixels below which an effect is not worth knowing, in the replay."""
 
 
-# A study that has run, replayed --------------------------------------------------------------------
+# A study that has run, replayed -------------------------------------------------------------------
 
 
 class Replay(NamedTuple):
@@ -53,8 +53,8 @@ def replay(directory: Path, responses: Sequence[str], matters: float) -> Replay:
     It is looked at after each replicate from the second on, at most as many as it has. Main effects
     and two-factor interactions of all `responses` together are the family that is to be decided;
     below `matters`, in the unit of the responses, an effect is not worth knowing. The analysis of
-    all runs is that of ``doe analyze``, which calls what has Holm's p below alpha. Terms go by their
-    names, with the response before them where there are several.
+    all runs is that of ``doe analyze``, which calls what has Holm's p below alpha. Terms go by
+    their names, with the response before them where there are several.
     """
     study, statuses = scan_study(directory)
     most = max(status.run.replicate for status in statuses)

@@ -232,6 +232,7 @@ def plan_json(planned: Plan, outcome: Outcome) -> dict[str, Any]:
     from doe.design.fractions import alias_chains
     from doe.design.power import design_size, detectable_effect
     from doe.results.designs import design_facts, level_design_size, told_by_levels
+    from doe.store.file_system import file_system_notes
     from doe.views.plan_tables import alias_json, facts_json, telling_order
 
     study = planned.study
@@ -259,4 +260,5 @@ def plan_json(planned: Plan, outcome: Outcome) -> dict[str, Any]:
         **({} if facts is None else {"terms": facts_json(facts)}),
         **({} if facts is None else {"detectable_by_term": detectable_by_term(planned)}),
         "order": [run.run_id for run in planned.design.runs],
+        "warnings": file_system_notes(planned.directory),
     }

@@ -244,15 +244,17 @@ def _configurations(factors: Sequence[Factor]) -> Callable[[int], Configuration]
     parts = [factors[i : i + size] for i in range(0, len(factors), size)]
     sizes = [math.prod(len(factor.levels) for factor in part) for part in parts]
     tables = [cache(partial(configuration_of, part)) for part in parts]
+    pairs = list(zip(tables, sizes, strict=True))
 
     def configuration(row: int) -> Configuration:
         label, name, levels, coded = Configuration("", "", {}, ())
-        for table, size in zip(tables, sizes, strict=True):
+        for table, size in pairs:
             row, number = divmod(row, size)
-            part = table(number)
-            label, name = label + part.label, name + part.name
-            levels = levels | part.levels
-            coded += part.coded
+            part_label, part_name, part_levels, part_coded = table(number)
+            label += part_label
+            name += part_name
+            levels = {**levels, **part_levels}
+            coded += part_coded
         return Configuration(label, name, levels, coded)
 
     return configuration

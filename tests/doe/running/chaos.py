@@ -187,7 +187,8 @@ class Chaos:
             self.look()
             if len(self.known) == len(self.plan.design.runs):
                 break
-            if self.mode == "replaced" and hit >= kills // 2 and not self.old:
+            half = hit >= kills // 2 or len(self.known) >= len(self.plan.design.runs) // 2
+            if self.mode == "replaced" and half and not self.old:
                 self.replace()
             self.start(self.rng.choice((1, 1, 1, 2)))
             time.sleep(self.rng.choice((0.0, 0.05, 0.1, 0.2, 0.4, 1.0)))

@@ -1,14 +1,15 @@
 """Two schedulers on a file system whose clients remember for a while that a name was absent."""
 
-import importlib.util
 import os
 import subprocess
 import sys
 import time
+from ctypes.util import find_library
 from pathlib import Path
 
 import chaos
 import pytest
+from test_odd_files import call
 
 SECONDS = 6.0
 """How long a mount remembers."""
@@ -18,8 +19,10 @@ MOUNT = Path(__file__).parents[1] / "backends" / "late_names.py"
 @pytest.fixture
 def clients(tmp_path):
     """One directory behind two mounts."""
-    if importlib.util.find_spec("fuse") is None:
-        pytest.skip("needs fusepy and libfuse: pip install fusepy, apt-get install libfuse2")
+    if find_library("fuse") is None:
+        pytest.skip("needs libfuse: apt-get install libfuse2")
+    if not os.path.exists("/dev/fuse"):
+        pytest.skip("needs /dev/fuse, which this machine does not offer")
     if not chaos.namespaces_allowed():
         pytest.skip("this machine does not let us make process namespaces")
     places = [tmp_path / "first", tmp_path / "second"]
@@ -51,6 +54,8 @@ def test_no_run_is_done_twice_where_absent_names_are_remembered(clients, planned
     run = [*chaos.UNSHARE, sys.executable, "-c", code, "run", "--cpu", "2", "--study"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     studies = [client / plan.directory.name for client in clients]
+    said = call("plan", str(studies[0] / "study.toml"), "--out", str(studies[0]))[1]
+    assert "is on fuse, which may show new names late" in " ".join(said.split())
     schedulers = [subprocess.Popen([*run, str(study)], **pipes) for study in studies]
     outputs = [scheduler.communicate(timeout=240)[0] for scheduler in schedulers]
     assert [scheduler.returncode for scheduler in schedulers] == [0, 0], outputs

@@ -126,6 +126,18 @@ def test_a_place_without_hard_links_is_told_at_planning_and_refused(planned, mon
     assert not list(plan.directory.glob(".link*"))
 
 
+@pytest.mark.parametrize("kind", ["nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "ext4", "tmpfs", ""])
+def test_a_place_that_may_show_names_late_is_told_at_planning(planned, monkeypatch, kind):
+    plan = planned()
+    words = ("plan", str(plan.directory / "study.toml"), "--out", str(plan.directory))
+    monkeypatch.setattr("doe.store.file_system.file_system", lambda _: kind)
+    said, told = " ".join(call(*words)[1].split()), f"is on {kind}, which may show new names late"
+    notes = msgspec.json.decode(call(*words, "--json")[1])["warnings"]
+    assert (told in said, [told in note for note in notes]) == (
+        (False, []) if kind in ("ext4", "tmpfs", "") else (True, [True])
+    )
+
+
 def test_the_file_system_is_the_innermost_one(tmp_path):
     home = tmp_path / "a b"
     home.mkdir()

@@ -11,20 +11,24 @@ import argparse
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import cache
+from math import sqrt
 
 import numpy as np
 
 from benchmarks import write_table
 from benchmarks.confirmation import study
 from benchmarks.looks import ERRORS
-from doe.analysis.analyze import analyze
-from doe.analysis.beats import CHOSEN_PAIRS
-from doe.analysis.case import AnalysisOptions
-from doe.analysis.contrasts import estimable
+from doe.analysis.analyze import core
+from doe.analysis.beats import CHOSEN_PAIRS, Beats, beats
+from doe.analysis.best import best
+from doe.analysis.case import AnalysisOptions, Case
+from doe.analysis.contrasts import estimable, names_of
 from doe.analysis.data import Observations
+from doe.analysis.diagnostics import diagnose
 from doe.analysis.effects import t_tests
 from doe.analysis.fit import fit
-from doe.analysis.streams import Seeding, variation
+from doe.analysis.streams import Component, Seeding, variation
+from doe.analysis.transform import Transformation
 
 PLANS = {
     "4 seeds": [[0, 1, 2, 3]],
@@ -95,24 +99,46 @@ def size(plan: str, factors: int, draw: str, count: int, pure: bool = False) -> 
     return float(np.mean(called))
 
 
-def told(plan: str, factors: int, draw: str, count: int) -> dict[str, float]:
-    """How often the interval of each stream's share holds it."""
+def told(plan: str, factors: int, draw: str, count: int) -> tuple[float, float]:
+    """How often intervals of streams hold the share, and the variance: that of the least often."""
     rng = np.random.default_rng([2, factors, list(PLANS).index(plan), list(ERRORS).index(draw)])
     labels, cells = PLANS[plan], 1 << factors
     names = list("abc"[: len(labels)])
     last = names.pop() if alone(labels) else "rest"
     total = REST + len(names) * (COMMON + OWN)
-    truth = {**dict.fromkeys(names, (COMMON + OWN) / total), last: REST / total}
-    inside = dict.fromkeys(truth, 0)
+    truth = {**dict.fromkeys(names, COMMON + OWN), last: REST}
+    inside = np.zeros((2, len(truth)))
+
+    def holds(c: Component) -> tuple[bool, bool]:
+        variance = truth[c.stream]
+        return (
+            c.share_low <= variance / total <= c.share_high,
+            c.variance_low <= variance <= c.variance_high,
+        )
+
     for i in range(count):
         observed = observed_study(simulated(rng, labels, draw, cells), factors, labels)
         seeding = observed.runs.seeding
         assert seeding is not None
         answer = variation(observed.y, observed.runs.cells, seeding, 0.05, i)
         assert answer is not None
-        for c in answer.components:
-            inside[c.stream] += c.share_low <= truth[c.stream] <= c.share_high
-    return {name: hits / count for name, hits in inside.items()}
+        inside += np.array([holds(c) for c in answer.components]).T
+    share, variance = (inside / count).min(axis=1).tolist()
+    return share, variance
+
+
+def compared(observed: Observations, factors: int, named: tuple[str, str]) -> tuple[Beats, ...]:
+    """The chosen pairs and a named one, as `analyze` compares them."""
+    runs, options = observed.runs, AnalysisOptions(beats=(*CHOSEN_PAIRS, named))
+    model = estimable(runs.cells, factors, factors, runs.block)
+    fitted = fit(observed.y, runs.cells, factors, runs.block, model, seeding=runs.seeding)
+    names = names_of(model.masks, runs.keys)
+    effects = core(fitted, names, [True] * len(names), runs.block_name, options.alpha).effects
+    scale = Transformation("none", None, "none")
+    case = Case(
+        *(runs, range(fitted.n), fitted, names, effects, observed.goal, scale, factors, options)
+    )
+    return beats(case, best(case, "max"), "", None, diagnose(case))
 
 
 def beaten(plan: str, factors: int, draw: str, count: int) -> list[float]:
@@ -133,8 +159,7 @@ def beaten(plan: str, factors: int, draw: str, count: int) -> list[float]:
         observed = observed_study(y, factors, labels)
         numbers = {observed.runs.config(c): c for c in range(cells)}
         named = (observed.runs.config(1), observed.runs.config(0))
-        answers = analyze(observed, AnalysisOptions(beats=(*CHOSEN_PAIRS, named))).beats
-        for b in answers:
+        for b in compared(observed, factors, named):
             one, other = numbers[b.config], numbers[b.against]
             chance = (means[one] + fresh[:, one] > means[other] + fresh[:, other]).mean()
             hits[b.asked].append(
@@ -146,21 +171,31 @@ def beaten(plan: str, factors: int, draw: str, count: int) -> list[float]:
 def line(job: tuple[str, int, str, int]) -> str:
     """One line of the table."""
     plan, factors, draw, count = job
-    cells = [f"{100 * size(*job[:3], 4 * count, pure):.1f} %" for pure in (False, True)]
-    shares = "" if plan == "4 seeds" else f"{min(told(*job).values()):.3f}"
-    rates = [f"{rate:.3f}" for rate in beaten(*job)]
-    return f"| {plan} | 2^{factors} | {draw} | {' | '.join((*cells, shares, *rates))} |"
+    sizes = [size(*job[:3], 2 * count, pure) for pure in (False, True)]
+    shares = ("", "") if plan == "4 seeds" else told(*job)
+    covers = [
+        rate if isinstance(rate, str) else f"{rate:.3f}{'*' * too_low(rate, count)}"
+        for rate in (*shares, *beaten(*job))
+    ]
+    cells = [f"{100 * rate:.1f} %" for rate in sizes] + covers
+    return f"| {plan} | 2^{factors} | {draw} | {' | '.join(cells)} |"
+
+
+def too_low(rate: float, count: int) -> bool:
+    """Whether a coverage is below 95 % by more than three standard errors."""
+    return rate < 0.95 - 3.0 * sqrt(0.95 * 0.05 / count)
 
 
 def main() -> None:
     """Measure all rates and write the table into the document."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=500, help="studies per line")
+    parser.add_argument("--count", type=int, default=200, help="studies per line")
     parser.add_argument("--jobs", type=int, default=2)
     given = parser.parse_args()
     jobs = [(p, f, draw, given.count) for p in PLANS for f in FACTORS for draw in ERRORS]
-    head = "p of an effect | against pure error | shares | runner-up | baseline | two named"
-    lines = [f"| seeds | design | errors | {head} |", "| --- | --- | --- |" + " --- |" * 6]
+    kinds = "p of an effect | against pure error | shares | variances"
+    head = f"{kinds} | runner-up | baseline | two named"
+    lines = [f"| seeds | design | errors | {head} |", "| --- | --- | --- |" + " --- |" * 7]
     with ProcessPoolExecutor(given.jobs) as pool:
         for made in pool.map(line, jobs):
             lines.append(made)

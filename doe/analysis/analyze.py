@@ -208,7 +208,7 @@ def _analyze(observed: Observations, options: AnalysisOptions) -> Analysis:
         variation=None
         if fitted.seeding is None
         else variation(fitted.y, fitted.cells, fitted.seeding, options.alpha, options.seed),
-        beats=beats(case, top, observed.baseline, observed.fresh, even_spread(fitted, checks)),
+        beats=beats(case, top, observed.baseline, observed.fresh, checks),
     )
 
 
@@ -228,7 +228,11 @@ def _on(case: Case, y: Floats, scale: str) -> OnScale:
     full, effects = case.fit, case.effects
     if scale != case.transform.name:
         z = scales.SCALES[scale].forward(y)
-        full = fit(z, full.cells, full.factors, full.block, full.model, pooled=full.pooled)
+        full = fit(
+            *(z, full.cells, full.factors, full.block, full.model),
+            pooled=full.pooled,
+            seeding=full.seeding,
+        )
         margins = lenth(2.0 * full.coef, case.names, case.alpha) if full.df_error == 0 else None
         shown = {effect.term for effect in effects}
         listed = [name in shown for name in case.names]
@@ -244,14 +248,9 @@ def predicting(fitted: Fit, chosen: scales.Transformation, checks: Diagnostics) 
     that of fresh ones.
     """
     usable = chosen.name == "none" and fitted.seeding is None
-    return fitted if usable and even_spread(fitted, checks) else None
-
-
-def even_spread(fitted: Fit, checks: Diagnostics) -> bool:
-    """Whether one variance may stand for all configurations, and the checks could have told."""
-    uneven = [f for f in checks.findings if f.check in ("equal variance", "spread by factor")]
     enough = len(fitted.y) > 2 * len(np.unique(fitted.cells))
-    return enough and all(f.ok for f in uneven)
+    spread = [f for f in checks.findings if f.check in ("equal variance", "spread by factor")]
+    return fitted if usable and enough and all(f.ok for f in spread) else None
 
 
 def _with_looks(parts: Core, runs: Runs, fitted: Fit, kept: Ints, alpha: float) -> Core:

@@ -190,8 +190,9 @@ def distances(fit: Fit) -> tuple[Floats, Ints]:
     """Distances of runs from the median of their cell, without the structural zeros.
 
     Of an odd number of runs one is the median itself and is left out; of an even number the two in
-    the middle are equally far from it, and ``|y_(m+1) - y_(m)| / √2`` stands for both (Hines and
-    Hines 2000). Otherwise small cells look alike whatever their spread.
+    the middle are equally far from it, and ``|y_(m+1) - y_(m)| / √2`` stands for both, as in
+    `levene.test` of R's lawstat, which names Hines and O'Hara Hines (2000). Otherwise small cells
+    look alike whatever their spread.
     """
     y = without_blocks(fit.y, fit.cells, fit.block)
     order = np.lexsort((y, fit.cells))

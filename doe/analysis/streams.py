@@ -24,6 +24,9 @@ from doe.numbers import share_text
 
 DRAWS = 10_000
 """Draws of the generalised pivotal quantities that intervals are quantiles of."""
+TAILS = 0.2
+"""Share of alpha that the quantiles leave out. With all of it the share of the rest beside three
+streams of two seeds would be covered in 0.86 of studies, 0.78 with log-normal errors."""
 REST = "rest"
 """What no stream explains alone."""
 
@@ -212,7 +215,8 @@ def variation(
     drawn = pivotal_draws(table, split, np.random.default_rng(seed))
     total = drawn.sum(axis=0)
     shares = np.divide(drawn, total, out=np.zeros_like(drawn), where=total > 0.0)
-    tails = [alpha / 2.0, 1.0 - alpha / 2.0]
+    tail = TAILS * alpha / 2.0
+    tails = [tail, 1.0 - tail]
     low, high = np.quantile(drawn, tails, axis=1)
     share_low, share_high = np.quantile(shares, tails, axis=1)
     share = estimated / estimated.sum()

@@ -11,11 +11,13 @@ import numpy as np
 from msgspec import Struct
 from scipy import linalg, optimize
 
+from doe.analysis import distributions as stats
 from doe.analysis.contrasts import Floats, Ints
 from doe.analysis.levels.anova import tested_sources, wald
 from doe.analysis.levels.fit import LevelFit
 from doe.analysis.levels.model import BLOCK
 from doe.analysis.pvalues import f_upper
+from doe.analysis.roots import root
 from doe.numbers import share_text
 
 FEWEST_BLOCKS = 6
@@ -39,12 +41,14 @@ class RandomBlocks(Struct, frozen=True):
     variance_block: float
     variance_error: float
     share: float  # of the block in the variance of a run
+    share_low: float
+    share_high: float
     terms: tuple[RandomTerm, ...]
     enough: bool  # blocks enough to know their variance
     sentence: str
 
 
-def random_blocks(fit: LevelFit) -> RandomBlocks | None:
+def random_blocks(fit: LevelFit, alpha: float) -> RandomBlocks | None:
     """Fit the terms with blocks as random; None without blocks or degrees of freedom.
 
     ``y = Xb + Zu + e`` with independent normal u and e, variances by restricted maximum
@@ -67,14 +71,17 @@ def random_blocks(fit: LevelFit) -> RandomBlocks | None:
         terms.append(RandomTerm(fit.matrix.name(s), len(own), f, p))
     count = int(layout.block.max()) + 1
     share = ratio / (1.0 + ratio)
+    low, high = share_interval(X, fit.u, layout.block, alpha)
     return RandomBlocks(
         blocks=count,
         variance_block=ratio * error * fit.square,
         variance_error=error * fit.square,
         share=share,
+        share_low=low,
+        share_high=high,
         terms=tuple(terms),
         enough=count >= FEWEST_BLOCKS,
-        sentence=_sentence(layout.block_name, count, share),
+        sentence=_sentence(layout.block_name, count, (share, low, high)),
     )
 
 
@@ -106,6 +113,34 @@ def variance_ratio(X: Floats, u: Floats, block: Ints) -> float:
     return float(share / (1.0 - share))
 
 
+def share_interval(X: Floats, u: Floats, block: Ints, alpha: float) -> tuple[float, float]:
+    """Exact interval of the blocks' share λ/(1 + λ) (Harville and Fenech 1985).
+
+    What X leaves of the blocks has independent components ``s_i ~ N(0, σ²(1 + λ d_i))`` with the
+    eigenvalues d of ``Z'(I - P_X)Z``, so that the mean of ``s_i²/(1 + λ d_i)`` over the mean square
+    within blocks is F. It falls with λ, and the interval holds every λ at which F is no surprise.
+    """
+    Z = np.eye(int(block.max()) + 1)[block]
+    Q = linalg.qr(X, mode="economic")[0]
+    left, target = Z - Q @ (Q.T @ Z), u - Q @ (Q.T @ u)
+    sizes, vectors = linalg.eigh(left.T @ left)
+    own = sizes > 1e-9 * len(u)
+    sizes = sizes[own]
+    squares = (vectors[:, own].T @ (left.T @ target)) ** 2 / sizes
+    df = len(u) - X.shape[1] - len(sizes)
+    within = max(float(target @ target) - float(squares.sum()), 1e-300) / df
+
+    def beyond(quantile: float, share: float) -> float:
+        shrunk = squares * (1.0 - share) / (1.0 - share + share * sizes)
+        return float(shrunk.mean()) / within - quantile
+
+    ends = []
+    for quantile in stats.f.isf([alpha / 2.0, 1.0 - alpha / 2.0], len(sizes), df).tolist():
+        inside = beyond(quantile, 0.0) > 0.0
+        ends.append(root(lambda share, q=quantile: beyond(q, share), 0.0, 1.0) if inside else 0.0)
+    return ends[0], ends[1]
+
+
 def _weighted(
     X: Floats, u: Floats, block: Ints, ratio: float
 ) -> tuple[Floats, Floats, float, float]:
@@ -129,8 +164,9 @@ def _weighted(
     return np.asarray(coef), np.asarray(inverse @ inverse.T), max(error, 1e-300), log_det
 
 
-def _sentence(name: str, blocks: int, share: float) -> str:
-    lead = f"{name} as random carries {share_text(share)} of the variance of a run"
+def _sentence(name: str, blocks: int, shares: tuple[float, float, float]) -> str:
+    share, low, high = map(share_text, shares)
+    lead = f"{name} as random carries {share} ({low} to {high}) of the variance of a run"
     if blocks >= FEWEST_BLOCKS:
         return f"{lead}, from {blocks} blocks."
     return (

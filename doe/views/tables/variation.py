@@ -7,7 +7,9 @@ from doe.analysis.streams import REST
 from doe.views.table import Column, Row, Table
 from doe.views.tables import ResponseTable
 
-SKEWED = "The intervals take seeds as normal, which a check doubts: try --transform log."
+SKEWED = (
+    "The intervals take seeds as normal, which a check doubts: 95 % may be 90. Try --transform log."
+)
 
 
 def variation_table(analysis: Analysis, _top: int | None = None) -> Table | None:

@@ -351,7 +351,7 @@ def test_permutation_stays_within_blocks_and_repeats() -> None:
 def test_random_blocks_against_statsmodels() -> None:
     _, observed = case_of_r("unequal")
     fit = fitted(observed)
-    found = random_blocks(fit)
+    found = random_blocks(fit, 0.05)
     X = fit.matrix.fitted_columns[:, fit.matrix.fitted_source != BLOCK]
     known = sm.MixedLM(fit.y, X, groups=observed.layout.block).fit(reml=True)
     assert found.variance_block == pytest.approx(float(known.cov_re[0, 0]), rel=1e-3)
@@ -362,7 +362,7 @@ def test_random_blocks_against_statsmodels() -> None:
 
 def test_few_random_blocks_are_said_to_be_few() -> None:
     _, observed = case_of_r("blocks")
-    found = random_blocks(fitted(observed))
+    found = random_blocks(fitted(observed), 0.05)
     assert not found.enough
     assert "3 blocks are too few to know that" in found.sentence
     rows = {row.source: row for row in analyze_levels(observed).anova.rows}
@@ -370,7 +370,25 @@ def test_few_random_blocks_are_said_to_be_few() -> None:
         assert term.f == pytest.approx(rows[term.term].f, rel=1e-6)
     block = (rows["Block"].ms - rows["Error"].ms) / 6
     assert found.variance_block == pytest.approx(block, rel=1e-6)
-    assert random_blocks(fitted(seen(words([2, 3]), full([2, 3], 2), np.arange(12.0) ** 2))) is None
+    single = fitted(seen(words([2, 3]), full([2, 3], 2), np.arange(12.0) ** 2))
+    assert random_blocks(single, 0.05) is None
+    ratio = rows["Block"].ms / rows["Error"].ms
+    bounds = ratio / stats.f.ppf([0.975, 0.025], rows["Block"].df, rows["Error"].df)
+    expected = np.maximum((bounds - 1) / (bounds + 5), 0)  # of an intraclass correlation
+    assert (found.share_low, found.share_high) == pytest.approx(expected, abs=1e-9)
+    assert found.share_low < found.share < found.share_high
+
+
+def test_the_share_of_incomplete_random_blocks_is_covered() -> None:
+    rng = np.random.default_rng(5)
+    cells = np.tile(full([2, 3]), (5, 1))
+    block = rng.permutation(np.repeat(np.arange(5), 6))
+    inside = 0
+    for _ in range(200):
+        y = rng.normal(size=5)[block] + rng.normal(size=30)
+        found = random_blocks(fitted(seen(words([2, 3]), cells, y, block)), 0.05)
+        inside += found.share_low <= 0.5 <= found.share_high
+    assert 180 <= inside < 200
 
 
 def test_blocks_that_do_not_differ_have_no_variance() -> None:
@@ -378,9 +396,9 @@ def test_blocks_that_do_not_differ_have_no_variance() -> None:
     noise = np.tile([1.0, -1.0, -1.0, 1.0, 1.0, -1.0, -1.0, 1.0], 3)[:18]
     noise -= np.repeat(noise.reshape(3, 6).mean(axis=1), 6)
     found = random_blocks(
-        fitted(seen(words([2, 3]), cells, noise + cells[:, 1], np.repeat([0, 1, 2], 6)))
+        fitted(seen(words([2, 3]), cells, noise + cells[:, 1], np.repeat([0, 1, 2], 6))), 0.05
     )
-    assert found.variance_block == 0.0
+    assert found.variance_block == found.share_low == 0.0
 
 
 # The scale that a response chooses for itself

@@ -216,7 +216,7 @@ def test_lack_of_fit_against_pure_error() -> None:
 @pytest.mark.parametrize("name", ["blocks", "unequal"])
 def test_random_blocks(name: str) -> None:
     case, fit = fit_of(name)
-    found = random_blocks(fit)
+    found = random_blocks(fit, 0.05)
     assert found is not None
     block, error = case["random"]["variances"]
     assert found.variance_block == pytest.approx(block, rel=1e-6)  # lme4 stops there

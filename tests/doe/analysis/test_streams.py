@@ -10,7 +10,7 @@ from scipy import stats
 
 from benchmarks.streams import beaten, size, told
 from doe.analysis.analyze import analyze
-from doe.analysis.beats import noncentrality
+from doe.analysis.beats import noncentrality, wins
 from doe.analysis.case import AnalysisOptions
 from doe.analysis.data import FactorLevels, Fresh, Observations, Runs
 from doe.analysis.response import analyze_response
@@ -219,6 +219,60 @@ def test_chosen_pairs_are_wider_and_fresh_runs_take_their_place():
     )
 
 
+def test_the_share_of_seeds_won_has_the_interval_of_clopper_and_pearson():
+    assert wins(4.0, 4, 0.05) == pytest.approx((1.0, 0.025**0.25, 1.0))
+    assert wins(0.0, 4, 0.05) == pytest.approx((0.0, 0.0, 1.0 - 0.025**0.25))
+    exact = stats.binomtest(7, 9).proportion_ci(method="exact")
+    assert wins(7.0, 9, 0.05) == pytest.approx((7 / 9, exact.low, exact.high))
+
+
+def shaped(errors, effect=2.0):
+    """Twelve runs of each of eight configurations, A better by `effect`."""
+    return errors + effect * (np.array(KNOWN["study"]["cell"]) & 1)
+
+
+def test_errors_that_are_not_normal_leave_the_seeds_that_were_won():
+    skewed = shaped(np.exp(2.0 * np.random.default_rng(4).normal(size=96)))
+    asked = AnalysisOptions(beats=(("A1B0C0", "A0B0C0"),))
+    (answer,) = analyze(plain(skewed, "max"), asked).beats
+    cells = np.array(KNOWN["study"]["cell"])
+    won = float((skewed[cells == 1] > skewed[cells == 0]).sum())
+    assert answer.basis == "seeds won"
+    assert (answer.probability, answer.low, answer.high) == pytest.approx(wins(won, 12, 0.05))
+    (shared,) = analyze(study_of({**KNOWN["study"], "y": skewed}, goal="max"), asked).beats
+    assert shared.low < answer.low  # 12 replicates of 3 seeds tell no more than 3 of their own
+    (even,) = analyze(plain(shaped(np.random.default_rng(4).normal(size=96)), "max"), asked).beats
+    assert even.basis == "all runs"
+
+
+def test_an_unequal_spread_leaves_the_differences_of_the_two():
+    cells = np.array(KNOWN["study"]["cell"])
+    errors = np.random.default_rng(0).normal(size=96) * 2.0 ** ((cells & 2) - 1)
+    y = shaped(errors, 0.3)
+    (answer,) = analyze(plain(y, "max"), AnalysisOptions(beats=(("A1B0C0", "A0B0C0"),))).beats
+    d = y[cells == 1] - y[cells == 0]
+    assert answer.basis == "own runs"
+    assert answer.probability == pytest.approx(stats.norm.cdf(d.mean() / d.std(ddof=1)))
+
+
+def test_without_blocks_runs_pair_up_in_their_order():
+    cells = np.array(KNOWN["study"]["cell"])
+    observed = plain(shaped(np.exp(2.0 * np.random.default_rng(4).normal(size=96))), "max")
+    observed = replace(observed, runs=replace(observed.runs, block=None, block_name=None))
+    (answer,) = analyze(observed, AnalysisOptions(beats=(("A1B0C0", "A0B0C0"),))).beats
+    assert answer.seeds == 12
+    assert answer.probability == (observed.y[cells == 1] > observed.y[cells == 0]).mean()
+
+
+def test_the_other_scale_is_tested_against_the_variation_over_seeds_too():
+    case = KNOWN["study"]
+    y = np.exp(np.array(case["y"]) / 10.0).tolist()
+    both = analyze(study_of({**case, "y": y})).scales
+    log = analyze(study_of({**case, "y": y}), AnalysisOptions(transform="log"))
+    expected = {e.term: e.p_holm for e in log.effects}
+    assert {row.term: row.log_p_holm for row in both.terms} == pytest.approx(expected)
+
+
 # Error rates, in short: `make calibrate` has the tables ------------------------------------------
 
 
@@ -228,5 +282,6 @@ def test_tests_hold_their_size_where_replicates_share_seeds():
 
 
 def test_intervals_of_shares_and_of_winning_cover():
-    assert min(told("3 x 3", 3, "normal", 60).values()) > 0.88
+    assert min(told("3 x 3", 3, "normal", 60)) > 0.88
+    assert min(told("2 x 2 x 2", 3, "normal", 60)) > 0.92
     assert min(beaten("2 x 2", 3, "normal", 60)) > 0.88

@@ -7,6 +7,8 @@ errors of generalised least squares as lme4 has them.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from msgspec import Struct
 from scipy import linalg, optimize
@@ -137,7 +139,7 @@ def share_interval(X: Floats, u: Floats, block: Ints, alpha: float) -> tuple[flo
     ends = []
     for quantile in stats.f.isf([alpha / 2.0, 1.0 - alpha / 2.0], len(sizes), df).tolist():
         inside = beyond(quantile, 0.0) > 0.0
-        ends.append(root(lambda share, q=quantile: beyond(q, share), 0.0, 1.0) if inside else 0.0)
+        ends.append(root(partial(beyond, quantile), 0.0, 1.0) if inside else 0.0)
     return ends[0], ends[1]
 
 

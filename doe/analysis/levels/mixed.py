@@ -134,7 +134,7 @@ def share_interval(X: Floats, u: Floats, block: Ints, alpha: float) -> tuple[flo
 
     def beyond(quantile: float, share: float) -> float:
         shrunk = squares * (1.0 - share) / (1.0 - share + share * sizes)
-        return float(shrunk.mean()) / within - quantile
+        return float(shrunk.mean() / within - quantile)
 
     ends = []
     for quantile in stats.f.isf([alpha / 2.0, 1.0 - alpha / 2.0], len(sizes), df).tolist():

@@ -85,7 +85,8 @@ class Config:
     fuse_relu: str = "all"
     """Channels of LatentFuse behind the ReLU: `all` 21 (the paper) or the 18 `residual` ones."""
     first_weights: str = "alive"
-    """`alive`: heatmaps start brightest where features are strongest; `pytorch`: its defaults."""
+    """`alive`: heatmaps start brightest where features are strongest, not far above the floor of
+    their ReLU; `pytorch`: its defaults."""
     decoder_losses: str = "with_A"
     """When C, D and E act at the decoder's two scales: `with_A` (the paper) or `always`."""
     target_sigma: float = 1.0

@@ -4,6 +4,7 @@ The encoder and its two heads see each frame once; windows of three consecutive 
 behind them, so that neighbouring windows share the work on the frames that they share.
 """
 
+import copy
 from typing import NamedTuple
 
 import torch
@@ -19,6 +20,8 @@ RESIDUAL = 6
 """Residual channels of a frame, C_r in the paper."""
 STRIDES = (4, 2, 1)
 """Image pixels per heatmap pixel at the three scales, coarse to fine."""
+FIRST_LOGIT = 3.0
+"""Mean of the encoder's heatmaps before the first step: above the floor of their ReLU, not far."""
 
 
 class Maps(NamedTuple):
@@ -131,12 +134,7 @@ class Network(nn.Module):
 
         Windows are ordered by chunk and then by time; (N, 3, …) holds the frames of a window.
         """
-        center, residual = self._encode(frames.flatten(0, 1)[:, None])
-        chunks = frames.shape[:2]
-        center = windows(center.view(*chunks, *center.shape[1:]))  # (N, 3, 1, s, s)
-        residual = windows(residual.view(*chunks, *residual.shape[1:]))  # (N, 3, 6, s, s)
-        parts = [center.flatten(1, 2), residual.flatten(1, 2)]
-        fused = self.fuse(torch.cat(parts, 1))  # (N, 3 + 18, s, s)
+        fused = self._fuse(frames)
         if self.fuse_relu == "all":
             fused = fused.relu_()
         logits, rest = fused[:, :WINDOW], fused[:, WINDOW:]  # (N, 3, s, s), (N, 18, s, s)
@@ -144,6 +142,20 @@ class Network(nn.Module):
             rest = rest.relu()
         middle, fine, image = self.decoder(logits, rest, with_image)
         return Maps((logits, middle, fine), image)
+
+    @torch.no_grad()
+    def start_above_floor(self, frames: Tensor) -> None:
+        """Shift the encoder's heatmaps so that their mean over these frames is `FIRST_LOGIT`.
+
+        Under noise they would start at twice that and more, the ball little brighter than the rest.
+        The focal loss takes all of it down at the same speed, and with some seeds below the floor
+        together. A shorter way down leaves the ball above it; from too near the floor the first
+        steps of an untrained decoder push the ball under.
+        """
+        trial = copy.deepcopy(self)  # its running statistics move, ours begin with the training
+        mean = trial._fuse(frames)[:, :WINDOW].mean((0, 2, 3))
+        assert self.fuse.bias is not None
+        self.fuse.bias[:WINDOW] += FIRST_LOGIT - mean
 
     def _start_alive(self) -> None:
         """Let each heatmap start as its own frame's, brightest where features are strongest.
@@ -154,6 +166,15 @@ class Network(nn.Module):
         with torch.no_grad():
             self.center.weight.abs_()
             self.fuse.weight.add_(torch.eye(len(self.fuse.weight))[..., None, None])
+
+    def _fuse(self, frames: Tensor) -> Tensor:
+        """Chunks (K, L, S, S) to LatentFuse of their windows, (N, 3 + 18, s, s), before ReLU."""
+        center, residual = self._encode(frames.flatten(0, 1)[:, None])
+        chunks = frames.shape[:2]
+        center = windows(center.view(*chunks, *center.shape[1:]))  # (N, 3, 1, s, s)
+        residual = windows(residual.view(*chunks, *residual.shape[1:]))  # (N, 3, 6, s, s)
+        fused: Tensor = self.fuse(torch.cat([center.flatten(1, 2), residual.flatten(1, 2)], 1))
+        return fused
 
     def _encode(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Frames (M, 1, S, S) to heatmaps (M, 1, s, s) and residuals (M, 6, s, s), each by itself.

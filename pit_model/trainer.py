@@ -140,6 +140,9 @@ def train(
         forward = make_forward(run.network, config, device)
         train_split = splits(config, "train", device)
         val_split = splits(config, "val", device)
+        if saved is None and config.first_weights == "alive":
+            first = next(training_batches(train_split, seed, 0))
+            run.network.start_above_floor(first.frames)
         while len(run.history) < config.epochs and run.divergence is None:
             _advance(run, forward, train_split, val_split, seed)
             checkpoint.save(path, run.state(), mark)

@@ -147,6 +147,26 @@ def test_heatmaps_start_alive_unless_the_first_weights_are_pytorchs():
         assert name in ("center.weight", "fuse.weight") or torch.equal(a, b)
 
 
+@pytest.mark.parametrize("brightness", [1.0, 50.0])
+def test_heatmaps_start_a_little_above_their_floor(brightness):
+    """A shift of three biases by what the frames show, and no trace in the running statistics."""
+    network = network_of(config_of())
+    before = copy.deepcopy(network)
+    frames = brightness * torch.rand(2, 5, 16, 16)
+    network.start_above_floor(frames)
+    parts = []
+    network.fuse.register_forward_hook(lambda _, __, out: parts.append(out[:, :3].detach().clone()))
+    for name, a in network.state_dict().items():
+        b = before.state_dict()[name]
+        if name == "fuse.bias":
+            assert (a[:3] != b[:3]).all()
+            assert torch.equal(a[3:], b[3:])
+        else:
+            assert torch.equal(a, b), name
+    network(frames)
+    assert parts[0].mean((0, 2, 3)) == pytest.approx([3.0, 3.0, 3.0], abs=1e-5)
+
+
 def test_layouts_agree():
     """The blocked layout of the CPU and plain double precision: the same network and gradient."""
     network = network_of(config_of())

@@ -116,6 +116,20 @@ def test_first_weights_leave_the_global_random_numbers_alone():
     assert torch.equal(torch.get_rng_state(), before)
 
 
+@pytest.mark.parametrize(("first_weights", "starts"), [("alive", 1), ("pytorch", 0)])
+def test_heatmaps_are_set_above_their_floor_once(first_weights, starts, tmp_path, monkeypatch):
+    """By the first batch of a run that begins, not by one that goes on."""
+    seen = []
+    monkeypatch.setattr(trainer.Network, "start_above_floor", lambda _, frames: seen.append(frames))
+    config = config_of(first_weights=first_weights, epochs=1)
+    trainer.train(config, 5, "cpu", tmp_path, quiet)
+    trainer.train(config, 5, "cpu", tmp_path, quiet)
+    assert len(seen) == starts
+    split = dataset.make_split(config, "train")
+    first = next(dataset.training_batches(split, 5, 0)).frames
+    assert all(torch.equal(frames, first) for frames in seen)
+
+
 def test_the_decoder_has_a_step_size_of_its_own():
     """The first step of Adam moves each weight by its step size along the sign of the gradient."""
     config = config_of(learning_rate=1e-3, decoder_learning_rate=4e-3)
@@ -159,6 +173,8 @@ def test_test_values_come_from_the_kept_weights(whole, tmp_path):
     for epoch in sorted({int(result[f"{m}_epoch"]) for m in metric_names(config.scales)}):
         run = trainer.new_run(config, 5, torch.device("cpu"))
         train_split = dataset.make_split(config, "train")
+        first = next(dataset.training_batches(train_split, 5, 0))
+        run.network.start_above_floor(first.frames)
         for e in range(epoch + 1):
             trainer.train_epoch(run, run.network, train_split, 5, e)
         values = trainer.evaluate(run.network, run.network, split)

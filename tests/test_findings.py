@@ -25,7 +25,7 @@ def text_of(name: str) -> str:
     return text + " ".join(text.split())
 
 
-STUDIES = {findings.STUDY: 256, findings.FULL: 4}
+STUDIES = {findings.STUDY: 256, findings.PER_FRAME: 8, findings.FULL: 4}
 
 
 @pytest.mark.parametrize("study", STUDIES, ids=lambda path: path.name)

@@ -70,6 +70,7 @@ class _Log:
         import sys
 
         from doe.errors import DoeError
+        from doe.numbers import cell_text
         from doe.store.files import open_plain
         from doe.store.log import BLOCK_BYTES, last_lines
 
@@ -84,9 +85,10 @@ class _Log:
             if self._read is None:
                 self._read = last_lines(file, self._lines) if self._lines else 0
                 if self._read:
+                    before = cell_text(self._read / 1e6, "fixed1")
                     print(
-                        f"(the last {self._lines} lines; {self._read / 1e6:.1f} MB before them are "
-                        "printed by --lines 0)",
+                        f"(the last {self._lines} lines; {before} MB before them are printed by "
+                        "--lines 0)",
                         file=sys.stderr,
                     )
             file.seek(self._read)

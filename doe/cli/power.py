@@ -185,7 +185,7 @@ def sequential_table(
     alpha: float,
 ) -> Table:
     """The course of the decision, look by look."""
-    from doe.numbers import cell_text
+    from doe.numbers import cell_text, share_text
     from doe.views.table import Column, Row, Table
 
     columns = (
@@ -197,7 +197,7 @@ def sequential_table(
     saved = 1.0 - mean / rows[-1]["replicates"]
     notes = (
         f"Expected: {cell_text(mean, 'fixed1')} replicates, {cell_text(mean * base.cells, 'int')} "
-        f"runs, {cell_text(100 * saved, 'int')}% fewer than {rows[-1]['runs']}.",
+        f"runs, {share_text(saved)} fewer than {rows[-1]['runs']}.",
         f"σ = {cell_text(sigma, 'short')}, {base.terms} terms, α = {alpha:g} over all looks and "
         f"terms; an effect below {matters:g} is negligible. Shares of 2000 simulated studies.",
     )
@@ -295,14 +295,14 @@ def power_table(
     target: float,
 ) -> Table:
     """The rows as a table, with what was assumed in its notes."""
-    from doe.numbers import cell_text
+    from doe.numbers import cell_text, share_text
     from doe.views.table import Column, Row, Table
 
     columns = [
         Column("replicates", "Reps", "int"),
         Column("runs", "Runs", "int"),
         Column("df_error", "df", "int"),
-        Column("detectable", f"Effect at {target:.0%}", "num"),
+        Column("detectable", f"Effect at {share_text(target)}", "num"),
         Column("detectable_holm", "Holm", "num"),
     ]
     if effect is not None:
@@ -319,7 +319,7 @@ def power_table(
         notes.append(f"Effect: the difference between two levels of a factor with {base.levels}.")
     if needed[0] is not None:
         notes.append(
-            f"An effect of {effect:g} needs {needed[0]} replicates for {target:.0%} power, "
+            f"An effect of {effect:g} needs {needed[0]} replicates for {share_text(target)} power, "
             f"{needed[1]} after Holm's adjustment."
         )
     body = tuple(Row(tuple(row[c.key] for c in columns)) for row in rows)

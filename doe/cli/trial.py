@@ -47,12 +47,16 @@ def trial(
 
 def outcome_lines(study: Study, outcome: Trial, runs: int, gpu: int | None) -> list[str]:
     """What a trial says: metrics, doubts, how long the whole study will take."""
+    from doe.numbers import cell_text
+
     if outcome.problem:
         return ["", f"Failed: {outcome.problem}."]
     width = max((len(name) for name in outcome.metrics), default=0)
     lines = ["", "Metrics found:"]
     for name, value in outcome.metrics.items():
-        lines.append(f"  {name:<{width}}  {'not finite' if value is None else f'{value:.6g}'}")
+        lines.append(
+            f"  {name:<{width}}  {'not finite' if value is None else cell_text(value, 'short')}"
+        )
     absent = [name for name in study.responses.further if name not in outcome.metrics]
     if absent:
         lines.append(f"Not returned, and need not be: {', '.join(absent)}.")
@@ -71,10 +75,11 @@ def _time_lines(seconds: float, runs: int, gpu: int | None, threads: int) -> lis
     import os
 
     from doe.errors import counted
-    from doe.numbers import duration_text
+    from doe.numbers import cell_text, duration_text
 
     slots = 1 if gpu is not None else max((os.cpu_count() or 1) // threads, 1)
     total = f"{counted(runs, 'run')} like this: {duration_text(runs * seconds)} one after the other"
     if slots > 1:
         total += f", about {duration_text(runs * seconds / slots)} with --cpu {slots}"
-    return [f"It took {seconds:.1f} s. {total}.", "Nothing was recorded; next: doe plan, doe run."]
+    took = f"It took {cell_text(seconds, 'fixed1')} s. {total}."
+    return [took, "Nothing was recorded; next: doe plan, doe run."]

@@ -24,7 +24,7 @@ def notify(command: str, summary: Mapping[str, str]) -> str:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return f"--notify took longer than {PATIENCE_SECONDS:.0f} s and was ended"
+        return f"--notify took longer than {PATIENCE_SECONDS:g} s and was ended"
     except OSError as error:
         return f"--notify could not be started: {error.strerror}"
     return f"--notify ended with exit code {done.returncode}" if done.returncode else ""

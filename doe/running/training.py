@@ -21,6 +21,7 @@ from typing import NamedTuple, NoReturn
 import msgspec
 
 from doe.errors import DoeError
+from doe.numbers import cell_text
 from doe.running.backend import (
     Backend,
     NotedFactors,
@@ -52,7 +53,8 @@ class SharedReply:
         """Leave the result; its length comes last, so that half of one is none."""
         raw = msgspec.json.encode(result)
         if len(raw) > REPLY_BYTES - 8:
-            text = f"the backend returned {len(raw) / 1e6:.0f} MB of metrics; expected less than 16"
+            size = cell_text(len(raw) / 1e6, "int")
+            text = f"the backend returned {size} MB of metrics; expected less than 16"
             raw = msgspec.json.encode(Result("failed", error=Failure("exception", text)))
         self._memory[8 : 8 + len(raw)] = raw
         self._memory[:8] = len(raw).to_bytes(8, "little")

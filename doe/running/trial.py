@@ -20,6 +20,7 @@ import msgspec
 
 from doe.design.runs import Run
 from doe.errors import DoeError
+from doe.numbers import cell_text
 from doe.running.backend import NotedFactors, Request, checked_reply, not_finite, resolve
 from doe.running.processes import thread_environment
 from doe.store.files import RunDir
@@ -84,7 +85,9 @@ class _Showing:
         if self._silent or (now - self._last < SHOWN_SECONDS and step < total):
             return
         self._last = now
-        values = "".join(f"  {name} {float(value):.4g}" for name, value in metrics.items())
+        values = "".join(
+            f"  {name} {cell_text(float(value), 'short')}" for name, value in metrics.items()
+        )
         print(f"{step}/{total}{values}", flush=True)
 
 

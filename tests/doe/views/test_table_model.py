@@ -50,7 +50,7 @@ def test_every_rule_writes_what_it_says(value, form, text):
 
 
 DOE = Path(csv.__file__).parents[1]
-ROOMS = ("analysis", "results", "views")
+ROOMS = ("design", "running", "analysis", "results", "views", "cli")
 
 
 @pytest.mark.parametrize("room", ROOMS)

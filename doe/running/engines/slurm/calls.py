@@ -130,7 +130,7 @@ def _call(
             "commands are installed, or choose another --engine"
         ) from None
     except subprocess.TimeoutExpired as error:
-        raise AwayError(f"{words[0]} gave no answer within {seconds:.0f} s") from error
+        raise AwayError(f"{words[0]} gave no answer within {seconds:g} s") from error
     if done.returncode == 0:
         return done.stdout
     said = done.stderr.strip() or f"{words[0]} ended with exit code {done.returncode}"

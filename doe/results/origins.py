@@ -29,15 +29,14 @@ def run_spans(statuses: Sequence[RunStatus]) -> list[RunSpan]:
     ended = [
         (status, [datetime.fromisoformat(origin[key]).timestamp() for key in ("start", "end")])
         for status in statuses
-        if "start" in (origin := provenance(status)) and "end" in origin
+        if "start" in (origin := status.provenance) and "end" in origin
     ]
     first = min((times[0] for _, times in ended), default=0.0)
     return [
         RunSpan(
             status.run.run_id,
             status.run.config,
-            " ".join(str(provenance(status).get(key) or "") for key in ("host", "slot")).strip()
-            or "unnamed slot",
+            machine_text(status) or "unnamed slot",
             status.state,
             start - first,
             end - first,
@@ -46,16 +45,17 @@ def run_spans(statuses: Sequence[RunStatus]) -> list[RunSpan]:
     ]
 
 
-def provenance(status: RunStatus) -> Mapping[str, Any]:
-    """What a run's verdict says of its origin; empty without one."""
-    return status.result.provenance if status.result else {}
+def machine_text(status: RunStatus) -> str:
+    """The host and its slot that a run was executed on."""
+    told = (status.provenance.get(key) for key in ("host", "slot"))
+    return " ".join(str(name) for name in told if name)
 
 
 def shared_facts(statuses: Sequence[RunStatus]) -> dict[str, list[tuple[str, int]]]:
     """Fact -> its values, each with the number of runs that share it, the most frequent first."""
     counters: dict[str, Counter[str]] = {}
     for status in statuses:
-        for name, value in _facts(provenance(status)):
+        for name, value in _facts(status.provenance):
             counters.setdefault(name, Counter())[value] += 1
     return {
         name: sorted(counter.items(), key=lambda item: (-item[1], item[0]))
@@ -65,7 +65,7 @@ def shared_facts(statuses: Sequence[RunStatus]) -> dict[str, list[tuple[str, int
 
 def commits(statuses: Sequence[RunStatus]) -> list[str]:
     """The states of the code that made the runs."""
-    return sorted({str(provenance(status).get("commit") or "") for status in statuses} - {""})
+    return sorted({str(status.provenance.get("commit") or "") for status in statuses} - {""})
 
 
 def _facts(origin: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -35,8 +35,7 @@ def table_rows(study: Study, statuses: Sequence[RunStatus]) -> list[list[Any]]:
 
 
 def _row(study: Study, status: RunStatus) -> list[Any]:
-    run, result = status.run, status.result
-    origin = result.provenance if result else {}
+    run, origin = status.run, status.provenance
     return [
         *(run.run_id, run.run_order, run.row, run.replicate, run.block, run.seed, run.name),
         *run.seeds.values(),
@@ -65,7 +64,7 @@ def table_csv(study: Study, statuses: Sequence[RunStatus]) -> str:
 
 def slot_and_host(status: RunStatus) -> tuple[str, str]:
     """Where a run was or is executed; empty where nobody knows."""
-    origin = status.result.provenance if status.result else {}
+    origin = status.provenance
     lease = status.lease.lease if status.lease and status.state == "running" else None
     return (
         origin.get("slot", lease.slot if lease else ""),

@@ -139,7 +139,7 @@ def _warnings(study: Study, statuses: Sequence[RunStatus]) -> list[str]:
             f"study.toml was changed after {counted(number, 'run')} {were(number)} done "
             f"(the first is {changed[0].run.run_id}); their results answer another request"
         )
-    every = [status.result.provenance for status in statuses if status.result]
+    every = [status.provenance for status in statuses if status.result]
     origins = [origin for origin in every if IMPORTED not in origin]
     tables = Counter(origin[IMPORTED] for origin in every if IMPORTED in origin)
     warnings += [
@@ -167,9 +167,9 @@ def _warnings(study: Study, statuses: Sequence[RunStatus]) -> list[str]:
         more = f" (and {len(unreadable) - 1} more)" if len(unreadable) > 1 else ""
         warnings.append(f"unreadable, left alone while the rest goes on: {unreadable[0]}{more}")
     unread = [
-        status.result.provenance.get(UNREAD, [])
+        status.provenance.get(UNREAD, [])
         for status in statuses
-        if status.result and status.state != "failed" and IMPORTED not in status.result.provenance
+        if status.result and status.state != "failed" and IMPORTED not in status.provenance
     ]
     plain = [factor.key for factor in study.factors if not factor.sets]
     if never := [key for key in plain if unread and all(key in names for names in unread)]:

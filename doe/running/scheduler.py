@@ -19,6 +19,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from doe.design.runs import Design, Run, runs_of
 from doe.errors import DoeError, counted, were
+from doe.numbers import cell_text
 from doe.running.engines.base import Ended, Engine, Job, Slot
 from doe.running.processes import end_keepers
 from doe.running.worker import BUSY, UNWRITABLE, WorkOrder, record_crash
@@ -281,9 +282,7 @@ class Scheduler:
         if self._taken(status):
             self.elsewhere.add(run_id)
             return None
-        if status.state not in ("pending", "running") and status.checksum != self._replace.get(
-            run_id
-        ):
+        if status.stands(self._replace.get(run_id, "")):
             self._settled(status, "")
             return None
         run_dir = self.files.run(run_id)
@@ -333,17 +332,16 @@ class Scheduler:
                 f"make {self.named.root} writable, then `doe run` again: nothing committed is lost"
             )
         status = self._look(run_id)
-        replaced = status.checksum and status.checksum == self._replace.get(run_id)
         lease = status.lease.lease if status.lease else None
         # Of another machine's process, the engine knows sooner than its lease falls silent.
         far = lease is not None and lease.machine != self._here
         gone = far and lease is not None and lease.job == ended.job and not ended.interrupted
-        if status.state == "pending" or replaced or (status.state == "running" and gone):
-            self._without_verdict(ended, status, slot)
-        elif status.state == "running":
+        if status.stands(self._replace.get(run_id, "")):
+            self._settled(status, slot)
+        elif status.state == "running" and not gone:
             self.elsewhere.add(run_id)
         else:
-            self._settled(status, slot)
+            self._without_verdict(ended, status, slot)
 
     def _without_verdict(self, ended: Ended, status: RunStatus, slot: str) -> None:
         """A process is gone and left no verdict: a failed attempt, a crash, or an interruption."""
@@ -382,8 +380,8 @@ class Scheduler:
 
     def _settled(self, status: RunStatus, slot: str) -> None:
         """A run has its verdict; the slot is empty where somebody else has run it."""
-        run, seconds = status.run, status.seconds or 0.0
-        text = f"{run.run_id} {run.config} on {slot or 'another scheduler'}, {seconds:.1f} s"
+        run, seconds = status.run, cell_text(status.seconds or 0.0, "fixed1")
+        text = f"{run.run_id} {run.config} on {slot or 'another scheduler'}, {seconds} s"
         self.display.note(status.state, f"{text}: {status.reason}" if status.reason else text)
         self._replace.pop(run.run_id, None)
         if not slot:
@@ -396,7 +394,7 @@ class Scheduler:
 
     def _warn_unread(self, status: RunStatus) -> None:
         """After the first run: factors that the backend never read would measure nothing."""
-        noted = status.result.provenance.get(UNREAD, []) if status.result else []
+        noted = status.provenance.get(UNREAD, [])
         unread = [f.key for f in self.study.factors if f.key in noted and not f.sets]
         if unread and self.breaker.unproven:
             self.display.note(

@@ -67,6 +67,7 @@ from doe.store.verdicts import (
     recover,
     set_aside,
     settle,
+    settled,
 )
 
 BUSY = 75
@@ -128,11 +129,11 @@ def work(run: RunDir, order: WorkOrder, prepared: Prepared | None = None) -> int
 
 def begin(run: RunDir, order: WorkOrder, owner: Lease, watch: Watch) -> Held | int:
     """Take a run that needs running; otherwise the exit code that says why not."""
-    if _settled(run, order):
+    if settled(run, order.replace):
         return 0
     held = acquire(run, owner, watch, order.over)
     while held is None:
-        if _settled(run, order):
+        if settled(run, order.replace):
             return 0
         if not order.wait:
             return BUSY
@@ -159,11 +160,6 @@ def _sweep_former(run: RunDir, lease: Lease) -> None:
     former = read_lease(run, lease.attempt - 1) if lease.attempt > 1 else None
     if former and former.lease and former.lease.machine == lease.machine:
         sweep_marked(run_mark(run, former.lease))
-
-
-def _settled(run: RunDir, order: WorkOrder) -> bool:
-    verdict = read_verdict(run)
-    return verdict is not None and verdict.stands(order.replace)
 
 
 class Stop:
@@ -327,7 +323,7 @@ def _record(held: Held, order: WorkOrder, outcome: Result) -> None:
         if commit(run, outcome, nonce):
             return
         verdict = read_verdict(run)
-        if verdict is not None and verdict.result is not None:
+        if verdict is not None and verdict.stands():
             return  # somebody else was first
         if verdict is not None:  # the backend has written something of that name itself
             set_aside(run, "foreign", attempt, verdict.raw)

@@ -114,7 +114,7 @@ def changed_runs(study: Study, statuses: Iterable[RunStatus]) -> list[RunStatus]
         status
         for status in statuses
         if status.result
-        and status.result.provenance.get("request")
+        and status.provenance.get("request")
         != hashlib.sha256(request_bytes(study, status.run)).hexdigest()
     ]
 

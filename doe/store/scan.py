@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 from doe.design.runs import Run
 from doe.errors import DoeError
 from doe.store.files import StudyDir
 from doe.store.leases import LeaseFile, Watch, last_lease
-from doe.store.verdicts import Result, checksum, failed_attempts, verdict_in
+from doe.store.verdicts import Result, checksum, failed_attempts, settles, verdict_in
 
 RunState = Literal["done", "diverged", "failed", "running", "pending"]
 STATES: tuple[RunState, ...] = ("done", "diverged", "failed", "running", "pending")
@@ -39,9 +39,18 @@ class RunStatus(NamedTuple):
         return self.result.error.reason if self.result and self.result.error else ""
 
     @property
+    def provenance(self) -> Mapping[str, Any]:
+        """What the verdict says of its origin; empty without one."""
+        return self.result.provenance if self.result else {}
+
+    @property
     def seconds(self) -> float | None:
         """How long the run took, if it ended."""
-        return self.result.provenance.get("seconds") if self.result else None
+        return self.provenance.get("seconds")
+
+    def stands(self, replace: str = "") -> bool:
+        """Whether the run is settled by a verdict that is not the one of this checksum."""
+        return settles(self.result, self.checksum, replace)
 
 
 def scan(files: StudyDir, runs: Iterable[Run], watch: Watch | None = None) -> list[RunStatus]:

@@ -62,8 +62,13 @@ class Verdict(NamedTuple):
     raw: bytes
 
     def stands(self, replace: str = "") -> bool:
-        """Whether the run is settled by it: it is whole, and not the one of this checksum."""
-        return self.result is not None and (not replace or checksum(self.raw) != replace)
+        """Whether it settles its run, where the one of the checksum `replace` shall not."""
+        return settles(self.result, checksum(self.raw), replace)
+
+
+def settles(result: Result | None, name: str, replace: str) -> bool:
+    """Whether a verdict settles its run: it is whole, and its name is not to be replaced."""
+    return result is not None and name != replace
 
 
 _SEAL = b',\n "checksum": "%b"\n}\n'
@@ -98,7 +103,7 @@ def decode_result(raw: bytes) -> Result | None:
 Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
-class _Origin(msgspec.Struct):
+class Origin(msgspec.Struct):
     """The facts of a provenance that others rely on, each of its kind; further ones are free."""
 
     commit: str = ""
@@ -125,7 +130,7 @@ class _Origin(msgspec.Struct):
 def _sound(provenance: dict[str, Any]) -> bool:
     """Whether the facts are of their kinds, so that who reads them need not ask."""
     try:
-        msgspec.convert(provenance, _Origin)
+        msgspec.convert(provenance, Origin)
     except (msgspec.ValidationError, OverflowError):
         return False
     return True
@@ -140,6 +145,12 @@ def checksum(raw: bytes) -> str:
 def read_verdict(run: RunDir) -> Verdict | None:
     """What stands in `result.json`, or None if nothing does."""
     return verdict_in(run.result)
+
+
+def settled(run: RunDir, replace: str = "") -> bool:
+    """Whether a run has a verdict that settles it."""
+    verdict = read_verdict(run)
+    return verdict is not None and verdict.stands(replace)
 
 
 def verdict_in(path: Path | str) -> Verdict | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from doe.numbers import cell_text, drawn, duration_text
 from doe.results.details import RunDetail
-from doe.results.origins import provenance
+from doe.results.origins import machine_text
 from doe.results.report import Report
 from doe.store.scan import RunStatus
 from doe.study.values import Study
@@ -45,16 +45,14 @@ def _card(study: Study, status: RunStatus, detail: RunDetail | None) -> Json:
 
 def _facts(status: RunStatus) -> list[tuple[str, str]]:
     """Whatever else is known of a run, each with its name."""
-    origin = provenance(status)
     took = "" if status.seconds is None else duration_text(status.seconds)
-    machine = " ".join(str(origin[key]) for key in ("host", "slot") if origin.get(key))
     name, _, text = status.run.seed_text.partition(" ")
     facts = [
         ("replicate", str(status.run.replicate)),
         (name, text),
         ("took", took),
-        ("on", machine),
-        ("started", str(origin.get("start", ""))[:16].replace("T", " ")),
+        ("on", machine_text(status)),
+        ("started", str(status.provenance.get("start", ""))[:16].replace("T", " ")),
     ]
     return [(name, text) for name, text in facts if text]
 

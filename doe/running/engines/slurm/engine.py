@@ -33,7 +33,7 @@ from doe.running.worker import BUSY, INTERRUPTED, LOST, UNWRITABLE
 from doe.store.files import RunDir, StudyDir
 from doe.store.leases import last_lease
 from doe.store.progress import read_progress
-from doe.store.verdicts import read_verdict
+from doe.store.verdicts import settled
 from doe.study.values import Study
 
 SLOT = "slurm"
@@ -192,8 +192,7 @@ class SlurmEngine:
         return ended
 
     def _has_verdict(self, entry: Entry) -> bool:
-        verdict = read_verdict(self._study_dir.run(entry.run_id))
-        return verdict is not None and verdict.stands(entry.order.replace)
+        return settled(self._study_dir.run(entry.run_id), entry.order.replace)
 
     def _look(self) -> list[Ended]:
         """Ask for the queue; report the runs whose jobs are gone."""
@@ -202,7 +201,7 @@ class SlurmEngine:
         except AwayError as error:
             if time.monotonic() - self._answered > AWAY_SECONDS:
                 raise DoeError(
-                    f"Slurm did not answer for {AWAY_SECONDS / 60:.0f} minutes: {error}\n"
+                    f"Slurm did not answer for {AWAY_SECONDS / 60:g} minutes: {error}\n"
                     "Jobs that run go on; start `doe run` again when it is back"
                 ) from error
             return []
@@ -294,7 +293,7 @@ class SlurmEngine:
                 return call()
             except AwayError as error:
                 if time.monotonic() > deadline:
-                    raise DoeError(f"Slurm did not answer for {seconds:.0f} s: {error}") from error
+                    raise DoeError(f"Slurm did not answer for {seconds:g} s: {error}") from error
                 time.sleep(0.5)
 
 

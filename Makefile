@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: screenshots setup setup-cluster demo check test test-cluster test-wheel test-pages lint schema bench calibrate clean chaos
+.PHONY: screenshots setup setup-cluster setup-pages demo check test test-cluster test-wheel test-pages lint schema bench calibrate clean chaos
 
 setup: $(STAMP)
 
@@ -46,9 +46,11 @@ test-cluster: setup-cluster
 test-wheel: setup
 	$(BIN)/python -m pytest tests/test_wheel.py -m wheel
 
-# The pages of docs/backends.md, with the packages that they are about.
-test-pages: setup
+# The packages that the pages of docs/backends.md are about; without them `test` skips those pages.
+setup-pages: setup
 	$(BIN)/python -c 'import transformers, pytorch_lightning' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[pit,dev,frameworks]'
+
+test-pages: setup-pages
 	$(BIN)/python -m pytest tests/test_backends_page.py
 
 lint: setup

@@ -16,10 +16,12 @@ from doe.views.live import open_display
 BACKENDS = Path(__file__).parent / "backends"
 
 
-@pytest.fixture(autouse=True)
-def _backends_can_be_imported(monkeypatch):
+@pytest.fixture(scope="session", autouse=True)
+def _backends_can_be_imported():
     path = os.pathsep.join([str(BACKENDS), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
-    monkeypatch.setenv("PYTHONPATH", path.rstrip(os.pathsep))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", path.rstrip(os.pathsep))
+        yield
 
 
 @pytest.fixture

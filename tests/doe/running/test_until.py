@@ -56,10 +56,10 @@ def outcome(directory):
     return files.study.read_text(), files.design.read_text(), metrics
 
 
-@pytest.fixture
-def alone(tmp_path):
-    """The study left alone."""
-    directory = noisy(tmp_path / "alone", seconds=0.05).directory
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """The study left alone; no test changes it."""
+    directory = noisy(tmp_path_factory.mktemp("until") / "alone", seconds=0.05).directory
     result = invoke(app, words(directory))
     assert result.exit_code == 0, result.output
     assert "stopped: every term is decided" in result.output

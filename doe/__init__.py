@@ -59,7 +59,7 @@ def plan(
     if not isinstance(given, (Study, Path, type(None))):
         raise DoeError(f"got {type(study).__name__}; expected a Study or the path of a study file")
     asked = with_overrides(asked_study(given, preset), replicates, fraction)
-    directory = Path(out) if out is not None else RUNS / asked.name
+    directory = RUNS / asked.name if out is None else _path(out, "the directory to plan in")
     write_plan(asked, directory)
     return directory
 
@@ -98,7 +98,7 @@ def run(
         limit=limit,
         retry_failed=retry_failed,
     )
-    study = _directory(directory)
+    study = _path(directory, PLANNED)
     if until_decided:
         declare(study, (), None)
     plan = load_plan(study)
@@ -121,15 +121,28 @@ def load(directory: Path | str) -> pd.DataFrame:
     """
     from doe.results.observations import load as load_table
 
-    return load_table(_directory(directory))
+    return load_table(_path(directory, PLANNED))
 
 
-def _directory(given: Path | str) -> Path:
+PLANNED = "the directory of a planned study"
+
+
+def _path(given: Path | str, expected: str) -> Path:
     from doe.errors import DoeError
 
     if not isinstance(given, (str, Path)):
-        raise DoeError(f"got {type(given).__name__}; expected the directory of a planned study")
+        raise DoeError(f"got {type(given).__name__}; expected {expected}")
     return Path(given)
+
+
+def _terms(given: Sequence[str] | None) -> tuple[str, ...] | None:
+    from doe.errors import DoeError
+
+    if given is None:
+        return None
+    if not isinstance(given, (list, tuple)) or not all(isinstance(term, str) for term in given):
+        raise DoeError(f"terms={given!r}: expected a list of terms, as in ['A', 'B', 'AB']")
+    return tuple(given)
 
 
 def analyze(
@@ -142,7 +155,7 @@ def analyze(
     goal: str | None = None,
     transform: str | None = None,
     order: int | None = None,
-    terms: tuple[str, ...] | None = None,
+    terms: Sequence[str] | None = None,
     robust: bool = False,
     alpha: float = 0.05,
     beats: Sequence[tuple[str, str]] = (),
@@ -167,13 +180,11 @@ def analyze(
     asked = [response] if isinstance(response, str) else list(response or ())
     if wrong := [name for name in asked if not isinstance(name, str)]:
         raise DoeError(f"response {wrong[0]!r}: expected a name, or a list of names")
-    if not 0 < alpha < 1:
-        raise DoeError(f"alpha={alpha:g} is no level; expected a number between 0 and 1")
     state, names = source_state(source, asked, _say, factors, low, block, goal)
     options = AnalysisOptions(
         transform=transform,
         order=order,
-        terms=terms,
+        terms=_terms(terms),
         robust=robust,
         alpha=alpha,
         beats=tuple((first, second) for first, second in beats),
@@ -197,7 +208,7 @@ def report(
     *,
     out: Path | str | None = None,
     transform: str | None = None,
-    terms: tuple[str, ...] | None = None,
+    terms: Sequence[str] | None = None,
     responses: Sequence[str] = (),
     factors: Sequence[str] = (),
     low: Mapping[str, str] | None = None,
@@ -209,12 +220,15 @@ def report(
     `responses`, `factors`, `low`, `block` and `goal` are for files and DataFrames.
     """
     from doe.analysis.case import AnalysisOptions
+    from doe.errors import DoeError
     from doe.results.report import report_of
     from doe.results.sources import is_study, source_state
     from doe.views.files import REPORTS, write_report
 
-    asked = () if is_study(source) else tuple(responses) or ("all",)
+    target = None if out is None else _path(out, "the directory to write to")
+    if (planned := is_study(source)) and responses:
+        raise DoeError("responses belong to a table; the page of a study has all of them")
+    asked = () if planned else tuple(responses) or ("all",)
     state, _ = source_state(source, asked, _say, factors, low, block, goal)
-    made = report_of(state, AnalysisOptions(transform=transform, terms=terms, robust=True))
-    target = Path(out) if out is not None else REPORTS / state.directory.stem
-    return write_report(made, target).page
+    made = report_of(state, AnalysisOptions(transform=transform, terms=_terms(terms), robust=True))
+    return write_report(made, target or REPORTS / state.directory.stem).page

@@ -121,8 +121,6 @@ def analyze(observed: Observations, options: AnalysisOptions = DEFAULTS) -> Anal
     response = observed.response
     if observed.censored:
         raise DoeError(f"response {response!r} has limits such as >50; its effects are bounds")
-    if not 0.0 < options.alpha < 1.0:
-        raise DoeError(f"alpha {options.alpha:g} is no level; expected a number between 0 and 1")
     if np.isnan(observed.y).all():
         raise DoeError(f"response {response!r} has no value in any run")
     factor = power_of_two(float(np.nanmax(np.abs(observed.y))))
@@ -145,8 +143,6 @@ def _divided(observed: Observations, factor: float) -> Observations:
 def _analyze(observed: Observations, options: AnalysisOptions) -> Analysis:
     runs, response = observed.runs, observed.response
     order = _order(options.order, len(runs.keys))
-    if options.error not in ("pure", "residual"):
-        raise DoeError(f"error {options.error!r} is neither pure nor residual")
     kept = np.flatnonzero(~np.isnan(observed.y))
     if len(kept) < 2 or float(np.ptp(observed.y[kept])) == 0.0:
         raise DoeError(

@@ -12,12 +12,15 @@ from doe.analysis.contrasts import Floats
 from doe.analysis.data import Observations, Runs
 from doe.analysis.effects import Effect
 from doe.analysis.fit import Fit
-from doe.analysis.transform import Transformation
+from doe.analysis.transform import Transformation, choices
+from doe.errors import DoeError, nearest
 from doe.terms import parse_term
+
+ERRORS = ("pure", "residual")
 
 
 class AnalysisOptions(Struct, frozen=True):
-    """What may be chosen."""
+    """What may be chosen; raises DoeError where it could fit no study at all."""
 
     transform: str | None = None  # none, log, boxcox or auto; None for the response's own scale
     order: int | None = None  # highest interaction; None for all
@@ -30,6 +33,18 @@ class AnalysisOptions(Struct, frozen=True):
     alpha: float = 0.05
     seed: int = 42
     beats: tuple[tuple[str, str], ...] = ()  # pairs of configurations, or best, runner-up, baseline
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.alpha < 1.0:
+            raise DoeError(f"alpha {self.alpha:g} is no level; expected a number between 0 and 1")
+        for name, value, known in (
+            ("transform", self.transform, choices()),
+            ("error", self.error, ERRORS),
+        ):
+            if value is not None and value not in known:
+                raise DoeError(
+                    f"{name} {value!r} is not one of {', '.join(known)}{nearest(str(value), known)}"
+                )
 
 
 def asked_transform(observed: Observations, options: AnalysisOptions) -> str:

@@ -145,10 +145,13 @@ def box_cox_likelihood(y: Floats, basis: Floats, df: int, alpha: float) -> BoxCo
     return BoxCox(best, low, high, suggestion, p_none, tuple(GRID.tolist()), profile)
 
 
+def choices() -> tuple[str, ...]:
+    """What may be asked for: a scale, a power to be found, or the better of raw and log."""
+    return (*SCALES, "boxcox", "auto")
+
+
 def choose(asked: str, y: Floats, response: str, profile: BoxCox | None) -> Transformation:
     """Settle the transformation that was asked for, or say why it cannot be."""
-    if asked not in (choices := (*SCALES, "boxcox", "auto")):
-        raise DoeError(f"transform {asked!r} is not one of {', '.join(choices)}")
     name = asked
     if asked == "auto":  # the interval of the exponent holds 0 and not 1
         name = "log" if profile is not None and profile.suggestion == "log" else "none"

@@ -112,8 +112,6 @@ def analyze(
         raise DoeError(
             "--json, --latex, --csv, --plot and --brief exclude each other; give one of them"
         )
-    if not 0 < alpha < 1:
-        raise DoeError(f"--alpha {alpha:g} is no level; expected a number between 0 and 1")
     options = AnalysisOptions(
         transform=transform,
         order=order,

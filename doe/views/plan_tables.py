@@ -41,20 +41,23 @@ def roman(number: int) -> str:
 
 
 def factors_table(study: Study) -> Table:
-    """Factors with their levels, and what they mean where the study says so."""
+    """Factors with their levels, and scale and meaning where the study says so."""
     two, described = study.two_level, any(factor.description for factor in study.factors)
-    levels = [Column("levels", "Levels"), Column("scale", "Scale", keep=False)]
+    scaled = not two or any(factor.scale == "log" for factor in study.factors)
+    ends = [Column("low", "Low (−1)"), Column("high", "High (+1)")]
     columns = (
         Column("key", "Factor"),
         Column("name", "Name"),
-        *([Column("low", "Low (−1)"), Column("high", "High (+1)")] if two else levels),
+        *(ends if two else [Column("levels", "Levels")]),
+        *([Column("scale", "Scale", keep=False)] if scaled else ()),
         *([Column("description", "Meaning", keep=False)] if described else ()),
     )
     rows = []
     for f in study.factors:
         texts = [level_text(level) for level in f.levels]
-        shown = texts if two else [", ".join(texts), f.scale if f.numeric else ""]
-        rows.append(Row((f.key, f.name, *shown, *([f.description] if described else ()))))
+        shown = texts if two else [", ".join(texts)]
+        scale = [f.scale if f.numeric else ""] if scaled else []
+        rows.append(Row((f.key, f.name, *shown, *scale, *([f.description] if described else ()))))
     return Table("factors", "Factors", columns, tuple(rows))
 
 

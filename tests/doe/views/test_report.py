@@ -55,6 +55,13 @@ def test_the_report_ends_by_naming_its_page(written):
     assert "\x1b[" not in said, "no colours when piped"
 
 
+def test_a_transformation_that_does_not_exist_writes_nothing(paper_study, tmp_path):
+    ended = doe("report", "--study", paper_study, "--transform", "cube", cwd=tmp_path)
+    assert ended.returncode == 1
+    assert ended.stderr == "error: transform 'cube' is not one of none, log, boxcox, auto\n"
+    assert not list(tmp_path.iterdir())
+
+
 def test_the_report_of_256_runs_and_17_responses_keeps_its_limits(written):
     out, _, seconds = written
     assert seconds < CPU_SECONDS

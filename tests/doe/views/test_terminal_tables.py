@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pandas as pd
 import pytest
 from rich.console import Console
@@ -18,6 +19,7 @@ from doe.analysis.tables import observe, table_runs
 from doe.results.report import report_section
 from doe.results.status import overview
 from doe.study.presets import preset_study
+from doe.study.values import Factor, Responses, Study
 from doe.terms import parse_generators
 from doe.views.plan_tables import alias_table, factors_table
 from doe.views.plot import half_normal
@@ -121,6 +123,16 @@ def test_headings_of_parts_stand_over_the_configurations(paper_report):
     heading = next(line for line in lines if "F=0 (Noise off)" in line)
     row = next(line for line in lines if "A0B0C1D0E0F0" in line)
     assert heading.index("F=0") == row.index("A0B0")
+
+
+def test_factors_show_a_scale_where_one_is_not_linear():
+    factors = (Factor("lr", levels=(0.001, 0.1), scale="log"), Factor("aug", levels=(False, True)))
+    study = Study("s", "m:f", factors, Responses(("y",)))
+    lines = drawn(render_table(factors_table(study), 80), 80).splitlines()
+    assert any("High (+1)   Scale" in line for line in lines)
+    assert "log" in next(line for line in lines if line.strip().startswith("lr "))
+    plain = msgspec.structs.replace(study, factors=(factors[1], Factor("x", levels=(1, 2))))
+    assert "Scale" not in drawn(render_table(factors_table(plain), 80), 80)
 
 
 def test_columns_that_give_way_are_named_not_cut():

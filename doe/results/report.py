@@ -173,8 +173,9 @@ def _analyses(
     # A fork is safe where there is no other thread, and costs no import.
     if cores < 2 or not options.robust or threading.active_count() > 1:
         return [_analysis(*task) for task in tasks]
+    first = _analysis(*tasks[0])  # what it loads and keeps, the processes find
     with ProcessPoolExecutor(cores, mp_context=multiprocessing.get_context("fork")) as pool:
-        return list(pool.map(_analysis, *zip(*tasks, strict=True)))
+        return [first, *pool.map(_analysis, *zip(*tasks[1:], strict=True))]
 
 
 def _analysis(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 import scipy
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from doe.analysis import distributions as stats
 from doe.analysis.case import Case
@@ -95,24 +97,29 @@ def permutation(fit: Fit, permutations: int, seed: int) -> tuple[Floats, Floats]
     observed = statistic(fit.y[None, :])[0]
     # Ties count although they are rounded differently, of what is nothing but rounding too.
     limit = observed - 1e-9 * observed.max(initial=0.0)
-    rng = np.random.default_rng(seed)
+    block = np.zeros(fit.n, np.int64) if fit.block is None else fit.block
     alone, largest = np.zeros(len(observed)), np.zeros(len(observed))
-    for start in range(0, permutations, CHUNK):
-        drawn = statistic(_permuted(fit, min(CHUNK, permutations - start), rng))
+    for order in _orders(tuple(block.tolist()), permutations, seed):
+        drawn = statistic(fit.y[order])
         alone += (drawn >= limit).sum(axis=0)
         peak = np.sort(drawn.max(axis=1))
         largest += len(peak) - np.searchsorted(peak, limit, side="left")
     return (1.0 + alone) / (1.0 + permutations), (1.0 + largest) / (1.0 + permutations)
 
 
-def _permuted(fit: Fit, count: int, rng: np.random.Generator) -> Floats:
-    """`count` copies of the responses, each exchanged at random within blocks."""
-    block = np.zeros(fit.n, np.int64) if fit.block is None else fit.block
-    result = np.empty((count, fit.n))
-    for b in range(int(block.max()) + 1):
-        inside = np.flatnonzero(block == b)
-        result[:, inside] = rng.permuted(np.tile(fit.y[inside], (count, 1)), axis=1)
-    return result
+@lru_cache(maxsize=1)  # all responses of the same runs are exchanged alike
+def _orders(block: tuple[int, ...], permutations: int, seed: int) -> list[NDArray[np.uint16]]:
+    """Permutations x runs, in chunks: which run gives its response, one of the same block."""
+    of_run = np.array(block)
+    rng = np.random.default_rng(seed)
+    orders = []
+    for start in range(0, permutations, CHUNK):
+        order = np.empty((min(CHUNK, permutations - start), len(block)), np.uint16)
+        for b in range(int(of_run.max()) + 1):
+            inside = np.flatnonzero(of_run == b).astype(np.uint16)  # at most MOST_RUNS
+            order[:, inside] = rng.permuted(np.tile(inside, (len(order), 1)), axis=1)
+        orders.append(order)
+    return orders
 
 
 class Wild(NamedTuple):

@@ -20,7 +20,7 @@ from doe.views.kept import kept
 def catalogue() -> tuple[Chart, ...]:
     """All charts in the order of reading."""
     modules = [import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__)]
-    charts = [module.CHART for module in modules if hasattr(module, "CHART")]
+    charts = [module.CHART for module in modules if "CHART" in vars(module)]
     return tuple(sorted(charts, key=lambda chart: (isinstance(chart, StudyChart), chart.position)))
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import altair as alt
-
+from doe.views.charts import alt
 from doe.views.charts.model import ChartData, Record, ResponseChart, of_levels
 from doe.views.charts.shared import hover, level_layout, mean_by_level, mean_record, word
 from doe.views.charts.theme import PLAIN

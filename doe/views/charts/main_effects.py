@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import altair as alt
-
 from doe.analysis.analyze import Analysis
 from doe.analysis.estimators.means import Means
+from doe.views.charts import alt
 from doe.views.charts.model import ChartData, Record, ResponseChart, of_analysis
 from doe.views.charts.shared import hover, mean_by_level, mean_record, panel_layout, word
 from doe.views.charts.theme import PLAIN

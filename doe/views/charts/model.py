@@ -10,15 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-import altair as alt
-from altair.utils.schemapi import debug_mode
-
 from doe.analysis.analyze import Analysis
 from doe.results.report import Report
 from doe.views.charts.theme import config
 from doe.views.figures import Spec
 
 if TYPE_CHECKING:
+    import altair as alt
+
     from doe.analysis.levels.analyze import LevelAnalysis
 
 Record = dict[str, str | int | float | bool | None]
@@ -28,7 +27,7 @@ class ChartData(NamedTuple):
     """What fills a drawing: data by name, and words by key."""
 
     datasets: dict[str, list[Record]]
-    words: Mapping[str, str | int] = {}
+    words: Mapping[str, str | int | list[str]] = {}  # lines of a text
 
 
 class ResponseChart(NamedTuple):
@@ -87,6 +86,8 @@ def of_levels(
 
 def spec(chart: Chart) -> Spec:
     """The Vega-Lite form of a chart, without data and words."""
+    from altair.utils.schemapi import debug_mode
+
     # Words stand where the schema wants names of scales; the filled form is what must be valid.
     with debug_mode(False):
         made = chart.draw().to_dict(validate=False)
@@ -101,7 +102,7 @@ def filled(drawing: Spec, data: ChartData, dark: bool = False) -> Spec:
     return worded | {"datasets": data.datasets, "config": config(dark)}
 
 
-def _with_words(part: Any, words: Mapping[str, str | int]) -> Any:
+def _with_words(part: Any, words: Mapping[str, str | int | list[str]]) -> Any:
     if isinstance(part, dict):
         return {key: _with_words(value, words) for key, value in part.items()}
     if isinstance(part, list):

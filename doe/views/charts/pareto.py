@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import altair as alt
-
 from doe.analysis.analyze import Analysis
 from doe.numbers import confidence
+from doe.views.charts import alt
 from doe.views.charts.model import ChartData, ResponseChart, of_analysis
 from doe.views.charts.shared import direction, direction_of, effect_record, hover
 from doe.views.charts.short import term_labels

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import altair as alt
-
 from doe.results.report import Report
+from doe.views.charts import alt
 from doe.views.charts.model import ChartData, Record, ResponseChart
 from doe.views.charts.shared import chosen_scale, hover, scale_type
 from doe.views.charts.theme import HEIGHT, PLAIN, WIDTH

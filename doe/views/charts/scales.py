@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import altair as alt
-
 from doe.results.report import Report
+from doe.views.charts import alt
 from doe.views.charts.model import ChartData, Record, ResponseChart
 from doe.views.charts.shared import hover
 from doe.views.charts.theme import FIT, FULL, HEIGHT, PAPER, PLAIN

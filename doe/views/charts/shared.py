@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import altair as alt
-
 from doe.analysis.analyze import Analysis
 from doe.analysis.effects import Effect
+from doe.views.charts import alt
 from doe.views.charts.model import Record
 from doe.views.charts.theme import HARMS, HEIGHT, HELPS, NEITHER, WIDTH
 from doe.views.words import helps

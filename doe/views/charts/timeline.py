@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import altair as alt
-
 from doe.results.origins import run_spans
 from doe.results.report import Report
+from doe.views.charts import alt
 from doe.views.charts.model import ChartData, Record, StudyChart
 from doe.views.charts.shared import hover, word
 from doe.views.charts.theme import STATES, WIDTH

@@ -76,7 +76,8 @@ def _level_best(analysis: LevelAnalysis) -> str:
     if analysis.best is None:
         return f"Which way is better was not said: {NO_GOAL}."
     said = f"{analysis.best.sentence}{_named_levels(analysis)}"
-    return f"{said} Its {_top_mean(analysis.best.cells[0], analysis)}."
+    mean = _top_mean(analysis.best.cells[0], analysis)
+    return f"{said} {mean}, before fresh seeds have confirmed it."
 
 
 def _named_levels(analysis: ResponseAnalysis) -> str:
@@ -86,14 +87,10 @@ def _named_levels(analysis: ResponseAnalysis) -> str:
 
 
 def _top_mean(top: CellMean | CellRow, analysis: ResponseAnalysis) -> str:
-    """The mean of the best configuration, and of what its interval is."""
-    word, unit = mean_word(analysis).lower(), _unit(analysis)
-    level = confidence(analysis.alpha)
-    interval = "" if top.ci_low is None else f" ({level} {_span(top.ci_low, top.ci_high)}{unit})"
-    mean = f"{word} is {cell_text(top.mean, 'num')}{unit}"
-    if top.geometric is None:
-        return mean + interval
-    return f"{mean}, its geometric mean {cell_text(top.geometric, 'num')}{unit}{interval}"
+    """The mean of the best configuration; it was chosen for its luck as well, so that an interval
+    of it alone would promise too much.
+    """
+    return f"Its {mean_word(analysis).lower()} is {cell_text(top.mean, 'num')}{_unit(analysis)}"
 
 
 def two_level_headlines(analysis: Analysis) -> Headlines:
@@ -225,8 +222,7 @@ def _best(analysis: Analysis) -> str:
     if analysis.best is None:
         return f"Which way is better was not said: {NO_GOAL}."
     top = analysis.best.cells[0]
-    word = mean_word(analysis).lower()
-    mean = f"Its {word} is {cell_text(top.mean, 'num')}{_unit(analysis)}{_confirmed(analysis)}"
+    mean = f"{_top_mean(top, analysis)}{_confirmed(analysis)}"
     said = f"{analysis.best.sentence}{_named_levels(analysis)}"
     whole = " ".join((said, _has(top.coded, analysis), mean, *_beats(analysis)))
     return spaced(whole.replace("  ", " "))

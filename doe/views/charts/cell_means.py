@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
-
-import altair as alt
 
 from doe.analysis.best import CellMean
 from doe.analysis.response import ResponseAnalysis
 from doe.results.report import Report
-from doe.terms import config_header
+from doe.terms import BETWEEN, config_header
+from doe.views.charts import alt
 from doe.views.charts.model import ChartData, Record, ResponseChart
 from doe.views.charts.shared import hover
 from doe.views.charts.short import config_labels
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 CELLS = 24
 """Configurations shown with their names, the best ones first."""
+LINE = 56
+"""Letters of the axis's title in a line."""
 
 
 def draw() -> alt.TopLevelMixin:
@@ -34,6 +36,7 @@ def draw() -> alt.TopLevelMixin:
         "group:N",
         title=None,
         scale=alt.Scale(domain=["among the best", "worse"], range=[HELPS, NEITHER]),
+        legend=alt.Legend(columns=1),  # long names leave little room beside it
     )
     band = alt.Chart(alt.NamedData("band")).mark_rect(color=HELPS, opacity=0.14)
     return alt.layer(
@@ -64,10 +67,9 @@ def data(report: Report, response: str) -> ChartData | None:
     names = config_header([factor.key for factor in analysis.factors], "")
     label = f"{cells_word(cells, analysis)} {response}{unit_text(analysis.unit)}"
     short = config_labels([cell.config for cell in cells[:CELLS]])
-    return ChartData(
-        cell_records(cells, short, analysis.best.critical is None),
-        {"mean": f"{label} by {names}" if names else label},
-    )
+    named = f"{label} by {names}".replace(BETWEEN, f"\u00a0{BETWEEN[1:]}") if names else label
+    mean = textwrap.wrap(named, LINE)
+    return ChartData(cell_records(cells, short, analysis.best.critical is None), {"mean": mean})
 
 
 def _centre(cell: CellMean | CellRow) -> float:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import altair as alt
-
 from doe.analysis.analyze import Analysis
 from doe.analysis.lenth import Lenth
-from doe.views.charts.labels import CHARACTER, LINE, Box, place_labels
+from doe.views.charts import alt
+from doe.views.charts.labels import LINE, Box, place_labels, text_width
 from doe.views.charts.model import ChartData, Record, ResponseChart, of_analysis
 from doe.views.charts.shared import direction, direction_of, effect_record, hover
 from doe.views.charts.short import term_labels
@@ -117,7 +116,7 @@ def _label_records(
     beyond = [float(p["magnitude"] or 0) > margins["ME"] for p in points]
     wanted = [i for k, i in enumerate(falling) if k < 3 or beyond[i]]
     names = [
-        Box(x, MARGIN_TEXT[name], x + 4 + len(name) * CHARACTER, MARGIN_TEXT[name] + LINE)
+        Box(x, MARGIN_TEXT[name], x + 4 + text_width(name), MARGIN_TEXT[name] + LINE)
         for name, x in ((name, margin / right * WIDTH) for name, margin in margins.items())
     ]
     records: list[Record] = []

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import altair as alt
-
 from doe.analysis.analyze import Analysis
 from doe.results.report import Report
+from doe.views.charts import alt
 from doe.views.charts.model import ChartData, Record, StudyChart
 from doe.views.charts.shared import below, hover, word
 from doe.views.charts.short import term_labels
@@ -28,7 +27,9 @@ def draw() -> alt.TopLevelMixin:
     colour = alt.Color(
         "towards:Q",
         title="t, worse to better",
-        scale=alt.Scale(domain=[-LARGEST, LARGEST], clamp=True, range=list(DIVERGING)),
+        scale=alt.Scale(
+            domain=[-LARGEST, LARGEST], clamp=True, range=list(DIVERGING), interpolate="rgb"
+        ),
         legend=alt.Legend(orient="bottom", gradientLength=160, gradientThickness=8, tickCount=5),
     )
     marks = base.transform_filter("datum.mark != ''").mark_text(fontSize=9, baseline="middle")

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-CHARACTER, LINE = 6.2, 12.0
-"""Width of a character and height of a line of 10 px text, in pixels, rather too large."""
+CHARACTER, CAPITAL, LINE = 6.2, 7.3, 12.0
+"""Widths of characters and height of a line of 10 px text, in pixels, rather too large."""
 POINT = 4.0
+
+
+def text_width(text: str) -> float:
+    """Pixels that a label takes."""
+    return sum(CAPITAL if character.isupper() else CHARACTER for character in text)
 
 
 class Box(NamedTuple):
@@ -54,7 +59,7 @@ def place_labels(
     taken = [*occupied, *dots]
     placed = []
     for i in wanted:
-        half = len(texts[i]) * CHARACTER / 2 + 1
+        half = text_width(texts[i]) / 2 + 1
         for dx, dy, led in _offsets(half):
             x, y = points[i][0] + dx, points[i][1] + dy
             box = Box(x - half, y - LINE / 2, x + half, y + LINE / 2)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import altair as alt
-
 from doe.results.report import Report
+from doe.views.charts import alt
 from doe.views.charts.model import ChartData, Record, ResponseChart
 from doe.views.charts.shared import chosen_scale, hover, scale_type, word
 from doe.views.charts.short import config_labels
 from doe.views.charts.theme import BEST, GREY, HEIGHT, WIDTH
 from doe.views.words import unit_text
 
-DASHES = ([1, 0], [6, 2], [2, 2], [8, 2, 2, 2], [1, 2])
+DASHES = ([1, 0], [6, 2], [2, 2], [8, 2, 2, 2], [4, 3])
 NAMED = len(BEST)
 """Configurations whose curves are coloured and named."""
 SHORT = 18

@@ -9,11 +9,11 @@ const worded = (part, words) => {
   return key !== null && key in words ? words[key] : part;
 };
 const recoloured = (spec) => JSON.parse(JSON.stringify(spec), (_, value) => (typeof value === "string" ? onGround(value) : value));
-// A chart of the whole study takes the width of its card, as far as its columns need it.
+// A chart of the whole study takes the width of its card, or what its columns need.
 const wide = ({ name, chart, view }) => {
   if (data.drawings[name].section === "response") return {};
   const { columns } = chart.words;
-  const width = columns ? Math.max(Math.min(view.clientWidth, 200 + 400 * columns), 160 + 24 * columns) : view.clientWidth;
+  const width = Math.max(view.clientWidth, columns ? 160 + 24 * columns : 0);
   return { width, autosize: { type: "fit-x", contains: "padding" } };
 };
 const draw = async (figure) => {
@@ -98,7 +98,9 @@ const showCharts = (place, charts, names, key) => {
     tools.append(...["svg", "png"].map((kind) => tool(kind.toUpperCase(), `Save ${title} as ${kind.toUpperCase()}`, () => save(kind))));
     const words = make("figcaption");
     words.append(make("p", "", caption), tools);
-    box.append(make("h3", "", title), view, words);
+    const picture = make("div", "picture");
+    picture.append(make("h3", "", title), view);
+    box.append(picture, words);
     boxes.push(box);
     figures.set(view, figure);
     watcher.observe(view);

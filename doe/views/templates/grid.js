@@ -63,7 +63,7 @@ const showGrid = () => {
   const key = (x, y) => `${x},${y}`;
   grid.runs.forEach((run, i) => cells.set(key(run.x, run.y), [...(cells.get(key(run.x, run.y)) || []), i]));
   const place = at("grid");
-  place.style.gridTemplateColumns = `auto repeat(${grid.columns.length}, auto)`;
+  place.style.gridTemplateColumns = `auto repeat(${grid.columns.length}, minmax(max-content, 1fr))`;
   place.replaceChildren(make("span", "corner"), ...grid.columns.map((text) => make("span", "head", text.replaceAll(" · ", "\n"))));
   grid.rows.forEach((text, down) => {
     place.append(make("span", "side", text));

@@ -3,11 +3,14 @@
 import altair as alt
 import pytest
 
+from doe.analysis.case import AnalysisOptions
 from doe.results.origins import run_spans
+from doe.results.report import gather
+from doe.terms import level_text
 from doe.views.charts import catalogue, response_charts, study_charts
 from doe.views.charts.half_normal import half_normal_data
 from doe.views.charts.interactions import interaction_data
-from doe.views.charts.labels import CHARACTER, LINE, POINT, Box, place_labels
+from doe.views.charts.labels import LINE, POINT, Box, place_labels, text_width
 from doe.views.charts.learning_curves import MOST_STEPS, thinned
 from doe.views.charts.learning_curves import data as curves_data
 from doe.views.charts.main_effects import main_data
@@ -69,7 +72,7 @@ def test_labels_cover_neither_each_other_nor_a_point():
     assert len(placed) >= 10
     boxes = [name] + [Box(x - POINT, y - POINT, x + POINT, y + POINT) for x, y in points]
     for label in placed:
-        half = len(texts[label.point]) * CHARACTER / 2
+        half = text_width(texts[label.point]) / 2
         box = Box(label.x - half, label.y - LINE / 2, label.x + half, label.y + LINE / 2)
         assert not any(box.overlaps(other) for other in boxes)
         assert box.left >= 0
@@ -128,6 +131,22 @@ def test_means_are_those_of_the_runs(paper_report):
         if seen.run.coded[first] < 0 and seen.run.coded[5] < 0
     ]
     assert pair["mean"] == pytest.approx(sum(low) / len(low))
+
+
+def test_each_panel_of_interactions_names_the_levels_of_its_own_factor(tmp_path):
+    from screenshots import long_study
+
+    report = gather(long_study(tmp_path), AnalysisOptions())
+    pairs = interaction_data(report.analyses["validation_loss"]).datasets["pairs"]
+    levels = {factor.key: factor for factor in report.study.factors}
+    panels = {record["panel"]: record for record in pairs}
+    assert len({panel.partition("\n")[2] for panel in panels}) > 1, "factors of different levels"
+    for panel, record in panels.items():
+        name, lines = panel.split("\n")
+        second = levels[name.split(" × ")[1]]
+        low, high = (level_text(level) for level in second.levels)
+        assert lines == f"- - {low}, — {high}"
+        assert record["second"] in (f"{second.key} = {low}", f"{second.key} = {high}")
 
 
 def test_curves_are_thinned_and_keep_their_end():

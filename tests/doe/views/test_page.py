@@ -503,18 +503,29 @@ def test_the_keyboard_alone_opens_a_run_and_comes_back(visit, paper_page):
 def test_another_response_is_shown_at_once(visit, paper_page):
     page = visit(paper_page.as_uri())
     page.wait_for_function("document.querySelectorAll('.view:not([data-drawn])').length === 0")
-    taken = page.evaluate(
-        """(names) => names.map((name) => {
-        const select = document.getElementById('response');
-        const start = performance.now();
-        select.value = name;
-        select.dispatchEvent(new Event('change'));
-        return performance.now() - start;
-        })""",
-        ["V224", "dec_avg", "B56", "H112", "P224", "enc_avg", "B112"],
-    )
-    # The quickest of seven: what other processes take of the machine is not the page's.
-    assert min(taken) < 300, "milliseconds until everything but charts is there"
+    browser_metrics = page.context.new_cdp_session(page)
+    browser_metrics.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def processor_seconds():
+        """Of the page's own thread: what other processes take of the machine is not in it."""
+        metrics = browser_metrics.send("Performance.getMetrics")["metrics"]
+        return next(m["value"] for m in metrics if m["name"] == "ThreadTime")
+
+    taken = []
+    for name in ("V224", "dec_avg", "B56"):
+        start = processor_seconds()
+        page.evaluate(
+            """(name) => {
+            const select = document.getElementById('response');
+            select.value = name;
+            select.dispatchEvent(new Event('change'));
+            document.body.getBoundingClientRect();  // laid out
+            }""",
+            name,
+        )
+        taken.append(processor_seconds() - start)
+        page.wait_for_function("document.querySelectorAll('.view:not([data-drawn])').length === 0")
+    assert 0 < sorted(taken)[1] < 0.3, "seconds until everything but charts is there"
 
 
 @pytest.fixture(scope="module")
@@ -602,6 +613,15 @@ def test_a_chart_is_saved_as_svg_and_png(visit, paper_page, tmp_path):
     assert page.heard == []
 
 
+ROOM_BESIDE_TEXTS = """charts => charts.flatMap((chart) => {
+  const box = chart.getBoundingClientRect();
+  return [...chart.querySelectorAll("text")].map((text) => {
+    const { left, right } = text.getBoundingClientRect();
+    return [text.textContent, left - box.left, box.right - right];
+  });
+})"""
+
+
 @needs_chromium
 @pytest.mark.parametrize("width", [1400, 390])
 def test_long_names_fit_the_window(visit, long_page, width):
@@ -624,7 +644,24 @@ def test_long_names_fit_the_window(visit, long_page, width):
             assert wide <= room + 1, "no chart is wider than its card"
         wide, room = page.eval_on_selector('[data-table^="effects "] .scroll', inner)
         assert wide <= room, "no column is cut"
+    for text, left, right in page.eval_on_selector_all("#response-charts svg", ROOM_BESIDE_TEXTS):
+        assert min(left, right) > -1, f"{text} is cut"
     assert page.heard == []
+
+
+@needs_chromium
+@pytest.mark.parametrize("width", [1400, 1000])
+def test_no_row_is_half_empty_however_many_charts_there_are(visit, long_page, width):
+    page = visit(long_page.as_uri(), "light", width)
+    edge = "n => n.getBoundingClientRect().right"
+    end = round(page.eval_on_selector("#response-charts", edge))
+    for box in ("#grid", "#study-charts .chart", "#run-charts .chart"):
+        assert round(page.eval_on_selector(box, edge)) == end
+    ends = "all => all.map(n => n.getBoundingClientRect()).map(b => [b.top, b.right])"
+    for _ in range(page.locator("#response-charts > *").count()):
+        rows = dict(sorted(page.eval_on_selector_all("#response-charts > *", ends)))
+        assert {round(right) for right in rows.values()} == {end}
+        page.eval_on_selector("#response-charts > :last-child", "n => n.remove()")
 
 
 # Without a browser --------------------------------------------------------------------------------

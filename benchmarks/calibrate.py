@@ -11,13 +11,16 @@ import argparse
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from math import sqrt
+from dataclasses import replace
+from itertools import chain
+from math import exp, log, sinh, sqrt
 from typing import NamedTuple
 
 import numpy as np
 from msgspec import structs
 
 from benchmarks import write_table
+from doe.analysis.across import across
 from doe.analysis.analyze import Analysis, analyze
 from doe.analysis.case import AnalysisOptions
 from doe.analysis.data import FactorLevels, Observations, Runs
@@ -27,6 +30,7 @@ from doe.analysis.estimators.robust import Robust
 from doe.analysis.lenth import lenth
 from doe.analysis.levels.analyze import LevelAnalysis, LevelOptions, analyze_levels
 from doe.analysis.levels.layout import LevelObservations, layout_of
+from doe.analysis.missing import Missing
 
 ALPHA = 0.05
 MEAN = 20.0
@@ -77,14 +81,19 @@ PLANTED = {
     "tied": "the slot goes with A",
     "outlier": "one run is off by 6 σ",
     "skewed": "y is lognormal",
+    "mild": "y is lognormal with a spread of a quarter",
     "interaction": "AB of three standard errors is left out of the model",
     "lost": "half of the runs with B at high are lost",
 }
+SEVERAL = ("2³ × 2", "2³ × 4 in blocks")
+"""Designs that are also analysed with --transform auto, and with three responses at once."""
+LOGNORMAL = {"skewed": 0.8, "mild": 0.25}
+"""Standard deviation of ln y where that is normal."""
 PLANTED_IN = dict.fromkeys(PLANTED, ("2³ × 4 in blocks", "2⁴ × 3, 6 missing")) | {
     "interaction": ("2³ × 3, order 1",),
+    "mild": SEVERAL,
     "lost": ("2³ × 4 in blocks", "2⁵ × 2 in blocks"),
 }
-
 SIZE, COVERAGE = ("size", ALPHA), ("coverage", 1.0 - ALPHA)
 RATES: dict[str, tuple[str, float]] = {
     "p of an inert term": SIZE,
@@ -97,6 +106,7 @@ RATES: dict[str, tuple[str, float]] = {
     "Lenth's p of an inert term": SIZE,
     "inert term beyond Lenth's ME by t": SIZE,
     "any inert term beyond Lenth's SME": SIZE,
+    "any inert term beyond Lenth's SME by t": SIZE,
     "permutation p of an inert term": SIZE,
     "any inert term by permutation max-T": SIZE,
     "any inert term by wild bootstrap": SIZE,
@@ -112,14 +122,29 @@ RATES: dict[str, tuple[str, float]] = {
     "Hsu's intervals, all at once": COVERAGE,
     "a true best configuration stays among the best": COVERAGE,
     "interval of what the reduced model predicts": COVERAGE,
+    "geometric means of all configurations at once": COVERAGE,
     "Box–Cox interval": COVERAGE,
+    "two scales: any inert term after Holm, log": SIZE,
+    "two scales: interval of a ratio": COVERAGE,
+    "--transform auto: p of an inert term": SIZE,
+    "--transform auto: any inert term after Holm": SIZE,
+    "--transform auto: interval of an effect": COVERAGE,
+    "--transform boxcox: p of an inert term": SIZE,
+    "--transform boxcox: any inert term after Holm": SIZE,
+    "three responses: share of false ones after BH over all": SIZE,
     "Fisher's p that a factor loses runs": SIZE,
     "Firth's p that a factor loses runs": SIZE,
+    "any factor after Holm loses runs": SIZE,
     "levels: p of an inert term": SIZE,
+    "levels: any inert term after Holm": SIZE,
+    "levels: share of false ones among terms called after BH": SIZE,
+    "levels: interval of an effect": COVERAGE,
+    "levels: share of the blocks, as random": COVERAGE,
     "levels: p of an inert term, blocks as random": SIZE,
     "levels: permutation p of an inert term": SIZE,
     "levels: HC3's p of an inert term": SIZE,
     "levels: any pair of a factor by Tukey": SIZE,
+    "levels: p of a pair alone": SIZE,
     "levels: mean of a level": COVERAGE,
     "levels: mean at levels of two factors": COVERAGE,
     "levels: linear or quadratic part": SIZE,
@@ -127,6 +152,7 @@ RATES: dict[str, tuple[str, float]] = {
     "levels: lack of fit": SIZE,
     "levels: intervals of all configurations at once": COVERAGE,
     "levels: Hsu's intervals, all at once": COVERAGE,
+    "levels: predictions of all configurations at once": COVERAGE,
     "check: normality": SIZE,
     "check: equal variance": SIZE,
     "check: spread by factor": SIZE,
@@ -148,6 +174,18 @@ AGAINST_NORMAL = {
     "Box–Cox interval",
 }
 """Rates that are a size for normal errors only: other errors are what these look for."""
+SCALED = {
+    "Box–Cox interval": ("", *LOGNORMAL),
+    "geometric means of all configurations at once": tuple(LOGNORMAL),
+    "two scales: any inert term after Holm, log": ("", *LOGNORMAL),
+    "two scales: interval of a ratio": tuple(LOGNORMAL),
+    "--transform auto: p of an inert term": ("", *LOGNORMAL),
+    "--transform auto: any inert term after Holm": ("", *LOGNORMAL),
+    "--transform auto: interval of an effect": ("", *LOGNORMAL),
+    "--transform boxcox: p of an inert term": ("", *LOGNORMAL),
+    "--transform boxcox: any inert term after Holm": ("", *LOGNORMAL),
+}
+"""Rates of error where y is lognormal too, or there alone."""
 POWERS: dict[str, tuple[str, float]] = {
     "A by its own p": ("", 0.6),
     "A after Holm": ("", 0.15),
@@ -177,8 +215,9 @@ class Truth(NamedTuple):
     """What a data set was made from."""
 
     effect: float  # of A
-    mean: float  # over all blocks
+    mean: float  # over all blocks, of ln y where that is normal
     exponent: float = 1.0  # at which errors are normal
+    log_effect: float = 0.0  # of A on ln y
 
 
 def simulated(
@@ -202,8 +241,14 @@ def simulated(
     y += 2.0 * (planted == "slot") * (slot == 0) + 2.0 * (planted == "host") * host
     y += 6.0 * (planted == "outlier") * (np.arange(n) == rng.integers(n))
     y += effect / 2 * (planted == "interaction") * (2 * (cells & 1) - 1) * (2 * high - 1)
-    if planted == "skewed":
-        y = np.exp(3.0 + 0.8 * (y - MEAN))
+    mean = MEAN + float(shift.mean())
+    truth = Truth(effect, mean, 1.0, log((mean + effect / 2) / (mean - effect / 2)))
+    if (spread := LOGNORMAL.get(planted)) is not None:
+        y = np.exp(3.0 + spread * (y - MEAN))
+        level = float(np.exp(3.0 + spread * shift + spread**2 / 2).mean())
+        ratio = spread * effect
+        mean = 3.0 + spread * float(shift.mean())
+        truth = Truth(2.0 * level * sinh(ratio / 2), mean, 0.0, ratio)
     y[rng.choice(n, plan.missing, replace=False)] = np.nan
     y[(planted == "lost") & (high == 1) & (rng.random(n) < 0.5)] = np.nan
     runs = Runs(
@@ -217,7 +262,6 @@ def simulated(
         host=tuple(f"node{i}" for i in host),
         states=("",) * n,
     )
-    truth = Truth(effect, MEAN + float(shift.mean()), 0.0 if planted == "skewed" else 1.0)
     return Observations(runs, "y", y, y, y, "", "max"), truth
 
 
@@ -238,7 +282,14 @@ def tallied(found: Analysis, truth: Truth) -> Tally:
     yield from _of_means(found, truth)
     yield from _of_the_best(found, truth)
     yield from _of_checks(found, truth)
-    for row in found.missing.rates if found.missing is not None else ():
+    yield from _of_scales(found, truth)
+    if found.missing is not None:
+        yield from _of_lost_runs(found.missing)
+
+
+def _of_lost_runs(missing: Missing) -> Tally:
+    yield "any factor after Holm loses runs", any(_below(row.p_holm) for row in missing.rates)
+    for row in missing.rates:
         for name, p in (("Fisher", row.p_exact), ("Firth", row.p_firth)):
             yield f"{name}'s p that a factor loses runs", _below(p)
             if row.factor == "B":
@@ -282,6 +333,7 @@ def _of_lenth(found: Analysis) -> Tally:
     )
     yield "inert term beyond Lenth's ME by t", float(np.mean(np.array(inert) > judged.me_t))
     yield "any inert term beyond Lenth's SME", max(inert) > judged.sme
+    yield "any inert term beyond Lenth's SME by t", max(inert) > judged.sme_t
     yield "A by Lenth", judged.p[names.index("A")] < ALPHA
 
 
@@ -328,6 +380,13 @@ def _of_the_best(found: Analysis, truth: Truth) -> Tally:
     best = found.best
     if best is None or best.critical is None:
         return
+    if best.cells[0].geometric is not None:
+        half = truth.log_effect / 2
+        covered = [
+            _inside(exp(truth.mean + half * c.coded[0]), c.ci_low, c.ci_high) for c in best.cells
+        ]
+        yield "geometric means of all configurations at once", all(covered)
+        return
     good = [cell.among_best for cell in best.cells if cell.coded[0] > 0]
     yield "a true best configuration stays among the best", float(np.mean(good))
     gap = {1: 0.0, -1: -truth.effect}
@@ -350,6 +409,47 @@ def _of_checks(found: Analysis, truth: Truth) -> Tally:
     for finding in tested:
         yield f"check: {finding.check}", _below(finding.p)
     yield "any alarm of the checks", not all(finding.ok for finding in tested)
+
+
+def _of_scales(found: Analysis, truth: Truth) -> Tally:
+    """The same terms on the log scale, beside those on the raw one."""
+    if found.scales is None:
+        return
+    inert = [row for row in found.scales.terms if row.term != "A"]
+    called = any(_below(row.log_p_holm) for row in inert)
+    yield "two scales: any inert term after Holm, log", called
+    a = next(row for row in found.scales.terms if row.term == "A")
+    if a.ratio_low is not None:
+        inside = _inside(exp(truth.log_effect), a.ratio_low, a.ratio_high)
+        yield "two scales: interval of a ratio", inside
+
+
+def _of_chosen_scale(observed: Observations, truth: Truth, options: AnalysisOptions) -> Tally:
+    """What is left of error rates where the same data choose the scale."""
+    for asked in ("auto", "boxcox"):
+        found = analyze(observed, structs.replace(options, transform=asked, robust=False))
+        inert = [e for e in found.effects if e.term != "A"]
+        yield f"--transform {asked}: p of an inert term", _share(e.p for e in inert)
+        called = any(_below(e.p_holm) for e in inert)
+        yield f"--transform {asked}: any inert term after Holm", called
+        if asked == "auto":
+            a = next(e for e in found.effects if e.term == "A")
+            true = truth.log_effect if found.transform.name == "log" else truth.effect
+            yield "--transform auto: interval of an effect", _inside(true, a.ci_low, a.ci_high)
+
+
+def _of_three_responses(observed: Observations, draw: str, rng: np.random.Generator) -> Tally:
+    """Responses that share half of their variance, A active in all of them."""
+    errors = ERRORS[draw](rng, 2 * len(observed.y)).reshape(2, -1)
+    analyses = [
+        analyze(replace(observed, response=f"y{i}", y=observed.y + own))
+        for i, own in enumerate((0.0, *errors))
+    ]
+    rows = across(analyses).rows
+    called = [row.term for row in rows for p in row.p_bh if _below(p)]
+    false = sum(term != "A" for term in called)
+    rate = "three responses: share of false ones after BH over all"
+    yield rate, false / max(len(called), 1)
 
 
 def simulated_levels(
@@ -379,20 +479,30 @@ def of_levels(found: LevelAnalysis, truth: Truth) -> Tally:
     """What an analysis of factors with levels prints."""
     inert = [t for t in found.tests if t.term != "B"]
     yield "levels: p of an inert term", _share(t.p for t in inert)
+    yield "levels: any inert term after Holm", any(_below(t.p_holm) for t in inert)
+    called = [t.term for t in found.tests if _below(t.p_bh)]
+    false = (len(called) - ("B" in called)) / max(len(called), 1)
+    yield "levels: share of false ones among terms called after BH", false
+    b = next(e for e in found.effects if e.term == "B")
+    yield "levels: interval of an effect", _inside(truth.effect, b.ci_low, b.ci_high)
     if any(t.p_hc3 is not None for t in inert):
         yield "levels: HC3's p of an inert term", _share(t.p_hc3 for t in inert)
     if found.permutations is not None:
         p = [t.p for t in found.permutations.tests if t.term != "B"]
         yield "levels: permutation p of an inert term", _share(p)
     if found.random_blocks is not None:
-        p = [t.p for t in found.random_blocks.terms if t.term != "B"]
+        random = found.random_blocks
+        p = [t.p for t in random.terms if t.term != "B"]
         yield "levels: p of an inert term, blocks as random", _share(p)
+        inside = _inside(0.5, random.share_low, random.share_high)
+        yield "levels: share of the blocks, as random", inside
     for row in found.anova.rows:
         if row.source == "Lack of fit":
             yield "levels: lack of fit", _below(row.p)
     yield "levels: B by its F", _below(next(t.p for t in found.tests if t.term == "B"))
     pairs = [d.p_tukey for d in found.differences if d.factor == "A"]
     yield "levels: any pair of a factor by Tukey", any(_below(p) for p in pairs)
+    yield "levels: p of a pair alone", _share(d.p for d in found.differences if d.factor == "A")
     for rate, means in (
         ("levels: mean of a level", found.levels),
         ("levels: mean at levels of two factors", found.combinations),
@@ -415,6 +525,13 @@ def of_levels(found: LevelAnalysis, truth: Truth) -> Tally:
         yield "levels: intervals of all configurations at once", all(covered)
         compared = [_inside(gap, c.mcb_low, c.mcb_high) for c, _, gap in cells]
         yield "levels: Hsu's intervals, all at once", all(compared)
+    change = truth.effect if any("B" in term for term in called) else 0.0  # else B is left open
+    predicted = [
+        _inside(truth.mean + change * (cell.levels[1] - 0.5), cell.ci_low, cell.ci_high)
+        for cell in found.predictions
+        if cell.ci_low is not None and min(cell.levels) >= 0
+    ]
+    yield "levels: predictions of all configurations at once", all(predicted)
 
 
 def measured_levels(name: str, draw: str, count: int) -> dict[str, float]:
@@ -423,7 +540,7 @@ def measured_levels(name: str, draw: str, count: int) -> dict[str, float]:
     sums: dict[str, list[float]] = defaultdict(list)
     options = LevelOptions(order=2, robust=True)
     if name == LEVEL_PLANS[0]:
-        options = structs.replace(options, permutations=199, random_blocks=True)
+        options = structs.replace(options, permutations=99, random_blocks=True)
     for _ in range(count):
         observed, truth = simulated_levels(name, draw, rng)
         for rate, value in of_levels(analyze_levels(observed, options), truth):
@@ -449,7 +566,8 @@ def measured(
     plan: Plan, draw: str, count: int, planted: str = "", permutations: int = 199
 ) -> dict[str, float]:
     """Rates of one design and one kind of error over `count` data sets."""
-    rng = np.random.default_rng([PLANS.index(plan), list(ERRORS).index(draw), len(planted)])
+    seed = [PLANS.index(plan), list(ERRORS).index(draw), ["", *PLANTED].index(planted)]
+    rng = np.random.default_rng(seed)
     sums: dict[str, list[float]] = defaultdict(list)
     for i in range(count):
         observed, truth = simulated(plan, draw, rng, planted)
@@ -457,7 +575,12 @@ def measured(
         options = AnalysisOptions(
             order=plan.order, robust=robust, permutations=permutations or 199, seed=i
         )
-        for name, value in tallied(analyze(observed, options), truth):
+        rates = [tallied(analyze(observed, options), truth)]
+        if plan.name in SEVERAL and planted in ("", *LOGNORMAL):
+            rates.append(_of_chosen_scale(observed, truth, options))
+        if plan.name in SEVERAL and robust:
+            rates.append(_of_three_responses(observed, draw, rng))
+        for name, value in chain(*rates):
             sums[name].append(float(value))
     return {name: float(np.mean(values)) for name, values in sums.items()}
 
@@ -521,7 +644,7 @@ def complaints(rates: Rates, count: int) -> list[str]:
 
 def _is_null(name: str, planted: str) -> bool:
     """Whether a rate is one of error where something is planted."""
-    return name in RATES and planted in ("", "skewed" if name == "Box–Cox interval" else "")
+    return name in RATES and planted in SCALED.get(name, ("",))
 
 
 def _job(arguments: tuple[str, str, str, int]) -> dict[str, float]:
@@ -534,14 +657,18 @@ def _job(arguments: tuple[str, str, str, int]) -> dict[str, float]:
 def main() -> None:
     """Measure all rates and write the tables into the document."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=200, help="data sets per design and error")
+    parser.add_argument("--count", type=int, default=100, help="data sets per design and error")
     parser.add_argument("--jobs", type=int, default=2)
     given = parser.parse_args()
     keys = [(name, draw, "") for name in (*NAMED, *LEVEL_PLANS) for draw in ERRORS]
     keys += [(name, "normal", planted) for planted, names in PLANTED_IN.items() for name in names]
     with ProcessPoolExecutor(given.jobs) as pool:
-        jobs = [(*key, given.count) for key in keys]
-        rates = dict(zip(keys, pool.map(_job, jobs), strict=True))
+        rates = {}
+        for key, by_name in zip(
+            keys, pool.map(_job, [(*k, given.count) for k in keys]), strict=True
+        ):
+            rates[key] = by_name
+            print(*key, flush=True)
     for line in complaints(rates, given.count):
         print(f"outside its band: {line}")
     for mark, table in (("calibration", size_table), ("power", power_table)):

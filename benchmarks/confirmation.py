@@ -1,5 +1,7 @@
 """How often the mean of fresh runs of the chosen configuration lies where it was predicted.
 
+And how often the interval of its gain over the baseline, from these fresh runs, holds the true one.
+
 Half of a study's variance is between its blocks; A has an effect of three standard errors, all else
 is inert, so that the best of up to 64 configurations owes most to luck. The table goes to
 docs/statistics.md.
@@ -8,13 +10,14 @@ docs/statistics.md.
 from __future__ import annotations
 
 import argparse
+from typing import NamedTuple
 
 import numpy as np
 
 from benchmarks import write_table
 from benchmarks.looks import ERRORS
 from doe.analysis.analyze import analyze, predicting
-from doe.analysis.confirm import prediction_interval, ranked
+from doe.analysis.confirm import paired_gain, prediction_interval, ranked
 from doe.analysis.contrasts import estimable
 from doe.analysis.data import FactorLevels, Observations, Runs
 from doe.analysis.fit import fit
@@ -44,14 +47,23 @@ def study(y: np.ndarray, factors: int) -> Observations:
     return Observations(runs, "y", flat, flat, flat, "", "max")
 
 
-def covered(
-    factors: int, replicates: int, draw: str, count: int, seed: int = 0
-) -> tuple[float, float]:
-    """Share of intervals that hold the fresh mean, and share of studies that show one."""
+class Covered(NamedTuple):
+    """Shares of studies in which intervals hold what they are of."""
+
+    predicted: float
+    """The fresh mean, where an interval is shown."""
+    shown: float
+    """How often it is."""
+    gain: float
+    """The true gain over the baseline."""
+
+
+def covered(factors: int, replicates: int, draw: str, count: int, seed: int = 0) -> Covered:
+    """Simulate studies and their confirmation."""
     rng = np.random.default_rng([seed, factors, list(ERRORS).index(draw)])
     cells = 1 << factors
     spread = float(ERRORS[draw](np.random.default_rng(0), (20_000 // cells, 1, cells)).std())
-    inside = shown = 0
+    inside = shown = held = compared = 0
     for _ in range(count):
         errors = ERRORS[draw](rng, (1, replicates + SEEDS, cells))[0] / spread
         blocks = rng.standard_normal((replicates + SEEDS, 1))
@@ -70,12 +82,19 @@ def covered(
         if low is not None and high is not None:
             shown += 1
             inside += low <= y[replicates:, cell].mean() <= high
-    return inside / max(shown, 1), shown / count
+        fresh = y[replicates:]
+        gain = paired_gain(fresh[:, cell], fresh[:, 0], "baseline", "max", 0.05)
+        if cell and gain is not None:
+            compared += 1
+            held += gain.low <= effect * (cell & 1) <= gain.high
+    return Covered(inside / max(shown, 1), shown / count, held / max(compared, 1))
 
 
-def rate_text(inside: float, shown: float) -> str:
-    """A rate with the share of studies that it is of."""
-    return f"{inside:.3f} ({shown:.0%} shown)" if shown > 0.01 else "not shown"
+def rate_text(rates: Covered) -> str:
+    """The rate of predictions with the share of studies that it is of."""
+    if rates.shown <= 0.01:
+        return "not shown"
+    return f"{rates.predicted:.3f} ({rates.shown:.0%} shown)"
 
 
 def main() -> None:
@@ -86,9 +105,12 @@ def main() -> None:
     lines = [f"| of {given.count} studies | {' | '.join(ERRORS)} |"]
     lines += ["| --- |" + " --- |" * len(ERRORS)]
     for factors, replicates in PLANS:
-        rates = [rate_text(*covered(factors, replicates, draw, given.count)) for draw in ERRORS]
-        lines.append(f"| 2^{factors} × {replicates} | {' | '.join(rates)} |")
-        print(lines[-1], flush=True)
+        rates = [covered(factors, replicates, draw, given.count) for draw in ERRORS]
+        design = f"2^{factors} × {replicates}"
+        lines.append(f"| {design}, fresh mean | {' | '.join(map(rate_text, rates))} |")
+        gains = " | ".join(f"{rate.gain:.3f}" for rate in rates)
+        lines.append(f"| {design}, gain over the baseline | {gains} |")
+        print(*lines[-2:], sep="\n", flush=True)
     write_table("confirmation", "\n".join(lines))
 
 

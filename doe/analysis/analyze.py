@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace as replace_struct
 
 from doe.analysis import transform as scales
-from doe.analysis.anova import Anova, anova, error_warnings
+from doe.analysis.anova import Anova, anova, error_warnings, seed_warnings
 from doe.analysis.beats import Beats, beats
 from doe.analysis.best import Best, best
 from doe.analysis.both_scales import (
@@ -194,7 +194,7 @@ def _analyze(observed: Observations, options: AnalysisOptions) -> Analysis:
             *_warnings(runs, model, lost),
             *error_warnings(fitted, fitted.df_residual, parts.lenth),
             *_left_out(fitted, options),
-            *_seed_warnings(fitted),
+            *seed_warnings(fitted, options.robust),
         ),
         scales=_side_by_side(case),
         looks=runs.looked is not None,
@@ -281,19 +281,7 @@ def _left_out(fitted: Fit, options: AnalysisOptions) -> list[str]:
     """What was asked for and is not done."""
     if options.robust and fitted.n > MOST_RUNS:
         return [f"the robust methods are left out: {fitted.n} runs are more than {MOST_RUNS}"]
-    if options.robust and fitted.seeding is not None:
-        return ["the robust methods are left out: they take replicates that share seeds as others"]
     return []
-
-
-def _seed_warnings(fitted: Fit) -> list[str]:
-    """Whether replicates share seeds and the tests could not allow for it."""
-    if fitted.seeding is None or fitted.over_seeds is not None or not fitted.seeding.shared:
-        return []
-    return [
-        "replicates share seeds, and the runs so far cannot tell their streams apart: p values and "
-        "intervals take the replicates as independent, so that they promise too much"
-    ]
 
 
 def _order(asked: int | None, factors: int) -> int:

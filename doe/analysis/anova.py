@@ -173,6 +173,21 @@ def blocking(fit: Fit, name: str | None, alpha: float) -> Blocking | None:
     return Blocking(name, blocks, variance, share, low, high, gain, sentence)
 
 
+def seed_warnings(fit: Fitted, robust: bool) -> list[str]:
+    """What shared seeds leave out, and whether the tests could not allow for them."""
+    said = []
+    if robust and fit.seeding is not None:
+        said.append(
+            "the robust methods are left out: they take replicates that share seeds as others"
+        )
+    if fit.seeding is not None and fit.over_seeds is None and fit.seeding.shared:
+        said.append(
+            "replicates share seeds, and the runs so far cannot tell their streams apart: p values "
+            "and intervals take the replicates as independent, so that they promise too much"
+        )
+    return said
+
+
 def error_warnings(fit: Fitted, df_left: int, lenth: Lenth | None) -> list[str]:
     """What the tests are against, where that is nothing, little, or holds more than noise.
 

@@ -35,7 +35,6 @@ class Fit(Fitted):
     ss: Floats  # type III sum of squares of each term
     ss_block: float  # blocks first
     df_block: int
-    seeding: Seeding | None = None  # where replicates share seeds of several streams
 
     @property
     def residual(self) -> Floats:

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from doe.analysis.contrasts import Floats
-from doe.analysis.streams import OverSeeds
+from doe.analysis.streams import OverSeeds, Seeding
 
 ROUNDING = 64 * float(np.finfo(np.float64).eps)
 """Differences below this share of the largest value are rounding, not error."""
@@ -29,6 +29,7 @@ class Fitted(ABC):
     ss_pure: float
     df_pure: int
     pooled: bool = False  # test against the residual even where there are replicates
+    seeding: Seeding | None = None  # where replicates share seeds of several streams
     over_seeds: OverSeeds | None = None  # tested against where replicates share seeds
 
     @property

@@ -33,7 +33,7 @@ class DivergenceRow(Struct, frozen=True):
     p_exact: float  # Fisher
     log_odds: float  # Firth's penalised estimate, all factors together
     p_firth: float  # penalised likelihood ratio
-    p_holm: float  # of p_firth
+    p_holm: float  # of the larger of the two
 
 
 class Missing(Struct, frozen=True):
@@ -103,34 +103,30 @@ def _penalised(X: Floats, lost: Floats, b: Floats) -> float:
 
 
 def divergence_rates(runs: Runs, lost: Floats, judged: Sequence[int]) -> tuple[DivergenceRow, ...]:
-    """Lost runs by factor level: Fisher's exact test, and Firth's with all factors together."""
+    """Lost runs by factor level: Fisher's exact test, and Firth's with all factors together.
+
+    Holm's adjustment takes the larger p of the two: far out in its tail, where few runs are lost
+    and all of them at one level, Firth's likelihood ratio is smaller than the chance of that.
+    """
     coded = runs.coded[list(judged)].astype(np.float64)
     y = lost[list(judged)]
     if y.sum() == 0 or y.sum() == len(y):
         return ()
     b, p = firth(np.column_stack([np.ones(len(y)), coded]), y)
-    adjusted = holm(p[1:])
-    rows = []
-    for i, key in enumerate(runs.keys):
-        high = coded[:, i] > 0
+    counts = []
+    for column in coded.T:
+        high = column > 0
         low_lost, low_n = int(y[~high].sum()), int((~high).sum())
-        high_lost, high_n = int(y[high].sum()), int(high.sum())
-        table = [[low_lost, low_n - low_lost], [high_lost, high_n - high_lost]]
-        exact = float(stats.fisher_exact(np.array(table))[1])
-        rows.append(
-            DivergenceRow(
-                factor=key,
-                low_lost=low_lost,
-                low_n=low_n,
-                high_lost=high_lost,
-                high_n=high_n,
-                p_exact=exact,
-                log_odds=2.0 * float(b[i + 1]),
-                p_firth=float(p[i + 1]),
-                p_holm=float(adjusted[i]),
-            )
-        )
-    return tuple(rows)
+        counts.append((low_lost, low_n, int(y[high].sum()), int(high.sum())))
+    exact = np.array(
+        [stats.fisher_exact(np.array([[a, n - a], [c, m - c]]))[1] for a, n, c, m in counts]
+    )
+    adjusted = holm(np.maximum(exact, p[1:]))
+    columns = zip(exact.tolist(), (2.0 * b[1:]).tolist(), p[1:].tolist(), adjusted, strict=True)
+    return tuple(
+        DivergenceRow(key, *count, *map(float, figures))
+        for key, count, figures in zip(runs.keys, counts, columns, strict=True)
+    )
 
 
 def missing(case: Case) -> Missing | None:

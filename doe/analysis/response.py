@@ -26,12 +26,12 @@ def analyze_response(
     if isinstance(observed, Observations):
         if options.terms is None and not options.random_blocks:
             return analyze(observed, options)
-        if observed.runs.seeding is not None:
-            raise DoeError(
-                "a chosen model and random blocks take replicates as independent, and these share "
-                "seeds; ask for neither of them"
-            )
         observed = with_levels(observed)
+    if options.random_blocks and observed.layout.seeding is not None:
+        raise DoeError(
+            "random blocks are drawn one by one, and these share seeds: their streams are the "
+            "random part of the model already; leave random blocks out"
+        )
     from doe.analysis.levels.analyze import analyze_levels, level_options
 
     return analyze_levels(observed, level_options(options))
@@ -44,6 +44,10 @@ def with_levels(observed: Observations) -> LevelObservations:
     runs = observed.runs
     factors = tuple(FactorColumn(f.key, f.name or f.key, (f.low, f.high)) for f in runs.factors)
     index = (runs.coded.astype(np.int64) + 1) // 2
-    layout = LevelRuns(factors, index, runs.block, runs.block_name or "block", notes=runs.notes)
+    layout = LevelRuns(
+        *(factors, index, runs.block, runs.block_name or "block"),
+        notes=runs.notes,
+        seeding=runs.seeding,
+    )
     said = (observed.unit, observed.goal, observed.scale)
     return LevelObservations(layout, observed.response, observed.y, *said)

@@ -196,6 +196,8 @@ def level_lines(planned: Plan) -> list[str]:
         lines.append(f"Excluded: {'; '.join(study.exclude)}.")
     if centre:
         lines.append(f"{counted(centre, 'centre run')} with every factor at its middle.")
+    if study.streams:
+        lines.append(streams_line(study))
     lines += [f"{sentence}." for sentence in facts.sentences]
     size = level_design_size(study, design, facts)
     if size.df_error < 1:
@@ -203,7 +205,7 @@ def level_lines(planned: Plan) -> list[str]:
             "Nothing is left to estimate the error from: Lenth's method judges the contrasts, or "
             "choose fewer terms at the analysis."
         )
-    elif not study.augment:
+    elif not study.augment and not study.streams:
         widest = max(study.factors, key=lambda factor: len(factor.levels))
         effect = detectable_effect(1.0, size)
         lines.append(
@@ -218,7 +220,7 @@ def detectable_by_term(planned: Plan) -> dict[str, float | None]:
     from doe.results.designs import design_facts, level_design_size, power_of_terms
 
     study, design = planned.study, planned.design
-    if study.augment:
+    if study.augment or study.streams:
         return {}
     size = level_design_size(study, design, design_facts(study, design))
     terms = power_of_terms(study, design).at(size, 1.0, None, 0.05, 0.8)

@@ -191,8 +191,8 @@ def sequential_table(
     columns = (
         Column("replicates", "Reps", "int"),
         Column("runs", "Runs", "int"),
-        Column("decided", "Terms decided", "num"),
-        Column("stopped", "Stopped by then", "num"),
+        Column("decided", "Terms decided, %", "int"),
+        Column("stopped", "Stopped by then, %", "int"),
     )
     saved = 1.0 - mean / rows[-1]["replicates"]
     notes = (
@@ -201,7 +201,10 @@ def sequential_table(
         f"σ = {cell_text(sigma, 'short')}, {base.terms} terms, α = {alpha:g} over all looks and "
         f"terms; an effect below {matters:g} is negligible. Shares of 2000 simulated studies.",
     )
-    body = tuple(Row(tuple(row[c.key] for c in columns)) for row in rows)
+    body = tuple(
+        Row((row["replicates"], row["runs"], 100 * row["decided"], 100 * row["stopped"]))
+        for row in rows
+    )
     return Table("sequential", "Stopping when it is decided", columns, body, notes)
 
 
@@ -217,6 +220,7 @@ def _sizes(
     from doe.cli.alias import lettered_fraction, with_fraction
     from doe.design.fractions import alias_chains
     from doe.design.power import DesignSize, design_size
+    from doe.errors import DoeError
     from doe.results.designs import (
         design_facts,
         level_design_size,
@@ -228,6 +232,11 @@ def _sizes(
 
     if factors is None:
         planned = load_plan(chosen_study(study))
+        if planned.study.streams:
+            raise DoeError(
+                "replicates of this study share seeds, and its power depends on the share of each "
+                "stream, which no plan knows; ask with --factors for replicates that share none"
+            )
         asked, design = with_fraction(planned, fraction)
         by_term = None
         if told_by_levels(asked):
@@ -238,8 +247,6 @@ def _sizes(
         pilot = pilot_sigma(planned, response) if response else None
         return (base if blocks else base._replace(blocks_per_replicate=0)), pilot, by_term
     if response is not None:
-        from doe.errors import DoeError
-
         raise DoeError("--response takes sigma from a study; name it with --study, not --factors")
     keys, text = lettered_fraction(factors, fraction, study)
     generators = parse_generators(text, keys)

@@ -98,6 +98,7 @@ def design_runs(study: Study, planned: Sequence[Run], block_name: str | None = N
         block if block.max() > 0 else None,
         block_name or "block",
         centre if centre.any() else None,
+        seeding=_seeding(study, planned),
     )
 
 

@@ -214,15 +214,16 @@ def _check_seed_streams(study: Study, add: AddProblem) -> None:
         add(f"seeds: expected {study.replicates} of each stream, one per replicate")
     else:
         check_streams(study.streams, add)
-    if not study.two_level or study.centre or study.blocks:
+    if study.centre or study.blocks:
         add(
-            "seeds: several streams need two levels of every factor, no centre runs and whole "
-            "replicates as blocks; give one list of seeds, or change the design"
+            "seeds: several streams need whole replicates as blocks and no centre runs: the share "
+            "of a stream is told from configurations that have every seed; give one list of seeds, "
+            "or change the design"
         )
     if study.stopping:
         add(
-            "seeds: several streams have no error rates over looks; remove [stopping], or give one "
-            "list of seeds"
+            "seeds: a look after each replicate takes these as independent, and streams share "
+            "seeds between them; remove [stopping], or give one list of seeds"
         )
 
 

@@ -68,8 +68,16 @@ def _levels(analysis: LevelAnalysis) -> Headlines:
     bend = () if analysis.curvature is None else (analysis.curvature.sentence,)
     blocks = () if analysis.random_blocks is None else (analysis.random_blocks.sentence,)
     return Headlines(
-        (*analysis.sentences, *bend, *blocks, count), _level_best(analysis), analysis.warnings, ()
+        (*analysis.sentences, *bend, *blocks, *_variation(analysis), count),
+        _level_best(analysis),
+        analysis.warnings,
+        (),
     )
+
+
+def _variation(analysis: ResponseAnalysis) -> tuple[str, ...]:
+    """Where the variation between runs of one configuration comes from, if seeds have streams."""
+    return () if analysis.variation is None else (analysis.variation.sentence,)
 
 
 def _level_best(analysis: LevelAnalysis) -> str:
@@ -110,9 +118,8 @@ def two_level_headlines(analysis: Analysis) -> Headlines:
     main = [e for e in ranked[LARGEST:] if order(parse_term(e.term, keys)) == 1]
     sentences += [_effect(e, analysis) for e in main[:LARGEST] if _significant(e, analysis)]
     sentences += [_interaction(told[term], analysis) for term in further]
-    variation = () if analysis.variation is None else (analysis.variation.sentence,)
     return Headlines(
-        (*sentences, *variation, _count(analysis)),
+        (*sentences, *_variation(analysis), _count(analysis)),
         _best(analysis),
         _fragile(analysis),
         _options(analysis),

@@ -107,6 +107,7 @@ def _levels_plain(
         "random_blocks": whole["random_blocks"],
         "design": whole["design"],
         "sentences": whole["sentences"],
+        **({"variation": whole["variation"]} if whole["variation"] else {}),
     }
     if family is not None:
         at = family.responses.index(analysis.response)

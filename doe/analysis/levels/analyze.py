@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from msgspec import Struct
 
-from doe.analysis.anova import error_warnings
+from doe.analysis.anova import error_warnings, seed_warnings
 from doe.analysis.best import leaves_range
 from doe.analysis.both_scales import (
     BothScales,
@@ -57,6 +57,7 @@ from doe.analysis.levels.permutation import Permutations, permutation_tests
 from doe.analysis.levels.plan import DesignReport, report_of
 from doe.analysis.levels.predictions import CellPrediction, cell_predictions
 from doe.analysis.levels.sentences import term_sentences
+from doe.analysis.streams import Variation, variation
 from doe.analysis.transform import (
     SCALES,
     ScaleEffect,
@@ -128,6 +129,7 @@ class LevelAnalysis(Struct, frozen=True):
     sentences: tuple[str, ...]  # one per significant term
     warnings: tuple[str, ...]
     scales: BothScales | None  # raw and log side by side; None where a value has no logarithm
+    variation: Variation | None = None  # by stream of seeds; None where there is but one
 
     @property
     def lenth(self) -> Lenth | None:
@@ -182,8 +184,10 @@ def analyze_levels(observed: LevelObservations, options: LevelOptions = DEFAULTS
     design = report_of(fit.matrix, said)
     sums = sums_of_squares(fit, kind_available(fit, options.kind))
     table = level_anova(fit, options.kind, sums)
-    tests = term_tests(fit, options.kind, sums, robust=options.robust)
-    count, seed = options.permutations, options.seed
+    # Robust tests take replicates as independent, which those that share seeds are not.
+    robust = options.robust and fit.seeding is None
+    tests = term_tests(fit, options.kind, sums, robust=robust)
+    count, seed = options.permutations if fit.seeding is None else 0, options.seed
     effects = two_level_effects(fit, plot, alpha)
 
     def means(values: tuple[LevelMean, ...]) -> tuple[LevelMean, ...]:
@@ -232,8 +236,12 @@ def analyze_levels(observed: LevelObservations, options: LevelOptions = DEFAULTS
         warnings=(
             *_warnings(observed, fit, options, design),
             *error_warnings(fit, fit.df_residual + fit.matrix.df(CURVATURE), plot.lenth),
+            *seed_warnings(fit, options.robust or options.permutations > 0),
         ),
         scales=_side_by_side(observed, fit, masks, transform, options),
+        variation=None
+        if fit.seeding is None
+        else variation(fit.y, fit.matrix.layout.cells, fit.seeding, alpha, seed),
     )
 
 

@@ -14,6 +14,7 @@ from doe.analysis.fit import pure_error
 from doe.analysis.fitted import Fitted
 from doe.analysis.levels.layout import LevelObservations
 from doe.analysis.levels.model import CURVATURE, ModelMatrix, distinct_rows, model_matrix
+from doe.analysis.streams import over_seeds
 from doe.errors import DoeError
 from doe.terms import MEAN
 
@@ -112,6 +113,7 @@ def fit_levels(
     df_residual = len(y) - matrix.rank
     cells = np.unique(matrix.layout.cells, return_inverse=True)[1]
     ss_pure, df_pure = pure_error(u, cells, matrix.layout.block)
+    seeding = matrix.layout.seeding
     return LevelFit(
         matrix=matrix,
         kept=kept,
@@ -131,6 +133,8 @@ def fit_levels(
         ss_pure=ss_pure,
         df_pure=df_pure,
         pooled=not curved,
+        seeding=seeding,
+        over_seeds=None if seeding is None else over_seeds(u, cells, seeding),
     )
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from doe.analysis.contrasts import Floats, Ints
 from doe.analysis.data import numbered
+from doe.analysis.streams import Seeding
 from doe.errors import DoeError
 from doe.terms import BETWEEN, config_label, level_text
 
@@ -54,6 +55,7 @@ class LevelRuns:
     block_name: str = "block"
     centre: NDArray[np.bool_] | None = None  # which runs are centre runs
     notes: tuple[str, ...] = ()  # what was taken for granted when the runs were read
+    seeding: Seeding | None = None  # None where each replicate has one seed of its own
 
     def __post_init__(self) -> None:
         check_layout(self)
@@ -132,6 +134,7 @@ class LevelRuns:
             self.block_name,
             centre if centre.any() else None,
             self.notes,
+            self.seeding and self.seeding.of(kept),
         )
 
 

@@ -11,6 +11,9 @@ from doe.views.table import Column, Row, Table
 from doe.views.tables import ResponseTable
 from doe.views.words import LOOKS, quantity
 
+SHARED = "which replicates that share seeds do not average out; the line Error is not it."
+"""What an error over seeds is, beside the line of the table that it is not."""
+
 
 def anova_table(
     analysis: Analysis, top: int | None = None, rows: Sequence[AnovaRow] | None = None
@@ -34,10 +37,8 @@ def anova_table(
             + (f", predicted {cell_text(predicted, 'fixed4')}." if predicted is not None else ".")
         )
     if analysis.variation is not None:
-        notes.append(
-            f"F on {analysis.df_error} degrees of freedom against the {analysis.anova.error}, "
-            "which replicates that share seeds do not average out; the line Error is not it."
-        )
+        df, error = analysis.df_error, analysis.anova.error
+        notes.append(f"F on {df} degrees of freedom against the {error}, {SHARED}")
     if analysis.anova.blocking is not None:
         notes.append(analysis.anova.blocking.sentence)
     return Table(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from doe.numbers import cell_text
 from doe.views.table import Column, Row, Table
 from doe.views.tables import ResponseTable
+from doe.views.tables.anova import SHARED
 from doe.views.words import quantity
 
 if TYPE_CHECKING:
@@ -85,6 +86,8 @@ def _notes(analysis: LevelAnalysis) -> tuple[str, ...]:
             f"F against the {analysis.anova.error} on {analysis.df_error} degrees of freedom, "
             f"σ = {cell_text(analysis.sigma, 'short')}, R² = {cell_text(analysis.r2, 'fixed4')}."
         )
+    if analysis.variation is not None:
+        notes.append(f"The error is that {SHARED}")
     if analysis.anova.type3 is not None:
         tested = [
             f"{r.source} {cell_text(r.p, 'p')}" for r in analysis.anova.type3 if r.f is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from doe.analysis.analyze import Analysis
+from doe.analysis.response import ResponseAnalysis
 from doe.analysis.streams import REST
 from doe.views.table import Column, Row, Table
 from doe.views.tables import ResponseTable
@@ -12,7 +13,7 @@ SKEWED = (
 )
 
 
-def variation_table(analysis: Analysis, _top: int | None = None) -> Table | None:
+def variation_table(analysis: ResponseAnalysis, _top: int | None = None) -> Table | None:
     """The variance between runs of one configuration by stream; None with one stream alone."""
     variation = analysis.variation
     if variation is None:
@@ -52,9 +53,11 @@ def variation_table(analysis: Analysis, _top: int | None = None) -> Table | None
     return Table(f"variation {analysis.response}", title, columns, rows, tuple(notes))
 
 
-def doubted(analysis: Analysis) -> bool:
+def doubted(analysis: ResponseAnalysis) -> bool:
     """Whether the check of normality raises an alarm."""
+    if not isinstance(analysis, Analysis):
+        return False
     return any(f.check == "normality" and not f.ok for f in analysis.diagnostics.findings)
 
 
-ENTRY = ResponseTable(25, variation_table, files="further")
+ENTRY = ResponseTable(25, variation_table, files="further", levels=None)

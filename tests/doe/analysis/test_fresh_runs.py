@@ -53,7 +53,8 @@ def test_fresh_runs_bring_a_verdict_and_change_nothing_else():
 
 @pytest.mark.parametrize("draw", ["normal", "log-normal", "A triples σ"])
 def test_fresh_means_lie_where_they_were_predicted(draw):
-    inside, shown = covered(3, 4, draw, 60)
+    inside, shown, gain = covered(3, 4, draw, 60)
+    assert gain > 0.86
     assert inside > 0.9
     assert shown > 0.3
 

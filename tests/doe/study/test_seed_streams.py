@@ -6,7 +6,9 @@ import json
 
 import pytest
 from msgspec.structs import replace
+from typer.testing import CliRunner
 
+from doe.cli import app
 from doe.design.changes import augmented, with_confirmation, with_overrides
 from doe.design.runs import design_csv, make_design
 from doe.errors import DoeError, SpecError
@@ -143,8 +145,20 @@ def test_replicates_follow_from_the_streams():
 
 def test_looks_are_refused_beside_streams(tmp_path):
     write_plan(CROSSED, tmp_path / "s")
-    with pytest.raises(DoeError, match="no error rates over looks"):
+    with pytest.raises(DoeError, match="a look after each replicate takes these as independent"):
         change_plan(tmp_path / "s", lambda s: replace(s, stopping=Stopping(max_replicates=8)))
+
+
+def test_a_plan_of_levels_tells_its_streams_and_promises_no_power(tmp_path):
+    text = STUDY.format(seeds="init = [1, 2]\ndata = [7, 8]", extra="")
+    file = tmp_path / "study.toml"
+    file.write_text(text + "[factors.C]\nlevels = [1, 2, 3]\n")
+    made = CliRunner().invoke(app, ["plan", str(file), "--out", str(tmp_path / "s")])
+    assert made.exit_code == 0, made.output
+    assert "Streams of seeds: init (2 seeds), data (2 seeds)" in made.output.replace("\n", " ")
+    assert "power" not in made.output
+    with pytest.raises(DoeError, match="share seeds, and its power depends"):
+        CliRunner().invoke(app, ["power", "--study", str(tmp_path / "s")], catch_exceptions=False)
 
 
 COMMAND = "python t.py {A} {B} --out {run_dir}"

@@ -151,17 +151,6 @@ def is_decided(directory: Path) -> bool:
     return reached is not None and reached.over
 
 
-def replayed(
-    study: Study, statuses: Sequence[RunStatus], response: str, matters: float, replicates: int
-) -> Decision:
-    """What a study that has run would have decided of one response, had it been looked at."""
-    answers = replace(study.responses, matters={response: matters})
-    rule = Stopping(replicates, responses=(response,))
-    reached = decision(replace(study, responses=answers, stopping=rule), statuses)
-    assert reached is not None
-    return reached
-
-
 def declare(directory: Path, terms: tuple[str, ...], replicates: int | None) -> Plan:
     """Declare that a study is looked at after each complete replicate, and when it may stop.
 

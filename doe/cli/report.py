@@ -120,26 +120,25 @@ def report(
             serve_page(directory, make, serve)
             return
         state, name = overview(directory), directory.name
+    saved = None if figures is None else _saved(state, figures)
     made = make(state)
-    saved = None if figures is None else _saved(made, figures)
-    _write(made, out or REPORTS / name, saved)
+    averages = figures == "averages"
+    _write(made, out or REPORTS / name, made.headline_responses if averages else saved)
 
 
-def _saved(made: Report, asked: str) -> tuple[str, ...]:
-    """Responses whose charts are saved."""
+def _saved(state: Overview, asked: str) -> tuple[str, ...]:
+    """Responses whose charts are saved, known before anything is computed."""
     from doe.errors import DoeError, nearest
 
-    if asked == "averages":
-        return made.headline_responses
-    if asked == "all":
-        return tuple(made.values)
-    names = tuple(part.strip() for part in asked.split(",") if part.strip())
+    known = state.study.responses.names
+    names = split_names(asked)
+    if names in (("all",), ("averages",)):
+        return known
     for name in names:
-        if name not in made.values:
-            known = ", ".join(made.values)
+        if name not in known:
             raise DoeError(
-                f"--figures: {name!r} is no response{nearest(name, made.values)}; "
-                f"the responses are {known}"
+                f"--figures: {name!r} is no response{nearest(name, known)}; "
+                f"the responses are {', '.join(known)}"
             )
     return names
 

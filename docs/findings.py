@@ -22,6 +22,7 @@ ROOT = Path(__file__).parent.parent
 STUDY = ROOT / "runs" / "pit-small"
 FULL = ROOT / "runs" / "pit-224"
 PER_FRAME = ROOT / "runs" / "pit-per-frame"
+READINGS = ROOT / "examples" / "readings" / "runs"
 PAPER = ROOT / "examples" / "paper"
 
 METRICS = [f"{kind}{scale}" for kind in "BHP" for scale in (14, 28, 56)]
@@ -264,6 +265,52 @@ def stopping_table() -> str:
             )
     looks = [f"decided after {n}" for n in seen.decided]
     return lines(("error", "matters", *looks, "runs", "effects by then", "lacking"), body)
+
+
+def readings_table(response: str) -> str:
+    """Readings of the paper beside A, B and noise: main effects, and the largest interactions."""
+    found = analyze(READINGS, response, order=2).analysis.effects
+    mains = [e for e in found if ":" not in e.term]
+    pairs = sorted((e for e in found if ":" in e.term), key=lambda e: -abs(e.effect))[:5]
+    body = []
+    for effect in (*mains, *pairs):
+        assert effect.ci_low is not None
+        assert effect.ci_high is not None
+        interval = f"{signed(effect.ci_low, 1)} to {signed(effect.ci_high, 1)}"
+        sure = effect.p_holm is not None and effect.p_holm < 0.05
+        body.append(
+            (effect.term.replace(":", " × "), signed(effect.effect, 1), interval, "yes" * sure)
+        )
+    return lines(("term", "effect, px", "95 %", "Holm's p < 0.05"), body)
+
+
+def readings_phrases() -> list[str]:
+    """Parts of sentences of the findings of the readings."""
+    table = load(READINGS)
+
+    def mean(response: str, **levels: object) -> str:
+        chosen = np.logical_and.reduce([table[key] == level for key, level in levels.items()])
+        return f"{table.loc[chosen, response].mean():.1f}"
+
+    sentences = [
+        f"{len(table)} runs, {(table['state'] == 'done').sum()} done",
+    ]
+    for reading in ("with_A", "always"):
+        off, on = (mean("dec_avg", A=a, decoder_losses=reading) for a in (False, True))
+        sentences.append(f"with `{reading}` A takes the decoder from {off} to {on} px")
+    for relu in ("all", "residual"):
+        alive, pytorch = (
+            mean("enc_avg", fuse_relu=relu, first_weights=w) for w in ("alive", "pytorch")
+        )
+        sentences.append(
+            f"with the ReLU on `{relu}` the encoder errs by {alive} px with our first weights and "
+            f"{pytorch} px with PyTorch's"
+        )
+    for relu in ("all", "residual"):
+        lost = mean("enc_avg", A=True, B=False, F=True, fuse_relu=relu)
+        kept = mean("enc_avg", A=True, B=True, F=True, fuse_relu=relu)
+        sentences.append(f"A1B0 under noise {lost} px and A1B1 {kept} px with `{relu}`")
+    return sentences
 
 
 TABLES = {

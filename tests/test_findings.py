@@ -25,10 +25,10 @@ def text_of(name: str) -> str:
     return text + " ".join(text.split())
 
 
-STUDIES = {findings.STUDY: 256, findings.PER_FRAME: 8, findings.FULL: 4}
+STUDIES = {findings.STUDY: 256, findings.PER_FRAME: 8, findings.READINGS: 32, findings.FULL: 4}
 
 
-@pytest.mark.parametrize("study", STUDIES, ids=lambda path: path.name)
+@pytest.mark.parametrize("study", STUDIES, ids=lambda path: path.parent.name + "-" + path.name)
 def test_the_study_is_complete(study):
     views = scan(StudyDir(study), load_plan(study).design.runs)
     assert len(views) == STUDIES[study]
@@ -36,7 +36,7 @@ def test_the_study_is_complete(study):
     assert not any(seen.damaged for seen in views)
 
 
-@pytest.mark.parametrize("study", STUDIES, ids=lambda path: path.name)
+@pytest.mark.parametrize("study", STUDIES, ids=lambda path: path.parent.name + "-" + path.name)
 def test_its_runs_come_from_one_state_of_the_code(study):
     views = scan(StudyDir(study), load_plan(study).design.runs)
     origins = {(s.result.provenance["commit"], s.result.provenance["dirty"]) for s in views}
@@ -49,11 +49,22 @@ def test_a_table_of_the_findings(name):
     assert findings.TABLES[name]() in text_of("findings.md")
 
 
-def test_the_phrases_of_the_findings():
-    text = " ".join((DOCS / "findings.md").read_text().split())
-    for phrase in findings.phrases():
-        # Not as a part of a longer number: "2.0 px" must not be found in "12.0 px".
+def expect_once(phrases: list[str], document: Path) -> None:
+    """Not as a part of a longer number: "2.0 px" must not be found in "12.0 px"."""
+    text = " ".join(document.read_text().split())
+    for phrase in phrases:
         assert len(re.findall(rf"(?<![\d.]){re.escape(phrase)}(?!\d)", text)) == 1, phrase
+
+
+def test_the_phrases_of_the_findings():
+    expect_once(findings.phrases(), DOCS / "findings.md")
+
+
+def test_the_readings():
+    document = findings.READINGS.parent / "README.md"
+    for response in findings.GROUPS:
+        assert findings.readings_table(response) in document.read_text()
+    expect_once(findings.readings_phrases(), document)
 
 
 def test_the_rows_beside_the_paper():

@@ -399,15 +399,14 @@ def _far_text(far: Sequence[Residual], residuals: Sequence[Residual]) -> str:
         if len(runs) == 2
         and abs(runs[0].residual + runs[1].residual) < 1e-6 * abs(runs[0].residual)
     }
-    single = [r.run_id for r in far if r.config not in twins]
+    alone = [r.run_id for r in far if len(pairs[r.config]) == 1]
+    among = [r.run_id for r in far if len(pairs[r.config]) > 1 and r.config not in twins]
     parts = []
-    if single:
-        named = ", ".join(single[:6]) + (" and others" if len(single) > 6 else "")
-        them = "it" if len(single) == 1 else "them"
-        own = "its configuration" if len(single) == 1 else "their configurations"
-        parts.append(
-            f"Look at {named}: far from the rest of {own}. Do not drop {them} for that alone."
-        )
+    if alone:
+        parts.append(f"Look at {_some(alone)}: far from what the model says. {_keep(alone)}")
+    if among:
+        own = "its configuration" if len(among) == 1 else "their configurations"
+        parts.append(f"Look at {_some(among)}: far from the rest of {own}. {_keep(among)}")
     for config in list(dict.fromkeys(r.config for r in far if r.config in twins))[:3]:
         first, second = twins[config]
         parts.append(
@@ -415,6 +414,14 @@ def _far_text(far: Sequence[Residual], residuals: Sequence[Residual]) -> str:
             "more than other pairs, and either may be the odd one. Run it once more."
         )
     return " ".join(parts)
+
+
+def _some(runs: Sequence[str]) -> str:
+    return ", ".join(runs[:6]) + (" and others" if len(runs) > 6 else "")
+
+
+def _keep(runs: Sequence[str]) -> str:
+    return f"Do not drop {'it' if len(runs) == 1 else 'them'} for that alone."
 
 
 def high_leverage(residuals: Sequence[Residual], fit: Fit) -> Finding | None:

@@ -122,6 +122,16 @@ def test_of_two_mirrored_replicates_neither_is_called_the_odd_one() -> None:
     assert "Look at row 4: far from the rest of its configuration. Do not drop it" in alone.advice
 
 
+def test_a_run_without_replicates_is_far_from_the_model_and_not_from_its_own_configuration() -> (
+    None
+):
+    frame = table("ABCDE", np.random.default_rng(5).normal(size=32))
+    frame.loc[3, "y"] += 60
+    found = checks(study(frame, "ABCDE", order=1))["outliers"]
+    assert found.runs == ("row 4",)
+    assert found.advice.startswith("Look at row 4: far from what the model says. Do not drop it")
+
+
 def test_box_cox_intervals_cover() -> None:
     rng = np.random.default_rng(6)
     covered = 0

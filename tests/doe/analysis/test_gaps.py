@@ -70,6 +70,19 @@ def test_divergence_is_a_response_of_its_own() -> None:
     assert found.states[0] == "diverged: loss is NaN"
 
 
+def test_six_lost_runs_at_one_level_may_be_chance_among_four_factors() -> None:
+    frame = table("ABCD", np.random.default_rng(0).normal(size=48))
+    gone = frame.index[frame["A"] == 1][[0, 5, 10, 15, 18, 21]]
+    frame.loc[gone, "y"] = np.nan
+    found = study(frame, "ABCD").missing
+    assert found is not None
+    row = found.rates[0]
+    assert row.p_exact == pytest.approx(0.021936, abs=1e-6)  # 2 C(24, 6) / C(48, 6)
+    assert 4 * row.p_firth < 0.05
+    assert row.p_holm > 0.05
+    assert "No factor is shown to lose runs" in found.sentence
+
+
 def test_runs_that_wait_are_no_divergence() -> None:
     frame = table("AB", [1.0, 2.0, 3.0, 4.5] * 3)
     frame["state"] = ["done"] * 9 + ["pending"] * 3

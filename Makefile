@@ -65,11 +65,11 @@ schema: setup
 chaos: setup
 	$(BIN)/python tests/doe/running/chaos.py --kills 1000
 
-# Size, coverage and power of what the analysis prints, by simulation; the table goes to docs/statistics.md.
+# Size, coverage and power of what the analysis prints, by simulation; the tables go to docs/statistics.md.
 calibrate: setup
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.calibrate
-	$(BIN)/python -m benchmarks.looks
-	$(BIN)/python -m benchmarks.confirmation
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.looks
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.confirmation
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.streams
 
 # The page at 1400 and 390 pixels, light, dark and on paper, of the reference study and of one with long

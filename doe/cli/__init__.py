@@ -80,5 +80,14 @@ def main() -> None:
         sys.exit(1)
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left cannot be written either
-        print(f"error: {error.strerror}: {error.filename or 'standard output'}", file=sys.stderr)
+        print(f"error: {error.strerror}: {error.filename or _unnamed()}", file=sys.stderr)
         sys.exit(1)
+
+
+def _unnamed() -> str:
+    """What an error of the system is about that names no file."""
+    try:
+        os.getcwd()
+    except OSError:
+        return "the current directory, which was deleted; change to another"
+    return "standard output"

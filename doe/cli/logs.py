@@ -86,9 +86,12 @@ class _Log:
                 self._read = last_lines(file, self._lines) if self._lines else 0
                 if self._read:
                     before = cell_text(self._read / 1e6, "fixed1")
+                    file.seek(self._read - 1)
+                    whole = file.read(1) == b"\n"
                     print(
-                        f"(the last {self._lines} lines; {before} MB before them are printed by "
-                        "--lines 0)",
+                        f"(the last {self._lines} lines" if whole else "(the end of long lines",
+                        f"{before} MB before them are printed by --lines 0)",
+                        sep="; ",
                         file=sys.stderr,
                     )
             file.seek(self._read)

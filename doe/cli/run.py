@@ -163,12 +163,12 @@ def run(
     summary = _summary(
         plan, "finished" if finished else "stopped", time.monotonic() - began, option
     )
+    _tell(notify, summary)  # even if the terminal is gone
     for line in summary_lines(summary):
         typer.echo(line)
     if (reached := decision_of(directory)) is not None:
         for line in decision_lines(reached):
             typer.echo(line)
-    _tell(notify, summary)
     if not finished:
         raise typer.Exit(130)
     if summary.counts["pending"] and not (only or replicate or limit):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -12,7 +11,7 @@ from typing import Any, NamedTuple
 from doe.errors import counted, were
 from doe.results.time_left import foreseen, time_left
 from doe.store.files import RunDir, StudyDir
-from doe.store.leases import WAITING, LeaseFile, silent_since
+from doe.store.leases import WAITING, LeaseFile, age, silent_since
 from doe.store.plan import load_plan
 from doe.store.progress import read_progress
 from doe.store.requests import changed_runs
@@ -98,7 +97,7 @@ def _running(files: StudyDir, status: RunStatus) -> Running:
         status.run.config,
         lease.host if lease else "",
         lease.slot if lease else "",
-        max(0.0, time.time() - lease.since) if lease else 0.0,
+        age(lease) if lease else 0.0,
         progress.step if progress else None,
         progress.total if progress else None,
         progress.metric if progress else "",

@@ -213,6 +213,8 @@ def end_keepers(keepers: Collection[tuple[RunDir, Lease]], grace: float) -> None
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline and any(_is_keeper(*pair) for pair in living):
             time.sleep(0.02)
+    for run, lease in living:  # which were killed, and whose slot may be gone
+        sweep_marked(run_mark(run, lease))
 
 
 def _is_keeper(run: RunDir, lease: Lease) -> bool:

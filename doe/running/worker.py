@@ -115,6 +115,8 @@ class Prepared(NamedTuple):
 
     backend: Backend
     facts: dict[str, Any]
+    on_child: Any = None
+    """What the import wants done when a child ends: for the training, not for its keeper."""
 
 
 def work(run: RunDir, order: WorkOrder, prepared: Prepared | None = None) -> int:
@@ -193,6 +195,8 @@ def _execute(
     began, ticks = time.time(), time.monotonic()
     pid = os.fork()
     if pid == 0:
+        if prepared and prepared.on_child is not None:
+            signal.signal(signal.SIGCHLD, prepared.on_child)
         train(training, prepared.backend if prepared else None, reply)
     facts = prepared.facts if prepared else _facts(request, order.device)
     code, lost = _keep(pid, held, order, stop)

@@ -204,6 +204,13 @@ def read_end(path: Path, most: int) -> bytes:
         return file.read(most)
 
 
+def append(path: Path, data: bytes) -> None:
+    """Add to a file by its name, without waiting for who might read a pipe in its place."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK
+    with os.fdopen(os.open(path, flags, 0o644), "ab", buffering=0) as file:
+        file.write(data)
+
+
 STRANGE = (errno.EINVAL, errno.ELOOP, errno.EISDIR, errno.ENXIO)
 """Errors of `read_file` that say that something else stands in the place of a file."""
 

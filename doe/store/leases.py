@@ -59,6 +59,8 @@ class Lease(msgspec.Struct, frozen=True):
     """When the run began, in seconds since the epoch; for display only."""
     ticks: float = 0.0
     """The same by the clock of this boot, which nobody can set."""
+    device: int = 0
+    """Number of the run's file system where the holder sees it; another mount has another."""
     beat: str = "000000000000"
     """Heartbeat counter, overwritten in place."""
 
@@ -178,6 +180,8 @@ def read_lease(run: RunDir, attempt: int) -> LeaseFile:
     """The lease of an attempt."""
     try:
         raw = read_file(run.lease(attempt))
+    except FileNotFoundError:  # listed, and not seen yet: somebody has it
+        return LeaseFile(attempt, b"", None)
     except OSError as error:
         if error.errno not in STRANGE:
             raise
@@ -222,6 +226,9 @@ class Watch:
     def certain(self, run: RunDir, lease: Lease) -> bool | None:
         """Whether a holder on this machine is gone; None if only its silence can tell."""
         if lease.beat.startswith(SETTLED) or lease.machine != self._here:
+            return None
+        # Behind another mount, what a dead holder wrote last may be seen late.
+        if lease.device not in (0, os.stat(run.path).st_dev):
             return None
         started = process_started(lease.pid)
         if started == HIDDEN:
@@ -315,7 +322,7 @@ def acquire(run: RunDir, owner: Lease, watch: Watch, over: str = "") -> Held | N
     Parameters
     ----------
     owner : Lease
-        Who asks; its attempt number is filled in here.
+        Who asks; its attempt number and device are filled in here.
     over : str
         Nonce of a lease that the caller has watched long enough to know that it is over.
     """
@@ -324,7 +331,8 @@ def acquire(run: RunDir, owner: Lease, watch: Watch, over: str = "") -> Held | N
     known = last is not None and last.lease is not None and last.lease.nonce == over
     if last is not None and not known and not watch.over(run, last):
         return None
-    lease = msgspec.structs.replace(owner, attempt=last.attempt + 1 if last else 1)
+    number, device = last.attempt + 1 if last else 1, os.stat(run.path).st_dev
+    lease = msgspec.structs.replace(owner, attempt=number, device=device)
     # Not synced: if the power goes, so does the process that the lease speaks of.
     if not put_once(run.lease(lease.attempt), msgspec.json.encode(lease), lease.nonce, False):
         return None

@@ -8,20 +8,30 @@ import os
 import sys
 from typing import BinaryIO
 
-from doe.store.files import RunDir, read_end
+from doe.store.files import STRANGE, RunDir, append, read_end
 
 LOG_LINES = 40
 BLOCK_BYTES = 65536
+LINE_BYTES = 2000
+"""What lines may have on average; of longer ones, as of a bar that is drawn again, the end."""
 MARK = "== attempt "
 """Begins the line in the log that separates attempts."""
 
 
 def open_log(run: RunDir, attempt: int) -> None:
-    """Send standard output and error of this process and its children to the run's log."""
+    """Send standard output and error of this process and its children to the run's log.
+
+    They go nowhere if something else stands in its place.
+    """
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):  # whatever stands there instead of a stream
             stream.flush()
-    handle = os.open(run.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK, 0o644)
+    try:
+        handle = os.open(run.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK, 0o644)
+    except OSError as error:
+        if error.errno not in STRANGE:
+            raise
+        handle = os.open(os.devnull, os.O_WRONLY)
     os.dup2(handle, 1)
     os.dup2(handle, 2)
     if handle > 2:
@@ -35,8 +45,8 @@ def open_log(run: RunDir, attempt: int) -> None:
 
 def write_log(run: RunDir, text: str) -> None:
     """Add a text to the log by its name: descriptors may be anything by now."""
-    with contextlib.suppress(OSError), open(run.log, "ab") as file:
-        file.write(text.encode(errors="replace"))
+    with contextlib.suppress(OSError):
+        append(run.log, text.encode(errors="replace"))
 
 
 def log_tail(run: RunDir, lines: int = LOG_LINES) -> tuple[str, ...]:
@@ -50,11 +60,12 @@ def log_tail(run: RunDir, lines: int = LOG_LINES) -> tuple[str, ...]:
 
 
 def last_lines(file: BinaryIO, lines: int) -> int:
-    """Where the last lines of a file begin, found from its end."""
+    """Where the last lines of a file begin, found from its end, or where very long ones end."""
     position = file.seek(0, os.SEEK_END)
+    first = max(0, position - max(lines * LINE_BYTES, BLOCK_BYTES))
     wanted = lines + 1  # the newline before the first of them
-    while position > 0 and wanted > 0:
-        size = min(BLOCK_BYTES, position)
+    while position > first:
+        size = min(BLOCK_BYTES, position - first)
         position -= size
         file.seek(position)
         block = file.read(size)
@@ -68,7 +79,7 @@ def last_lines(file: BinaryIO, lines: int) -> int:
         for _ in range(wanted):
             end = block.rindex(b"\n", 0, end)
         return position + end + 1
-    return 0
+    return first
 
 
 def portable(text: str, run: RunDir) -> str:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from doe.store.files import MOST_BYTES, RunDir, read_end
+from doe.store.files import MOST_BYTES, RunDir, append, read_end
 
 TAIL_BYTES = 16384
 
@@ -95,8 +95,7 @@ class Reporter:
         with contextlib.suppress(OSError, TypeError, ValueError, OverflowError):
             values: dict[str, float | None] = {_plain(n): float(v) for n, v in metrics.items()}
             line = ProgressLine(int(step), int(total), values)
-            with open(self._path, "ab", buffering=0) as file:
-                file.write(msgspec.json.encode(line) + b"\n")
+            append(self._path, msgspec.json.encode(line) + b"\n")
 
 
 def _plain(name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import os
 from collections.abc import Iterable
 from typing import Any
 
@@ -84,7 +85,8 @@ def prepare(run_dir: RunDir, study: Study, run: Run) -> str:
     """Put a run's request in place; say what stands in its way, if something does."""
     wanted = request_bytes(study, run)
     if _request_there(run_dir) == wanted:
-        return ""
+        writable = os.access(run_dir.path, os.W_OK)
+        return "" if writable else "its directory belongs to somebody else: it cannot be written"
     try:
         write_atomic(run_dir.request, wanted.decode())
     except DoeError as error:
@@ -95,8 +97,12 @@ def prepare(run_dir: RunDir, study: Study, run: Run) -> str:
     return ""
 
 
-IN_THE_WAY = (errno.EISDIR, errno.EEXIST, errno.ENOTDIR, errno.ELOOP, errno.ENOTEMPTY)
-"""Errors that concern one run alone: something else has the name of its directory or request."""
+IN_THE_WAY = (
+    *(errno.EISDIR, errno.EEXIST, errno.ENOTDIR, errno.ELOOP, errno.ENOTEMPTY),
+    *(errno.EACCES, errno.EPERM),
+)
+"""Errors that concern one run alone: something else has the name of its directory or request, or
+it is somebody else's."""
 
 
 def _request_there(run_dir: RunDir) -> bytes:

@@ -17,6 +17,7 @@ from rich.text import Text
 from doe.errors import counted
 from doe.numbers import duration_text
 from doe.results.time_left import foreseen, time_left
+from doe.store.leases import age
 from doe.store.progress import Progress, read_progress
 from doe.store.scan import STATES, counts
 from doe.views.status_tables import Shown, metric_text, step_text, what_varies
@@ -73,7 +74,10 @@ class PlainDisplay:
 
 
 class LiveDisplay:
-    """A picture of the study that is drawn again a few times a second; events scroll above it."""
+    """A picture of the study that is drawn again a few times a second; events scroll above it.
+
+    A terminal that is gone stops no run; the command's end tells of it.
+    """
 
     def __init__(self, console: Console, live: Live, levels: str = "") -> None:
         self._console, self._live, self._levels = console, live, levels
@@ -82,17 +86,27 @@ class LiveDisplay:
     def note(self, kind: str, text: str) -> None:
         """Print above the picture what a user should see; success shows in the counts."""
         if kind != "done":
-            if self._levels:
-                self._console.print(Text(f"{'levels':>8}  {self._levels}"))
-                self._levels = ""
-            self._console.print(Text(f"{kind:>8}  {text}", style=STYLES.get(kind, "")))
+            levels, self._levels = self._levels, ""
+            with self._to_terminal():
+                if levels:
+                    self._console.print(Text(f"{'levels':>8}  {levels}"))
+                self._console.print(Text(f"{kind:>8}  {text}", style=STYLES.get(kind, "")))
 
     def show(self, snapshot: Snapshot) -> None:
         """Draw."""
         now = time.monotonic()
         if now - self._drawn >= DRAW_SECONDS:
             self._drawn = now
-            self._live.update(picture(snapshot), refresh=True)
+            with self._to_terminal():
+                self._live.update(picture(snapshot), refresh=True)
+
+    @contextmanager
+    def _to_terminal(self) -> Iterator[None]:
+        """Draw no more where it has failed once: what was not drawn would pile up."""
+        try:
+            yield
+        except OSError:
+            self._console.quiet = True
 
 
 @contextmanager
@@ -104,8 +118,13 @@ def open_display(console: Console, levels: str = "") -> Iterator[PlainDisplay | 
     if not console.is_terminal:
         yield PlainDisplay(console, levels)
         return
-    with Live(console=console, auto_refresh=False, transient=True) as live:
+    live = Live(console=console, auto_refresh=False, transient=True)
+    live.start()
+    try:
         yield LiveDisplay(console, live, levels)
+    finally:
+        with suppress(OSError):
+            live.stop()
 
 
 def ages(snapshot: Snapshot) -> dict[str, float]:
@@ -115,7 +134,7 @@ def ages(snapshot: Snapshot) -> dict[str, float]:
     for run_id in snapshot.elsewhere:
         lease = snapshot.statuses[run_id].lease
         if lease and lease.lease:
-            seconds[run_id] = max(0.0, time.time() - lease.lease.since)
+            seconds[run_id] = age(lease.lease)
     return seconds
 
 
@@ -174,26 +193,26 @@ def slot_table(snapshot: Snapshot) -> Table:
 
 
 def _slot_row(snapshot: Snapshot, active: Active) -> tuple[str, ...]:
-    age = duration_text(time.monotonic() - active.since)
+    elapsed = duration_text(time.monotonic() - active.since)
     progress = read_progress(snapshot.files.run(active.run_id))
-    return (active.slot.name, active.run_id, *_progress_cells(progress, age))
+    return (active.slot.name, active.run_id, *_progress_cells(progress, elapsed))
 
 
 def _other_row(snapshot: Snapshot, run_id: str) -> tuple[str, ...]:
     status = snapshot.statuses[run_id]
     lease = status.lease.lease if status.lease else None
     holder = f"{lease.host}:{lease.slot}" if lease else "elsewhere"
-    age = duration_text(max(0.0, time.time() - lease.since)) if lease else ""
-    return (holder, run_id, *_progress_cells(read_progress(snapshot.files.run(run_id)), age))
+    elapsed = duration_text(age(lease)) if lease else ""
+    return (holder, run_id, *_progress_cells(read_progress(snapshot.files.run(run_id)), elapsed))
 
 
-def _progress_cells(progress: Progress | None, age: str) -> tuple[str, str, str, str]:
+def _progress_cells(progress: Progress | None, elapsed: str) -> tuple[str, str, str, str]:
     if progress is None:
-        return "", age, "", ""
+        return "", elapsed, "", ""
     value = progress.values[-1] if progress.values else None
     return (
         step_text(progress.step, progress.total),
-        age,
+        elapsed,
         metric_text(progress.metric, value),
         sparkline(progress.values),
     )

@@ -29,6 +29,8 @@ from doe.study.values import Study
 DETACHES = False
 IMPORT_SECONDS = 2.0
 """How long a parent may take to leave an import."""
+SWEEP_SECONDS = 5.0
+"""How long a parent may take to end what a killed keeper has left."""
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -212,8 +214,13 @@ class LocalEngine:
         deadline = time.monotonic() + (grace + STUBBORN_SECONDS if busy else IMPORT_SECONDS)
         while any(parent.living for parent in parents) and time.monotonic() < deadline:
             time.sleep(0.02)
-        for parent in parents:
+        stubborn = [parent for parent in parents if parent.living and parent.child]
+        for parent in stubborn:
             parent.signal(signal.SIGKILL)
+        deadline = time.monotonic() + SWEEP_SECONDS
+        while any(parent.living for parent in stubborn) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        for parent in parents:
             parent.process.kill()
             parent.process.wait()
             parent.job = None

@@ -112,12 +112,14 @@ class SlotProcess:
         adopt_orphans()
         facts = static_facts(setup.backend, setup.gpu)  # from here, wherever the import goes
         try:
-            prepared = Prepared(resolve(setup.backend, setup.command), facts)
+            backend = resolve(setup.backend, setup.command)
         except BaseException as error:
             told = str(error) if isinstance(error, DoeError) else traceback.format_exc()
             self.say(Answer(error=told))
             return
         signal.signal(signal.SIGTERM, self._stop)
+        # An import that lets the kernel or itself wait for children would take ours.
+        prepared = Prepared(backend, facts, signal.signal(signal.SIGCHLD, signal.SIG_DFL))
         end_with_parent(0)
         warm = forkable()
         gc.collect()

@@ -68,6 +68,22 @@ def _own_records(request):
     os._exit(9)
 
 
+def _pipes(request):
+    for name in ("log.txt", "progress.jsonl"):
+        (request.run_dir / name).unlink(missing_ok=True)
+        os.mkfifo(request.run_dir / name)
+    request.report(1, 2, y=1.0)
+    if request.factors["A"]:
+        raise ValueError("told to nobody")
+
+
+def _stop_keeper(request):
+    _leave(start_new_session=True)(request)
+    os.kill(os.getppid(), signal.SIGSTOP)
+    (request.run_dir / "stopped").touch()
+    time.sleep(600)
+
+
 def _numpy_report(request):
     import numpy as np
 
@@ -129,6 +145,8 @@ DEEDS = {
     "forked child raises": _forked_child_raises,
     "own result": _own_result,
     "own records": _own_records,
+    "pipes": _pipes,
+    "stop keeper": _stop_keeper,
     "numpy report": _numpy_report,
     "full report": _report_on_a_full_disk,
     "close all": _close_all,

@@ -1,8 +1,10 @@
-"""A backend whose import goes elsewhere, leaves a child, and answers SIGTERM its own way."""
+"""A backend whose import goes elsewhere, leaves a child, and answers signals its own way."""
 
+import contextlib
 import os
 import signal
 import subprocess
+import time
 
 if target := os.environ.get("HOSTILE_TARGET"):
     os.chdir(target)
@@ -13,7 +15,20 @@ if place := os.environ.get("HOSTILE_CHILD"):
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
+def reap(_number, _frame):
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+WANTED = {"": signal.SIG_DFL, "ignored": signal.SIG_IGN, "reaped": reap}[
+    os.environ.get("HOSTILE_REAPER", "")
+]
+signal.signal(signal.SIGCHLD, WANTED)
+
+
 def run(request):
     with open(request.run_dir / "calls.txt", "a") as file:
         file.write(f"{os.getpid()}\n")
-    return {"y": 1.0}
+    time.sleep(float(os.environ.get("HOSTILE_SECONDS", "0")))
+    return {"y": float(signal.getsignal(signal.SIGCHLD) == WANTED)}

@@ -160,6 +160,30 @@ def test_a_process_of_another_user_under_hidepid_is_not_taken_for_dead(tmp_path)
     held.release()
 
 
+def test_a_lease_that_is_listed_and_not_seen_yet_is_somebodys(tmp_path, monkeypatch):
+    """As on file systems that remember for a while that a name was absent."""
+    run, held = taken(tmp_path)
+    monkeypatch.setattr(RunDir, "names", lambda _: ["lease.json", "lease-2.json"])
+    last, watch = last_lease(run), Watch()
+    assert (last.attempt, last.lease) == (2, None)
+    assert not watch.over(run, last)
+    assert acquire(run, new_owner(), watch) is None
+    held.release()
+
+
+def test_a_holder_behind_another_mount_is_judged_by_its_silence(tmp_path):
+    """There names come late: whether it holds this very file, or what it wrote last, is unknown."""
+    run, held = taken(tmp_path, machine=machine())
+    lease = held.lease
+    assert Watch().certain(run, lease) is False
+    dead = msgspec.structs.replace(lease, started="1")
+    assert Watch().certain(run, dead) is True
+    for holder in (lease, dead):
+        behind = msgspec.structs.replace(holder, device=lease.device + 1)
+        assert Watch().certain(run, behind) is None
+    held.release()
+
+
 def test_who_lost_the_lease_and_has_finished_commits_all_the_same(tmp_path):
     run = RunDir(tmp_path)
     held = begin(run, WorkOrder(), new_owner(), Watch())
@@ -222,6 +246,25 @@ def test_an_exception_that_cannot_be_told_is_one_failure(planned, go, deed, word
     assert (first / "calls.txt").read_text().count("\n") == 1
     assert (first / "result.json").stat().st_size < 1_000_000
     assert (first / "log.txt").stat().st_size < 1_000_000
+
+
+@pytest.mark.parametrize("reaper", ["ignored", "reaped"])
+def test_an_import_that_waits_for_all_children_takes_none_of_ours(planned, go, monkeypatch, reaper):
+    """It stands in the training as the import has left it, and nowhere else."""
+    monkeypatch.setenv("HOSTILE_REAPER", reaper)
+    monkeypatch.setenv("HOSTILE_SECONDS", "0.3")
+    plan = planned("hostile_import:run", factors="A")
+    assert go(plan)[0]["done"] == 2
+    assert [result.metrics["y"] for result in results(plan)] == [1.0, 1.0]
+    assert calls(plan) == [1, 1]
+
+
+def test_pipes_in_the_place_of_log_and_progress_are_not_waited_for(planned, go):
+    plan = hostile(planned, "pipes")
+    number, _ = go(plan, options=RunOptions(timeout=20.0))
+    assert (number["done"], number["failed"]) == (1, 1)
+    assert "told to nobody" in results(plan)[1].error.message
+    assert calls(plan) == [1, 1]
 
 
 def test_an_integer_beyond_all_floats_is_a_divergence(planned, go):
@@ -407,6 +450,28 @@ def test_a_scheduler_that_dies_while_it_ends_its_runs_leaves_no_process(planned,
     time.sleep(0.5)
     scheduler.kill()
     until(lambda: not [process for process in family if living(process.pid)], 15.0)
+
+
+@pytest.mark.parametrize("adopted", [False, True])
+def test_a_keeper_that_does_not_answer_leaves_no_process(planned, doe_run, adopted):
+    """Stopped, it cannot end what its training has left; its slot does, or else the scheduler."""
+    plan = hostile(planned, "stop keeper")
+    scheduler = doe_run(plan.directory, "--cpu", "1", "--grace", "0.1")
+    stopped = until(lambda: list(plan.directory.glob("*/stopped")))[0]
+    pid = (stopped.parent / "child.txt").read_text()
+    if adopted:
+        keeper = psutil.Process(json.loads((stopped.parent / "lease.json").read_text())["pid"])
+        slot = keeper.parent()
+        scheduler.kill()
+        slot.kill()
+        scheduler = doe_run(plan.directory, "--cpu", "1", "--grace", "0.1")
+        assert "running already" in until(scheduler.stdout.readline)
+    for _ in range(2):
+        scheduler.send_signal(2)
+        time.sleep(0.5)
+    scheduler.communicate(timeout=40)
+    assert scheduler.returncode == 130
+    assert not living(pid)
 
 
 def test_an_import_that_hangs_ends_with_its_scheduler(planned, doe_run, tmp_path, monkeypatch):

@@ -44,14 +44,17 @@ def clients(tmp_path):
         mount.communicate(timeout=30)
 
 
-def test_no_run_is_done_twice_where_absent_names_are_remembered(clients, planned):
+@pytest.mark.parametrize("namespaces", [True, False])
+def test_no_run_is_done_twice_where_absent_names_are_remembered(clients, planned, namespaces):
+    """On two machines, and on one that has two mounts."""
     first, second = clients
     assert not (second / "name").exists()
     (first / "name").touch()
     assert not (second / "name").exists(), "the mounts forget at once, and this would prove nothing"
     plan = planned("traced", factors="ABCD", seconds=0.1)
     code = "from doe.cli import main; main()"
-    run = [*chaos.UNSHARE, sys.executable, "-c", code, "run", "--cpu", "2", "--study"]
+    apart = chaos.UNSHARE if namespaces else []
+    run = [*apart, sys.executable, "-c", code, "run", "--cpu", "2", "--study"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     studies = [client / plan.directory.name for client in clients]
     said = call("plan", str(studies[0] / "study.toml"), "--out", str(studies[0]))[1]

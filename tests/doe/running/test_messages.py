@@ -3,20 +3,24 @@
 import errno
 import io
 import os
+import subprocess
+import sys
 import time
 
 import msgspec
 import pytest
 from test_odd_files import call
+from waiting import until
 
 from doe.errors import DoeError
+from doe.results.status import overview
 from doe.running.engines.slurm.job import Entry, Submission, SubmissionFiles
 from doe.running.execute import check_links
 from doe.running.worker import WorkOrder
 from doe.store.file_system import file_system
 from doe.store.files import StudyDir
 from doe.store.leases import Watch, acquire, new_owner
-from doe.store.log import BLOCK_BYTES, last_lines
+from doe.store.log import BLOCK_BYTES, LINE_BYTES, last_lines
 
 
 def begun(plan, **changes):
@@ -45,6 +49,15 @@ def test_a_run_of_which_nothing_can_be_known_is_unknown_since(planned):
     said = " ".join(call("status", "--study", str(plan.directory))[1].split())
     moment = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(hour_ago))
     assert f"{run.path.name}: unknown since {moment}" in said
+
+
+@pytest.mark.parametrize("days", [-463, 2])
+def test_how_long_a_run_goes_on_does_not_hang_on_the_time_of_day(planned, days):
+    plan = planned()
+    _, held = begun(plan, since=time.time() + 86400 * days)
+    (running,) = overview(plan.directory).running
+    assert 0 <= running.seconds < 30
+    held.release()
 
 
 def test_a_run_of_a_living_process_here_is_never_unknown(planned):
@@ -151,6 +164,42 @@ def test_the_file_system_is_the_innermost_one(tmp_path):
     assert file_system(tmp_path.parent, mounts) == "ext4"
 
 
+def test_a_terminal_that_is_gone_stops_no_run(planned, tmp_path):
+    plan = planned("traced", factors="AB", seconds=0.4)
+    terminal, inside = os.openpty()
+    code = "import signal; signal.signal(1, signal.SIG_IGN); from doe.cli import main; main()"
+    words = ["run", "--cpu", "1", "--notify", f"touch {tmp_path / 'told'}"]
+    scheduler = subprocess.Popen(
+        [sys.executable, "-c", code, *words, "--study", str(plan.directory)],
+        **dict.fromkeys(("stdin", "stdout", "stderr"), inside),
+        start_new_session=True,
+    )
+    os.close(inside)
+    until(lambda: list(plan.directory.glob("*/calls.txt")))
+    os.close(terminal)
+    assert scheduler.wait(timeout=60) == 1
+    assert len(list(plan.directory.glob("*/result.json"))) == 4
+    assert (tmp_path / "told").exists()
+
+
+def test_a_current_directory_that_was_deleted_is_told(planned, tmp_path):
+    plan = planned()
+    code = (
+        "import os; os.mkdir('gone'); os.chdir('gone'); os.rmdir('../gone')\n"
+        "from doe.cli import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "run", "--cpu", "1", "--study", str(plan.directory)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "the current directory, which was deleted; change to another" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
 # Long logs ----------------------------------------------------------------------------------------
 
 
@@ -173,6 +222,20 @@ def test_the_last_lines_are_found_from_the_end(lines, ending):
     start = last_lines(file, lines)
     assert file.getvalue()[start:].rstrip(b"\n").split(b"\n") == every[-lines:]
     assert file.bytes_read <= 12 * lines + 2 * BLOCK_BYTES
+
+
+def test_of_very_long_lines_the_end_is_told(planned):
+    """A bar that is drawn again and again writes no end of a line."""
+    plan = planned()
+    run = StudyDir(plan.directory).run(plan.design.runs[0].run_id)
+    run.path.mkdir()
+    run.log.write_bytes(b"first\n" + b"\r50 %" * 2_000_000 + b"\r100 %")
+    code, said = call("logs", run.path.name, "--lines", "100", "--study", str(plan.directory))
+    assert code == 0
+    assert said.startswith("(the end of long lines; 9.8 MB before them are printed by --lines 0)")
+    assert said.endswith("50 %\r100 %")
+    assert len(said) < 100 * LINE_BYTES + 100
+    assert "first" in call("logs", run.path.name, "--lines", "0", "--study", str(plan.directory))[1]
 
 
 def test_a_log_of_300_mb_is_not_read_whole(planned):

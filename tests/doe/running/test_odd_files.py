@@ -131,7 +131,7 @@ def test_reading_commands_go_on(odd_study, name, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", ["request.json", "lease.json", "result.json"])
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "attempt-1.json"])
 def test_running_goes_on_with_the_rest(finished, tmp_path, name, kind):
     if (name, kind) == ("lease.json", "other bytes"):
         pytest.skip("may be a lease whose bytes were lost with the power; it is waited out")
@@ -147,6 +147,32 @@ def test_running_goes_on_with_the_rest(finished, tmp_path, name, kind):
     code, said = call("status", "--study", str(directory))
     assert ("7 done, 1 pending" if left_out else "8 done") in said
     assert ("unreadable" in said) == left_out
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_run_whose_directory_is_somebody_elses_is_left_out(finished, tmp_path, begun):
+    powers = "-dac_override,-dac_read_search"
+    drop = ["setpriv", f"--bounding-set={powers}", f"--inh-caps={powers}"]
+    if os.getuid() == 0 and not shutil.which("setpriv"):
+        pytest.skip("needs setpriv, for root may write everywhere")
+    directory = tmp_path / "tiny"
+    shutil.copytree(finished, directory)
+    for run_id in ("000-r1", "001-r1"):
+        (directory / run_id / "result.json").unlink()
+    if not begun:
+        (directory / "000-r1" / "request.json").unlink()
+    (directory / "000-r1").chmod(0o555)
+    words = [sys.executable, "-c", "from doe.cli import main; main()", "run", "--cpu", "1"]
+    done = subprocess.run(
+        [*(drop if os.getuid() == 0 else []), *words, "--study", str(directory)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "skipped  000-r1" in done.stdout
+    assert "cannot" in done.stdout
+    assert (directory / "001-r1" / "result.json").exists()
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "directory"])

@@ -160,7 +160,7 @@ def summary_lines(planned: Plan) -> list[str]:
         effect = detectable_effect(1.0, size)
         lines.append(
             f"Detectable with 80 % power at α = 0.05: an effect of {cell_text(effect, 'num')} σ "
-            f"({size.df_error} degrees of freedom for error)."
+            f"({counted(size.df_error, 'degree')} of freedom for error)."
         )
     return lines
 
@@ -210,7 +210,8 @@ def level_lines(planned: Plan) -> list[str]:
         effect = detectable_effect(1.0, size)
         lines.append(
             f"Detectable with 80 % power at α = 0.05: a difference of {cell_text(effect, 'num')} "
-            f"σ between two levels of {widest.key} ({size.df_error} degrees of freedom for error)."
+            f"σ between two levels of {widest.key} ({counted(size.df_error, 'degree')} of freedom "
+            "for error)."
         )
     return lines
 

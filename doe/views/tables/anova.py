@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from doe.analysis.analyze import Analysis
 from doe.analysis.anova import AnovaRow
+from doe.errors import counted
 from doe.numbers import cell_text
 from doe.views.table import Column, Row, Table
 from doe.views.tables import ResponseTable
@@ -37,8 +38,8 @@ def anova_table(
             + (f", predicted {cell_text(predicted, 'fixed4')}." if predicted is not None else ".")
         )
     if analysis.variation is not None:
-        df, error = analysis.df_error, analysis.anova.error
-        notes.append(f"F on {df} degrees of freedom against the {error}, {SHARED}")
+        degrees, error = counted(analysis.df_error, "degree"), analysis.anova.error
+        notes.append(f"F on {degrees} of freedom against the {error}, {SHARED}")
     if analysis.anova.blocking is not None:
         notes.append(analysis.anova.blocking.sentence)
     return Table(

@@ -74,7 +74,7 @@ def _effect_notes(analysis: Analysis, rest: Sequence[Effect]) -> tuple[str, ...]
     ]
     if analysis.sigma is not None:
         notes.append(
-            f"t on {analysis.df_error} degrees of freedom, {analysis.anova.error} "
+            f"t on {counted(analysis.df_error, 'degree')} of freedom, {analysis.anova.error} "
             f"σ = {cell_text(analysis.sigma, 'short')}, "
             f"R² = {cell_text(analysis.r2 or 0.0, 'fixed4')}."
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from doe.errors import counted
 from doe.numbers import cell_text
 from doe.views.table import Column, Row, Table
 from doe.views.tables import ResponseTable
@@ -82,8 +83,9 @@ def level_anova_table(analysis: LevelAnalysis, top: int | None = None) -> Table:
 def _notes(analysis: LevelAnalysis) -> tuple[str, ...]:
     notes = ["*** ** * . at .001 .01 .05 .1; Holm and BH over the terms."]
     if analysis.sigma is not None and analysis.r2 is not None:
+        degrees = counted(analysis.df_error, "degree")
         notes.append(
-            f"F against the {analysis.anova.error} on {analysis.df_error} degrees of freedom, "
+            f"F against the {analysis.anova.error} on {degrees} of freedom, "
             f"σ = {cell_text(analysis.sigma, 'short')}, R² = {cell_text(analysis.r2, 'fixed4')}."
         )
     if analysis.variation is not None:

@@ -25,12 +25,25 @@ const showMoment = (moment) => {
   for (const run of changed) run.state = moment.states[run.id];
   if (changed.length) showGrid();
 };
+// What is being read: the first table, chart or section on the screen that holds no other of them there.
+const PLACES = "section[id], [data-chart], [data-table]";
+const readingPlace = () => {
+  const shown = [...document.querySelectorAll(PLACES)].filter((node) => {
+    const { top, bottom, height } = node.getBoundingClientRect();
+    return height && bottom > 60 && top < window.innerHeight;
+  });
+  return shown.find((node) => !shown.some((other) => other !== node && node.contains(other)));
+};
+const samePlace = (node) => {
+  const { table, chart } = node.dataset;
+  const key = table ? `[data-table="${CSS.escape(table)}"]` : chart ? `[data-chart="${CSS.escape(chart)}"]` : `#${node.id}`;
+  return document.querySelector(key);
+};
 // What the new page says goes into this one: choices, open tables and the place on the page stay.
 const renew = (text) => {
   const page = new DOMParser().parseFromString(text, "text/html");
-  const sections = [...document.querySelectorAll("section")];
-  const section = sections.find((node) => node.getBoundingClientRect().bottom > 60) || sections[0];
-  const { top } = section.getBoundingClientRect();
+  const place = readingPlace();
+  const top = place && place.getBoundingClientRect().top;
   for (const part of document.querySelectorAll("[data-part]")) {
     const fresh = page.querySelector(`[data-part="${part.dataset.part}"]`);
     if (fresh) part.replaceWith(document.importNode(fresh, true));
@@ -39,7 +52,8 @@ const renew = (text) => {
   data = read(page);
   showResponse();
   showStudy();
-  window.scrollBy(0, section.getBoundingClientRect().top - top);
+  const now = place && samePlace(place);
+  if (now) window.scrollBy(0, now.getBoundingClientRect().top - top);
 };
 const ask = async () => {
   try {

@@ -71,7 +71,7 @@ def check_limits(options: RunOptions) -> None:
 
 def check_writable(files: StudyDir) -> None:
     """Say early that results could not be written."""
-    probe = files.root / f".writable.{os.getpid()}"
+    probe = files.root / f".writable.{os.urandom(6).hex()}"  # two containers have the same pids
     try:
         probe.write_bytes(b"x" * 4096)
         probe.unlink()

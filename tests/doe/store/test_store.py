@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -132,6 +133,24 @@ def test_a_directory_that_cannot_be_written_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr("pathlib.Path.write_bytes", refuse)
     with pytest.raises(DoeError, match="Read-only file system; results would have no place"):
         check_writable(StudyDir(tmp_path))
+
+
+def test_a_scheduler_with_the_same_pid_in_another_container_is_not_in_the_way(
+    tmp_path, monkeypatch
+):
+    """Both look at once whether they can write: neither meets the other's files."""
+    made = set()
+    write = Path.write_bytes
+
+    def write_noted(path, data):
+        made.add(path.name)
+        return write(path, data)
+
+    monkeypatch.setattr("pathlib.Path.write_bytes", write_noted)
+    monkeypatch.setattr("os.getpid", lambda: 1)
+    for _ in range(2):
+        check_writable(StudyDir(tmp_path))
+    assert len(made) == 2
 
 
 def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch):

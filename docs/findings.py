@@ -255,23 +255,23 @@ def stopping_table() -> str:
     body = []
     for response, name in NAMES.items():
         for matters in (1.0, 2.0, 3.0):
-            seen = replay(STUDY, [response], matters)
+            replayed = replay(STUDY, [response], matters)
             body.append(
                 (
                     *(name, f"{matters:g} px"),
-                    *map(str, seen.decided.values()),
-                    *(str(seen.runs), listed(seen.effects), listed(seen.lacking)),
+                    *map(str, replayed.decided.values()),
+                    *(str(replayed.runs), listed(replayed.effects), listed(replayed.lacking)),
                 )
             )
-    looks = [f"decided after {n}" for n in seen.decided]
+    looks = [f"decided after {n}" for n in replayed.decided]
     return lines(("error", "matters", *looks, "runs", "effects by then", "lacking"), body)
 
 
 def readings_table(response: str) -> str:
     """Readings of the paper beside A, B and noise: main effects, and the largest interactions."""
-    found = analyze(READINGS, response, order=2).analysis.effects
-    mains = [e for e in found if ":" not in e.term]
-    pairs = sorted((e for e in found if ":" in e.term), key=lambda e: -abs(e.effect))[:5]
+    every = analyze(READINGS, response, order=2).analysis.effects
+    mains = [e for e in every if ":" not in e.term]
+    pairs = sorted((e for e in every if ":" in e.term), key=lambda e: -abs(e.effect))[:5]
     body = []
     for effect in (*mains, *pairs):
         assert effect.ci_low is not None

@@ -25,7 +25,7 @@ from doe.analysis.case import AnalysisOptions, Case, asked_transform
 from doe.analysis.confirm import Confirmation, confirm
 from doe.analysis.contrasts import MOST_RUNS, Floats, Ints, Model, estimable, names_of
 from doe.analysis.data import FactorLevels, Observations, Runs
-from doe.analysis.diagnostics import Diagnostics, diagnose
+from doe.analysis.diagnostics import Diagnostics, diagnose, shows_spread, spread_checks
 from doe.analysis.effects import Effect, effect_table, plain
 from doe.analysis.estimators import estimate_all
 from doe.analysis.fit import Fit, fit
@@ -244,9 +244,8 @@ def predicting(fitted: Fit, chosen: scales.Transformation, checks: Diagnostics) 
     that of fresh ones.
     """
     usable = chosen.name == "none" and fitted.seeding is None
-    enough = len(fitted.y) > 2 * len(np.unique(fitted.cells))
-    spread = [f for f in checks.findings if f.check in ("equal variance", "spread by factor")]
-    return fitted if usable and enough and all(f.ok for f in spread) else None
+    even = shows_spread(fitted) and all(f.ok for f in spread_checks(checks))
+    return fitted if usable and even else None
 
 
 def _with_looks(parts: Core, runs: Runs, fitted: Fit, kept: Ints, alpha: float) -> Core:

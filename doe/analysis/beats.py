@@ -21,7 +21,7 @@ from doe.analysis.case import Case
 from doe.analysis.confirm import ranked
 from doe.analysis.contrasts import Floats, Ints
 from doe.analysis.data import Fresh
-from doe.analysis.diagnostics import Diagnostics
+from doe.analysis.diagnostics import Diagnostics, shows_spread, spread_checks
 from doe.analysis.fit import Fit
 from doe.analysis.streams import combined, layers
 from doe.errors import DoeError, nearest
@@ -110,12 +110,11 @@ def basis_of(fit: Fit, checks: Diagnostics, alpha: float) -> Basis:
     misses most spreads that differ by a factor of four, and two configurations with little of it
     are then compared by an error that is not theirs.
     """
-    doubted = {f.check for f in checks.findings if f.p is not None and f.p < alpha}
-    if "normality" in doubted:
+    doubted = [f for f in checks.findings if f.p is not None and f.p < alpha]
+    if any(f.check == "normality" for f in doubted):
         return "seeds won"
-    enough = fit.n > 2 * len(np.unique(fit.cells))
-    even = not doubted & {"equal variance", "spread by factor"}
-    return "all runs" if enough and even else "own runs"
+    even = shows_spread(fit) and not any(f in doubted for f in spread_checks(checks))
+    return "all runs" if even else "own runs"
 
 
 def beats(

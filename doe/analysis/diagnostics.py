@@ -16,6 +16,7 @@ from doe.analysis.fit import Fit, without_blocks
 from doe.analysis.pvalues import f_upper, holm
 from doe.analysis.rescale import units
 from doe.analysis.transform import BoxCox, Transformation, box_cox
+from doe.errors import listed
 from doe.numbers import cell_text
 
 CONFOUNDED = 0.5
@@ -403,10 +404,10 @@ def _far_text(far: Sequence[Residual], residuals: Sequence[Residual]) -> str:
     among = [r.run_id for r in far if len(pairs[r.config]) > 1 and r.config not in twins]
     parts = []
     if alone:
-        parts.append(f"Look at {_some(alone)}: far from what the model says. {_keep(alone)}")
+        parts.append(f"Look at {listed(alone, 6)}: far from what the model says. {_keep(alone)}")
     if among:
         own = "its configuration" if len(among) == 1 else "their configurations"
-        parts.append(f"Look at {_some(among)}: far from the rest of {own}. {_keep(among)}")
+        parts.append(f"Look at {listed(among, 6)}: far from the rest of {own}. {_keep(among)}")
     for config in list(dict.fromkeys(r.config for r in far if r.config in twins))[:3]:
         first, second = twins[config]
         parts.append(
@@ -416,12 +417,18 @@ def _far_text(far: Sequence[Residual], residuals: Sequence[Residual]) -> str:
     return " ".join(parts)
 
 
-def _some(runs: Sequence[str]) -> str:
-    return ", ".join(runs[:6]) + (" and others" if len(runs) > 6 else "")
-
-
 def _keep(runs: Sequence[str]) -> str:
     return f"Do not drop {'it' if len(runs) == 1 else 'them'} for that alone."
+
+
+def spread_checks(checks: Diagnostics) -> list[Finding]:
+    """Checks of whether one variance may stand for all configurations."""
+    return [f for f in checks.findings if f.check in ("equal variance", "spread by factor")]
+
+
+def shows_spread(fit: Fit) -> bool:
+    """Whether there are replicates enough for these checks to tell anything: more than two."""
+    return fit.n > 2 * len(np.unique(fit.cells))
 
 
 def high_leverage(residuals: Sequence[Residual], fit: Fit) -> Finding | None:

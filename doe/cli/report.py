@@ -122,18 +122,19 @@ def report(
         state, name = overview(directory), directory.name
     saved = None if figures is None else _saved(state, figures)
     made = make(state)
-    averages = figures == "averages"
-    _write(made, out or REPORTS / name, made.headline_responses if averages else saved)
+    _write(made, out or REPORTS / name, saved)
 
 
 def _saved(state: Overview, asked: str) -> tuple[str, ...]:
     """Responses whose charts are saved, known before anything is computed."""
     from doe.errors import DoeError, nearest
 
-    known = state.study.responses.names
-    names = split_names(asked)
-    if names in (("all",), ("averages",)):
+    answers, names = state.study.responses, split_names(asked)
+    known = answers.names
+    if names == ("all",):
         return known
+    if names == ("averages",):
+        return answers.headline
     for name in names:
         if name not in known:
             raise DoeError(

@@ -85,10 +85,8 @@ class Report(NamedTuple):
 
     @property
     def headline_responses(self) -> tuple[str, ...]:
-        """Responses that a report begins with: the averages, else the first metric."""
-        answers = self.study.responses
-        names = tuple(answers.averages) or answers.metrics[:1]
-        return tuple(name for name in names if name in self.analyses)
+        """Responses that a report begins with, as far as they were analysed."""
+        return tuple(name for name in self.study.responses.headline if name in self.analyses)
 
 
 def gather(

@@ -110,6 +110,11 @@ class Responses(msgspec.Struct, frozen=True):
         """All responses: metrics, averages, further metrics."""
         return (*self.metrics, *self.averages, *self.further)
 
+    @property
+    def headline(self) -> tuple[str, ...]:
+        """What a report begins with: the averages, else the first metric."""
+        return tuple(self.averages) or self.metrics[:1]
+
     def unit_of(self, name: str) -> str:
         """Unit of one response; of an average, what its metrics share."""
         return self._of(name, self.units, self.unit)

@@ -10,7 +10,7 @@ import msgspec
 from doe.design.fractions import alias_chains, format_chain, resolution, word_length_pattern
 from doe.design.runs import Design
 from doe.errors import counted
-from doe.numbers import cell_text
+from doe.numbers import cell_text, share_text
 from doe.study.values import Study
 from doe.terms import (
     Generator,
@@ -154,7 +154,7 @@ def detection_table(
     columns = [
         Column("term", "Term"),
         Column("df", "df", "int"),
-        Column("detectable", f"Effect at {cell_text(100 * target, 'short')} %", "num"),
+        Column("detectable", f"Effect at {share_text(target)}", "num"),
     ]
     if effect is not None:
         columns.append(Column("power", f"Power at {effect:g}", "num"))

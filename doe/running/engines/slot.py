@@ -47,6 +47,8 @@ class Setup(msgspec.Struct, frozen=True):
 
     backend: str
     command: tuple[str, ...]
+    scheduler: int
+    """Process number of who reads the answers."""
     gpu: Gpu | None = None
 
 
@@ -109,6 +111,8 @@ class SlotProcess:
         """Import the backend, then execute runs until the scheduler has no more."""
         setup = msgspec.json.decode(self.line(), type=Setup)
         end_with_parent()  # an import that hangs ends with the scheduler
+        if os.getppid() != setup.scheduler:  # which was killed before the kernel knew
+            return
         adopt_orphans()
         facts = static_facts(setup.backend, setup.gpu)  # from here, wherever the import goes
         try:

@@ -24,6 +24,7 @@ from doe.store.leases import HIDDEN, Watch, acquire, last_lease, machine, new_ow
 from doe.store.plan import augment_plan
 from doe.store.progress import Reporter, read_progress
 from doe.store.verdicts import Policy, Result, failed_attempts, read_verdict
+from tests.command_line import doe
 
 
 def hostile(planned, deed, factors="A", **settings):
@@ -274,7 +275,7 @@ def test_an_integer_beyond_all_floats_is_a_divergence(planned, go):
 
 def test_a_heartbeat_writes_into_no_file_of_the_backend(planned, go):
     plan = hostile(planned, "close all", seconds=6.0)
-    assert go(plan)[0]["done"] == 2
+    assert go(plan, cpu=2)[0]["done"] == 2
     assert {path.stat().st_size for path in plan.directory.glob("*/mine-*")} == {0}
 
 
@@ -370,13 +371,12 @@ def test_durations_do_not_hang_on_the_time_of_day(planned, go, monkeypatch):
 
 
 @pytest.mark.parametrize("given", ["inf", "nan", "1e300"])
-def test_a_limit_beyond_all_time_is_refused(planned, doe_run, given):
+def test_a_limit_beyond_all_time_is_refused(planned, given):
+    study = planned().directory
     for option in ("--timeout", "--grace"):
-        done = doe_run(planned().directory, "--cpu", "1", option, given)
-        said, _ = done.communicate(timeout=30)
-        assert done.returncode in (1, 2), said
-        assert option in said
-        assert "Traceback" not in said
+        said = doe("run", "--study", study, "--cpu", "1", option, given, code=1)
+        assert said.stderr.startswith(f"error: {option} {float(given):g}: expected seconds")
+        assert not list(study.glob("*/lease.json"))
 
 
 # Foreign processes, and our own left behind -------------------------------------------------------
@@ -474,15 +474,22 @@ def test_a_keeper_that_does_not_answer_leaves_no_process(planned, doe_run, adopt
     assert not living(pid)
 
 
-def test_an_import_that_hangs_ends_with_its_scheduler(planned, doe_run, tmp_path, monkeypatch):
-    (tmp_path / "hanging_backend.py").write_text("import time\ntime.sleep(600)\n")
+@pytest.mark.parametrize("imports", [False, True])
+def test_an_import_that_hangs_ends_with_its_scheduler(
+    planned, doe_run, tmp_path, monkeypatch, imports
+):
+    """Killed while the import hangs, or as soon as the process is there that will import."""
+    began = tmp_path / "began"
+    (tmp_path / "hanging_backend.py").write_text(
+        f"import pathlib, time\npathlib.Path({str(began)!r}).touch()\ntime.sleep(600)\n"
+    )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     plan = planned("hanging_backend:run", factors="A")
     scheduler = doe_run(plan.directory, "--cpu", "1")
     family = until(lambda: psutil.Process(scheduler.pid).children())
-    time.sleep(2.0)
+    until(lambda: began.exists() or not imports)
     scheduler.kill()
-    until(lambda: not [process for process in family if living(process.pid)], 5.0)
+    until(lambda: not [process for process in family if living(process.pid)])
 
 
 def test_what_a_killed_keeper_left_is_swept_by_its_mark(planned, doe_run):

@@ -2,8 +2,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
+# Tests start hundreds of processes: what was compiled once is kept, also where the surroundings say no.
+export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: screenshots setup setup-cluster setup-pages demo check test test-cluster test-wheel test-pages lint schema bench calibrate clean chaos
+.PHONY: screenshots setup setup-cluster setup-pages demo check test test-running test-rest test-cluster test-wheel test-pages lint schema bench calibrate clean chaos
 
 setup: $(STAMP)
 
@@ -21,15 +23,23 @@ demo: setup
 	$(BIN)/doe analyze --study runs/pit-demo --response dec_avg
 	$(BIN)/doe report --study runs/pit-demo
 
+# A file stays in one process.
+PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
+
 # While editing: lint, types and the tests that need no waiting, training, browser or LaTeX.
 QUICK := tests/test_layers.py tests/test_install.py tests/test_presets.py tests/doe/study tests/doe/design tests/doe/analysis
 check: setup
 	$(MAKE) --no-print-directory lint
-	$(BIN)/python -m pytest -n 2 --dist loadfile $(QUICK) -m 'not slow and not cluster and not wheel'
+	$(BIN)/python -m pytest $(PARALLEL) $(QUICK) -m 'not slow and not cluster and not wheel'
 
-# More at once than cores: those that kill and wait mostly sleep. A file stays in one process.
+# Two at once, each in two processes: those that kill and wait mostly sleep, and import little.
 test: setup
-	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder tests
+	$(MAKE) --no-print-directory --jobs --keep-going test-running test-rest
+
+test-running: setup
+	$(BIN)/python -m pytest $(PARALLEL) tests/doe/running
+test-rest: setup
+	$(BIN)/python -m pytest $(PARALLEL) --ignore tests/doe/running tests
 
 # What a cluster of one node needs: Ray, and Debian's Slurm (installed as root).
 setup-cluster: setup

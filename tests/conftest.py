@@ -1,13 +1,21 @@
-"""For all tests: one thread for each process and an order, since several run at once."""
+"""For all tests: one thread for each process, an order, and commands that are built once."""
 
+import functools
 import os
+
+import typer.main
+import typer.testing
 
 # Read when NumPy and PyTorch are loaded, so before any test is. Threads that wait for each other
 # on taken cores cost more than twice the processor time of one.
 for library in ("OPENBLAS", "OMP", "MKL"):
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
-ROOMS_OF_LONG_FILES = ("running", "views")
+# Typer makes all commands anew whenever one is called, which takes longer than most of them.
+typer.main.get_command = functools.cache(typer.main.get_command)
+typer.testing._get_command = typer.main.get_command
+
+ROOMS_OF_LONG_FILES = ("views", "analysis")
 
 
 def pytest_collection_modifyitems(items):

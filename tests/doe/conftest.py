@@ -28,7 +28,7 @@ def _backends_can_be_imported():
 def planned(tmp_path):
     """Plan a study in a directory of its own."""
 
-    def plan(backend="noop", factors="AB", replicates=1, command=(), **settings):
+    def plan(backend="noop", factors="AB", replicates=1, command=(), threads=1, **settings):
         study = Study(
             name="tiny",
             backend="command"
@@ -42,6 +42,7 @@ def planned(tmp_path):
             replicates=replicates,
             seeds=tuple(range(1, replicates + 1)),
             settings=settings,
+            threads=threads,
         )
         return write_plan(study, tmp_path / "runs" / "tiny")[0]
 
@@ -50,9 +51,12 @@ def planned(tmp_path):
 
 @pytest.fixture
 def go():
-    """Run a planned study in this process; return counts and the lines that were shown."""
+    """Run a planned study in this process; return counts and the lines that were shown.
 
-    def run(plan, cpu=2, options=None, asked=None):
+    In one slot unless said otherwise: the parent of the second run has seen the first.
+    """
+
+    def run(plan, cpu=1, options=None, asked=None):
         out = io.StringIO()
         console = Console(file=out, width=200)
         with open_display(console) as display:

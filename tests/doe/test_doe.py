@@ -40,8 +40,8 @@ def test_the_digits_in_five_lines(in_digits, tmp_path, capsys):
 def test_function_and_command_agree_number_for_number(in_digits, tmp_path):
     by_function = plan("study.toml", out=tmp_path / "function")
     by_command = plan("study-command.toml", out=tmp_path / "command")
-    run(by_function, cpu=2, limit=2)
-    run(by_command, cpu=2, limit=2)
+    run(by_function, cpu=1, limit=2)
+    run(by_command, cpu=1, limit=2)
     first, second = load(by_function), load(by_command)
     done = first["state"].eq("done") & second["state"].eq("done")
     assert done.sum() == 2

@@ -19,6 +19,12 @@ def noop(request):
     return {"y": value(request)}
 
 
+def threads_told(request):
+    """Tells how many threads it may use, by the request and by what libraries read."""
+    assert int(os.environ["OMP_NUM_THREADS"]) == request.threads
+    return {"y": request.seed, "threads": request.threads}
+
+
 def noisy(request):
     """A value with chance in it, the same for the same levels and seed; A is worth 3."""
     chance = random.Random(f"{request.seed} {sorted(request.factors.items())}")

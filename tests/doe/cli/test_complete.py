@@ -1,5 +1,6 @@
 """A TAB in each shell, as its own completion script asks for it."""
 
+import functools
 import os
 import shutil
 import subprocess
@@ -15,7 +16,7 @@ PROGRAMS = Path(sys.executable).parent
 
 # What a shell does at a TAB after `words`, the last of which is not finished.
 BASH = """
-source /dev/stdin <<< "$({program} --show-completion bash)"
+source {script}
 COMP_WORDS=({words}); COMP_CWORD=$(( ${{#COMP_WORDS[@]}} - 1 )); COMPREPLY=()
 [ {blank} = yes ] && COMP_WORDS+=("") && COMP_CWORD=$(( COMP_CWORD + 1 ))
 {function} {program}; printf '%s\\n' "${{COMPREPLY[@]}}"
@@ -23,11 +24,11 @@ COMP_WORDS=({words}); COMP_CWORD=$(( ${{#COMP_WORDS[@]}} - 1 )); COMPREPLY=()
 ZSH = """
 compdef() {{ :; }}; _arguments() {{ print -l -- "${{@[@]}}"; }}
 _describe() {{ print -l -- "${{(P)2[@]}}"; }}; _files() {{ :; }}
-eval "$({program} --show-completion zsh | sed '/^#compdef/d')"
+eval "$(sed '/^#compdef/d' {script})"
 words=({line}); CURRENT=${{#words}}; {function}
 """
 FISH = """
-{program} --show-completion fish | source
+source {script}
 complete --do-complete "{words}{space}"
 """
 SHELLS = [name for name in ("bash", "zsh", "fish") if shutil.which(name)]
@@ -41,11 +42,21 @@ def _a_study_is_planned(planned, tmp_path, monkeypatch):
     monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
 
 
-def offered(shell, words):
+@functools.cache
+def script_of(program, shell):
+    """What a program says that a shell should read at its start."""
+    words = [PROGRAMS / program, "--show-completion", shell]
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout
+
+
+def offered(shell, words, tmp_path):
     """Words that a shell's completion function offers."""
     program = words.split()[0]
     blank = words.endswith(" ")
+    script = tmp_path / "completion"
+    script.write_text(script_of(program, shell))
     filled = {
+        "script": script,
         "program": program,
         "words": words.strip(),
         "line": words.strip() + (' ""' if blank else ""),
@@ -74,8 +85,8 @@ CASES = [
 
 @pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.parametrize(("words", "expected"), CASES)
-def test_a_tab_offers_what_is_there(shell, words, expected):
-    said = offered(shell, words)
+def test_a_tab_offers_what_is_there(shell, words, expected, tmp_path):
+    said = offered(shell, words, tmp_path)
     for word in expected:
         assert word in said, said
 

@@ -1,12 +1,12 @@
 """`doe try`: one run in the foreground, nothing on record."""
 
-import subprocess
 import sys
 
 import pytest
 
 from doe.design.runs import make_design
 from doe.study.file import parse_study
+from tests.command_line import doe
 
 STUDY = """
 name = "mine"
@@ -54,17 +54,10 @@ def attempt(tmp_path):
         (tmp_path / "backends.py").write_text(BACKEND)
         (tmp_path / "study.toml").write_text(text(backend, more))
         before = sorted(path.name for path in tmp_path.iterdir() if path.name != "__pycache__")
-        done = subprocess.run(
-            [sys.executable, "-c", "from doe.cli import main; main()", "try", *options],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == code, done.stdout + done.stderr
+        said = doe("try", *options, cwd=tmp_path, code=code)
         after = sorted(path.name for path in tmp_path.iterdir() if path.name != "__pycache__")
         assert after == before  # nothing is recorded
-        return " ".join((done.stdout + done.stderr).split())
+        return " ".join((said.stdout + said.stderr).split())
 
     return go
 

@@ -26,13 +26,7 @@ from doe.store.scan import RunStatus
 from doe.store.verdicts import Result, commit
 from doe.views.live import LiveDisplay, picture, sparkline
 from doe.views.status_tables import running_table, what_varies
-
-
-def doe(*words, check=0):
-    call = [sys.executable, "-c", "from doe.cli import main; main()", *map(str, words)]
-    done = subprocess.run(call, capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == check, done.stderr
-    return done
+from tests.command_line import doe
 
 
 @pytest.fixture
@@ -136,15 +130,15 @@ def test_logs_are_printed_and_followed_to_the_end(planned, mixed):
     assert "about to end: exception" in done.stdout
     assert "KeyError" in done.stderr
     assert doe("logs", failed, "--follow", "--study", mixed.directory).stdout == done.stdout
-    wrong = doe("logs", "000-r9", "--study", mixed.directory, check=1)
+    wrong = doe("logs", "000-r9", "--study", mixed.directory, code=1)
     assert "did you mean '000-r" in wrong.stderr
 
 
 def test_some_runs_failed_is_exit_code_3(planned):
     plan = planned("ending", kind="exception")
-    doe("run", "--study", plan.directory, "--cpu", "1", check=3)
-    doe("run", "--study", plan.directory, "--cpu", "--limit", "1", check=3)
-    wrong = doe("run", "--study", plan.directory, "--only", "A1B9", check=1)
+    doe("run", "--study", plan.directory, "--cpu", "1", code=3)
+    doe("run", "--study", plan.directory, "--cpu", "--limit", "1", code=3)
+    wrong = doe("run", "--study", plan.directory, "--only", "A1B9", code=1)
     assert "no configuration 'A1B9' is planned (did you mean 'A1B" in wrong.stderr
 
 
@@ -358,7 +352,7 @@ def test_reading_a_planned_study_checks_its_lines(planned):
     assert load_plan(plan.directory) == plan
     text = design_csv(plan.design).replace("A1B0", "A1B1", 1)
     write_atomic(StudyDir(plan.directory).design, text)
-    wrong = doe("status", "--study", plan.directory, check=1)
+    wrong = doe("status", "--study", plan.directory, code=1)
     assert "differs from what study.toml plans" in wrong.stderr
 
 

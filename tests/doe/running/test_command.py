@@ -197,10 +197,17 @@ def test_metrics_are_found_where_the_section_says(execute, section, code):
 def test_events_of_tensorboard(execute):
     pytest.importorskip("tensorboard")
     code = """
-    from torch.utils.tensorboard import SummaryWriter
-    with SummaryWriter("tb") as writer:
-        for i, (a, l) in enumerate([(0.1, 7), (0.5, 2)]):
-            writer.add_scalar("val/acc", a, i); writer.add_scalar("loss", l, i)
+    from tensorboard.compat.proto.event_pb2 import Event
+    from tensorboard.compat.proto.summary_pb2 import Summary
+    from tensorboard.summary import Writer
+    from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+    torch, tensorflow = EventFileWriter("tb"), Writer("tb")  # they write scalars and tensors
+    for i, (acc, loss) in enumerate([(0.1, 7), (0.5, 2)]):
+        value = Summary.Value(tag="val/acc", simple_value=acc)
+        torch.add_event(Event(step=i, summary=Summary(value=[value])))
+        tensorflow.add_scalar("loss", loss, i)
+    torch.close(), tensorflow.close()
     """
     reply, _ = execute(code, file="tb/events.out.tfevents.*", keys={"acc": "val/acc"})
     assert reply == {"acc": 0.5, "loss": 2.0}

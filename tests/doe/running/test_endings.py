@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import shutil
 import subprocess
 import sys
 
@@ -18,7 +17,6 @@ from doe.results.status import overview
 from doe.running.scheduler import RunOptions
 from doe.store.files import StudyDir
 from doe.store.leases import Watch, acquire, new_owner
-from doe.store.plan import write_plan
 from doe.store.requests import prepare
 from doe.store.verdicts import Policy, encode_result, read_verdict
 
@@ -135,23 +133,20 @@ def test_three_failures_in_a_row_close_a_slot(planned, go):
 
 
 def test_torch_computes_in_a_forked_child_with_its_threads(planned, go):
-    plan = planned("torch_backend:run", factors="A", replicates=2)
-    number, _ = go(plan, cpu=1)
-    assert number["done"] == 4
+    plan = planned("torch_backend:run", factors="A", threads=3)
+    number, _ = go(plan)
+    assert number["done"] == 2
     results = [verdict(plan, run.run_id) for run in plan.design.runs]
     assert len({result.metrics["imported_by"] for result in results}) == 1
     result = verdict(plan, "001-r1")
     assert result.metrics["y"] == 256.0**3 + 1
-    assert result.metrics["threads"] == result.provenance["threads"] == 1
+    assert result.metrics["threads"] == result.provenance["threads"] == 3
 
 
 @pytest.mark.parametrize("slots", [1, 2])
 def test_threads_belong_to_the_study_and_not_to_the_number_of_slots(planned, go, slots):
     """Whatever its slots, its machine and its surroundings, a run is told the same number."""
-    plan = planned("torch_backend:run", factors="A")
-    study = msgspec.structs.replace(plan.study, threads=3)
-    shutil.rmtree(plan.directory)
-    plan, _ = write_plan(study, plan.directory)
+    plan = planned("threads_told", factors="A", threads=3)
     assert go(plan, cpu=slots)[0]["done"] == 2
     results = [verdict(plan, run.run_id) for run in plan.design.runs]
     assert {result.metrics["threads"] for result in results} == {3}

@@ -2,8 +2,6 @@
 
 import json
 import pickle
-import subprocess
-import sys
 
 import pytest
 
@@ -13,13 +11,7 @@ from doe.running.backend import NotedFactors
 from doe.store.files import StudyDir
 from doe.store.scan import STATES
 from doe.store.verdicts import UNREAD, read_verdict
-
-
-def doe(*words, code=0):
-    call = [sys.executable, "-c", "from doe.cli import main; main()", *map(str, words)]
-    done = subprocess.run(call, capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == code, done.stdout + done.stderr
-    return done
+from tests.command_line import doe
 
 
 @pytest.mark.parametrize(

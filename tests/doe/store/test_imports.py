@@ -1,7 +1,5 @@
 """Past runs in a study: matched by levels and seed, refused where they contradict it."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +12,7 @@ from doe.store.imports import import_runs
 from doe.store.plan import write_plan
 from doe.store.verdicts import IMPORTED, read_verdict
 from doe.study.file import parse_study
+from tests.command_line import doe
 
 EXPORTS = Path(__file__).parents[1] / "results" / "exports"
 STUDY = """
@@ -46,13 +45,6 @@ ROW = {"lr": "1e-3", "augment": "True", "seed": "1", "accuracy": "0.9", "loss": 
 @pytest.fixture
 def plan(tmp_path):
     return write_plan(parse_study(STUDY.encode()), tmp_path / "runs" / "own")[0]
-
-
-def doe(*words, cwd, code=0):
-    call = [sys.executable, "-c", "from doe.cli import main; main()", *map(str, words)]
-    done = subprocess.run(call, cwd=cwd, capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == code, done.stdout + done.stderr
-    return done
 
 
 def test_a_row_becomes_the_verdict_of_its_run(plan):

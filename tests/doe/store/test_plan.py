@@ -1,6 +1,5 @@
 import json
-import subprocess
-import sys
+import multiprocessing
 from pathlib import Path
 
 import msgspec
@@ -14,11 +13,19 @@ from doe.design.runs import design_csv
 from doe.errors import DoeError
 from doe.store import plan as plans
 from doe.store.files import StudyDir
-from doe.store.plan import augment_plan, complete_design, find_study, load_plan, write_plan
+from doe.store.plan import (
+    augment_plan,
+    complete_design,
+    extend_plan,
+    find_study,
+    load_plan,
+    write_plan,
+)
 from doe.store.requests import prepare
 from doe.store.verdicts import Result, commit
 from doe.study.presets import preset_study
 from doe.study.values import ReportSection
+from tests.command_line import doe
 
 run = CliRunner().invoke
 
@@ -227,14 +234,9 @@ def test_replicates_on_the_command_line_continue_the_seeds(here):
     ],
 )
 def test_mistakes_end_in_one_message_and_exit_code_one(here, arguments):
-    code = "from doe.cli import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 1
-    assert done.stderr.startswith("error: ")
-    assert "Traceback" not in done.stderr
-    assert done.stdout == ""
+    said = doe(*arguments, code=1)
+    assert said.stderr.startswith("error: ")
+    assert said.stdout == ""
 
 
 def test_reading_a_plan_writes_nothing_and_running_completes_it(tmp_path):
@@ -308,31 +310,21 @@ def test_a_design_that_another_has_made_longer_stays(tmp_path):
 
 def test_two_that_lack_the_same_replicate_add_it_once(tmp_path):
     write_plan(preset_study("demo"), tmp_path)
-    code = (
-        "import sys, pathlib\n"
-        "from doe.store.plan import extend_plan\n"
-        "print('ready', flush=True)\n"
-        "sys.stdin.readline()\n"
-        "for replicates in range(3, 9):\n"
-        "    plan = extend_plan(pathlib.Path(sys.argv[1]), replicates)\n"
-        "    assert plan.design.runs[-1].replicate >= replicates\n"
-    )
-    both = [
-        subprocess.Popen(
-            [sys.executable, "-c", code, str(tmp_path)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(2)
-    ]
-    assert [process.stdout.readline() for process in both] == ["ready\n"] * 2
+
+    def extend(together):
+        together.wait()
+        for replicates in range(3, 9):
+            plan = extend_plan(tmp_path, replicates)
+            assert plan.design.runs[-1].replicate >= replicates
+
+    context = multiprocessing.get_context("fork")  # neither has to import first
+    together = context.Barrier(2, timeout=60)
+    both = [context.Process(target=extend, args=(together,)) for _ in range(2)]
     for process in both:
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    said = [process.communicate(timeout=60)[1] for process in both]
-    assert said == ["", ""]
+        process.start()
+    for process in both:
+        process.join()
+    assert [process.exitcode for process in both] == [0, 0]
     plan = load_plan(tmp_path)
     assert [step.seeds for step in plan.study.augment] == [(102 + i,) for i in range(6)]
     assert StudyDir(tmp_path).design.read_text() == design_csv(plan.design)

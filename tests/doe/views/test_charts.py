@@ -29,7 +29,8 @@ def complete(report):
 
 def test_every_chart_is_valid_vega_lite_with_no_word_left_open(paper_report):
     for name, chart in complete(paper_report).items():
-        alt.Chart.from_dict(chart)  # validates against the schema
+        few = {key: rows[:2] for key, rows in chart["datasets"].items()}  # rows have no schema
+        alt.Chart.from_dict(chart | {"datasets": few})  # validates against the schema
         text = str({key: value for key, value in chart.items() if key != "datasets"})
         assert "'{" not in text, name
         used = {

@@ -1,8 +1,6 @@
 """The page of any CSV."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,16 +8,16 @@ from typer.testing import CliRunner
 
 from doe.cli import app
 from doe.errors import DoeError
+from tests.command_line import doe
 
 EXPORTS = Path(__file__).parents[1] / "results" / "exports"
 
 
 def test_a_table_has_a_page(tmp_path):
     table = EXPORTS / "wandb.csv"
-    call = [sys.executable, "-c", "from doe.cli import main; main()", "report", "--table", table]
-    call += ["--factors", "lr,augment", "--goal", "max", "--block", "seed"]
-    call += ["-r", "val/accuracy,val/loss"]
-    done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=True)
+    words = ["--factors", "lr,augment", "--goal", "max", "--block", "seed"]
+    words += ["-r", "val/accuracy,val/loss"]
+    done = doe("report", "--table", table, *words, cwd=tmp_path)
     assert "Page: reports/wandb/index.html" in done.stdout
     assert "augment" in done.stdout
     page = (tmp_path / "reports/wandb/index.html").read_text()

@@ -30,6 +30,7 @@ from doe.views.tables.best import best_table
 from doe.views.tables.effects import effects_table
 from doe.views.tables.paper import best_rows
 from doe.views.terminal import console, print_table, render_table
+from tests.command_line import doe
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 
@@ -157,22 +158,15 @@ def test_no_colour_when_piped_or_when_asked(monkeypatch, capsys):
 
 
 def test_commands_print_no_escape_codes_into_a_pipe(paper_study):
-    words = ["analyze", "--study", str(paper_study), "--response", "dec_avg", "--plot"]
-    command = [sys.executable, "-c", "from doe.cli import main; main()", *words]
-    plain = {k: v for k, v in os.environ.items() if k != "FORCE_COLOR"} | {"COLUMNS": "80"}
-    ended = subprocess.run(command, capture_output=True, text=True, env=plain)
-    assert ended.returncode == 0, ended.stderr
-    assert "Half-normal plot of |effect| on dec_avg" in ended.stdout
-    assert "\x1b" not in ended.stdout
-    assert max(map(len, ended.stdout.splitlines())) <= 80
+    text = doe("analyze", "--study", paper_study, "--response", "dec_avg", "--plot").stdout
+    assert "Half-normal plot of |effect| on dec_avg" in text
+    assert "\x1b" not in text
+    assert max(map(len, text.splitlines())) <= 80
 
 
 def test_analyze_begins_with_sentences_and_brief_stops_there(paper_study):
     def analyze(*words):
-        words = ["analyze", "--study", str(paper_study), "--response", "dec_avg", *words]
-        command = [sys.executable, "-c", "from doe.cli import main; main()", *words]
-        env = os.environ | {"COLUMNS": "80", "NO_COLOR": "1"}
-        return subprocess.run(command, capture_output=True, text=True, env=env, check=True).stdout
+        return doe("analyze", "--study", paper_study, "--response", "dec_avg", *words).stdout
 
     whole, brief = analyze(), analyze("--brief")
     assert whole.startswith(brief.rstrip())

@@ -224,14 +224,15 @@ def _alone(directory: Path) -> Iterator[None]:
 
 
 def change_plan(directory: Path, changed: Callable[[Study], Study]) -> Plan:
-    """Write a planned study anew where `changed` makes another of it."""
+    """Write a planned study anew where `changed` adds to it; its first replicate stays."""
     with _alone(directory):
         old = load_plan(directory)
         study = changed(old.study)
         if study == old.study:
             return old
         check_study(study)
-        plan = Plan(directory, study, make_design(study))
+        rows = planned_rows(design_csv(old.design), study)
+        plan = Plan(directory, study, make_design(study, rows))
         _write(plan)
         return plan
 

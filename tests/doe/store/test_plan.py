@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from doe.cli import app
 from doe.cli.options import chosen_study
 from doe.design.changes import with_overrides
-from doe.design.runs import design_csv
+from doe.design.runs import design_csv, make_design
 from doe.errors import DoeError
 from doe.store import plan as plans
 from doe.store.files import StudyDir
@@ -249,6 +249,16 @@ def test_reading_a_plan_writes_nothing_and_running_completes_it(tmp_path):
     assert complete_design(plan)
     assert files.design.read_text() == design_csv(plan.design)
     assert not complete_design(plan)
+
+
+@pytest.mark.parametrize("fraction", ["", "F=ABCDE"])
+def test_replicates_are_added_without_making_the_matrix_again(tmp_path, monkeypatch, fraction):
+    """Which takes the import of pyDOE2, most of a second."""
+    write_plan(msgspec.structs.replace(preset_study("demo"), fraction=fraction), tmp_path)
+    with monkeypatch.context() as without:
+        without.setattr("doe.design.matrix._pydoe", None)
+        plan, _ = augment_plan(tmp_path, "1")
+    assert plan.design == make_design(plan.study)
 
 
 # Others write at the same time -------------------------------------------------------------------

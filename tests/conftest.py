@@ -1,4 +1,4 @@
-"""For all tests: one thread for each process, an order, and commands that are built once."""
+"""For all tests: one thread for each process, a plain terminal, an order, commands built once."""
 
 import functools
 import os
@@ -10,6 +10,11 @@ import typer.testing
 # on taken cores cost more than twice the processor time of one.
 for library in ("OPENBLAS", "OMP", "MKL"):
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+
+# As where output is no terminal, whatever the surroundings say.
+os.environ["COLUMNS"] = "80"
+for name in ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE"):
+    os.environ.pop(name, None)
 
 # Typer makes all commands anew whenever one is called, which takes longer than most of them.
 typer.main.get_command = functools.cache(typer.main.get_command)

@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from doe.cli import main
 from doe.study.file import load_study
+from tests.command_line import called
 
 SCRIPT = """
 import argparse, json, os, random
@@ -42,28 +42,17 @@ def _here(tmp_path, monkeypatch):
     (tmp_path / "typed.py").write_text(CLICK)
 
 
-@pytest.fixture
-def doe(monkeypatch, capfd):
-    """Call the command line in this process; return its exit code and what it said."""
-
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["doe", *map(str, words)])
-        code = 0
-        try:
-            main()
-        except SystemExit as ended:
-            code = ended.code or 0
-        said = capfd.readouterr()
-        return code, said.out + said.err
-
-    return call
+def doe(*words):
+    """The exit code of a command and what it said."""
+    ended = called(*words)
+    return ended.code, ended.stdout + ended.stderr
 
 
 PYTHON = sys.executable
 GIVEN = ["--metric", "acc=eval.accuracy", "--metrics-file", "results.json"]
 
 
-def test_a_script_of_ones_own_gets_to_a_report(doe, tmp_path):
+def test_a_script_of_ones_own_gets_to_a_report(tmp_path):
     code, said = doe("init", *GIVEN, "--", PYTHON, "train.py")
     assert code == 0, said
     assert "Wrote study.toml: lr, batch_size, optimizer, augment" in said
@@ -85,7 +74,7 @@ def test_a_script_of_ones_own_gets_to_a_report(doe, tmp_path):
     assert (tmp_path / "reports" / "train" / "index.html").exists()
 
 
-def test_a_typer_script_with_its_metric_on_the_output(doe, tmp_path):
+def test_a_typer_script_with_its_metric_on_the_output(tmp_path):
     given = ["--metric", "test_accuracy", "--metrics-file", "stdout", "-n", "1"]
     code, said = doe("init", *given, "--name", "typed", "--", PYTHON, "typed.py")
     assert code == 0, said
@@ -96,7 +85,7 @@ def test_a_typer_script_with_its_metric_on_the_output(doe, tmp_path):
     assert (code, "test_accuracy  0." in said) == (0, True), said
 
 
-def test_a_function_with_everything_given(doe, tmp_path):
+def test_a_function_with_everything_given(tmp_path):
     words = ["--backend", "train:run", "--factor", "lr=0.1,1", "--factor", "aug=false,true"]
     code, said = doe("init", *words, "--metric", "loss", "--out", "mine.toml")
     assert code == 0, said
@@ -105,7 +94,7 @@ def test_a_function_with_everything_given(doe, tmp_path):
     assert [(f.low, f.high) for f in study.factors] == [(0.1, 1), (False, True)]
 
 
-def test_a_program_without_help_is_told_where_its_factors_go(doe, tmp_path):
+def test_a_program_without_help_is_told_where_its_factors_go(tmp_path):
     (tmp_path / "go.sh").write_text('echo "loss: $1$2 of a b"\n')
     words = ["--factor", "x=1,2", "--factor", "y=3,4", "--metric", "loss", "-n", "1"]
     placed = ["--", "sh", "go.sh", "{x}", "{y}", "a b"]
@@ -117,7 +106,7 @@ def test_a_program_without_help_is_told_where_its_factors_go(doe, tmp_path):
 
 
 @pytest.mark.parametrize("trainer", [f"{PYTHON} train.py", "train:run"])
-def test_what_trains_is_asked_for(doe, tmp_path, monkeypatch, trainer):
+def test_what_trains_is_asked_for(tmp_path, monkeypatch, trainer):
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     rest = ["lr=1,2", "loss", "min", "2"] if ":" in trainer else ["loss", "min", "m.json", "2"]
     answers = iter([trainer, *rest])
@@ -128,7 +117,7 @@ def test_what_trains_is_asked_for(doe, tmp_path, monkeypatch, trainer):
     assert study.backend == ("train:run" if ":" in trainer else "command")
 
 
-def test_what_is_not_given_is_asked_for_on_a_terminal(doe, tmp_path, monkeypatch):
+def test_what_is_not_given_is_asked_for_on_a_terminal(tmp_path, monkeypatch):
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     answers = iter(["accuracy, loss", "max", "stdout", "3"])
     monkeypatch.setattr("typer.prompt", lambda *_, **__: next(answers))
@@ -139,7 +128,7 @@ def test_what_is_not_given_is_asked_for_on_a_terminal(doe, tmp_path, monkeypatch
     assert (study.replicates, study.metrics.file) == (3, "stdout")
 
 
-def test_a_required_option_is_to_be_filled_in(doe, tmp_path):
+def test_a_required_option_is_to_be_filled_in(tmp_path):
     script = tmp_path / "train.py"
     script.write_text(
         SCRIPT.replace("a = p.parse", 'p.add_argument("--data", required=True)\na = p.parse')
@@ -149,7 +138,7 @@ def test_a_required_option_is_to_be_filled_in(doe, tmp_path):
     assert doe("plan")[0] == 0
 
 
-def test_a_file_among_the_outputs_stays_a_file_and_modes_are_no_factors(doe, tmp_path):
+def test_a_file_among_the_outputs_stays_a_file_and_modes_are_no_factors(tmp_path):
     more = 'p.add_argument("--save", default="model.pt")\np.add_argument("--sample-only", action='
     more += '"store_true")\na = p.parse'
     (tmp_path / "train.py").write_text(SCRIPT.replace("a = p.parse", more))
@@ -159,7 +148,7 @@ def test_a_file_among_the_outputs_stays_a_file_and_modes_are_no_factors(doe, tmp
     assert "sample_only" not in study.keys
 
 
-def test_words_that_hold_another_are_factors_all_the_same(doe, tmp_path):
+def test_words_that_hold_another_are_factors_all_the_same(tmp_path):
     names = ("ridge", "width", "hidden", "latest-lr", "grid-scale", "tester", "data-id")
     more = "".join(f'p.add_argument("--{n}", type=float, default=1.0)\n' for n in names)
     script = f"import argparse\np = argparse.ArgumentParser()\n{more}p.parse_args()\n"
@@ -213,7 +202,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("words", "message"), WRONG)
-def test_a_mistake_is_one_sentence_that_says_how_to_go_on(doe, tmp_path, words, message):
+def test_a_mistake_is_one_sentence_that_says_how_to_go_on(tmp_path, words, message):
     before = sorted(path.name for path in tmp_path.iterdir())
     code, said = doe(*words)
     assert code == 1
@@ -224,7 +213,7 @@ def test_a_mistake_is_one_sentence_that_says_how_to_go_on(doe, tmp_path, words, 
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
-def test_a_file_that_is_there_is_never_overwritten(doe, tmp_path):
+def test_a_file_that_is_there_is_never_overwritten(tmp_path):
     (tmp_path / "study.toml").write_text("mine")
     code, said = doe(*INIT, "--", *OWN)
     assert (code, "stays as it is" in said) == (1, True)
@@ -242,7 +231,7 @@ AFTER = [
 
 
 @pytest.mark.parametrize(("old", "new", "message"), AFTER)
-def test_a_mistake_in_the_file_is_seen_by_trying(doe, tmp_path, old, new, message):
+def test_a_mistake_in_the_file_is_seen_by_trying(tmp_path, old, new, message):
     doe(*INIT, "--", *OWN)
     text = (tmp_path / "study.toml").read_text()
     assert old in text
@@ -277,7 +266,7 @@ LATER = [
 
 
 @pytest.mark.parametrize(("words", "message"), LATER)
-def test_a_mistake_after_planning_is_one_sentence_too(doe, tmp_path, words, message):
+def test_a_mistake_after_planning_is_one_sentence_too(tmp_path, words, message):
     chosen = ["--factor", "lr=0.01,0.1", "--factor", "augment", "--name", "mine"]
     assert doe(*INIT, *chosen, "--", *OWN)[0] == 0
     assert doe("plan")[0] == 0

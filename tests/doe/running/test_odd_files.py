@@ -3,9 +3,7 @@
 One run is odd, the others are done: every command tells of the odd one and goes on with the rest.
 """
 
-import contextlib
 import hashlib
-import io
 import os
 import shutil
 import signal
@@ -15,12 +13,10 @@ from pathlib import Path
 
 import msgspec
 import pytest
-import typer
 
-from doe.cli import app
-from doe.errors import DoeError
 from doe.store.files import StudyDir
 from doe.store.verdicts import encode_result, read_verdict
+from tests.command_line import called
 
 NAMES = ("lease.json", "attempt-1.json", "request.json", "result.json", "log.txt", "progress.jsonl")
 KINDS = ("directory", "dangling link", "pipe", "/dev/zero", "link to itself", "other bytes")
@@ -55,25 +51,19 @@ def put(path, kind):
 
 
 def call(*words):
-    """Run a command here; its exit code and what it said. Anything but a DoeError is raised."""
+    """The exit code of a command and what it said; a traceback is raised."""
 
     def late(_number, _frame):
         raise AssertionError(f"doe {' '.join(words)} waits for ever")
 
-    out = io.StringIO()
     former = signal.signal(signal.SIGALRM, late)
     signal.alarm(SECONDS)
     try:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
-            code = app(words, standalone_mode=False, prog_name="doe")
-    except typer.Exit as end:
-        code = end.exit_code
-    except DoeError as error:
-        return 1, f"{out.getvalue()}{error}"
+        ended = called(*words)
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, former)
-    return code or 0, out.getvalue()
+    return ended.code, ended.stderr + ended.stdout
 
 
 @pytest.fixture(scope="module")

@@ -34,7 +34,7 @@ def study(tmp_path_factory):
         patch.chdir(folder)
         patch.setenv("PYTHONPATH", str(folder))
         directory = folder / doe.plan("study.toml", replicates=2)
-        counts = doe.run(directory, cpu=2)
+        counts = doe.run(directory, cpu=1)
     assert counts["done"] == 24
     return directory
 

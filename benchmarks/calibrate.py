@@ -28,7 +28,7 @@ from doe.analysis.estimators.dispersion import Dispersion
 from doe.analysis.estimators.means import SIGNS, Mean, Means
 from doe.analysis.estimators.robust import Robust
 from doe.analysis.lenth import lenth
-from doe.analysis.levels.analyze import LevelAnalysis, LevelOptions, analyze_levels
+from doe.analysis.levels.analyze import LevelAnalysis, analyze_levels
 from doe.analysis.levels.layout import LevelObservations, layout_of
 from doe.analysis.missing import Missing
 
@@ -538,7 +538,7 @@ def measured_levels(name: str, draw: str, count: int) -> dict[str, float]:
     """Rates of one design of factors with levels."""
     rng = np.random.default_rng([LEVEL_PLANS.index(name), list(ERRORS).index(draw)])
     sums: dict[str, list[float]] = defaultdict(list)
-    options = LevelOptions(order=2, robust=True)
+    options = AnalysisOptions(order=2, robust=True, permutations=0)
     if name == LEVEL_PLANS[0]:
         options = structs.replace(options, permutations=99, random_blocks=True)
     for _ in range(count):

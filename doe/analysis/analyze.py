@@ -21,7 +21,7 @@ from doe.analysis.both_scales import (
     log_possible,
     term_figures,
 )
-from doe.analysis.case import AnalysisOptions, Case, asked_transform
+from doe.analysis.case import DEFAULTS, AnalysisOptions, Case
 from doe.analysis.confirm import Confirmation, confirm
 from doe.analysis.contrasts import MOST_RUNS, Floats, Ints, Model, estimable, names_of
 from doe.analysis.data import FactorLevels, Observations, Runs
@@ -105,7 +105,6 @@ def core(
     )
 
 
-DEFAULTS = AnalysisOptions()
 WORDS = 16
 """Words of the defining relation that a warning shows; all of them are in `Analysis.aliases`."""
 
@@ -124,7 +123,7 @@ def analyze(observed: Observations, options: AnalysisOptions = DEFAULTS) -> Anal
     if np.isnan(observed.y).all():
         raise DoeError(f"response {response!r} has no value in any run")
     factor = power_of_two(float(np.nanmax(np.abs(observed.y))))
-    options = replace_struct(options, transform=asked_transform(observed, options))
+    options = replace_struct(options, transform=options.transform_of(observed.scale))
     if factor == 1.0 or options.transform == "log":
         return _analyze(observed, options)
     if options.transform != "none":
@@ -304,7 +303,7 @@ def _on_scale(
 ) -> tuple[scales.Transformation, Fit]:
     """Settle the scale, and fit on it."""
     y, cells, factors = observed.y[kept], observed.runs.cells[kept], len(observed.runs.keys)
-    pooled = options.error == "residual"
+    pooled = options.pooled
     seeding = observed.runs.seeding and observed.runs.seeding.of(kept)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         untransformed = fit(y, cells, factors, block, model, pooled=pooled, seeding=seeding)

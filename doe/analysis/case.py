@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from doe.analysis.contrasts import Floats
-from doe.analysis.data import Observations, Runs
+from doe.analysis.data import Runs
 from doe.analysis.effects import Effect
 from doe.analysis.fit import Fit
 from doe.analysis.transform import Transformation, choices
@@ -46,12 +46,17 @@ class AnalysisOptions(Struct, frozen=True):
                     f"{name} {value!r} is not one of {', '.join(known)}{nearest(str(value), known)}"
                 )
 
+    @property
+    def pooled(self) -> bool:
+        """Whether tests are against the residual even where runs are repeated."""
+        return self.error == "residual"
 
-def asked_transform(observed: Observations, options: AnalysisOptions) -> str:
-    """The transformation that was asked for, else the scale of the response."""
-    if options.transform is not None:
-        return options.transform
-    return "none" if observed.scale == "raw" else observed.scale
+    def transform_of(self, scale: str) -> str:
+        """The transformation that was asked for, else the scale of the response."""
+        return self.transform or ("none" if scale == "raw" else scale)
+
+
+DEFAULTS = AnalysisOptions()
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from msgspec import Struct
 
-from doe.analysis.case import AnalysisOptions, asked_transform
+from doe.analysis.case import AnalysisOptions
 from doe.analysis.contrasts import MOST_RUNS, Floats, estimable
 from doe.analysis.data import FactorLevels, Observations
 from doe.analysis.fit import estimator
@@ -87,7 +87,7 @@ def analyze_censored(
     interval.
     """
     runs, order, drop = observed.runs, options.order, options.drop
-    asked = asked_transform(observed, options)
+    asked = options.transform_of(observed.scale)
     scale = _scale(observed, asked)
     kept = np.flatnonzero(~np.isnan(observed.low))
     if len(kept) > MOST_RUNS:

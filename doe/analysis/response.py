@@ -9,7 +9,6 @@ import numpy as np
 from doe.analysis.analyze import Analysis, analyze
 from doe.analysis.case import AnalysisOptions
 from doe.analysis.data import Observations
-from doe.errors import DoeError
 
 if TYPE_CHECKING:  # least squares of many levels loads more than two levels need
     from doe.analysis.levels.analyze import LevelAnalysis
@@ -27,14 +26,9 @@ def analyze_response(
         if options.terms is None and not options.random_blocks:
             return analyze(observed, options)
         observed = with_levels(observed)
-    if options.random_blocks and observed.layout.seeding is not None:
-        raise DoeError(
-            "random blocks are drawn one by one, and these share seeds: their streams are the "
-            "random part of the model already; leave random blocks out"
-        )
-    from doe.analysis.levels.analyze import analyze_levels, level_options
+    from doe.analysis.levels.analyze import analyze_levels
 
-    return analyze_levels(observed, level_options(options))
+    return analyze_levels(observed, options)
 
 
 def with_levels(observed: Observations) -> LevelObservations:

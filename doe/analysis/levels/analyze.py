@@ -18,16 +18,16 @@ from doe.analysis.both_scales import (
     both_scales,
     log_possible,
 )
-from doe.analysis.case import AnalysisOptions
+from doe.analysis.case import DEFAULTS, AnalysisOptions
 from doe.analysis.contrasts import MOST_RUNS
 from doe.analysis.effects import Effect
 from doe.analysis.lenth import Lenth
 from doe.analysis.levels.anova import (
     LevelAnova,
     TermTest,
-    kind_available,
     level_anova,
     sums_of_squares,
+    table_kind,
     term_tests,
 )
 from doe.analysis.levels.best import LevelBest, level_best, with_geometric
@@ -71,21 +71,6 @@ from doe.errors import DoeError
 
 MOST_COMBINATIONS = 2000
 """Combinations of two factors' levels whose means are given; more are for no one to read."""
-
-
-class LevelOptions(Struct, frozen=True):
-    """What may be chosen."""
-
-    terms: tuple[str, ...] | None = None  # the model; None for all terms up to `order`
-    order: int | None = None  # highest interaction; None for the highest that is estimable
-    kind: str = "II"  # type of the sums of squares: I, II or III
-    error: str = "pure error"  # what tests are made against, or "residual"
-    robust: bool = False  # HC3 beside the tests
-    permutations: int = 0
-    random_blocks: bool = False
-    transform: str | None = None  # none, log or auto; None for the response's own scale
-    alpha: float = 0.05
-    seed: int = 42
 
 
 class LevelAnalysis(Struct, frozen=True):
@@ -137,35 +122,9 @@ class LevelAnalysis(Struct, frozen=True):
         return self.half_normal.lenth
 
 
-DEFAULTS = LevelOptions()
-
-
-def level_options(options: AnalysisOptions) -> LevelOptions:
-    """The choices of any analysis, as far as they concern factors with levels."""
-    if options.drop:
-        raise DoeError(
-            f"terms of {', '.join(options.drop)} cannot be hidden beside factors with more levels; "
-            "choose the terms of the model instead"
-        )
-    if options.beats:
-        raise DoeError(
-            "which configuration beats another is told of factors with two levels and all their "
-            "terms; leave it out"
-        )
-    return LevelOptions(
-        terms=options.terms,
-        order=options.order,
-        error="pure error" if options.error == "pure" else options.error,
-        robust=options.robust,
-        permutations=options.permutations if options.robust else 0,
-        random_blocks=options.random_blocks,
-        transform=options.transform,
-        alpha=options.alpha,
-        seed=options.seed,
-    )
-
-
-def analyze_levels(observed: LevelObservations, options: LevelOptions = DEFAULTS) -> LevelAnalysis:
+def analyze_levels(
+    observed: LevelObservations, options: AnalysisOptions = DEFAULTS
+) -> LevelAnalysis:
     """Analyse one response.
 
     Raises
@@ -173,7 +132,7 @@ def analyze_levels(observed: LevelObservations, options: LevelOptions = DEFAULTS
     DoeError
         If no run has a value, or an option does not fit.
     """
-    _check(options)
+    _check(options, observed)
     kept = np.flatnonzero(np.isfinite(observed.y))
     masks, said = chosen_terms(observed.layout.only(kept), options.terms, options.order)
     transform, fit = _on_scale(observed, masks, options)
@@ -182,12 +141,13 @@ def analyze_levels(observed: LevelObservations, options: LevelOptions = DEFAULTS
     factors = [i for i in range(len(observed.layout.factors)) if 1 << i in masks]
     plot = half_normal_plot(fit, alpha)
     design = report_of(fit.matrix, said)
-    sums = sums_of_squares(fit, kind_available(fit, options.kind))
-    table = level_anova(fit, options.kind, sums)
+    kind = table_kind(fit)
+    sums = sums_of_squares(fit, kind)
+    table = level_anova(fit, kind, sums)
     # Robust tests take replicates as independent, which those that share seeds are not.
     robust = options.robust and fit.seeding is None
-    tests = term_tests(fit, options.kind, sums, robust=robust)
-    count, seed = options.permutations if fit.seeding is None else 0, options.seed
+    tests = term_tests(fit, sums, robust=robust)
+    count = options.permutations if robust else 0
     effects = two_level_effects(fit, plot, alpha)
 
     def means(values: tuple[LevelMean, ...]) -> tuple[LevelMean, ...]:
@@ -223,7 +183,7 @@ def analyze_levels(observed: LevelObservations, options: LevelOptions = DEFAULTS
         curvature=curvature(fit, alpha),
         half_normal=plot,
         best=_best(observed, fit, masks, transform, options),
-        permutations=permutation_tests(fit, count, seed) if count > 0 else None,
+        permutations=permutation_tests(fit, count, options.seed) if count > 0 else None,
         random_blocks=random_blocks(fit, alpha) if options.random_blocks else None,
         design=design,
         runs=tuple(fit.kept.tolist()),
@@ -234,14 +194,14 @@ def analyze_levels(observed: LevelObservations, options: LevelOptions = DEFAULTS
             fit, tests, plot, "" if scale.ratio else observed.unit, alpha, scale
         ),
         warnings=(
-            *_warnings(observed, fit, options, design),
+            *_warnings(observed, fit, design),
             *error_warnings(fit, fit.df_residual + fit.matrix.df(CURVATURE), plot.lenth),
-            *seed_warnings(fit, options.robust or options.permutations > 0),
+            *seed_warnings(fit, options.robust),
         ),
         scales=_side_by_side(observed, fit, masks, transform, options),
         variation=None
         if fit.seeding is None
-        else variation(fit.y, fit.matrix.layout.cells, fit.seeding, alpha, seed),
+        else variation(fit.y, fit.matrix.layout.cells, fit.seeding, alpha, options.seed),
     )
 
 
@@ -250,7 +210,7 @@ def _side_by_side(
     fit: LevelFit,
     masks: Sequence[int],
     transform: Transformation,
-    options: LevelOptions,
+    options: AnalysisOptions,
 ) -> BothScales | None:
     """The terms on the raw scale and on the log scale; None where a value has no logarithm."""
     y = observed.y[np.isfinite(observed.y)]
@@ -261,11 +221,11 @@ def _side_by_side(
         full = fit
         if scale != transform.name:
             full = fit_levels(
-                replace(observed, y=SCALES[scale].forward(observed.y)), masks, options.error
+                replace(observed, y=SCALES[scale].forward(observed.y)), masks, pooled=options.pooled
             )
         figures = tuple(
             TermFigures(test.term, test.p, test.p_holm, test.percent)
-            for test in term_tests(full, options.kind)
+            for test in term_tests(full, sums_of_squares(full, table_kind(full)))
         )
         plot = half_normal_plot(full, options.alpha)
         return OnScale(full, figures, two_level_effects(full, plot, options.alpha))
@@ -274,10 +234,10 @@ def _side_by_side(
 
 
 def _on_scale(
-    observed: LevelObservations, masks: Sequence[int], options: LevelOptions
+    observed: LevelObservations, masks: Sequence[int], options: AnalysisOptions
 ) -> tuple[Transformation, LevelFit]:
     """Settle the scale, and fit on it."""
-    asked = options.transform or ("none" if observed.scale == "raw" else observed.scale)
+    asked = options.transform_of(observed.scale)
     y = observed.y[np.isfinite(observed.y)]
     if asked == "boxcox":
         raise DoeError(
@@ -285,12 +245,12 @@ def _on_scale(
         )
     profile = None
     if asked == "auto":
-        raw = fit_levels(observed, masks, options.error)
+        raw = fit_levels(observed, masks, pooled=options.pooled)
         profile = box_cox_likelihood(raw.y, raw.Q, raw.df_residual, options.alpha)
     chosen = choose(asked, y, observed.response, profile)
     if chosen.name != "none":
         observed = replace(observed, y=chosen.scale.forward(observed.y))
-    return chosen, fit_levels(observed, masks, options.error)
+    return chosen, fit_levels(observed, masks, pooled=options.pooled)
 
 
 def _best(
@@ -298,7 +258,7 @@ def _best(
     fit: LevelFit,
     masks: Sequence[int],
     transform: Transformation,
-    options: LevelOptions,
+    options: AnalysisOptions,
 ) -> LevelBest | None:
     """Configurations ranked; their intervals stay where the response can be."""
     if observed.goal is None:
@@ -307,7 +267,7 @@ def _best(
     low = np.array([np.nan if cell.ci_low is None else cell.ci_low for cell in best.cells])
     if not leaves_range(fit.y, low, transform.name) or len(fit.matrix.layout.cells) > MOST_RUNS:
         return best
-    logs = fit_levels(replace(observed, y=np.log(observed.y)), masks, options.error)
+    logs = fit_levels(replace(observed, y=np.log(observed.y)), masks, pooled=options.pooled)
     return with_geometric(best, level_best(logs, observed.goal, options.alpha, exponential))
 
 
@@ -322,16 +282,26 @@ def _combinations(fit: LevelFit, alpha: float) -> tuple[LevelMean, ...]:
     return tuple(means)
 
 
-def _check(options: LevelOptions) -> None:
-    if options.kind not in ("I", "II", "III"):
-        raise DoeError(f"sums of squares are of type {options.kind!r}; expected I, II or III")
-    if not 0.0 < options.alpha < 1.0:
-        raise DoeError(f"the level is {options.alpha}; expected a number between 0 and 1")
+def _check(options: AnalysisOptions, observed: LevelObservations) -> None:
+    """Refuse what only two levels of each factor allow, and what shared seeds do not."""
+    if options.drop:
+        raise DoeError(
+            f"terms of {', '.join(options.drop)} cannot be hidden beside factors with more levels; "
+            "choose the terms of the model instead"
+        )
+    if options.beats:
+        raise DoeError(
+            "which configuration beats another is told of factors with two levels and all their "
+            "terms; leave it out"
+        )
+    if options.random_blocks and observed.layout.seeding is not None:
+        raise DoeError(
+            "random blocks are drawn one by one, and these share seeds: their streams are the "
+            "random part of the model already; leave random blocks out"
+        )
 
 
-def _warnings(
-    observed: LevelObservations, fit: LevelFit, options: LevelOptions, design: DesignReport
-) -> list[str]:
+def _warnings(observed: LevelObservations, fit: LevelFit, design: DesignReport) -> list[str]:
     said = list(observed.layout.notes)
     lost = observed.layout.runs - fit.n
     if lost:
@@ -339,9 +309,4 @@ def _warnings(
             f"{lost} of {observed.layout.runs} planned runs have no value;"
             f" the answers are least squares on the {fit.n} others"
         )
-    said += design.sentences
-    if options.kind == "III" and fit.matrix.null.shape[1] > 0:
-        said.append(
-            "type III needs runs in every combination of the model's terms: this is type II"
-        )
-    return said
+    return [*said, *design.sentences]

@@ -46,17 +46,17 @@ class LevelAnova(Struct, frozen=True):
     r2_predicted: float | None
 
 
-def level_anova(
-    fit: LevelFit, kind: str = "II", sums: dict[int, float] | None = None
-) -> LevelAnova:
-    """Table with an F test of every term against the error, and the model's summary figures."""
-    kind = kind_available(fit, kind)
+def level_anova(fit: LevelFit, kind: str, sums: dict[int, float]) -> LevelAnova:
+    """Table with an F test of every term against the error, and the model's summary figures.
+
+    `sums` are the sums of squares of type `kind`.
+    """
     type3 = None
-    if kind == "II" and not fit.orthogonal and kind_available(fit, "III") == "III":
-        type3 = anova_rows(fit, "III")
+    if kind == "II" and not fit.orthogonal and fit.matrix.full_rank:
+        type3 = anova_rows(fit, sums_of_squares(fit, "III"))
     r2, adjusted, predicted = fit.r_squared()
     return LevelAnova(
-        rows=anova_rows(fit, kind, sums),
+        rows=anova_rows(fit, sums),
         kind=kind,
         type3=type3,
         balanced=fit.orthogonal,
@@ -67,13 +67,11 @@ def level_anova(
     )
 
 
-def kind_available(fit: LevelFit, kind: str) -> str:
-    """The type that can be had: III needs every cell mean, II a decomposition for every term."""
-    if kind == "III" and fit.matrix.null.shape[1] > 0:
+def table_kind(fit: LevelFit) -> str:
+    """Type II, a decomposition for every term; of too many III, or I where cells are empty."""
+    if fit.orthogonal or len(fit.matrix.terms) <= MOST_TYPE2:
         return "II"
-    if kind == "II" and not fit.orthogonal and len(fit.matrix.terms) > MOST_TYPE2:
-        return "I" if fit.matrix.null.shape[1] > 0 else "III"
-    return kind
+    return "III" if fit.matrix.full_rank else "I"
 
 
 def tested_sources(fit: LevelFit) -> list[int]:
@@ -81,7 +79,7 @@ def tested_sources(fit: LevelFit) -> list[int]:
     return [*fit.matrix.terms, *([CURVATURE] if fit.matrix.df(CURVATURE) else [])]
 
 
-def sums_of_squares(fit: LevelFit, kind: str = "II") -> dict[int, float]:
+def sums_of_squares(fit: LevelFit, kind: str) -> dict[int, float]:
     """Sum of squares of every term and of the curvature, of u.
 
     Type I: each after those before it, ``Σ (q_j'u)²`` over its columns of Q. Type II: each after
@@ -119,18 +117,12 @@ def wald(b: Floats, covariance: Floats) -> float:
     return float(b @ np.linalg.solve(covariance, b))
 
 
-def anova_rows(
-    fit: LevelFit, kind: str = "II", sums: dict[int, float] | None = None
-) -> tuple[AnovaRow, ...]:
-    """Lines of the table: Block without F, terms, Curvature, Lack of fit, Error, Total.
-
-    `sums` are the sums of squares where they are known already.
-    """
+def anova_rows(fit: LevelFit, sums: dict[int, float]) -> tuple[AnovaRow, ...]:
+    """Lines of the table: Block without F, terms, Curvature, Lack of fit, Error, Total."""
     rows = []
     if df := fit.matrix.df(BLOCK):
         ss = float((fit.rotated[fit.columns(BLOCK)] ** 2).sum())
         rows.append(_row(fit, "Block", df, ss, None))
-    sums = sums_of_squares(fit, kind) if sums is None else sums
     for source, ss in sums.items():
         name = fit.matrix.name(source)
         rows.append(_row(fit, name, fit.matrix.df(source), ss, fit.df_error))
@@ -194,7 +186,7 @@ def hc3_tests(fit: LevelFit) -> dict[int, float | None] | None:
     covariance is singular, or where its variance rests on hardly more than one contrast.
     """
     V = hc3_covariance(fit)
-    if V is None or fit.matrix.null.shape[1] > 0:
+    if V is None or not fit.matrix.full_rank:
         return None
     free = hc3_freedom(fit)
     result: dict[int, float | None] = {}
@@ -211,12 +203,10 @@ def hc3_tests(fit: LevelFit) -> dict[int, float | None] | None:
 
 
 def term_tests(
-    fit: LevelFit, kind: str = "II", sums: dict[int, float] | None = None, *, robust: bool = False
+    fit: LevelFit, sums: dict[int, float], *, robust: bool = False
 ) -> tuple[TermTest, ...]:
     """Every term with its F test, Holm's and Benjamini and Hochberg's p, and HC3 where asked."""
-    kind = kind_available(fit, kind)
-    sums = sums_of_squares(fit, kind) if sums is None else sums
-    rows = {row.source: row for row in anova_rows(fit, kind, sums)}
+    rows = {row.source: row for row in anova_rows(fit, sums)}
     terms = [(mask, rows[fit.matrix.name(mask)]) for mask in fit.matrix.terms]
     p = np.array([np.nan if row.p is None else row.p for _, row in terms])
     p_holm, p_bh = adjusted(p)

@@ -80,24 +80,18 @@ class LevelFit(Fitted):
 
 
 def fit_levels(
-    observed: LevelObservations, masks: Sequence[int], error: str = "pure error"
+    observed: LevelObservations, masks: Sequence[int], *, pooled: bool = False
 ) -> LevelFit:
     """Fit a model to the runs with a value.
 
-    Parameters
-    ----------
-    error
-        What tests are made against where a reduced model leaves replicates: ``pure error``, the
-        spread of runs with the same levels, or the ``residual`` with lack of fit in it, that of
-        centre runs included.
+    A `pooled` error is the residual with lack of fit in it, that of centre runs included, where a
+    reduced model leaves replicates; else it is the spread of runs with the same levels.
 
     Raises
     ------
     DoeError
         If the values do not vary, or there are more columns than can be fitted.
     """
-    if error not in ("pure error", "residual"):
-        raise DoeError(f"the error is {error!r}; expected 'pure error' or 'residual'")
     kept = np.flatnonzero(np.isfinite(observed.y))
     y = np.asarray(observed.y[kept], dtype=np.float64)
     if len(y) < 2 or float(y.max()) == float(y.min()):
@@ -105,8 +99,7 @@ def fit_levels(
             f"response {observed.response!r} has {len(y)} values and no variation; "
             "expected at least two different ones"
         )
-    curved = error == "pure error"
-    matrix = model_matrix(observed.layout.only(kept), masks, curved=curved)
+    matrix = model_matrix(observed.layout.only(kept), masks, curved=not pooled)
     shift, unit, u = standardized(y)
     coef, scale, Q, R = least_squares(matrix, u)
     fitted = matrix.fitted_columns @ coef
@@ -132,7 +125,7 @@ def fit_levels(
         df_residual=df_residual,
         ss_pure=ss_pure,
         df_pure=df_pure,
-        pooled=not curved,
+        pooled=pooled,
         seeding=seeding,
         over_seeds=None if seeding is None else over_seeds(u, cells, seeding),
     )

@@ -48,6 +48,11 @@ class ModelMatrix:
         return int(self.kept.sum())
 
     @property
+    def full_rank(self) -> bool:
+        """Whether that is all of them."""
+        return bool(self.kept.all())
+
+    @property
     def fitted_columns(self) -> Floats:
         """The kept columns, of full rank."""
         return np.asarray(self.X[:, self.kept])
@@ -81,7 +86,7 @@ class ModelMatrix:
         A function is estimable where it is a combination of the rows of X, so where it vanishes
         on every relation between the columns (Searle 1971).
         """
-        if self.null.shape[1] == 0:
+        if self.full_rank:
             return np.ones(len(rows), dtype=bool)
         away = rows[:, ~self.kept] - rows[:, self.kept] @ self.null
         return np.asarray(np.abs(away).max(axis=1) < 1e-7 * (1.0 + np.abs(rows).max(axis=1)))

@@ -6,7 +6,7 @@ import numpy as np
 from msgspec import Struct
 
 from doe.analysis.contrasts import Floats, Ints
-from doe.analysis.levels.anova import kind_available, type_two_basis
+from doe.analysis.levels.anova import table_kind, type_two_basis
 from doe.analysis.levels.fit import LevelFit
 
 CHUNK = 1000
@@ -62,7 +62,7 @@ def permutation_tests(fit: LevelFit, permutations: int, seed: int = 42) -> Permu
 
 def _basis(fit: LevelFit, mask: int) -> Floats:
     """The term's columns after those that do not contain it, in the coordinates of Q."""
-    if fit.orthogonal or kind_available(fit, "II") != "II":
+    if fit.orthogonal or table_kind(fit) != "II":
         return np.asarray(np.eye(fit.matrix.rank)[:, fit.columns(mask)])
     return type_two_basis(fit, mask)
 

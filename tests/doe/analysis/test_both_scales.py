@@ -7,7 +7,7 @@ from level_tables import full, seen, words
 
 from doe.analysis.analyze import analyze
 from doe.analysis.case import AnalysisOptions
-from doe.analysis.levels.analyze import LevelOptions, analyze_levels
+from doe.analysis.levels.analyze import analyze_levels
 from doe.analysis.tables import observe_table
 from doe.views.tables import response_tables, screen_tables
 
@@ -53,8 +53,8 @@ def test_levels_agree_with_an_analysis_on_each_scale_alone(transform):
     index = full((3, 2), 3)
     noise = np.random.default_rng(4).normal(0.0, 0.1, len(index))
     case = seen(words((3, 2)), index, np.exp(index @ [0.5, 1.0] + noise))
-    both = analyze_levels(case, LevelOptions(transform=transform)).scales
-    raw, log = (analyze_levels(case, LevelOptions(transform=name)) for name in ("none", "log"))
+    both = analyze_levels(case, AnalysisOptions(transform=transform)).scales
+    raw, log = (analyze_levels(case, AnalysisOptions(transform=name)) for name in ("none", "log"))
     for term, a, b in zip(both.terms, raw.tests, log.tests, strict=True):
         assert (term.p, term.p_holm, term.percent) == pytest.approx((a.p, a.p_holm, a.percent))
         assert (term.log_p, term.log_percent) == pytest.approx((b.p, b.percent))

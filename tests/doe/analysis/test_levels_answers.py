@@ -12,7 +12,8 @@ import statsmodels.api as sm
 from level_tables import case_of_r, factor, full, seen, words
 from scipy import stats
 
-from doe.analysis.levels.analyze import LevelAnalysis, LevelOptions, analyze_levels
+from doe.analysis.case import AnalysisOptions
+from doe.analysis.levels.analyze import LevelAnalysis, analyze_levels
 from doe.analysis.levels.fit import LevelFit, fit_levels
 from doe.analysis.levels.layout import LevelObservations
 from doe.analysis.levels.means import level_differences, level_means, on_response_scale
@@ -49,7 +50,7 @@ def made(seed: int = 0, replicates: int = 2) -> LevelObservations:
 def test_answers_do_not_depend_on_the_unit(size: float) -> None:
     known = made()
     moved = LevelObservations(known.layout, "y", known.y * size, "", "min")
-    options = LevelOptions(robust=True, permutations=99, random_blocks=True)
+    options = AnalysisOptions(robust=True, permutations=99, random_blocks=True)
     found, expected = analyze_levels(moved, options), analyze_levels(known, options)
     for row, other in zip(found.anova.rows, expected.anova.rows, strict=True):
         assert (row.f is None) == (other.f is None)
@@ -308,7 +309,9 @@ def test_configurations_that_are_predicted_alike_are_not_compared() -> None:
 def test_hc3_of_a_term_whose_residuals_are_zero_is_not_given() -> None:
     cells = full([3], 2)
     y = np.array([1.0, 2.0, 5.0, 1.0, 2.0, 6.0])  # two levels repeat themselves
-    found = analyze_levels(seen(words([3]), cells, y), LevelOptions(robust=True))
+    found = analyze_levels(
+        seen(words([3]), cells, y), AnalysisOptions(robust=True, permutations=19)
+    )
     assert found.tests[0].p is not None
     assert found.tests[0].p_hc3 is None
 
@@ -407,14 +410,14 @@ def test_blocks_that_do_not_differ_have_no_variance() -> None:
 def on_auto(y: np.ndarray, **options: object) -> LevelAnalysis:
     known = made()
     observed = LevelObservations(known.layout, "y", y, "", "min", "auto")
-    return analyze_levels(observed, LevelOptions(**options))  # type: ignore[arg-type]
+    return analyze_levels(observed, AnalysisOptions(**options))  # type: ignore[arg-type]
 
 
 def test_auto_takes_the_log_where_the_interval_of_the_exponent_holds_0_and_not_1() -> None:
     z = made().y
     multiplied = on_auto(np.exp(z))
     assert (multiplied.transform.name, multiplied.transform.asked) == ("log", "auto")
-    fixed = analyze_levels(made(), LevelOptions(transform="none"))
+    fixed = analyze_levels(made(), AnalysisOptions(transform="none"))
     for row, other in zip(multiplied.anova.rows, fixed.anova.rows, strict=True):
         assert row.ss == pytest.approx(other.ss, rel=1e-9)
     assert multiplied.response_scale[0].kind == "ratio"
@@ -461,30 +464,32 @@ def test_a_saturated_study_says_what_stands_out() -> None:
 
 
 def test_an_analysis_is_plain_data() -> None:
-    found = analyze_levels(made(), LevelOptions(robust=True, permutations=19, random_blocks=True))
+    found = analyze_levels(
+        made(), AnalysisOptions(robust=True, permutations=19, random_blocks=True)
+    )
     plain = msgspec.json.decode(msgspec.json.encode(found), type=LevelAnalysis)
     assert plain == found
 
 
 def test_options_that_do_not_fit() -> None:
     for options, message in [
-        (LevelOptions(kind="IV"), "expected I, II or III"),
-        (LevelOptions(alpha=1.0), "between 0 and 1"),
-        (LevelOptions(error="guess"), "pure error"),
-        (LevelOptions(terms=("opt:aog",)), "did you mean 'aug'"),
+        ({"alpha": 1.0}, "between 0 and 1"),
+        ({"error": "guess"}, "not one of pure, residual"),
+        ({"transform": "boxcox"}, "take log, auto or none"),
+        ({"terms": ("opt:aog",)}, "did you mean 'aug'"),
+        ({"drop": ("aug",)}, "cannot be hidden"),
+        ({"beats": (("best", "baseline"),)}, "leave it out"),
     ]:
         with pytest.raises(DoeError, match=message):
-            analyze_levels(made(), options)
+            analyze_levels(made(), AnalysisOptions(**options))
 
 
-def test_type_three_with_empty_cells_is_said_to_be_type_two() -> None:
+def test_empty_cells_leave_no_type_three_and_no_hc3() -> None:
     known = made()
     y = np.where((known.layout.index[:, 0] == 1) & (known.layout.index[:, 1] == 1), np.nan, known.y)
-    found = analyze_levels(
-        LevelObservations(known.layout, "y", y), LevelOptions(kind="III", robust=True)
-    )
-    assert found.anova.kind == "II"
-    assert any("this is type II" in warning for warning in found.warnings)
+    options = AnalysisOptions(robust=True, permutations=19)
+    found = analyze_levels(LevelObservations(known.layout, "y", y), options)
+    assert (found.anova.kind, found.anova.type3) == ("II", None)
     assert all(test.p_hc3 is None for test in found.tests)
 
 
@@ -559,7 +564,7 @@ def test_hc3_is_silent_where_its_variance_rests_on_one_contrast() -> None:
     columns = [factor(key, [1, 2], "linear") for key in "ABC"]
     y = np.random.default_rng(0).normal(size=12)
     centre = [False] * 8 + [True] * 4
-    options = LevelOptions(order=2, robust=True)
+    options = AnalysisOptions(order=2, robust=True, permutations=19)
     found = analyze_levels(seen(columns, cells, y, centre=centre), options)
     assert [t.p_hc3 for t in found.tests] == [None] * 6
     # Two runs of each corner leave enough.
@@ -570,6 +575,6 @@ def test_hc3_is_silent_where_its_variance_rests_on_one_contrast() -> None:
 
 
 def test_a_factor_that_the_model_leaves_out_has_no_levels_to_compare() -> None:
-    analysis = analyze_levels(made(), LevelOptions(terms=("opt", "opt:lr")))
+    analysis = analyze_levels(made(), AnalysisOptions(terms=("opt", "opt:lr")))
     assert {mean.factor for mean in analysis.levels} == {"opt"}
     assert {pair.factor for pair in analysis.differences} == {"opt"}

@@ -7,7 +7,8 @@ import pytest
 from level_tables import factor, full, seen, words
 from pyDOE2 import gsd
 
-from doe.analysis.levels.analyze import LevelOptions, analyze_levels
+from doe.analysis.case import AnalysisOptions
+from doe.analysis.levels.analyze import analyze_levels
 from doe.analysis.levels.coding import centre_row, contrast_labels, contrasts, term_labels
 from doe.analysis.levels.fit import fit_levels
 from doe.analysis.levels.layout import LevelRuns, layout_of
@@ -183,7 +184,7 @@ def test_differences_without_a_shared_combination_do_not_exist() -> None:
     assert pairs["a3", "a1"].difference == pytest.approx(y[[2, 6]].mean() - y[[0, 4]].mean())
     assert pairs["a3", "a1"].cells == 1
     assert [(mean.cells, mean.of) for mean in level_means(fit, 0)] == [(1, 2), (1, 2), (2, 2)]
-    found = analyze_levels(observed, LevelOptions(terms=("A", "B", "AB")))
+    found = analyze_levels(observed, AnalysisOptions(terms=("A", "B", "AB")))
     assert found.mean.mean is not None  # over the cells that ran
     assert (found.mean.cells, found.mean.of) == (4, 6)
 
@@ -336,7 +337,7 @@ def test_the_error_of_centre_runs_is_within_the_levels_that_they_keep() -> None:
     assert found.curvature is not None
     assert found.curvature.difference == pytest.approx(0.75)
     pooled = analyze_levels(
-        seen(columns, cells, y, centre=[False] * 8 + [True] * 4), LevelOptions(error="residual")
+        seen(columns, cells, y, centre=[False] * 8 + [True] * 4), AnalysisOptions(error="residual")
     )
     assert pooled.curvature is None
     assert pooled.df_error == found.df_error + 2  # curvature, and how it differs between x and y

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from level_tables import factor, full, seen, words
 
-from doe.analysis.levels.analyze import LevelOptions, analyze_levels
+from doe.analysis.case import AnalysisOptions
+from doe.analysis.levels.analyze import analyze_levels
 from doe.analysis.response import with_levels
 from doe.analysis.tables import observe_table
 
@@ -59,7 +60,7 @@ def test_centre_runs_come_last_and_logarithms_come_back():
     noise = np.random.default_rng(2).normal(0.0, 0.02, 14)
     y = np.exp(np.append(index[:12, 0] * 2.0, [1.5, 1.5]) + noise)
     case = seen(factors, index, y, None, centre)
-    found = analyze_levels(case, LevelOptions(transform="log"))
+    found = analyze_levels(case, AnalysisOptions(transform="log"))
     last = found.predictions[-1]
     assert (last.levels, last.mean, last.n) == ((-1, -1), None, 2)
     assert last.observed == pytest.approx(np.exp(np.log(y[12:]).mean()))

@@ -9,8 +9,9 @@ import pytest
 from level_tables import ANSWERS, case_of_r
 
 from doe.analysis.anova import AnovaRow
-from doe.analysis.levels.analyze import LevelAnalysis, LevelOptions, analyze_levels
-from doe.analysis.levels.anova import anova_rows, hc3_tests
+from doe.analysis.case import AnalysisOptions
+from doe.analysis.levels.analyze import LevelAnalysis, analyze_levels
+from doe.analysis.levels.anova import anova_rows, hc3_tests, sums_of_squares
 from doe.analysis.levels.fit import LevelFit, fit_levels
 from doe.analysis.levels.means import LevelMean, level_differences, level_means, term_means
 from doe.analysis.levels.mixed import random_blocks
@@ -28,20 +29,22 @@ def close(value: float | None, expected: float | None) -> bool:
 def analysis_of(name: str, **options: Any) -> tuple[dict[str, Any], LevelAnalysis]:
     case, observed = case_of_r(name)
     terms = tuple(case["terms"]) if "terms" in case else None
+    error = "residual" if pooled(case) else "pure"
+    given = {"permutations": 0} | options
     return case, analyze_levels(
-        observed, LevelOptions(terms=terms, error=error_of(case), robust=True, **options)
+        observed, AnalysisOptions(terms=terms, error=error, robust=True, **given)
     )
 
 
-def error_of(case: dict[str, Any]) -> str:
-    """What R tests against; its models give centre runs a mean of their own."""
-    return "pure error" if "centre" in case else "residual"
+def pooled(case: dict[str, Any]) -> bool:
+    """Whether R tests against the residual; its models give centre runs a mean of their own."""
+    return "centre" not in case
 
 
 def fit_of(name: str) -> tuple[dict[str, Any], LevelFit]:
     case, observed = case_of_r(name)
     masks, _ = chosen_terms(observed.layout, case.get("terms"), None)
-    return case, fit_levels(observed, masks, error_of(case))
+    return case, fit_levels(observed, masks, pooled=pooled(case))
 
 
 def check_rows(
@@ -72,7 +75,9 @@ def test_analysis_of_variance(name: str, kind: str) -> None:
     case, fit = fit_of(name)
     assert fit.df_residual == case["df"]
     assert close(fit.sigma, case["sigma"])
-    check_rows(anova_rows(fit, kind), case[TABLES[kind]], with_block=kind == "I")
+    check_rows(
+        anova_rows(fit, sums_of_squares(fit, kind)), case[TABLES[kind]], with_block=kind == "I"
+    )
 
 
 def test_types_two_and_three_stand_in_the_analysis() -> None:
@@ -204,7 +209,7 @@ def test_curvature(name: str) -> None:
 
 def test_lack_of_fit_against_pure_error() -> None:
     case, observed = case_of_r("additive")
-    found = analyze_levels(observed, LevelOptions(terms=("A", "B")))
+    found = analyze_levels(observed, AnalysisOptions(terms=("A", "B")))
     rows = {row.source: row for row in found.anova.rows}
     assert rows["Lack of fit"].df == case["lack"]["df"]
     for figure in ("ss", "f", "p"):
@@ -234,7 +239,7 @@ def test_the_half_normal_contrasts_add_up_to_the_sequential_sums() -> None:
         for contrast in found.contrasts:
             square = contrast.value**2 * fit.n / 4.0
             sums[contrast.term] = sums.get(contrast.term, 0.0) + square
-        for row in anova_rows(fit, "I"):
+        for row in anova_rows(fit, sums_of_squares(fit, "I")):
             if row.source in sums:
                 assert close(sums[row.source], row.ss)
         for line in case.get("aov", []):

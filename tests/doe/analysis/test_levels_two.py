@@ -8,8 +8,9 @@ from factorial_tables import FILTRATION, PLASMA, THREE_BLOCKS, by_term, study, t
 from level_tables import full, seen, words
 
 from doe.analysis.analyze import Analysis
+from doe.analysis.case import AnalysisOptions
 from doe.analysis.effects import Effect
-from doe.analysis.levels.analyze import LevelAnalysis, LevelOptions, analyze_levels
+from doe.analysis.levels.analyze import LevelAnalysis, analyze_levels
 from doe.analysis.levels.layout import LevelObservations
 
 
@@ -75,7 +76,7 @@ def test_a_balanced_design_agrees_with_the_fast_path(k: int, blocks: bool, goal:
 def test_a_reduced_model_agrees_with_the_fast_path(blocks: bool) -> None:
     y = np.random.default_rng(9).normal(size=32).tolist()
     expected = study(table("ABCD", y), "ABCD", block="day" if blocks else None, order=2)
-    found = analyze_levels(two_level(4, y, blocks), LevelOptions(order=2))
+    found = analyze_levels(two_level(4, y, blocks), AnalysisOptions(order=2))
     assert {row.source for row in found.anova.rows} >= {"Lack of fit", "Error", "Total"}
     check_same(found, expected)
 
@@ -159,11 +160,11 @@ CERAMIC += [442.90, 434.41, 417.66, 510.84, 392.11, 343.22, 385.52, 446.73]
 
 def test_a_chosen_model_of_the_ceramic_strength() -> None:
     observed = two_level(5, CERAMIC)
-    third = analyze_levels(observed, LevelOptions(order=3))
+    third = analyze_levels(observed, AnalysisOptions(order=3))
     assert third.r2 == pytest.approx(0.995127, abs=5e-7)
     assert third.sigma == pytest.approx(17.81632, abs=5e-6)
     terms = ("A", "B", "AB", "C", "AC", "D", "AD", "BD", "ABD", "CD", "E", "DE")
-    found = analyze_levels(observed, LevelOptions(terms=terms))
+    found = analyze_levels(observed, AnalysisOptions(terms=terms))
     assert found.r2 == pytest.approx(0.989114, abs=5e-7)
     assert found.anova.r2_adjusted == pytest.approx(0.982239, abs=5e-7)
     assert found.sigma == pytest.approx(14.96346, abs=5e-6)
@@ -179,7 +180,7 @@ def test_a_chosen_model_of_the_ceramic_strength() -> None:
         assert rows[term].f == pytest.approx(f, rel=2e-7, abs=6e-5)
     assert rows["A"].p == pytest.approx(0.0602, abs=5e-5)
     assert not any("hierarchy" in warning for warning in found.warnings)
-    alone = analyze_levels(observed, LevelOptions(terms=("D", "E", "ABD")))
+    alone = analyze_levels(observed, AnalysisOptions(terms=("D", "E", "ABD")))
     assert any("hierarchy is broken" in warning for warning in alone.warnings)
 
 

@@ -36,6 +36,11 @@ def listed(names: Sequence[str], most: int) -> str:
     return ", ".join(names[:most]) + more
 
 
+def are(number: int) -> str:
+    """The verb of a count: 1 term is, 2 terms are."""
+    return "is" if number == 1 else "are"
+
+
 def were(number: int) -> str:
     """The verb of a count: 1 run was, 2 runs were."""
     return "was" if number == 1 else "were"

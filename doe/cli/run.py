@@ -122,7 +122,6 @@ def run(
     from doe.store.verdicts import Policy
     from doe.terms import config_header
     from doe.views.live import open_display
-    from doe.views.status_tables import decision_lines
     from doe.views.summary import summary_lines
     from doe.views.terminal import console
 
@@ -167,7 +166,7 @@ def run(
     for line in summary_lines(summary):
         typer.echo(line)
     if (reached := decision_of(directory)) is not None:
-        for line in decision_lines(reached):
+        for line in reached.sentences:
             typer.echo(line)
     if not finished:
         raise typer.Exit(130)

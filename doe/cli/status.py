@@ -75,14 +75,14 @@ def _picture(state: Overview, width: int) -> RenderableType:
     from rich.text import Text
 
     from doe.results.decision import decision
-    from doe.views.status_tables import decision_lines, failure_table, running_table
+    from doe.views.status_tables import failure_table, running_table
     from doe.views.terminal import render_table
 
     parts: list[RenderableType] = [Text("\n".join(_lines(state)))]
     if (reached := decision(state.study, state.statuses)) is not None:
         from doe.views.tables.decisions import decision_table
 
-        parts += [Text("\n".join(decision_lines(reached)))]
+        parts += [Text("\n".join(reached.sentences))]
         parts += [Text(), render_table(decision_table(reached), width)]
     if state.running:
         parts += [Text(), render_table(running_table(state), width)]

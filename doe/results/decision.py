@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from doe.design.changes import confirming, planned_replicates
 from doe.design.fractions import alias_chains, confounded_terms
-from doe.errors import DoeError
+from doe.errors import DoeError, are, counted
+from doe.numbers import cell_text
 from doe.results.looks import analysed, stopping_rule
 from doe.store.files import StudyDir
 from doe.store.plan import Plan, declare_plan, load_plan
@@ -53,6 +54,30 @@ class Decision(NamedTuple):
     def over(self) -> bool:
         """Whether nothing more is to be run."""
         return not self.open or self.replicates >= self.rule.max_replicates
+
+    @property
+    def sentences(self) -> tuple[str, str]:
+        """What is settled, and what the next replicate is expected to bring."""
+        effects = sum(term.state.verdict == "effect" for term in self.terms)
+        decided = len(self.terms) - len(self.open)
+        settled = (
+            f"{decided} of {counted(len(self.terms), 'term')} {are(decided)} decided after "
+            f"{self.replicates} of at most {self.rule.max_replicates} replicates: "
+            f"{counted(effects, 'effect')}, {decided - effects} negligible, {len(self.open)} open."
+        )
+        if not self.open:
+            return settled, "The study has stopped: no further replicate is run."
+        if self.over:
+            return settled, "The last replicate is complete: what is open stays open."
+        if self.expected is None:
+            return settled, "The first look comes after the second replicate."
+        bring = sum(term.chance or 0.0 for term in self.open)
+        return settled, (
+            f"The next replicate is expected to decide {cell_text(bring, 'fixed1')} of the "
+            f"{len(self.open)} open; the study is expected to take "
+            f"{cell_text(self.expected, 'fixed1')} replicates in all, "
+            f"{cell_text(self.expected * self.runs_each, 'int')} runs."
+        )
 
 
 def decided_terms(study: Study) -> tuple[int, ...]:
@@ -196,6 +221,7 @@ def decision_json(reached: Decision | None) -> dict[str, Any] | None:
         "max_replicates": reached.rule.max_replicates,
         "over": reached.over,
         "expected_replicates": reached.expected,
+        "sentences": reached.sentences,
         "terms": [
             {
                 "response": term.response,

@@ -21,7 +21,7 @@ from doe.views.charts.theme import STATES
 from doe.views.headlines import headlines
 from doe.views.kept import kept
 from doe.views.page import commands, payload
-from doe.views.status_tables import decision_lines, running_table
+from doe.views.status_tables import running_table
 
 VEGA_GLOBALS = "window.vegaEmbed = vegaEmbed;"
 """What the page's own script needs of the bundle."""
@@ -78,7 +78,7 @@ def _texts(report: Report) -> dict[str, Any]:
         ],
         "provisional": report.provisional,
         **moment_texts(report.state),
-        "decision": decision_lines(report.decision) if report.decision else [],
+        "decision": report.decision.sentences if report.decision else (),
         "lost": _lost(report),
         "findings": [
             (name, study.responses.unit_of(name), headlines(report.analyses[name]))

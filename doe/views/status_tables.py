@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from doe.design.runs import Run
-from doe.errors import counted
 from doe.numbers import cell_text, duration_text
-from doe.results.decision import Decision
 from doe.results.status import Overview
 from doe.terms import BETWEEN, config_header, level_text, single_letters
 from doe.views.table import Column, Row, Table
@@ -98,28 +96,3 @@ def failure_table(state: Overview, named: int | None = 1) -> Table:
     )
     notes = ("doe logs RUN shows a run's log; doe run --retry-failed runs failed ones again.",)
     return Table("failures", "Failed and diverged runs", columns, rows, notes)
-
-
-def decision_lines(reached: Decision) -> list[str]:
-    """The decision in sentences: what is settled, what the next replicate is expected to bring."""
-    terms, rule, still_open = reached.terms, reached.rule, reached.open
-    effects = sum(term.state.verdict == "effect" for term in terms)
-    lines = [
-        f"decided: {len(terms) - len(still_open)} of {len(terms)} terms after {reached.replicates} "
-        f"of at most {rule.max_replicates} replicates ({counted(effects, 'effect')}, "
-        f"{len(terms) - len(still_open) - effects} negligible, {len(still_open)} open)"
-    ]
-    if not still_open:
-        lines.append("stopped: every term is decided; no further replicate is run.")
-    elif reached.over:
-        lines.append("stopped: the last replicate is complete; what is open stays open.")
-    elif reached.expected is not None:
-        bring = sum(term.chance or 0.0 for term in still_open)
-        lines.append(
-            f"the next replicate is expected to decide {cell_text(bring, 'fixed1')} of the "
-            f"{len(still_open)} open terms; expected total {cell_text(reached.expected, 'fixed1')} "
-            f"replicates, {cell_text(reached.expected * reached.runs_each, 'int')} runs"
-        )
-    else:
-        lines.append("the first look comes after the second replicate.")
-    return lines

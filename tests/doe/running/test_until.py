@@ -62,7 +62,7 @@ def alone(tmp_path_factory):
     directory = noisy(tmp_path_factory.mktemp("until") / "alone", seconds=0.05).directory
     result = invoke(app, words(directory))
     assert result.exit_code == 0, result.output
-    assert "stopped: every term is decided" in result.output
+    assert "no further replicate is run" in result.output
     return directory
 
 
@@ -124,7 +124,7 @@ def test_what_is_open_at_the_last_replicate_stays_open(tmp_path):
     assert result.exit_code == 0, result.output
     reached = decision_of(directory)
     assert reached.replicates == reached.rule.max_replicates == 3
-    assert "stopped: the last replicate is complete" in result.output
+    assert "The last replicate is complete" in result.output
 
 
 def test_planned_replicates_that_are_not_needed_stay_pending(tmp_path):
@@ -135,7 +135,7 @@ def test_planned_replicates_that_are_not_needed_stay_pending(tmp_path):
     assert reached.replicates < 6
     status = invoke(app, ["status", "--study", str(directory)]).output
     assert "pending" in status
-    assert "every term is decided" in status
+    assert "no further replicate is run" in status
     report = invoke(app, ["analyze", "--study", str(directory), "-r", "y"]).output
     assert "know the looks" in report.replace("\n", " ").replace("  ", " ")
 

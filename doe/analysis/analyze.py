@@ -278,7 +278,7 @@ def _with_looks(parts: Core, runs: Runs, fitted: Fit, kept: Ints, alpha: float) 
 def _left_out(fitted: Fit, options: AnalysisOptions) -> list[str]:
     """What was asked for and is not done."""
     if options.robust and fitted.n > MOST_RUNS:
-        return [f"the robust methods are left out: {fitted.n} runs are more than {MOST_RUNS}"]
+        return [f"The robust methods are left out: {fitted.n} runs are more than {MOST_RUNS}."]
     return []
 
 
@@ -348,14 +348,14 @@ def _warnings(runs: Runs, model: Model, lost: Missing | None) -> list[str]:
     if lost is not None:
         warnings.append(f"{lost.sentence} Effects are least squares on the {lost.observed} others.")
         if lost.empty_cells:
-            named = ", ".join(lost.empty_cells[:6]) + (" …" if len(lost.empty_cells) > 6 else "")
-            warnings.append(f"no run is left of {named}")
+            named = listed(lost.empty_cells, 6)
+            warnings.append(f"No run is left of {named}.")
     if model.inestimable:
         named = listed([term_name(mask, keys) for mask in model.inestimable], 8)
-        warnings.append(f"not estimable on these runs, and assumed to be zero: {named}")
+        warnings.append(f"Not estimable on these runs, and assumed to be zero: {named}.")
     if model.with_blocks:
         named = ", ".join(term_name(mask, keys) for mask in model.with_blocks)
-        warnings.append(f"confounded with blocks: {named}")
+        warnings.append(f"Confounded with blocks: {named}.")
     if chains := _alias_chains(model, keys):
         whole = chains[0].split(" = ")
         words = whole[1:] if MEAN in model.aliases else []
@@ -363,6 +363,6 @@ def _warnings(runs: Runs, model: Model, lost: Missing | None) -> list[str]:
         more = f" and {len(words) - WORDS} more words" if len(words) > WORDS else ""
         relation = f" ({shown}{more})" if words else ""
         warnings.append(
-            f"the runs are a fraction{relation}: each effect stands for its whole alias chain"
+            f"The runs are a fraction{relation}: each effect stands for its whole alias chain."
         )
     return warnings

@@ -16,6 +16,7 @@ from doe.analysis.fitted import Fitted
 from doe.analysis.lenth import Lenth
 from doe.analysis.pvalues import f_upper
 from doe.analysis.rescale import units
+from doe.errors import counted
 from doe.numbers import cell_text, share_text
 
 MOST_TYPE2 = 256
@@ -178,12 +179,12 @@ def seed_warnings(fit: Fitted, robust: bool) -> list[str]:
     said = []
     if robust and fit.seeding is not None:
         said.append(
-            "the robust methods are left out: they take replicates that share seeds as others"
+            "The robust methods are left out: they take replicates that share seeds as others."
         )
     if fit.seeding is not None and fit.over_seeds is None and fit.seeding.shared:
         said.append(
-            "replicates share seeds, and the runs so far cannot tell their streams apart: p values "
-            "and intervals take the replicates as independent, so that they promise too much"
+            "Replicates share seeds, and the runs so far cannot tell their streams apart: p values "
+            "and intervals take the replicates as independent, so that they promise too much."
         )
     return said
 
@@ -199,13 +200,13 @@ def error_warnings(fit: Fitted, df_left: int, lenth: Lenth | None) -> list[str]:
         instead = "too few effects differ from zero for Lenth's method, so that nothing is tested"
     if fit.exact:
         return [
-            "runs that should differ by chance agree to the last digit: there is no error to test "
-            f"against, and {instead}"
+            "Runs that should differ by chance agree to the last digit: there is no error to test "
+            f"against, and {instead}."
         ]
     if fit.error is None:
-        return [f"the design is saturated: {instead}"]
+        return [f"The design is saturated: {instead}."]
     if fit.from_pure and fit.df_error < FEW_DF:
-        degrees = f"{fit.df_error} degree{'s' if fit.df_error > 1 else ''}"
+        degrees = counted(fit.df_error, "degree")
         more = ""
         if df_left > fit.df_error:
             more = (
@@ -213,8 +214,8 @@ def error_warnings(fit: Fitted, df_left: int, lenth: Lenth | None) -> list[str]:
                 "the terms left out are taken as zero"
             )
         return [
-            f"tests are against the pure error of repeated runs alone, on {degrees} of freedom"
-            f"{more}"
+            f"Tests are against the pure error of repeated runs alone, on {degrees} of freedom"
+            f"{more}."
         ]
     return [] if fit.from_pure else _pooled_warnings(fit)
 
@@ -228,7 +229,7 @@ def _pooled_warnings(fit: Fitted) -> list[str]:
     f = lack / df_lack / (fit.ss_pure / fit.df_pure)
     p = float(f_upper(np.array(f), df_lack, fit.df_pure))
     return [
-        "tests are against the residual; its lack of fit, against the pure error, has "
+        "Tests are against the residual; its lack of fit, against the pure error, has "
         f"F = {cell_text(f, 'short')} on {df_lack} and {fit.df_pure} degrees of freedom, "
-        f"p = {cell_text(p, 'p')}"
+        f"p = {cell_text(p, 'p')}."
     ]

@@ -140,12 +140,12 @@ def _warnings(
 ) -> tuple[str, ...]:
     warnings = list(observed.runs.notes)
     if options.robust:
-        warnings.append("the robust methods are left out: limits leave no error to judge by")
+        warnings.append("The robust methods are left out: limits leave no error to judge by.")
     if ceiling is None and np.isinf(observed.high).any():
         warnings.append(
-            "the highest limit has no upper end, so that effects are unbounded: a ceiling, the "
-            "largest possible value, would bound them"
+            "The highest limit has no upper end, so that effects are unbounded: a ceiling, the "
+            "largest possible value, would bound them."
         )
     if n < len(observed.y):
-        warnings.append(f"{len(observed.y) - n} of {len(observed.y)} runs have no value at all")
+        warnings.append(f"{len(observed.y) - n} of {len(observed.y)} runs have no value at all.")
     return tuple(warnings)

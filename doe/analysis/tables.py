@@ -139,7 +139,7 @@ def table_levels(
         middle = zip(layout.keys, layout.centred.tolist(), strict=True)
         held = [key for key, at_middle in middle if not at_middle]
         which = f"every factor but {', '.join(held)}" if held else "every factor"
-        note = f"{count} rows with {which} at its middle level are taken as centre runs"
+        note = f"{count} rows with {which} at its middle level are taken as centre runs."
         layout = replace(layout, notes=(note,))
     return layout
 
@@ -317,8 +317,8 @@ def _two_levels(
         levels = _low_first(levels, key, low)
     elif numbers is None and [level.lower() for level in levels] != ["false", "true"]:
         notes.append(
-            f"factor {key}: {levels[0]!r} is taken as low and {levels[1]!r} as high "
-            f"(alphabetical order; name {levels[1]!r} as the low level to turn it round)"
+            f"Factor {key}: {levels[0]!r} is taken as low and {levels[1]!r} as high "
+            f"(alphabetical order; name {levels[1]!r} as the low level to turn it round)."
         )
     coded = np.array([1 if text == levels[1] else -1 for text in texts], dtype=np.int8)
     return FactorLevels(key, levels[0], levels[1]), coded, notes
@@ -416,7 +416,7 @@ def _check_duplicates(
             f"rows {rows} are the same in every column, block {block!r} included; "
             "a run stands twice: remove the copy, or number the runs in a column run_id"
         )
-    return [f"rows {rows} are the same in every column; make sure that no run stands twice"]
+    return [f"Rows {rows} are the same in every column; make sure that no run stands twice."]
 
 
 # Cells ------------------------------------------------------------------------------------------

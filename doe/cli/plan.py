@@ -198,7 +198,7 @@ def level_lines(planned: Plan) -> list[str]:
         lines.append(f"{counted(centre, 'centre run')} with every factor at its middle.")
     if study.streams:
         lines.append(streams_line(study))
-    lines += [f"{sentence}." for sentence in facts.sentences]
+    lines += facts.sentences
     size = level_design_size(study, design, facts)
     if size.df_error < 1:
         lines.append(

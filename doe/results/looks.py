@@ -44,20 +44,20 @@ def look_notes(study: Study, statuses: Sequence[RunStatus]) -> tuple[str, ...]:
             else ""
         )
         return (
-            f"looked at after each complete replicate up to {rule.max_replicates}, as declared: p "
+            f"Looked at after each complete replicate up to {rule.max_replicates}, as declared: p "
             f"and intervals of effects know the looks ({SHAPES[rule.spending]}'s spending); those "
-            f"of configurations and of robust methods do not{late}",
+            f"of configurations and of robust methods do not{late}.",
         )
     if complete < planned_replicates(study):
         waiting = sum(status.state in ("running", "pending") for status in statuses)
         return (
             f"{waiting} runs are still to come, and this study did not declare that it would be "
             "looked at: whoever looks until something is significant errs more often than p says. "
-            "`doe run --until decided` declares it, and its p values know the looks",
+            "`doe run --until decided` declares it, and its p values know the looks.",
         )
     if added := planned_replicates(study) - study.replicates:
         return (
             f"{added} replicates were added to the first plan, and the study did not declare that "
-            "it would be looked at: if results were seen before they were added, p is too small",
+            "it would be looked at: if results were seen before they were added, p is too small.",
         )
     return ()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from doe.errors import counted, were
+from doe.errors import counted, listed, were
 from doe.results.time_left import foreseen, time_left
 from doe.store.files import RunDir, StudyDir
 from doe.store.leases import WAITING, LeaseFile, age, silent_since
@@ -135,36 +135,12 @@ def _warnings(study: Study, statuses: Sequence[RunStatus]) -> list[str]:
     if changed := changed_runs(study, statuses):
         number = len(changed)
         warnings.append(
-            f"study.toml was changed after {counted(number, 'run')} {were(number)} done "
-            f"(the first is {changed[0].run.run_id}); their results answer another request"
+            f"The study file was changed after {counted(number, 'run')} {were(number)} done "
+            f"(the first is {changed[0].run.run_id}); their results answer another request."
         )
-    every = [status.provenance for status in statuses if status.result]
-    origins = [origin for origin in every if IMPORTED not in origin]
-    tables = Counter(origin[IMPORTED] for origin in every if IMPORTED in origin)
-    warnings += [
-        f"{counted(count, 'run')} {were(count)} not made here but imported from {name}"
-        for name, count in tables.items()
-    ]
-    commits = Counter(str(origin.get("commit", ""))[:10] or "no commit" for origin in origins)
-    if len(commits) > 1:
-        warnings.append(f"the code changed between runs: {_listing(commits)}")
-    threads = Counter(str(origin["threads"]) for origin in origins if "threads" in origin)
-    if len(threads) > 1:
-        warnings.append(f"runs computed with different numbers of threads: {_listing(threads)}")
-    if dirty := sum(bool(origin.get("dirty")) for origin in origins):
-        warnings.append(
-            f"{counted(dirty, 'run')} {were(dirty)} made by code with uncommitted changes"
-        )
-    versions: list[dict[str, str]] = []
-    for origin in origins:
-        if (installed := origin.get("versions", {})) not in versions:
-            versions.append(installed)
-    if len(versions) > 1:
-        warnings.append(f"package versions changed between runs: {len(versions)} sets of versions")
-    unreadable = [f"{s.run.run_id}: {s.problem}" for s in statuses if s.problem]
-    if unreadable:
-        more = f" (and {len(unreadable) - 1} more)" if len(unreadable) > 1 else ""
-        warnings.append(f"unreadable, left alone while the rest goes on: {unreadable[0]}{more}")
+    warnings += _origin_warnings([status.provenance for status in statuses if status.result])
+    if unreadable := [f"{s.run.run_id}: {s.problem}" for s in statuses if s.problem]:
+        warnings.append(f"Unreadable, left alone while the rest goes on: {listed(unreadable, 1)}.")
     unread = [
         status.provenance.get(UNREAD, [])
         for status in statuses
@@ -173,11 +149,34 @@ def _warnings(study: Study, statuses: Sequence[RunStatus]) -> list[str]:
     plain = [factor.key for factor in study.factors if not factor.sets]
     if never := [key for key in plain if unread and all(key in names for names in unread)]:
         warnings.append(
-            f"the backend has read {', '.join(never)} in no run; such a factor measures nothing"
+            f"The backend has read {', '.join(never)} in no run; such a factor measures nothing."
         )
-    damaged = [status.run.run_id for status in statuses if status.damaged]
-    if damaged:
-        warnings.append(f"damaged results, set aside when run again: {', '.join(damaged)}")
+    if damaged := [status.run.run_id for status in statuses if status.damaged]:
+        warnings.append(f"Damaged results, set aside when run again: {', '.join(damaged)}.")
+    return warnings
+
+
+def _origin_warnings(every: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What differs between runs in where they come from."""
+    origins = [origin for origin in every if IMPORTED not in origin]
+    tables = Counter(origin[IMPORTED] for origin in every if IMPORTED in origin)
+    warnings = [
+        f"{counted(count, 'run')} {were(count)} not made here but imported from {name}."
+        for name, count in tables.items()
+    ]
+    commits = Counter(str(origin.get("commit", ""))[:10] or "no commit" for origin in origins)
+    if len(commits) > 1:
+        warnings.append(f"The code changed between runs: {_listing(commits)}.")
+    threads = Counter(str(origin["threads"]) for origin in origins if "threads" in origin)
+    if len(threads) > 1:
+        warnings.append(f"Runs computed with different numbers of threads: {_listing(threads)}.")
+    if dirty := sum(bool(origin.get("dirty")) for origin in origins):
+        warnings.append(
+            f"{counted(dirty, 'run')} {were(dirty)} made by code with uncommitted changes."
+        )
+    versions = {str(origin.get("versions", {})) for origin in origins}
+    if len(versions) > 1:
+        warnings.append(f"Package versions changed between runs: {len(versions)} sets of versions.")
     return warnings
 
 

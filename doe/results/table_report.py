@@ -65,7 +65,7 @@ def table_state(
         missing=[],
         warnings=[
             *design.notes,
-            *(() if goal else ("no goal was given, so that nothing is called the best",)),
+            *(() if goal else ("No goal was given, so that nothing is called the best.",)),
         ],
         statuses=statuses,
     )

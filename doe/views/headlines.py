@@ -9,7 +9,7 @@ from doe.analysis.effects import Effect
 from doe.analysis.estimators.means import Interaction, Mean, Means
 from doe.analysis.estimators.robust import Robust
 from doe.analysis.response import ResponseAnalysis
-from doe.errors import counted, listed
+from doe.errors import are, counted, listed
 from doe.numbers import cell_text, confidence
 from doe.terms import config_header, order, parse_term
 from doe.views.words import (
@@ -60,7 +60,7 @@ def _levels(analysis: LevelAnalysis) -> Headlines:
     significant = [t.term for t in analysis.tests if t.p_bh is not None and t.p_bh < analysis.alpha]
     count = (
         f"{len(significant)} of {counted(len(analysis.tests), 'term')} "
-        f"{'is' if len(significant) == 1 else 'are'} significant at false discovery rate "
+        f"{are(len(significant))} significant at false discovery rate "
         f"{analysis.alpha:g}."
     )
     if analysis.sigma is None:
@@ -218,9 +218,9 @@ def _count(analysis: Analysis) -> str:
     if not significant:
         return f"None of {len(analysis.effects)} effects is significant after Holm's adjustment."
     names = listed([effect.term for effect in significant], NAMED)
-    verb = "is" if len(significant) == 1 else "are"
     return (
-        f"{len(significant)} of {len(analysis.effects)} effects {verb} significant after Holm's "
+        f"{len(significant)} of {len(analysis.effects)} effects {are(len(significant))} "
+        "significant after Holm's "
         f"adjustment: {names}."
     )
 

@@ -307,6 +307,6 @@ def _warnings(observed: LevelObservations, fit: LevelFit, design: DesignReport) 
     if lost:
         said.append(
             f"{lost} of {observed.layout.runs} planned runs have no value;"
-            f" the answers are least squares on the {fit.n} others"
+            f" the answers are least squares on the {fit.n} others."
         )
     return [*said, *design.sentences]

@@ -248,7 +248,7 @@ def broken_hierarchy(masks: Sequence[int], keys: Sequence[str]) -> tuple[str, ..
             names = ", ".join(term_name(part, keys) for part in within)
             sentences.append(
                 f"{term_name(mask, keys)} is in the model without {names}: the hierarchy is broken,"
-                " and its test depends on how the levels are coded"
+                " and its test depends on how the levels are coded."
             )
     return tuple(sentences)
 

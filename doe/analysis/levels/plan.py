@@ -204,7 +204,7 @@ def _sentences(matrix: ModelMatrix, plans: Sequence[TermPlan], empty: int) -> tu
     said = []
     if empty:
         what = "combinations has" if empty == 1 else "combinations have"
-        said.append(f"{empty} of {math.prod(layout.sizes)} {what} no run")
+        said.append(f"{empty} of {math.prod(layout.sizes)} {what} no run.")
     masks = {matrix.name(mask): mask for mask in matrix.masks}
     for plan in plans:
         if plan.df == plan.df_asked:
@@ -213,14 +213,14 @@ def _sentences(matrix: ModelMatrix, plans: Sequence[TermPlan], empty: int) -> tu
         partners = [c.term for c in plan.confounded]
         own = margin_df(layout, masks[plan.term])
         if plan.df < own and partners:
-            said.append(f"{share}: it is confounded with {listed(partners, 4)}")
+            said.append(f"{share}: it is confounded with {listed(partners, 4)}.")
         else:
-            said.append(f"{share}: the other combinations of its levels never run")
+            said.append(f"{share}: the other combinations of its levels never run.")
     biased = [
         p for p in plans if p.df == p.df_asked and any(c.strength > 0.1 for c in p.confounded)
     ]
     for plan in biased[:SHOWN]:
         strong = [c for c in plan.confounded if c.strength > 0.1]
         whole = "confounded" if strong[0].strength > 1.0 - 1e-9 else "partly confounded"
-        said.append(f"{plan.term} is {whole} with {listed([c.term for c in strong], 4)}")
+        said.append(f"{plan.term} is {whole} with {listed([c.term for c in strong], 4)}.")
     return tuple(said)

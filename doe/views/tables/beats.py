@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from doe.analysis.analyze import Analysis
-from doe.numbers import cell_text
+from doe.numbers import confidence
 from doe.views.table import Column, Row, Table
 from doe.views.tables import ResponseTable
 
@@ -24,12 +24,11 @@ def beats_table(analysis: Analysis, _top: int | None = None) -> Table | None:
     """Pairs of configurations; None where none was asked for."""
     if not analysis.beats:
         return None
-    level = f"{cell_text(100 * (1 - analysis.alpha), 'int')} %"
     columns = (
         Column("config", "Configuration"),
         Column("against", "beats"),
         Column("probability", "Probability", "fixed2"),
-        Column("low", f"{level} low", "fixed2"),
+        Column("low", f"{confidence(analysis.alpha)} low", "fixed2"),
         Column("high", "high", "fixed2"),
         Column("seeds", "Seeds", "int"),
         Column("fresh", "fresh"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from doe.analysis.analyze import Analysis
 from doe.analysis.estimators.box_meyer import BoxMeyer
-from doe.numbers import cell_text
+from doe.numbers import share_text
 from doe.views.table import Column, Row, Table
 from doe.views.tables import ResponseTable
 
@@ -25,7 +25,7 @@ def box_meyer_table(analysis: Analysis, top: int | None = None) -> Table | None:
     )
     rows = tuple(Row((f.factor, f.probability, f.probability)) for f in ranked[:top])
     likeliest = ", ".join(
-        f"{'+'.join(m.factors) or 'none'} ({cell_text(100 * m.probability, 'int')}%)"
+        f"{'+'.join(m.factors) or 'none'} ({share_text(m.probability)})"
         for m in posterior.models[: posterior.rivals][:SETS]
     )
     more = posterior.rivals - SETS

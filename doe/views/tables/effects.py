@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from doe.analysis.analyze import Analysis
 from doe.analysis.effects import Effect
 from doe.errors import counted
-from doe.numbers import Value, cell_text
+from doe.numbers import Value, cell_text, confidence
 from doe.views.table import Column, Mark, Row, Table
 from doe.views.tables import ResponseTable
 from doe.views.words import LOOKS, MARKS, helps, quantity
@@ -21,7 +21,7 @@ def effects_table(analysis: Analysis, top: int | None = None) -> Table:
         Column("term", "Term"),
         Column("effect", "Effect", "signed"),
         Column("size", "", "bar"),
-        Column("ci_low", "95% low" if analysis.alpha == 0.05 else "Low", "num"),
+        Column("ci_low", f"{confidence(analysis.alpha)} low", "num"),
         Column("ci_high", "high", "num"),
         Column("p", "p", "p"),
         Column("stars", "", "stars"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from doe.analysis.both_scales import TermOnScales
 from doe.analysis.response import ResponseAnalysis
-from doe.numbers import cell_text
+from doe.numbers import cell_text, confidence
 from doe.views.table import Column, Mark, Row, Table
 from doe.views.tables import ResponseTable
 
@@ -24,7 +24,7 @@ def scales_table(analysis: ResponseAnalysis, top: int | None = None) -> Table | 
         Column("p_holm", "p Holm", "p"),
         Column("percent", "share", "percent"),
         Column("ratio", "Log: ratio", "num"),
-        Column("ratio_low", "95% low" if alpha == 0.05 else "low", "num"),
+        Column("ratio_low", f"{confidence(alpha)} low", "num"),
         Column("ratio_high", "high", "num"),
         Column("log_p_holm", "p Holm", "p"),
         Column("log_percent", "share", "percent"),

@@ -218,5 +218,5 @@ def test_no_option_is_advised_that_would_be_left_out(tmp_path: Path) -> None:
     table("ABC", y).drop(columns="day").to_csv(path, index=False)
     shown = run("--table", str(path), "--factors", "A,B,C", "-r", "y", "--brief", "--robust")
     assert "Residuals are not normal" in shown
-    assert "the robust methods are left out" in shown
+    assert "The robust methods are left out" in shown
     assert "--response y --robust" not in shown

@@ -42,7 +42,7 @@ def test_few_degrees_of_pure_error_are_named_and_the_residual_is_offered() -> No
     assert "the residual of the model has 12" in warning
     pooled = study(frame, "ABCD", order=1, error="residual")
     assert (pooled.df_error, pooled.anova.error) == (12, "residual")
-    assert pooled.warnings[-1].startswith("tests are against the residual; its lack of fit")
+    assert pooled.warnings[-1].startswith("Tests are against the residual; its lack of fit")
     lack = next(row for row in pure.anova.rows if row.source == "Lack of fit")
     assert (
         f"F = {lack.f:.4g} on 11 and 1 degrees of freedom, p = {lack.p:.4f}" in pooled.warnings[-1]

@@ -458,7 +458,7 @@ def test_a_saturated_study_says_what_stands_out() -> None:
     assert found.sigma is None
     assert found.half_normal.lenth.m == 17
     assert found.sentences[0].startswith("aug stands out (p = 5.9e-07, Lenth)")
-    assert "the design is saturated" in found.warnings[-1]
+    assert "The design is saturated" in found.warnings[-1]
     assert found.levels[0].se is None
     assert found.effects[0].p < 0.001
 

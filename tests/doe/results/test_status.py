@@ -105,8 +105,8 @@ def test_a_change_of_code_or_study_is_reported(planned, go):
         facts = {"commit": "0123456789abcdef", "dirty": dirty, "request": "of another study"}
         commit(files.run(run.run_id), Result("done", {"y": 1.0}, None, facts), "n")
     warnings = "\n".join(overview(plan.directory).warnings)
-    assert "study.toml was changed after 2 runs" in warnings
-    assert "the code changed between runs" in warnings
+    assert "The study file was changed after 2 runs" in warnings
+    assert "The code changed between runs" in warnings
     assert "0123456789 (2 runs)" in warnings
     assert "uncommitted changes" in warnings
 

@@ -138,7 +138,7 @@ def test_running_goes_on_with_the_rest(finished, tmp_path, name, kind):
     assert code == (3 if left_out else 0), said
     code, said = call("status", "--study", str(directory))
     assert ("7 done, 1 pending" if left_out else "8 done") in said
-    assert ("unreadable" in said) == left_out
+    assert ("Unreadable" in said) == left_out
 
 
 @pytest.mark.parametrize("begun", [False, True])
@@ -176,7 +176,7 @@ def test_a_run_whose_directory_is_none_is_left_out(finished, tmp_path, kind):
     for words in (*READING.values(), ("report", "--out", str(tmp_path / "report"))):
         code, said = call(*words, "--study", str(directory))
         assert code == 0 or words[0] == "logs", said
-        assert words != ("status",) or "unreadable" in said
+        assert words != ("status",) or "Unreadable" in said
     code, said = call("run", "--cpu", "1", "--study", str(directory))
     assert code == 3
     assert "skipped" in said

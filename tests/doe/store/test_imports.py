@@ -56,7 +56,7 @@ def test_a_row_becomes_the_verdict_of_its_run(plan):
     assert result.provenance["seconds"] == 12.5
     state = overview(plan.directory)
     assert state.counts["done"] == 1
-    assert state.warnings == ["1 run was not made here but imported from past.csv"]
+    assert state.warnings == ["1 run was not made here but imported from past.csv."]
     again = import_runs(plan, [ROW], "past.csv")
     assert (again.new, again.known) == ((), ("002-r1",))
 

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 import doe
-from doe.analysis import estimators
+from doe.analysis import estimators, scales
 from doe.running import engines
 from doe.running.execute import execute
 from doe.running.scheduler import RunOptions
@@ -57,16 +57,17 @@ def pasted(tmp_path, monkeypatch):
         catalogue.cache_clear()
 
 
-def result():
+def result(**options):
     runs = pd.DataFrame(
         {"A": [0, 1, 0, 1] * 2, "B": [0, 0, 1, 1] * 2, "y": [1, 2, 4, 7, 2, 3, 4, 8]}
     )
-    return doe.analyze(runs, "y", factors=("A", "B"))
+    return doe.analyze(runs, "y", factors=("A", "B"), **options)
 
 
 def test_there_is_one_of_each():
     assert sorted(EXAMPLES) == [
         "doe/analysis/estimators/midrange.py",
+        "doe/analysis/scales/sqrt.py",
         "doe/running/engines/polite.py",
         "doe/views/charts/t_chart.py",
         "doe/views/tables/t_values.py",
@@ -77,6 +78,16 @@ def test_there_is_one_of_each():
 def test_the_estimator(pasted):
     pasted(estimators, "doe/analysis/estimators/midrange.py")
     assert to_plain(result().analysis)["diagnostics"]["midrange"] == {"value": 4.5}
+
+
+def test_the_transformation(pasted):
+    pasted(scales, "doe/analysis/scales/sqrt.py")
+    assert scales.choices() == ("none", "log", "sqrt", "boxcox", "auto")
+    found = result(transform="sqrt").analysis
+    assert found.transform.label("y") == "√y"
+    means = {-1: (1 + 2 + 2**0.5 + 2) / 4, 1: (2**0.5 + 7**0.5 + 3**0.5 + 8**0.5) / 4}
+    assert found.effects[0].effect == pytest.approx(means[1] - means[-1])
+    assert found.response_scale[0].value == pytest.approx(means[1] ** 2 - means[-1] ** 2)
 
 
 def test_the_table(pasted):

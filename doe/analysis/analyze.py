@@ -33,6 +33,7 @@ from doe.analysis.lenth import Lenth, lenth
 from doe.analysis.missing import Missing, missing
 from doe.analysis.pvalues import benjamini_hochberg, holm
 from doe.analysis.rescale import power_of_two, rescaled, units
+from doe.analysis.scales import scale_of
 from doe.analysis.sequential import decide, looks_at
 from doe.analysis.streams import Variation, variation
 from doe.errors import DoeError, listed, nearest
@@ -222,7 +223,7 @@ def _on(case: Case, y: Floats, scale: str) -> OnScale:
     """The same model of a response on a scale."""
     full, effects = case.fit, case.effects
     if scale != case.transform.name:
-        z = scales.SCALES[scale].forward(y)
+        z = scale_of(scale).forward(y)
         full = fit(
             *(z, full.cells, full.factors, full.block, full.model),
             pooled=full.pooled,

@@ -23,7 +23,7 @@ from doe.analysis.fit import Fit, design_matrix, fit
 from doe.analysis.pvalues import t_critical
 from doe.analysis.ranking import MOST_CELLS, Estimates, best_sentence, margins, ranked
 from doe.analysis.rescale import units
-from doe.analysis.transform import exponential
+from doe.analysis.scales.log import exponential
 from doe.terms import term_name
 
 

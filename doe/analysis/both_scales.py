@@ -11,7 +11,8 @@ from doe.analysis.contrasts import Floats
 from doe.analysis.effects import Effect
 from doe.analysis.fitted import Fitted
 from doe.analysis.rescale import units
-from doe.analysis.transform import SCALES, ScaleEffect, Transformation, back
+from doe.analysis.scales import scale_of
+from doe.analysis.transform import ScaleEffect, Transformation, back
 from doe.errors import listed
 
 NAMED = 8
@@ -137,4 +138,4 @@ def _sentence(terms: Iterable[TermOnScales], alpha: float) -> str:
 
 def log_possible(y: Floats) -> bool:
     """Whether every value has a logarithm."""
-    return bool((y > SCALES["log"].low).all())
+    return bool((y > scale_of("log").low).all())

@@ -12,7 +12,8 @@ from doe.analysis.contrasts import Floats
 from doe.analysis.data import Runs
 from doe.analysis.effects import Effect
 from doe.analysis.fit import Fit
-from doe.analysis.transform import Transformation, choices
+from doe.analysis.scales import choices
+from doe.analysis.transform import Transformation
 from doe.errors import DoeError, nearest
 from doe.terms import parse_term
 
@@ -22,7 +23,7 @@ ERRORS = ("pure", "residual")
 class AnalysisOptions(Struct, frozen=True):
     """What may be chosen; raises DoeError where it could fit no study at all."""
 
-    transform: str | None = None  # none, log, boxcox or auto; None for the response's own scale
+    transform: str | None = None  # one of `choices`; None for the response's own scale
     order: int | None = None  # highest interaction; None for all
     drop: tuple[str, ...] = ()  # factors whose terms are not shown
     terms: tuple[str, ...] | None = None  # the model; None for all terms up to `order`

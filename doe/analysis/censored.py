@@ -13,7 +13,7 @@ from doe.analysis.contrasts import MOST_RUNS, Floats, estimable
 from doe.analysis.data import FactorLevels, Observations
 from doe.analysis.fit import estimator
 from doe.analysis.rescale import units
-from doe.analysis.transform import SCALES, Scale
+from doe.analysis.scales import Scale, scale_names, scale_of
 from doe.errors import DoeError
 from doe.terms import parse_term, term_name
 
@@ -121,12 +121,12 @@ def analyze_censored(
 
 def _scale(observed: Observations, asked: str) -> Scale:
     """The scale that was asked for; an exponent cannot be estimated from limits."""
-    if asked not in SCALES:
+    if asked not in scale_names():
         raise DoeError(
             f"the transformation {asked} needs values, and {observed.response!r} has limits; "
-            f"expected one of {', '.join(SCALES)}"
+            f"expected one of {', '.join(scale_names())}"
         )
-    scale = SCALES[asked]
+    scale = scale_of(asked)
     if (observed.low < scale.low).any() or (observed.high > scale.high).any():
         raise DoeError(
             f"the transformation {asked} needs values above {scale.low:g}, and "

@@ -1,13 +1,9 @@
-"""Transformations of the response: the scales, Box-Cox with its profile, and the way back.
-
-A further fixed scale is one more entry of `SCALES`.
-"""
+"""Transformations of the response: which scale, Box-Cox with its profile, and the way back."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -17,36 +13,16 @@ from doe.analysis.contrasts import MOST_RUNS, Floats
 from doe.analysis.effects import Effect
 from doe.analysis.fit import Fit
 from doe.analysis.roots import minimum, root
+from doe.analysis.scales import Scale, scale_names, scale_of
+from doe.analysis.scales.log import exponential, ratio_of
 from doe.errors import DoeError
 
 GRID = np.round(np.linspace(-2.0, 2.0, 81), 10)
 
 
-class Scale(NamedTuple):
-    """A scale on which a response can be analysed."""
-
-    forward: Callable[[Floats], Floats]
-    back: Callable[[Floats], Floats]  # NaN where no response maps there
-    label: str  # how the response reads on this scale
-    ratio: bool = False  # whether exp(effect) is a ratio of means on the response scale
-    low: float = 0.0  # values must lie above
-    high: float = math.inf  # and below
-
-
 def power(y: Floats, exponent: float) -> Floats:
     """Box-Cox: ``(y^λ - 1) / λ``, and ln y at λ = 0."""
     return np.log(y) if exponent == 0.0 else np.expm1(exponent * np.log(y)) / exponent
-
-
-def exponential(z: Floats) -> Floats:
-    """``e^z``, infinite where that has no number: bounds at extreme levels may lie there."""
-    with np.errstate(over="ignore"):
-        return np.exp(z)
-
-
-def ratio_of(difference: float) -> float:
-    """The ratio that a difference of logarithms stands for."""
-    return float(exponential(np.array(difference)))
 
 
 def unpower(z: Floats, exponent: float) -> Floats:
@@ -55,10 +31,6 @@ def unpower(z: Floats, exponent: float) -> Floats:
         return exponential(z)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         return np.asarray(np.exp(np.log1p(exponent * z) / exponent))
-
-
-IDENTITY = Scale(np.asarray, np.asarray, "{}", low=-math.inf)
-SCALES = {"none": IDENTITY, "log": Scale(np.log, exponential, "ln {}", ratio=True)}
 
 
 class Transformation(Struct, frozen=True):
@@ -72,7 +44,7 @@ class Transformation(Struct, frozen=True):
     def scale(self) -> Scale:
         """The functions there and back."""
         if self.name != "boxcox" or self.exponent is None:
-            return SCALES[self.name]
+            return scale_of(self.name)
         exponent = self.exponent
         return Scale(
             lambda y: power(y, exponent), lambda z: unpower(z, exponent), f"{{}}^{exponent}"
@@ -145,17 +117,13 @@ def box_cox_likelihood(y: Floats, basis: Floats, df: int, alpha: float) -> BoxCo
     return BoxCox(best, low, high, suggestion, p_none, tuple(GRID.tolist()), profile)
 
 
-def choices() -> tuple[str, ...]:
-    """What may be asked for: a scale, a power to be found, or the better of raw and log."""
-    return (*SCALES, "boxcox", "auto")
-
-
 def choose(asked: str, y: Floats, response: str, profile: BoxCox | None) -> Transformation:
     """Settle the transformation that was asked for, or say why it cannot be."""
     name = asked
     if asked == "auto":  # the interval of the exponent holds 0 and not 1
         name = "log" if profile is not None and profile.suggestion == "log" else "none"
-    low, high = SCALES[name][-2:] if name in SCALES else (0.0, math.inf)
+    fixed = name in scale_names()
+    low, high = scale_of(name)[-2:] if fixed else (0.0, math.inf)
     if not ((y > low) & (y < high)).all():
         needs = "positive values" if (low, high) == (0.0, math.inf) else f"{low:g} < y < {high:g}"
         wrong = y[(y <= low) | (y >= high)][0] if high < math.inf else y.min()
@@ -163,7 +131,7 @@ def choose(asked: str, y: Floats, response: str, profile: BoxCox | None) -> Tran
             f"the transformation {asked} needs {needs}, and {response!r} has {wrong:g}; "
             "analyse it as it is"
         )
-    if name in SCALES:
+    if fixed:
         return Transformation(name, 0.0 if name == "log" else None, asked)
     if profile is None:
         raise DoeError(

@@ -20,6 +20,7 @@ from doe.cli.options import (
     TableFactorsOption,
     TableOption,
     TermsOption,
+    TransformOption,
     chosen_study,
     one_thread,
     only_with_table,
@@ -59,12 +60,7 @@ def analyze(
         ),
     ] = None,
     goal: GoalOption = None,
-    transform: Annotated[
-        str | None,
-        typer.Option(
-            "--transform", help="none, log, boxcox or auto [default: the response's scale]."
-        ),
-    ] = None,
+    transform: TransformOption = None,
     order: OrderOption = None,
     terms: TermsOption = None,
     random_blocks: RandomBlocksOption = False,

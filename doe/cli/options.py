@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from doe.analysis.scales import choices
 from doe.cli.complete import complete_preset, complete_study
 
 FileArgument = Annotated[
@@ -54,6 +55,12 @@ BlockOption = Annotated[
 ]
 TermsOption = Annotated[
     str | None, typer.Option("--terms", help="The model's terms: lr,optimizer,lr:optimizer.")
+]
+TransformOption = Annotated[
+    str | None,
+    typer.Option(
+        "--transform", help=f"{', '.join(choices())} [default: the response's own scale]."
+    ),
 ]
 RandomBlocksOption = Annotated[
     bool, typer.Option("--random-blocks", help="Add tests with blocks drawn from many.")

@@ -16,6 +16,7 @@ from doe.cli.options import (
     TableFactorsOption,
     TableOption,
     TermsOption,
+    TransformOption,
     chosen_study,
     one_thread,
     only_with_table,
@@ -44,12 +45,7 @@ def report(
         Path | None,
         typer.Option(help="Where to write [default: reports/NAME of the study or table]."),
     ] = None,
-    transform: Annotated[
-        str | None,
-        typer.Option(
-            "--transform", help="none, log, boxcox or auto [default: each response's scale]."
-        ),
-    ] = None,
+    transform: TransformOption = None,
     terms: TermsOption = None,
     random_blocks: RandomBlocksOption = False,
     drop: Annotated[

@@ -12,6 +12,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from doe.analysis.scales import choices
 from doe.errors import counted
 from doe.numbers import duration_text
 from doe.results.report import Report
@@ -142,7 +143,7 @@ def _script(templates: jinja2.Environment, parts: Sequence[str]) -> str:
     return f'"use strict";\n(() => {{\n{sources}\n}})();'
 
 
-OPTION = re.compile(r"(--[a-z][a-z-]*(?: (?:none|log|boxcox|auto))?)")
+OPTION = re.compile(rf"(--[a-z][a-z-]*(?: (?:{'|'.join(choices())}))?)")
 
 
 def sentence(text: str) -> Markup:

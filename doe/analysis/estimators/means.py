@@ -19,7 +19,7 @@ from doe.analysis.fit import Fit, design_matrix
 from doe.analysis.pvalues import t_critical
 from doe.analysis.ranking import MOST_CELLS
 from doe.analysis.rescale import units
-from doe.analysis.transform import exponential
+from doe.analysis.scales.log import exponential
 from doe.terms import order, parse_term
 
 PAIRS = 6

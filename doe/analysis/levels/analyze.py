@@ -57,15 +57,15 @@ from doe.analysis.levels.permutation import Permutations, permutation_tests
 from doe.analysis.levels.plan import DesignReport, report_of
 from doe.analysis.levels.predictions import CellPrediction, cell_predictions
 from doe.analysis.levels.sentences import term_sentences
+from doe.analysis.scales import scale_of
+from doe.analysis.scales.log import exponential
 from doe.analysis.streams import Variation, variation
 from doe.analysis.transform import (
-    SCALES,
     ScaleEffect,
     Transformation,
     back,
     box_cox_likelihood,
     choose,
-    exponential,
 )
 from doe.errors import DoeError
 
@@ -221,7 +221,9 @@ def _side_by_side(
         full = fit
         if scale != transform.name:
             full = fit_levels(
-                replace(observed, y=SCALES[scale].forward(observed.y)), masks, pooled=options.pooled
+                replace(observed, y=scale_of(scale).forward(observed.y)),
+                masks,
+                pooled=options.pooled,
             )
         figures = tuple(
             TermFigures(test.term, test.p, test.p_holm, test.percent)

@@ -16,7 +16,7 @@ from doe.analysis.levels.fit import LevelFit, ratio
 from doe.analysis.levels.model import ModelMatrix
 from doe.analysis.levels.tukey import range_critical, tukey_p
 from doe.analysis.pvalues import t_critical, t_two_sided
-from doe.analysis.transform import ratio_of
+from doe.analysis.scales.log import ratio_of
 from doe.terms import MEAN
 
 Given = Mapping[int, int]

@@ -10,7 +10,8 @@ from doe.analysis.levels.fit import LevelFit
 from doe.analysis.levels.halfnormal import HalfNormal
 from doe.analysis.levels.layout import FactorColumn
 from doe.analysis.levels.means import level_differences, on_response_scale, term_means
-from doe.analysis.transform import IDENTITY, Scale, ratio_of
+from doe.analysis.scales import IDENTITY, Scale
+from doe.analysis.scales.log import ratio_of
 from doe.numbers import cell_text, confidence
 
 

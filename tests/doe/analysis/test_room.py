@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from factorial_tables import study, table
 
-from doe.analysis import estimators, transform
+from doe.analysis import estimators, scales
 from doe.analysis.case import AnalysisOptions
 from doe.views.json import to_plain
 from doe.views.tables.effects import effects_table
@@ -79,10 +79,14 @@ def test_an_estimator_costs_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert msgspec.to_builtins(found.get(kind)) == {"value": 4.0}
 
 
-def test_a_transformation_costs_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
-    root = transform.Scale(np.sqrt, np.square, "√{}", low=0.0)
-    monkeypatch.setitem(transform.SCALES, "sqrt", root)
-    found = study(table("AB", [1.0, 4.0, 9.0, 25.0]), "AB", transform="sqrt")
+def test_a_transformation_costs_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "root.py").write_text(
+        "import numpy as np\n"
+        "from doe.analysis.scales import Scale\n"
+        'SCALE = Scale(np.sqrt, np.square, "√{}")\n'
+    )
+    monkeypatch.setattr(scales, "__path__", [*scales.__path__, str(tmp_path)])
+    found = study(table("AB", [1.0, 4.0, 9.0, 25.0]), "AB", transform="root")
     assert found.effects[0].effect == pytest.approx((2 + 5) / 2 - (1 + 3) / 2)
     assert found.response_scale[0].value == pytest.approx(3.5**2 - 2.0**2)
     assert "√y" in effects_table(found).title

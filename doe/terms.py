@@ -108,6 +108,21 @@ def terms_up_to(factors: int, highest: int | None = None) -> list[int]:
     return [mask for mask in range(1, 1 << factors) if mask.bit_count() <= limit]
 
 
+def model_order(asked: int | None, factors: int) -> int:
+    """The highest interaction of a model: that asked for, or of all factors.
+
+    Raises
+    ------
+    DoeError
+        If there is none of that order.
+    """
+    if asked is not None and not 1 <= asked <= factors:
+        raise DoeError(
+            f"a model of order {asked} does not fit {factors} factors; expected 1 to {factors}"
+        )
+    return factors if asked is None else asked
+
+
 # Generators, blocks and the words that they make -----------------------------------------------
 
 

@@ -19,26 +19,25 @@ from doe.analysis.both_scales import (
     OnScale,
     both_scales,
     log_possible,
-    term_figures,
 )
 from doe.analysis.case import DEFAULTS, AnalysisOptions, Case
 from doe.analysis.confirm import Confirmation, confirm
-from doe.analysis.contrasts import MOST_RUNS, Floats, Ints, Model, estimable, names_of
+from doe.analysis.contrasts import MOST_RUNS, Floats, Ints, Model, blocks_of, estimable, names_of
 from doe.analysis.data import FactorLevels, Observations, Runs
 from doe.analysis.diagnostics import Diagnostics, diagnose, shows_spread, spread_checks
 from doe.analysis.effects import Effect, effect_table, plain
 from doe.analysis.estimators import estimate_all
-from doe.analysis.fit import Fit, fit
+from doe.analysis.fit import Fit, fit, refitted
 from doe.analysis.lenth import Lenth, lenth
 from doe.analysis.missing import Missing, missing
-from doe.analysis.pvalues import benjamini_hochberg, holm
+from doe.analysis.pvalues import adjusted
 from doe.analysis.rescale import power_of_two, rescaled, units
 from doe.analysis.scales import scale_of
 from doe.analysis.sequential import decide, looks_at
 from doe.analysis.streams import Variation, variation
 from doe.errors import DoeError, listed, nearest
 from doe.numbers import significant
-from doe.terms import MEAN, term_name
+from doe.terms import MEAN, model_order, term_name
 
 Estimate = TypeVar("Estimate", bound=Struct)
 
@@ -142,14 +141,14 @@ def _divided(observed: Observations, factor: float) -> Observations:
 
 def _analyze(observed: Observations, options: AnalysisOptions) -> Analysis:
     runs, response = observed.runs, observed.response
-    order = _order(options.order, len(runs.keys))
+    order = model_order(options.order, len(runs.keys))
     kept = np.flatnonzero(~np.isnan(observed.y))
     if len(kept) < 2 or float(np.ptp(observed.y[kept])) == 0.0:
         raise DoeError(
             f"response {response!r} has {len(kept)} values and no variation; "
             "expected at least two different ones"
         )
-    block = _renumber(runs.block, kept)
+    block = blocks_of(runs.block, kept)
     model = estimable(runs.cells[kept], len(runs.keys), order, block)
     chosen, fitted = _on_scale(observed, kept, block, model, options)
     names = names_of(model.masks, runs.keys)
@@ -223,17 +222,12 @@ def _on(case: Case, y: Floats, scale: str) -> OnScale:
     """The same model of a response on a scale."""
     full, effects = case.fit, case.effects
     if scale != case.transform.name:
-        z = scale_of(scale).forward(y)
-        full = fit(
-            *(z, full.cells, full.factors, full.block, full.model),
-            pooled=full.pooled,
-            seeding=full.seeding,
-        )
+        full = refitted(full, scale_of(scale).forward(y), full.model)
         margins = lenth(2.0 * full.coef, case.names, case.alpha) if full.df_error == 0 else None
         shown = {effect.term for effect in effects}
         listed = [name in shown for name in case.names]
         effects = effect_table(full, case.names, listed, margins, case.alpha)
-    return OnScale(full, term_figures(effects), effects)
+    return OnScale(full, effects, effects)
 
 
 def predicting(fitted: Fit, chosen: scales.Transformation, checks: Diagnostics) -> Fit | None:
@@ -260,9 +254,7 @@ def _with_looks(parts: Core, runs: Runs, fitted: Fit, kept: Ints, alpha: float) 
     terms = {term_name(mask, runs.keys): mask for mask in fitted.model.masks}
     judged = decide(looks, [terms[e.term] for e in parts.effects], 1, rule, 0.0)
     p = np.array([np.nan if j.p is None else j.p for j in judged])
-    tested = np.flatnonzero(np.isfinite(p))
-    p_holm, p_bh = np.full((2, len(p)), np.nan)
-    p_holm[tested], p_bh[tested] = holm(p[tested]), benjamini_hochberg(p[tested])
+    p_holm, p_bh = adjusted(p)
     effects = tuple(
         replace_struct(e, ci_low=j.low, ci_high=j.high, p=j.p, p_holm=h, p_bh=b)
         for e, j, h, b in zip(parts.effects, judged, plain(p_holm), plain(p_bh), strict=True)
@@ -281,22 +273,6 @@ def _left_out(fitted: Fit, options: AnalysisOptions) -> list[str]:
     if options.robust and fitted.n > MOST_RUNS:
         return [f"The robust methods are left out: {fitted.n} runs are more than {MOST_RUNS}."]
     return []
-
-
-def _order(asked: int | None, factors: int) -> int:
-    if asked is not None and not 1 <= asked <= factors:
-        raise DoeError(
-            f"a model of order {asked} does not fit {factors} factors; expected 1 to {factors}"
-        )
-    return factors if asked is None else asked
-
-
-def _renumber(block: Ints | None, kept: Ints) -> Ints | None:
-    """Blocks of the observed runs, numbered without gaps; None when one is left."""
-    if block is None:
-        return None
-    renumbered = np.unique(block[kept], return_inverse=True)[1].astype(np.int64)
-    return renumbered if renumbered.max() > 0 else None
 
 
 def _on_scale(

@@ -19,7 +19,7 @@ from doe.analysis.contrasts import (
     sign_columns,
 )
 from doe.analysis.effects import plain
-from doe.analysis.fit import Fit, design_matrix, fit
+from doe.analysis.fit import Fit, design_matrix, refitted
 from doe.analysis.pvalues import t_critical
 from doe.analysis.ranking import MOST_CELLS, Estimates, best_sentence, margins, ranked
 from doe.analysis.rescale import units
@@ -159,15 +159,6 @@ def reduced_fit(case: Case) -> Fit:
     masks = tuple(m for m in full.model.masks if any(m & a == m for a in active))
     model = Model(masks, {}, (), (), full.model.balanced)
     return refitted(full, full.y, model)
-
-
-def refitted(full: Fit, y: Floats, model: Model) -> Fit:
-    """The same runs with other values or another model."""
-    return fit(
-        *(y, full.cells, full.factors, full.block, model),
-        pooled=full.pooled,
-        seeding=full.seeding,
-    )
 
 
 def leaves_range(y: Floats, low: Floats, scale: str) -> bool:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import ClassVar, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from msgspec import Struct
 
 from doe.analysis.contrasts import Floats
 from doe.analysis.effects import Effect
 from doe.analysis.fitted import Fitted
+from doe.analysis.pvalues import significant
 from doe.analysis.rescale import units
 from doe.analysis.scales import scale_of
 from doe.analysis.transform import ScaleEffect, Transformation, back
 from doe.errors import listed
+
+if TYPE_CHECKING:
+    from doe.analysis.levels.anova import TermTest
 
 NAMED = 8
 """Terms that a sentence names; of more the number is said."""
@@ -49,38 +53,22 @@ class BothScales(Struct, frozen=True):
     sentence: str
 
 
-class TermFigures(NamedTuple):
-    """A term as one scale shows it."""
-
-    term: str
-    p: float | None
-    p_holm: float | None
-    percent: float
-
-
 class OnScale(NamedTuple):
     """A response on one scale: its fit, its terms, and the effects of those at two levels."""
 
     fit: Fitted
-    terms: tuple[TermFigures, ...]
-    effects: tuple[Effect, ...]
-
-
-def term_figures(effects: Iterable[Effect]) -> tuple[TermFigures, ...]:
-    """Effects of two levels as figures of their terms."""
-    return tuple(TermFigures(e.term, e.p, e.p_holm, e.percent) for e in effects)
+    terms: Sequence[Effect | TermTest]
+    effects: Sequence[Effect]
 
 
 def both_scales(raw: OnScale, log: OnScale, alpha: float) -> BothScales:
     """Put the raw scale and the log scale side by side, term by term."""
-    effects: Mapping[str, Effect] = {e.term: e for e in raw.effects}
-    ratios: Mapping[str, ScaleEffect] = {
-        e.term: e for e in back(log.effects, 0.0, Transformation("log", 0.0, "log"))
-    }
-    logs = {figures.term: figures for figures in log.terms}
+    effects = {e.term: e for e in raw.effects}
+    logs = {test.term: test for test in log.terms}
+    ratios = {e.term: e for e in back(log.effects, 0.0, Transformation("log", 0.0, "log"))}
     terms = tuple(
-        _beside(figures, logs[figures.term], effects.get(figures.term), ratios.get(figures.term))
-        for figures in raw.terms
+        _beside(test, logs[test.term], effects.get(test.term), ratios.get(test.term))
+        for test in raw.terms
     )
     return BothScales(
         terms=terms,
@@ -95,37 +83,21 @@ Interval = tuple[float | None, float | None, float | None]
 
 
 def _beside(
-    raw: TermFigures, log: TermFigures, effect: Effect | None, ratio: ScaleEffect | None
+    raw: Effect | TermTest, log: Effect | TermTest, effect: Effect | None, ratio: ScaleEffect | None
 ) -> TermOnScales:
-    size: Interval = (None, None, None)
-    if effect is not None:
-        size = (effect.effect, effect.ci_low, effect.ci_high)
-    times: Interval = (None, None, None)
-    if ratio is not None:
-        times = (ratio.value, ratio.low, ratio.high)
-    return TermOnScales(
-        term=raw.term,
-        effect=size[0],
-        ci_low=size[1],
-        ci_high=size[2],
-        p=raw.p,
-        p_holm=raw.p_holm,
-        percent=raw.percent,
-        ratio=times[0],
-        ratio_low=times[1],
-        ratio_high=times[2],
-        log_p=log.p,
-        log_p_holm=log.p_holm,
-        log_percent=log.percent,
-    )
+    nothing: Interval = (None, None, None)
+    size = nothing if effect is None else (effect.effect, effect.ci_low, effect.ci_high)
+    times = nothing if ratio is None else (ratio.value, ratio.low, ratio.high)
+    figures = (*size, raw.p, raw.p_holm, raw.percent, *times, log.p, log.p_holm, log.percent)
+    return TermOnScales(raw.term, *figures)
 
 
 def _sentence(terms: Iterable[TermOnScales], alpha: float) -> str:
     """Which terms are significant on both scales, and which on one alone."""
     sides: dict[tuple[bool, bool], list[str]] = {}
     for term in terms:
-        called = tuple(p is not None and p <= alpha for p in (term.p_holm, term.log_p_holm))
-        sides.setdefault((called[0], called[1]), []).append(term.term)
+        called = (significant(term.p_holm, alpha), significant(term.log_p_holm, alpha))
+        sides.setdefault(called, []).append(term.term)
     both, raw, log = (
         listed(sides.get(side, []), NAMED) or "none"
         for side in ((True, True), (True, False), (False, True))

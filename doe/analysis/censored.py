@@ -15,7 +15,7 @@ from doe.analysis.fit import estimator
 from doe.analysis.rescale import units
 from doe.analysis.scales import Scale, scale_names, scale_of
 from doe.errors import DoeError
-from doe.terms import parse_term, term_name
+from doe.terms import model_order, parse_term, term_name
 
 
 class BoundedEffect(Struct, frozen=True, gc=False):
@@ -95,7 +95,7 @@ def analyze_censored(
     cells = runs.cells[kept]
     block = None if runs.block is None else runs.block[kept]
     factors = len(runs.keys)
-    model = estimable(cells, factors, factors if order is None else order, block)
+    model = estimable(cells, factors, model_order(order, factors), block)
     gone = sum(parse_term(key, runs.keys) for key in drop)
     shown = [i for i, mask in enumerate(model.masks) if not mask & gone]
     maps = 2.0 * estimator(cells, block, model)[shown]

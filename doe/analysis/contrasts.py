@@ -50,7 +50,7 @@ def evaluate(coef: Floats) -> Floats:
 
 def names_of(masks: Sequence[int], keys: Sequence[str]) -> list[str]:
     """Names of many terms, each made from that of the term without its last factor."""
-    separator = "" if all(len(key) == 1 for key in keys) else ":"
+    separator = "" if term_algebra.single_letters(keys) else ":"
     known = {1 << i: key for i, key in enumerate(keys)}
 
     def name(mask: int) -> str:
@@ -81,6 +81,14 @@ def block_columns(block: Ints | None, n: int) -> Floats:
         return np.empty((n, 0))
     count = int(block.max()) + 1 if n else 0
     return np.asarray(block[:, None] == np.arange(1, count)[None, :], dtype=np.float64)
+
+
+def blocks_of(block: Ints | None, kept: Ints) -> Ints | None:
+    """Blocks of some runs, numbered without gaps; None where one is left."""
+    if block is None:
+        return None
+    renumbered = np.unique(block[kept], return_inverse=True)[1].astype(np.int64)
+    return renumbered if renumbered.max(initial=0) > 0 else None
 
 
 def balanced(cells: Ints, factors: int, block: Ints | None) -> bool:
@@ -132,7 +140,10 @@ def estimable(cells: Ints, factors: int, order: int, block: Ints | None) -> Mode
     chosen, aliases = _distinct(unique, masks)
     blocks = block_columns(block, len(cells))
     base = np.column_stack([np.ones(len(cells)), blocks])
-    kept, gone = _independent(base, sign_columns(unique, chosen)[row_of_run], chosen)
+    columns = sign_columns(unique, chosen)[row_of_run]
+    free = independent(np.column_stack([base, columns]))[0][base.shape[1] :].tolist()
+    kept = [mask for mask, is_free in zip(chosen, free, strict=True) if is_free]
+    gone = [mask for mask, is_free in zip(chosen, free, strict=True) if not is_free]
     confounded = [mask for mask in gone if _spanned(base, sign_columns(cells, [mask])[:, 0])]
     named = {*kept, *confounded, term_algebra.MEAN}
     return Model(
@@ -168,22 +179,21 @@ def _distinct(unique: Ints, masks: Sequence[int]) -> tuple[list[int], dict[int, 
     return chosen, {mask: tuple(members) for mask, members in groups.items()}
 
 
-def _independent(
-    base: Floats, columns: Floats, names: Sequence[int]
-) -> tuple[list[int], list[int]]:
-    """Split `names` into columns independent of `base` and of earlier ones, and the rest."""
-    basis = np.empty((len(base), min(len(base), base.shape[1] + columns.shape[1])))
+def independent(X: Floats) -> tuple[NDArray[np.bool_], Floats]:
+    """Which columns are independent of those before them, and an orthonormal basis of these.
+
+    Gram and Schmidt's orthogonalisation, each column twice (Giraud and others 2005).
+    """
+    rows, width = X.shape
+    basis = np.empty((rows, min(rows, width)), order="F")
+    kept = np.zeros(width, dtype=bool)
     rank = 0
-    kept: list[int] = []
-    gone: list[int] = []
-    for j, column in enumerate(np.column_stack([base, columns]).T):
+    for j, column in enumerate(X.T):
         rest = column - basis[:, :rank] @ (basis[:, :rank].T @ column)
         rest = rest - basis[:, :rank] @ (basis[:, :rank].T @ rest)
         norm = float(np.linalg.norm(rest))
-        independent = norm > 1e-9 * float(np.linalg.norm(column)) and rank < basis.shape[1]
-        if independent:
+        if rank < basis.shape[1] and norm > 1e-9 * float(np.linalg.norm(column)):
             basis[:, rank] = rest / norm
+            kept[j] = True
             rank += 1
-        if j >= base.shape[1]:
-            (kept if independent else gone).append(names[j - base.shape[1]])
-    return kept, gone
+    return kept, basis[:, :rank]

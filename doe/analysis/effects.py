@@ -11,7 +11,7 @@ from msgspec import Struct
 from doe.analysis.contrasts import Floats
 from doe.analysis.fit import Fit
 from doe.analysis.lenth import Lenth
-from doe.analysis.pvalues import benjamini_hochberg, holm, t_critical, t_two_sided
+from doe.analysis.pvalues import adjusted, t_critical, t_two_sided
 from doe.analysis.rescale import units
 
 
@@ -61,14 +61,11 @@ def effect_table(
         low, high = effect - reach, effect + reach
     elif lenth is not None:
         t, p = effect / lenth.pse, np.asarray(lenth.p)
-    tested = index[np.isfinite(p[index])]
-    p_holm, p_bh = np.full((2, len(effect)), np.nan)
-    p_holm[tested], p_bh[tested] = holm(p[tested]), benjamini_hochberg(p[tested])
     share = 100.0 / fit.ss_total if fit.ss_total > 0 else 0.0
-    columns = (effect, fit.coef, se, low, high, t, p, p_holm, p_bh, fit.ss, share * fit.ss)
-    lists = [plain(column[index]) for column in columns]
+    tests = [column[index] for column in (effect, fit.coef, se, low, high, t, p)]
+    columns = (*tests, *adjusted(tests[-1]), fit.ss[index], share * fit.ss[index])
     chosen = [names[i] for i in index.tolist()]
-    return tuple(Effect(*line) for line in zip(chosen, *lists, strict=True))
+    return tuple(Effect(*line) for line in zip(chosen, *map(plain, columns), strict=True))
 
 
 def plain(values: Floats) -> list[float | None]:

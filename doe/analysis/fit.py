@@ -101,6 +101,15 @@ def fit(
     )
 
 
+def refitted(full: Fit, y: Floats, model: Model) -> Fit:
+    """The same runs with other values or another model."""
+    return fit(
+        *(y, full.cells, full.factors, full.block, model),
+        pooled=full.pooled,
+        seeding=full.seeding,
+    )
+
+
 Parts = tuple[float, Floats, Floats, Floats, Floats]
 
 

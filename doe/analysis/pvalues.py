@@ -42,6 +42,19 @@ def benjamini_hochberg(p: Floats) -> Floats:
     return _unsort(adjusted, order)
 
 
+def adjusted(p: Floats) -> tuple[Floats, Floats]:
+    """Holm's and Benjamini and Hochberg's p over the tests that exist; NaN for the others."""
+    known = np.isfinite(p)
+    p_holm, p_bh = np.full((2, len(p)), np.nan)
+    p_holm[known], p_bh[known] = holm(p[known]), benjamini_hochberg(p[known])
+    return p_holm, p_bh
+
+
+def significant(p: float | None, alpha: float) -> bool:
+    """Whether a test is significant at a level; one that does not exist is not."""
+    return p is not None and p <= alpha
+
+
 def _unsort(values: Floats, order: Ints) -> Floats:
     result = np.empty_like(values)
     result[order] = values

@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Struct
 from scipy import special
 
-from doe.analysis.contrasts import Floats, Ints, estimable
+from doe.analysis.contrasts import Floats, Ints, blocks_of, estimable
 from doe.analysis.fit import fit, satterthwaite
 from doe.analysis.pvalues import t_two_sided
 from doe.analysis.rescale import units
@@ -102,8 +102,7 @@ def looks_at(
         observed = np.flatnonzero((replicate <= n) & ~np.isnan(y))
         if len(observed) < 2:
             continue
-        blocks = np.unique(block[observed], return_inverse=True)[1].astype(np.int64)
-        inside = blocks if blocks.max() > 0 else None
+        inside = blocks_of(block, observed)
         model = estimable(cells[observed], factors, factors, inside)
         fitted = fit(y[observed], cells[observed], factors, inside, model)
         if fitted.df_error > 0 and fitted.from_pure:

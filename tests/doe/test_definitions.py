@@ -18,7 +18,7 @@ ONE_PLACE = {
     r'"epochs\.csv"|"design\.csv"|"attempt-': "store/files.py",
     r"\.result\.provenance": "store/scan.py",
     r"!= replace\b": "store/verdicts.py",
-    r'"ln \{\}"': "analysis/transform.py",
+    r'"ln \{\}"': "analysis/scales/log.py",
     r'\(effect > 0\) == \(goal == "max"\)': "views/words.py",
 }
 """A pattern -> the only file that holds it."""

@@ -14,7 +14,6 @@ from doe.analysis.best import leaves_range
 from doe.analysis.both_scales import (
     BothScales,
     OnScale,
-    TermFigures,
     both_scales,
     log_possible,
 )
@@ -225,12 +224,9 @@ def _side_by_side(
                 masks,
                 pooled=options.pooled,
             )
-        figures = tuple(
-            TermFigures(test.term, test.p, test.p_holm, test.percent)
-            for test in term_tests(full, sums_of_squares(full, table_kind(full)))
-        )
+        tests = term_tests(full, sums_of_squares(full, table_kind(full)))
         plot = half_normal_plot(full, options.alpha)
-        return OnScale(full, figures, two_level_effects(full, plot, options.alpha))
+        return OnScale(full, tests, two_level_effects(full, plot, options.alpha))
 
     return both_scales(on("none"), on("log"), options.alpha)
 

@@ -7,10 +7,11 @@ from msgspec import Struct
 from scipy import linalg
 
 from doe.analysis.anova import MOST_TYPE2, AnovaRow
-from doe.analysis.contrasts import Floats, Ints
-from doe.analysis.levels.fit import LevelFit, ratio
+from doe.analysis.contrasts import Floats
+from doe.analysis.effects import plain
+from doe.analysis.levels.fit import LevelFit, ratio, wald
 from doe.analysis.levels.model import BLOCK, CURVATURE
-from doe.analysis.pvalues import benjamini_hochberg, f_upper, holm
+from doe.analysis.pvalues import adjusted, f_upper
 
 MOST_DENSE = 2048
 """Runs for which a matrix of runs by runs is made."""
@@ -91,7 +92,7 @@ def sums_of_squares(fit: LevelFit, kind: str) -> dict[int, float]:
         return {s: float((fit.rotated[fit.columns(s)] ** 2).sum()) for s in sources}
     if kind == "II":
         return {s: float(((type_two_basis(fit, s).T @ fit.rotated) ** 2).sum()) for s in sources}
-    return {s: wald(fit.coef[fit.columns(s)], _square(fit.scale, fit.columns(s))) for s in sources}
+    return {s: fit.wald(fit.columns(s)) for s in sources}
 
 
 def contains(source: int, other: int) -> bool:
@@ -106,15 +107,6 @@ def type_two_basis(fit: LevelFit, source: int) -> Floats:
     own = fit.columns(source)
     Q, _ = linalg.qr(np.column_stack([fit.R[:, others], fit.R[:, own]]), mode="economic")
     return np.asarray(Q[:, -len(own) :])
-
-
-def _square(matrix: Floats, chosen: Ints) -> Floats:
-    return np.asarray(matrix[np.ix_(chosen, chosen)])
-
-
-def wald(b: Floats, covariance: Floats) -> float:
-    """Wald's statistic ``b' V^-1 b``."""
-    return float(b @ np.linalg.solve(covariance, b))
 
 
 def anova_rows(fit: LevelFit, sums: dict[int, float]) -> tuple[AnovaRow, ...]:
@@ -192,7 +184,7 @@ def hc3_tests(fit: LevelFit) -> dict[int, float | None] | None:
     result: dict[int, float | None] = {}
     for source in tested_sources(fit):
         own = fit.columns(source)
-        covariance = _square(V, own)
+        covariance = V[np.ix_(own, own)]
         known = free is None or float(free[own].min()) >= FEWEST_DF
         if not known or np.linalg.matrix_rank(covariance, hermitian=True) < len(own):
             result[source] = None
@@ -209,7 +201,7 @@ def term_tests(
     rows = {row.source: row for row in anova_rows(fit, sums)}
     terms = [(mask, rows[fit.matrix.name(mask)]) for mask in fit.matrix.terms]
     p = np.array([np.nan if row.p is None else row.p for _, row in terms])
-    p_holm, p_bh = adjusted(p)
+    p_holm, p_bh = map(plain, adjusted(p))
     p_hc3 = hc3_tests(fit) if robust else None
     return tuple(
         TermTest(
@@ -226,15 +218,3 @@ def term_tests(
         )
         for i, (mask, row) in enumerate(terms)
     )
-
-
-def adjusted(p: Floats) -> tuple[list[float | None], list[float | None]]:
-    """Holm's and Benjamini and Hochberg's p over the tests that exist; None for the others."""
-    known = np.flatnonzero(~np.isnan(p))
-    columns: list[list[float | None]] = []
-    for adjust in (holm, benjamini_hochberg):
-        values: list[float | None] = [None] * len(p)
-        for at, value in zip(known.tolist(), adjust(p[known]).tolist(), strict=True):
-            values[at] = value
-        columns.append(values)
-    return columns[0], columns[1]

@@ -11,8 +11,9 @@ from msgspec import Struct, structs
 from doe.analysis.contrasts import MOST_COLUMNS, Floats, Ints
 from doe.analysis.effects import plain
 from doe.analysis.levels.fit import LevelFit, least_squares
-from doe.analysis.levels.model import BLOCK, model_matrix, terms_of_order
+from doe.analysis.levels.model import BLOCK, model_matrix
 from doe.analysis.ranking import MOST_CELLS, Estimates, best_sentence, ranked
+from doe.terms import terms_up_to
 
 
 class CellRow(Struct, frozen=True, gc=False):
@@ -57,9 +58,7 @@ def cell_estimates(fit: LevelFit) -> Estimates:
         return Estimates(cells, counts, means, 1.0 / counts, ())
     matrix = fit.matrix
     if math.prod(layout.sizes) <= MOST_COLUMNS:
-        every = range(1, len(layout.factors) + 1)
-        masks = [m for order in every for m in terms_of_order(len(layout.factors), order)]
-        matrix = model_matrix(layout, masks)
+        matrix = model_matrix(layout, terms_up_to(len(layout.factors)))
     coef, scale, _, _ = least_squares(matrix, fit.u)
     at = matrix.fitted_columns[first]
     at[:, matrix.fitted_source == BLOCK] = 0.0

@@ -7,16 +7,14 @@ import math
 import numpy as np
 from msgspec import Struct
 
-from doe.analysis.contrasts import Floats, Ints
-from doe.analysis.effects import Effect
-from doe.analysis.levels.anova import adjusted, wald
+from doe.analysis.effects import Effect, plain
 from doe.analysis.levels.coding import DEGREES, contrasts
 from doe.analysis.levels.fit import LevelFit, ratio
 from doe.analysis.levels.halfnormal import HalfNormal
 from doe.analysis.levels.layout import FactorColumn
 from doe.analysis.levels.means import difference_function
 from doe.analysis.levels.model import CURVATURE
-from doe.analysis.pvalues import f_upper, t_critical, t_two_sided
+from doe.analysis.pvalues import adjusted, f_upper, t_critical, t_two_sided
 from doe.numbers import cell_text
 
 
@@ -84,7 +82,7 @@ def two_level_effects(
     """
     sizes = fit.matrix.layout.sizes
     terms = fit.matrix.terms
-    sums = [wald(fit.coef[own], _square(fit.scale, own)) for own in map(fit.columns, terms)]
+    sums = [fit.wald(fit.columns(mask)) for mask in terms]
     p = np.array([_f_test(fit, ss, fit.matrix.df(m)) for m, ss in zip(terms, sums, strict=True)])
     two = [m for m in terms if all(sizes[j] == 2 for j in range(len(sizes)) if m >> j & 1)]
     tested = {mask: _tested(fit, *_two_level_effect(fit, mask), alpha) for mask in two}
@@ -97,7 +95,7 @@ def two_level_effects(
         first = [contrast.term for contrast in plot.contrasts]
         position = [first.index(fit.matrix.name(mask)) for mask in terms]
         p = np.asarray(lenth.p)
-    p_holm, p_bh = adjusted(p)
+    p_holm, p_bh = map(plain, adjusted(p))
     effects = []
     for i, (mask, ss) in enumerate(zip(terms, sums, strict=True)):
         if mask not in tested:
@@ -129,10 +127,6 @@ def _f_test(fit: LevelFit, ss: float, df: int) -> float:
     """P of a sum of squares of u against the error; NaN where there is none."""
     f = ratio(ss / df, fit.ms_error) if fit.df_error > 0 else None
     return float("nan") if f is None else float(f_upper(np.array(f), df, fit.df_error))
-
-
-def _square(matrix: Floats, chosen: Ints) -> Floats:
-    return np.asarray(matrix[np.ix_(chosen, chosen)])
 
 
 # Numeric factors --------------------------------------------------------------------------------
@@ -167,7 +161,7 @@ def numeric_parts(fit: LevelFit, factor: int, alpha: float = 0.05) -> tuple[Nume
     if len(own) > 2:
         f = p = None
         if fit.df_error > 0:
-            ss = wald(fit.coef[own[2:]], _square(fit.scale, own[2:]))
+            ss = fit.wald(own[2:])
             f = ratio(ss / (len(own) - 2), fit.ms_error)
             p = _f_test(fit, ss, len(own) - 2) if f is not None else None
         parts.append(NumericPart(column.key, "rest", len(own) - 2, None, None, None, None, f, p))

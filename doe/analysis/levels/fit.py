@@ -70,6 +70,10 @@ class LevelFit(Fitted):
         """Positions of a source among the kept columns."""
         return np.flatnonzero(self.matrix.fitted_source == source)
 
+    def wald(self, own: Ints) -> float:
+        """Wald's statistic ``b'[(X'X)^-1]^-1 b`` of some coefficients: a sum of squares of u."""
+        return wald(self.coef[own], self.scale[np.ix_(own, own)])
+
     def estimate(self, rows: Floats) -> tuple[Floats, Floats]:
         """Linear functions of the coefficients, and their covariance over σ², both of u.
 
@@ -154,6 +158,11 @@ def least_squares(matrix: ModelMatrix, u: Floats) -> tuple[Floats, Floats, Float
         spread,
         np.asarray(R * sign[:, None], dtype=np.float64),
     )
+
+
+def wald(b: Floats, covariance: Floats) -> float:
+    """Wald's statistic ``b' V^-1 b``."""
+    return float(b @ np.linalg.solve(covariance, b))
 
 
 def ratio(value: float, by: float) -> float | None:

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from doe.analysis.contrasts import Floats, Ints
+from doe.analysis.contrasts import Floats, Ints, blocks_of
 from doe.analysis.data import numbered
 from doe.analysis.streams import Seeding
 from doe.errors import DoeError
@@ -122,15 +122,11 @@ class LevelRuns:
 
     def only(self, kept: Ints) -> LevelRuns:
         """The chosen runs, blocks numbered without gaps and None where one is left."""
-        block = self.block
-        if block is not None:
-            block = np.unique(block[kept], return_inverse=True)[1].astype(np.int64)
-            block = block if block.max(initial=0) > 0 else None
         centre = self.is_centre[kept]
         return LevelRuns(
             self.factors,
             self.index[kept],
-            block,
+            blocks_of(self.block, kept),
             self.block_name,
             centre if centre.any() else None,
             self.notes,

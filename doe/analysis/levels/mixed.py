@@ -15,8 +15,8 @@ from scipy import linalg, optimize
 
 from doe.analysis import distributions as stats
 from doe.analysis.contrasts import Floats, Ints
-from doe.analysis.levels.anova import tested_sources, wald
-from doe.analysis.levels.fit import LevelFit
+from doe.analysis.levels.anova import tested_sources
+from doe.analysis.levels.fit import LevelFit, wald
 from doe.analysis.levels.model import BLOCK
 from doe.analysis.pvalues import f_upper
 from doe.analysis.roots import root

@@ -10,7 +10,7 @@ from itertools import combinations, islice
 import numpy as np
 from numpy.typing import NDArray
 
-from doe.analysis.contrasts import MOST_COLUMNS, Floats, Ints
+from doe.analysis.contrasts import MOST_COLUMNS, Floats, Ints, independent
 from doe.analysis.levels.coding import (
     block_contrasts,
     factor_columns,
@@ -19,11 +19,10 @@ from doe.analysis.levels.coding import (
 )
 from doe.analysis.levels.layout import LevelRuns
 from doe.errors import DoeError
-from doe.terms import MEAN, parse_term, term_name
+from doe.terms import MEAN, model_order, parse_term, term_name, terms_up_to
 
 BLOCK = -1
 CURVATURE = -2
-TINY = 1e-9
 
 
 @dataclass(frozen=True)
@@ -122,8 +121,10 @@ def model_matrix(layout: LevelRuns, masks: Sequence[int], *, curved: bool = True
         labels.append("Curvature")
     X = np.column_stack(parts)
     source = np.repeat(sources, [part.shape[1] for part in parts])
-    kept, null = independent(X[distinct_rows(layout)[0]])
-    return ModelMatrix(layout, masks, X, source, tuple(labels), kept, null)
+    distinct = X[distinct_rows(layout)[0]]
+    kept, Q = independent(distinct)
+    null = np.linalg.solve(Q.T @ distinct[:, kept], Q.T @ distinct[:, ~kept])
+    return ModelMatrix(layout, masks, X, source, tuple(labels), kept, np.asarray(null, np.float64))
 
 
 def max_block(layout: LevelRuns) -> int:
@@ -145,30 +146,6 @@ def distinct_rows(layout: LevelRuns) -> tuple[Ints, Ints]:
     return first, row
 
 
-def independent(X: Floats) -> tuple[NDArray[np.bool_], Floats]:
-    """Columns independent of those before them, and the others as sums of these.
-
-    Gram and Schmidt's orthogonalisation, each column twice (Giraud and others 2005).
-    """
-    rows, width = X.shape
-    basis = np.empty((rows, min(rows, width)), order="F")
-    kept = np.zeros(width, dtype=bool)
-    rank = 0
-    for j in range(width):
-        column = X[:, j]
-        rest = column - basis[:, :rank] @ (basis[:, :rank].T @ column)
-        rest = rest - basis[:, :rank] @ (basis[:, :rank].T @ rest)
-        norm = float(np.linalg.norm(rest))
-        if rank < basis.shape[1] and norm > TINY * float(np.linalg.norm(column)):
-            basis[:, rank] = rest / norm
-            kept[j] = True
-            rank += 1
-    if kept.all():
-        return kept, np.empty((rank, 0))
-    Q = basis[:, :rank]
-    return kept, np.asarray(np.linalg.solve(Q.T @ X[:, kept], Q.T @ X[:, ~kept]))
-
-
 def default_terms(layout: LevelRuns) -> tuple[int, ...]:
     """All terms up to the highest order at which no term is confounded with another.
 
@@ -188,7 +165,7 @@ def default_terms(layout: LevelRuns) -> tuple[int, ...]:
         if rank - before < sum(margin_df(layout, mask) for mask in added):
             break
         chosen, before = (*chosen, *added), rank
-    return tuple(mask for mask in sorted(chosen, key=lambda m: (m.bit_count(), m)))
+    return tuple(sorted(chosen, key=lambda mask: (mask.bit_count(), mask)))
 
 
 def terms_of_order(count: int, order: int) -> tuple[int, ...]:
@@ -209,7 +186,7 @@ def margin_df(layout: LevelRuns, mask: int) -> int:
     if len(filled) == math.prod(layout.sizes[i] for i in inside):
         return width_of(layout, mask)
     margin = LevelRuns(tuple(layout.factors[i] for i in inside), filled)
-    below = [m for order in range(1, len(inside)) for m in terms_of_order(len(inside), order)]
+    below = terms_up_to(len(inside))[:-1]
     return len(filled) - model_matrix(margin, below).rank
 
 
@@ -229,11 +206,7 @@ def chosen_terms(
         return tuple(masks), broken_hierarchy(masks, keys)
     if order is None:
         return default_terms(layout), ()
-    if not 1 <= order <= len(keys):
-        raise DoeError(
-            f"a model of order {order} does not fit {len(keys)} factors; expected 1 to {len(keys)}"
-        )
-    return tuple(m for o in range(1, order + 1) for m in terms_of_order(len(keys), o)), ()
+    return tuple(terms_up_to(len(keys), model_order(order, len(keys)))), ()
 
 
 def broken_hierarchy(masks: Sequence[int], keys: Sequence[str]) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks import write_table
 from benchmarks.looks import ERRORS
 from doe.analysis.analyze import analyze, predicting
-from doe.analysis.confirm import paired_gain, prediction_interval, ranked
+from doe.analysis.confirm import by_prediction, paired_gain, prediction_interval
 from doe.analysis.contrasts import estimable
 from doe.analysis.data import FactorLevels, Observations, Runs
 from doe.analysis.fit import fit
@@ -72,7 +72,7 @@ def covered(factors: int, replicates: int, draw: str, count: int, seed: int = 0)
         observed = study(y[:replicates], factors)
         analysis = analyze(observed)
         assert analysis.best is not None
-        chosen = ranked(analysis.best, observed.runs.keys)[0]
+        chosen = by_prediction(analysis.best, observed.runs.keys)[0]
         cell = next(r for r in range(cells) if observed.runs.config(r) == chosen)
         runs = observed.runs
         model = estimable(runs.cells, factors, factors, runs.block)

@@ -18,7 +18,7 @@ from scipy import special
 
 from doe.analysis.best import Best, cell_estimates
 from doe.analysis.case import Case
-from doe.analysis.confirm import ranked
+from doe.analysis.confirm import by_prediction
 from doe.analysis.contrasts import Floats, Ints
 from doe.analysis.data import Fresh
 from doe.analysis.diagnostics import Diagnostics, shows_spread, spread_checks
@@ -139,7 +139,7 @@ def beats(
 
 def _roles(case: Case, best: Best, baseline: str, fresh: Fresh | None) -> dict[str, str]:
     """The configurations that words stand for: those that were confirmed, if some were."""
-    order = list(fresh.configs) if fresh is not None else ranked(best, case.keys)
+    order = list(fresh.configs) if fresh is not None else by_prediction(best, case.keys)
     return {BEST: order[0], RUNNER_UP: order[1], BASELINE: baseline or case.runs.config(0)}
 
 

@@ -21,26 +21,24 @@ from doe.analysis.contrasts import (
 from doe.analysis.effects import plain
 from doe.analysis.fit import Fit, design_matrix, refitted
 from doe.analysis.pvalues import t_critical
-from doe.analysis.ranking import MOST_CELLS, Estimates, best_sentence, margins, ranked
+from doe.analysis.ranking import (
+    MOST_CELLS,
+    Estimates,
+    RankedCell,
+    RankedCells,
+    best_sentence,
+    margins,
+    ranked,
+)
 from doe.analysis.rescale import units
 from doe.analysis.scales.log import exponential
 from doe.terms import term_name
 
 
-class CellMean(Struct, frozen=True, gc=False):
-    """One configuration on the response scale."""
+class CellMean(RankedCell, frozen=True, gc=False, kw_only=True):
+    """A configuration by the coded levels of its factors."""
 
-    UNITS: ClassVar = units(mean=1, ci_low=1, ci_high=1, mcb_low=1, mcb_high=1, geometric=1)
-    config: str
     coded: tuple[int, ...]
-    n: int
-    mean: float
-    ci_low: float | None  # intervals hold for all configurations at once
-    ci_high: float | None
-    mcb_low: float | None  # Hsu: this mean minus the best of the others
-    mcb_high: float | None
-    among_best: bool  # cannot be told from the best
-    geometric: float | None = None  # the geometric mean, where the interval is that one's
 
 
 class Prediction(Struct, frozen=True):
@@ -65,16 +63,11 @@ class ReducedModel(Struct, frozen=True):
     best: Prediction
 
 
-class Best(Struct, frozen=True):
-    """Configurations ranked, the best first."""
+class Best(RankedCells, frozen=True, kw_only=True):
+    """Configurations ranked, and the model that predicts the best."""
 
-    goal: str
-    cells: tuple[CellMean, ...]  # at most 1024
-    critical: float | None  # Hsu's d, for the cell that is best
-    among_best: tuple[str, ...]
-    assumed: tuple[str, ...]  # terms taken as zero, because blocks stand in for them
+    cells: tuple[CellMean, ...]
     reduced: ReducedModel
-    sentence: str
 
 
 def cell_estimates(full: Fit) -> Estimates:

@@ -113,7 +113,7 @@ def prediction_interval(
     return low - spread, high + spread
 
 
-def ranked(best: Best, keys: Sequence[str]) -> list[str]:
+def by_prediction(best: Best, keys: Sequence[str]) -> list[str]:
     """Configurations by what the reduced model predicts, then by their mean, the best first."""
     sign = 1.0 if best.goal == "min" else -1.0
     coded = np.array([cell.coded for cell in best.cells])

@@ -149,11 +149,11 @@ def lenth(effects: Floats, terms: Sequence[str], alpha: float, tested: bool = Tr
         me_t=me_t * pse,
         sme_t=sme_t * pse,
         p=tuple(simulated_p(effects / pse, m).tolist()) if tested else (),
-        points=half_normal(effects, terms),
+        points=half_normal_points(effects, terms),
     )
 
 
-def half_normal(effects: Floats, terms: Sequence[str]) -> tuple[HalfNormalPoint, ...]:
+def half_normal_points(effects: Floats, terms: Sequence[str]) -> tuple[HalfNormalPoint, ...]:
     """Coordinates of the half-normal plot, by rising |effect|; plotting position (i - 1/2)/m."""
     m = len(effects)
     magnitude = np.abs(effects)

@@ -3,17 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from doe.analysis.contrasts import Floats, Ints
 from doe.analysis.fitted import Fitted
 from doe.analysis.hsu import maximum_modulus, with_the_best
+from doe.analysis.rescale import units
 
 MOST_CELLS = 1024
 """Hsu's comparisons need a table of all pairs of cells; of more cells the best are listed."""
+
+
+class RankedCell(Struct, frozen=True, gc=False, kw_only=True):
+    """One configuration on the response scale; Hsu's bounds are on the analysed one."""
+
+    UNITS: ClassVar = units(mean=1, ci_low=1, ci_high=1, mcb_low=1, mcb_high=1, geometric=1)
+    config: str
+    n: int
+    mean: float
+    ci_low: float | None  # intervals hold for all configurations at once
+    ci_high: float | None
+    mcb_low: float | None  # Hsu: this mean minus the best of the others
+    mcb_high: float | None
+    among_best: bool  # cannot be told from the best
+    geometric: float | None = None  # the geometric mean, where the interval is that one's
+
+
+class RankedCells(Struct, frozen=True, kw_only=True):
+    """Configurations ranked, the best first."""
+
+    goal: str
+    cells: tuple[RankedCell, ...]  # at most 1024
+    critical: float | None  # Hsu's d, for the cell that is best
+    among_best: tuple[str, ...]
+    assumed: tuple[str, ...]  # terms taken as zero, because blocks stand in for them
+    sentence: str
 
 
 class Estimates(NamedTuple):

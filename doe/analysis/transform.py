@@ -20,13 +20,13 @@ from doe.errors import DoeError
 GRID = np.round(np.linspace(-2.0, 2.0, 81), 10)
 
 
-def power(y: Floats, exponent: float) -> Floats:
+def to_power(y: Floats, exponent: float) -> Floats:
     """Box-Cox: ``(y^λ - 1) / λ``, and ln y at λ = 0."""
     return np.log(y) if exponent == 0.0 else np.expm1(exponent * np.log(y)) / exponent
 
 
-def unpower(z: Floats, exponent: float) -> Floats:
-    """Inverse of `power`; NaN where no response maps there."""
+def from_power(z: Floats, exponent: float) -> Floats:
+    """Inverse of `to_power`; NaN where no response maps there."""
     if exponent == 0.0:
         return exponential(z)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
@@ -47,7 +47,7 @@ class Transformation(Struct, frozen=True):
             return scale_of(self.name)
         exponent = self.exponent
         return Scale(
-            lambda y: power(y, exponent), lambda z: unpower(z, exponent), f"{{}}^{exponent}"
+            lambda y: to_power(y, exponent), lambda z: from_power(z, exponent), f"{{}}^{exponent}"
         )
 
     def label(self, response: str) -> str:
@@ -98,7 +98,7 @@ def box_cox_likelihood(y: Floats, basis: Floats, df: int, alpha: float) -> BoxCo
     scale = float(np.exp(log_mean))
 
     def loglik(exponent: float) -> float:
-        z = power(y / scale, exponent)
+        z = to_power(y / scale, exponent)
         rest = z - basis @ (basis.T @ z)
         return -0.5 * df * math.log(max(float((rest**2).sum()), 1e-300) / df)
 

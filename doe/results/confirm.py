@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from doe.analysis.analyze import Analysis, analyze
-from doe.analysis.confirm import ranked
+from doe.analysis.confirm import by_prediction
 from doe.analysis.data import Observations
 from doe.design.changes import with_confirmation
 from doe.errors import DoeError
@@ -48,7 +48,7 @@ def chosen_configs(study: Study, statuses: list[RunStatus], analysis: Analysis) 
     """The predicted best, the runner-up and the baseline, each once, as files name them."""
     if analysis.best is None:
         raise DoeError(f"nobody says which way {analysis.response} is better; give it a goal")
-    best, runner_up, *_ = ranked(analysis.best, study.keys)
+    best, runner_up, *_ = by_prediction(analysis.best, study.keys)
     other = baseline(study, cells_of(statuses, {}), analysis.response)
     names = {status.run.config: status.run.name for status in statuses}
     return tuple(dict.fromkeys(names[config] for config in (best, runner_up, other)))

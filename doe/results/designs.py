@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from doe.design.power import DesignSize, detectable_by_term, term_power
@@ -12,8 +11,7 @@ from doe.results.observations import design_runs
 from doe.study.values import Study
 
 if TYPE_CHECKING:
-    from doe.analysis.levels.plan import DesignReport
-    from doe.analysis.levels.power import TermPower
+    from doe.analysis.levels.plan import DesignReport, TermPower
 
 
 def told_by_levels(study: Study) -> bool:
@@ -21,13 +19,11 @@ def told_by_levels(study: Study) -> bool:
     return not study.two_level or bool(study.centre or study.exclude or study.parts)
 
 
-def design_facts(
-    study: Study, design: Design, order: int | None = None, terms: Sequence[str] | None = None
-) -> DesignReport:
+def design_facts(study: Study, design: Design, order: int | None = None) -> DesignReport:
     """Rank, confounding and variance inflation of a model on the planned runs."""
     from doe.analysis.levels.plan import design_report
 
-    return design_report(design_runs(study, design.runs), terms, order)
+    return design_report(design_runs(study, design.runs), order=order)
 
 
 class TermDetection(NamedTuple):
@@ -66,9 +62,9 @@ class PowerOfTerms(NamedTuple):
 
 def power_of_terms(study: Study, design: Design, order: int | None = None) -> PowerOfTerms:
     """Every term of which the planned runs estimate everything, with what its test can see."""
-    from doe.analysis.levels.power import term_powers
+    from doe.analysis.levels.plan import term_powers
 
-    return PowerOfTerms(term_powers(design_runs(study, design.runs), order=order), len(design.runs))
+    return PowerOfTerms(term_powers(design_runs(study, design.runs), order), len(design.runs))
 
 
 def level_design_size(study: Study, design: Design, facts: DesignReport) -> DesignSize:

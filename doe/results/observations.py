@@ -13,8 +13,7 @@ from doe.analysis.contrasts import Floats
 from doe.analysis.data import FactorLevels, Fresh, Looked, Observations, Runs, numbered, state_text
 from doe.analysis.streams import Seeding
 from doe.design.changes import confirming
-from doe.design.runs import CENTRE as CENTRE_RUN
-from doe.design.runs import Run
+from doe.design.runs import CENTRE, Run
 from doe.errors import DoeError, nearest
 from doe.results.cells import baseline, cells_of
 from doe.results.looks import look_notes, stopping_rule
@@ -78,10 +77,10 @@ def study_runs(study: Study, statuses: Sequence[RunStatus]) -> Runs | LevelRuns:
 
 def design_runs(study: Study, planned: Sequence[Run], block_name: str | None = None) -> LevelRuns:
     """Runs of a design by the numbers of their levels, for factors with any number of them."""
-    from doe.analysis.levels.layout import CENTRE, FactorColumn, LevelRuns
+    from doe.analysis.levels.layout import MIDDLE, FactorColumn, LevelRuns
 
-    centre = np.array([run.config == CENTRE_RUN for run in planned])
-    middle = (CENTRE,) * len(study.factors)
+    centre = np.array([run.config == CENTRE for run in planned])
+    middle = (MIDDLE,) * len(study.factors)
     block = numbered(run.block for run in planned)
     return LevelRuns(
         tuple(

@@ -102,7 +102,7 @@ def gather(
     return report_of(overview(directory), options, drop)
 
 
-def state_text(state: Overview) -> str:
+def fingerprint(state: Overview) -> str:
     """A short text that changes when a run begins or ends."""
     runs = "\n".join(
         f"{status.run.run_id} {status.state} {status.checksum}" for status in state.statuses

@@ -24,9 +24,8 @@ from doe.views.words import (
 )
 
 if TYPE_CHECKING:
-    from doe.analysis.best import CellMean
     from doe.analysis.levels.analyze import LevelAnalysis
-    from doe.analysis.levels.best import CellRow
+    from doe.analysis.ranking import RankedCell
 
 LARGEST = 3
 VERDICTS = {True: ", for the better", False: ", for the worse", None: ""}
@@ -94,7 +93,7 @@ def _named_levels(analysis: ResponseAnalysis) -> str:
     return f" Its levels are {names}." if names else ""
 
 
-def _top_mean(top: CellMean | CellRow, analysis: ResponseAnalysis) -> str:
+def _top_mean(top: RankedCell, analysis: ResponseAnalysis) -> str:
     """The mean of the best configuration; it was chosen for its luck as well, so that an interval
     of it alone would promise too much.
     """

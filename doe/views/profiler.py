@@ -23,7 +23,7 @@ Json = dict[str, Any]
 
 
 def factors_json(study: Study) -> list[Json]:
-    """Factors with the names of their levels, in the order that `level_numbers` counts in."""
+    """Factors with the names of their levels, in the order of their numbers."""
     return [
         {
             "key": factor.key,
@@ -82,12 +82,12 @@ def _two_level_cells(analysis: Analysis) -> Sequence[_Cell]:
     for at in means.predictions:
         cell = observed.get(at.coded)
         mean_and_runs = (None, 0) if cell is None else (cell.mean, cell.n)
-        levels = level_numbers(at.coded)
+        levels = levels_of(at.coded)
         cells.append(_Cell(levels, at.mean, at.ci_low, at.ci_high, *mean_and_runs))
     return cells
 
 
-def level_numbers(coded: Sequence[int]) -> tuple[int, ...]:
+def levels_of(coded: Sequence[int]) -> tuple[int, ...]:
     """The number of each factor's level, from 0."""
     return tuple((x + 1) // 2 for x in coded)
 
@@ -95,7 +95,7 @@ def level_numbers(coded: Sequence[int]) -> tuple[int, ...]:
 def _best(analysis: ResponseAnalysis) -> list[int] | None:
     """Levels of the best configuration that is no centre run; None where the goal is not known."""
     if isinstance(analysis, Analysis):
-        return None if analysis.best is None else list(level_numbers(analysis.best.cells[0].coded))
+        return None if analysis.best is None else list(levels_of(analysis.best.cells[0].coded))
     cells = () if analysis.best is None else analysis.best.cells
     return next((list(cell.levels) for cell in cells if min(cell.levels) >= 0), None)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from doe.errors import DoeError
-from doe.results.report import Report, state_text
+from doe.results.report import Report, fingerprint
 from doe.results.status import Overview, overview
 
 HOST = "127.0.0.1"
@@ -37,7 +37,7 @@ class Pages:
 
         with self._lock:
             read = overview(self._directory)
-            state = state_text(read)
+            state = fingerprint(read)
             if not self._page or (state != self._state and self._rested()):
                 self._page = html.render(self._make(read), now(), live=True).encode()
                 self._state, self._made = state, time.monotonic()
@@ -49,7 +49,7 @@ class Pages:
 
         read = overview(self._directory)
         resting = self._state and not self._rested()
-        return html.moment(read) | {"version": self._state if resting else state_text(read)}
+        return html.moment(read) | {"version": self._state if resting else fingerprint(read)}
 
     def _rested(self) -> bool:
         return time.monotonic() - self._made >= self._rest

@@ -53,7 +53,7 @@ from doe.analysis.levels.means import (
 from doe.analysis.levels.mixed import RandomBlocks, random_blocks
 from doe.analysis.levels.model import CURVATURE, chosen_terms
 from doe.analysis.levels.permutation import Permutations, permutation_tests
-from doe.analysis.levels.plan import DesignReport, report_of
+from doe.analysis.levels.plan import DesignReport, matrix_report
 from doe.analysis.levels.predictions import CellPrediction, cell_predictions
 from doe.analysis.levels.sentences import term_sentences
 from doe.analysis.scales import scale_of
@@ -139,7 +139,7 @@ def analyze_levels(
     # Of a factor whose main effect the model leaves out it knows no levels.
     factors = [i for i in range(len(observed.layout.factors)) if 1 << i in masks]
     plot = half_normal_plot(fit, alpha)
-    design = report_of(fit.matrix, said)
+    design = matrix_report(fit.matrix, said)
     kind = table_kind(fit)
     sums = sums_of_squares(fit, kind)
     table = level_anova(fit, kind, sums)

@@ -6,40 +6,33 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from msgspec import Struct, structs
+from msgspec import structs
 
 from doe.analysis.contrasts import MOST_COLUMNS, Floats, Ints
 from doe.analysis.effects import plain
 from doe.analysis.levels.fit import LevelFit, least_squares
 from doe.analysis.levels.model import BLOCK, model_matrix
-from doe.analysis.ranking import MOST_CELLS, Estimates, best_sentence, ranked
+from doe.analysis.ranking import (
+    MOST_CELLS,
+    Estimates,
+    RankedCell,
+    RankedCells,
+    best_sentence,
+    ranked,
+)
 from doe.terms import terms_up_to
 
 
-class CellRow(Struct, frozen=True, gc=False):
-    """One configuration on the response scale; Hsu's bounds are on the analysed one."""
+class CellRow(RankedCell, frozen=True, gc=False, kw_only=True):
+    """A configuration by the numbers of its levels."""
 
-    config: str  # 0.01 · adam · off, or centre
-    levels: tuple[int, ...]  # number of the level of each factor, -1 at the centre
-    n: int
-    mean: float
-    ci_low: float | None  # intervals hold for all configurations at once
-    ci_high: float | None
-    mcb_low: float | None  # Hsu: this mean minus the best of the others
-    mcb_high: float | None
-    among_best: bool  # cannot be told from the best
-    geometric: float | None = None  # the geometric mean, where the interval is that one's
+    levels: tuple[int, ...]  # -1 at the middle of a centre run
 
 
-class LevelBest(Struct, frozen=True):
-    """Configurations ranked, the best first."""
+class LevelBest(RankedCells, frozen=True, kw_only=True):
+    """Configurations of factors with levels, ranked."""
 
-    goal: str
-    cells: tuple[CellRow, ...]  # at most 1024
-    critical: float | None  # Hsu's d, for the cell that is best
-    among_best: tuple[str, ...]
-    assumed: tuple[str, ...]  # terms taken as zero, because blocks stand in for them
-    sentence: str
+    cells: tuple[CellRow, ...]
 
 
 def cell_estimates(fit: LevelFit) -> Estimates:
@@ -105,8 +98,14 @@ def level_best(
     )
     names = tuple(row.config for row in rows if row.among_best)
     assumed = tuple(fit.matrix.name(mask) for mask in estimates.assumed)
-    sentence = best_sentence(names, rows[0].config, len(means), critical, assumed)
-    return LevelBest(goal, rows, critical, names, assumed, sentence)
+    return LevelBest(
+        goal=goal,
+        cells=rows,
+        critical=critical,
+        among_best=names,
+        assumed=assumed,
+        sentence=best_sentence(names, rows[0].config, len(means), critical, assumed),
+    )
 
 
 def with_geometric(best: LevelBest, logs: LevelBest) -> LevelBest:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import linalg
 
 from doe.analysis.contrasts import Floats
-from doe.analysis.levels.layout import CENTRE, FactorColumn, LevelRuns
+from doe.analysis.levels.layout import MIDDLE, FactorColumn, LevelRuns
 
 DEGREES = ("linear", "quadratic", "cubic")
 
@@ -72,7 +72,7 @@ def factor_columns(layout: LevelRuns) -> list[Floats]:
     for i, factor in enumerate(layout.factors):
         at_levels = contrasts(factor)
         values = at_levels[np.maximum(layout.index[:, i], 0)]
-        if (middle := layout.index[:, i] == CENTRE).any():
+        if (middle := layout.index[:, i] == MIDDLE).any():
             values = np.where(middle[:, None], centre_row(factor)[None, :], values)
         columns.append(values)
     return columns
@@ -88,7 +88,7 @@ def term_columns(columns: Sequence[Floats], mask: int) -> Floats:
     return result
 
 
-def term_labels(layout: LevelRuns, mask: int) -> list[str]:
+def column_labels(layout: LevelRuns, mask: int) -> list[str]:
     """Label of each column of a term, such as ``lr linear : optimizer adam − sgd``."""
     parts = [
         [f"{f.key} {label}".strip() for label in contrast_labels(f)]

@@ -117,7 +117,7 @@ def _two_level_effect(fit: LevelFit, mask: int) -> tuple[float, float]:
     matrix = fit.matrix
     row = np.where(matrix.source == mask, 2.0, 0.0)
     if mask.bit_count() == 1 and not matrix.estimable(row[None, :])[0]:
-        shared = difference_function(fit, mask.bit_length() - 1, (0, 1), {}).row
+        shared = difference_function(fit, mask.bit_length() - 1, (0, 1)).row
         row = row if shared is None else shared
     value, variance = fit.estimate(row[None, :])
     return float(value[0]), float(variance[0, 0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
-from doe.analysis.lenth import HalfNormalPoint, Lenth, half_normal, lenth
+from doe.analysis.lenth import HalfNormalPoint, Lenth, half_normal_points, lenth
 from doe.analysis.levels.fit import LevelFit
 
 
@@ -45,4 +45,4 @@ def half_normal_plot(fit: LevelFit, alpha: float = 0.05) -> HalfNormal:
     contrasts = tuple(
         SingleContrast(*line) for line in zip(names, labels, values.tolist(), p, strict=True)
     )
-    return HalfNormal(contrasts, half_normal(values, labels), margins)
+    return HalfNormal(contrasts, half_normal_points(values, labels), margins)

@@ -17,7 +17,7 @@ from doe.errors import DoeError
 from doe.terms import BETWEEN, config_label, level_text
 
 Level = bool | int | float | str
-CENTRE = -1
+MIDDLE = -1
 """Level index of a factor at its middle, and the cell of a run with every factor there."""
 
 
@@ -50,7 +50,7 @@ class LevelRuns:
     """Which run had which levels: the part that all responses share."""
 
     factors: tuple[FactorColumn, ...]
-    index: Ints  # runs x factors: the level's number, CENTRE at the middle in centre runs
+    index: Ints  # runs x factors: the level's number, MIDDLE at the middle in centre runs
     block: Ints | None = None  # 0, 1, ...; None where there is but one
     block_name: str = "block"
     centre: NDArray[np.bool_] | None = None  # which runs are centre runs
@@ -83,28 +83,28 @@ class LevelRuns:
     @property
     def centred(self) -> NDArray[np.bool_]:
         """Which factors are at their middle in centre runs; the others keep their levels there."""
-        return np.asarray((self.index == CENTRE).any(axis=0))
+        return np.asarray((self.index == MIDDLE).any(axis=0))
 
     @property
     def cells(self) -> Ints:
         """Number of each run's cell, the first factor fastest.
 
-        Centre runs have numbers below 0: CENTRE less the number of the cell of those factors that
+        Centre runs have numbers below 0: MIDDLE less the number of the cell of those factors that
         have no middle.
         """
         weights = np.cumprod([1, *self.sizes[:-1]])
         held = np.where(self.centred, 1, self.sizes)
         held_weights = np.where(self.centred, 0, np.cumprod([1, *held[:-1]]))
-        return np.where(self.is_centre, CENTRE - self.index @ held_weights, self.index @ weights)
+        return np.where(self.is_centre, MIDDLE - self.index @ held_weights, self.index @ weights)
 
     def cell_levels(self, cell: int) -> tuple[int, ...]:
-        """Level index of each factor in a cell, CENTRE at the middle."""
+        """Level index of each factor in a cell, MIDDLE at the middle."""
         middle = self.centred if cell < 0 else np.zeros(len(self.factors), dtype=bool)
-        rest = CENTRE - cell if cell < 0 else cell
+        rest = MIDDLE - cell if cell < 0 else cell
         levels = []
         for size, at_middle in zip(self.sizes, middle.tolist(), strict=True):
             if at_middle:
-                levels.append(CENTRE)
+                levels.append(MIDDLE)
                 continue
             rest, level = divmod(rest, size)
             levels.append(level)
@@ -114,11 +114,11 @@ class LevelRuns:
         """A configuration as it is shown, ``0.01 · adam · off``; ``centre`` for a middle."""
         levels = self.cell_levels(cell)
         named = list(zip(levels, self.factors, strict=True))
-        if CENTRE not in levels:
+        if MIDDLE not in levels:
             return config_label(self.keys, [(i, factor.labels[i]) for i, factor in named])
-        if set(levels) == {CENTRE}:
+        if set(levels) == {MIDDLE}:
             return "centre"
-        return BETWEEN.join("centre" if i == CENTRE else factor.labels[i] for i, factor in named)
+        return BETWEEN.join("centre" if i == MIDDLE else factor.labels[i] for i, factor in named)
 
     def only(self, kept: Ints) -> LevelRuns:
         """The chosen runs, blocks numbered without gaps and None where one is left."""
@@ -149,8 +149,6 @@ class LevelObservations:
 def layout_of(
     columns: Mapping[str, Sequence[Level]],
     levels: Mapping[str, Sequence[Level]] | None = None,
-    scales: Mapping[str, str] | None = None,
-    names: Mapping[str, str] | None = None,
     block: Sequence[Hashable] | None = None,
     block_name: str = "block",
 ) -> LevelRuns:
@@ -163,8 +161,6 @@ def layout_of(
     levels
         Levels in their order, where that is known; else numbers rise, ``False`` comes before
         ``True``, and words stand in the alphabet's order.
-    scales
-        ``linear`` or ``log`` of numeric factors; ``linear`` where it is not said.
 
     Rows in which two or more factors have a number between their others that occurs in no further
     row are centre runs; a factor without such a middle (words, counts) keeps its levels there.
@@ -174,7 +170,7 @@ def layout_of(
     DoeError
         As `check_layout`, and if a run has a level that is not among those said.
     """
-    levels, scales, names = levels or {}, scales or {}, names or {}
+    levels = levels or {}
     centre, centred = _centre_rows(columns, levels)
     factors, index = [], []
     for key, values in columns.items():
@@ -188,10 +184,9 @@ def layout_of(
                 f"a run has {key} = {level_text(unknown[0])}, which is no level; they are {known}"
             )
         numeric = all(map(_is_number, order))
-        scale = scales.get(key, "linear")
-        factors.append(FactorColumn(key, names.get(key, key), order, numeric, scale))
+        factors.append(FactorColumn(key, key, order, numeric))
         number = {level: i for i, level in enumerate(order)}
-        index.append([number.get(value, CENTRE) for value in values])
+        index.append([number.get(value, MIDDLE) for value in values])
     numbers = None if block is None else numbered(block)
     middle = np.array(centre, dtype=bool)
     return LevelRuns(
@@ -262,7 +257,7 @@ def check_layout(layout: LevelRuns) -> None:
     shape = (layout.runs, len(layout.factors))
     if layout.index.shape != shape:
         raise DoeError(f"levels have shape {layout.index.shape}; expected {shape}")
-    least = np.where(layout.is_centre, CENTRE, 0)[:, None]
+    least = np.where(layout.is_centre, MIDDLE, 0)[:, None]
     if ((layout.index < least) | (layout.index >= np.array(layout.sizes))).any():
         raise DoeError("a run names a level that its factor does not have")
     middle = zip(layout.factors, layout.centred.tolist(), strict=True)
@@ -270,7 +265,7 @@ def check_layout(layout: LevelRuns) -> None:
         raise DoeError(
             f"centre runs need numbers on a factor; {', '.join(words)} has none between its levels"
         )
-    if (layout.centred & (layout.index != CENTRE))[layout.is_centre].any():
+    if (layout.centred & (layout.index != MIDDLE))[layout.is_centre].any():
         raise DoeError("some centre runs have a factor at its middle that others have elsewhere")
 
 

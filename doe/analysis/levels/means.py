@@ -114,11 +114,9 @@ def _mean_function(fit: LevelFit, held: Given) -> _Function:
     return _Function(margin_rows(fit.matrix, levels).mean(axis=0), len(levels))
 
 
-def difference_function(
-    fit: LevelFit, factor: int, pair: tuple[int, int], held: Given
-) -> _Function:
+def difference_function(fit: LevelFit, factor: int, pair: tuple[int, int]) -> _Function:
     """Second level minus first, over all cells where estimable, else over those that both have."""
-    low, high = ({**held, factor: level} for level in pair)
+    low, high = ({factor: level} for level in pair)
     means = [_mean_function(fit, at) for at in (low, high)]
     rows = [mean.row for mean in means]
     sizes = fit.matrix.layout.sizes
@@ -177,12 +175,9 @@ def mean_at(fit: LevelFit, held: Given, alpha: float) -> LevelMean:
     return LevelMean(name, label, mean, se, low, high, count, function.cells, every, at)
 
 
-def level_means(
-    fit: LevelFit, factor: int, alpha: float = 0.05, held: Given | None = None
-) -> tuple[LevelMean, ...]:
+def level_means(fit: LevelFit, factor: int, alpha: float = 0.05) -> tuple[LevelMean, ...]:
     """The mean of each level of a factor, in the order of its levels."""
-    count = fit.matrix.layout.sizes[factor]
-    return tuple(mean_at(fit, {**(held or {}), factor: i}, alpha) for i in range(count))
+    return tuple(mean_at(fit, {factor: i}, alpha) for i in range(fit.matrix.layout.sizes[factor]))
 
 
 def term_means(fit: LevelFit, mask: int, alpha: float = 0.05) -> tuple[LevelMean, ...]:
@@ -194,7 +189,7 @@ def term_means(fit: LevelFit, mask: int, alpha: float = 0.05) -> tuple[LevelMean
 
 
 def level_differences(
-    fit: LevelFit, factor: int, alpha: float = 0.05, held: Given | None = None
+    fit: LevelFit, factor: int, alpha: float = 0.05
 ) -> tuple[LevelDifference, ...]:
     """All pairs of a factor's levels, later minus earlier, with Tukey's adjustment.
 
@@ -205,11 +200,10 @@ def level_differences(
     column = fit.matrix.layout.factors[factor]
     count, labels = len(column.levels), column.labels
     sizes = fit.matrix.layout.sizes
-    inside = {factor, *(held or {})}
-    every = math.prod(size for i, size in enumerate(sizes) if i not in inside)
+    every = math.prod(size for i, size in enumerate(sizes) if i != factor)
     rows = []
     for pair in combinations(range(count), 2):
-        function = difference_function(fit, factor, pair, held or {})
+        function = difference_function(fit, factor, pair)
         figures = _compared(fit, function, count, alpha)
         names = (column.key, labels[pair[1]], labels[pair[0]])
         rows.append(LevelDifference(*names, *figures, function.cells, every))

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from doe.analysis.contrasts import MOST_COLUMNS, Floats, Ints, independent
 from doe.analysis.levels.coding import (
     block_contrasts,
+    column_labels,
     factor_columns,
     term_columns,
-    term_labels,
 )
 from doe.analysis.levels.layout import LevelRuns
 from doe.errors import DoeError
@@ -114,7 +114,7 @@ def model_matrix(layout: LevelRuns, masks: Sequence[int], *, curved: bool = True
     parts = [np.ones((layout.runs, 1)), blocks, *(term_columns(columns, mask) for mask in masks)]
     sources = [MEAN, BLOCK, *masks]
     labels = ["mean", *(f"block {i}" for i in range(1, 1 + blocks.shape[1]))]
-    labels += [label for mask in masks for label in term_labels(layout, mask)]
+    labels += [label for mask in masks for label in column_labels(layout, mask)]
     if curved and layout.centre is not None and layout.centre.any():
         parts.append(layout.centre[:, None].astype(np.float64))
         sources.append(CURVATURE)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
-from doe.analysis.best import CellMean
+from doe.analysis.ranking import RankedCell
 from doe.analysis.response import ResponseAnalysis
 from doe.results.report import Report
 from doe.terms import BETWEEN, config_header
@@ -16,9 +15,6 @@ from doe.views.charts.shared import hover
 from doe.views.charts.short import config_labels
 from doe.views.charts.theme import FIT, FULL, HEIGHT, HELPS, NEITHER
 from doe.views.words import mean_word, unit_text
-
-if TYPE_CHECKING:
-    from doe.analysis.levels.best import CellRow
 
 CELLS = 24
 """Configurations shown with their names, the best ones first."""
@@ -63,7 +59,7 @@ def data(report: Report, response: str) -> ChartData | None:
     analysis = report.analyses.get(response)
     if analysis is None or analysis.best is None:
         return None
-    cells: Sequence[CellMean | CellRow] = analysis.best.cells
+    cells = analysis.best.cells
     names = config_header([factor.key for factor in analysis.factors], "")
     label = f"{cells_word(cells, analysis)} {response}{unit_text(analysis.unit)}"
     short = config_labels([cell.config for cell in cells[:CELLS]])
@@ -72,19 +68,19 @@ def data(report: Report, response: str) -> ChartData | None:
     return ChartData(cell_records(cells, short, analysis.best.critical is None), {"mean": mean})
 
 
-def _centre(cell: CellMean | CellRow) -> float:
+def _centre(cell: RankedCell) -> float:
     """What the interval is about: the mean, or the geometric mean."""
     return cell.mean if cell.geometric is None else cell.geometric
 
 
-def cells_word(cells: Sequence[CellMean | CellRow], analysis: ResponseAnalysis) -> str:
+def cells_word(cells: Sequence[RankedCell], analysis: ResponseAnalysis) -> str:
     """What the means of the configurations are."""
     logged = any(cell.geometric is not None for cell in cells)
     return "Geometric mean" if logged else mean_word(analysis)
 
 
 def cell_records(
-    cells: Sequence[CellMean | CellRow], short: Mapping[str, str], untold: bool
+    cells: Sequence[RankedCell], short: Mapping[str, str], untold: bool
 ) -> dict[str, list[Record]]:
     """The first configurations with their intervals, and the band of those among the best."""
     among = [_centre(cell) for cell in cells if cell.among_best or untold]

@@ -7,7 +7,7 @@ from doe.views.table import Column, Row, Table
 from doe.views.tables import ResponseTable
 
 
-def alias_table(analysis: Analysis, top: int | None = None) -> Table | None:
+def chains_table(analysis: Analysis, top: int | None = None) -> Table | None:
     """What each effect of a fraction stands for, sign and all."""
     chains = [chain.partition(" = ") for chain in analysis.aliases]
     if not chains:
@@ -20,4 +20,4 @@ def alias_table(analysis: Analysis, top: int | None = None) -> Table | None:
     return Table(f"aliases {analysis.response}", "Alias chains", columns, rows, tuple(notes))
 
 
-ENTRY = ResponseTable(15, alias_table, on_screen=20)
+ENTRY = ResponseTable(15, chains_table, on_screen=20)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from doe.analysis.analyze import Analysis
-from doe.analysis.best import Best, ReducedModel
+from doe.analysis.best import ReducedModel
+from doe.analysis.ranking import RankedCells
 from doe.analysis.response import ResponseAnalysis
 from doe.numbers import cell_text
 from doe.terms import BETWEEN, config_header
@@ -13,12 +12,9 @@ from doe.views.table import Column, Row, Table
 from doe.views.tables import ResponseTable
 from doe.views.words import mean_word
 
-if TYPE_CHECKING:
-    from doe.analysis.levels.best import LevelBest
-
 
 def ranking(
-    analysis: ResponseAnalysis, best: Best | LevelBest, top: int | None
+    analysis: ResponseAnalysis, best: RankedCells, top: int | None
 ) -> tuple[tuple[Column, ...], tuple[Row, ...]]:
     """Columns and rows of configurations with Hsu's comparisons."""
     columns = (

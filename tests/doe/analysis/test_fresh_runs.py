@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.confirmation import covered, study
 from doe.analysis.analyze import analyze
-from doe.analysis.confirm import paired_gain, ranked
+from doe.analysis.confirm import by_prediction, paired_gain
 from doe.analysis.data import Fresh
 
 
@@ -28,7 +28,7 @@ def test_the_model_ranks_and_means_break_its_ties():
     y = 5.0 * (np.arange(8) & 1) + 0.3 * rng.standard_normal((4, 8))
     analysis = analyze(study(y, 3))  # the larger the better, A alone is active
     assert analysis.best.reduced.terms == ("A",)
-    order = ranked(analysis.best, "ABC")
+    order = by_prediction(analysis.best, "ABC")
     means = [cell.config for cell in analysis.best.cells]
     assert order == [c for c in means if "A1" in c] + [c for c in means if "A0" in c]
 

@@ -16,7 +16,7 @@ from doe.analysis.tables import observe, table_runs
 from doe.errors import DoeError
 from doe.results.table_file import read_table
 from doe.terms import term_name, terms_up_to
-from doe.views.tables.aliases import alias_table
+from doe.views.tables.aliases import chains_table
 
 PAPER = Path(__file__).parents[3] / "examples" / "paper"
 
@@ -164,7 +164,7 @@ def test_aliases_keep_their_signs() -> None:
     assert "AB = −CD" in found.aliases
     assert by_term(found)["AB"].effect == pytest.approx(-10, abs=0.1)  # CD is +10
     assert any("I = −ABCD" in w for w in found.warnings)
-    shown = alias_table(found)
+    shown = chains_table(found)
     assert shown is not None
     assert ("AB", "= −CD") in [row.values for row in shown.rows]
 

@@ -9,7 +9,7 @@ from pyDOE2 import gsd
 
 from doe.analysis.case import AnalysisOptions
 from doe.analysis.levels.analyze import analyze_levels
-from doe.analysis.levels.coding import centre_row, contrast_labels, contrasts, term_labels
+from doe.analysis.levels.coding import centre_row, column_labels, contrast_labels, contrasts
 from doe.analysis.levels.fit import fit_levels
 from doe.analysis.levels.layout import LevelRuns, layout_of
 from doe.analysis.levels.means import level_differences, level_means
@@ -67,8 +67,8 @@ def test_labels_say_what_a_contrast_compares() -> None:
     columns = (factor("opt", ["sgd", "adam", "lion"]), factor("lr", [1, 2, 3], "linear"))
     assert contrast_labels(columns[0]) == ("adam − sgd", "lion − mean of 2 before")
     design = LevelRuns((*columns, factor("aug", [False, True])), full([3, 3, 2]))
-    assert term_labels(design, 0b110) == ["lr linear : aug", "lr quadratic : aug"]
-    assert term_labels(design, 0b100) == ["aug"]
+    assert column_labels(design, 0b110) == ["lr linear : aug", "lr quadratic : aug"]
+    assert column_labels(design, 0b100) == ["aug"]
 
 
 # Models
@@ -261,8 +261,6 @@ def test_levels_take_their_natural_order() -> None:
             "opt": ["sgd", "adam", "adam", "lion"],
             "aug": [True, False, False, True],
         },
-        scales={"lr": "log"},
-        names={"lr": "learning rate"},
         block=["mon", "tue", "mon", "tue"],
     )
     assert [column.labels for column in made.factors] == [
@@ -271,7 +269,6 @@ def test_levels_take_their_natural_order() -> None:
         ("false", "true"),
     ]
     assert [column.numeric for column in made.factors] == [True, False, False]
-    assert (made.factors[0].scale, made.factors[0].name) == ("log", "learning rate")
     assert made.index.tolist() == [[2, 2, 1], [0, 0, 0], [1, 0, 0], [2, 1, 1]]
     assert made.block.tolist() == [0, 1, 0, 1]
     assert made.centre is None
@@ -280,7 +277,7 @@ def test_levels_take_their_natural_order() -> None:
 
 def test_centre_runs_are_found_in_a_table() -> None:
     lr, width = [1, 1, 4, 4, 2, 2], [10, 30, 10, 30, 20, 20]
-    made = layout_of({"lr": lr, "width": width}, scales={"lr": "log"})
+    made = layout_of({"lr": lr, "width": width})
     assert made.centre.tolist() == [False] * 4 + [True] * 2
     assert made.factors[0].levels == (1, 4)
     assert made.index[-1].tolist() == [-1, -1]

@@ -9,7 +9,7 @@ from level_tables import full, seen, words
 from doe.analysis.levels.anova import sums_of_squares, term_tests
 from doe.analysis.levels.fit import fit_levels
 from doe.analysis.levels.layout import LevelRuns
-from doe.analysis.levels.power import term_powers
+from doe.analysis.levels.plan import term_powers
 from doe.design.power import DesignSize, detectable_by_term, detectable_effect, term_power
 
 

@@ -74,11 +74,11 @@ def best_first(cells: Sequence[Cell], response: str, goal: str | None) -> list[C
 def baseline(study: Study, cells: Sequence[Cell], response: str) -> str:
     """The configuration that others are compared with: the [report] section's, else the first."""
     groups = [g for g in study.report.groups if response in (g.name, *g.responses)]
-    marked = [cell for group in groups for cell in cells if is_baseline(study, group, cell)]
+    marked = [cell for group in groups for cell in cells if is_baseline(group, cell)]
     return min(marked or cells, key=lambda cell: cell.row).config
 
 
-def is_baseline(study: Study, group: Group, cell: Cell) -> bool:
+def is_baseline(group: Group, cell: Cell) -> bool:
     """Whether a configuration has the levels that mark the baseline of a group."""
     return bool(group.baseline) and all(
         cell.levels[key] == level for key, level in group.baseline.items()

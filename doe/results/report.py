@@ -118,7 +118,7 @@ def report_of(
 ) -> Report:
     """Analyse every response of a study as it was read, or those that are named."""
     study, answers = state.study, state.study.responses
-    names = responses or (*answers.averages, *answers.metrics, *answers.further)
+    names = responses or report_responses(study)
     section = report_section(study)
     for term in options.terms or ():
         parse_term(term, study.keys)
@@ -131,7 +131,6 @@ def report_of(
     refused = {n: a for n, a in answers_by_name.items() if isinstance(a, str)}
     files = StudyDir(state.directory)
     epochs = epoch_lines(files, state.statuses)
-    shown = tuple(answers.averages) or answers.metrics[:1]
     rows = [response_values(study, status) for status in state.statuses]
     values = {name: [row[name] for row in rows] for name in names}
     return Report(
@@ -144,10 +143,16 @@ def report_of(
         across=across(list(analyses.values())) if analyses else None,
         group_effects=group_effects(study, section, analyses),
         curves=learning_curves(study, state.statuses, epochs),
-        details=run_details(files, study, state.statuses, epochs, shown),
+        details=run_details(files, study, state.statuses, epochs, answers.headline),
         values={name: tuple(_finite(v) for v in column) for name, column in values.items()},
         decision=decision(study, state.statuses),
     )
+
+
+def report_responses(study: Study) -> tuple[str, ...]:
+    """All responses, those that summarise first."""
+    answers = study.responses
+    return (*answers.averages, *answers.metrics, *answers.further)
 
 
 def factorial_cells(

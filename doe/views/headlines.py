@@ -8,6 +8,7 @@ from doe.analysis.analyze import Analysis
 from doe.analysis.effects import Effect
 from doe.analysis.estimators.means import Interaction, Mean, Means
 from doe.analysis.estimators.robust import Robust
+from doe.analysis.pvalues import significant
 from doe.analysis.response import ResponseAnalysis
 from doe.errors import are, counted, listed
 from doe.numbers import cell_text, confidence
@@ -17,7 +18,7 @@ from doe.views.words import (
     factor_text,
     helps,
     is_switch,
-    level_text,
+    level_phrase,
     mean_word,
     spaced,
     term_text,
@@ -56,10 +57,10 @@ def headlines(analysis: ResponseAnalysis) -> Headlines:
 
 def _levels(analysis: LevelAnalysis) -> Headlines:
     """A sentence for each significant term, the best configuration, and what is fragile."""
-    significant = [t.term for t in analysis.tests if t.p_bh is not None and t.p_bh < analysis.alpha]
+    called = sum(significant(test.p_bh, analysis.alpha) for test in analysis.tests)
     count = (
-        f"{len(significant)} of {counted(len(analysis.tests), 'term')} "
-        f"{are(len(significant))} significant at false discovery rate "
+        f"{called} of {counted(len(analysis.tests), 'term')} "
+        f"{are(called)} significant at false discovery rate "
         f"{analysis.alpha:g}."
     )
     if analysis.sigma is None:
@@ -126,7 +127,7 @@ def two_level_headlines(analysis: Analysis) -> Headlines:
 
 
 def _significant(effect: Effect | Interaction, analysis: Analysis) -> bool:
-    return effect.p_holm is not None and effect.p_holm <= analysis.alpha
+    return significant(effect.p_holm, analysis.alpha)
 
 
 def _effect(effect: Effect, analysis: Analysis) -> str:
@@ -176,7 +177,7 @@ def _interaction(pair: Interaction, analysis: Analysis) -> str:
     for verb in (f"multiplies {analysis.response} ", "costs ", "saves ", "adds ", "takes off "):
         if low.startswith(verb):
             high = high.removeprefix(verb)
-    levels = (level_text(other, -1), level_text(other, 1, again=True))
+    levels = (level_phrase(other, -1), level_phrase(other, 1, again=True))
     named = _rivals(pair.term, analysis) or pair.term
     p = "" if pair.p_holm is None else f" ({named}, Holm-adjusted p {_p(pair.p_holm)})"
     return f"{acting} {low} {levels[0]} and {high} {levels[1]}{p}."
@@ -210,15 +211,15 @@ def _p(value: float) -> str:
 
 
 def _count(analysis: Analysis) -> str:
-    significant = [effect for effect in analysis.effects if _significant(effect, analysis)]
-    significant.sort(key=lambda e: (-abs(e.effect), e.term))
+    called = [effect for effect in analysis.effects if _significant(effect, analysis)]
+    called.sort(key=lambda e: (-abs(e.effect), e.term))
     if all(effect.p_holm is None for effect in analysis.effects):
         return f"None of {len(analysis.effects)} effects can be tested."
-    if not significant:
+    if not called:
         return f"None of {len(analysis.effects)} effects is significant after Holm's adjustment."
-    names = listed([effect.term for effect in significant], NAMED)
+    names = listed([effect.term for effect in called], NAMED)
     return (
-        f"{len(significant)} of {len(analysis.effects)} effects {are(len(significant))} "
+        f"{len(called)} of {len(analysis.effects)} effects {are(len(called))} "
         "significant after Holm's "
         f"adjustment: {names}."
     )

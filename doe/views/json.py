@@ -24,10 +24,9 @@ def to_plain(
     What a study's consumer reads has names of its own at the top; every further analysis stands
     below `diagnostics`, with `p_bh_all`, the p values adjusted over all responses of a family.
     """
-    if isinstance(analysis, CensoredAnalysis):
-        bounds: dict[str, Any] = finite(msgspec.to_builtins(analysis))
-        return bounds | {"factors": [factor.key for factor in analysis.factors]}
     whole: dict[str, Any] = finite(msgspec.to_builtins(analysis))
+    if isinstance(analysis, CensoredAnalysis):
+        return whole | {"factors": [factor.key for factor in analysis.factors]}
     if not isinstance(analysis, Analysis):
         return _levels_plain(analysis, whole, family)
     diagnostics = whole["diagnostics"] | {
@@ -46,10 +45,8 @@ def to_plain(
         "confirmation": whole["confirmation"],
         **{name: whole[name] for name in ("variation", "beats") if whole[name]},
         **whole["estimates"],
+        **_family(analysis, family),
     }
-    if family is not None:
-        at = family.responses.index(analysis.response)
-        diagnostics["p_bh_all"] = {row.term: row.p_bh[at] for row in family.rows}
     return {
         **_top(whole, whole["lenth"]),
         "diagnostics": diagnostics,
@@ -76,7 +73,20 @@ def _top(whole: dict[str, Any], lenth: dict[str, Any] | None) -> dict[str, Any]:
     }
 
 
+def _family(analysis: ResponseAnalysis, family: Across | None) -> dict[str, Any]:
+    """The p values of a response adjusted over all responses of its family."""
+    if family is None:
+        return {}
+    at = family.responses.index(analysis.response)
+    return {"p_bh_all": {row.term: row.p_bh[at] for row in family.rows}}
+
+
 MEAN_FIELDS = ("factor", "level", "mean", "se", "ci_low", "ci_high", "n")
+LEVEL_PARTS = (
+    *("differences", "combinations", "parts", "curvature", "best", "permutations"),
+    *("random_blocks", "design", "sentences"),
+)
+"""What stands below `diagnostics` under its own name."""
 
 
 def _levels_plain(
@@ -98,20 +108,11 @@ def _levels_plain(
         "transform": whole["transform"],
         "response_scale": whole["response_scale"],
         "mean": whole["mean"],
-        **{
-            name: whole[name]
-            for name in ("differences", "combinations", "parts", "curvature", "best")
-        },
+        **{name: whole[name] for name in LEVEL_PARTS},
         "contrasts": whole["half_normal"]["contrasts"],
-        "permutations": whole["permutations"],
-        "random_blocks": whole["random_blocks"],
-        "design": whole["design"],
-        "sentences": whole["sentences"],
         **({"variation": whole["variation"]} if whole["variation"] else {}),
+        **_family(analysis, family),
     }
-    if family is not None:
-        at = family.responses.index(analysis.response)
-        diagnostics["p_bh_all"] = {row.term: row.p_bh[at] for row in family.rows}
     levels = [{name: mean[name] for name in MEAN_FIELDS} for mean in whole["levels"]]
     return {**top, "levels": levels, "diagnostics": diagnostics, "warnings": whole["warnings"]}
 

@@ -100,7 +100,6 @@ _WRAPS = {
     "strong": r"\textbf",
     "good": r"\textbf",
     "bad": r"\textbf",
-    "dim": "",
 }
 
 
@@ -245,7 +244,7 @@ def _cell(row: Row, column: Column, text: str, is_long: bool) -> str:
     if row.style == "baseline":
         wraps.append(r"\textit")
     for wrap in wraps:
-        written = f"{wrap}{{{written}}}" if wrap else written
+        written = f"{wrap}{{{written}}}"
     return written
 
 

@@ -10,9 +10,9 @@ from typing import Any
 from doe.design.runs import configuration_of
 from doe.numbers import Spread, Value, cell_text, drawn
 from doe.results.origins import commits
-from doe.results.report import Report
+from doe.results.report import Report, report_responses
 from doe.results.table_report import BLOCK_SETTING, TABLE
-from doe.study.values import Factor, Study
+from doe.study.values import Factor
 from doe.views.charts import catalogue, drawings, response_charts, study_charts
 from doe.views.charts.model import ChartData, Record, StudyChart
 from doe.views.charts.theme import ON_DARK, RANKS, STATES, config
@@ -67,12 +67,6 @@ def payload(report: Report) -> Json:
         "cards": cards_json(report),
         "axes": axes_json(report),
     }
-
-
-def report_responses(study: Study) -> list[str]:
-    """All responses, those that summarise first."""
-    answers = study.responses
-    return [*answers.averages, *answers.metrics, *answers.further]
 
 
 def _response(report: Report, name: str) -> Json:

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from doe.numbers import Format, Value
 
-Mark = Literal["best", "good", "bad", "strong", "dim"]
+Mark = Literal["best", "good", "bad", "strong"]
 RowStyle = Literal["plain", "baseline", "section", "total"]
 
 

@@ -25,9 +25,9 @@ MARK_STYLES = {"best": "bold underline", "good": "green", "bad": "red", "strong"
 ROW_STYLES = {"plain": "", "baseline": "italic", "total": "dim", "section": "bold"}
 
 
-def console(width: int | None = None) -> Console:
+def console() -> Console:
     """A console on standard output; plain when piped or where NO_COLOR is set."""
-    return Console(width=width, highlight=False)
+    return Console(highlight=False)
 
 
 def print_table(table: Table, to: Console | None = None) -> None:

@@ -34,6 +34,11 @@ def mean_word(analysis: ResponseAnalysis) -> str:
     return "Geometric mean" if analysis.transform.scale.ratio else "Mean"
 
 
+def mean_text(analysis: ResponseAnalysis) -> str:
+    """What a mean is the mean of: "Mean loss [nats]"."""
+    return f"{mean_word(analysis)} {analysis.response}{unit_text(analysis.unit)}"
+
+
 def quantity(analysis: ResponseAnalysis) -> str:
     """The response as analysed, with the unit that it still has: "loss [nats]", "ln loss"."""
     unit = analysis.unit if analysis.transform.name == "none" else ""
@@ -72,7 +77,7 @@ def is_switch(factor: FactorLevels) -> bool:
     return (factor.low.lower(), factor.high.lower()) in SWITCHES
 
 
-def level_text(factor: FactorLevels, coded: int, again: bool = False) -> str:
+def level_phrase(factor: FactorLevels, coded: int, again: bool = False) -> str:
     """Where a factor has a level: "without Noise (F)", "with it", "at lr = 0.1"."""
     level = factor.high if coded > 0 else factor.low
     if is_switch(factor):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from doe.analysis.analyze import Analysis
+from doe.analysis.pvalues import significant
 from doe.results.report import Report
 from doe.views.charts import alt
 from doe.views.charts.model import ChartData, Record, StudyChart
-from doe.views.charts.shared import below, hover, word
+from doe.views.charts.shared import hover, word
 from doe.views.charts.short import term_labels
 from doe.views.charts.theme import DIVERGING, INK, PAPER
 from doe.views.words import helps
@@ -70,13 +71,11 @@ def data(report: Report) -> ChartData | None:
                     "p": p,
                     "p_bh": p_bh,
                     "mark": ("▲" if (towards or 0) > 0 else "▼")
-                    if below(p_bh, report.options.alpha)
+                    if significant(p_bh, report.options.alpha)
                     else "",
                 }
             )
-    return ChartData(
-        {"cells": cells}, {"columns": len(across.responses), "height": 14 * len(short)}
-    )
+    return ChartData({"cells": cells}, {"height": 14 * len(short)})
 
 
 CHART = StudyChart(

@@ -8,10 +8,10 @@ from doe.analysis.analyze import Analysis
 from doe.analysis.estimators.means import SIGNS, Means
 from doe.views.charts import alt
 from doe.views.charts.model import ChartData, Record, ResponseChart, of_analysis
-from doe.views.charts.shared import hover, mean_by_level, mean_record, panel_layout, word
+from doe.views.charts.shared import hover, mean_by_level, mean_record, panel_layout, panels, word
 from doe.views.charts.short import abbreviated, room_for_each
 from doe.views.charts.theme import LEVELS
-from doe.views.words import mean_word, unit_text
+from doe.views.words import mean_text
 
 SIDES = ["low", "high"]
 """The lines of every panel; above it they have the names of its second factor's levels."""
@@ -34,20 +34,8 @@ def draw() -> alt.TopLevelMixin:
     )
     interval = base.mark_rule(strokeWidth=1.2).encode(y="ci_low:Q", y2="ci_high:Q")
     points = base.mark_circle(size=36, opacity=1)
-    layers = (base.mark_line().encode(strokeDash=dashes), interval, points)
-    panels = alt.layer(*layers, width=word("width"), height=word("height")).facet(
-        data=alt.NamedData("pairs"),
-        facet=alt.Facet(
-            "panel:N",
-            title=None,
-            sort=alt.EncodingSortField("rank", op="min"),
-            header=alt.Header(labelExpr=r"split(datum.label, '\n')"),
-        ),
-        columns=word("columns"),
-        spacing=12,
-    )
-    drawn: alt.FacetChart = panels.resolve_scale(x="independent").properties(title="{mean}")
-    return drawn
+    line = base.mark_line().encode(strokeDash=dashes)
+    return panels("pairs", "panel", line, interval, points, spacing=12)
 
 
 def interaction_data(analysis: Analysis) -> ChartData | None:
@@ -72,10 +60,9 @@ def interaction_data(analysis: Analysis) -> ChartData | None:
                 "second": f"{pair.other} = {levels[pair.other][y]}",
             }
             rows.append(record | mean_record(mean.mean, mean.ci_low, mean.ci_high))
-    mean_text = f"{mean_word(analysis)} {analysis.response}{unit_text(analysis.unit)}"
     letters = [*map(len, names), *(len(low) + len(high) + STROKES for low, high in seconds)]
     layout = panel_layout(len(names), 3 if max(letters) <= LONG else 2)
-    return ChartData({"pairs": rows}, {"mean": mean_text, **layout})
+    return ChartData({"pairs": rows}, {"mean": mean_text(analysis), **layout})
 
 
 def _short(levels: Mapping[int, str]) -> tuple[str, str]:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from doe.terms import parse_term
 from doe.views.charts import alt
 from doe.views.charts.model import ChartData, Record, ResponseChart, of_levels
-from doe.views.charts.shared import hover, level_layout, mean_by_level, word
+from doe.views.charts.shared import hover, level_layout, mean_by_level, panels, word
 from doe.views.charts.theme import SEVERAL
-from doe.views.words import mean_word, unit_text
+from doe.views.words import mean_text
 
 if TYPE_CHECKING:
     from doe.analysis.levels.analyze import LevelAnalysis
@@ -30,23 +30,7 @@ def draw() -> alt.TopLevelMixin:
         ),
         tooltip=hover("pair", "given", "second", "mean", "ci_low", "ci_high"),
     )
-    drawn: alt.FacetChart = (
-        alt.layer(
-            base.mark_line(),
-            base.mark_circle(size=40, opacity=1),
-            width=word("width"),
-            height=word("height"),
-        )
-        .facet(
-            data=alt.NamedData("cells"),
-            facet=alt.Facet("pair:N", title=None, sort=alt.EncodingSortField("rank", op="min")),
-            columns=word("columns"),
-            spacing=8,
-        )
-        .resolve_scale(x="independent")
-        .properties(title="{mean}")
-    )
-    return drawn
+    return panels("cells", "pair", base.mark_line(), base.mark_circle(size=40, opacity=1))
 
 
 def interactions_data(analysis: LevelAnalysis) -> ChartData | None:
@@ -78,9 +62,10 @@ def interactions_data(analysis: LevelAnalysis) -> ChartData | None:
             )
     if not rows:
         return None
-    label = f"{mean_word(analysis)} {analysis.response}{unit_text(analysis.unit)}"
     widest = max(len(factor.levels) for factor in analysis.factors)
-    return ChartData({"cells": rows}, {"mean": label, **level_layout(len(shown), widest)})
+    return ChartData(
+        {"cells": rows}, {"mean": mean_text(analysis), **level_layout(len(shown), widest)}
+    )
 
 
 CHART = ResponseChart(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from doe.analysis.pvalues import significant
 from doe.views.charts import alt
 from doe.views.charts.model import ChartData, Record, ResponseChart, of_levels
-from doe.views.charts.shared import below, hover
+from doe.views.charts.shared import hover
 from doe.views.charts.theme import NEITHER, PLAIN, WIDTH
 from doe.views.words import quantity
 
@@ -42,11 +43,9 @@ def pairs_data(analysis: LevelAnalysis) -> ChartData | None:
     ratio = analysis.transform.scale.ratio
     rows: list[Record] = []
     for d in analysis.differences[:PAIRS]:
-        value, low, high = (
-            (d.ratio, d.ratio_low, d.ratio_high)
-            if ratio
-            else (*(d.difference, d.ci_low, d.ci_high),)
-        )
+        value, low, high = d.difference, d.ci_low, d.ci_high
+        if ratio:
+            value, low, high = d.ratio, d.ratio_low, d.ratio_high
         if value is None or low is None or high is None:
             continue
         rows.append(
@@ -56,7 +55,7 @@ def pairs_data(analysis: LevelAnalysis) -> ChartData | None:
                 "ci_low": low,
                 "ci_high": high,
                 "p_tukey": d.p_tukey,
-                "group": GROUPS[0] if below(d.p_tukey, analysis.alpha) else GROUPS[1],
+                "group": GROUPS[0] if significant(d.p_tukey, analysis.alpha) else GROUPS[1],
             }
         )
     if not rows:

@@ -96,10 +96,10 @@ def spec(chart: Chart) -> Spec:
     return made
 
 
-def filled(drawing: Spec, data: ChartData, dark: bool = False) -> Spec:
+def filled(drawing: Spec, data: ChartData) -> Spec:
     """A drawing with its data, words and look, complete for any Vega-Lite renderer."""
     worded: Spec = _with_words(drawing, data.words)
-    return worded | {"datasets": data.datasets, "config": config(dark)}
+    return worded | {"datasets": data.datasets, "config": config(dark=False)}
 
 
 def _with_words(part: Any, words: Mapping[str, str | int | list[str]]) -> Any:

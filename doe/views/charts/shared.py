@@ -7,9 +7,10 @@ from typing import Any
 
 from doe.analysis.analyze import Analysis
 from doe.analysis.effects import Effect
+from doe.analysis.pvalues import significant
 from doe.views.charts import alt
 from doe.views.charts.model import Record
-from doe.views.charts.theme import HARMS, HEIGHT, HELPS, NEITHER, WIDTH
+from doe.views.charts.theme import HARMS, HEIGHT, HELPS, NEITHER, PLAIN, WIDTH
 from doe.views.words import helps
 
 
@@ -26,11 +27,6 @@ def effect_record(effect: Effect) -> Record:
     }
 
 
-def below(p: float | None, alpha: float) -> bool:
-    """Whether a test is significant at a level."""
-    return p is not None and p <= alpha
-
-
 DIRECTIONS = {True: "better", False: "worse", None: "no goal"}
 OTHERS = "neither"
 
@@ -39,7 +35,7 @@ def direction_of(effect: Effect, analysis: Analysis) -> str:
     """Whether an effect is for the better or for the worse, neither unless it is significant
     after Holm's adjustment: what colours mean in every chart and table.
     """
-    if not below(effect.p_holm, analysis.alpha):
+    if not significant(effect.p_holm, analysis.alpha):
         return OTHERS
     return DIRECTIONS[helps(effect.effect, analysis.goal)]
 
@@ -106,6 +102,34 @@ def mean_by_level(room: Any) -> alt.Chart:
         ),
         y=alt.Y("mean:Q", title=None, scale=alt.Scale(zero=False)),
     )
+
+
+def panels(data: str, field: str, *layers: alt.Chart, spacing: int = 8) -> alt.FacetChart:
+    """Layers in a panel for each value of a field by its rank, each with levels of its own."""
+    faceted = alt.layer(*layers, width=word("width"), height=word("height")).facet(
+        data=alt.NamedData(data),
+        facet=alt.Facet(
+            f"{field}:N",
+            title=None,
+            sort=alt.EncodingSortField("rank", op="min"),
+            header=alt.Header(labelExpr=r"split(datum.label, '\n')"),
+        ),
+        columns=word("columns"),
+        spacing=spacing,
+    )
+    drawn: alt.FacetChart = faceted.resolve_scale(x="independent").properties(title="{mean}")
+    return drawn
+
+
+def mean_panels(data: str) -> alt.FacetChart:
+    """Means at the levels of each factor with intervals, side by side on one scale."""
+    base = mean_by_level(word("room")).encode(
+        tooltip=hover("factor", "given", "mean", "ci_low", "ci_high")
+    )
+    grand = alt.Chart().mark_rule(strokeDash=[2, 3]).encode(y="grand:Q")
+    interval = base.mark_rule(strokeWidth=1.4, color=PLAIN).encode(y="ci_low:Q", y2="ci_high:Q")
+    points = base.mark_circle(color=PLAIN, size=40, opacity=1)
+    return panels(data, "factor", grand, base.mark_line(color=PLAIN), interval, points)
 
 
 LEAST_LEVEL = 46

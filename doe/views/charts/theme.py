@@ -67,7 +67,7 @@ FIT: Any = {"type": "fit-x", "contains": "padding"}
 """For charts whose labels may be long: the width with all of them, and the plot takes the rest."""
 
 
-def config(dark: bool = False) -> dict[str, Any]:
+def config(*, dark: bool) -> dict[str, Any]:
     """Vega-Lite configuration, on a light or a dark ground."""
     ink = "#D8DCE2" if dark else "#24292F"
     faint = "#2A3038" if dark else "#E4E7EB"

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from doe.analysis.analyze import Analysis
-from doe.analysis.anova import AnovaRow
 from doe.errors import counted
 from doe.numbers import cell_text
 from doe.views.table import Column, Row, Table
@@ -16,17 +13,14 @@ SHARED = "which replicates that share seeds do not average out; the line Error i
 """What an error over seeds is, beside the line of the table that it is not."""
 
 
-def anova_table(
-    analysis: Analysis, top: int | None = None, rows: Sequence[AnovaRow] | None = None
-) -> Table:
+def anova_table(analysis: Analysis, top: int | None = None) -> Table:
     """Analysis of variance; beyond `top` terms the smallest are left to the full table."""
-    rows = analysis.anova.rows if rows is None else rows
+    rows = analysis.anova.rows
     fixed = {"Block", "Lack of fit", "Error", "Total"}
     terms = [row for row in rows if row.source not in fixed]
     kept = sorted(terms, key=lambda row: -row.ss)[:top]
     names = {row.source for row in kept} | fixed
-    second = rows is analysis.anova.type2
-    kind = "" if analysis.anova.balanced else ", type II" if second else ", type III"
+    kind = "" if analysis.anova.balanced else ", type III"
     notes = [LOOKS] if analysis.looks else []
     if len(kept) < len(terms):
         notes.append(f"{len(terms) - len(kept)} terms with smaller sums of squares are not shown.")
@@ -43,7 +37,7 @@ def anova_table(
     if analysis.anova.blocking is not None:
         notes.append(analysis.anova.blocking.sentence)
     return Table(
-        name=f"anova {analysis.response}{' type 2' if second else ''}",
+        name=f"anova {analysis.response}",
         title=f"Analysis of variance of {quantity(analysis)}{kind}",
         columns=(
             Column("source", "Source"),
@@ -57,12 +51,7 @@ def anova_table(
         rows=tuple(
             Row(
                 (
-                    row.source,
-                    row.df,
-                    row.ss,
-                    row.ms,
-                    row.f,
-                    row.p,
+                    *(row.source, row.df, row.ss, row.ms, row.f, row.p),
                     row.p if row.p is not None else "",
                 ),
                 style="total" if row.source == "Total" else "plain",

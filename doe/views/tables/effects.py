@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from doe.analysis.analyze import Analysis
 from doe.analysis.effects import Effect
+from doe.analysis.pvalues import significant
 from doe.errors import counted
 from doe.numbers import Value, cell_text, confidence
 from doe.views.table import Column, Mark, Row, Table
@@ -57,7 +58,7 @@ def effects_table(analysis: Analysis, top: int | None = None) -> Table:
 
 
 def _marks(effect: Effect, analysis: Analysis) -> dict[str, Mark]:
-    if effect.p_holm is None or effect.p_holm > analysis.alpha:
+    if not significant(effect.p_holm, analysis.alpha):
         return {}
     mark = MARKS[helps(effect.effect, analysis.goal)]
     return {"effect": mark, "size": mark, "term": "strong"}

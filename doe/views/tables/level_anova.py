@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from doe.analysis.pvalues import significant
 from doe.errors import counted
 from doe.numbers import cell_text
 from doe.views.table import Column, Row, Table
@@ -20,16 +21,9 @@ def level_anova_table(analysis: LevelAnalysis, top: int | None = None) -> Table:
     table = analysis.anova
     tests = {test.term: test for test in analysis.tests}
     robust = any(test.p_hc3 is not None for test in analysis.tests)
-    exchanged = (
-        {}
-        if analysis.permutations is None
-        else {test.term: test.p for test in analysis.permutations.tests}
-    )
-    random = (
-        {}
-        if analysis.random_blocks is None
-        else {term.term: term.p for term in analysis.random_blocks.terms}
-    )
+    permutations, blocks = analysis.permutations, analysis.random_blocks
+    exchanged = {} if permutations is None else {test.term: test.p for test in permutations.tests}
+    random = {} if blocks is None else {term.term: term.p for term in blocks.terms}
     further = [
         *([Column("p_hc3", "p HC3", "p")] if robust else []),
         *([Column("p_permuted", "p perm.", "p")] if exchanged else []),
@@ -67,7 +61,7 @@ def level_anova_table(analysis: LevelAnalysis, top: int | None = None) -> Table:
                     None if test is None else test.percent,
                 ),
                 style="total" if row.source == "Total" else "plain",
-                marks={"source": "strong"} if row.p is not None and row.p <= analysis.alpha else {},
+                marks={"source": "strong"} if significant(row.p, analysis.alpha) else {},
             )
         )
     kind = "" if table.balanced else f", type {table.kind}"

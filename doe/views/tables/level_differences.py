@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from doe.analysis.pvalues import significant
 from doe.numbers import confidence
 from doe.views.table import Column, Row, Table
 from doe.views.tables import ResponseTable
@@ -38,9 +39,7 @@ def differences_table(analysis: LevelAnalysis, top: int | None = None) -> Table:
         rows.append(
             Row(
                 (d.factor, pair, *figures, d.p_tukey, stars, d.p, d.se),
-                marks={"pair": "strong"}
-                if d.p_tukey is not None and d.p_tukey <= analysis.alpha
-                else {},
+                marks={"pair": "strong"} if significant(d.p_tukey, analysis.alpha) else {},
             )
         )
     level = confidence(analysis.alpha)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from doe.analysis.pvalues import significant
 from doe.views.table import Column, Row, Table
 from doe.views.tables import ResponseTable
 from doe.views.words import MARKS, helps, quantity
@@ -31,7 +32,7 @@ def level_effects_table(analysis: LevelAnalysis, top: int | None = None) -> Tabl
     )
     rows = []
     for e in sorted(analysis.effects, key=lambda e: -abs(e.effect))[:top]:
-        strong = e.p is not None and e.p <= analysis.alpha
+        strong = significant(e.p, analysis.alpha)
         mark = MARKS[helps(e.effect, analysis.goal)]
         back = [ratio[e.term].value] if ratio else []
         stars = e.p if e.p is not None else ""

@@ -12,7 +12,7 @@ from doe.results.report import Report
 from doe.study.values import Group, ReportSection, Study
 from doe.terms import config_header, level_text
 from doe.views.plan_tables import factors_table
-from doe.views.table import Column, Mark, Row, Table
+from doe.views.table import Column, Mark, Row, RowStyle, Table
 from doe.views.tables import MOST_ROWS, StudyTables
 
 EFFECTS = 10
@@ -40,7 +40,7 @@ def best_rows(study: Study, section: ReportSection, group: Group, cells: Sequenc
     """The baseline, and each configuration that is best in some column, by parts of the design."""
     rows: list[Row] = []
     for heading, part in _parts(study, section, cells):
-        baselines = [cell for cell in part if is_baseline(study, group, cell)]
+        baselines = [cell for cell in part if is_baseline(group, cell)]
         others = [cell for cell in part if cell not in baselines]
         best = best_cells(others, group.responses, study.responses)
         winners = [cell for cell in others if cell.row in best.values()]
@@ -61,18 +61,10 @@ def best_rows(study: Study, section: ReportSection, group: Group, cells: Sequenc
 
 
 def _spread_row(
-    cell: Cell,
-    responses: Sequence[str],
-    best: Mapping[str, int],
-    style: str = "plain",
+    cell: Cell, responses: Sequence[str], best: Mapping[str, int], style: RowStyle = "plain"
 ) -> Row:
     marks: dict[str, Mark] = {name: "best" for name in responses if best.get(name) == cell.row}
-    values = (
-        cell.row,
-        cell.config,
-        *(cell.spreads.get(name) for name in responses),
-    )
-    return Row(values, "baseline" if style == "baseline" else "plain", marks)
+    return Row((cell.row, cell.config, *map(cell.spreads.get, responses)), style, marks)
 
 
 def _columns(study: Study, responses: Sequence[str], form: Format) -> tuple[Column, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from doe.analysis.both_scales import TermOnScales
+from doe.analysis.pvalues import significant
 from doe.analysis.response import ResponseAnalysis
 from doe.numbers import cell_text, confidence
 from doe.views.table import Column, Mark, Row, Table
@@ -51,18 +52,14 @@ def scales_table(analysis: ResponseAnalysis, top: int | None = None) -> Table | 
 
 def agree(term: TermOnScales, alpha: float) -> bool:
     """Whether both scales call a term significant, or neither does."""
-    return _called(term.p_holm, alpha) == _called(term.log_p_holm, alpha)
-
-
-def _called(p: float | None, alpha: float) -> bool:
-    return p is not None and p <= alpha
+    return significant(term.p_holm, alpha) == significant(term.log_p_holm, alpha)
 
 
 def _marks(term: TermOnScales, alpha: float) -> dict[str, Mark]:
     marks: dict[str, Mark] = {}
-    if _called(term.p_holm, alpha):
+    if significant(term.p_holm, alpha):
         marks |= {"effect": "strong", "p_holm": "strong"}
-    if _called(term.log_p_holm, alpha):
+    if significant(term.log_p_holm, alpha):
         marks |= {"ratio": "strong", "log_p_holm": "strong"}
     return marks | ({"term": "strong"} if marks else {})
 

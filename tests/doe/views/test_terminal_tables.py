@@ -150,10 +150,10 @@ def test_no_colour_when_piped_or_when_asked(monkeypatch, capsys):
     print_table(table)
     assert "\x1b[" not in capsys.readouterr().out
     monkeypatch.setenv("FORCE_COLOR", "1")
-    print_table(table, console(80))
+    print_table(table, console())
     assert "\x1b[32m" in capsys.readouterr().out
     monkeypatch.setenv("NO_COLOR", "1")
-    print_table(table, console(80))
+    print_table(table, console())
     assert "\x1b[32m" not in capsys.readouterr().out
 
 

@@ -59,6 +59,11 @@ def level_text(level: object) -> str:
     return str(level).lower() if isinstance(level, bool) else str(level)
 
 
+def factor_label(key: str, name: str) -> str:
+    """A factor by its name with the key behind it, or by the key alone where they agree."""
+    return key if name in ("", key) else f"{name} ({key})"
+
+
 LevelOf = tuple[int, str] | None
 """Number and text of a factor's level; None where the factor is left open."""
 BETWEEN = " · "

@@ -12,6 +12,7 @@ from doe.analysis.contrasts import Floats
 from doe.analysis.data import Runs
 from doe.analysis.effects import Effect
 from doe.analysis.fit import Fit
+from doe.analysis.pvalues import significant
 from doe.analysis.scales import choices
 from doe.analysis.transform import Transformation
 from doe.errors import DoeError, nearest
@@ -87,7 +88,7 @@ class Case:
     @property
     def active(self) -> frozenset[int]:
         """Terms that are significant at false discovery rate α."""
-        called = (e.term for e in self.effects if e.p_bh is not None and e.p_bh < self.alpha)
+        called = (e.term for e in self.effects if significant(e.p_bh, self.alpha))
         return frozenset(parse_term(term, self.keys) for term in called)
 
     @property

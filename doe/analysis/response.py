@@ -9,10 +9,10 @@ import numpy as np
 from doe.analysis.analyze import Analysis, analyze
 from doe.analysis.case import AnalysisOptions
 from doe.analysis.data import Observations
+from doe.analysis.levels.layout import FactorColumn, LevelObservations, LevelRuns
 
 if TYPE_CHECKING:  # least squares of many levels loads more than two levels need
     from doe.analysis.levels.analyze import LevelAnalysis
-    from doe.analysis.levels.layout import LevelObservations
 
 ResponseAnalysis: TypeAlias = "Analysis | LevelAnalysis"
 """What an analysis of one response may be."""
@@ -33,8 +33,6 @@ def analyze_response(
 
 def with_levels(observed: Observations) -> LevelObservations:
     """Observations at two levels as those of factors with levels."""
-    from doe.analysis.levels.layout import FactorColumn, LevelObservations, LevelRuns
-
     runs = observed.runs
     factors = tuple(FactorColumn(f.key, f.name or f.key, (f.low, f.high)) for f in runs.factors)
     index = (runs.coded.astype(np.int64) + 1) // 2

@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -15,10 +14,8 @@ from numpy.typing import NDArray
 
 from doe.analysis.contrasts import Floats, Ints, cell_index
 from doe.analysis.data import FactorLevels, Observations, Runs, numbered, state_text
+from doe.analysis.levels.layout import Level, LevelObservations, LevelRuns, layout_of
 from doe.errors import DoeError, nearest
-
-if TYPE_CHECKING:
-    from doe.analysis.levels.layout import Level, LevelObservations, LevelRuns
 
 BOOKKEEPING = frozenset(
     {"run_id", "run", "run_order", "row", "replicate", "block", "seed", "config"}
@@ -56,12 +53,7 @@ def table_runs(
     """Read the design part of a table: factors (with named low levels), block, runs."""
     frame, keys = _with_factors(frame, factors)
     notes: list[str] = []
-    low = dict(low or {})
-    if unknown := [key for key in low if key not in keys]:
-        raise DoeError(
-            f"a low level is named for {unknown[0]!r}, which is no factor"
-            f"{nearest(unknown[0], keys)}; the factors are {', '.join(keys)}"
-        )
+    low = _named_lows(low, keys)
     levels, columns = [], []
     for key in keys:
         factor, code, note = _two_levels(column(frame, key, "factor"), key, low.get(key))
@@ -69,9 +61,7 @@ def table_runs(
         columns.append(code)
         notes += note
     coded = np.column_stack(columns).astype(np.int8)
-    if block in keys:
-        raise DoeError(f"{block!r} is given both as a factor and as the block; choose one")
-    blocks = None if block is None else _blocks(column(frame, block, "block"))
+    blocks = _blocks(frame, block, keys)
     run_ids = _run_ids(frame)
     notes += _check_duplicates(frame, coded, run_ids, block)
     several = blocks is not None and blocks.max() > 0
@@ -112,29 +102,22 @@ def table_levels(
     Numbers rise, words stand in the alphabet's order; a level that `low` names comes first. Rows
     with two or more factors at a middle level that occurs nowhere else are centre runs.
     """
-    from doe.analysis.levels.layout import layout_of
-
     columns: dict[str, list[Level]] = {}
     order: dict[str, list[Level]] = {}
+    low = _named_lows(low, factors)
     for key in _once(factors):
         texts = [_level_text(value) for value in column(frame, key, "factor").tolist()]
         if "" in texts:
             raise DoeError(f"factor {key!r} has no level in row {texts.index('') + 1}; fill it in")
         columns[key] = _levels(texts)
-        if low and key in low:
+        if key in low:
             known = sorted({str(level) for level in columns[key]})
             first = _low_first(known, key, low[key])[0]
             rest = sorted({level for level in columns[key] if str(level) != first})
             order[key] = [next(v for v in columns[key] if str(v) == first), *rest]
-    if unknown := [key for key in low or {} if key not in columns]:
-        raise DoeError(
-            f"a low level is named for {unknown[0]!r}, which is no factor"
-            f"{nearest(unknown[0], columns)}; the factors are {', '.join(columns)}"
-        )
-    if block in columns:
-        raise DoeError(f"{block!r} is given both as a factor and as the block; choose one")
-    blocks = None if block is None else _blocks(column(frame, block, "block")).tolist()
-    layout = layout_of(columns, order, block=blocks, block_name=block or "block")
+    blocks = _blocks(frame, block, factors)
+    labels = None if blocks is None else blocks.tolist()
+    layout = layout_of(columns, order, block=labels, block_name=block or "block")
     if (count := int(layout.is_centre.sum())) > 0:
         middle = zip(layout.keys, layout.centred.tolist(), strict=True)
         held = [key for key, at_middle in middle if not at_middle]
@@ -158,8 +141,6 @@ def observe_levels(
     frame: pd.DataFrame, layout: LevelRuns, response: str, goal: str | None
 ) -> LevelObservations:
     """Read one response of a table whose factors have levels."""
-    from doe.analysis.levels.layout import LevelObservations
-
     ids = _run_ids(frame)
     cells = column(frame, response, "response").tolist()
     parsed = [_value(cell, i, response, ids) for i, cell in enumerate(cells)]
@@ -260,6 +241,16 @@ def _with_factors(
     return frame.assign(**added), _once(factors)
 
 
+def _named_lows(low: Mapping[str, str] | None, keys: Sequence[str]) -> Mapping[str, str]:
+    """The low levels that are named, all of them of factors."""
+    if unknown := [key for key in low or {} if key not in keys]:
+        raise DoeError(
+            f"a low level is named for {unknown[0]!r}, which is no factor"
+            f"{nearest(unknown[0], keys)}; the factors are {', '.join(keys)}"
+        )
+    return low or {}
+
+
 def _once(factors: Sequence[str]) -> tuple[str, ...]:
     if twice := [key for key in factors if list(factors).count(key) > 1]:
         raise DoeError(f"factor {twice[0]!r} is named twice")
@@ -347,7 +338,13 @@ def _numbers(levels: Sequence[str]) -> list[float] | None:
     return known if len(known) == len(numbers) else None
 
 
-def _blocks(values: pd.Series) -> Ints:
+def _blocks(frame: pd.DataFrame, block: str | None, keys: Sequence[str]) -> Ints | None:
+    """Number of each run's block; None where no column names it."""
+    if block is None:
+        return None
+    if block in keys:
+        raise DoeError(f"{block!r} is given both as a factor and as the block; choose one")
+    values = column(frame, block, "block")
     if values.isna().any() or (values.astype(str).str.strip() == "").any():
         raise DoeError(f"column {str(values.name)!r} names the block and is empty in some row")
     return numbered(values.astype(str))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from doe.analysis.contrasts import Floats
 from doe.analysis.data import FactorLevels, Fresh, Looked, Observations, Runs, numbered, state_text
+from doe.analysis.levels.layout import MIDDLE, FactorColumn, LevelObservations, LevelRuns
 from doe.analysis.streams import Seeding
 from doe.design.changes import confirming
 from doe.design.runs import CENTRE, Run
@@ -27,8 +27,6 @@ from doe.terms import level_text
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from doe.analysis.levels.layout import LevelObservations, LevelRuns
 
 
 def scan_study(directory: Path) -> tuple[Study, list[RunStatus]]:
@@ -77,8 +75,6 @@ def study_runs(study: Study, statuses: Sequence[RunStatus]) -> Runs | LevelRuns:
 
 def design_runs(study: Study, planned: Sequence[Run], block_name: str | None = None) -> LevelRuns:
     """Runs of a design by the numbers of their levels, for factors with any number of them."""
-    from doe.analysis.levels.layout import MIDDLE, FactorColumn, LevelRuns
-
     centre = np.array([run.config == CENTRE for run in planned])
     middle = (MIDDLE,) * len(study.factors)
     block = numbered(run.block for run in planned)
@@ -145,26 +141,12 @@ def observations(
         y = np.array([value[name] for value in values], dtype=np.float64)
         y[~np.isfinite(y)] = np.nan
         said = (answers.unit_of(name), answers.goal_of(name), answers.scale_of(name))
-        chosen = fresh_values(study, fresh, name)
-        observed.append(_observed(runs, name, y, *said, chosen, baseline(study, cells, name)))
+        if isinstance(runs, Runs):
+            others = (fresh_values(study, fresh, name), baseline(study, cells, name))
+            observed.append(Observations(runs, name, y, y, y, *said, *others))
+        else:
+            observed.append(LevelObservations(runs, name, y, *said))
     return observed
-
-
-def _observed(
-    runs: Runs | LevelRuns,
-    name: str,
-    y: Floats,
-    unit: str,
-    goal: str | None,
-    scale: str,
-    fresh: Fresh | None,
-    baseline: str,
-) -> Observations | LevelObservations:
-    if isinstance(runs, Runs):
-        return Observations(runs, name, y, y, y, unit, goal, scale, fresh, baseline)
-    from doe.analysis.levels.layout import LevelObservations
-
-    return LevelObservations(runs, name, y, unit, goal, scale)
 
 
 def confirming_runs(study: Study, statuses: Sequence[RunStatus]) -> list[RunStatus]:

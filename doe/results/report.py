@@ -21,6 +21,7 @@ from doe.analysis.across import Across, across
 from doe.analysis.analyze import Analysis
 from doe.analysis.case import AnalysisOptions
 from doe.analysis.data import Runs
+from doe.analysis.levels.layout import LevelRuns
 from doe.analysis.response import analyze_response
 from doe.design.changes import confirming
 from doe.errors import DoeError
@@ -38,7 +39,6 @@ from doe.study.values import Group, ReportSection, Study
 from doe.terms import parse_term
 
 if TYPE_CHECKING:
-    from doe.analysis.levels.layout import LevelRuns
     from doe.analysis.response import ResponseAnalysis
 
 WORTH_A_PROCESS = 4
@@ -89,17 +89,15 @@ class Report(NamedTuple):
         return tuple(name for name in self.study.responses.headline if name in self.analyses)
 
 
-def gather(
-    directory: Path, options: AnalysisOptions, drop: tuple[str, ...] | None = None
-) -> Report:
-    """Read a study and analyse every response; `drop` replaces the factors left out of effects.
+def gather(directory: Path, options: AnalysisOptions) -> Report:
+    """Read a study and analyse every response.
 
     Raises
     ------
     DoeError
         If there is no study, or an option does not fit it.
     """
-    return report_of(overview(directory), options, drop)
+    return report_of(overview(directory), options)
 
 
 def fingerprint(state: Overview) -> str:

@@ -6,9 +6,10 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from doe.analysis.data import Observations
+from doe.analysis.levels.layout import LevelObservations
 from doe.design.runs import CENTRE, Run, configuration_of
 from doe.errors import DoeError
 from doe.results.status import Overview
@@ -17,9 +18,6 @@ from doe.store.verdicts import Result
 from doe.study.levels import coded_level, level_numbers
 from doe.study.values import Factor, Goal, Level, Responses, Study
 from doe.terms import BETWEEN, level_text
-
-if TYPE_CHECKING:
-    from doe.analysis.levels.layout import LevelObservations
 
 TABLE = "table"
 """The backend of such a study: nothing executes it."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from doe.analysis.data import FactorLevels
 from doe.analysis.diagnostics import Finding
 from doe.analysis.response import ResponseAnalysis
-from doe.terms import parse_term
+from doe.terms import factor_label, parse_term
 from doe.views.table import Mark
 
 SWITCHES = (("false", "true"), ("off", "on"), ("no", "yes"), ("0", "1"))
@@ -53,8 +53,7 @@ def advice_text(finding: Finding) -> str:
 
 def factor_text(factor: FactorLevels) -> str:
     """A factor by its name, with its key: "Noise (F)"."""
-    named = factor.name and factor.name != factor.key
-    return f"{factor.name} ({factor.key})" if named else factor.key
+    return factor_label(factor.key, factor.name)
 
 
 def term_text(term: str, factors: Sequence[FactorLevels]) -> str:

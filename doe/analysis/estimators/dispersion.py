@@ -15,7 +15,7 @@ from doe.analysis.case import Case
 from doe.analysis.contrasts import Floats, Ints, estimable, names_of, sign_columns
 from doe.analysis.fit import Fit, estimator, without_blocks
 from doe.analysis.lenth import Lenth, lenth
-from doe.analysis.pvalues import holm
+from doe.analysis.pvalues import holm, significant
 from doe.analysis.rescale import units
 from doe.numbers import cell_text
 
@@ -180,7 +180,7 @@ def excess_kurtosis(spreads: Spreads) -> float:
 
 
 def _sentence(effects: Sequence[DispersionEffect], alpha: float) -> str:
-    called = [e for e in effects if e.p_holm is not None and e.p_holm < alpha]
+    called = [e for e in effects if significant(e.p_holm, alpha)]
     surest = sorted(called, key=lambda e: -abs(e.z or 0.0))[:4]
     if not surest:
         return "No term changes the spread between replicates beyond chance."

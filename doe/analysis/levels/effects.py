@@ -44,6 +44,11 @@ class Curvature(Struct, frozen=True):
     n: int  # centre runs
     sentence: str
 
+    @property
+    def f(self) -> float | None:
+        """F on one degree of freedom."""
+        return None if self.t is None else self.t**2
+
 
 class _Tested(Struct, frozen=True):
     """A single linear function with its t test, on the scale of y."""
@@ -202,7 +207,7 @@ def curvature(fit: LevelFit, alpha: float = 0.05) -> Curvature | None:
         verdict = "some factor acts along a curve, and its levels do not tell which"
     else:
         verdict = "no curve is shown"
-    runs = "one centre run" if count == 1 else f"{count} centre runs"
-    sentence = f"{runs} lie {cell_text(test.value, 'signed')} from the model: {verdict}."
+    runs = "One centre run lies" if count == 1 else f"{count} centre runs lie"
+    sentence = f"{runs} {cell_text(test.value, 'signed')} from the model: {verdict}."
     figures = (test.value, test.se, test.ci_low, test.ci_high, test.t, test.p)
     return Curvature(*figures, n=count, sentence=sentence)

@@ -16,7 +16,7 @@ from doe.analysis.levels.best import cell_estimates
 from doe.analysis.levels.fit import LevelFit, least_squares
 from doe.analysis.levels.means import margin_rows
 from doe.analysis.levels.model import ModelMatrix, model_matrix, parts_of
-from doe.analysis.pvalues import t_critical
+from doe.analysis.pvalues import significant, t_critical
 from doe.analysis.ranking import MOST_CELLS, Estimates
 from doe.analysis.transform import Transformation
 
@@ -34,7 +34,7 @@ class CellPrediction(Struct, frozen=True, gc=False):
 
 def reduced_terms(tests: Sequence[TermTest], fit: LevelFit, alpha: float) -> tuple[int, ...]:
     """Terms that are significant at false discovery rate α, with all terms that they contain."""
-    called = {test.term for test in tests if test.p_bh is not None and test.p_bh < alpha}
+    called = {test.term for test in tests if significant(test.p_bh, alpha)}
     active = [mask for mask in fit.matrix.terms if fit.matrix.name(mask) in called]
     return tuple(sorted({*active, *(part for mask in active for part in parts_of(mask))}))
 

@@ -8,11 +8,12 @@ from doe.analysis.levels.anova import TermTest
 from doe.analysis.levels.effects import numeric_parts
 from doe.analysis.levels.fit import LevelFit
 from doe.analysis.levels.halfnormal import HalfNormal
-from doe.analysis.levels.layout import FactorColumn
 from doe.analysis.levels.means import level_differences, on_response_scale, term_means
-from doe.analysis.scales import IDENTITY, Scale
+from doe.analysis.pvalues import significant
+from doe.analysis.scales import Scale
 from doe.analysis.scales.log import ratio_of
 from doe.numbers import cell_text, confidence
+from doe.terms import factor_label
 
 
 def term_sentences(
@@ -20,8 +21,8 @@ def term_sentences(
     tests: Sequence[TermTest],
     plot: HalfNormal,
     unit: str,
-    alpha: float = 0.05,
-    scale: Scale = IDENTITY,
+    alpha: float,
+    scale: Scale,
 ) -> tuple[str, ...]:
     """One sentence for each term that is significant at false discovery rate `alpha`.
 
@@ -30,7 +31,7 @@ def term_sentences(
     if fit.error is None:
         return _saturated_sentences(plot, unit, alpha)
     masks = {fit.matrix.name(mask): mask for mask in fit.matrix.terms}
-    active = {masks[t.term]: t for t in tests if t.p_bh is not None and t.p_bh < alpha}
+    active = {masks[t.term]: t for t in tests if significant(t.p_bh, alpha)}
     said = []
     for mask, test in active.items():
         wider = [other for other in active if other != mask and other & mask == mask]
@@ -46,11 +47,6 @@ def term_sentences(
     return tuple(said)
 
 
-def factor_name(factor: FactorColumn) -> str:
-    """Name with the key behind it, or the key alone where they agree."""
-    return factor.key if factor.name in ("", factor.key) else f"{factor.name} ({factor.key})"
-
-
 def _p(value: float) -> str:
     return f"p = {cell_text(value, 'p')}"
 
@@ -64,7 +60,7 @@ def _main_sentence(
 ) -> str:
     factor = fit.matrix.layout.factors[i]
     known = [d for d in level_differences(fit, i, alpha) if d.difference is not None]
-    lead = f"{factor_name(factor)} matters ({_p(test.p or 0.0)})"
+    lead = f"{factor_label(factor.key, factor.name)} matters ({_p(test.p or 0.0)})"
     if not known:
         return lead
     widest = max(known, key=lambda d: abs(d.difference or 0.0))
@@ -104,7 +100,7 @@ def _interaction_sentence(
     fit: LevelFit, mask: int, test: TermTest, unit: str, alpha: float, scale: Scale
 ) -> str:
     factors = [f for i, f in enumerate(fit.matrix.layout.factors) if mask >> i & 1]
-    names = [factor_name(factor) for factor in factors]
+    names = [factor_label(factor.key, factor.name) for factor in factors]
     lead = (
         f"{' and '.join([', '.join(names[:-1]), names[-1]])} do not act on their own"
         f" ({test.term}, {_p(test.p or 0.0)})"
@@ -126,5 +122,5 @@ def _saturated_sentences(plot: HalfNormal, unit: str, alpha: float) -> tuple[str
         f"{contrast.label} stands out ({_p(contrast.p)}, Lenth):"
         f" {_with_unit(contrast.value, unit)} on the scale of a two-level effect."
         for contrast in plot.contrasts
-        if contrast.p is not None and contrast.p < alpha
+        if contrast.p is not None and contrast.p <= alpha
     )

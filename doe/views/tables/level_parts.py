@@ -43,9 +43,8 @@ def parts_table(analysis: LevelAnalysis, top: int | None = None) -> Table | None
             "far the middle of the scale stands above the ends."
         )
     if (bend := analysis.curvature) is not None:
-        f = None if bend.t is None else bend.t**2
         stars = bend.p if bend.p is not None else ""
-        figures = (bend.difference, bend.ci_low, bend.ci_high, f, bend.p, stars)
+        figures = (bend.difference, bend.ci_low, bend.ci_high, bend.f, bend.p, stars)
         rows.append(Row(("all", "curvature at the centre", 1, *figures)))
         notes.append(bend.sentence)
     title = f"Lines and curves: {quantity(analysis)}"

@@ -35,6 +35,10 @@ Basis = Literal["all runs", "own runs", "seeds won"]
 which of the two has won with each seed."""
 
 
+UNKNOWN = (None, None, None)
+"""Neither a probability nor an interval: nothing tells the error."""
+
+
 class Beats(Struct, frozen=True):
     """How likely a configuration beats another, both with the same fresh seed."""
 
@@ -164,7 +168,8 @@ def _pair(
         x, y = (forward(fresh.y[fresh.configs.index(config)]) for config in pair)
         both = sign * (x - y)[~np.isnan(x - y)]
         own: Basis = "seeds won" if basis == "seeds won" else "own runs"
-        return _answer(pair, named, both, True, own, _of_runs(both, None, own, case.alpha))
+        fresh_answer = _of_runs(both, None, own, case.alpha)
+        return Beats(*pair, named, len(both), True, own, *(fresh_answer or UNKNOWN))
     both, runs = _paired(case.fit, first, second)
     alpha = case.alpha / _choices(len(cells), named)
     if basis == "all runs":
@@ -174,7 +179,7 @@ def _pair(
         seeding = case.fit.seeding
         labels = None if seeding is None else seeding.seeds[:, runs]
         answer = _of_runs(sign * both, labels, basis, alpha)
-    return _answer(pair, named, both, False, basis, answer)
+    return Beats(*pair, named, len(both), False, basis, *(answer or UNKNOWN))
 
 
 def _of_runs(
@@ -195,15 +200,9 @@ def _of_runs(
 
 def _numbers(case: Case, cells: Ints) -> dict[str, int]:
     """Number of every configuration by its name in files, and as it is shown."""
-    factors = case.runs.factors
-    names = {}
-    for cell in cells.tolist():
-        levels = [
-            (1, factor.high) if cell >> i & 1 else (0, factor.low)
-            for i, factor in enumerate(factors)
-        ]
-        names[config_name(case.keys, levels)] = cell
-    return names | {case.runs.config(cell): cell for cell in cells.tolist()}
+    runs = case.runs
+    names = {config_name(runs.keys, runs.levels(cell)): cell for cell in cells.tolist()}
+    return names | {runs.config(cell): cell for cell in cells.tolist()}
 
 
 def _choices(cells: int, named: str) -> int:
@@ -213,32 +212,18 @@ def _choices(cells: int, named: str) -> int:
     return cells * (cells - 1) // 2 if RUNNER_UP in named else cells - 1
 
 
-def _answer(
-    pair: tuple[str, str],
-    named: str,
-    differences: Floats,
-    fresh: bool,
-    basis: Basis,
-    numbers: tuple[float, float, float] | None,
-) -> Beats:
-    return Beats(*pair, named, len(differences), fresh, basis, *(numbers or (None,) * 3))
-
-
 def _pooled(fit: Fit, x: int, y: int, sign: float) -> _Difference | None:
     """The difference of two cells against the error of all."""
     if fit.df_error < 1 or not fit.ms_error > 0.0:
         return None
     estimates = cell_estimates(fit)
     i, j = np.searchsorted(estimates.cells, [x, y])
-    covariance = estimates.covariance
-    if covariance.ndim == 1:
-        scale = float(covariance[i] + covariance[j])
-    else:
-        scale = float(covariance[i, i] + covariance[j, j] - 2.0 * covariance[i, j])
+    weight = np.zeros(len(estimates.cells))
+    weight[[i, j]] = 1.0, -1.0
     delta = sign * float(estimates.means[i] - estimates.means[j])
     over = fit.over_seeds
     df, single = (float(fit.df_error), fit.ms_error) if over is None else (over.df, over.single)
-    return _Difference(delta, scale, fit.ms_error, df, single)
+    return _Difference(delta, estimates.variance_of(weight), fit.ms_error, df, single)
 
 
 def _paired(fit: Fit, x: int, y: int) -> tuple[Floats, Ints]:

@@ -209,8 +209,7 @@ def prediction(
     if case.fit.df_error == 0 or not inside.any():
         return Prediction(config, mean, None, None)
     weight = inside / inside.sum()
-    covariance = estimates.covariance
-    scale = weight**2 @ covariance if covariance.ndim == 1 else weight @ covariance @ weight
+    scale = estimates.variance_of(weight)
     margins = 3.0 ** len(case.keys)
     reach = t_critical(case.alpha / margins, case.fit.df_error) * np.sqrt(scale * case.fit.ms_error)
     ends = view(float(weight @ estimates.means) + reach * np.array([-1.0, 1.0]))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from doe.analysis.contrasts import Floats, Ints, cell_index
 from doe.analysis.sequential import Rule
 from doe.analysis.streams import Seeding
-from doe.terms import config_label
+from doe.terms import LevelOf, config_label
 
 
 class FactorLevels(Struct, frozen=True):
@@ -59,13 +59,16 @@ class Runs:
         """Row of each run in the full standard order."""
         return cell_index(self.coded)
 
-    def config(self, cell: int, fixed: int = -1) -> str:
-        """A configuration as it is shown; factors outside the bits of `fixed` are left open."""
-        levels = [
+    def levels(self, cell: int, fixed: int = -1) -> list[LevelOf]:
+        """Levels of a configuration; factors outside the bits of `fixed` are left open."""
+        return [
             ((1, factor.high) if cell >> i & 1 else (0, factor.low)) if fixed >> i & 1 else None
             for i, factor in enumerate(self.factors)
         ]
-        return config_label(self.keys, levels)
+
+    def config(self, cell: int, fixed: int = -1) -> str:
+        """A configuration as it is shown, some of its factors left open."""
+        return config_label(self.keys, self.levels(cell, fixed))
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,12 @@ class Estimates(NamedTuple):
         """Variance of each mean over σ²."""
         return self.covariance if self.covariance.ndim == 1 else np.diag(self.covariance)
 
+    def variance_of(self, weight: Floats) -> float:
+        """Variance of a weighted sum of the means over σ²."""
+        if self.covariance.ndim == 1:
+            return float(weight**2 @ self.covariance)
+        return float(weight @ self.covariance @ weight)
+
     @property
     def told_apart(self) -> bool:
         """Whether every two means differ by something that the runs estimate."""

@@ -218,12 +218,12 @@ def _progress_cells(progress: Progress | None, elapsed: str) -> tuple[str, str, 
     )
 
 
-SPARKS = "▁▂▃▄▅▆▇█"
+SPARKS, SPARK_WIDTH = "▁▂▃▄▅▆▇█", 10
 
 
-def sparkline(values: Sequence[float], width: int = 10) -> str:
-    """Draw the last `width` values, the smallest at the bottom."""
-    shown = [value for value in values if math.isfinite(value)][-width:]
+def sparkline(values: Sequence[float]) -> str:
+    """Draw the last values, the smallest at the bottom."""
+    shown = [value for value in values if math.isfinite(value)][-SPARK_WIDTH:]
     if not shown:
         return ""
     low, high = min(shown), max(shown)

@@ -127,10 +127,10 @@ def _broken(text: str, room: int) -> str:
     return "\n".join(lines)
 
 
-def bar(value: float, largest: float, width: int = BAR_WIDTH) -> str:
+def bar(value: float, largest: float) -> str:
     """A horizontal bar in eighths of a character, its length |value| relative to `largest`."""
-    eighths = round(8 * width * abs(value) / largest) if largest > 0 else 0
-    full, rest = divmod(min(eighths, 8 * width), 8)
+    eighths = round(8 * BAR_WIDTH * abs(value) / largest) if largest > 0 else 0
+    full, rest = divmod(min(eighths, 8 * BAR_WIDTH), 8)
     return "█" * full + ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")[rest]
 
 

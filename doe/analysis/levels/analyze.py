@@ -32,13 +32,14 @@ from doe.analysis.levels.anova import (
 from doe.analysis.levels.best import LevelBest, level_best, with_geometric
 from doe.analysis.levels.effects import (
     Curvature,
+    HalfNormal,
     NumericPart,
     curvature,
+    half_normal_plot,
     numeric_parts,
     two_level_effects,
 )
 from doe.analysis.levels.fit import LevelFit, fit_levels
-from doe.analysis.levels.halfnormal import HalfNormal, half_normal_plot
 from doe.analysis.levels.layout import FactorColumn, LevelObservations
 from doe.analysis.levels.means import (
     LevelDifference,

@@ -1,4 +1,6 @@
-"""Single-degree answers: effects of two-level terms, parts of numeric factors, curvature."""
+"""Single-degree answers: effects of two-level terms, parts of numeric factors, curvature, and the
+half-normal plot of all contrasts.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +10,31 @@ import numpy as np
 from msgspec import Struct
 
 from doe.analysis.effects import Effect, plain
+from doe.analysis.lenth import HalfNormalPoint, Lenth, half_normal_points, lenth
 from doe.analysis.levels.coding import DEGREES, contrasts
 from doe.analysis.levels.fit import LevelFit, ratio
-from doe.analysis.levels.halfnormal import HalfNormal
 from doe.analysis.levels.layout import FactorColumn
 from doe.analysis.levels.means import difference_function
 from doe.analysis.levels.model import CURVATURE
 from doe.analysis.pvalues import adjusted, f_upper, t_critical, t_two_sided
 from doe.numbers import cell_text
+
+
+class SingleContrast(Struct, frozen=True, gc=False):
+    """One degree of freedom of a term, on the scale of a two-level effect."""
+
+    term: str
+    label: str  # what it compares, such as ``optimizer adam − sgd``
+    value: float
+    p: float | None  # Lenth's, simulated; None with fewer than three contrasts
+
+
+class HalfNormal(Struct, frozen=True):
+    """The contrasts in the order of the model, and the points by rising size."""
+
+    contrasts: tuple[SingleContrast, ...]
+    points: tuple[HalfNormalPoint, ...]
+    lenth: Lenth | None  # reference line y = x / pse
 
 
 class NumericPart(Struct, frozen=True, gc=False):
@@ -94,12 +113,12 @@ def two_level_effects(
     for i, mask in enumerate(terms):
         if mask in tested and (alone := tested[mask].p) is not None:
             p[i] = alone
-    lenth = None if plot is None or fit.df_error > 0 else plot.lenth
+    margins = None if plot is None or fit.df_error > 0 else plot.lenth
     position = list(range(len(terms)))
-    if plot is not None and lenth is not None:
+    if plot is not None and margins is not None:
         first = [contrast.term for contrast in plot.contrasts]
         position = [first.index(fit.matrix.name(mask)) for mask in terms]
-        p = np.asarray(lenth.p)
+        p = np.asarray(margins.p)
     p_holm, p_bh = map(plain, adjusted(p))
     effects = []
     for i, (mask, ss) in enumerate(zip(terms, sums, strict=True)):
@@ -107,8 +126,8 @@ def two_level_effects(
             continue
         test, at = tested[mask], position[i]
         t, alone = test.t, test.p
-        if lenth is not None:
-            t, alone = test.value / lenth.pse, float(p[at])
+        if margins is not None:
+            t, alone = test.value / margins.pse, float(p[at])
         figures = (test.value, test.value / 2.0, test.se, test.ci_low, test.ci_high, t, alone)
         share = 100.0 * ss / fit.ss_total
         effects.append(
@@ -211,3 +230,27 @@ def curvature(fit: LevelFit, alpha: float = 0.05) -> Curvature | None:
     sentence = f"{runs} {cell_text(test.value, 'signed')} from the model: {verdict}."
     figures = (test.value, test.se, test.ci_low, test.ci_high, test.t, test.p)
     return Curvature(*figures, n=count, sentence=sentence)
+
+
+# Half-normal plot -------------------------------------------------------------------------------
+
+
+def half_normal_plot(fit: LevelFit, alpha: float = 0.05) -> HalfNormal:
+    """Every degree of freedom of the terms as one contrast, all with the same variance.
+
+    ``c_j = 2 q_j'y / √n`` where q_j is column j of the model after those before it, of length 1.
+    The contrasts are independent with variance ``4σ²/n``; of a two-level term of a balanced
+    design c is the effect. In an unbalanced design they depend on the order of the terms, which
+    is the rising one.
+    """
+    source = fit.matrix.fitted_source
+    chosen = np.flatnonzero(source > 0)
+    values = 2.0 / np.sqrt(fit.n) * fit.rotated[chosen] * fit.unit
+    every = [label for label, kept in zip(fit.matrix.labels, fit.matrix.kept, strict=True) if kept]
+    labels = [every[j] for j in chosen.tolist()]
+    margins = lenth(values, labels, alpha) if len(values) else None
+    p = [None] * len(labels) if margins is None else list(margins.p)
+    names = [fit.matrix.name(s) for s in source[chosen].tolist()]
+    single = zip(names, labels, values.tolist(), p, strict=True)
+    points = half_normal_points(values, labels)
+    return HalfNormal(tuple(SingleContrast(*line) for line in single), points, margins)

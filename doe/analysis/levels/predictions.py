@@ -90,15 +90,15 @@ def _bounds(
     factorial = estimates.cells >= 0
     ways = math.prod(size + 1 for size in layout.sizes)
     wide = t_critical(alpha / ways, fit.df_error) * math.sqrt(fit.ms_error)
-    covariance = estimates.covariance
     for i, at in enumerate(levels):
         inside = factorial & (with_runs[:, fixed] == at[fixed]).all(axis=1)
         if not inside.any():
             continue
         weight = inside / inside.sum()
-        scale = weight**2 @ covariance if covariance.ndim == 1 else weight @ covariance @ weight
         middle = float(weight @ estimates.means)
-        ends[:, i] = middle + wide * math.sqrt(float(scale)) * np.array([-1.0, 1.0])
+        ends[:, i] = middle + wide * math.sqrt(estimates.variance_of(weight)) * np.array(
+            [-1.0, 1.0]
+        )
     return ends[0], ends[1]
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from doe.analysis.levels.anova import TermTest
-from doe.analysis.levels.effects import numeric_parts
+from doe.analysis.levels.effects import HalfNormal, numeric_parts
 from doe.analysis.levels.fit import LevelFit
-from doe.analysis.levels.halfnormal import HalfNormal
 from doe.analysis.levels.means import level_differences, on_response_scale, term_means
 from doe.analysis.pvalues import significant
 from doe.analysis.scales import Scale

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from doe.analysis.analyze import Analysis
 from doe.analysis.best import ReducedModel
-from doe.analysis.ranking import RankedCells
 from doe.analysis.response import ResponseAnalysis
 from doe.numbers import cell_text
 from doe.terms import BETWEEN, config_header
@@ -12,11 +11,15 @@ from doe.views.table import Column, Row, Table
 from doe.views.tables import ResponseTable
 from doe.views.words import mean_word
 
+BEFORE = "Before confirmation: the best of many is optimistic; doe plan --confirm N runs it again."
+OPTIMISTIC = "The best of many is optimistic: run it again with fresh seeds before relying on it."
 
-def ranking(
-    analysis: ResponseAnalysis, best: RankedCells, top: int | None
-) -> tuple[tuple[Column, ...], tuple[Row, ...]]:
-    """Columns and rows of configurations with Hsu's comparisons."""
+
+def best_table(analysis: ResponseAnalysis, top: int | None = None) -> Table | None:
+    """Configurations, the best first, with Hsu's comparisons; None where no goal is known."""
+    best = analysis.best
+    if best is None:
+        return None
     columns = (
         Column("config", config_header([factor.key for factor in analysis.factors])),
         Column("n", "n", "int"),
@@ -36,22 +39,17 @@ def ranking(
         )
         for c in best.cells[:top]
     )
-    return columns, rows
-
-
-BEFORE = "Before confirmation: the best of many is optimistic; doe plan --confirm N runs it again."
-
-
-def best_table(analysis: Analysis, top: int | None = None) -> Table | None:
-    """Configurations, the best first, with Hsu's comparisons; None where no goal is known."""
-    best = analysis.best
-    if best is None:
-        return None
-    columns, rows = ranking(analysis, best, top)
-    before = () if analysis.confirmation is not None else (BEFORE,)
-    notes = (best.sentence, _reduced_text(best.reduced), *before)
     title = f"Configurations by {analysis.response}, the best first"
+    notes = (best.sentence, *_notes(analysis))
     return Table(f"best {analysis.response}", title, columns, rows, notes)
+
+
+def _notes(analysis: ResponseAnalysis) -> tuple[str, ...]:
+    """What is predicted to be best, and that the best was chosen for its luck as well."""
+    if not isinstance(analysis, Analysis):
+        return (OPTIMISTIC,)
+    predicted = () if analysis.best is None else (_reduced_text(analysis.best.reduced),)
+    return predicted if analysis.confirmation is not None else (*predicted, BEFORE)
 
 
 def _reduced_text(reduced: ReducedModel) -> str:
@@ -69,4 +67,4 @@ def _reduced_text(reduced: ReducedModel) -> str:
     return f"Reduced model ({terms}) predicts the best: {prediction}{rest}."
 
 
-ENTRY = ResponseTable(30, best_table, on_screen=6, files="further")
+ENTRY = ResponseTable(30, best_table, on_screen=6, files="further", levels=None)

@@ -1,6 +1,6 @@
 """Scales on which a response can be analysed, one module each.
 
-A module here offers ``SCALE`` under the name that is asked for, ``--transform log``; nothing else
+A module here offers ``SCALE`` under the name that is asked for, such as log; nothing else
 needs to know it. The names are known without importing any of them.
 """
 

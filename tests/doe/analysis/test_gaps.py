@@ -47,7 +47,7 @@ def test_an_empty_cell_names_the_term_that_goes_with_it() -> None:
     assert found.inestimable == ("ABC",)
     assert found.missing is not None
     assert found.missing.empty_cells == ("A1B0C1",)
-    assert any("not estimable" in w and "ABC" in w for w in found.warnings)
+    assert any("Not estimable" in w and "ABC" in w for w in found.warnings)
     assert "ABC" not in by_term(found)
 
 

@@ -91,3 +91,18 @@ def test_a_transformation_costs_one_file(tmp_path: Path, monkeypatch: pytest.Mon
     assert found.response_scale[0].value == pytest.approx(3.5**2 - 2.0**2)
     assert "√y" in effects_table(found).title
     assert found.best.cells[-1].mean == pytest.approx(25.0)
+
+
+def test_warnings_are_whole_sentences() -> None:
+    y = np.random.default_rng(1).normal(size=16)
+    half = [cell for cell in range(16) if cell.bit_count() % 2 == 0]
+    warned = [
+        *study(table("ABC", y[:8]), "ABC").warnings,
+        *study(table("ABC", y[:7], range(7)), "ABC").warnings,
+        *study(table("ABCD", y[:8], half), "ABCD").warnings,
+        *study(table("AB", y[:5], [0, 1, 2, 3, 0]), "AB", robust=True, permutations=99).warnings,
+    ]
+    assert len(warned) > 4
+    for sentence in warned:
+        assert sentence[0].isupper() or sentence[0].isdigit(), sentence
+        assert sentence.endswith("."), sentence

@@ -16,15 +16,16 @@ if TYPE_CHECKING:
     from doe.analysis.levels.analyze import LevelAnalysis
 
 
-def to_plain(
-    analysis: ResponseAnalysis | CensoredAnalysis, family: Across | None = None
-) -> dict[str, Any]:
+Json = dict[str, Any]
+
+
+def to_plain(analysis: ResponseAnalysis | CensoredAnalysis, family: Across | None = None) -> Json:
     """The object that `doe analyze --json` prints for one response.
 
     What a study's consumer reads has names of its own at the top; every further analysis stands
     below `diagnostics`, with `p_bh_all`, the p values adjusted over all responses of a family.
     """
-    whole: dict[str, Any] = finite(msgspec.to_builtins(analysis))
+    whole: Json = finite(msgspec.to_builtins(analysis))
     if isinstance(analysis, CensoredAnalysis):
         return whole | {"factors": [factor.key for factor in analysis.factors]}
     if not isinstance(analysis, Analysis):
@@ -54,7 +55,7 @@ def to_plain(
     }
 
 
-def _top(whole: dict[str, Any], lenth: dict[str, Any] | None) -> dict[str, Any]:
+def _top(whole: Json, lenth: Json | None) -> Json:
     """What every analysis has, under the names that it is read by."""
     return {
         "response": whole["response"],
@@ -73,7 +74,7 @@ def _top(whole: dict[str, Any], lenth: dict[str, Any] | None) -> dict[str, Any]:
     }
 
 
-def _family(analysis: ResponseAnalysis, family: Across | None) -> dict[str, Any]:
+def _family(analysis: ResponseAnalysis, family: Across | None) -> Json:
     """The p values of a response adjusted over all responses of its family."""
     if family is None:
         return {}
@@ -89,9 +90,7 @@ LEVEL_PARTS = (
 """What stands below `diagnostics` under its own name."""
 
 
-def _levels_plain(
-    analysis: LevelAnalysis, whole: dict[str, Any], family: Across | None
-) -> dict[str, Any]:
+def _levels_plain(analysis: LevelAnalysis, whole: Json, family: Across | None) -> Json:
     """The object of factors with levels: the same names, and `levels`, the mean of each."""
     top = _top(whole, whole["half_normal"]["lenth"])
     diagnostics = {

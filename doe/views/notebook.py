@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 from markupsafe import Markup, escape
@@ -13,10 +13,10 @@ from rich.console import Console
 
 from doe.analysis.response import ResponseAnalysis
 from doe.errors import DoeError, nearest
-from doe.numbers import cell_text
+from doe.numbers import Value, cell_text
 from doe.results.report import Report
 from doe.views.headlines import headlines
-from doe.views.table import Table
+from doe.views.table import Column, Table
 from doe.views.tables import screen_tables
 from doe.views.terminal import print_sentences, print_table
 from doe.views.words import quantity
@@ -212,7 +212,7 @@ def table_html(table: Table) -> Markup:
     ).format(table.title, head, Markup("").join(rows), notes)
 
 
-def _cell(column: Any, value: Any) -> Markup:
+def _cell(column: Column, value: Value) -> Markup:
     side = "right" if column.numeric else "left"
     return Markup('<td style="text-align:{}">{}</td>').format(
         side, escape(cell_text(value, column.format))

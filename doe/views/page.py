@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Sequence
-from typing import Any
 
 from doe.design.runs import configuration_of
 from doe.numbers import Spread, Value, cell_text, drawn
@@ -17,14 +16,14 @@ from doe.views.charts import catalogue, drawings, response_charts, study_charts
 from doe.views.charts.model import ChartData, Record, StudyChart
 from doe.views.charts.theme import ON_DARK, RANKS, STATES, config
 from doe.views.headlines import headlines
+from doe.views.json import Json
 from doe.views.profiler import excluded_json, factors_json, profile_json
 from doe.views.run_cards import axes_json, cards_json
 from doe.views.table import Column, Row, Table
 from doe.views.tables import response_tables, study_tables
 
-Json = dict[str, Any]
 SQUARE_FACTORS = 10
-BLOCK = 32
+GRID_COLUMNS = 32
 
 
 def payload(report: Report) -> Json:
@@ -95,7 +94,7 @@ def grid(report: Report) -> Json:
     index = {row: i for i, row in enumerate(sorted({status.run.row for status in statuses}))}
 
     def position(row: int) -> tuple[int, int]:
-        return divmod(row, wide)[::-1] if square else divmod(index[row], BLOCK)[::-1]
+        return divmod(row, wide)[::-1] if square else divmod(index[row], GRID_COLUMNS)[::-1]
 
     runs = [
         {
@@ -108,9 +107,11 @@ def grid(report: Report) -> Json:
         }
         for status in statuses
     ]
-    tall = -(-len(index) // BLOCK)
+    tall = -(-len(index) // GRID_COLUMNS)
     return {
-        "columns": _headings(study.factors[:across]) if square else [""] * min(BLOCK, len(index)),
+        "columns": _headings(study.factors[:across])
+        if square
+        else [""] * min(GRID_COLUMNS, len(index)),
         "rows": _headings(study.factors[across:]) if square else [""] * tall,
         "runs": runs,
         "values": {name: list(values) for name, values in report.values.items()},

@@ -19,6 +19,7 @@ from doe.terms import (
     defining_relation,
     format_generators,
     level_text,
+    single_letters,
     term_name,
 )
 from doe.views.table import Column, Row, Table
@@ -63,7 +64,7 @@ def factors_table(study: Study) -> Table:
 
 def order_table(design: Design, most: int) -> Table:
     """The first runs in the order in which they start."""
-    short = all(len(key) == 1 for key in design.keys)
+    short = single_letters(design.keys)
     columns = (
         Column("order", "Order", "int"),
         Column("run", "Run"),

@@ -14,12 +14,11 @@ from doe.numbers import cell_text, drawn
 from doe.study.levels import allowed_rows, row_of
 from doe.study.values import Study
 from doe.terms import level_text
+from doe.views.json import Json
 from doe.views.words import mean_word
 
 if TYPE_CHECKING:
     from doe.analysis.levels.predictions import CellPrediction
-
-Json = dict[str, Any]
 
 
 def factors_json(study: Study) -> list[Json]:

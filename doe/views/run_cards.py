@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from doe.numbers import cell_text, drawn, duration_text
 from doe.results.details import RunDetail
@@ -14,8 +13,8 @@ from doe.study.values import Study
 from doe.terms import level_text
 from doe.views.charts.learning_curves import thinned
 from doe.views.charts.shared import scale_type
+from doe.views.json import Json
 
-Json = dict[str, Any]
 CARD_STEPS = 30
 """Points of a curve on a card."""
 WIDE = 10.0

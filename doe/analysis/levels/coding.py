@@ -10,6 +10,7 @@ from scipy import linalg
 
 from doe.analysis.contrasts import Floats
 from doe.analysis.levels.layout import MIDDLE, FactorColumn, LevelRuns
+from doe.terms import single_letters
 
 DEGREES = ("linear", "quadratic", "cubic")
 
@@ -95,8 +96,8 @@ def column_labels(layout: LevelRuns, mask: int) -> list[str]:
         for i, f in enumerate(layout.factors)
         if mask >> i & 1
     ]
-    short = all(len(key) == 1 for key in layout.keys) and all(len(part) == 1 for part in parts)
-    separator = "" if short else ":" if all(len(part) == 1 for part in parts) else " : "
+    single = all(len(part) == 1 for part in parts)
+    separator = " : " if not single else "" if single_letters(layout.keys) else ":"
     return [separator.join(labels) for labels in product(*parts)]
 
 

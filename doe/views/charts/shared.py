@@ -47,21 +47,10 @@ def direction() -> alt.Color:
 
 
 TEXT_FIELDS = frozenset(
-    (
-        "term",
-        "factor",
-        "response",
-        "pair",
-        "first",
-        "second",
-        "config",
-        "run",
-        "slot",
-        "state",
-        "given",
-        "scale",
-    )
+    {"term", "factor", "response", "pair", "first", "second"}
+    | {"config", "run", "slot", "state", "given", "scale"}
 )
+"""Fields of charts that hold words."""
 
 
 def hover(*fields: str) -> list[alt.Tooltip]:

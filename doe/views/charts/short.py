@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from doe.terms import BETWEEN, parse_term
+from doe.terms import BETWEEN, parse_term, single_letters
 
 LEAST = 4
 """Letters that a name keeps however little room there is."""
@@ -36,7 +36,7 @@ def room_for_each(lengths: Sequence[int], room: int) -> int:
 
 def term_labels(terms: Sequence[str], keys: Sequence[str]) -> dict[str, str]:
     """Term -> its text beside a chart: "learning…:label_smo…"."""
-    if all(len(key) == 1 for key in keys):
+    if single_letters(keys):
         return {term: term for term in terms}
     labels = {}
     for term in terms:

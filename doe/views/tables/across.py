@@ -8,7 +8,6 @@ from doe.analysis.across import Across
 from doe.analysis.analyze import Analysis
 from doe.analysis.pvalues import significant
 from doe.analysis.response import ResponseAnalysis
-from doe.numbers import Format
 from doe.results.report import Report
 from doe.views.table import Column, Mark, Row, Table
 from doe.views.tables import MOST_ROWS, StudyTables
@@ -34,10 +33,12 @@ def across_table(
             elif significant(p, alpha) and effect is not None:
                 marks |= {"term": "strong", a.response: MARKS[helps(effect, a.goal)]}
         rows.append(Row((row.term, *(row.effects if two_level else row.p_bh)), marks=marks))
-    form: Format = "signed2" if two_level else "p"
     columns = (
         Column("term", "Term"),
-        *(Column(name, name, form, keep=i < 6) for i, name in enumerate(across.responses)),
+        *(
+            Column(name, name, "signed2" if two_level else "p", keep=i < 6)
+            for i, name in enumerate(across.responses)
+        ),
     )
     title = "Effects by response" if two_level else "Terms by response, adjusted p"
     notes = [

@@ -15,7 +15,7 @@ from synthetic import study_directory
 
 from doe.analysis.case import AnalysisOptions
 from doe.errors import DoeError
-from doe.results.report import fingerprint, gather
+from doe.results.report import fingerprint, report_of
 from doe.results.status import overview
 from doe.store.files import StudyDir
 from doe.store.plan import load_plan
@@ -131,12 +131,13 @@ def test_a_report_of_a_moved_study_names_no_absolute_path(written, paper_study):
 
 
 def test_drop_and_transform_reach_the_tables(paper_study, tmp_path):
-    report = gather(paper_study, AnalysisOptions(transform="log"), drop=("E", "F"))
+    state = overview(paper_study)
+    report = report_of(state, AnalysisOptions(transform="log"), ("E", "F"))
     assert report.analyses["dec_avg"].transform.name == "log"
     terms = [row.term for row in report.group_effects["enc"].rows]
     assert not any(set("EF") & set(term) for term in terms)
     with pytest.raises(DoeError, match="no factor"):
-        gather(paper_study, AnalysisOptions(), drop=("X",))
+        report_of(state, AnalysisOptions(), ("X",))
 
 
 def test_errors_are_one_line_without_a_traceback(tmp_path):

@@ -64,11 +64,9 @@ def with_doe(backend: str, runs: int) -> float:
 
     from rich.console import Console
 
-    from doe.running.execute import execute
+    from doe.running.execute import EngineChoice, execute
     from doe.running.scheduler import RunOptions
-    from doe.store.files import StudyDir
     from doe.store.plan import write_plan
-    from doe.store.scan import scan
     from doe.study.values import Factor, Responses, Study
     from doe.views.live import PlainDisplay
 
@@ -82,15 +80,10 @@ def with_doe(backend: str, runs: int) -> float:
     )
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as place:
         plan = write_plan(study, Path(place) / "bench")[0]
-        number, _ = execute(
-            plan,
-            RunOptions(),
-            "local",
-            {"cpu": SLOTS},
-            PlainDisplay(Console(file=StringIO())),
-        )
-        assert number["done"] == runs
-        views = scan(StudyDir(plan.directory), plan.design.runs)
+        engine = EngineChoice("local", {"cpu": SLOTS})
+        done = execute(plan, RunOptions(), engine, PlainDisplay(Console(file=StringIO())))
+        assert done.counts["done"] == runs
+        views = plan.scan()
     facts = [seen.result.provenance for seen in views if seen.result]
     times = [datetime.fromisoformat(fact[end]) for fact in facts for end in ("start", "end")]
     whole = (max(times) - min(times)).total_seconds()

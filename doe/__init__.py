@@ -84,9 +84,8 @@ def run(
     `gpus="0,1"`, `partition="gpu"`.
     """
     from doe.results.decision import declare, is_decided
-    from doe.running.execute import execute
+    from doe.running.execute import EngineChoice, run_study
     from doe.running.scheduler import RunOptions
-    from doe.running.until import run_until
     from doe.store.plan import load_plan
     from doe.store.verdicts import Policy
     from doe.views.live import open_display
@@ -101,13 +100,9 @@ def run(
     study = _path(directory, PLANNED)
     if until_decided:
         declare(study, (), None)
-    plan = load_plan(study)
     with open_display(console()) as display:
-        if plan.study.stopping is None:
-            number, _ = execute(plan, options, engine, asked, display)
-        else:
-            number, _ = run_until(study, options, engine, asked, display, is_decided)
-    return number
+        chosen = EngineChoice(engine, asked)
+        return run_study(load_plan(study), options, chosen, display, is_decided).counts
 
 
 def load(directory: Path | str) -> pd.DataFrame:

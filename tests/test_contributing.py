@@ -13,7 +13,7 @@ from rich.console import Console
 import doe
 from doe.analysis import estimators, scales
 from doe.running import engines
-from doe.running.execute import execute
+from doe.running.execute import EngineChoice, execute
 from doe.running.scheduler import RunOptions
 from doe.store.plan import write_plan
 from doe.study import presets
@@ -122,7 +122,8 @@ def test_the_engine(pasted, tmp_path, monkeypatch):
     )
     plan, _ = write_plan(study, tmp_path / "runs" / "tiny")
     with open_display(Console(file=io.StringIO())) as display:
-        number, _ = execute(plan, RunOptions(), "polite", {"nice": 5}, display)
+        polite = EngineChoice("polite", {"nice": 5})
+        number = execute(plan, RunOptions(), polite, display).counts
     assert (number["done"], number["failed"]) == (2, 2)
 
 

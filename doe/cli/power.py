@@ -258,10 +258,8 @@ def pilot_sigma(planned: Plan, response: str) -> float:
     """Standard deviation between replicates of a configuration, from the runs of a study."""
     from doe.design.power import pooled_sigma
     from doe.results.observations import observations, study_runs
-    from doe.store.files import StudyDir
-    from doe.store.scan import scan
 
-    study, statuses = planned.study, scan(StudyDir(planned.directory), planned.design.runs)
+    study, statuses = planned.study, planned.scan()
     (observed,) = observations(study, statuses, study_runs(study, statuses), [response])
     done = [(y, s.run) for y, s in zip(observed.y.tolist(), statuses, strict=True) if y == y]
     return pooled_sigma([y for y, _ in done], [r.row for _, r in done], [r.block for _, r in done])

@@ -13,11 +13,10 @@ import typer
 from typer.core import TyperCommand
 
 from doe.cli.complete import complete_config, complete_engine
-from doe.cli.options import StudyOption, chosen_study
+from doe.cli.options import StudyOption, chosen_study, split_names
 
 if TYPE_CHECKING:
     from doe.results.summary import Ending, Summary
-    from doe.store.plan import Plan
 
 
 class EngineCommand(TyperCommand):
@@ -114,10 +113,10 @@ def run(
     Ctrl-C lets running runs finish and starts no more; a second Ctrl-C ends them.
     """
     from doe.errors import DoeError
-    from doe.results.decision import decision_of, is_decided
-    from doe.running.execute import execute
+    from doe.results.decision import is_decided
+    from doe.results.summary import summarise
+    from doe.running.execute import EngineChoice, run_study
     from doe.running.scheduler import RunOptions
-    from doe.running.until import run_until
     from doe.store.plan import load_plan
     from doe.store.verdicts import Policy
     from doe.terms import config_header
@@ -131,7 +130,7 @@ def run(
         policy=Policy(retries, retry_errors),
         timeout=timeout,
         only=tuple(only or ()),
-        replicate=replicate,
+        replicates=(replicate,) if replicate else (),
         limit=limit,
         retry_failed=retry_failed,
         grace=grace,
@@ -141,39 +140,31 @@ def run(
     _declare(directory, until, decide, max_replicates)
     plan = load_plan(directory)
     option = "" if study is None else f" --study {study}"
-    began = time.monotonic()
+    began, screen = time.monotonic(), console()
     try:
-        with open_display(console(), config_header(plan.study.keys, "")) as display:
-            if plan.study.stopping is None or options.only or options.replicate:
-                number, finished = execute(plan, options, engine, ctx.obj, display)
-            else:
-                number, finished = run_until(
-                    directory, options, engine, ctx.obj, display, is_decided
-                )
-                plan = load_plan(directory)
+        with open_display(screen, config_header(plan.study.keys, "")) as display:
+            done = run_study(plan, options, EngineChoice(engine, ctx.obj), display, is_decided)
     except DoeError:
         with contextlib.suppress(DoeError):  # a study that is gone cannot be summed up
-            summary = _summary(plan, "broken off", time.monotonic() - began, option)
-            _tell(notify, summary)
+            _tell(notify, summarise(plan, "broken off", time.monotonic() - began, option))
         raise
     if detach:
-        typer.echo(f"`doe status` shows how far it is; `doe run --engine {engine}` picks it up.")
+        screen.out(f"`doe status` shows how far it is; `doe run --engine {engine}` picks it up.")
         return
-    summary = _summary(
-        plan, "finished" if finished else "stopped", time.monotonic() - began, option
-    )
+    ending: Ending = "finished" if done.finished else "stopped"
+    summary = summarise(done.plan, ending, time.monotonic() - began, option)
     _tell(notify, summary)  # even if the terminal is gone
-    for line in summary_lines(summary):
-        typer.echo(line)
-    if (reached := decision_of(directory)) is not None:
-        for line in reached.sentences:
-            typer.echo(line)
-    if not finished:
+    lines = summary_lines(summary)
+    if summary.decision is not None:
+        lines += summary.decision.sentences
+    left_out = summary.counts["pending"] and not (only or replicate or limit)
+    if done.finished and left_out:
+        lines.append("Some runs were left out; `doe status` says why.")
+    for line in lines:
+        screen.out(line)
+    if not done.finished:
         raise typer.Exit(130)
-    if summary.counts["pending"] and not (only or replicate or limit):
-        typer.echo("Some runs were left out; `doe status` says why.")
-        raise typer.Exit(3)
-    if number["failed"]:
+    if left_out or done.counts["failed"]:
         raise typer.Exit(3)
 
 
@@ -190,22 +181,11 @@ def _declare(
         return
     if until != "decided":
         raise DoeError(f"--until {until!r} is unknown; expected decided")
-    terms = tuple(part.strip() for part in (decide or "").split(",") if part.strip())
-    declare(directory, terms, replicates)
-
-
-def _summary(plan: Plan, ending: Ending, seconds: float, option: str) -> Summary:
-    from doe.results.decision import needed
-    from doe.results.summary import summarise
-    from doe.store.files import StudyDir
-    from doe.store.scan import scan
-
-    statuses = needed(plan.study, scan(StudyDir(plan.directory), plan.design.runs))
-    return summarise(plan.study, statuses, ending, seconds, option)
+    declare(directory, split_names(decide), replicates)
 
 
 def _tell(command: str | None, summary: Summary) -> None:
-    from doe.running.notify import notify
+    from doe.running.execute import notify
     from doe.views.summary import summary_environment
 
     if command and (problem := notify(command, summary_environment(summary))):

@@ -13,9 +13,8 @@ from doe.design.fractions import alias_chains, confounded_terms
 from doe.errors import DoeError, are, counted
 from doe.numbers import cell_text
 from doe.results.looks import analysed, stopping_rule
-from doe.store.files import StudyDir
 from doe.store.plan import Plan, declare_plan, load_plan
-from doe.store.scan import RunStatus, complete_replicates, scan
+from doe.store.scan import RunStatus, complete_replicates
 from doe.study.values import FIRST_LOOK, Stopping, Study
 from doe.terms import parse_term, term_name
 
@@ -155,24 +154,19 @@ def decision(study: Study, statuses: Sequence[RunStatus]) -> Decision | None:
     return Decision(study.stopping, complete, tuple(terms), expected, cells)
 
 
-def needed(study: Study, statuses: Sequence[RunStatus]) -> list[RunStatus]:
+def needed(
+    study: Study, statuses: Sequence[RunStatus], reached: Decision | None
+) -> list[RunStatus]:
     """The runs that the study asks for: not the replicates that a decision has made needless."""
-    reached = decision(study, statuses)
     if reached is None or not reached.over:
         return list(statuses)
     wanted = {*range(1, reached.replicates + 1), *confirming(study)}
     return [status for status in statuses if status.run.replicate in wanted]
 
 
-def decision_of(directory: Path) -> Decision | None:
-    """What a study in its directory has decided."""
-    plan = load_plan(directory)
-    return decision(plan.study, scan(StudyDir(directory), plan.design.runs))
-
-
-def is_decided(directory: Path) -> bool:
+def is_decided(study: Study, statuses: Sequence[RunStatus]) -> bool:
     """Whether a study needs no further replicate."""
-    reached = decision_of(directory)
+    reached = decision(study, statuses)
     return reached is not None and reached.over
 
 
@@ -186,7 +180,7 @@ def declare(directory: Path, terms: tuple[str, ...], replicates: int | None) -> 
     """
     plan = load_plan(directory)
     names = tuple(term_name(parse_term(term, plan.study.keys), plan.study.keys) for term in terms)
-    complete = complete_replicates(scan(StudyDir(directory), plan.design.runs))
+    complete = complete_replicates(plan.scan())
 
     def declared(study: Study) -> Stopping:
         planned = planned_replicates(study)

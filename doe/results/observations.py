@@ -18,9 +18,8 @@ from doe.errors import DoeError, nearest
 from doe.results.cells import baseline, cells_of
 from doe.results.looks import look_notes, stopping_rule
 from doe.results.responses import columns, response_values, slot_and_host, table_rows
-from doe.store.files import StudyDir
 from doe.store.plan import load_plan
-from doe.store.scan import RunStatus, scan
+from doe.store.scan import RunStatus
 from doe.study.levels import level_numbers
 from doe.study.values import FIRST_LOOK, Study
 from doe.terms import level_text
@@ -31,8 +30,8 @@ if TYPE_CHECKING:
 
 def scan_study(directory: Path) -> tuple[Study, list[RunStatus]]:
     """Read a planned study and the state of its runs, in run order."""
-    _, study, design = load_plan(directory)
-    return study, scan(StudyDir(directory), design.runs)
+    plan = load_plan(directory)
+    return plan.study, plan.scan()
 
 
 def load(directory: Path) -> pd.DataFrame:

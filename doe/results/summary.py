@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from doe.results.cells import best_cells, cells_of
-from doe.results.decision import decision
+from doe.results.decision import Decision, decision, needed
 from doe.results.responses import response_values
+from doe.store.plan import Plan
 from doe.store.scan import RunState, RunStatus, counts
 from doe.study.values import Study
 from doe.terms import config_header
@@ -40,18 +41,21 @@ class Summary(NamedTuple):
     """The command to go on with."""
     levels: str = ""
     """Whose levels a configuration names, where its label does not say so itself."""
+    decision: Decision | None = None
+    """Of a study that declares when it may stop."""
 
 
-def summarise(
-    study: Study, statuses: Sequence[RunStatus], ending: Ending, seconds: float, option: str
-) -> Summary:
+def summarise(plan: Plan, ending: Ending, seconds: float, option: str) -> Summary:
     """Sum a study up; `option` names it on a command line, as in " --study runs/x"."""
+    study, scanned = plan.study, plan.scan()
+    reached = decision(study, scanned)
+    statuses = needed(study, scanned, reached)
     number = counts(statuses)
-    reached = decision(study, statuses) if study.stopping else None
     command = next_command(number, over=reached is not None and reached.over)
     best = _best(study, statuses)
     levels = config_header(study.keys, "")
-    return Summary(study.name, ending, number, seconds, best, f"{command}{option}", levels)
+    following = f"{command}{option}"
+    return Summary(study.name, ending, number, seconds, best, following, levels, reached)
 
 
 def _best(study: Study, statuses: Sequence[RunStatus]) -> tuple[BestSoFar, ...]:

@@ -1,47 +1,115 @@
-"""Running a planned study: engine, display and scheduler put together."""
+"""Running a planned study: engine, display and scheduler put together.
+
+A study that declares when it may stop is run replicate by replicate. Nothing is kept on disk but
+its own rule: what comes next follows from the verdicts that are there, so any `doe run` can be
+killed, and two of them agree.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import signal
-from collections.abc import Iterator, Mapping
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
+from doe.design.changes import confirming
 from doe.errors import DoeError, counted, were
 from doe.running.engines import check_detach, open_engine
 from doe.running.scheduler import Display, RunOptions, Scheduler
 from doe.store.file_system import makes_links
 from doe.store.files import StudyDir
-from doe.store.plan import complete_design
-from doe.store.scan import RunState, counts
+from doe.store.plan import Plan, complete_design, extend_plan, load_plan
+from doe.store.scan import RunState, RunStatus, complete_replicates, counts
+from doe.study.values import FIRST_LOOK, Study
 
 LONGEST_SECONDS = 1e8
 """Three years: more than any run takes, and less than any clock can measure."""
+NOTIFY_SECONDS = 60.0
+"""How long a command of `--notify` may take."""
 
-if TYPE_CHECKING:
-    from doe.store.plan import Plan
+
+class Execution(NamedTuple):
+    """What came of `doe run`."""
+
+    plan: Plan
+    """As it is now: a study that may stop plans its replicates one by one."""
+    counts: dict[RunState, int]
+    finished: bool
+    """Whether it was let run."""
 
 
-def execute(
-    plan: Plan, options: RunOptions, engine: str, asked: Mapping[str, Any], display: Display
-) -> tuple[dict[RunState, int], bool]:
-    """Run a study to its end; return how many runs are in each state and whether it was let run.
+class EngineChoice(NamedTuple):
+    """Where runs are executed."""
 
-    `asked` holds settings of the engine by name, as the options of `doe run`.
+    name: str
+    asked: Mapping[str, Any]
+    """Settings of the engine, by the names of `doe run`'s options."""
+
+
+def run_study(
+    plan: Plan,
+    options: RunOptions,
+    engine: EngineChoice,
+    display: Display,
+    decided: Callable[[Study, Sequence[RunStatus]], bool],
+) -> Execution:
+    """Run what is asked of a study and not yet done.
+
+    A study that declares when it may stop is run replicate by replicate as long as its rule asks
+    for the next, unless some of its runs were asked for by name.
+
+    Parameters
+    ----------
+    decided : callable
+        Tells whether all is decided by the complete replicates.
+    """
+    if plan.study.stopping is None or options.only or options.replicates:
+        return execute(plan, options, engine, display)
+    if options.detach:
+        raise DoeError(
+            "a study that stops when it is decided needs a scheduler that stays to look; "
+            "leave out --detach"
+        )
+    while True:
+        statuses = plan.scan()
+        fresh = confirming(plan.study)
+        complete = complete_replicates([s for s in statuses if s.run.replicate not in fresh])
+        most = plan.study.stopping.max_replicates
+        over = bool(fresh) or complete >= most or decided(plan.study, statuses)
+        replicates = (*range(1, complete + 1), *fresh)
+        if not over:
+            replicates = tuple(range(1, max(FIRST_LOOK, complete + 1) + 1))
+            plan = extend_plan(plan.directory, replicates[-1])
+        asked_for = [s.state for s in statuses if s.run.replicate in replicates]
+        again = options.retry_failed and "failed" in asked_for
+        if over and not again and not {"pending", "running"} & {*asked_for}:
+            return Execution(plan, counts(statuses), True)
+        done = execute(plan, options._replace(replicates=replicates), engine, display)
+        if over or not done.finished or options.limit:
+            return done
+        if complete_replicates(plan.scan()) <= complete:
+            return done  # a run that cannot be read holds the replicate back
+        options = options._replace(retry_failed=False)
+        plan = load_plan(plan.directory)
+
+
+def execute(plan: Plan, options: RunOptions, engine: EngineChoice, display: Display) -> Execution:
+    """Run the chosen runs of a study to their end.
 
     On the way out, whatever the reason, idle helpers leave and running runs go on.
     """
-    files = StudyDir(plan.directory)
+    files = plan.files
     check_limits(options)
     check_writable(files)
     check_links(files)
     complete_design(plan)
     if options.detach:
-        check_detach(engine)
-    working = open_engine(engine, plan.study, plan.directory, asked)
-    scheduler = Scheduler(files, plan.study, plan.design, working, options, display)
+        check_detach(engine.name)
+    working = open_engine(engine.name, plan.study, plan.directory, engine.asked)
+    scheduler = Scheduler(plan, working, options, display)
     try:
         with counted_interrupts() as interrupts:
             if options.detach:
@@ -49,7 +117,7 @@ def execute(
                 over = f"{counted(number, 'run')} {were(number)} handed over"
                 display.note("detached", f"{over}; they go on by themselves")
             finished = options.detach or scheduler.run(lambda: len(interrupts))
-        return counts(list(scheduler.statuses.values())), finished
+        return Execution(plan, counts(list(scheduler.statuses.values())), finished)
     except OSError as error:
         with contextlib.suppress(OSError):
             scheduler.check_place()
@@ -119,3 +187,24 @@ def counted_interrupts() -> Iterator[list[int]]:
         yield interrupts
     finally:
         signal.signal(signal.SIGINT, former)
+
+
+def notify(command: str, summary: Mapping[str, str]) -> str:
+    """Run a line of shell with the summary in its environment; why it failed, or an empty text.
+
+    It never decides how `doe run` ends: what was computed is safe, whatever becomes of the message.
+    """
+    try:
+        done = subprocess.run(
+            command,
+            shell=True,
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, **summary},
+            timeout=NOTIFY_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"--notify took longer than {NOTIFY_SECONDS:g} s and was ended"
+    except OSError as error:
+        return f"--notify could not be started: {error.strerror}"
+    return f"--notify ended with exit code {done.returncode}" if done.returncode else ""

@@ -17,7 +17,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
-from doe.design.runs import Design, Run, runs_of
+from doe.design.runs import Run, runs_of
 from doe.errors import DoeError, counted, were
 from doe.numbers import cell_text
 from doe.running.engines.base import Ended, Engine, Job, Slot
@@ -33,10 +33,10 @@ from doe.store.leases import (
     process_alive,
     process_name,
 )
+from doe.store.plan import Plan
 from doe.store.requests import check_unchanged, prepare
 from doe.store.scan import RunStatus, look, scan
 from doe.store.verdicts import UNREAD, Failure, Policy, failed_attempts, sweep_leftovers
-from doe.study.values import Study
 
 WATCH_SECONDS = 0.5
 """Time between two looks at runs that others execute."""
@@ -51,9 +51,8 @@ class RunOptions(NamedTuple):
     timeout: float = 0.0
     only: tuple[str, ...] = ()
     """Configurations; empty for all."""
-    replicate: int = 0
-    among: tuple[int, ...] = ()
-    """Only these replicates; empty for all."""
+    replicates: tuple[int, ...] = ()
+    """Numbers of replicates; empty for all."""
     limit: int = 0
     """Most runs to start; 0 for all."""
     retry_failed: bool = False
@@ -104,19 +103,17 @@ class Scheduler:
 
     def __init__(
         self,
-        files: StudyDir,
-        study: Study,
-        design: Design,
+        plan: Plan,
         engine: Engine,
         options: RunOptions,
         display: Display,
         watch: Watch | None = None,
     ) -> None:
-        self.files = self.named = files
-        self.study, self.engine, self.options = study, engine, options
+        self.files = self.named = plan.files
+        self.study, self.engine, self.options = plan.study, engine, options
         self.display = display
         self.watch = watch or Watch()
-        self.runs = {run.run_id: run for run in design.runs}
+        self.runs = {run.run_id: run for run in plan.design.runs}
         self.statuses: dict[str, RunStatus] = {}
         self.active: dict[str, Active] = {}
         self.elsewhere: set[str] = set()
@@ -502,15 +499,15 @@ class Scheduler:
 def selected(runs: Sequence[Run], options: RunOptions) -> list[str]:
     """Ids of the runs that are asked for, in the planned order."""
     only = {run.run_id for config in options.only for run in runs_of(runs, config)}
-    replicates = sorted({run.replicate for run in runs})
-    if options.replicate and options.replicate not in replicates:
-        raise DoeError(f"replicate {options.replicate} is not planned; there are {replicates}")
+    planned = sorted({run.replicate for run in runs})
+    for number in options.replicates:
+        if number not in planned:
+            raise DoeError(f"replicate {number} is not planned; there are {planned}")
     return [
         run.run_id
         for run in runs
         if (not only or run.run_id in only)
-        and options.replicate in (0, run.replicate)
-        and (not options.among or run.replicate in options.among)
+        and (not options.replicates or run.replicate in options.replicates)
     ]
 
 

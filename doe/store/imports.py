@@ -15,10 +15,8 @@ import msgspec
 
 from doe.design.runs import Run
 from doe.errors import DoeError, nearest
-from doe.store.files import StudyDir
 from doe.store.plan import Plan, complete_design
 from doe.store.requests import check_unchanged, prepare, request_bytes
-from doe.store.scan import scan
 from doe.store.verdicts import IMPORTED, Failure, Result, commit
 from doe.study.levels import same_level
 from doe.study.values import Level, Study, seed_columns
@@ -220,8 +218,8 @@ def _result(row: Cells, columns: _Columns, number: int, source: str) -> Result |
 
 def _commit(plan: Plan, results: Mapping[str, Result]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Write the verdicts of runs that have none; return those, and the runs that had the same."""
-    files = StudyDir(plan.directory)
-    statuses = {status.run.run_id: status for status in scan(files, plan.design.runs)}
+    files = plan.files
+    statuses = {status.run.run_id: status for status in plan.scan()}
     check_unchanged(plan.study, statuses.values(), files)
     known = []
     for run_id, result in results.items():

@@ -19,7 +19,7 @@ from doe.store.files import RunDir, StudyDir, write_atomic
 from doe.store.requests import request_bytes
 from doe.store.scan import RunStatus, scan
 from doe.study.checks import check_study
-from doe.study.file import dump_study, load_study, parse_study, study_differences
+from doe.study.file import dump_study, parse_study, study_differences
 from doe.study.values import STUDY_FILE, Stopping, Study
 
 RUNS = Path("runs")
@@ -34,6 +34,15 @@ class Plan(NamedTuple):
     directory: Path
     study: Study
     design: Design
+
+    @property
+    def files(self) -> StudyDir:
+        """Every name in its directory."""
+        return StudyDir(self.directory)
+
+    def scan(self) -> list[RunStatus]:
+        """The present state of every run, in run order."""
+        return scan(self.files, self.design.runs)
 
 
 def write_plan(study: Study, directory: Path) -> tuple[Plan, Outcome]:
@@ -65,22 +74,22 @@ def _write_plan(study: Study, directory: Path) -> tuple[Plan, Outcome]:
         plan = Plan(directory, study, make_design(study))
         _write(plan)
         return plan, "created"
-    planned = load_study(files.study)
-    if differences := study_differences(planned, study):
-        return _replace_plan(load_plan(directory), study, differences)
+    planned = load_plan(directory)
+    if differences := study_differences(planned.study, study):
+        return _replace_plan(planned, study, differences)
     with contextlib.suppress(OSError):  # a study that one may only read
         files.study.touch()  # planned last, for `find_study`
-    return load_plan(directory), "unchanged"
+    return planned, "unchanged"
 
 
 def _replace_plan(old: Plan, study: Study, differences: list[str]) -> tuple[Plan, Outcome]:
     """Put another plan in the place of one that it contradicts in no run."""
-    files = StudyDir(old.directory)
+    files = old.files
     new = Plan(old.directory, study, make_design(study))
     if _same_runs(old, new):
         _write(new)
         return new, "amended"
-    begun = [status for status in scan(files, old.design.runs) if _begun(status)]
+    begun = [status for status in old.scan() if _begun(status)]
     if begun or files.slurm.exists():
         listing = "\n".join(f"  - {line}" for line in differences)
         raise DoeError(
@@ -156,7 +165,7 @@ def complete_design(plan: Plan) -> bool:
 
     One that another process has made longer than `plan` meanwhile stays as it is.
     """
-    files = StudyDir(plan.directory)
+    files = plan.files
     expected = design_csv(plan.design)
     with _alone(plan.directory):
         text = _design_text(files)
@@ -239,9 +248,8 @@ def change_plan(directory: Path, changed: Callable[[Study], Study]) -> Plan:
 
 def _write(plan: Plan) -> None:
     # The study first: a design that is missing or short is completed from it.
-    files = StudyDir(plan.directory)
-    write_atomic(files.study, dump_study(plan.study))
-    write_atomic(files.design, design_csv(plan.design))
+    write_atomic(plan.files.study, dump_study(plan.study))
+    write_atomic(plan.files.design, design_csv(plan.design))
 
 
 def _study_and_design(files: StudyDir) -> tuple[bytes, str]:

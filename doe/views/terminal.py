@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -25,9 +26,18 @@ MARK_STYLES = {"best": "bold underline", "good": "green", "bad": "red", "strong"
 ROW_STYLES = {"plain": "", "baseline": "italic", "total": "dim", "section": "bold"}
 
 
+class _Screen(Console):
+    """Standard output."""
+
+    def on_broken_pipe(self) -> None:
+        """Its reader has left, as `head` does: the rest goes nowhere, and no run ends for that."""
+        self.quiet = True
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
 def console() -> Console:
     """A console on standard output; plain when piped or where NO_COLOR is set."""
-    return Console(highlight=False)
+    return _Screen(highlight=False)
 
 
 def print_table(table: Table, to: Console | None = None) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from doe.running.execute import execute
+from doe.running.execute import EngineChoice, execute
 from doe.running.scheduler import RunOptions
 from doe.store.plan import write_plan
 from doe.study.values import Factor, Responses, Study
@@ -60,9 +60,8 @@ def go():
         out = io.StringIO()
         console = Console(file=out, width=200)
         with open_display(console) as display:
-            number, _ = execute(
-                plan, options or RunOptions(), "local", asked or {"cpu": cpu}, display
-            )
-        return number, out.getvalue()
+            engine = EngineChoice("local", asked or {"cpu": cpu})
+            done = execute(plan, options or RunOptions(), engine, display)
+        return done.counts, out.getvalue()
 
     return run

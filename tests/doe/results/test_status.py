@@ -144,7 +144,7 @@ def test_some_runs_failed_is_exit_code_3(planned):
 
 def test_only_and_replicate_and_limit_choose_runs(planned, go):
     plan = planned("noop", replicates=2)
-    go(plan, options=RunOptions(only=("A1B0",), replicate=2))
+    go(plan, options=RunOptions(only=("A1B0",), replicates=(2,)))
     assert [p.parent.name for p in plan.directory.glob("*/result.json")] == ["001-r2"]
     go(plan, options=RunOptions(limit=3))
     assert len(list(plan.directory.glob("*/result.json"))) == 4
@@ -242,9 +242,7 @@ def test_the_live_view_shows_slots_progress_and_counts(planned, go):
     console = Console(file=out, width=100, force_terminal=True, color_system=None)
     display = LiveDisplay(console, Live(console=console, auto_refresh=False))
     engine = IdleEngine(cpu_slots(number=2))
-    scheduler = Scheduler(
-        StudyDir(plan.directory), plan.study, plan.design, engine, RunOptions(), display
-    )
+    scheduler = Scheduler(plan, engine, RunOptions(), display)
     scheduler.hand_over()
     job = engine.jobs[0]
     report = {"step": 2, "total": 4, "metrics": {"y": 1.5}}
@@ -273,9 +271,7 @@ def test_eighty_columns_are_enough_for_words_as_keys(planned):
     plan = planned("traced", factors=WORDS)
     engine = IdleEngine(cpu_slots(number=2))
     screen = PlainDisplay(Console(file=io.StringIO()))
-    scheduler = Scheduler(
-        StudyDir(plan.directory), plan.study, plan.design, engine, RunOptions(), screen
-    )
+    scheduler = Scheduler(plan, engine, RunOptions(), screen)
     scheduler.hand_over()
     for job in engine.jobs:
         steps = [{"step": k, "total": 120, "metrics": {"loss": 1 / k}} for k in range(1, 101)]
@@ -380,4 +376,19 @@ def test_a_full_standard_output_is_one_message_and_stops_no_run(planned, words, 
         )
     assert done.returncode == 1
     assert done.stderr == "error: No space left on device: standard output\n"
+    assert len(list(plan.directory.glob("*/result.json"))) == results
+
+
+@pytest.mark.parametrize(("words", "results"), [(["status"], 0), (["run", "--cpu", "1"], 4)])
+@pytest.mark.parametrize("lines", [0, 1, 5])
+def test_a_reader_that_leaves_as_head_does_stops_no_run(planned, words, results, lines):
+    plan = planned("noop")
+    call = [sys.executable, "-c", "from doe.cli import main; main()", *words]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen([*call, "--study", str(plan.directory)], **pipes) as command:
+        for _ in range(lines):
+            command.stdout.readline()
+        command.stdout.close()
+        assert command.stderr.read() == ""
+        assert command.wait(60) == 0
     assert len(list(plan.directory.glob("*/result.json"))) == results

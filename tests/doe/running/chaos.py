@@ -25,7 +25,7 @@ import msgspec
 import psutil
 
 from doe.errors import DoeError
-from doe.running.execute import execute
+from doe.running.execute import EngineChoice, execute
 from doe.running.scheduler import RunOptions
 from doe.store import leases
 from doe.store.files import StudyDir
@@ -79,15 +79,14 @@ def schedule(directory: Path, stale: float) -> int:
     from rich.console import Console
 
     leases.Watch.__init__.__defaults__ = (stale, *leases.Watch.__init__.__defaults__[1:])
-    _, study, design = load_plan(directory)
+    plan = load_plan(directory)
     options = RunOptions(policy=Policy(retries=10**6))
     display = PlainDisplay(Console(quiet=True))
-    plan = Plan(directory, study, design)
     try:
-        number, finished = execute(plan, options, "local", {"cpu": 2}, display)
+        done = execute(plan, options, EngineChoice("local", {"cpu": 2}), display)
     except DoeError:  # its study was replaced
         return 3
-    return 0 if finished and number["done"] == len(design.runs) else 3
+    return 0 if done.finished and done.counts["done"] == len(plan.design.runs) else 3
 
 
 class Chaos:

@@ -11,10 +11,9 @@ from typer.testing import CliRunner
 
 from benchmarks.stopping import replay
 from doe.cli import app
-from doe.results.decision import decision_of
+from doe.results.decision import decision
 from doe.store.files import StudyDir
 from doe.store.plan import augment_plan, load_plan, write_plan
-from doe.store.scan import scan
 from doe.study.values import Factor, Responses, Study
 
 invoke = CliRunner().invoke
@@ -48,10 +47,15 @@ def start(directory):
     )
 
 
+def reached_in(directory):
+    plan = load_plan(directory)
+    return decision(plan.study, plan.scan())
+
+
 def outcome(directory):
     """The study's own files and every run's metrics."""
     files = StudyDir(directory)
-    statuses = scan(files, load_plan(directory).design.runs)
+    statuses = load_plan(directory).scan()
     metrics = {s.run.run_id: (s.state, s.result and s.result.metrics) for s in statuses}
     return files.study.read_text(), files.design.read_text(), metrics
 
@@ -68,7 +72,7 @@ def alone(tmp_path_factory):
 
 def test_it_stops_when_all_is_decided_and_starts_no_more(alone):
     plan = load_plan(alone)
-    reached = decision_of(alone)
+    reached = reached_in(alone)
     assert reached.over
     assert not reached.open
     assert 2 < reached.replicates < 8
@@ -122,7 +126,7 @@ def test_what_is_open_at_the_last_replicate_stays_open(tmp_path):
     directory = noisy(tmp_path / "open", replicates=3, matters=None).directory
     result = invoke(app, ["run", "--study", str(directory), "--cpu", "2", "--until", "decided"])
     assert result.exit_code == 0, result.output
-    reached = decision_of(directory)
+    reached = reached_in(directory)
     assert reached.replicates == reached.rule.max_replicates == 3
     assert "The last replicate is complete" in result.output
 
@@ -131,7 +135,7 @@ def test_planned_replicates_that_are_not_needed_stay_pending(tmp_path):
     directory = noisy(tmp_path / "early", replicates=6, matters=3.0).directory
     asked = ["run", "--study", str(directory), "--cpu", "2", "--until", "decided"]
     assert invoke(app, [*asked, "--decide", "A"]).exit_code == 0
-    reached = decision_of(directory)
+    reached = reached_in(directory)
     assert reached.replicates < 6
     status = invoke(app, ["status", "--study", str(directory)]).output
     assert "pending" in status
@@ -180,7 +184,7 @@ def test_a_replay_of_all_runs_stops_where_the_study_would_have(tmp_path):
     asked = ["run", "--cpu", "2", "--study"]
     assert invoke(app, [*asked, str(stopped), "--until", "decided"]).exit_code == 0
     assert invoke(app, [*asked, str(whole)]).exit_code == 0
-    reached = decision_of(stopped)
+    reached = reached_in(stopped)
     assert 2 < reached.replicates < 6
     told = replay(whole, ["y"], 2.0)
     assert told.runs == 8 * reached.replicates

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import psutil
 from rich.console import Console
 
-from doe.running.execute import execute
+from doe.running.execute import EngineChoice, execute
 from doe.running.scheduler import RunOptions
 from doe.store.files import StudyDir
 from doe.store.verdicts import read_verdict
@@ -36,13 +36,9 @@ class Bench(NamedTuple):
 def run(plan, bench, asked=None, **options):
     """Run a study in this process; return the counts that are not zero and what was shown."""
     out = io.StringIO()
-    number, _ = execute(
-        plan,
-        RunOptions(**options),
-        bench.engine,
-        bench.cores if asked is None else asked,
-        PlainDisplay(Console(file=out, width=200)),
-    )
+    engine = EngineChoice(bench.engine, bench.cores if asked is None else asked)
+    display = PlainDisplay(Console(file=out, width=200))
+    number = execute(plan, RunOptions(**options), engine, display).counts
     return {state: count for state, count in number.items() if count}, out.getvalue()
 
 

@@ -5,7 +5,7 @@ STAMP := .venv/.installed
 # Tests start hundreds of processes: what was compiled once is kept, also where the surroundings say no.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: screenshots setup setup-cluster setup-pages demo check test test-running test-rest test-cluster test-wheel test-pages lint schema bench calibrate clean chaos
+.PHONY: screenshots setup setup-cluster setup-pages demo check test test-running test-rest test-cluster test-wheel test-pages lint bench calibrate clean chaos
 
 setup: $(STAMP)
 
@@ -67,10 +67,6 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy doe pit_model
-
-# After a change of the study's values: the schema that ships.
-schema: setup
-	$(BIN)/python -c 'from doe.study.schema import *; SCHEMA_FILE.write_text(schema_text())'
 
 chaos: setup
 	$(BIN)/python tests/doe/running/chaos.py --kills 1000

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+
+AddProblem = Callable[[str], None]
+"""Takes one of several mistakes that are told together."""
 
 
 class DoeError(Exception):
@@ -44,3 +47,12 @@ def are(number: int) -> str:
 def were(number: int) -> str:
     """The verb of a count: 1 run was, 2 runs were."""
     return "was" if number == 1 else "were"
+
+
+def short(value: object) -> str:
+    """A value as an error message shows it."""
+    try:
+        text = repr(value) if not isinstance(value, bool) else str(value).lower()
+    except (ValueError, RecursionError):  # an integer of thousands of digits, or deep nesting
+        return "a value too large to print"
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -152,6 +152,12 @@ class SignedTerm(NamedTuple):
     sign: int
 
 
+def fraction_parts(text: str) -> int:
+    """N of a fraction that is written as 1/N; 0 of any other text, such as generators."""
+    part = re.fullmatch(r"1/([1-9][0-9]{0,5})", text.replace(" ", ""))
+    return int(part[1]) if part else 0
+
+
 def parse_generators(text: str, keys: Sequence[str]) -> tuple[Generator, ...]:
     """Read generators such as ``E=ABC, F=-BCD``; an empty text is the full factorial.
 

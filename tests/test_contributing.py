@@ -119,10 +119,11 @@ def test_the_engine(pasted, tmp_path, monkeypatch):
         responses=Responses(metrics=("y",)),
         seeds=(1,),
         settings={"kind": "exception"},
+        engines={"polite": {"nice": 5}},
     )
     plan, _ = write_plan(study, tmp_path / "runs" / "tiny")
     with open_display(Console(file=io.StringIO())) as display:
-        polite = EngineChoice("polite", {"nice": 5})
+        polite = EngineChoice("polite", {})
         number = execute(plan, RunOptions(), polite, display).counts
     assert (number["done"], number["failed"]) == (2, 2)
 

@@ -63,7 +63,7 @@ def _presets(_ctx: typer.Context) -> tuple[str, ...]:
 
 
 def _engines(_ctx: typer.Context) -> Iterable[str]:
-    from doe.running.engines import ENGINES
+    from doe.study.values import ENGINES
 
     return ENGINES
 

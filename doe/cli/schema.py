@@ -7,6 +7,6 @@ import typer
 
 def schema() -> None:
     """Print the JSON schema of the study file, for editors."""
-    from doe.study.schema import SCHEMA_FILE
+    from doe.study.schema import schema_text
 
-    typer.echo(SCHEMA_FILE.read_text(encoding="utf-8"), nl=False)
+    typer.echo(schema_text(), nl=False)

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from doe.design.fractions import (
-    best_foldover,
-    fraction_of,
-)
+from doe.design.fractions import best_foldover, fraction_of
 from doe.errors import DoeError
 from doe.study.values import Augment, Study
-from doe.terms import (
-    term_name,
-)
+from doe.terms import term_name
 
 
 def augmented(study: Study, kind: str) -> Study:

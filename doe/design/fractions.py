@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import cache, reduce
 from itertools import combinations
@@ -17,6 +16,7 @@ from doe.terms import (
     SignedTerm,
     defining_relation,
     format_generators,
+    fraction_parts,
     order,
     parse_generators,
     term_name,
@@ -177,24 +177,21 @@ def fraction_of(study: Study, text: str) -> str:
     """The fraction of a study: generators where every factor has two levels, else "1/N"."""
     if study.two_level:
         return fraction_generators(text, study.keys)
-    text = text.replace(" ", "")
-    if not re.fullmatch(r"1/[1-9][0-9]{0,5}", text):
+    parts = fraction_parts(text)
+    if not parts:
         wide = next(factor for factor in study.factors if len(factor.levels) != 2)
         raise DoeError(
             f"fraction {text!r}: {wide.key} has {len(wide.levels)} levels; expected a part of all "
             "combinations, such as 1/2 or 1/3"
         )
-    return "" if text == "1/1" else text
+    return "" if parts == 1 else f"1/{parts}"
 
 
 def fraction_generators(text: str, keys: tuple[str, ...]) -> str:
     """Generators as given, or the minimum-aberration ones for a fraction such as 1/4."""
     if not text.startswith("1/"):
         return format_generators(parse_generators(text, keys), keys)
-    try:
-        parts = int(text[2:])
-    except ValueError:
-        parts = 0
-    if parts < 1 or parts & (parts - 1):
+    parts = fraction_parts(text)
+    if not parts or parts & (parts - 1):
         raise DoeError(f"fraction {text!r}: expected 1/2, 1/4, 1/8, … or generators like F=ABCDE")
     return format_generators(minimum_aberration(len(keys), parts.bit_length() - 1), keys)

@@ -90,7 +90,7 @@ def overview(directory: Path) -> Overview:
 
 
 def _running(files: StudyDir, status: RunStatus) -> Running:
-    lease = status.lease.lease if status.lease else None
+    lease = status.holder
     progress = read_progress(files.run(status.run.run_id))
     return Running(
         status.run.run_id,

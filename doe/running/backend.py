@@ -8,13 +8,11 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from doe.errors import DoeError, nearest
-from doe.running.processes import end_with_parent
 from doe.store.requests import RunRequest
-from doe.study.command import flat_settings
-from doe.study.values import Level, seed_placeholders
+from doe.study.values import Level
 
 Reply = Mapping[str, float]
 Backend = Callable[["Request"], Reply]
@@ -89,6 +87,8 @@ def resolve(name: str, command: tuple[str, ...] = ()) -> Backend:
         If there is no such module or function; an error inside the module is passed on.
     """
     if name == "command":
+        from doe.running.command import run_command
+
         return functools.partial(run_command, command)
     module_name, _, attribute = name.partition(":")
     try:
@@ -107,24 +107,48 @@ def resolve(name: str, command: tuple[str, ...] = ()) -> Backend:
     return function  # type: ignore[no-any-return]
 
 
-def run_command(command: tuple[str, ...], request: Request) -> Reply:
-    """Run a study's command, wait for it, and read the metrics that it leaves."""
-    from doe.running.command import run
+class CheckedReply(NamedTuple):
+    """What a backend has answered to a request."""
 
-    own: dict[str, Level] = {
-        "seed": request.seed,
-        "device": request.device,
-        "threads": request.threads,
-        **dict(zip(seed_placeholders(request.seeds), request.seeds.values(), strict=True)),
-    }
-    values = {**flat_settings(request.settings), **request.factors, **own}
-    return run(command, values, request.run_dir, request.report, end_with_parent)
+    metrics: dict[str, float]
+    not_finite: str
+    """Which responses are not finite numbers, or an empty text."""
+    unread: tuple[str, ...]
+    """Factors that a function did not look at."""
 
 
-# Judging a reply --------------------------------------------------------------------------------
+def call(
+    backend: Backend,
+    request: RunRequest,
+    run_dir: Path,
+    device: str,
+    report: Callable[..., None],
+    resumed: bool = False,
+) -> CheckedReply:
+    """Hand a run's request to its backend and judge the answer.
+
+    Raises
+    ------
+    DoeError
+        If the answer is none; says what is wrong with it.
+    """
+    factors = NotedFactors(request.factors)
+    asked = Request(
+        factors=factors,
+        settings=request.settings,
+        seed=request.seed,
+        seeds=request.seeds,
+        device=device,
+        threads=request.threads,
+        run_dir=run_dir,
+        resumed=resumed,
+        report=report,
+    )
+    metrics = _checked(backend(asked), request)
+    return CheckedReply(metrics, _not_finite(metrics, request), factors.unread)
 
 
-def checked_reply(reply: object, request: RunRequest) -> dict[str, float]:
+def _checked(reply: object, request: RunRequest) -> dict[str, float]:
     """Turn a backend's answer into floats by name, or raise DoeError saying what is wrong."""
     if not isinstance(reply, Mapping):
         raise DoeError(f"the backend returned {type(reply).__name__}; expected metrics by name")
@@ -151,7 +175,7 @@ def _number(value: Any) -> float:
         return math.inf
 
 
-def not_finite(metrics: Mapping[str, float], request: RunRequest) -> str:
+def _not_finite(metrics: Mapping[str, float], request: RunRequest) -> str:
     """Name the responses that are not finite numbers, or return an empty text."""
     names = [*request.metrics, *(name for name in request.further if name in metrics)]
     bad = [f"{name} is {metrics[name]}" for name in names if not math.isfinite(metrics[name])]

@@ -10,15 +10,19 @@ import shlex
 import subprocess
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from doe.errors import DoeError
 from doe.running.metrics import Output, as_number, files_now, read_metrics, read_rows
-from doe.running.processes import end_by_signal
+from doe.running.processes import end_by_signal, end_with_parent
 from doe.store.files import RunDir
 from doe.store.requests import read_request
-from doe.study.command import STDOUT, STEP, TOTAL, Piece, pieces
-from doe.study.values import Level, MetricsSection, ProgressSection
+from doe.study.command import STDOUT, STEP, TOTAL, Piece, flat_settings, pieces
+from doe.study.values import Level, MetricsSection, ProgressSection, seed_placeholders
 from doe.terms import level_text
+
+if TYPE_CHECKING:
+    from doe.running.backend import Request
 
 ReportStep = Callable[..., None]
 """``report(step, total, **metrics)``"""
@@ -30,12 +34,20 @@ CHUNK_BYTES = 65536
 STEP_COLUMNS = ("step", "epoch")
 
 
+def run_command(command: Iterable[str], request: Request) -> dict[str, float]:
+    """Run the command of a study as its backend."""
+    own: dict[str, Level] = {
+        "seed": request.seed,
+        "device": request.device,
+        "threads": request.threads,
+        **dict(zip(seed_placeholders(request.seeds), request.seeds.values(), strict=True)),
+    }
+    values = {**flat_settings(request.settings), **request.factors, **own}
+    return run(command, values, request.run_dir, request.report)
+
+
 def run(
-    command: Iterable[str],
-    values: Mapping[str, Level],
-    run_dir: Path,
-    report: ReportStep,
-    before: Callable[[], None],
+    command: Iterable[str], values: Mapping[str, Level], run_dir: Path, report: ReportStep
 ) -> dict[str, float]:
     """Run a command, forward its progress, and read the metrics that it leaves.
 
@@ -45,8 +57,6 @@ def run(
         Words with placeholders; they are handed to the program as they are, never to a shell.
     values
         What placeholders stand for, besides `run_dir`.
-    before
-        Called in the new process before the program begins.
     """
     asked, _ = read_request(RunDir(run_dir))
     source = asked.source or MetricsSection()
@@ -58,7 +68,7 @@ def run(
     listeners: list[Listener] = [output.hear] if source.file == STDOUT else []
     if section.pattern:
         listeners.append(progress.hear)
-    code = _execute(words, listeners, progress.look, before)
+    code = _execute(words, listeners, progress.look)
     if code < 0:
         end_by_signal(-code)  # as the command did: a crash is not a clean failure
     if code > 0:
@@ -90,12 +100,7 @@ def substitute(command: Iterable[str], values: Mapping[str, Level]) -> list[str]
 # The process ------------------------------------------------------------------------------------
 
 
-def _execute(
-    words: list[str],
-    listeners: list[Listener],
-    look: Callable[[], None],
-    before: Callable[[], None],
-) -> int:
+def _execute(words: list[str], listeners: list[Listener], look: Callable[[], None]) -> int:
     """Run a program to its end; its output goes on to ours, line by line to the listeners."""
     try:
         process = subprocess.Popen(
@@ -104,7 +109,7 @@ def _execute(
             stdout=subprocess.PIPE if listeners else None,
             stderr=subprocess.STDOUT if listeners else None,
             env={**os.environ, "PYTHONUNBUFFERED": "1"},  # lines come when they are printed
-            preexec_fn=before,
+            preexec_fn=end_with_parent,
         )
     except FileNotFoundError:
         raise DoeError(

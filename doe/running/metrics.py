@@ -57,8 +57,7 @@ class Output:
 
 def files_now(run_dir: Path, section: MetricsSection) -> Stamps:
     """The files of metrics that stand there already, from an earlier attempt."""
-    stats = {path: path.stat() for path in _matching(run_dir, section)}
-    return {path: (stat.st_mtime_ns, stat.st_size) for path, stat in stats.items()}
+    return {path: _stamp(path) for path in _matching(run_dir, section)}
 
 
 def read_metrics(
@@ -78,14 +77,13 @@ def read_metrics(
     """
     if section.file == STDOUT:
         return _collect(_printed(output), section, metrics, further)
-    paths = [path for path in _matching(run_dir, section) if files_now_of(path) != old.get(path)]
+    paths = [path for path in _matching(run_dir, section) if _stamp(path) != old.get(path)]
     if not paths:
         raise DoeError(_absent(section.file, run_dir, bool(old)))
     return _collect(_read(paths, run_dir), section, metrics, further)
 
 
-def files_now_of(path: Path) -> tuple[int, int]:
-    """Time and size of one file."""
+def _stamp(path: Path) -> tuple[int, int]:
     stat = path.stat()
     return stat.st_mtime_ns, stat.st_size
 

@@ -218,5 +218,5 @@ def end_keepers(keepers: Collection[tuple[RunDir, Lease]], grace: float) -> None
 
 
 def _is_keeper(run: RunDir, lease: Lease) -> bool:
-    alive = lease.machine == machine() and process_alive(f"{lease.pid}:{lease.started}")
+    alive = lease.machine == machine() and process_alive(lease.process)
     return alive and holds_file(lease.pid, run.lease(lease.attempt)) is True

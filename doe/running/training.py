@@ -14,7 +14,6 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
@@ -22,14 +21,7 @@ import msgspec
 
 from doe.errors import DoeError
 from doe.numbers import cell_text
-from doe.running.backend import (
-    Backend,
-    NotedFactors,
-    Request,
-    checked_reply,
-    not_finite,
-    resolve,
-)
+from doe.running.backend import Backend, call, resolve
 from doe.running.processes import bear_mark, end_with_parent, thread_environment
 from doe.store.files import RunDir
 from doe.store.log import open_log, write_log
@@ -118,40 +110,25 @@ def train(training: Training, backend: Backend | None, reply: SharedReply) -> No
 
 def _outcome(training: Training, backend: Backend | None, own: int) -> Result:
     try:
-        return _call(training, backend or _load(training.request))
+        request = training.request
+        return _call(training, backend or resolve(request.backend, request.command))
     except Interrupted:
         raise
     except BaseException as error:
         return Result("failed", error=_failure(error, training, own == os.getpid()))
 
 
-def _load(request: RunRequest) -> Backend:
-    return resolve(request.backend, request.command)
-
-
-def _call(training: Training, backend: Callable[[Request], object]) -> Result:
+def _call(training: Training, backend: Backend) -> Result:
     request = training.request
     torch = sys.modules.get("torch")
     if torch is not None:
         torch.set_num_threads(request.threads)
-    factors = NotedFactors(request.factors)
-    call = Request(
-        factors=factors,
-        settings=request.settings,
-        seed=request.seed,
-        seeds=request.seeds,
-        device=training.device,
-        threads=request.threads,
-        run_dir=training.run_dir,
-        resumed=training.attempt > 1,
-        report=Reporter(training.run),
-    )
-    metrics = checked_reply(backend(call), request)
-    problem = not_finite(metrics, request)
-    values = {name: value if abs(value) < float("inf") else None for name, value in metrics.items()}
-    origin = {UNREAD: list(factors.unread)} if factors.unread else {}
-    if problem:
-        return Result("diverged", values, Failure("diverged", problem), origin)
+    report, resumed = Reporter(training.run), training.attempt > 1
+    reply = call(backend, request, training.run_dir, training.device, report, resumed)
+    values = {name: v if abs(v) < float("inf") else None for name, v in reply.metrics.items()}
+    origin = {UNREAD: list(reply.unread)} if reply.unread else {}
+    if reply.not_finite:
+        return Result("diverged", values, Failure("diverged", reply.not_finite), origin)
     return Result("done", values, None, origin)
 
 

@@ -21,10 +21,10 @@ import msgspec
 from doe.design.runs import Run
 from doe.errors import DoeError
 from doe.numbers import cell_text
-from doe.running.backend import NotedFactors, Request, checked_reply, not_finite, resolve
+from doe.running.backend import call, resolve
 from doe.running.processes import thread_environment
 from doe.store.files import RunDir
-from doe.store.requests import RunRequest, prepare, read_request
+from doe.store.requests import prepare, read_request
 from doe.study.values import Study
 
 OUTCOME = "outcome.json"
@@ -94,38 +94,21 @@ class _Showing:
 def execute(run_dir: RunDir, device: str) -> Trial:
     """Call the backend as a worker does and say what came of it."""
     request, _ = read_request(run_dir)
-    factors = NotedFactors(request.factors)
     report = _Showing(silent=request.backend == "command")
     try:
-        call = Request(
-            factors=factors,
-            settings=request.settings,
-            seed=request.seed,
-            seeds=request.seeds,
-            device=device,
-            threads=request.threads,
-            run_dir=run_dir.path.resolve(),
-            resumed=False,
-            report=report,
-        )
-        reply = checked_reply(resolve(request.backend, request.command)(call), request)
+        backend = resolve(request.backend, request.command)
+        reply = call(backend, request, run_dir.path.resolve(), device, report)
     except DoeError as error:
         return Trial(problem=str(error))
     except Exception as error:
         frames = error.__traceback__.tb_next if error.__traceback__ else None
         traceback.print_exception(type(error), error, frames)
         return Trial(problem=f"{type(error).__name__}: {error}")
-    return _judged(reply, request, factors, report)
-
-
-def _judged(
-    reply: dict[str, float], request: RunRequest, factors: NotedFactors, report: _Showing
-) -> Trial:
-    named = {name: reply[name] for name in (*request.metrics, *request.further) if name in reply}
+    names = (*request.metrics, *request.further)
     return Trial(
-        metrics=dict(named),
-        diverged=not_finite(reply, request),
-        unread=factors.unread,
+        metrics={name: reply.metrics[name] for name in names if name in reply.metrics},
+        diverged=reply.not_finite,
+        unread=reply.unread,
         reports=report.reports,
     )
 

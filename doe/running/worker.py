@@ -18,7 +18,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import errno
-import hashlib
 import os
 import select
 import signal
@@ -122,11 +121,11 @@ class Prepared(NamedTuple):
 def work(run: RunDir, order: WorkOrder, prepared: Prepared | None = None) -> int:
     """Execute a run unless it is done or taken; return the exit code."""
     run = run.held_open()
-    request, raw = read_request(run)
+    request, digest = read_request(run)
     held = begin(run, order, new_owner(order.job, order.slot, order.supervisor), Watch())
     if isinstance(held, int):
         return held
-    return _execute(held, order, request, hashlib.sha256(raw).hexdigest(), prepared)
+    return _execute(held, order, request, digest, prepared)
 
 
 def begin(run: RunDir, order: WorkOrder, owner: Lease, watch: Watch) -> Held | int:
@@ -349,9 +348,8 @@ def record_crash(
             return
         lease = held.lease
         held.release()
-    request, raw = read_request(run)
+    request, digest = read_request(run)
     facts = static_facts(request.backend) | {"host": lease.host}
-    digest = hashlib.sha256(raw).hexdigest()
     origin = provenance(facts, lease, request, digest, lease.since, age(lease))
     failure = Failure("timeout" if late else "crash", message, log=log_tail(run))
     record_failure(run, lease.attempt, Result("failed", {}, failure, origin), owner.nonce)

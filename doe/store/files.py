@@ -1,4 +1,4 @@
-"""The study on disk: its names, its atomic writes, its verdicts. No other module knows a path.
+"""The study on disk: its names and its atomic writes. No other module knows a path.
 
 Why every run is committed exactly once
 ---------------------------------------
@@ -51,10 +51,9 @@ class StudyDir(NamedTuple):
         """The planned runs."""
         return self.root / DESIGN_FILE
 
-    @property
-    def slurm(self) -> Path:
-        """What was handed to Slurm and has not ended."""
-        return self.root / "slurm"
+    def engine(self, name: str) -> Path:
+        """What was handed to an engine and has not ended, where it keeps that on disk."""
+        return self.root / name
 
     def run(self, run_id: str) -> RunDir:
         """One run's own directory."""

@@ -5,7 +5,6 @@ All rows are judged before the first is written, so a refused table changes noth
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
 from collections.abc import Collection, Mapping, Sequence
@@ -16,7 +15,7 @@ import msgspec
 from doe.design.runs import Run
 from doe.errors import DoeError, nearest
 from doe.store.plan import Plan, complete_design
-from doe.store.requests import check_unchanged, prepare, request_bytes
+from doe.store.requests import check_unchanged, prepare, request_digest
 from doe.store.verdicts import IMPORTED, Failure, Result, commit
 from doe.study.levels import same_level
 from doe.study.values import Level, Study, seed_columns
@@ -245,7 +244,7 @@ def _commit(plan: Plan, results: Mapping[str, Result]) -> tuple[tuple[str, ...],
         run_dir = files.run(run_id)
         prepare(run_dir, plan.study, run)
         origin = {
-            "request": hashlib.sha256(request_bytes(plan.study, run)).hexdigest(),
+            "request": request_digest(plan.study, run),
             "seed": run.seed,
             **({"seeds": run.seeds} if run.seeds else {}),
         }

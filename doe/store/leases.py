@@ -64,6 +64,11 @@ class Lease(msgspec.Struct, frozen=True):
     beat: str = "000000000000"
     """Heartbeat counter, overwritten in place."""
 
+    @property
+    def process(self) -> str:
+        """The holder's process, as `process_name` names it."""
+        return f"{self.pid}:{self.started}"
+
 
 class LeaseFile(NamedTuple):
     """A lease as read: its number and bytes, and its content if it can be read."""

@@ -20,7 +20,7 @@ from doe.store.requests import request_bytes
 from doe.store.scan import RunStatus, scan
 from doe.study.checks import check_study
 from doe.study.file import dump_study, parse_study, study_differences
-from doe.study.values import STUDY_FILE, Stopping, Study
+from doe.study.values import ENGINES, STUDY_FILE, Stopping, Study
 
 RUNS = Path("runs")
 """Where studies live unless said otherwise."""
@@ -90,7 +90,7 @@ def _replace_plan(old: Plan, study: Study, differences: list[str]) -> tuple[Plan
         _write(new)
         return new, "amended"
     begun = [status for status in old.scan() if _begun(status)]
-    if begun or files.slurm.exists():
+    if begun or any(files.engine(name).exists() for name in ENGINES):
         listing = "\n".join(f"  - {line}" for line in differences)
         raise DoeError(
             f"{old.directory} holds another plan, of which {len(begun)} of {len(old.design.runs)} "

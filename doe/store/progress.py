@@ -1,4 +1,4 @@
-"""How far a study is: time left, and what a running run reports."""
+"""How far a run is: the steps and metrics that its backend reports."""
 
 from __future__ import annotations
 

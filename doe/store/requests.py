@@ -68,11 +68,16 @@ def request_bytes(study: Study, run: Run) -> bytes:
     return msgspec.json.format(msgspec.json.encode(request), indent=1) + b"\n"
 
 
-def read_request(run: RunDir) -> tuple[RunRequest, bytes]:
-    """Read a run's request and its bytes."""
+def request_digest(study: Study, run: Run) -> str:
+    """What names a request in the provenance of the verdict that answers it."""
+    return hashlib.sha256(request_bytes(study, run)).hexdigest()
+
+
+def read_request(run: RunDir) -> tuple[RunRequest, str]:
+    """Read a run's request, and its digest."""
     try:
         raw = read_file(run.request)
-        return msgspec.json.decode(raw, type=RunRequest), raw
+        return msgspec.json.decode(raw, type=RunRequest), hashlib.sha256(raw).hexdigest()
     except FileNotFoundError:
         raise DoeError(f"{run.path} holds no request.json; start it with `doe run`") from None
     except OSError as error:
@@ -119,9 +124,7 @@ def changed_runs(study: Study, statuses: Iterable[RunStatus]) -> list[RunStatus]
     return [
         status
         for status in statuses
-        if status.result
-        and status.provenance.get("request")
-        != hashlib.sha256(request_bytes(study, status.run)).hexdigest()
+        if status.result and status.provenance.get("request") != request_digest(study, status.run)
     ]
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 from doe.design.runs import Run
 from doe.errors import DoeError
 from doe.store.files import StudyDir
-from doe.store.leases import LeaseFile, Watch, last_lease
+from doe.store.leases import Lease, LeaseFile, Watch, last_lease
 from doe.store.verdicts import Result, checksum, failed_attempts, settles, verdict_in
 
 RunState = Literal["done", "diverged", "failed", "running", "pending"]
@@ -30,6 +30,11 @@ class RunStatus(NamedTuple):
     """Whether a verdict stands there that cannot be trusted; its run is done again."""
     problem: str = ""
     """Why the run's directory cannot be read; such a run is left alone."""
+
+    @property
+    def holder(self) -> Lease | None:
+        """What the last lease says, where it can be read."""
+        return self.lease.lease if self.lease else None
 
     @property
     def reason(self) -> str:

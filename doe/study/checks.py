@@ -7,8 +7,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from doe.errors import DoeError, SpecError, nearest
-from doe.study.command import PLACEHOLDERS, AddProblem, check_command, short
+from doe.errors import AddProblem, DoeError, SpecError, nearest, short
+from doe.study.command import PLACEHOLDERS, check_command
 from doe.study.levels import allowed_rows, inestimable_factor, kind_of
 from doe.study.streams import check_streams
 from doe.study.values import (
@@ -20,6 +20,7 @@ from doe.study.values import (
     Level,
     Study,
     coded_columns,
+    is_name,
     seed_columns,
 )
 from doe.terms import parse_term
@@ -48,7 +49,8 @@ def study_problems(study: Study, keys_known: bool = True) -> list[str]:
     if not 1 <= study.threads <= MOST_THREADS:
         add(f"threads = {study.threads}: expected 1 to {MOST_THREADS}")
     _check_plain(study.settings, "settings", add)
-    _check_plain(study.slurm, "slurm", add)
+    for name, table in study.engines.items():
+        _check_plain(table, name, add)
     if keys_known and all(len(factor.levels) > 1 for factor in study.factors):
         _check_backend(study, add)
         _check_structure(study, add)
@@ -76,7 +78,7 @@ def _check_factors(study: Study, add: AddProblem) -> None:
     others: set[str] = set()
     for factor in study.factors:
         path = f"factors.{factor.key}"
-        if not re.fullmatch(r"[A-Za-z]\w*", factor.key, re.ASCII):
+        if not is_name(factor.key):
             add(f"{path}: a key is one letter, or a word of letters, digits and underscores")
         if factor.key == "I":
             add(f"{path}: I names the mean in alias tables; take another letter")
@@ -85,7 +87,7 @@ def _check_factors(study: Study, add: AddProblem) -> None:
         _check_levels(factor, path, add)
         made = dict.fromkeys(name for values in factor.sets.values() for name in values)
         for name in made:
-            if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII):
+            if not is_name(name):
                 add(f"{path}.levels: {short(name)} is no name; expected letters, digits, _")
             if name in (*study.keys, *study.settings, *PLACEHOLDERS) or name in others:
                 add(f"{path}.levels: {name!r} has another meaning as well; rename it")
@@ -104,10 +106,7 @@ def _check_levels(factor: Factor, path: str, add: AddProblem) -> None:
     if len(levels) != 2:
         sides = [f"{path}.levels[{i}]" for i in range(len(levels))]
     for value, side in zip(levels, sides, strict=True):
-        if isinstance(value, float) and not math.isfinite(value):
-            add(f"{side} = {value}: expected a finite number")
-        if isinstance(value, int) and not -(2**63) <= value < 2**63:
-            add(f"{side} = {short(value)}: expected a 64-bit integer")
+        _check_plain(value, side, add)
         if isinstance(value, str) and (not value.isprintable() or not value.strip()):
             add(f"{side} = {short(value)}: expected visible text")
     if len(levels) < 2:
@@ -131,7 +130,7 @@ def _check_responses(study: Study, add: AddProblem) -> None:
     if not responses.metrics:
         add("responses.metrics: empty; expected the names of the metrics that a run returns")
     for name in responses.names:
-        if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII):
+        if not is_name(name):
             add(f"responses: {short(name)} is no name; expected letters, digits, underscores")
     for name, count in Counter(responses.names).items():
         if count > 1:
@@ -206,7 +205,7 @@ def _check_replicates(study: Study, add: AddProblem) -> None:
 def _check_seed_streams(study: Study, add: AddProblem) -> None:
     """Several streams: names, a seed of each for every replicate, and what they can tell."""
     for name in study.streams:
-        if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII):
+        if not is_name(name):
             add(f"seeds: {short(name)} is no name; expected letters, digits, underscores")
     if study.seeds:
         add("seeds: got a list and streams; expected one of them")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from string import Formatter
 from typing import Any, NamedTuple
 
-from doe.errors import nearest
+from doe.errors import AddProblem, nearest, short
 from doe.study.values import (
     Level,
     MetricsSection,
@@ -26,8 +26,6 @@ REQUEST, RESULT, LEASE = "request.json", "result.json", "lease.json"
 LOG, PROGRESS = "log.txt", "progress.jsonl"
 RESERVED = (REQUEST, RESULT, LEASE, LOG, PROGRESS)
 """Names in a run's directory that are not the command's."""
-
-AddProblem = Callable[[str], None]
 
 
 class Piece(NamedTuple):
@@ -213,12 +211,3 @@ def _compiled(pattern: str, key: str, add: AddProblem) -> re.Pattern[str] | None
     except re.error as error:
         add(f"{key} = {short(pattern)}: no regular expression: {error}")
         return None
-
-
-def short(value: object) -> str:
-    """A value as an error message shows it."""
-    try:
-        text = repr(value) if not isinstance(value, bool) else str(value).lower()
-    except (ValueError, RecursionError):  # an integer of thousands of digits, or deep nesting
-        return "a value too large to print"
-    return text if len(text) <= 60 else text[:57] + "..."

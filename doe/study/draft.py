@@ -15,7 +15,7 @@ import msgspec
 from doe.errors import DoeError, nearest
 from doe.study.command import PLACEHOLDERS
 from doe.study.help_text import Option
-from doe.study.values import RUN_COLUMNS, STATE_COLUMNS, Level
+from doe.study.values import RUN_COLUMNS, STATE_COLUMNS, Level, is_name
 
 MOST_PROPOSED = 4
 """Factors that a draft varies: 16 configurations; further ones stand there as comments."""
@@ -260,7 +260,7 @@ def _asked(factor: Proposal | str, known: dict[str, Proposal]) -> Proposal:
 def parse_factor(text: str) -> Proposal | str:
     """Read NAME=LOW,HIGH, or a NAME alone."""
     key, equals, levels = text.partition("=")
-    if not re.fullmatch(r"[A-Za-z]\w*", key, re.ASCII):
+    if not is_name(key):
         raise DoeError(f"--factor {text}: expected NAME=LOW,HIGH with a name of letters and digits")
     if not equals:
         return key

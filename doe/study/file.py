@@ -11,11 +11,12 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from doe.errors import DoeError, SpecError, nearest
+from doe.errors import AddProblem, DoeError, SpecError, nearest, short
 from doe.study.checks import MOST_RUNS, several_kinds, study_problems
-from doe.study.command import AddProblem, short, split_command
+from doe.study.command import split_command
 from doe.study.streams import replicate_streams
 from doe.study.values import (
+    ENGINES,
     Augment,
     Factor,
     Level,
@@ -27,6 +28,8 @@ from doe.study.values import (
     Study,
 )
 
+RENAMED = ("streams", "engines")
+"""Fields that the file knows as a table `seeds`, and as a table for each engine."""
 COMMAND_SECTIONS = {"metrics": MetricsSection, "progress": ProgressSection}
 """Sections that say where a command's numbers are; what they leave out has its default."""
 
@@ -53,12 +56,11 @@ def parse_study(data: bytes, source: str = "the study") -> Study:
 
 def dump_study(study: Study) -> str:
     """Write a study as TOML, every setting explicit, always the same bytes for the same study."""
+    own_tables = ("factors", "responses", "settings", "report", "stopping", "augment")
     table: dict[str, Any] = {
         field: _plain(getattr(study, field))
         for field in study.__struct_fields__
-        if field not in ("factors", "responses", "augment", "settings", "slurm", "report")
-        and field not in ("stopping", "streams")
-        and field not in COMMAND_SECTIONS
+        if field not in (*own_tables, *COMMAND_SECTIONS, *RENAMED)
         and not _left_out(study, field, ("exclude", "centre"))
     }
     if study.streams:
@@ -81,8 +83,7 @@ def dump_study(study: Study) -> str:
         }
     if study.stopping:
         table["stopping"] = msgspec.to_builtins(study.stopping)
-    if study.slurm:
-        table["slurm"] = study.slurm
+    table |= study.engines
     if study.augment:
         table["augment"] = [
             {
@@ -125,7 +126,7 @@ def _plain(value: Any) -> Any:
 
 def study_differences(planned: Study, asked: Study) -> list[str]:
     """What two studies disagree about, a line each."""
-    old, new = _flat(msgspec.to_builtins(planned)), _flat(msgspec.to_builtins(asked))
+    old, new = (_flat(_as_written(study)) for study in (planned, asked))
     lines = []
     for key in sorted(old.keys() | new.keys()):
         if key not in new:
@@ -135,6 +136,12 @@ def study_differences(planned: Study, asked: Study) -> list[str]:
         elif old[key] != new[key] or type(old[key]) is not type(new[key]):
             lines.append(f"{key}: planned {old[key]!r}, now {new[key]!r}")
     return lines
+
+
+def _as_written(study: Study) -> dict[str, Any]:
+    fields: dict[str, Any] = msgspec.to_builtins(study)
+    engines: dict[str, Any] = fields.pop("engines")
+    return fields | engines
 
 
 def _flat(value: Any, path: str = "") -> dict[str, Any]:
@@ -173,6 +180,7 @@ def checked_study(table: Mapping[str, Any], source: str) -> Study:
     if isinstance(plain.get("command"), str):
         plain["command"] = split_command(plain["command"], add)
     streams = _streams(plain, add)
+    engines = _engines(plain, add)
     factors = _factors(table.get("factors"), add)
     keys_known = not problems
     responses = _section(Responses, table.get("responses"), "responses", add)
@@ -185,7 +193,7 @@ def checked_study(table: Mapping[str, Any], source: str) -> Study:
         name: _section(kind, table.get(name, {}), name, add) or kind()
         for name, kind in COMMAND_SECTIONS.items()
     }
-    names = [name for name in Study.__struct_fields__ if name != "streams"]
+    names = [*(name for name in Study.__struct_fields__ if name not in RENAMED), *ENGINES]
     values = _fields(Study, plain, "", add, names)
     for name in ("name", "backend"):
         if name not in table:
@@ -195,7 +203,7 @@ def checked_study(table: Mapping[str, Any], source: str) -> Study:
         **{"name": "study", "backend": "module:function"}
         | values
         | {"factors": factors, "augment": augment, "report": layout or ReportSection()}
-        | {"stopping": stopping, **streams}
+        | {"stopping": stopping, "engines": engines, **streams}
         | sources
         | {"responses": responses or Responses(metrics=("metric",))}
     )
@@ -231,6 +239,15 @@ def _streams(plain: dict[str, Any], add: AddProblem) -> dict[str, Any]:
         return {}
     whole = replicate_streams(streams, asked, add)
     return {"streams": whole, "replicates": len(next(iter(whole.values())))}
+
+
+def _engines(plain: dict[str, Any], add: AddProblem) -> dict[str, dict[str, Any]]:
+    """Take the tables of engines out of what a study file says; each engine checks its own."""
+    tables = {name: plain.pop(name) for name in ENGINES if name in plain}
+    for name, table in tables.items():
+        if not isinstance(table, dict):
+            add(f"{name} = {short(table)}: expected a table [{name}]")
+    return {name: table for name, table in tables.items() if isinstance(table, dict) and table}
 
 
 def _fields(

@@ -1,23 +1,21 @@
 """The JSON schema of the study file, for editors that complete and check it.
 
-It follows from the values of the study; `study.schema.json` beside this module is its written form.
+It follows from the values of the study and from the line under each of their fields.
 """
 
 from __future__ import annotations
 
 import ast
 import inspect
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from doe.study import values
-from doe.study.values import Study
+from doe.study.values import ENGINES, NAME, Study
 
-SCHEMA_FILE = Path(__file__).parent / "study.schema.json"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-KEY = "^[A-Za-z][A-Za-z0-9_]*$"
+KEY = f"^{NAME}$"
 """What a factor's key and the name of a stream of seeds look like."""
 CONTENTS = "$defs"
 
@@ -42,6 +40,10 @@ def study_schema() -> dict[str, Any]:
         "anyOf": [{"type": "string", "minLength": 1}, {"type": "array", "items": words["items"]}],
     }
     del properties["streams"]
+    of_engine = properties.pop("engines")["additionalProperties"]
+    for name in ENGINES:
+        described = f"What `doe run --engine {name}` is asked for."
+        properties[name] = {**of_engine, "description": described}
     seeds = properties["seeds"]
     alone = {"type": "array", "items": {**seeds["items"], "minimum": 0}}
     properties["seeds"] = {
@@ -77,7 +79,7 @@ def _drop_null(value: dict[str, Any]) -> None:
 
 
 def schema_text() -> str:
-    """The schema as it is written to its file."""
+    """The schema as JSON."""
     return msgspec.json.format(msgspec.json.encode(study_schema()), indent=1).decode() + "\n"
 
 

@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from math import prod
 
-from doe.errors import counted
-from doe.study.command import AddProblem, short
+from doe.errors import AddProblem, counted, short
 
 Streams = Mapping[str, tuple[int, ...]]
 

@@ -10,10 +10,18 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from doe.terms import Generator, parse_blocks, parse_generators
+from doe.terms import Generator, fraction_parts, parse_blocks, parse_generators
 
+ENGINES = {
+    "local": "doe.running.engines.local",
+    "slurm": "doe.running.engines.slurm",
+    "ray": "doe.running.engines.ray",
+}
+"""What executes runs, and the module of each; a study file may have a table of any."""
 STUDY_FILE = "study.toml"
 """A study as it is written by hand, and frozen in the directory of its plan."""
+NAME = "[A-Za-z][A-Za-z0-9_]*"
+"""What keys of factors and names of responses and of streams of seeds look like."""
 Level = bool | int | float | str
 """A factor level: any TOML scalar but a date."""
 Goal = Literal["min", "max"]
@@ -25,6 +33,11 @@ RUN_COLUMNS = ("run_id", "run_order", "row", "replicate", "block", "seed", "conf
 """Columns of design.csv and of the results before the factors'."""
 STATE_COLUMNS = ("state", "reason", "slot", "host", "started", "ended", "seconds", "imported")
 """Columns of the results between the factors' and the responses'."""
+
+
+def is_name(text: str) -> bool:
+    """Whether a text can be a key or a name: a letter, or a word of letters, digits and _."""
+    return re.fullmatch(NAME, text) is not None
 
 
 def seed_columns(streams: Iterable[str]) -> tuple[str, ...]:
@@ -261,8 +274,8 @@ class Study(msgspec.Struct, frozen=True):
     augment: tuple[Augment, ...] = ()
     stopping: Stopping | None = None
     """When the study may stop early; as planned without it."""
-    slurm: dict[str, Any] = {}
-    """Resources for `doe run --engine slurm`."""
+    engines: dict[str, dict[str, Any]] = {}
+    """Engine -> the settings in its table of the study file, as in [slurm]."""
     report: ReportSection = ReportSection()
 
     @property
@@ -278,8 +291,7 @@ class Study(msgspec.Struct, frozen=True):
     @property
     def parts(self) -> int:
         """N where one part in N of all combinations runs, asked for as "1/N"; else 0."""
-        text = self.fraction.replace(" ", "")
-        return int(text[2:]) if re.fullmatch(r"1/[1-9][0-9]{0,5}", text) else 0
+        return fraction_parts(self.fraction)
 
     @property
     def two_level(self) -> bool:

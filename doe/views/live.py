@@ -132,9 +132,8 @@ def ages(snapshot: Snapshot) -> dict[str, float]:
     now = time.monotonic()
     seconds = {active.run_id: now - active.since for active in snapshot.active}
     for run_id in snapshot.elsewhere:
-        lease = snapshot.statuses[run_id].lease
-        if lease and lease.lease:
-            seconds[run_id] = age(lease.lease)
+        if lease := snapshot.statuses[run_id].holder:
+            seconds[run_id] = age(lease)
     return seconds
 
 
@@ -200,7 +199,7 @@ def _slot_row(snapshot: Snapshot, active: Active) -> tuple[str, ...]:
 
 def _other_row(snapshot: Snapshot, run_id: str) -> tuple[str, ...]:
     status = snapshot.statuses[run_id]
-    lease = status.lease.lease if status.lease else None
+    lease = status.holder
     holder = f"{lease.host}:{lease.slot}" if lease else "elsewhere"
     elapsed = duration_text(age(lease)) if lease else ""
     return (holder, run_id, *_progress_cells(read_progress(snapshot.files.run(run_id)), elapsed))

@@ -2,14 +2,15 @@
 
 An engine is a module or package that gives
 
-- ``Settings``: a frozen struct; each field is an option of `doe run` and, where the study file has
-  a table of the engine's name, a key of it; its `Meta` says what it is and which values it takes;
+- ``Settings``: a frozen struct; each field is an option of `doe run` and a key of the study file's
+  table of the engine's name; its `Meta` says what it is and which values it takes;
 - ``problem(key, value)``: what else is wrong with a value, or an empty text;
 - ``open(study, directory, settings)``: the `Engine` (see `base`), or DoeError if it lacks a thing;
 - ``DETACHES``: whether its runs go on, and begin, where no scheduler watches;
 - ``told(study, runs)``, where it keeps a folder of its name: what it says of runs not begun.
 
-Naming it here is all that the command line, the study file and the checks need.
+Naming it in `ENGINES` (`doe.study.values`) is all that the command line, the study file and the
+checks need.
 """
 
 from __future__ import annotations
@@ -24,13 +25,7 @@ import msgspec
 from doe.errors import DoeError, nearest
 from doe.running.engines.base import Engine
 from doe.store.files import StudyDir
-from doe.study.values import Study
-
-ENGINES = {
-    "local": "doe.running.engines.local",
-    "slurm": "doe.running.engines.slurm",
-    "ray": "doe.running.engines.ray",
-}
+from doe.study.values import ENGINES, Study
 
 
 def engine_module(name: str) -> Any:
@@ -84,9 +79,10 @@ def check_detach(name: str) -> None:
 def told(directory: Path, runs: Collection[str]) -> dict[str, str]:
     """What engines say of runs that were handed to them and have not begun, by run."""
     words: dict[str, str] = {}
+    files = StudyDir(directory)
     for name in ENGINES:
-        if (directory / name).is_dir():  # where something was handed over
-            words |= engine_module(name).told(StudyDir(directory), runs)
+        if files.engine(name).is_dir():  # where something was handed over
+            words |= engine_module(name).told(files, runs)
     return words
 
 
@@ -109,7 +105,7 @@ def open_engine(name: str, study: Study, directory: Path, given: Mapping[str, An
                 f"{_flag(key)} is for --engine {' or '.join(options[key].engines)}; "
                 f"this is --engine {name}, leave it out"
             )
-    settings = read_settings(module, name, getattr(study, name, {}), given)
+    settings = read_settings(module, name, study.engines.get(name, {}), given)
     engine: Engine = module.open(study, directory, settings)
     return engine
 

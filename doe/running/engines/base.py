@@ -103,6 +103,13 @@ def has_begun(run: RunDir, job: str) -> bool:
     return bool(last and last.lease and last.lease.job == job)
 
 
+def failure_recorded(run: RunDir, job: str) -> bool:
+    """Whether the start of this name has left a record of how it failed."""
+    last = last_lease(run)
+    ours = last is not None and last.lease is not None and last.lease.job == job
+    return ours and last is not None and run.attempt(last.attempt).exists()
+
+
 def await_death(run: RunDir, job: str, seconds: float) -> None:
     """Wait until the process of this start is dead that the kernel is about to end on this machine.
 
@@ -113,7 +120,7 @@ def await_death(run: RunDir, job: str, seconds: float) -> None:
     if lease is None or lease.job != job or lease.machine != machine():
         return
     deadline = time.monotonic() + seconds
-    while process_alive(f"{lease.pid}:{lease.started}") and time.monotonic() < deadline:
+    while process_alive(lease.process) and time.monotonic() < deadline:
         time.sleep(0.01)
 
 

@@ -149,7 +149,6 @@ def execute(tmp_path):
             values or {},
             tmp_path,
             lambda step, total, **metrics: reports.append((step, total, metrics)),
-            lambda: None,
         )
         return reply, reports
 

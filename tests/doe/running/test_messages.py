@@ -75,7 +75,7 @@ def submitted(planned, tmp_path, monkeypatch):
     """A study whose first two runs were handed to a Slurm that answers as it is told."""
     plan = planned()
     entries = [(Entry(run.run_id, WorkOrder()),) for run in plan.design.runs[:2]]
-    files = SubmissionFiles(StudyDir(plan.directory).slurm, "doe-tiny-1")
+    files = SubmissionFiles(plan.files.engine("slurm"), "doe-tiny-1")
     files.write(Submission(files.name, tuple(entries)))
     programs = tmp_path / "bin"
     programs.mkdir()

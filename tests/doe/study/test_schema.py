@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from doe.cli import app
 from doe.study.file import parse_study
-from doe.study.schema import SCHEMA_FILE, schema_text, study_schema
+from doe.study.schema import schema_text, study_schema
 
 ROOT = Path(__file__).parents[3]
 STUDIES = sorted(
@@ -46,10 +46,6 @@ total = 10
 def mistakes(text):
     validator = jsonschema.Draft202012Validator(study_schema())
     return [error.message for error in validator.iter_errors(tomllib.loads(text))]
-
-
-def test_the_file_that_ships_is_the_schema_of_today():
-    assert SCHEMA_FILE.read_text(encoding="utf-8") == schema_text(), "make schema writes it again"
 
 
 def test_it_is_a_schema_and_the_command_prints_it():

@@ -27,6 +27,6 @@ def open(study: Study, directory: Path, settings: Settings) -> SlurmEngine:
 
 def told(study: StudyDir, runs: Collection[str]) -> dict[str, str]:
     """Why jobs still wait, and what those said that ended before their runs began."""
-    from doe.running.engines.slurm.queue import told
+    from doe.running.engines.slurm.engine import told
 
     return told(study, runs)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import shlex
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -18,10 +18,18 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from doe.errors import DoeError
-from doe.running.engines.base import Ended, Job, Slot, has_begun, needs_gpu_alone
+from doe.running.engines.base import (
+    Ended,
+    Job,
+    Slot,
+    failure_recorded,
+    has_begun,
+    needs_gpu_alone,
+)
 from doe.running.engines.slurm import calls
 from doe.running.engines.slurm.calls import AwayError, QueueRow
 from doe.running.engines.slurm.job import (
+    SLURM,
     Entry,
     Submission,
     SubmissionFiles,
@@ -31,12 +39,10 @@ from doe.running.engines.slurm.job import (
 from doe.running.engines.slurm.settings import Settings
 from doe.running.worker import BUSY, INTERRUPTED, LOST, UNWRITABLE
 from doe.store.files import RunDir, StudyDir
-from doe.store.leases import last_lease
 from doe.store.progress import read_progress
 from doe.store.verdicts import settled
 from doe.study.values import Study
 
-SLOT = "slurm"
 PLACES = 1_000_000
 """Slurm has a queue of its own, so all runs are handed over at once."""
 POLL_SECONDS = (0.5, 2.0, 15.0)
@@ -47,6 +53,8 @@ AWAY_SECONDS = 1800.0
 """How long the controller may be silent before the scheduler gives up; its jobs go on."""
 VISIBLE_SECONDS = 60.0
 """How long after a job's good end its verdict may take to be seen on a network file system."""
+LOOK_SECONDS = 10.0
+"""How long a command that only looks waits for the controller."""
 MISSED_LOOKS = 2
 """Looks at the queue in a row that do not show a job before it counts as lost."""
 
@@ -73,7 +81,7 @@ class SlurmEngine:
 
     def __init__(self, study: Study, directory: Path, settings: Settings) -> None:
         device = "cuda:0" if settings.gpu else "cpu"
-        self.slots = (Slot(SLOT, device, PLACES),)
+        self.slots = (Slot(SLURM, device, PLACES),)
         self._study = study
         self._settings = msgspec.structs.replace(settings, cpus=settings.cpus or study.threads)
         self._study_dir = StudyDir(directory.resolve())
@@ -107,7 +115,7 @@ class SlurmEngine:
                 if (name, number) in live:
                     left = [entry for entry in entries if not self._has_verdict(entry)]
                     self._waited_for[name, number] = left
-                    adopted += [(entry.run_id, entry.order.job, SLOT) for entry in left]
+                    adopted += [(entry.run_id, entry.order.job, SLURM) for entry in left]
         return adopted
 
     def start(self, jobs: Sequence[Job]) -> None:
@@ -132,7 +140,7 @@ class SlurmEngine:
 
     def _submit(self, tasks: tuple[tuple[Entry, ...], ...], settings: Settings) -> None:
         submission = Submission(new_name(self._study.name), tasks)
-        files = SubmissionFiles(self._study_dir.slurm, submission.name)
+        files = SubmissionFiles(self._study_dir.engine(SLURM), submission.name)
         files.write(submission)
         self._sent[submission.name] = _Sent(submission, files, settings)
         for number, entries in enumerate(tasks):
@@ -349,8 +357,7 @@ class Known(NamedTuple):
     @property
     def settled(self) -> bool:
         """Whether this job's failure is on record; a verdict was reported before."""
-        lease = last_lease(self.run)
-        return self.begun and lease is not None and self.run.attempt(lease.attempt).exists()
+        return failure_recorded(self.run, self.entry.order.job)
 
     @property
     def advanced(self) -> bool:
@@ -399,3 +406,37 @@ def judge(end: JobEnd, runs: Sequence[Known]) -> list[Ended]:
         too_long = end.too_long and not faultless
         ended.append(Ended(run_id, job, code, message, too_long, faultless))
     return ended
+
+
+# What Slurm says of runs that have not begun, for who only looks ----------------------------------
+
+
+def told(study: StudyDir, runs: Collection[str]) -> dict[str, str]:
+    """Run -> the reason for which its job waits, or what a job said that has ended before it."""
+    recorded = submissions(study)
+    try:
+        listed = calls.look([files.name for files in recorded], LOOK_SECONDS)
+        rows = {(row.name, row.task): row for row in listed}
+        away = ""
+    except (AwayError, DoeError) as error:
+        rows, away = {}, str(error).splitlines()[0]
+    words: dict[str, str] = {}
+    for files in recorded:
+        submission = files.read()
+        for number, entries in enumerate(submission.tasks if submission else ()):
+            row = rows.get((files.name, number))
+            for entry in entries:
+                if entry.run_id in runs:
+                    words[entry.run_id] = _words(row, files.tail(number), away)
+    return {run: text for run, text in words.items() if text}
+
+
+def _words(row: QueueRow | None, said: str, away: str) -> str:
+    if row is not None and row.state == "PENDING":
+        return f"Slurm: PENDING ({row.reason})"
+    if row is not None and row.live:
+        return ""
+    if said:
+        how = f"{row.state}, exit code {row.code}" if row is not None else "its job has ended"
+        return f"Slurm: {how}: {said}"
+    return f"Slurm does not answer: {away}" if away else ""

@@ -47,6 +47,8 @@ from doe.store.files import RunDir, StudyDir, write_atomic
 from doe.store.leases import new_owner
 from doe.store.requests import read_request
 
+SLURM = "slurm"
+"""Name of the engine, of its folder and of its one slot."""
 TAIL_LINES = 10
 
 
@@ -116,9 +118,10 @@ class SubmissionFiles(NamedTuple):
 
 def submissions(study: StudyDir) -> list[SubmissionFiles]:
     """Every submission on record."""
-    names = sorted(os.listdir(study.slurm)) if study.slurm.is_dir() else []
+    folder = study.engine(SLURM)
+    names = sorted(os.listdir(folder)) if folder.is_dir() else []
     stems = [name.removesuffix(".json") for name in names if not name.startswith(".")]
-    return [SubmissionFiles(study.slurm, stem) for stem in stems if f"{stem}.json" in names]
+    return [SubmissionFiles(folder, stem) for stem in stems if f"{stem}.json" in names]
 
 
 def new_name(study: str) -> str:
@@ -195,7 +198,7 @@ def main() -> None:
     """The command line of a job."""
     directory, name, task = sys.argv[1:]
     study = StudyDir(Path(directory))
-    files = SubmissionFiles(study.slurm, name)
+    files = SubmissionFiles(study.engine(SLURM), name)
     submission = files.read()
     if submission is None:
         print(f"{files.content.name} is gone: the submission was withdrawn", file=sys.stderr)

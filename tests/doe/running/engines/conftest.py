@@ -131,7 +131,7 @@ def planned(tmp_path):
             replicates=replicates,
             seeds=tuple(range(1, replicates + 1)),
             settings=settings,
-            slurm=slurm or {},
+            engines={"slurm": slurm} if slurm else {},
         )
         return write_plan(study, tmp_path / "my runs" / "100% tiny")[0]
 

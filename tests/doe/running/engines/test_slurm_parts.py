@@ -181,7 +181,7 @@ def test_without_slurm_the_message_says_so(monkeypatch, tmp_path):
 
 def test_a_submission_is_kept_until_it_is_removed(tmp_path):
     study = StudyDir(tmp_path)
-    files = SubmissionFiles(study.slurm, new_name("my study: a/b"))
+    files = SubmissionFiles(study.engine("slurm"), new_name("my study: a/b"))
     submission = Submission(files.name, ((Entry("000-r1", WorkOrder(job="j")),),))
     files.write(submission)
     files.output(0).write_text("one\ntwo\n")
@@ -190,7 +190,7 @@ def test_a_submission_is_kept_until_it_is_removed(tmp_path):
     assert files.tail(0) == "one\ntwo"
     assert str(tmp_path) not in files.content.read_text()
     files.remove()
-    assert not study.slurm.exists()
+    assert not study.engine("slurm").exists()
     assert files.read() is None
     assert len({new_name("a") for _ in range(50)}) == 50
 
@@ -287,7 +287,7 @@ def submitted(plan):
     run_id = plan.design.runs[0].run_id
     run = StudyDir(plan.directory).run(run_id)
     run.path.mkdir()
-    files = SubmissionFiles(StudyDir(plan.directory.resolve()).slurm, "doe-tiny-1")
+    files = SubmissionFiles(StudyDir(plan.directory.resolve()).engine("slurm"), "doe-tiny-1")
     files.write(Submission(files.name, ((Entry(run_id, WorkOrder(job="j1")),),)))
     return engine, run, files
 

@@ -1,4 +1,4 @@
-"""The local engine: slots on this machine's GPUs or cores, a warm parent each."""
+"""The engine as the scheduler sees it: a warm parent for each slot, and what it answers."""
 
 from __future__ import annotations
 
@@ -11,91 +11,23 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from pathlib import Path
-from typing import IO, Annotated, Any
+from typing import IO
 
 import msgspec
-from msgspec import Meta
 
 from doe.errors import DoeError
 from doe.running.engines.base import Ended, Job, Slot
-from doe.running.engines.slot import Answer, Setup, Task
+from doe.running.engines.local.slot import Answer, Setup, Task
 from doe.running.processes import STUBBORN_SECONDS, ending, thread_environment
-from doe.running.provenance import Gpu, ask_gpus
+from doe.running.provenance import ask_gpus
 from doe.running.worker import INTERRUPTED, LATE_SECONDS, LOST
 from doe.store.leases import process_alive, process_name
 from doe.study.values import Study
 
-DETACHES = False
 IMPORT_SECONDS = 2.0
 """How long a parent may take to leave an import."""
 SWEEP_SECONDS = 5.0
 """How long a parent may take to end what a killed keeper has left."""
-
-
-class Settings(msgspec.Struct, frozen=True):
-    """What runs on this machine may use."""
-
-    gpus: Annotated[str, Meta(description="GPUs to use, as in 0,1; a slot each.")] = ""
-    per_gpu: Annotated[int, Meta(description="runs at once on each GPU.", ge=1)] = 1
-    cpu: Annotated[
-        int | None, Meta(description="slots on the CPU; 0 for as many as the cores take [default].")
-    ] = None
-
-
-def problem(key: str, value: Any) -> str:
-    """What is wrong with a value, or an empty text."""
-    if key == "cpu":
-        return "" if value >= 0 else "expected 0 for as many as the cores take, or more"
-    parts = [part.strip() for part in value.split(",")] if key == "gpus" else []
-    different = all(part.isdecimal() for part in parts) and len(set(parts)) == len(parts)
-    return "" if different else "expected different numbers such as 0,1"
-
-
-def open(study: Study, _directory: Path, settings: Settings) -> LocalEngine:
-    """Slots on the GPUs that are asked for, or on the cores; by default on all GPUs if any."""
-    if settings.gpus and settings.cpu is not None:
-        raise DoeError("got both --gpus and --cpu; choose one of them")
-    if settings.cpu is not None:
-        return LocalEngine(study, cpu_slots(study.threads, settings.cpu))
-    there = ask_gpus()
-    numbers = [int(number) for number in settings.gpus.split(",") if number]
-    wanted = numbers or [gpu.number for gpu in there]
-    if not wanted:
-        return LocalEngine(study, cpu_slots(study.threads))
-    return LocalEngine(study, gpu_slots(wanted, settings.per_gpu, there))
-
-
-def usable_cores() -> int:
-    """Cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def cpu_slots(threads: int = 1, number: int = 0) -> tuple[Slot, ...]:
-    """As many slots as runs of so many threads have cores, unless a number is given."""
-    return tuple(Slot(f"cpu{i}") for i in range(number or max(1, usable_cores() // threads)))
-
-
-def gpu_slots(wanted: Sequence[int], per_gpu: int, gpus: Sequence[Gpu]) -> tuple[Slot, ...]:
-    """Slots on some GPUs, `per_gpu` on each, or DoeError naming the GPUs that are there."""
-    there = {gpu.number: gpu for gpu in gpus}
-    if missing := [number for number in wanted if number not in there]:
-        listing = ", ".join(f"{gpu.number} ({gpu.name})" for gpu in gpus) or "none"
-        raise DoeError(
-            f"there is no GPU {', '.join(map(str, missing))}; nvidia-smi lists: {listing}. "
-            "Choose among them with --gpus, or use --cpu"
-        )
-    return tuple(
-        Slot(
-            f"gpu{number}" if per_gpu == 1 else f"gpu{number}.{share}",
-            device="cuda:0",
-            group=f"gpu{number}",
-        )
-        for number in wanted
-        for share in range(1, per_gpu + 1)
-    )
 
 
 class _Parent:
@@ -107,7 +39,7 @@ class _Parent:
         environment["CUDA_VISIBLE_DEVICES"] = slot.group.removeprefix("gpu")
         self.errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "doe.running.engines.slot"],
+            [sys.executable, "-m", "doe.running.engines.local.slot"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.errors,

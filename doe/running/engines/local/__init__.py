@@ -1,0 +1,88 @@
+"""The local engine: slots on this machine's GPUs or cores, a warm parent each."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from doe.errors import DoeError
+from doe.running.engines.base import Slot
+from doe.running.provenance import Gpu, ask_gpus
+from doe.study.values import Study
+
+if TYPE_CHECKING:
+    from doe.running.engines.local.engine import LocalEngine
+
+DETACHES = False
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """What runs on this machine may use."""
+
+    gpus: Annotated[str, Meta(description="GPUs to use, as in 0,1; a slot each.")] = ""
+    per_gpu: Annotated[int, Meta(description="runs at once on each GPU.", ge=1)] = 1
+    cpu: Annotated[
+        int | None, Meta(description="slots on the CPU; 0 for as many as the cores take [default].")
+    ] = None
+
+
+def problem(key: str, value: Any) -> str:
+    """What is wrong with a value, or an empty text."""
+    if key == "cpu":
+        return "" if value >= 0 else "expected 0 for as many as the cores take, or more"
+    parts = [part.strip() for part in value.split(",")] if key == "gpus" else []
+    different = all(part.isdecimal() for part in parts) and len(set(parts)) == len(parts)
+    return "" if different else "expected different numbers such as 0,1"
+
+
+def open(study: Study, _directory: Path, settings: Settings) -> LocalEngine:
+    """Slots on the GPUs that are asked for, or on the cores; by default on all GPUs if any."""
+    from doe.running.engines.local.engine import LocalEngine
+
+    if settings.gpus and settings.cpu is not None:
+        raise DoeError("got both --gpus and --cpu; choose one of them")
+    if settings.cpu is not None:
+        return LocalEngine(study, cpu_slots(study.threads, settings.cpu))
+    there = ask_gpus()
+    numbers = [int(number) for number in settings.gpus.split(",") if number]
+    wanted = numbers or [gpu.number for gpu in there]
+    if not wanted:
+        return LocalEngine(study, cpu_slots(study.threads))
+    return LocalEngine(study, gpu_slots(wanted, settings.per_gpu, there))
+
+
+def usable_cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def cpu_slots(threads: int = 1, number: int = 0) -> tuple[Slot, ...]:
+    """As many slots as runs of so many threads have cores, unless a number is given."""
+    return tuple(Slot(f"cpu{i}") for i in range(number or max(1, usable_cores() // threads)))
+
+
+def gpu_slots(wanted: Sequence[int], per_gpu: int, gpus: Sequence[Gpu]) -> tuple[Slot, ...]:
+    """Slots on some GPUs, `per_gpu` on each, or DoeError naming the GPUs that are there."""
+    there = {gpu.number: gpu for gpu in gpus}
+    if missing := [number for number in wanted if number not in there]:
+        listing = ", ".join(f"{gpu.number} ({gpu.name})" for gpu in gpus) or "none"
+        raise DoeError(
+            f"there is no GPU {', '.join(map(str, missing))}; nvidia-smi lists: {listing}. "
+            "Choose among them with --gpus, or use --cpu"
+        )
+    return tuple(
+        Slot(
+            f"gpu{number}" if per_gpu == 1 else f"gpu{number}.{share}",
+            device="cuda:0",
+            group=f"gpu{number}",
+        )
+        for number in wanted
+        for share in range(1, per_gpu + 1)
+    )

@@ -24,9 +24,8 @@ from doe.cli.options import (
     chosen_study,
     one_thread,
     only_with_table,
-    pairs,
-    say,
     split_names,
+    table_observations,
 )
 
 if TYPE_CHECKING:
@@ -123,12 +122,7 @@ def analyze(
     asked = tuple(name for part in response or () for name in split_names(part))
     only_with_table(study, table, factors=factors, low=low, block=block, goal=goal, ceiling=ceiling)
     if table is not None:
-        from doe.analysis.tables import observe_table  # pandas, which a study does without
-        from doe.results.table_file import read_table
-
-        lows = pairs(low, "--low", "KEY=LEVEL, as in lr=0.001")
-        frame = read_table(table, say)
-        observed = observe_table(frame, split_names(factors), asked, lows, block, goal, ceiling)
+        observed = table_observations(table, factors, asked, low, block, goal, ceiling)
     else:
         observed = _from_study(study, asked)
     forms = {"json": json, "latex": latex, "csv": csv, "plot": plot, "brief": brief}

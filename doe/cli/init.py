@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from doe.study.help_text import Option
 
 HELP_SECONDS = 120.0
-STDOUT = "stdout"
 WITHOUT_HELP = (
     "a program without help is told where its factors go: doe init --factor lr=0.1,1 -- PROGRAM "
     "lr={lr}"
@@ -194,11 +193,11 @@ def _answers(
     from msgspec.structs import replace
 
     from doe.errors import DoeError
+    from doe.study.command import STDOUT
 
     if not metrics:
-        metrics = (
-            _ask("Metrics of a run, as in accuracy or loss", "metric").replace(",", " ").split()
-        )
+        answer = _ask("Metrics of a run, as in accuracy or loss", "metric")
+        metrics = answer.replace(",", " ").split()
     goal = goal or _ask("Which way is better, min or max", "goal", _likely_goal(metrics[0]))
     pairs = dict(_pair(text) for text in metrics)
     if draft.backend == "command":
@@ -212,7 +211,7 @@ def _answers(
     keys = {name: key for name, key in pairs.items() if key}
     if file == STDOUT:
         keys = {name: key or _printed(name) for name, key in pairs.items()}
-    number = replicates or int(_number(_ask("Replicates", "replicates", "2")))
+    number = replicates or _number(_ask("Replicates", "replicates", "2"))
     return replace(
         draft,
         metrics=tuple(pairs),
@@ -224,8 +223,6 @@ def _answers(
 
 
 def _likely_goal(metric: str) -> str:
-    import re
-
     return "max" if re.search(r"acc|auc|f1|score|reward|psnr|iou|map|r2", metric.lower()) else "min"
 
 
@@ -239,17 +236,15 @@ def _pair(text: str) -> tuple[str, str]:
     return name.strip(), key.strip()
 
 
-def _number(text: str) -> str:
+def _number(text: str) -> int:
     from doe.errors import DoeError
 
     if not text.isdecimal() or text == "0":
         raise DoeError(f"--replicates {text}: expected a whole number from 1")
-    return text
+    return int(text)
 
 
 def _default_name(draft: Draft, words: list[str]) -> str:
-    import re
-
     scripts = [Path(word).stem for word in words if word.endswith((".py", ".sh"))]
     if not scripts and words:
         scripts = [Path(words[0]).stem]

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from doe.analysis.scales import choices
 from doe.cli.complete import complete_preset, complete_study
+
+if TYPE_CHECKING:
+    from doe.analysis.data import Observations
+    from doe.analysis.levels.layout import LevelObservations
 
 FileArgument = Annotated[
     Path | None, typer.Argument(help="Study file (TOML) [default: study.toml].")
@@ -95,6 +99,24 @@ def only_with_table(study: Path | None, table: Path | None, **given: object) -> 
         raise DoeError(
             f"--{wrong[0]} belongs to --table; a study knows its factors, blocks and goal"
         )
+
+
+def table_observations(
+    table: Path,
+    factors: str | None,
+    responses: tuple[str, ...],
+    low: str | None,
+    block: str | None,
+    goal: str | None,
+    ceiling: float | None = None,
+) -> list[Observations | LevelObservations]:
+    """The responses of a table, by the options that say what its columns are."""
+    from doe.analysis.tables import observe_table  # pandas, which a study does without
+    from doe.results.table_file import read_table
+
+    lows = pairs(low, "--low", "KEY=LEVEL, as in lr=0.001")
+    frame = read_table(table, say)
+    return observe_table(frame, split_names(factors), responses, lows, block, goal, ceiling)
 
 
 def say(sentence: str) -> None:

@@ -15,6 +15,7 @@ from doe.cli.options import (
     OrderOption,
     StudyOption,
     chosen_study,
+    split_names,
 )
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ def _sequential(
     from doe.views.terminal import print_json, print_table
 
     try:
-        sizes = [float(part) for part in (effects or "").split(",") if part.strip()]
+        sizes = [float(part) for part in split_names(effects)]
     except ValueError:
         raise DoeError(f"--effects {effects}: expected numbers such as 3,1.5") from None
     if not FIRST_LOOK <= most <= MOST_LOOKED_AT:

@@ -20,9 +20,8 @@ from doe.cli.options import (
     chosen_study,
     one_thread,
     only_with_table,
-    pairs,
-    say,
     split_names,
+    table_observations,
 )
 
 if TYPE_CHECKING:
@@ -89,7 +88,7 @@ def report(
         random_blocks=random_blocks,
         robust=True,
     )
-    left_out = None if drop is None else tuple(part for part in drop.split(",") if part.strip())
+    left_out = None if drop is None else split_names(drop)
 
     def make(state: Overview) -> Report:
         return report_of(state, options, left_out)
@@ -99,14 +98,8 @@ def report(
     if table is not None:
         if serve is not None:
             raise DoeError("--serve follows a study while it runs; a table has but its page")
-        from doe.analysis.tables import observe_table  # pandas, which a study does without
-        from doe.results.table_file import read_table
-
-        lows = pairs(low, "--low", "KEY=LEVEL, as in lr=0.001")
         asked = split_names(response) or ("all",)
-        observed = observe_table(
-            read_table(table, say), split_names(factors), asked, lows, block, goal
-        )
+        observed = table_observations(table, factors, asked, low, block, goal)
         state, name = table_state(table, observed, goal), table.stem
     else:
         directory = chosen_study(study)

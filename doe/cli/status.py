@@ -108,9 +108,7 @@ def _lines(state: Overview) -> list[str]:
     if state.running:
         lines.append(f"time left: {duration_text(state.left)}")
     if state.missing and len(state.missing) < len(state.statuses):
-        shown = ", ".join(state.missing[:MOST_NAMES])
-        more = len(state.missing) - MOST_NAMES
-        lines.append(f"missing: {shown}" + (f" and {more} more" if more > 0 else ""))
+        lines.append(f"missing: {listed(state.missing, MOST_NAMES)}")
     lines += [
         f"to be tried again: {run}: {why}" for run, why in [*state.again.items()][:MOST_NAMES]
     ]

@@ -20,14 +20,13 @@ from typing import Literal, NamedTuple, Protocol
 from doe.design.runs import Run, runs_of
 from doe.errors import DoeError, counted, were
 from doe.numbers import cell_text
-from doe.running.engines.base import Ended, Engine, Job, Slot
+from doe.running.engines.base import Ended, Engine, Job, Slot, failure_recorded
 from doe.running.processes import end_keepers
 from doe.running.worker import BUSY, UNWRITABLE, WorkOrder, record_crash
 from doe.store.files import RunDir, StudyDir
 from doe.store.leases import (
     Lease,
     Watch,
-    last_lease,
     machine,
     new_owner,
     process_alive,
@@ -101,18 +100,11 @@ class Display(Protocol):
 class Scheduler:
     """One scheduler's view of one study."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        engine: Engine,
-        options: RunOptions,
-        display: Display,
-        watch: Watch | None = None,
-    ) -> None:
+    def __init__(self, plan: Plan, engine: Engine, options: RunOptions, display: Display) -> None:
         self.files = self.named = plan.files
         self.study, self.engine, self.options = plan.study, engine, options
         self.display = display
-        self.watch = watch or Watch()
+        self.watch = Watch()
         self.runs = {run.run_id: run for run in plan.design.runs}
         self.statuses: dict[str, RunStatus] = {}
         self.active: dict[str, Active] = {}
@@ -134,43 +126,47 @@ class Scheduler:
         self._root = -1
         """The study's directory, held open: its name may come to mean another one."""
 
-    def close(self) -> None:
-        """Let go of the study's directory."""
-        if self._root >= 0:
-            os.close(self._root)
-            self._root = -1
+    def run(self, interrupts: Callable[[], int] = lambda: 0) -> bool:
+        """Work until nothing is left to do; False if interrupted.
 
-    def check_place(self) -> None:
-        """Refuse to write into a study that has taken the place of this one."""
-        held = os.fstat(self._root)
-        try:
-            named = os.stat(self.named.root)
-            same = (held.st_dev, held.st_ino) == (named.st_dev, named.st_ino)
-        except FileNotFoundError:
-            if held.st_nlink == 0:
-                raise
-            same = False
-        if not same:
+        Parameters
+        ----------
+        interrupts : callable
+            How often the user asked to stop: once lets running runs finish, twice ends them.
+        """
+        self._begin()
+        while True:
+            asked = interrupts()
+            if asked and not self.stopping:
+                self.stopping = True
+                self.display.note("stop", "no more runs are started; running ones finish")
+                self.engine.withdraw()
+            if asked > 1:
+                self._end_all()
+                return False
+            self.check_place()
+            self._watch_others()
+            self._dispatch()
+            if not self._busy():
+                break
+            for ended in self.engine.wait(0.2):
+                self._ended(ended)
+            self.display.show(self.snapshot())
+        self.display.show(self.snapshot())
+        if self.breaker.all_closed and self.waiting:
+            reasons = "; ".join(f"{slot}: {why}" for slot, why in self.breaker.closed.items())
             raise DoeError(
-                f"{self.named.root} was moved or replaced while its runs were under way; they go "
-                "on, and put their results where their own directories are now. Start `doe run` "
-                "again there"
+                f"every slot was closed after three failures in a row ({reasons}); "
+                f"{counted(self.waiting, 'run')} {were(self.waiting)} not started. Mend it, then "
+                "`doe run --retry-failed`"
             )
+        return not self.stopping
 
-    def _begin(self) -> None:
-        """Read the study, clear up after killed writers, and queue what is asked for."""
-        self._root = os.open(self.named.root, os.O_RDONLY | os.O_DIRECTORY)
-        held = Path(f"/proc/{os.getpid()}/fd/{self._root}")
-        self.files = StudyDir(held if held.exists() else self.named.root)
-        for status in scan(self.files, self.runs.values(), self.watch):
-            self.statuses[status.run.run_id] = status
-            if status.result:
-                with contextlib.suppress(OSError):
-                    sweep_leftovers(self.files.run(status.run.run_id))
-        check_unchanged(self.study, self.statuses.values(), self.named)
-        if any(status.state == "done" for status in self.statuses.values()):
-            self.breaker.prove()
-        self._plan()
+    def hand_over(self) -> int:
+        """Start all that waits and leave it to the engine; return how many runs that are."""
+        self._begin()
+        self._dispatch()
+        return self._started
 
     def snapshot(self) -> Snapshot:
         """The present state, for displays."""
@@ -185,9 +181,30 @@ class Scheduler:
             max(1, min(own + len(self.elsewhere), len(self.runs))),
         )
 
-    # Choosing -----------------------------------------------------------------------------------
+    def close(self) -> None:
+        """Let go of the study's directory."""
+        if self._root >= 0:
+            os.close(self._root)
+            self._root = -1
 
-    def _plan(self) -> None:
+    # Beginning ------------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        """Read the study, clear up after killed writers, and queue what is asked for."""
+        self._root = os.open(self.named.root, os.O_RDONLY | os.O_DIRECTORY)
+        held = Path(f"/proc/{os.getpid()}/fd/{self._root}")
+        self.files = StudyDir(held if held.exists() else self.named.root)
+        for status in scan(self.files, self.runs.values(), self.watch):
+            self.statuses[status.run.run_id] = status
+            if status.result:
+                with contextlib.suppress(OSError):
+                    sweep_leftovers(self.files.run(status.run.run_id))
+        check_unchanged(self.study, self.statuses.values(), self.named)
+        if any(status.state == "done" for status in self.statuses.values()):
+            self.breaker.prove()
+        self._queue_asked()
+
+    def _queue_asked(self) -> None:
         """Queue what is asked for, in the planned order."""
         slots = {slot.name: slot for slot in self.engine.slots}
         for run_id, job, slot in self.engine.adopt():
@@ -219,9 +236,28 @@ class Scheduler:
         A lease of another machine is known to be over only by watching it. Where nobody stays to
         watch, the run is started all the same, and its worker does the watching (`WorkOrder.wait`).
         """
-        lease = status.lease.lease if status.lease else None
+        lease = status.holder
         certain = lease is not None and lease.machine == self._here
         return status.state == "running" and (certain or not self.options.detach)
+
+    def check_place(self) -> None:
+        """Refuse to write into a study that has taken the place of this one."""
+        held = os.fstat(self._root)
+        try:
+            named = os.stat(self.named.root)
+            same = (held.st_dev, held.st_ino) == (named.st_dev, named.st_ino)
+        except FileNotFoundError:
+            if held.st_nlink == 0:
+                raise
+            same = False
+        if not same:
+            raise DoeError(
+                f"{self.named.root} was moved or replaced while its runs were under way; they go "
+                "on, and put their results where their own directories are now. Start `doe run` "
+                "again there"
+            )
+
+    # Choosing -------------------------------------------------------------------------------------
 
     @property
     def waiting(self) -> int:
@@ -231,6 +267,12 @@ class Scheduler:
     def _may_start(self) -> bool:
         limited = self.options.limit and self._started >= self.options.limit
         return not (self.stopping or limited or self.breaker.all_closed) and self.waiting > 0
+
+    def _busy(self) -> bool:
+        """Whether something is under way that is worth waiting for."""
+        if self.stopping:
+            return bool(self.active) or bool(self._orphans())
+        return bool(self.active or self.elsewhere) or self._may_start()
 
     def _dispatch(self) -> None:
         jobs = []
@@ -252,27 +294,6 @@ class Scheduler:
             if self._may_start() and run_id not in self._ready and not self._prepare(run_id):
                 self._queue.remove(run_id)
 
-    def _prepare(self, run_id: str) -> bool:
-        """Put a run's request in place; a run that cannot have one is left out."""
-        problem = prepare(self.files.run(run_id), self.study, self.runs[run_id])
-        if problem:
-            self._skip(run_id, problem)
-            return False
-        self._ready.add(run_id)
-        return True
-
-    def _skip(self, run_id: str, problem: str) -> None:
-        """Leave one run alone and go on with the rest."""
-        self.statuses[run_id] = self.statuses[run_id]._replace(problem=problem)
-        self.display.note("skipped", f"{run_id} {self.runs[run_id].config}: {problem}")
-
-    def _orphan_slot(self, status: RunStatus) -> str:
-        """Slot of a run on this machine whose scheduler is gone, or an empty text."""
-        lease = status.lease.lease if status.lease else None
-        if lease is None or lease.machine != self._here or process_alive(lease.supervisor):
-            return ""
-        return lease.slot
-
     def _job(self, run_id: str, slot: Slot, lonely: bool) -> Job | None:
         """Make a run ready to start; None if somebody else has it meanwhile."""
         status = self._look(run_id)
@@ -288,6 +309,7 @@ class Scheduler:
             return None
         if run_id not in self._ready and not self._prepare(run_id):
             return None
+        holder = status.holder
         sharing = sum(other.group == slot.group for other in self.engine.slots) > 1
         order = WorkOrder(
             job=f"{self._me}/{os.urandom(6).hex()}",
@@ -296,7 +318,7 @@ class Scheduler:
             timeout=self.options.timeout,
             policy=self.options.policy,
             replace=self._replace.get(run_id, ""),
-            over=self._nonce_over(status),
+            over=holder.nonce if holder and status.state == "pending" else "",
             wait=self.options.detach,
             alone=lonely or not (slot.group and sharing),
             supervisor="" if self.options.detach else self._me,
@@ -306,12 +328,21 @@ class Scheduler:
         self._started += 1
         return Job(run_id, run_dir.path, slot, order)
 
-    @staticmethod
-    def _nonce_over(status: RunStatus) -> str:
-        lease = status.lease.lease if status.lease else None
-        return lease.nonce if lease and status.state == "pending" else ""
+    def _prepare(self, run_id: str) -> bool:
+        """Put a run's request in place; a run that cannot have one is left out."""
+        problem = prepare(self.files.run(run_id), self.study, self.runs[run_id])
+        if problem:
+            self._skip(run_id, problem)
+            return False
+        self._ready.add(run_id)
+        return True
 
-    # Seeing what came of it ---------------------------------------------------------------------
+    def _skip(self, run_id: str, problem: str) -> None:
+        """Leave one run alone and go on with the rest."""
+        self.statuses[run_id] = self.statuses[run_id]._replace(problem=problem)
+        self.display.note("skipped", f"{run_id} {self.runs[run_id].config}: {problem}")
+
+    # Seeing what came of it -----------------------------------------------------------------------
 
     def _look(self, run_id: str) -> RunStatus:
         status = look(self.files, self.runs[run_id], self.watch)
@@ -329,10 +360,10 @@ class Scheduler:
                 f"make {self.named.root} writable, then `doe run` again: nothing committed is lost"
             )
         status = self._look(run_id)
-        lease = status.lease.lease if status.lease else None
+        lease = status.holder
         # Of another machine's process, the engine knows sooner than its lease falls silent.
-        far = lease is not None and lease.machine != self._here
-        gone = far and lease is not None and lease.job == ended.job and not ended.interrupted
+        far = lease is not None and lease.machine != self._here and lease.job == ended.job
+        gone = far and not ended.interrupted
         if status.stands(self._replace.get(run_id, "")):
             self._settled(status, slot)
         elif status.state == "running" and not gone:
@@ -344,12 +375,10 @@ class Scheduler:
         """A process is gone and left no verdict: a failed attempt, a crash, or an interruption."""
         run_id = status.run.run_id
         run_dir = self.files.run(run_id)
-        lease = last_lease(run_dir)
-        ours = lease is not None and lease.lease is not None and lease.lease.job == ended.job
-        recorded = ours and lease is not None and run_dir.attempt(lease.attempt).exists()
         if ended.code == BUSY:
             self.elsewhere.add(run_id)  # until it is looked at again
             return
+        recorded = failure_recorded(run_dir, ended.job)
         self._unseen[run_id] = self._unseen.get(run_id, 0) + ended.unseen
         excused = ended.interrupted and self._unseen[run_id] <= self.options.policy.retries
         if excused and not recorded:
@@ -414,6 +443,8 @@ class Scheduler:
                 f"{told}\nMend it, then go on with `doe run --retry-failed`"
             )
 
+    # Runs that others execute ---------------------------------------------------------------------
+
     def _watch_others(self) -> None:
         """Look at runs that others execute: they commit, or fall silent and are taken over."""
         now = time.monotonic()
@@ -430,63 +461,20 @@ class Scheduler:
             else:
                 self._settled(status, "")
 
-    # The loop -----------------------------------------------------------------------------------
-
-    def run(self, interrupts: Callable[[], int] = lambda: 0) -> bool:
-        """Work until nothing is left to do; False if interrupted.
-
-        Parameters
-        ----------
-        interrupts : callable
-            How often the user asked to stop: once lets running runs finish, twice ends them.
-        """
-        self._begin()
-        while True:
-            asked = interrupts()
-            if asked and not self.stopping:
-                self.stopping = True
-                self.display.note("stop", "no more runs are started; running ones finish")
-                self.engine.withdraw()
-            if asked > 1:
-                self._end_all()
-                return False
-            self.check_place()
-            self._watch_others()
-            self._dispatch()
-            if not self._busy():
-                break
-            for ended in self.engine.wait(0.2):
-                self._ended(ended)
-            self.display.show(self.snapshot())
-        self.display.show(self.snapshot())
-        if self.breaker.all_closed and self.waiting:
-            reasons = "; ".join(f"{slot}: {why}" for slot, why in self.breaker.closed.items())
-            raise DoeError(
-                f"every slot was closed after three failures in a row ({reasons}); "
-                f"{counted(self.waiting, 'run')} {were(self.waiting)} not started. Mend it, then "
-                "`doe run --retry-failed`"
-            )
-        return not self.stopping
-
-    def hand_over(self) -> int:
-        """Start all that waits and leave it to the engine; return how many runs that are."""
-        self._begin()
-        self._dispatch()
-        return self._started
-
-    def _busy(self) -> bool:
-        """Whether something is under way that is worth waiting for."""
-        if self.stopping:
-            return bool(self.active) or bool(self._orphans())
-        return bool(self.active or self.elsewhere) or self._may_start()
+    def _orphan_slot(self, status: RunStatus) -> str:
+        """Slot of a run on this machine whose scheduler is gone, or an empty text."""
+        lease = status.holder
+        if lease is None or lease.machine != self._here or process_alive(lease.supervisor):
+            return ""
+        return lease.slot
 
     def _orphans(self) -> list[tuple[RunDir, Lease]]:
         """Runs on this machine whose scheduler is gone: this one has adopted them."""
         others = [self.statuses[run_id] for run_id in self.elsewhere]
         return [
-            (self.files.run(status.run.run_id), status.lease.lease)
+            (self.files.run(status.run.run_id), status.holder)
             for status in others
-            if self._orphan_slot(status) and status.lease and status.lease.lease
+            if status.holder and self._orphan_slot(status)
         ]
 
     def _end_all(self) -> None:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     __version__: str
 
+_PLANNED = "the directory of a planned study"
+
 __all__ = ["__version__", "analyze", "load", "plan", "report", "run"]
 
 
@@ -97,7 +99,7 @@ def run(
         limit=limit,
         retry_failed=retry_failed,
     )
-    study = _path(directory, PLANNED)
+    study = _path(directory, _PLANNED)
     if until_decided:
         declare(study, (), None)
     with open_display(console()) as display:
@@ -116,10 +118,7 @@ def load(directory: Path | str) -> pd.DataFrame:
     """
     from doe.results.observations import load as load_table
 
-    return load_table(_path(directory, PLANNED))
-
-
-PLANNED = "the directory of a planned study"
+    return load_table(_path(directory, _PLANNED))
 
 
 def _path(given: Path | str, expected: str) -> Path:

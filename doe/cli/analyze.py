@@ -172,12 +172,10 @@ def _print(
     refused: list[str] = []
     for o in observed:
         try:
-            limited = isinstance(o, Observations) and o.censored
-            results.append(
-                analyze_censored(o, options, ceiling)
-                if isinstance(o, Observations) and limited
-                else analyze_response(o, options)
-            )
+            if isinstance(o, Observations) and o.censored:
+                results.append(analyze_censored(o, options, ceiling))
+            else:
+                results.append(analyze_response(o, options))
         except DoeError as error:
             refused.append(str(error))
             if len(refused) == len(observed):

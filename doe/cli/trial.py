@@ -72,12 +72,11 @@ def outcome_lines(study: Study, outcome: Trial, runs: int, gpu: int | None) -> l
 
 
 def _time_lines(seconds: float, runs: int, gpu: int | None, threads: int) -> list[str]:
-    import os
-
     from doe.errors import counted
     from doe.numbers import cell_text, duration_text
+    from doe.running.engines.local import cpu_slots
 
-    slots = 1 if gpu is not None else max((os.cpu_count() or 1) // threads, 1)
+    slots = 1 if gpu is not None else len(cpu_slots(threads))
     total = f"{counted(runs, 'run')} like this: {duration_text(runs * seconds)} one after the other"
     if slots > 1:
         total += f", about {duration_text(runs * seconds / slots)} with --cpu {slots}"

@@ -53,6 +53,12 @@ class Run(NamedTuple):
     """Stream -> its seed, where a study has several streams."""
 
     @property
+    def cells(self) -> tuple[str | int, ...]:
+        """What it has in `RUN_COLUMNS`, and its seed of each stream."""
+        planned = (self.run_order, self.row, self.replicate, self.block, self.seed)
+        return (self.run_id, *planned, self.name, *self.seeds.values())
+
+    @property
     def seed_text(self) -> str:
         """Its seed, or that of every stream, as a message names it."""
         if not self.seeds:
@@ -314,7 +320,7 @@ def _csv_lines(design: Design) -> Iterator[str]:
     """A line per run: a design may have 100,000, of few different cells."""
     yield _csv_line(csv_header(design))
     factors, codes, names = [_Cells() for _ in design.keys], _Cells(), _Cells()
-    for run in design.runs:
+    for run in design.runs:  # `Run.cells`, without asking each for its kind
         numbers = f"{run.run_order},{run.row},{run.replicate},{run.block},{run.seed}"
         name = run.name if run.name.isalnum() else names[run.name]
         levels = [cells[level] for cells, level in zip(factors, run.levels.values(), strict=True)]

@@ -37,8 +37,7 @@ def table_rows(study: Study, statuses: Sequence[RunStatus]) -> list[list[Any]]:
 def _row(study: Study, status: RunStatus) -> list[Any]:
     run, origin = status.run, status.provenance
     return [
-        *(run.run_id, run.run_order, run.row, run.replicate, run.block, run.seed, run.name),
-        *run.seeds.values(),
+        *run.cells,
         *(run.levels[key] for key in study.keys),
         *run.coded,
         status.state,

@@ -222,7 +222,7 @@ class Scheduler:
             if status.state == "failed" and self.options.retry_failed:
                 self._replace[run_id] = status.checksum
                 self._queue.append(run_id)
-            elif status.state in ("done", "diverged", "failed"):
+            elif status.result is not None:
                 continue
             elif self._taken(status):
                 self.elsewhere.add(run_id)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from doe.design.runs import Run
 from doe.errors import DoeError
 from doe.store.files import StudyDir
 from doe.store.leases import Lease, LeaseFile, Watch, last_lease
-from doe.store.verdicts import Result, checksum, failed_attempts, settles, verdict_in
+from doe.store.verdicts import Result, State, checksum, failed_attempts, settles, verdict_in
 
-RunState = Literal["done", "diverged", "failed", "running", "pending"]
-STATES: tuple[RunState, ...] = ("done", "diverged", "failed", "running", "pending")
+RunState = State | Literal["running", "pending"]
+STATES: tuple[RunState, ...] = (*get_args(State), "running", "pending")
 
 
 class RunStatus(NamedTuple):

@@ -56,6 +56,14 @@ def test_a_good_study_is_read_whole():
     assert study.settings == {"epochs": 3}
 
 
+def test_every_engine_may_have_a_table():
+    study = parse_study(f"{GOOD}[ray]\ngpus_per_run = 0.5\n[slurm]\nmem = '8G'\n".encode())
+    assert study.engines == {"slurm": {"mem": "8G"}, "ray": {"gpus_per_run": 0.5}}
+    assert parse_study(dump_study(study).encode()) == study
+    assert "ray = 3: expected a table [ray]" in one_problem(f"ray = 3\n{GOOD}")
+    assert "did you mean 'slurm'" in one_problem(f"{GOOD}[slrum]\nmem = '8G'\n")
+
+
 @pytest.mark.parametrize("preset", preset_names())
 def test_writing_and_reading_give_the_same_study_and_the_same_bytes(preset):
     study = preset_study(preset)

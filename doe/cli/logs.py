@@ -117,7 +117,7 @@ def _planned(directory: Path, run_id: str) -> Run:
 def _say_why_there_is_none(directory: Path, run: Run) -> NoReturn:
     """A run without a log: its job may have ended before it, or may still wait."""
     from doe.errors import DoeError
-    from doe.running.engines import told
+    from doe.running.engines import waiting_reasons
     from doe.store.files import StudyDir
     from doe.store.leases import Watch
     from doe.store.scan import look, retried_reason
@@ -126,5 +126,6 @@ def _say_why_there_is_none(directory: Path, run: Run) -> NoReturn:
     status = look(files, run, Watch())
     if status.problem:
         raise DoeError(f"{run.run_id} is unreadable: {status.problem}")
-    words = told(directory, [run.run_id]).get(run.run_id) or retried_reason(files, status)
-    raise DoeError(f"{run.run_id} has not begun; {words or 'it has no log yet'}")
+    reason = waiting_reasons(directory, [run.run_id]).get(run.run_id)
+    reason = reason or retried_reason(files, status) or "it has no log yet"
+    raise DoeError(f"{run.run_id} has not begun; {reason}")

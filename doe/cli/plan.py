@@ -218,13 +218,14 @@ def level_lines(planned: Plan) -> list[str]:
 
 def detectable_by_term(planned: Plan) -> dict[str, float | None]:
     """Term -> effect in σ that its F test finds with 80 % power at α = 0.05."""
+    from doe.design.power import PowerQuestion
     from doe.results.designs import design_facts, level_design_size, power_of_terms
 
     study, design = planned.study, planned.design
     if study.augment or study.streams:
         return {}
     size = level_design_size(study, design, design_facts(study, design))
-    terms = power_of_terms(study, design).at(size, 1.0, None, 0.05, 0.8)
+    terms = power_of_terms(study, design).at(size, PowerQuestion())
     return {term.term: term.detectable for term in terms if term.detectable is not None}
 
 

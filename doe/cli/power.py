@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,8 +21,6 @@ from doe.cli.options import (
 if TYPE_CHECKING:
     from doe.design.power import DesignSize
     from doe.results.designs import PowerOfTerms
-    from doe.store.plan import Plan
-    from doe.views.table import Table
 
 
 def power(
@@ -64,7 +62,9 @@ def power(
     json: JsonOption = False,
 ) -> None:
     """Power of a design by the noncentral t distribution."""
-    from doe.design.power import replicates_needed
+    from doe.design.power import PowerQuestion, power_rows, replicates_needed
+    from doe.errors import DoeError
+    from doe.views.plan_tables import detection_table, power_table
     from doe.views.terminal import print_json, print_table
 
     highest = 2 if sequential and order is None else order
@@ -72,22 +72,16 @@ def power(
     sigma = pilot if sigma is None and pilot is not None else (1.0 if sigma is None else sigma)
     if sequential:
         if effect is not None:
-            from doe.errors import DoeError
-
             raise DoeError("--effect is for a fixed design; with --sequential give --effects")
         _sequential(base, effects, matters, sigma, replicates, alpha, json)
         return
     if effects is not None or matters is not None:
-        from doe.errors import DoeError
-
         raise DoeError("--effects and --matters belong to --sequential; give it too")
-    rows = power_rows(base, replicates, sigma, effect, alpha, target)
-    planned = []
+    asked = PowerQuestion(sigma, effect, alpha, target)
+    rows = power_rows(base, replicates, asked)
     if by_term is not None:
-        planned = by_term.at(base, sigma, effect, alpha, target)
         for n, row in enumerate(rows, start=1):
-            size = base._replace(replicates=n)
-            terms = by_term.at(size, sigma, effect, alpha, target)
+            terms = by_term.at(base._replace(replicates=n), asked)
             row["terms"] = [term._asdict() for term in terms]
     needed = needed_holm = None
     if effect is not None:
@@ -107,12 +101,8 @@ def power(
             }
         )
         return
-    print_table(
-        power_table(base, rows, sigma, response, effect, (needed, needed_holm), alpha, target)
-    )
-    if planned:
-        from doe.views.plan_tables import detection_table
-
+    print_table(power_table(base, rows, asked, response, (needed, needed_holm)))
+    if by_term is not None and (planned := by_term.at(base, asked)):
         print_table(detection_table(planned, base.replicates, effect, target))
 
 
@@ -132,6 +122,7 @@ def _sequential(
     from doe.errors import DoeError
     from doe.study.checks import MOST_LOOKED_AT
     from doe.study.values import FIRST_LOOK
+    from doe.views.plan_tables import sequential_table
     from doe.views.terminal import print_json, print_table
 
     try:
@@ -177,38 +168,6 @@ def _sequential(
     print_table(sequential_table(rows, base, course.replicates, sigma, matters, alpha))
 
 
-def sequential_table(
-    rows: list[dict[str, Any]],
-    base: DesignSize,
-    mean: float,
-    sigma: float,
-    matters: float,
-    alpha: float,
-) -> Table:
-    """The course of the decision, look by look."""
-    from doe.numbers import cell_text, share_text
-    from doe.views.table import Column, Row, Table
-
-    columns = (
-        Column("replicates", "Reps", "int"),
-        Column("runs", "Runs", "int"),
-        Column("decided", "Terms decided, %", "int"),
-        Column("stopped", "Stopped by then, %", "int"),
-    )
-    saved = 1.0 - mean / rows[-1]["replicates"]
-    notes = (
-        f"Expected: {cell_text(mean, 'fixed1')} replicates, {cell_text(mean * base.cells, 'int')} "
-        f"runs, {share_text(saved)} fewer than {rows[-1]['runs']}.",
-        f"σ = {cell_text(sigma, 'short')}, {base.terms} terms, α = {alpha:g} over all looks and "
-        f"terms; an effect below {matters:g} is negligible. Shares of 2000 simulated studies.",
-    )
-    body = tuple(
-        Row((row["replicates"], row["runs"], 100 * row["decided"], 100 * row["stopped"]))
-        for row in rows
-    )
-    return Table("sequential", "Stopping when it is decided", columns, body, notes)
-
-
 def _sizes(
     factors: int | None,
     fraction: str | None,
@@ -225,6 +184,7 @@ def _sizes(
     from doe.results.designs import (
         design_facts,
         level_design_size,
+        pilot_sigma,
         power_of_terms,
         told_by_levels,
     )
@@ -253,80 +213,3 @@ def _sizes(
     generators = parse_generators(text, keys)
     terms = len(alias_chains(generators, len(keys), order or len(keys)))
     return DesignSize(1 << (len(keys) - len(generators)), 1, int(blocks), terms), None, None
-
-
-def pilot_sigma(planned: Plan, response: str) -> float:
-    """Standard deviation between replicates of a configuration, from the runs of a study."""
-    from doe.design.power import pooled_sigma
-    from doe.results.observations import observations, study_runs
-
-    study, statuses = planned.study, planned.scan()
-    (observed,) = observations(study, statuses, study_runs(study, statuses), [response])
-    done = [(y, s.run) for y, s in zip(observed.y.tolist(), statuses, strict=True) if y == y]
-    return pooled_sigma([y for y, _ in done], [r.row for _, r in done], [r.block for _, r in done])
-
-
-def power_rows(
-    base: DesignSize, most: int, sigma: float, effect: float | None, alpha: float, target: float
-) -> list[dict[str, Any]]:
-    """One row per number of replicates: for the test of one term by itself, and for the smallest of
-    all terms' p values after Holm's adjustment, which is tested at alpha / terms.
-    """
-    from doe.design.power import detectable_effect, power
-
-    rows = []
-    for n in range(1, most + 1):
-        size = base._replace(replicates=n)
-        row: dict[str, Any] = {"replicates": n, "runs": size.runs, "df_error": size.df_error}
-        tested = size.df_error >= 1
-        for suffix, level in (("", alpha), ("_holm", alpha / size.terms)):
-            row[f"detectable{suffix}"] = (
-                detectable_effect(sigma, size, level, target) if tested else None
-            )
-            row[f"power{suffix}"] = (
-                power(effect, sigma, size, level) if tested and effect is not None else None
-            )
-        rows.append(row)
-    return rows
-
-
-def power_table(
-    base: DesignSize,
-    rows: list[dict[str, Any]],
-    sigma: float,
-    response: str | None,
-    effect: float | None,
-    needed: tuple[int | None, int | None],
-    alpha: float,
-    target: float,
-) -> Table:
-    """The rows as a table, with what was assumed in its notes."""
-    from doe.numbers import cell_text, share_text
-    from doe.views.table import Column, Row, Table
-
-    columns = [
-        Column("replicates", "Reps", "int"),
-        Column("runs", "Runs", "int"),
-        Column("df_error", "df", "int"),
-        Column("detectable", f"Effect at {share_text(target)}", "num"),
-        Column("detectable_holm", "Holm", "num"),
-    ]
-    if effect is not None:
-        columns.append(Column("power", f"Power at {effect:g}", "num"))
-        columns.append(Column("power_holm", "Holm", "num"))
-    source = f"from the runs' {response}" if response else "assumed"
-    blocked = "each replicate a block" if base.blocks_per_replicate else "without blocks"
-    notes = [f"σ = {cell_text(sigma, 'short')} ({source}), α = {alpha:g}, two-sided, {blocked}."]
-    notes.append(
-        f"Holm: the effect stands out of {base.terms} terms with p adjusted for all of them, "
-        "as in the headlines of a report."
-    )
-    if base.levels > 2:
-        notes.append(f"Effect: the difference between two levels of a factor with {base.levels}.")
-    if needed[0] is not None:
-        notes.append(
-            f"An effect of {effect:g} needs {needed[0]} replicates for {share_text(target)} power, "
-            f"{needed[1]} after Holm's adjustment."
-        )
-    body = tuple(Row(tuple(row[c.key] for c in columns)) for row in rows)
-    return Table("power", "Power of the design", tuple(columns), body, tuple(notes))

@@ -35,7 +35,8 @@ def status(
         from doe.results.decision import decision, decision_json
 
         reached = decision(state.study, state.statuses)
-        print_json(as_json(state) | {"decision": decision_json(reached), "waiting": _told(state)})
+        further = {"decision": decision_json(reached), "waiting": _waiting_reasons(state)}
+        print_json(as_json(state) | further)
     elif watch:
         _watch(state, console())
     else:
@@ -114,16 +115,16 @@ def _lines(state: Overview) -> list[str]:
     ]
     lines += [f"{run.run_id}: {run.note}" for run in state.running if run.note][:MOST_NAMES]
     reasons: dict[str, list[str]] = {}
-    for run_id, why in _told(state).items():
+    for run_id, why in _waiting_reasons(state).items():
         reasons.setdefault(why, []).append(run_id)
     for why, waiting in [*reasons.items()][:MOST_NAMES]:
         lines.append(f"not begun: {listed(waiting, 1)}: {why}")
     return lines
 
 
-def _told(state: Overview) -> dict[str, str]:
+def _waiting_reasons(state: Overview) -> dict[str, str]:
     """What a cluster says of the runs that it was given and that have not begun."""
-    from doe.running.engines import told
+    from doe.running.engines import waiting_reasons
 
     pending = {status.run.run_id for status in state.statuses if status.state == "pending"}
-    return told(state.directory, pending) if pending else {}
+    return waiting_reasons(state.directory, pending) if pending else {}

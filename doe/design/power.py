@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from doe.design.fractions import alias_chains, confounded_terms
 from doe.errors import DoeError
@@ -49,6 +49,18 @@ class DesignSize(NamedTuple):
     def df_error(self) -> int:
         """Degrees of freedom left for error: N − blocks − terms."""
         return self.runs - self.blocks - self.terms
+
+
+class PowerQuestion(NamedTuple):
+    """What is asked of the power of a design."""
+
+    sigma: float = 1.0
+    """Standard deviation of single runs."""
+    effect: float | None = None
+    """Effect whose power is asked for, if one is."""
+    alpha: float = 0.05
+    target: float = 0.8
+    """Power with which an effect shall be found."""
 
 
 def power(effect: float, sigma: float, size: DesignSize, alpha: float = 0.05) -> float:
@@ -137,6 +149,28 @@ def replicates_needed(
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high
+
+
+def power_rows(base: DesignSize, most: int, asked: PowerQuestion) -> list[dict[str, Any]]:
+    """One row per number of replicates: for the test of one term by itself, and for the smallest of
+    all terms' p values after Holm's adjustment, which is tested at alpha / terms.
+    """
+    rows = []
+    for n in range(1, most + 1):
+        size = base._replace(replicates=n)
+        row: dict[str, Any] = {"replicates": n, "runs": size.runs, "df_error": size.df_error}
+        tested = size.df_error >= 1
+        for suffix, level in (("", asked.alpha), ("_holm", asked.alpha / size.terms)):
+            row[f"detectable{suffix}"] = (
+                detectable_effect(asked.sigma, size, level, asked.target) if tested else None
+            )
+            row[f"power{suffix}"] = (
+                power(asked.effect, asked.sigma, size, level)
+                if tested and asked.effect is not None
+                else None
+            )
+        rows.append(row)
+    return rows
 
 
 def pooled_sigma(

@@ -5,9 +5,16 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from doe.design.power import DesignSize, detectable_by_term, term_power
+from doe.design.power import (
+    DesignSize,
+    PowerQuestion,
+    detectable_by_term,
+    pooled_sigma,
+    term_power,
+)
 from doe.design.runs import Design
-from doe.results.observations import design_runs
+from doe.results.observations import design_runs, observations, study_runs
+from doe.store.plan import Plan
 from doe.study.values import Study
 
 if TYPE_CHECKING:
@@ -43,9 +50,7 @@ class PowerOfTerms(NamedTuple):
     terms: tuple[TermPower, ...]
     runs: int
 
-    def at(
-        self, size: DesignSize, sigma: float, effect: float | None, alpha: float, target: float
-    ) -> list[TermDetection]:
+    def at(self, size: DesignSize, asked: PowerQuestion) -> list[TermDetection]:
         """What each term's test can see in a design of this size."""
         rows = []
         for term in self.terms:
@@ -53,9 +58,10 @@ class PowerOfTerms(NamedTuple):
             dfs = (term.df, size.df_error)
             detectable = power = None
             if size.df_error >= 1:
-                detectable = detectable_by_term(sigma, noncentrality, dfs, alpha, target)
-                if effect is not None:
-                    power = term_power(effect, sigma, noncentrality, dfs, alpha)
+                test = (asked.sigma, noncentrality, dfs, asked.alpha)
+                detectable = detectable_by_term(*test, asked.target)
+                if asked.effect is not None:
+                    power = term_power(asked.effect, *test)
             rows.append(TermDetection(term.term, term.df, detectable, power))
         return rows
 
@@ -86,3 +92,11 @@ def level_design_size(study: Study, design: Design, facts: DesignReport) -> Desi
         levels=len(widest.levels),
         inflation=inflation or 1.0,
     )
+
+
+def pilot_sigma(plan: Plan, response: str) -> float:
+    """Standard deviation between replicates of a configuration, from the runs of a study."""
+    study, statuses = plan.study, plan.scan()
+    (observed,) = observations(study, statuses, study_runs(study, statuses), [response])
+    done = [(y, s.run) for y, s in zip(observed.y.tolist(), statuses, strict=True) if y == y]
+    return pooled_sigma([y for y, _ in done], [r.row for _, r in done], [r.block for _, r in done])

@@ -147,7 +147,7 @@ def _arm(timeout: float) -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def _failure(error: BaseException, training: Training, told: bool) -> Failure:
+def _failure(error: BaseException, training: Training, to_log: bool) -> Failure:
     name, message = type(error).__name__, _bounded(_text(error), MESSAGE_CHARACTERS)
     memory = name == "OutOfMemoryError" or "CUDA out of memory" in message
     kind: FailureKind = "gpu-memory" if memory else "exception"
@@ -160,7 +160,7 @@ def _failure(error: BaseException, training: Training, told: bool) -> Failure:
         text = _bounded("".join(lines), TRACEBACK_CHARACTERS)
     except Exception:  # even its traceback cannot be told
         text = name
-    if told:
+    if to_log:
         write_log(training.run, text)
     return Failure(kind, message, name, text, (), training.alone)
 

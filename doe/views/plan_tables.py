@@ -26,6 +26,7 @@ from doe.views.table import Column, Row, Table
 
 if TYPE_CHECKING:
     from doe.analysis.levels.plan import DesignReport
+    from doe.design.power import DesignSize, PowerQuestion
     from doe.results.designs import TermDetection
 
 CONFOUNDED = 0.01
@@ -168,6 +169,72 @@ EFFECT_OF_TERM = (
     "Effect of a term: between two levels of each of its factors, the least favourable ones, with "
     "none of it at further levels. F test of the whole term by itself."
 )
+
+
+def power_table(
+    base: DesignSize,
+    rows: Sequence[Mapping[str, Any]],
+    asked: PowerQuestion,
+    sigma_from: str | None,
+    needed: tuple[int | None, int | None],
+) -> Table:
+    """The rows as a table, with what was assumed in its notes."""
+    columns = [
+        Column("replicates", "Reps", "int"),
+        Column("runs", "Runs", "int"),
+        Column("df_error", "df", "int"),
+        Column("detectable", f"Effect at {share_text(asked.target)}", "num"),
+        Column("detectable_holm", "Holm", "num"),
+    ]
+    if asked.effect is not None:
+        columns.append(Column("power", f"Power at {asked.effect:g}", "num"))
+        columns.append(Column("power_holm", "Holm", "num"))
+    source = f"from the runs' {sigma_from}" if sigma_from else "assumed"
+    blocked = "each replicate a block" if base.blocks_per_replicate else "without blocks"
+    notes = [
+        f"σ = {cell_text(asked.sigma, 'short')} ({source}), α = {asked.alpha:g}, two-sided, "
+        f"{blocked}.",
+        f"Holm: the effect stands out of {base.terms} terms with p adjusted for all of them, "
+        "as in the headlines of a report.",
+    ]
+    if base.levels > 2:
+        notes.append(f"Effect: the difference between two levels of a factor with {base.levels}.")
+    if needed[0] is not None:
+        notes.append(
+            f"An effect of {asked.effect:g} needs {needed[0]} replicates for "
+            f"{share_text(asked.target)} power, {needed[1]} after Holm's adjustment."
+        )
+    body = tuple(Row(tuple(row[c.key] for c in columns)) for row in rows)
+    return Table("power", "Power of the design", tuple(columns), body, tuple(notes))
+
+
+def sequential_table(
+    rows: Sequence[Mapping[str, Any]],
+    base: DesignSize,
+    mean: float,
+    sigma: float,
+    matters: float,
+    alpha: float,
+) -> Table:
+    """The course of the decision, look by look."""
+    columns = (
+        Column("replicates", "Reps", "int"),
+        Column("runs", "Runs", "int"),
+        Column("decided", "Terms decided, %", "int"),
+        Column("stopped", "Stopped by then, %", "int"),
+    )
+    saved = 1.0 - mean / rows[-1]["replicates"]
+    notes = (
+        f"Expected: {cell_text(mean, 'fixed1')} replicates, {cell_text(mean * base.cells, 'int')} "
+        f"runs, {share_text(saved)} fewer than {rows[-1]['runs']}.",
+        f"σ = {cell_text(sigma, 'short')}, {base.terms} terms, α = {alpha:g} over all looks and "
+        f"terms; an effect below {matters:g} is negligible. Shares of 2000 simulated studies.",
+    )
+    body = tuple(
+        Row((row["replicates"], row["runs"], 100 * row["decided"], 100 * row["stopped"]))
+        for row in rows
+    )
+    return Table("sequential", "Stopping when it is decided", columns, body, notes)
 
 
 def facts_json(facts: DesignReport) -> dict[str, Any]:

@@ -7,7 +7,7 @@ An engine is a module or package that gives
 - ``problem(key, value)``: what else is wrong with a value, or an empty text;
 - ``open(study, directory, settings)``: the `Engine` (see `base`), or DoeError if it lacks a thing;
 - ``DETACHES``: whether its runs go on, and begin, where no scheduler watches;
-- ``told(study, runs)``, where it keeps a folder of its name: what it says of runs not begun.
+- ``waiting_reasons(study, runs)``, where it keeps a folder of its name: why runs have not begun.
 
 Naming it in `ENGINES` (`doe.study.values`) is all that the command line, the study file and the
 checks need.
@@ -76,13 +76,13 @@ def check_detach(name: str) -> None:
         )
 
 
-def told(directory: Path, runs: Collection[str]) -> dict[str, str]:
-    """What engines say of runs that were handed to them and have not begun, by run."""
+def waiting_reasons(directory: Path, runs: Collection[str]) -> dict[str, str]:
+    """Run -> why it has not begun, as the engine says that it was handed to."""
     words: dict[str, str] = {}
     files = StudyDir(directory)
     for name in ENGINES:
         if files.engine(name).is_dir():  # where something was handed over
-            words |= engine_module(name).told(files, runs)
+            words |= engine_module(name).waiting_reasons(files, runs)
     return words
 
 

@@ -2,8 +2,15 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from doe.cli.power import power_rows
-from doe.design.power import DesignSize, detectable_effect, pooled_sigma, power, replicates_needed
+from doe.design.power import (
+    DesignSize,
+    PowerQuestion,
+    detectable_effect,
+    pooled_sigma,
+    power,
+    power_rows,
+    replicates_needed,
+)
 from doe.errors import DoeError
 
 
@@ -102,7 +109,7 @@ def test_what_cannot_be_answered_is_refused(call):
 
 def test_sigma_comes_from_the_runs_of_a_pilot_study(tmp_path):
     """The 2² in three blocks again, this time as verdicts on disk."""
-    from doe.cli.power import pilot_sigma
+    from doe.results.designs import pilot_sigma
     from doe.store.files import StudyDir
     from doe.store.plan import write_plan
     from doe.store.verdicts import Result, encode_result
@@ -132,7 +139,7 @@ def test_power_after_holm_agrees_with_simulation():
     """One active effect of seven, over 16 runs in two blocks."""
     from doe.analysis.pvalues import holm, t_two_sided
 
-    (_, row) = power_rows(DesignSize(8, 1, 1, 7), 2, 1.0, 2.0, 0.05, 0.8)
+    (_, row) = power_rows(DesignSize(8, 1, 1, 7), 2, PowerQuestion(effect=2.0))
     rng = np.random.default_rng(0)
     t = rng.normal(size=(4000, 7)) + np.array([2.0, 0, 0, 0, 0, 0, 0]) / 0.5
     t /= np.sqrt(rng.chisquare(7, size=(4000, 1)) / 7)

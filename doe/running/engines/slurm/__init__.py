@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from doe.running.engines.slurm.engine import SlurmEngine
     from doe.store.files import StudyDir
 
-__all__ = ["DETACHES", "Settings", "open", "problem", "told"]
+__all__ = ["DETACHES", "Settings", "open", "problem", "waiting_reasons"]
 
 DETACHES = True
 
@@ -25,8 +25,8 @@ def open(study: Study, directory: Path, settings: Settings) -> SlurmEngine:
     return SlurmEngine(study, directory, settings)
 
 
-def told(study: StudyDir, runs: Collection[str]) -> dict[str, str]:
+def waiting_reasons(study: StudyDir, runs: Collection[str]) -> dict[str, str]:
     """Why jobs still wait, and what those said that ended before their runs began."""
-    from doe.running.engines.slurm.engine import told
+    from doe.running.engines.slurm.engine import waiting_reasons
 
-    return told(study, runs)
+    return waiting_reasons(study, runs)

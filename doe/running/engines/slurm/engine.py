@@ -411,7 +411,7 @@ def judge(end: JobEnd, runs: Sequence[Known]) -> list[Ended]:
 # What Slurm says of runs that have not begun, for who only looks ----------------------------------
 
 
-def told(study: StudyDir, runs: Collection[str]) -> dict[str, str]:
+def waiting_reasons(study: StudyDir, runs: Collection[str]) -> dict[str, str]:
     """Run -> the reason for which its job waits, or what a job said that has ended before it."""
     recorded = submissions(study)
     try:

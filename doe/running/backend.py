@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 from doe.errors import DoeError, nearest
 from doe.store.requests import RunRequest
-from doe.study.values import Level
+from doe.study.command import flat_settings
+from doe.study.values import Level, seed_placeholders
 
 Reply = Mapping[str, float]
 Backend = Callable[["Request"], Reply]
@@ -87,8 +88,6 @@ def resolve(name: str, command: tuple[str, ...] = ()) -> Backend:
         If there is no such module or function; an error inside the module is passed on.
     """
     if name == "command":
-        from doe.running.command import run_command
-
         return functools.partial(run_command, command)
     module_name, _, attribute = name.partition(":")
     try:
@@ -105,6 +104,20 @@ def resolve(name: str, command: tuple[str, ...] = ()) -> Backend:
         near = nearest(attribute, [n for n in dir(module) if callable(getattr(module, n))])
         raise DoeError(f"backend {name!r}: {module_name} has no function {attribute!r}{near}")
     return function  # type: ignore[no-any-return]
+
+
+def run_command(command: tuple[str, ...], request: Request) -> Reply:
+    """Run a study's command, wait for it, and read the metrics that it leaves."""
+    from doe.running.command import run
+
+    own: dict[str, Level] = {
+        "seed": request.seed,
+        "device": request.device,
+        "threads": request.threads,
+        **dict(zip(seed_placeholders(request.seeds), request.seeds.values(), strict=True)),
+    }
+    values = {**flat_settings(request.settings), **request.factors, **own}
+    return run(command, values, request.run_dir, request.report)
 
 
 class CheckedReply(NamedTuple):

@@ -10,19 +10,15 @@ import shlex
 import subprocess
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from doe.errors import DoeError
 from doe.running.metrics import Output, as_number, files_now, read_metrics, read_rows
 from doe.running.processes import end_by_signal, end_with_parent
 from doe.store.files import RunDir
 from doe.store.requests import read_request
-from doe.study.command import STDOUT, STEP, TOTAL, Piece, flat_settings, pieces
-from doe.study.values import Level, MetricsSection, ProgressSection, seed_placeholders
+from doe.study.command import STDOUT, STEP, TOTAL, Piece, pieces
+from doe.study.values import Level, MetricsSection, ProgressSection
 from doe.terms import level_text
-
-if TYPE_CHECKING:
-    from doe.running.backend import Request
 
 ReportStep = Callable[..., None]
 """``report(step, total, **metrics)``"""
@@ -32,18 +28,6 @@ LOOK_SECONDS = 1.0
 """Time between two looks at the CSV that a command writes."""
 CHUNK_BYTES = 65536
 STEP_COLUMNS = ("step", "epoch")
-
-
-def run_command(command: Iterable[str], request: Request) -> dict[str, float]:
-    """Run the command of a study as its backend."""
-    own: dict[str, Level] = {
-        "seed": request.seed,
-        "device": request.device,
-        "threads": request.threads,
-        **dict(zip(seed_placeholders(request.seeds), request.seeds.values(), strict=True)),
-    }
-    values = {**flat_settings(request.settings), **request.factors, **own}
-    return run(command, values, request.run_dir, request.report)
 
 
 def run(

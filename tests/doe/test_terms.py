@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from doe.errors import DoeError
@@ -12,6 +12,7 @@ def test_names_of_one_letter_keys_are_joined_and_of_words_separated():
     assert term_name(0, "ABC") == "I"
 
 
+@settings(deadline=None)
 @given(st.integers(1, 63))
 def test_parsing_reverses_naming(mask):
     assert parse_term(term_name(mask, "ABCDEF"), "ABCDEF") == mask

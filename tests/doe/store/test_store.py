@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from doe import load
@@ -30,6 +30,7 @@ from doe.study.command import RESERVED
 GOOD = Result("done", {"y": 0.1 + 0.2, "z": None}, None, {"seed": 1})
 
 
+@settings(deadline=None)
 @given(
     st.dictionaries(st.text(), st.floats(allow_nan=False, allow_infinity=False) | st.none()),
     st.text(),
@@ -40,6 +41,7 @@ def test_a_verdict_is_read_as_it_was_written(metrics, message, state):
     assert decode_result(encode_result(result)) == result
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_a_verdict_with_any_byte_altered_or_missing_is_damaged(data):
     raw = encode_result(GOOD)

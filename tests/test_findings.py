@@ -9,7 +9,8 @@ import findings
 import pytest
 
 from doe.analysis.case import AnalysisOptions
-from doe.results.report import gather
+from doe.results.report import report_of
+from doe.results.status import overview
 from doe.store.files import StudyDir
 from doe.store.plan import load_plan
 from doe.store.scan import scan
@@ -104,7 +105,9 @@ def data_of(page: Path) -> dict[str, object]:
 
 
 def test_the_report_is_that_of_the_runs(tmp_path):
-    written = write_report(gather(findings.STUDY, AnalysisOptions(robust=True)), tmp_path)
+    written = write_report(
+        report_of(overview(findings.STUDY), AnalysisOptions(robust=True)), tmp_path
+    )
     committed = sorted(path.name for path in (REPORT / "tables").glob("*.csv"))
     assert sorted(path.name for path in (tmp_path / "tables").glob("*.csv")) == committed
     for name in committed:

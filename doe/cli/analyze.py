@@ -144,8 +144,7 @@ def _from_study(
     statuses = analysed(study, scanned)
     answers = study.responses
     groups = {"all": [*answers.metrics, *answers.averages], "further": list(answers.further)}
-    default = list(answers.averages) or list(answers.metrics)
-    names = [n for part in asked for n in groups.get(part, [part])] or default
+    names = [n for part in asked for n in groups.get(part, [part])] or list(answers.principal)
     if all(status.state != "done" for status in statuses):
         raise DoeError(f"no run of {directory} is done yet; start it with `doe run`")
     fresh = confirming_runs(study, scanned)

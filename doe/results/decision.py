@@ -101,7 +101,7 @@ def decided_terms(study: Study) -> tuple[int, ...]:
 def decided_responses(study: Study) -> tuple[str, ...]:
     """Responses to decide for: those named, else the averages, else all metrics."""
     named = study.stopping.responses if study.stopping else ()
-    return named or tuple(study.responses.averages) or study.responses.metrics
+    return named or study.responses.principal
 
 
 def decision(study: Study, statuses: Sequence[RunStatus]) -> Decision | None:

@@ -12,7 +12,6 @@ import os
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -32,7 +31,7 @@ from doe.results.details import RunDetail, run_details
 from doe.results.looks import analysed
 from doe.results.observations import confirming_runs, observations, study_runs
 from doe.results.responses import response_values
-from doe.results.status import Overview, overview
+from doe.results.status import Overview
 from doe.store.files import StudyDir
 from doe.store.scan import RunStatus
 from doe.study.values import Group, ReportSection, Study
@@ -87,17 +86,6 @@ class Report(NamedTuple):
     def headline_responses(self) -> tuple[str, ...]:
         """Responses that a report begins with, as far as they were analysed."""
         return tuple(name for name in self.study.responses.headline if name in self.analyses)
-
-
-def gather(directory: Path, options: AnalysisOptions) -> Report:
-    """Read a study and analyse every response.
-
-    Raises
-    ------
-    DoeError
-        If there is no study, or an option does not fit it.
-    """
-    return report_of(overview(directory), options)
 
 
 def fingerprint(state: Overview) -> str:

@@ -89,7 +89,7 @@ def _study_state(
         raise DoeError("factors, low, block and goal belong to a table; a study knows them")
     state = overview(directory)
     answers = state.study.responses
-    names = tuple(responses) or tuple(answers.averages) or answers.metrics
+    names = tuple(responses) or answers.principal
     for name in names:
         if name not in answers.names:
             raise DoeError(

@@ -60,7 +60,7 @@ def summarise(plan: Plan, ending: Ending, seconds: float, option: str) -> Summar
 
 def _best(study: Study, statuses: Sequence[RunStatus]) -> tuple[BestSoFar, ...]:
     answers = study.responses
-    names = tuple(answers.averages) or answers.metrics
+    names = answers.principal
     rows = [response_values(study, status) for status in statuses]
     values = {name: [row[name] for row in rows] for name in names}
     cells = {cell.row: cell for cell in cells_of(statuses, values)}

@@ -128,6 +128,11 @@ class Responses(msgspec.Struct, frozen=True):
         """What a report begins with: the averages, else the first metric."""
         return tuple(self.averages) or self.metrics[:1]
 
+    @property
+    def principal(self) -> tuple[str, ...]:
+        """What is analysed unless somebody asks otherwise: the averages, else all metrics."""
+        return tuple(self.averages) or self.metrics
+
     def unit_of(self, name: str) -> str:
         """Unit of one response; of an average, what its metrics share."""
         return self._of(name, self.units, self.unit)

@@ -4,7 +4,8 @@ import pytest
 from synthetic import study_directory
 
 from doe.analysis.case import AnalysisOptions
-from doe.results.report import gather
+from doe.results.report import report_of
+from doe.results.status import overview
 
 
 @pytest.fixture(scope="session")
@@ -15,7 +16,7 @@ def paper_study(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def paper_report(paper_study):
-    return gather(paper_study, AnalysisOptions(robust=True, permutations=199))
+    return report_of(overview(paper_study), AnalysisOptions(robust=True, permutations=199))
 
 
 IMAGE = "<img src=x onerror=hacked=1>"
@@ -39,4 +40,4 @@ def unfinished_study(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def unfinished_report(unfinished_study):
-    return gather(unfinished_study, AnalysisOptions(robust=True, permutations=199))
+    return report_of(overview(unfinished_study), AnalysisOptions(robust=True, permutations=199))

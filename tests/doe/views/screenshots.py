@@ -104,7 +104,8 @@ def readme_images(page_file: Path) -> None:
 def main(out: Path) -> None:
     """Report on both studies into a directory that is left behind, and take the pictures."""
     from doe.analysis.case import AnalysisOptions
-    from doe.results.report import gather
+    from doe.results.report import report_of
+    from doe.results.status import overview
     from doe.views import html
 
     out.mkdir(parents=True, exist_ok=True)
@@ -112,7 +113,9 @@ def main(out: Path) -> None:
         studies = {"pit-small": REFERENCE, "long-names": long_study(Path(root))}
         for name, study in studies.items():
             page = Path(root) / f"{name}.html"
-            page.write_text(html.render(gather(study, AnalysisOptions(robust=True)), "today"))
+            page.write_text(
+                html.render(report_of(overview(study), AnalysisOptions(robust=True)), "today")
+            )
             shoot(page, name, out)
             if study == REFERENCE:
                 readme_images(page)

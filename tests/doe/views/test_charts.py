@@ -5,7 +5,8 @@ import pytest
 
 from doe.analysis.case import AnalysisOptions
 from doe.results.origins import run_spans
-from doe.results.report import gather
+from doe.results.report import report_of
+from doe.results.status import overview
 from doe.terms import level_text
 from doe.views.charts import catalogue, response_charts, study_charts
 from doe.views.charts.half_normal import half_normal_data
@@ -137,7 +138,7 @@ def test_means_are_those_of_the_runs(paper_report):
 def test_each_panel_of_interactions_names_the_levels_of_its_own_factor(tmp_path):
     from screenshots import long_study
 
-    report = gather(long_study(tmp_path), AnalysisOptions())
+    report = report_of(overview(long_study(tmp_path)), AnalysisOptions())
     pairs = interaction_data(report.analyses["validation_loss"]).datasets["pairs"]
     levels = {factor.key: factor for factor in report.study.factors}
     panels = {record["panel"]: record for record in pairs}

@@ -51,9 +51,12 @@ def test_the_best_configuration_and_what_is_fragile_are_told(paper_report, unfin
 
 def test_ratios_on_the_log_scale(paper_study):
     from doe.analysis.case import AnalysisOptions
-    from doe.results.report import gather
+    from doe.results.report import report_of
+    from doe.results.status import overview
 
-    analysis = gather(paper_study, AnalysisOptions(transform="log")).analyses["dec_avg"]
+    analysis = report_of(overview(paper_study), AnalysisOptions(transform="log")).analyses[
+        "dec_avg"
+    ]
     back = {s.term: s for s in analysis.response_scale}
     largest = max(analysis.effects, key=lambda e: abs(e.effect)).term
     expected = f"AELO ({largest}) multiplies dec_avg by {cell_text(back[largest].value, 'num')}"

@@ -109,7 +109,8 @@ def test_keys_levels_and_units_of_any_length_fit_the_page(length, tmp_path):
     from synthetic import study_directory
 
     from doe.analysis.case import AnalysisOptions
-    from doe.results.report import gather
+    from doe.results.report import report_of
+    from doe.results.status import overview
     from doe.study.values import Factor, Responses, Study
 
     def word(text):
@@ -130,7 +131,9 @@ def test_keys_levels_and_units_of_any_length_fit_the_page(length, tmp_path):
         replicates=2,
         seeds=(1, 2),
     )
-    report = gather(study_directory(tmp_path, study=study), AnalysisOptions(robust=True))
+    report = report_of(
+        overview(study_directory(tmp_path, study=study)), AnalysisOptions(robust=True)
+    )
     tables = written(report)
     assert tables[0].name == "factors"
     assert "[px/frame]" in next(table.title for table in tables if table.name == "effects both")

@@ -16,7 +16,8 @@ from doe.analysis.case import AnalysisOptions
 from doe.cli import app
 from doe.design.power import DesignSize, detectable_effect
 from doe.errors import DoeError
-from doe.results.report import gather
+from doe.results.report import report_of
+from doe.results.status import overview
 from doe.study.values import Factor, Responses, Study
 from doe.views.charts import catalogue, response_charts
 from doe.views.charts.model import filled, spec
@@ -107,7 +108,7 @@ def test_the_plan_says_what_the_runs_can_tell(study):
 
 
 def test_the_report_has_every_table_and_chart_of_levels(study, tmp_path):
-    report = gather(study, AnalysisOptions(robust=True))
+    report = report_of(overview(study), AnalysisOptions(robust=True))
     assert set(report.analyses) == {"accuracy", "loss"}
     drawn = response_charts(report, "loss")
     assert {name for name in drawn if name.startswith("level-")} == {
@@ -174,7 +175,7 @@ def test_the_report_of_a_chosen_model_has_its_terms_alone(study, tmp_path):
 
 
 def test_the_profiler_has_every_combination_of_levels(study):
-    report = gather(study, AnalysisOptions())
+    report = report_of(overview(study), AnalysisOptions())
     profile = profile_json(report.study, report.analyses["accuracy"])
     table = doe.load(study)
     assert len(profile["rows"]) == 12

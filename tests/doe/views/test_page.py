@@ -17,7 +17,8 @@ from doe.analysis.case import AnalysisOptions
 from doe.analysis.estimators.means import Means
 from doe.numbers import cell_text
 from doe.results.observations import observations, study_runs
-from doe.results.report import gather, report_of
+from doe.results.report import report_of
+from doe.results.status import overview
 from doe.store.leases import Watch, acquire, new_owner
 from doe.store.progress import Reporter
 from doe.study.values import Factor, Responses, Study
@@ -536,7 +537,7 @@ def long_page(tmp_path_factory):
     from screenshots import long_study
 
     root = tmp_path_factory.mktemp("long")
-    report = gather(long_study(root), AnalysisOptions(robust=True))
+    report = report_of(overview(long_study(root)), AnalysisOptions(robust=True))
     path = root / "index.html"
     path.write_text(html.render(report, "2026-11-16"), encoding="utf-8")
     return path
@@ -708,7 +709,7 @@ def test_a_study_without_a_result_still_has_a_page(tmp_path):
     from synthetic import study_directory
 
     directory = study_directory(tmp_path, preset="demo", replicates=1, unfinished=64)
-    report = gather(directory, AnalysisOptions())
+    report = report_of(overview(directory), AnalysisOptions())
     assert report.analyses == {}
     assert set(report.refused) == set(report.values)
     page = html.render(report, "today")
@@ -729,7 +730,7 @@ def test_a_study_with_words_for_keys_and_a_goal_of_its_own(tmp_path):
         replicates=2,
         seeds=(1, 2),
     )
-    report = gather(study_directory(tmp_path, study=study), AnalysisOptions())
+    report = report_of(overview(study_directory(tmp_path, study=study)), AnalysisOptions())
     data = payload(report)
     assert data["grid"]["columns"][1] == "0.01 · off"
     assert msgspec.json.encode(data)
@@ -759,7 +760,7 @@ def test_a_large_design_is_a_block_of_its_configurations(tmp_path):
         fraction="H=ABC,J=BCD,K=CDE,L=DEF,M=EFG",
         seeds=(1,),
     )
-    found = grid(gather(study_directory(tmp_path, study=study), AnalysisOptions()))
+    found = grid(report_of(overview(study_directory(tmp_path, study=study)), AnalysisOptions()))
     assert (len(found["columns"]), len(found["rows"])) == (32, 4)
     places = {(run["x"], run["y"]) for run in found["runs"]}
     assert len(places) == 128
@@ -784,7 +785,7 @@ def levels_page(tmp_path_factory):
     )
     directory = study_directory(tmp_path_factory.mktemp("levels"), study=study)
     path = tmp_path_factory.mktemp("levels-page") / "index.html"
-    path.write_text(html.render(gather(directory, AnalysisOptions()), "2026-11-16"))
+    path.write_text(html.render(report_of(overview(directory), AnalysisOptions()), "2026-11-16"))
     return path
 
 

@@ -48,7 +48,7 @@ def quantity(analysis: ResponseAnalysis) -> str:
 def advice_text(finding: Finding) -> str:
     """What to do, with the options that do it."""
     options = ", ".join(f"--{remedy.replace('=', ' ')}" for remedy in finding.remedies)
-    return f"{finding.advice} ({options})" if options else finding.advice
+    return f"{finding.advice.removesuffix('.')} ({options})." if options else finding.advice
 
 
 def factor_text(factor: FactorLevels) -> str:

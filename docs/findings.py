@@ -363,7 +363,7 @@ def phrases() -> list[str]:
         f"With C = 1 the decoder errs by {over('dec_avg', A=0, C=1)} px without A and "
         f"{over('dec_avg', A=1, C=1)} px with it",
         # the encoder under noise
-        "Of the twelve other noisy configurations with C = 1 the encoder lives in "
+        "Of the twelve noisy configurations with C = 1 outside A1B0 the encoder lives in "
         f"{', '.join(map(str, by_seed[:-1]))} and {by_seed[-1]} with the four seeds",
         f"with A1B0 in {alive(noisy[dead])} of 16 runs",
         f"they err by {over('enc_avg', B=0, C=1, F=1)} px with B = 0 and "

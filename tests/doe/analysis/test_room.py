@@ -52,7 +52,7 @@ def test_every_remedy_is_an_option_of_the_analysis() -> None:
         AnalysisOptions.__struct_fields__
     )
     normality = next(f for f in findings if f.check == "normality")
-    assert advice_text(normality).endswith("(--robust, --transform auto)")
+    assert advice_text(normality).endswith(" (--robust, --transform auto).")
 
 
 def test_neither_torch_nor_views_are_loaded() -> None:

@@ -1,6 +1,7 @@
 """The numbers of docs/findings.md, from the committed studies: ``python -m docs.findings``.
 
-Tables and phrases come out as they stand in the document.
+Tables and phrases come out as they stand in the document, and those of docs/paper.md as they stand
+there.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,7 +12,6 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from benchmarks.stopping import replay
 from doe import analyze, load
 from doe.analysis.analyze import Analysis
 from pit_model import baseline
@@ -250,23 +250,6 @@ def baseline_table() -> str:
     return lines(("videos", "method", "B56", "H56", "P56"), body)
 
 
-def stopping_table() -> str:
-    """When the study would have stopped, had it been looked at after each replicate."""
-    body = []
-    for response, name in NAMES.items():
-        for matters in (1.0, 2.0, 3.0):
-            replayed = replay(STUDY, [response], matters)
-            body.append(
-                (
-                    *(name, f"{matters:g} px"),
-                    *map(str, replayed.decided.values()),
-                    *(str(replayed.runs), listed(replayed.effects), listed(replayed.lacking)),
-                )
-            )
-    looks = [f"decided after {n}" for n in replayed.decided]
-    return lines(("error", "matters", *looks, "runs", "effects by then", "lacking"), body)
-
-
 def readings_table(response: str) -> str:
     """Readings of the paper beside A, B and noise: main effects, and the largest interactions."""
     every = analyze(READINGS, response, order=2).analysis.effects
@@ -320,7 +303,6 @@ TABLES = {
     "agreement of the configurations": order_table,
     "sub-pixel": subpixel_table,
     "baselines": baseline_table,
-    "stopping": stopping_table,
     "full resolution": full_table,
 }
 """Tables of docs/findings.md by name."""
@@ -381,27 +363,29 @@ def phrases() -> list[str]:
         f"By every method and for both errors: {listed(shared)}.",
     ]
     for key, name in NAMES.items():
-        mains = [term for term in effects(key) if len(term) == 1]
-        lower, of = interactions(key, "E")
         raw, log = significant(analysis(key)), significant(analysis(key, "log"))
-        noisy = [term for term in raw if "F" in term]
         best = analysis(key, "log").best
         first = best.cells[0].config
-        mean = runs().loc[runs()["config"] == first, key].mean()
-        spread = {
-            e.term: e.ratio
-            for e in analysis(key).estimates["dispersion"].effects
-            if e.p_holm < 0.05
-        }
+        mean = table.loc[table["config"] == first, key].mean()
+        sentences += [
+            f"Only in pixels, {name}: {listed(raw - log)}.",
+            f"Only on the log scale, {name}: {listed(log - raw)}.",
+            f"With F, {name}: {listed(term for term in raw if 'F' in term)}.",
+            f"{first} is the {name}'s best ({mean:.2f} px), and {len(best.among_best)} "
+            "configurations cannot be told from the best",
+        ]
+    return sentences
+
+
+def paper_phrases() -> list[str]:
+    """Parts of sentences of docs/paper.md: where its text says other than its tables and we."""
+    sentences = []
+    for key, name in NAMES.items():
+        mains = [term for term in effects(key) if len(term) == 1]
+        lower, of = interactions(key, "E")
         sentences += [
             f"main effects on the {name} by size: {', '.join(mains)}",
             f"{lower} of the {of} interactions of E are negative for the {name}",
-            f"Only in pixels, {name}: {listed(raw - log)}.",
-            f"Only on the log scale, {name}: {listed(log - raw)}.",
-            f"With F, {name}: {listed(noisy)}.",
-            f"{first} is the {name}'s best ({mean:.2f} px), and {len(best.among_best)} "
-            "configurations cannot be told from the best",
-            f"Spread, {name}: {', '.join(f'{t} × {r:.2g}' for t, r in spread.items()) or 'none'}.",
         ]
     return sentences
 
@@ -409,4 +393,4 @@ def phrases() -> list[str]:
 if __name__ == "__main__":
     for name, table in TABLES.items():
         print(f"\n{name}\n{table()}")
-    print("\nrows for docs/paper.md\n" + rows_table(), "\n", *phrases(), sep="\n")
+    print("", *phrases(), "\nfor docs/paper.md", rows_table(), "", *paper_phrases(), sep="\n")

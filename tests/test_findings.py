@@ -68,8 +68,9 @@ def test_the_readings():
     expect_once(findings.readings_phrases(), document)
 
 
-def test_the_rows_beside_the_paper():
+def test_the_paper_beside_the_study():
     assert findings.rows_table() in text_of("paper.md")
+    expect_once(findings.paper_phrases(), DOCS / "paper.md")
 
 
 def rounded(value: object) -> object:

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from benchmarks.stopping import replay
 from doe import analyze, load
 from doe.analysis.analyze import Analysis
 from pit_model import baseline
@@ -361,6 +362,8 @@ def phrases() -> list[str]:
         "(row 0: no gradient of any loss reaches it) errs by "
         f"{over('enc_avg', A=0, B=0, C=0, D=0, E=0, F=0)} px untrained",
         f"By every method and for both errors: {listed(shared)}.",
+        f"{replay(STUDY, ['dec_avg'], 2.0).runs} runs would have decided every effect on the "
+        "decoder that is worth 2 px",
     ]
     for key, name in NAMES.items():
         raw, log = significant(analysis(key)), significant(analysis(key, "log"))

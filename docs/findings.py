@@ -35,12 +35,6 @@ GROUPS = {"enc_avg": "effects-enc.csv", "dec_avg": "effects-dec.csv"}
 NAMES = {"enc_avg": "encoder", "dec_avg": "decoder"}
 SETTINGS = {"image_size": 56, "frames": 20, "test_sequences": 16}
 """The test videos of the study."""
-VIDEOS = {
-    "clean": {"F": False},
-    "static noise": {"F": True},
-    "noise of every frame": {"F": True, "noise": "per_frame"},
-}
-"""Kinds of test videos by the settings that make them."""
 ROWS = (4, 7, 23, 31, 39, 55, 63)
 """Configurations that docs/paper.md prints beside the paper's."""
 
@@ -243,7 +237,7 @@ def baseline_table() -> str:
         "noise of every frame": per_frame(),
     }
     body = []
-    for videos, settings in VIDEOS.items():
+    for videos, settings in baseline.VIDEOS.items():
         config = Config.from_settings({**SETTINGS, **settings})
         methods = {**baseline.evaluate(config), "PIT, A1B1C1D1E1": trained[videos]}
         for method, values in methods.items():

@@ -11,7 +11,7 @@ from pit_model.config import Config
 from pit_model.errors import PitError, nearest
 from pit_model.metrics import metric_names
 from pit_model.rundir import METRICS, write_json, write_run
-from pit_model.trainer import Report, train
+from pit_model.trainer import EpochListener, train
 
 STREAMS = ("init", "data")
 """Streams of seeds that a study may vary: weights and order of batches, and the videos."""
@@ -49,7 +49,7 @@ class Request(Protocol):
         """The run's own directory; a checkpoint of the same run in it is continued."""
 
     @property
-    def report(self) -> Report:
+    def report(self) -> EpochListener:
         """Called after each epoch."""
 
 

@@ -7,7 +7,7 @@ stands still.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -19,6 +19,12 @@ from pit_model.physics import trajectory
 
 THRESHOLD = 0.05
 """Brightness over the background from which a pixel counts as ball."""
+VIDEOS: dict[str, dict[str, Any]] = {
+    "clean": {"F": False},
+    "static noise": {"F": True, "noise": "static"},
+    "noise of every frame": {"F": True, "noise": "per_frame"},
+}
+"""Kinds of background, by the settings that make them."""
 
 
 class Track(NamedTuple):

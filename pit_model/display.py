@@ -21,14 +21,6 @@ from pit_model.selection import choose_epochs
 from pit_model.simulate import SPLITS
 from pit_model.trainer import EPOCHS
 
-UNIT = {"B": "px", "H": "px", "P": "px", "V": "px/frame", "bounce": ""}
-VIDEOS: dict[str, dict[str, Any]] = {
-    "clean": {"F": False},
-    "static noise": {"F": True, "noise": "static"},
-    "noise of every frame": {"F": True, "noise": "per_frame"},
-}
-"""The conditions under which the baselines are shown."""
-
 
 class Watch:
     """Shows how a run comes along: a bar on a terminal, a line for each epoch elsewhere."""
@@ -115,7 +107,7 @@ def baselines(preset: str, settings: Mapping[str, Any], threads: int | None) -> 
             raise PitError(f"{name} cannot be set here: every kind of noise is shown")
     torch.set_num_threads(threads or os.cpu_count() or 1)
     groups = {}
-    for videos, condition in VIDEOS.items():
+    for videos, condition in baseline.VIDEOS.items():
         config = Config.from_settings({"preset": preset, **settings, **condition})
         groups[videos] = baseline.evaluate(config)
     Console().print(_baseline_table(config, groups))
@@ -166,10 +158,10 @@ def _scale_table(
     for scale in config.scales:
         table.add_column(f"{scale}", justify="right")
         table.add_column("epoch", justify="right", style="dim")
-    for kind in KINDS:
+    for kind, (unit, *_) in KINDS.items():
         cells = []
         for scale in config.scales:
             name = f"{kind}{scale}"
             cells += [f"{values.get(name, float('nan')):.3f}", f"{chosen.get(name, '-')}"]
-        table.add_row(f"{kind}, {UNIT[kind]}" if UNIT[kind] else kind, *cells)
+        table.add_row(f"{kind}, {unit}" if unit else kind, *cells)
     return table

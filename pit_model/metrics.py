@@ -5,16 +5,13 @@ two coordinates of the absolute difference, in image pixels (per frame): a track
 centre of a 224-pixel image scores about 57 pixels.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
 from pit_model.dataset import Batch, windows
-
-KINDS = ("B", "H", "P", "V", "bounce")
-"""Soft, hard and physics position, velocity, bounce flag."""
 
 
 class Track(Protocol):
@@ -41,11 +38,31 @@ class Track(Protocol):
         """(N, 3): bounce flag of the physics module."""
 
 
+class Kind(NamedTuple):
+    """A kind of metric, of which there is one at each scale."""
+
+    unit: str
+    said: Callable[[Track], Tensor]
+    """What the tracker says, (N, 3, …)."""
+    true: Callable[[Batch], Tensor]
+    """What it should say, (K, L, …)."""
+
+
+KINDS = {
+    "B": Kind("px", lambda track: track.soft, lambda batch: batch.position),
+    "H": Kind("px", lambda track: track.hard, lambda batch: batch.position),
+    "P": Kind("px", lambda track: track.position, lambda batch: batch.position),
+    "V": Kind("px/frame", lambda track: track.velocity, lambda batch: batch.velocity),
+    "bounce": Kind("", lambda track: track.bounce, lambda batch: batch.bounce),
+}
+"""Soft, hard and physics position, velocity, bounce flag."""
+
+
 class Totals(NamedTuple):
     """Summed errors so far. Adding to them never waits for the device."""
 
     sums: Tensor
-    """(5, scales) in double precision: kinds of metric by scales."""
+    """(kinds, scales) in double precision."""
     windows: int
 
 
@@ -64,21 +81,12 @@ def add(totals: Totals, tracks: Sequence[Track], batch: Batch) -> Totals:
 
     The windows of the tracks are in the order of `dataset.windows`: chunk by chunk, then in time.
     """
-    position, velocity, bounce = map(windows, (batch.position, batch.velocity, batch.bounce))
-    columns = [
-        torch.stack(
-            [
-                _mean_error(track.soft, position),
-                _mean_error(track.hard, position),
-                _mean_error(track.position, position),
-                _mean_error(track.velocity, velocity),
-                _mean_error(track.bounce, bounce),
-            ]
-        )
-        for track in tracks
+    errors = [
+        torch.stack([_mean_error(kind.said(track), windows(kind.true(batch))) for track in tracks])
+        for kind in KINDS.values()
     ]
-    count = len(position)
-    return Totals(totals.sums + count * torch.stack(columns, dim=1), totals.windows + count)
+    count = len(windows(batch.bounce))
+    return Totals(totals.sums + count * torch.stack(errors), totals.windows + count)
 
 
 def read(totals: Totals, scales: Sequence[int]) -> dict[str, float]:

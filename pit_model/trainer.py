@@ -38,7 +38,7 @@ Forward = Callable[[Tensor, bool], Maps]
 Weights = dict[str, Tensor]
 
 
-class Report(Protocol):
+class EpochListener(Protocol):
     """Hears of progress: epochs done, epochs in all, and the numbers of the last one."""
 
     def __call__(self, step: int, total: int, **metrics: float) -> None: ...
@@ -100,7 +100,7 @@ def train(
     seed: int,
     device: str | torch.device,
     run_dir: Path,
-    report: Report,
+    report: EpochListener,
     splits: SplitMaker = make_split,
 ) -> dict[str, float]:
     """Train one configuration and return its numbers.

@@ -96,7 +96,7 @@ def simulate(
 
 @app.command()
 def train(
-    out: Annotated[Path, typer.Option(help="Directory of the run; an unfinished one goes on.")],
+    out: Annotated[Path, typer.Option(help="Directory of the run; it goes on where it was.")],
     config: Annotated[str, typer.Option(help="Levels of the six factors.")] = "A1B1C1D0E1F0",
     preset: Preset = "small",
     seed: Annotated[int, typer.Option(min=0, help="Weights and order of batches.")] = 100,

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from pit_model import backend, baseline, rundir
+from pit_model import backend, baseline, checkpoint, rundir
 from pit_model.config import Config
 from pit_model.errors import PitError
 from pit_model.metrics import KINDS
@@ -61,7 +61,8 @@ def train_run(config: Config, seed: int, device: str, threads: int | None, out: 
     """Train into a directory, or go on with what is there, and print the test metrics."""
     console = Console()
     out.mkdir(parents=True, exist_ok=True)
-    if (out / rundir.RUN).exists() and rundir.read_run(out) != (config, seed):
+    mark = checkpoint.fingerprint(config, seed)
+    if (out / rundir.RUN).exists() and checkpoint.fingerprint(*rundir.read_run(out)) != mark:
         raise PitError(f"{out} holds a run of other settings or another seed; give another --out")
     with Watch(console, config, out) as watch:
         values = backend.run(

@@ -110,7 +110,8 @@ def train(
     config, seed
         The settings, and the seed of weights and batch order.
     run_dir
-        Where `CHECKPOINT` and `EPOCHS` are written; a checkpoint of the same run is continued.
+        Where `CHECKPOINT` and `EPOCHS` are written; a checkpoint of the same run is continued, one
+        with fewer epochs than `config` asks for as well.
     report
         Called after each epoch.
     splits
@@ -125,7 +126,8 @@ def train(
     Raises
     ------
     PitError
-        If no epoch ends with finite losses, weights and at least one finite metric.
+        If no epoch ends with finite losses, weights and at least one finite metric, or if the
+        checkpoint has more epochs than are asked for.
     """
     keep_freed_memory()
     device = torch.device(device)
@@ -136,6 +138,7 @@ def train(
         saved = checkpoint.resume(path, mark)
         if saved is not None:
             run.restore(saved)
+            _check_length(run, config)
             write_rows(run_dir / EPOCHS, run.rows, config)
         forward = make_forward(run.network, config, device)
         train_split = splits(config, "train", device)
@@ -151,6 +154,15 @@ def train(
                 loss = run.rows[-1]["loss"]
                 report(len(run.history), config.epochs, loss=loss, **run.history[-1])
         return _result(run, forward, splits(config, "test", device))
+
+
+def _check_length(run: Run, config: Config) -> None:
+    """Refuse to end before epochs that are done."""
+    if len(run.history) > config.epochs:
+        raise PitError(
+            f"epochs = {config.epochs}, but the run has {len(run.history)} behind it; expected as "
+            "many or more, or another directory"
+        )
 
 
 def new_run(config: Config, seed: int, device: torch.device) -> Run:

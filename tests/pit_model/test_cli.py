@@ -50,6 +50,7 @@ def test_train_evaluate_figures_and_baseline(tmp_path):
 
     with pytest.raises(PitError, match="holds a run of other settings or another seed"):
         call(*train, "--seed", 101)
+    assert "3/3 epochs" in call(*train, "--seed", 100, "--threads", 1, "--set", "epochs=3")
 
 
 def test_the_best_value_of_an_earlier_attempt_is_kept(tmp_path, capsys):

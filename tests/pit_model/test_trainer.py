@@ -105,6 +105,21 @@ def test_the_same_request_gives_the_same_numbers(whole, tmp_path):
     assert stable_rows(tmp_path) == stable_rows(run_dir)
 
 
+def test_a_finished_run_goes_on_with_more_epochs_and_does_not_shrink(whole, tmp_path):
+    run_dir, result = whole
+    trainer.train(config_of(epochs=1), 5, "cpu", tmp_path, quiet)
+    steps = []
+    longer = trainer.train(
+        config_of(), 5, "cpu", tmp_path, lambda step, total, **values: steps.append(step)
+    )
+    assert steps == [2, 3]  # the first epoch was not trained again
+    assert numbers(longer) == numbers(result)
+    assert stable_rows(tmp_path) == stable_rows(run_dir)
+    with pytest.raises(PitError, match="epochs = 2, but the run has 3 behind it"):
+        trainer.train(config_of(epochs=2), 5, "cpu", tmp_path, quiet)
+    assert len(stable_rows(tmp_path)) == 3
+
+
 def test_seeds_of_weights_and_order_are_not_the_data(whole, tmp_path):
     other = trainer.train(config_of(), 6, "cpu", tmp_path, quiet)
     assert numbers(other) != numbers(whole[1])

@@ -11,10 +11,11 @@ from msgspec import Struct
 
 from doe.analysis import distributions as stats
 from doe.analysis.contrasts import Floats
+from doe.analysis.effects import plain
 from doe.analysis.fit import Fit, design_matrix
 from doe.analysis.fitted import Fitted
 from doe.analysis.lenth import Lenth
-from doe.analysis.pvalues import f_upper
+from doe.analysis.pvalues import f_upper, quotient
 from doe.analysis.rescale import units
 from doe.errors import counted
 from doe.numbers import cell_text, share_text
@@ -64,7 +65,7 @@ class Anova(Struct, frozen=True):
     blocking: Blocking | None
 
 
-def anova(fit: Fit, names: Sequence[str], block: str | None, alpha: float = 0.05) -> Anova:
+def anova(fit: Fit, names: Sequence[str], block: str | None, alpha: float) -> Anova:
     """Table with an F test of every term against the error, and the model's summary figures."""
     type2 = None
     if not fit.model.balanced and 0 < len(names) <= MOST_TYPE2:
@@ -92,7 +93,7 @@ def type_two(fit: Fit) -> Floats:
     gram, moment = X.T @ X, X.T @ fit.y
     first = X.shape[1] - len(fit.model.masks)
     masks = np.asarray(fit.model.masks, dtype=np.int64)
-    result = np.empty(len(masks))
+    sums = np.empty(len(masks))
     for j, mask in enumerate(fit.model.masks):
         inside = ((masks & mask) != mask) | (masks == mask)
         chosen = np.concatenate([np.arange(first), first + np.flatnonzero(inside)])
@@ -101,38 +102,41 @@ def type_two(fit: Fit) -> Floats:
         unit = np.zeros(len(chosen))
         unit[at] = 1.0
         column = scipy.linalg.cho_solve(factor, unit)
-        result[j] = float(column @ moment[chosen]) ** 2 / column[at]
-    return result
+        sums[j] = float(column @ moment[chosen]) ** 2 / column[at]
+    return sums
 
 
 def _rows(fit: Fit, names: Sequence[str], ss: Floats) -> tuple[AnovaRow, ...]:
-    rows: list[AnovaRow] = []
+    rows = []
     if fit.df_block > 0:
-        rows.append(
-            AnovaRow("Block", fit.df_block, fit.ss_block, fit.ss_block / fit.df_block, None, None)
-        )
-    values = ss.tolist()
-    if fit.df_error > 0:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            f = ss / fit.ms_error
-        tails = f_upper(f, 1, fit.df_error).tolist()
-        lines = zip(names, values, f.tolist(), tails, strict=True)
-        rows += [AnovaRow(name, 1, s, s, ratio, p) for name, s, ratio, p in lines]
-    else:
-        rows += [AnovaRow(name, 1, s, s, None, None) for name, s in zip(names, values, strict=True)]
-    df_lack = fit.df_residual - fit.df_pure
-    ss_error, df_error = fit.error_line
+        rows.append(anova_row(fit, "Block", fit.df_block, fit.ss_block))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        f = ss / fit.ms_error
+    columns = (ss.tolist(), plain(f), plain(f_upper(f, 1, fit.df_error)))
+    for name, square, f_term, p in zip(names, *columns, strict=True):
+        rows.append(AnovaRow(name, 1, square, square, f_term, p))
+    return (*rows, *closing_rows(fit))
+
+
+def anova_row(fit: Fitted, source: str, df: int, ss: float, *, tested: bool = False) -> AnovaRow:
+    """A line on the scale of y; where it is `tested` and an error is left, with its F test."""
+    f = p = None
+    if tested and fit.df_error > 0 and (f := quotient(ss / df, fit.ms_error)) is not None:
+        p = float(f_upper(np.array(f), df, fit.df_error))
+    return AnovaRow(source, df, ss * fit.square, ss / df * fit.square, f, p)
+
+
+def closing_rows(fit: Fitted) -> list[AnovaRow]:
+    """The lines below the terms: Lack of fit, Error, Total."""
+    rows = []
+    ss_lack, df_lack = fit.lack_of_fit
     if fit.from_pure and df_lack > 0:
-        lack = max(fit.ss_residual - fit.ss_pure, 0.0)
-        f_lack = p_lack = None
-        if fit.df_error > 0:
-            f_lack = lack / df_lack / fit.ms_error
-            p_lack = float(f_upper(np.array(f_lack), df_lack, fit.df_error))
-        rows.append(AnovaRow("Lack of fit", df_lack, lack, lack / df_lack, f_lack, p_lack))
+        rows.append(anova_row(fit, "Lack of fit", df_lack, ss_lack, tested=True))
+    ss_error, df_error = fit.error_line
     if df_error > 0:
-        rows.append(AnovaRow("Error", df_error, ss_error, ss_error / df_error, None, None))
-    rows.append(AnovaRow("Total", fit.n - 1, fit.ss_total, None, None, None))
-    return tuple(rows)
+        rows.append(anova_row(fit, "Error", df_error, ss_error))
+    rows.append(AnovaRow("Total", fit.n - 1, fit.ss_total * fit.square, None, None, None))
+    return rows
 
 
 def blocking(fit: Fit, name: str | None, alpha: float) -> Blocking | None:
@@ -176,17 +180,17 @@ def blocking(fit: Fit, name: str | None, alpha: float) -> Blocking | None:
 
 def seed_warnings(fit: Fitted, robust: bool) -> list[str]:
     """What shared seeds leave out, and whether the tests could not allow for them."""
-    said = []
+    warnings = []
     if robust and fit.seeding is not None:
-        said.append(
+        warnings.append(
             "The robust methods are left out: they take replicates that share seeds as others."
         )
     if fit.seeding is not None and fit.over_seeds is None and fit.seeding.shared:
-        said.append(
+        warnings.append(
             "Replicates share seeds, and the runs so far cannot tell their streams apart: p values "
             "and intervals take the replicates as independent, so that they promise too much."
         )
-    return said
+    return warnings
 
 
 def error_warnings(fit: Fitted, df_left: int, lenth: Lenth | None) -> list[str]:
@@ -222,11 +226,10 @@ def error_warnings(fit: Fitted, df_left: int, lenth: Lenth | None) -> list[str]:
 
 def _pooled_warnings(fit: Fitted) -> list[str]:
     """Whether the residual as error holds more than the spread of repeated runs."""
-    df_lack = fit.df_residual - fit.df_pure
+    ss_lack, df_lack = fit.lack_of_fit
     if fit.df_pure == 0 or fit.ss_pure <= 0.0 or df_lack < 1:
         return []
-    lack = max(fit.ss_residual - fit.ss_pure, 0.0)
-    f = lack / df_lack / (fit.ss_pure / fit.df_pure)
+    f = ss_lack / df_lack / (fit.ss_pure / fit.df_pure)
     p = float(f_upper(np.array(f), df_lack, fit.df_pure))
     return [
         "Tests are against the residual; its lack of fit, against the pure error, has "

@@ -19,7 +19,7 @@ from doe.analysis.contrasts import (
     sign_columns,
 )
 from doe.analysis.effects import plain
-from doe.analysis.fit import Fit, design_matrix, refitted
+from doe.analysis.fit import Fit, decomposed, refitted
 from doe.analysis.pvalues import t_critical
 from doe.analysis.ranking import (
     MOST_CELLS,
@@ -84,12 +84,11 @@ def cell_estimates(full: Fit) -> Estimates:
     model = full.model
     if len(cells) <= MOST_COLUMNS:
         model = estimable(full.cells, full.factors, full.factors, full.block)
-    X = design_matrix(full.cells, full.block, model)
-    Q, R = scipy.linalg.qr(X, mode="economic")
-    at = np.zeros((len(cells), X.shape[1]))
-    at[:, 0] = 1.0
-    at[:, X.shape[1] - len(model.masks) :] = sign_columns(cells, model.masks)
-    maps = scipy.linalg.solve_triangular(R, at.T, trans="T").T
+    Q, R, first = decomposed(full.cells, full.block, model)
+    rows = np.zeros((len(cells), R.shape[1]))
+    rows[:, 0] = 1.0
+    rows[:, first:] = sign_columns(cells, model.masks)
+    maps = scipy.linalg.solve_triangular(R, rows.T, trans="T").T
     assumed = (*model.with_blocks, *model.inestimable) if len(model.masks) + 1 < len(cells) else ()
     means = np.asarray(maps @ (Q.T @ full.y))
     covariance = maps @ maps.T if len(cells) <= MOST_CELLS else (maps**2).sum(axis=1)
@@ -184,8 +183,8 @@ def reduced_model(case: Case, estimates: Estimates, goal: str) -> ReducedModel:
         terms=tuple(term_name(mask, keys) for mask in masks),
         added=tuple(term_name(mask, keys) for mask in masks if mask not in case.active),
         coefficients=(small.mean, *small.coef.tolist()),
-        sigma=float(np.sqrt(small.ms_error)) if small.df_error > 0 else None,
-        r2=1.0 - small.ss_residual / small.ss_total if small.ss_total > 0 else None,
+        sigma=small.sigma,
+        r2=small.r_squared()[0],
         best=prediction(case, estimates, masks, cell, float(predicted[cell])),
     )
 

@@ -83,6 +83,22 @@ def block_columns(block: Ints | None, n: int) -> Floats:
     return np.asarray(block[:, None] == np.arange(1, count)[None, :], dtype=np.float64)
 
 
+def block_contrasts(block: Ints | None, n: int) -> Floats:
+    """Deviation-coded columns of the blocks, which sum to zero over blocks."""
+    columns = block_columns(block, n)
+    return columns if block is None else columns - (block == 0)[:, None]
+
+
+def exchanges(block: Ints | None, n: int, count: int, rng: np.random.Generator) -> Ints:
+    """`count` orders of n runs, each exchanged at random within blocks."""
+    block_of_run = np.zeros(n, np.int64) if block is None else block
+    orders = np.empty((count, n), np.int64)
+    for number in range(int(block_of_run.max()) + 1):
+        runs = np.flatnonzero(block_of_run == number)
+        orders[:, runs] = rng.permuted(np.tile(runs, (count, 1)), axis=1)
+    return orders
+
+
 def blocks_of(block: Ints | None, kept: Ints) -> Ints | None:
     """Blocks of some runs, numbered without gaps; None where one is left."""
     if block is None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from doe.analysis.contrasts import Floats, Ints, cell_index
 from doe.analysis.sequential import Rule
 from doe.analysis.streams import Seeding
+from doe.errors import DoeError
 from doe.terms import LevelOf, config_label
 
 
@@ -109,6 +110,21 @@ def numbered(labels: Iterable[Hashable]) -> Ints:
     """Number the distinct labels 0, 1, … in the order in which they appear."""
     numbers: dict[Hashable, int] = {}
     return np.array([numbers.setdefault(label, len(numbers)) for label in labels], np.int64)
+
+
+def check_variation(y: Floats, response: str) -> None:
+    """Refuse observed values in which nothing varies.
+
+    Raises
+    ------
+    DoeError
+        If there are fewer than two different ones.
+    """
+    if len(y) < 2 or float(y.max()) == float(y.min()):
+        raise DoeError(
+            f"response {response!r} has {len(y)} values and no variation; "
+            "expected at least two different ones"
+        )
 
 
 def state_text(state: str, reason: str) -> str:

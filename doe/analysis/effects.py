@@ -38,9 +38,9 @@ def t_tests(fit: Fit) -> tuple[Floats, Floats, Floats]:
 
     ``se = 2 sigma sqrt(Var(coef) / sigma²)``, which is ``2 sigma / sqrt(n)`` when balanced.
     """
-    se = 2.0 * np.sqrt(fit.scale * fit.ms_error)
+    se = fit.effect_se
     with np.errstate(divide="ignore", invalid="ignore"):
-        t = 2.0 * fit.coef / se
+        t = fit.effect / se
     return se, t, t_two_sided(t, fit.df_error)
 
 
@@ -53,7 +53,7 @@ def effect_table(
     ratio against its simulated distribution, and has neither standard errors nor intervals.
     """
     index = np.flatnonzero(np.asarray(shown, dtype=bool))
-    effect = 2.0 * fit.coef
+    effect = fit.effect
     se = low = high = t = p = np.full(len(effect), np.nan)
     if fit.df_error > 0:
         se, t, p = t_tests(fit)

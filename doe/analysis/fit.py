@@ -13,6 +13,7 @@ from doe.analysis.contrasts import (
     Ints,
     Model,
     block_columns,
+    block_contrasts,
     evaluate,
     fwht,
     sign_columns,
@@ -40,6 +41,16 @@ class Fit(Fitted):
     def residual(self) -> Floats:
         """Observed minus fitted."""
         return self.y - self.fitted
+
+    @property
+    def effect(self) -> Floats:
+        """Effect of each term, mean at high minus mean at low: twice its coefficient."""
+        return 2.0 * self.coef
+
+    @property
+    def effect_se(self) -> Floats:
+        """Standard error of each effect: ``2 sigma / sqrt(n)`` when balanced."""
+        return np.asarray(2.0 * np.sqrt(self.scale * self.ms_error))
 
     @cached_property
     def basis(self) -> Floats:
@@ -97,7 +108,7 @@ def fit(
         df_pure=df_pure,
         pooled=pooled,
         seeding=seeding,
-        over_seeds=None if seeding is None else over_seeds(y, cells, seeding),
+        over_seeds=over_seeds(y, cells, seeding),
     )
 
 
@@ -136,10 +147,17 @@ def _by_transform(y: Floats, cells: Ints, factors: int, block: Ints | None, mode
 
 def design_matrix(cells: Ints, block: Ints | None, model: Model) -> Floats:
     """Columns of the mean, the blocks (deviation coded) and the terms, one row per run."""
-    blocks = block_columns(block, len(cells))
-    if block is not None:
-        blocks = blocks - (block == 0)[:, None]
-    return np.column_stack([np.ones(len(cells)), blocks, sign_columns(cells, model.masks)])
+    n = len(cells)
+    return np.column_stack(
+        [np.ones(n), block_contrasts(block, n), sign_columns(cells, model.masks)]
+    )
+
+
+def decomposed(cells: Ints, block: Ints | None, model: Model) -> tuple[Floats, Floats, int]:
+    """Q and R of the model matrix ``X = QR``, and how many of its columns precede the terms."""
+    X = design_matrix(cells, block, model)
+    Q, R = (np.asarray(part, np.float64) for part in scipy.linalg.qr(X, mode="economic"))
+    return Q, R, X.shape[1] - len(model.masks)
 
 
 def _by_qr(y: Floats, cells: Ints, block: Ints | None, model: Model) -> Parts:
@@ -156,9 +174,7 @@ def estimator(cells: Ints, block: Ints | None, model: Model) -> Floats:
     """Matrix that takes the responses to the coefficients of the terms, one row per term."""
     if model.balanced:
         return np.asarray(sign_columns(cells, model.masks).T / len(cells))
-    X = design_matrix(cells, block, model)
-    Q, R = scipy.linalg.qr(X, mode="economic")
-    first = X.shape[1] - len(model.masks)
+    Q, R, first = decomposed(cells, block, model)
     return np.asarray(scipy.linalg.solve_triangular(R, Q.T)[first:])
 
 

@@ -1,4 +1,4 @@
-"""What every fitted model has: the error that tests are made against, and its R²."""
+"""What every fitted model has: the error that tests are made against, lack of fit, and R²."""
 
 from __future__ import annotations
 
@@ -83,6 +83,21 @@ class Fitted(ABC):
         if self.df_error == 0:
             return float("nan")
         return self.error_line[0] / self.df_error if self.over_seeds is None else self.over_seeds.ms
+
+    @property
+    def sigma(self) -> float | None:
+        """Standard deviation of the error on the scale of y; None where there is none."""
+        return None if self.df_error == 0 else float(np.sqrt(self.ms_error)) * self.unit
+
+    @property
+    def square(self) -> float:
+        """What takes a sum of squares to one of y; infinite where that has no number."""
+        return self.unit * self.unit
+
+    @property
+    def lack_of_fit(self) -> tuple[float, int]:
+        """Sum of squares and degrees of freedom of the residual beyond the pure error."""
+        return max(self.ss_residual - self.ss_pure, 0.0), self.df_residual - self.df_pure
 
     def r_squared(self) -> tuple[float | None, float | None, float | None]:
         """R², adjusted R² and predicted R² (1 - PRESS / SS_total) of terms and blocks together."""

@@ -1,7 +1,8 @@
-"""P values: tails of t and F, and adjustment for many tests."""
+"""P values: statistics, tails of t and F, and adjustment for many tests."""
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 import numpy as np
@@ -24,6 +25,19 @@ def f_upper(f: Floats, df1: float, df2: float) -> Floats:
 def t_critical(alpha: float, df: float) -> float:
     """Quantile of t with α/2 beyond it."""
     return float(stats.t.isf(alpha / 2.0, df))
+
+
+def quotient(value: float, divisor: float) -> float | None:
+    """Of two values that are not negative; infinite over 0, None for 0 / 0."""
+    if divisor > 0.0:
+        return float(value / divisor)
+    return float("inf") if value > 0.0 else None
+
+
+def signed_quotient(value: float, se: float) -> float | None:
+    """``t = value / se``; infinite over 0, None for 0 / 0."""
+    size = quotient(abs(value), se)
+    return None if size is None else math.copysign(size, value)
 
 
 def holm(p: Floats) -> Floats:

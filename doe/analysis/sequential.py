@@ -8,16 +8,16 @@ any reason.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 from msgspec import Struct
-from scipy import special
 
 from doe.analysis.contrasts import Floats, Ints, blocks_of, estimable
 from doe.analysis.fit import fit, satterthwaite
-from doe.analysis.pvalues import t_two_sided
+from doe.analysis.pvalues import t_critical, t_two_sided
 from doe.analysis.rescale import units
 from doe.analysis.spending import nominal_levels, sequential_p
 
@@ -81,11 +81,9 @@ class Look(NamedTuple):
         return critical(level, self.df) * self.se
 
 
-def critical(level: float, df: Floats | float) -> Floats:
+def critical(level: float, df: float) -> float:
     """Quantile of t with level / 2 beyond it; infinite where nothing may be spent."""
-    if level <= 0.0:
-        return np.full(np.shape(df), np.inf)
-    return np.asarray(-special.stdtrit(df, level / 2.0))
+    return t_critical(level, df) if level > 0.0 else math.inf
 
 
 def looks_at(
@@ -106,8 +104,8 @@ def looks_at(
         model = estimable(cells[observed], factors, factors, inside)
         fitted = fit(y[observed], cells[observed], factors, inside, model)
         if fitted.df_error > 0 and fitted.from_pure:
-            se = 2.0 * np.sqrt(fitted.scale * fitted.ms_error)
-            looks.append(Look(n, model.masks, 2.0 * fitted.coef, se, satterthwaite(fitted)))
+            df = satterthwaite(fitted)
+            looks.append(Look(n, model.masks, fitted.effect, fitted.effect_se, df))
     return looks
 
 

@@ -12,6 +12,7 @@ variances and triangular, so that the ANOVA estimates follow by elimination.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -136,8 +137,13 @@ def layers(names: tuple[str, ...], labels: Ints) -> Layers:
     )
 
 
-def series(y: Floats, cells: Ints, seeding: Seeding) -> tuple[Floats, Layers] | None:
-    """Configurations x replicates, of those with one value in each, and how seeds split these."""
+def series(y: Floats, cells: Ints, seeding: Seeding | None) -> tuple[Floats, Layers] | None:
+    """Configurations x replicates, of those with one value in each, and how seeds split these.
+
+    None where there are no streams of seeds, or too few runs to tell them apart.
+    """
+    if seeding is None:
+        return None
     rows = np.unique(cells, return_inverse=True)[1]
     replicates, columns = np.unique(seeding.replicate, return_inverse=True)
     table = np.full((rows.max() + 1, len(replicates)), np.nan)
@@ -161,7 +167,7 @@ class OverSeeds(NamedTuple):
         return max(int(self.df), 1)
 
 
-def over_seeds(y: Floats, cells: Ints, seeding: Seeding) -> OverSeeds | None:
+def over_seeds(y: Floats, cells: Ints, seeding: Seeding | None) -> OverSeeds | None:
     """What effects are tested against where seeds are shared.
 
     An effect is a mean over replicates. Replicates that share a seed of stream s are correlated,
@@ -169,10 +175,10 @@ def over_seeds(y: Floats, cells: Ints, seeding: Seeding) -> OverSeeds | None:
     of the deviations from the replicates' means and ``n_s = sum_v n_sv² / R`` for seeds v in n_sv
     of R replicates. A variance below zero counts as none. Degrees of freedom are Satterthwaite's.
     """
-    found = series(y, cells, seeding)
-    if found is None:
+    tabulated = series(y, cells, seeding)
+    if tabulated is None:
         return None
-    table, split = found
+    table, split = tabulated
     return combined(split, split.squares(table - table.mean(axis=0)), len(table) - 1)
 
 
@@ -196,7 +202,7 @@ def combined(split: Layers, squares: Floats, contrasts: int) -> OverSeeds:
 
 
 def variation(
-    y: Floats, cells: Ints, seeding: Seeding, alpha: float, seed: int
+    y: Floats, cells: Ints, seeding: Seeding | None, alpha: float, seed: int
 ) -> Variation | None:
     """The variance of a configuration's runs by stream, with intervals.
 
@@ -205,10 +211,10 @@ def variation(
     pivotal quantities (Weerahandi 1993): each sum of squares over a draw of its χ², taken through
     the same equations, and no variance below zero.
     """
-    found = series(y, cells, seeding)
-    if found is None:
+    tabulated = series(y, cells, seeding)
+    if seeding is None or tabulated is None:
         return None
-    table, split = found
+    table, split = tabulated
     estimated, common = stream_variances(table, split)
     if estimated.sum() <= 0.0:
         return None
@@ -221,16 +227,16 @@ def variation(
     share_low, share_high = np.quantile(shares, tails, axis=1)
     share = estimated / estimated.sum()
     columns = (estimated, low, high, common, share, share_low, share_high)
-    components = tuple(
+    components = [
         Component(stream, seeds, *map(float, line))
         for stream, seeds, line in zip(
             split.streams, split.seeds, zip(*columns, strict=True), strict=True
         )
-    )
-    asked = {name: i for i, name in enumerate((*seeding.streams, REST))}
-    components = tuple(sorted(components, key=lambda c: asked[c.stream]))
+    ]
+    names = (*seeding.streams, REST)
+    components.sort(key=lambda component: names.index(component.stream))
     configurations, replicates = table.shape
-    return Variation(components, configurations, replicates, _sentence(components))
+    return Variation(tuple(components), configurations, replicates, _sentence(components))
 
 
 def stream_variances(table: Floats, split: Layers) -> tuple[Floats, Floats]:
@@ -267,7 +273,7 @@ def pivotal_draws(table: Floats, split: Layers, rng: np.random.Generator) -> Flo
     return np.maximum(whole + split.variances(within) * left, 0.0)
 
 
-def _sentence(components: tuple[Component, ...]) -> str:
+def _sentence(components: Sequence[Component]) -> str:
     parts = [
         f"{c.name} {share_text(c.share)} ({share_text(c.share_low)} to {share_text(c.share_high)})"
         for c in sorted(components, key=lambda c: -c.share)

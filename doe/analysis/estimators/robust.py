@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from doe.analysis import distributions as stats
 from doe.analysis.case import Case
-from doe.analysis.contrasts import MOST_RUNS, Floats, Ints, sign_columns
-from doe.analysis.fit import Fit, design_matrix, without_blocks
+from doe.analysis.contrasts import MOST_RUNS, Floats, Ints, exchanges, sign_columns
+from doe.analysis.fit import Fit, decomposed, estimator, without_blocks
 from doe.analysis.pvalues import holm
 from doe.analysis.rescale import units
 
@@ -65,9 +65,7 @@ def hc3(fit: Fit) -> Floats | None:
     free = 1.0 - fit.leverage
     if fit.df_residual < 1 or (free < 1e-9).any() or float(np.ptp(free)) < 1e-9:
         return None
-    X = design_matrix(fit.cells, fit.block, fit.model)
-    Q, R = scipy.linalg.qr(X, mode="economic")
-    maps = scipy.linalg.solve_triangular(R, Q.T)[X.shape[1] - len(fit.coef) :]
+    maps = estimator(fit.cells, fit.block, fit.model)
     variance = (maps**2) @ (fit.residual / free) ** 2
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(2.0 * stats.t.sf(np.abs(fit.coef) / np.sqrt(variance), fit.df_residual))
@@ -80,9 +78,7 @@ def permutation(fit: Fit, permutations: int, seed: int) -> tuple[Floats, Floats]
     the permuted data (|coef| in a saturated design), so that large effects do not hide small ones.
     ``p = (1 + #{T* >= T}) / (1 + N)``.
     """
-    X = design_matrix(fit.cells, fit.block, fit.model)
-    Q, R = scipy.linalg.qr(X, mode="economic")
-    first = X.shape[1] - len(fit.coef)
+    Q, R, first = decomposed(fit.cells, fit.block, fit.model)
     inverse = scipy.linalg.solve_triangular(R, np.eye(len(R)))[first:]
     total = float(fit.y @ fit.y)
 
@@ -97,9 +93,9 @@ def permutation(fit: Fit, permutations: int, seed: int) -> tuple[Floats, Floats]
     observed = statistic(fit.y[None, :])[0]
     # Ties count although they are rounded differently, of what is nothing but rounding too.
     limit = observed - 1e-9 * observed.max(initial=0.0)
-    block = np.zeros(fit.n, np.int64) if fit.block is None else fit.block
+    block = None if fit.block is None else tuple(fit.block.tolist())
     alone, largest = np.zeros(len(observed)), np.zeros(len(observed))
-    for order in _orders(tuple(block.tolist()), permutations, seed):
+    for order in _orders(block, fit.n, permutations, seed):
         drawn = statistic(fit.y[order])
         alone += (drawn >= limit).sum(axis=0)
         peak = np.sort(drawn.max(axis=1))
@@ -108,18 +104,15 @@ def permutation(fit: Fit, permutations: int, seed: int) -> tuple[Floats, Floats]
 
 
 @lru_cache(maxsize=1)  # all responses of the same runs are exchanged alike
-def _orders(block: tuple[int, ...], permutations: int, seed: int) -> list[NDArray[np.uint16]]:
+def _orders(
+    block: tuple[int, ...] | None, n: int, permutations: int, seed: int
+) -> list[NDArray[np.uint16]]:
     """Permutations x runs, in chunks: which run gives its response, one of the same block."""
-    of_run = np.array(block)
+    numbers = None if block is None else np.array(block)
     rng = np.random.default_rng(seed)
-    orders = []
-    for start in range(0, permutations, CHUNK):
-        order = np.empty((min(CHUNK, permutations - start), len(block)), np.uint16)
-        for b in range(int(of_run.max()) + 1):
-            inside = np.flatnonzero(of_run == b).astype(np.uint16)  # at most MOST_RUNS
-            order[:, inside] = rng.permuted(np.tile(inside, (len(order), 1)), axis=1)
-        orders.append(order)
-    return orders
+    sizes = [min(CHUNK, permutations - start) for start in range(0, permutations, CHUNK)]
+    # Numbers of at most MOST_RUNS runs fit into 16 bits.
+    return [exchanges(numbers, n, size, rng).astype(np.uint16) for size in sizes]
 
 
 class Wild(NamedTuple):
@@ -141,9 +134,8 @@ def wild_bootstrap(fit: Fit, alpha: float, count: int, seed: int) -> Wild | None
     free = 1.0 - fit.leverage
     if fit.df_residual < FEWEST_DF or (free < 1e-9).any():
         return None
-    X = design_matrix(fit.cells, fit.block, fit.model)
-    Q, R = scipy.linalg.qr(X, mode="economic")
-    maps = scipy.linalg.solve_triangular(R, Q.T)[X.shape[1] - len(fit.coef) :]
+    Q, R, first = decomposed(fit.cells, fit.block, fit.model)
+    maps = scipy.linalg.solve_triangular(R, Q.T)[first:]
     error = fit.residual / np.sqrt(free)
     total = float(error @ error)
     rng = np.random.default_rng(seed)
@@ -154,9 +146,9 @@ def wild_bootstrap(fit: Fit, alpha: float, count: int, seed: int) -> Wild | None
     se = 2.0 * np.sqrt(fit.scale * fit.ss_residual / fit.df_residual)
     reach = np.quantile(t, 1.0 - alpha, axis=0) * se
     peak = np.sort(t.max(axis=1))
-    above = count - np.searchsorted(peak, np.abs(2.0 * fit.coef) / se, side="left")
+    above = count - np.searchsorted(peak, np.abs(fit.effect) / se, side="left")
     p = np.asarray((1.0 + above) / (1.0 + count), dtype=np.float64)
-    return Wild(2.0 * fit.coef - reach, 2.0 * fit.coef + reach, p)
+    return Wild(fit.effect - reach, fit.effect + reach, p)
 
 
 def robust_contrasts(fit: Fit) -> tuple[Floats | None, Floats | None]:

@@ -6,10 +6,10 @@ import numpy as np
 from msgspec import Struct
 from scipy import linalg
 
-from doe.analysis.anova import MOST_TYPE2, AnovaRow
+from doe.analysis.anova import MOST_TYPE2, AnovaRow, anova_row, closing_rows
 from doe.analysis.contrasts import Floats
 from doe.analysis.effects import plain
-from doe.analysis.levels.fit import LevelFit, ratio, wald
+from doe.analysis.levels.fit import LevelFit, wald
 from doe.analysis.levels.model import BLOCK, CURVATURE
 from doe.analysis.pvalues import adjusted, f_upper
 
@@ -114,26 +114,11 @@ def anova_rows(fit: LevelFit, sums: dict[int, float]) -> tuple[AnovaRow, ...]:
     rows = []
     if df := fit.matrix.df(BLOCK):
         ss = float((fit.rotated[fit.columns(BLOCK)] ** 2).sum())
-        rows.append(_row(fit, "Block", df, ss, None))
+        rows.append(anova_row(fit, fit.matrix.name(BLOCK), df, ss))
     for source, ss in sums.items():
         name = fit.matrix.name(source)
-        rows.append(_row(fit, name, fit.matrix.df(source), ss, fit.df_error))
-    if fit.from_pure and (df_lack := fit.df_residual - fit.df_pure) > 0:
-        lack = max(fit.ss_residual - fit.ss_pure, 0.0)
-        rows.append(_row(fit, "Lack of fit", df_lack, lack, fit.df_error))
-    ss_error, df_error = fit.error_line
-    if df_error > 0:
-        rows.append(_row(fit, "Error", df_error, ss_error, None))
-    total = fit.ss_total * fit.square
-    return (*rows, AnovaRow("Total", fit.n - 1, total, None, None, None))
-
-
-def _row(fit: LevelFit, name: str, df: int, ss: float, df_error: int | None) -> AnovaRow:
-    """A line on the scale of y; with an F test where `df_error` is given and not 0."""
-    f = p = None
-    if df_error and (f := ratio(ss / df, fit.ms_error)) is not None:
-        p = float(f_upper(np.array(f), df, df_error))
-    return AnovaRow(name, df, ss * fit.square, ss / df * fit.square, f, p)
+        rows.append(anova_row(fit, name, fit.matrix.df(source), ss, tested=True))
+    return (*rows, *closing_rows(fit))
 
 
 # Robust tests and adjusted p values --------------------------------------------------------------
@@ -181,17 +166,17 @@ def hc3_tests(fit: LevelFit) -> dict[int, float | None] | None:
     if V is None or not fit.matrix.full_rank:
         return None
     free = hc3_freedom(fit)
-    result: dict[int, float | None] = {}
+    p_values: dict[int, float | None] = {}
     for source in tested_sources(fit):
         own = fit.columns(source)
         covariance = V[np.ix_(own, own)]
         known = free is None or float(free[own].min()) >= FEWEST_DF
         if not known or np.linalg.matrix_rank(covariance, hermitian=True) < len(own):
-            result[source] = None
+            p_values[source] = None
             continue
         f = wald(fit.coef[own], covariance) / len(own)
-        result[source] = float(f_upper(np.array(f), len(own), fit.df_residual))
-    return result
+        p_values[source] = float(f_upper(np.array(f), len(own), fit.df_residual))
+    return p_values
 
 
 def term_tests(

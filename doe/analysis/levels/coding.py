@@ -99,12 +99,3 @@ def column_labels(layout: LevelRuns, mask: int) -> list[str]:
     single = all(len(part) == 1 for part in parts)
     separator = " : " if not single else "" if single_letters(layout.keys) else ":"
     return [separator.join(labels) for labels in product(*parts)]
-
-
-def block_contrasts(layout: LevelRuns) -> Floats:
-    """Deviation-coded columns of the blocks, which sum to zero over blocks."""
-    if layout.block is None:
-        return np.empty((layout.runs, 0))
-    count = int(layout.block.max()) + 1
-    at_blocks = np.vstack([-np.ones((1, count - 1)), np.eye(count - 1)])
-    return np.asarray(at_blocks[layout.block])

@@ -4,19 +4,24 @@ half-normal plot of all contrasts.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from msgspec import Struct
 
 from doe.analysis.effects import Effect, plain
 from doe.analysis.lenth import HalfNormalPoint, Lenth, half_normal_points, lenth
 from doe.analysis.levels.coding import DEGREES, contrasts
-from doe.analysis.levels.fit import LevelFit, ratio
+from doe.analysis.levels.fit import LevelFit
 from doe.analysis.levels.layout import FactorColumn
 from doe.analysis.levels.means import difference_function
 from doe.analysis.levels.model import CURVATURE
-from doe.analysis.pvalues import adjusted, f_upper, t_critical, t_two_sided
+from doe.analysis.pvalues import (
+    adjusted,
+    f_upper,
+    quotient,
+    signed_quotient,
+    t_critical,
+    t_two_sided,
+)
 from doe.numbers import cell_text
 
 
@@ -86,8 +91,7 @@ def _tested(fit: LevelFit, value: float, variance: float, alpha: float) -> _Test
     if fit.df_error == 0:
         return _Tested(fit.unit * value, None, None, None, None, None)
     se = float(np.sqrt(variance * fit.ms_error))
-    size = ratio(abs(value), se)
-    t = None if size is None else math.copysign(size, value)
+    t = signed_quotient(value, se)
     p = None if t is None else float(t_two_sided(np.array(t), fit.df_error))
     reach = t_critical(alpha, fit.df_error) * se
     low, high = fit.unit * (value - reach), fit.unit * (value + reach)
@@ -149,7 +153,7 @@ def _two_level_effect(fit: LevelFit, mask: int) -> tuple[float, float]:
 
 def _f_test(fit: LevelFit, ss: float, df: int) -> float:
     """P of a sum of squares of u against the error; NaN where there is none."""
-    f = ratio(ss / df, fit.ms_error) if fit.df_error > 0 else None
+    f = quotient(ss / df, fit.ms_error) if fit.df_error > 0 else None
     return float("nan") if f is None else float(f_upper(np.array(f), df, fit.df_error))
 
 
@@ -186,7 +190,7 @@ def numeric_parts(fit: LevelFit, factor: int, alpha: float = 0.05) -> tuple[Nume
         f = p = None
         if fit.df_error > 0:
             ss = fit.wald(own[2:])
-            f = ratio(ss / (len(own) - 2), fit.ms_error)
+            f = quotient(ss / (len(own) - 2), fit.ms_error)
             p = _f_test(fit, ss, len(own) - 2) if f is not None else None
         parts.append(NumericPart(column.key, "rest", len(own) - 2, None, None, None, None, f, p))
     return tuple(parts)

@@ -10,12 +10,12 @@ import numpy as np
 from scipy import linalg
 
 from doe.analysis.contrasts import Floats, Ints
+from doe.analysis.data import check_variation
 from doe.analysis.fit import pure_error
 from doe.analysis.fitted import Fitted
 from doe.analysis.levels.layout import LevelObservations
 from doe.analysis.levels.model import CURVATURE, ModelMatrix, distinct_rows, model_matrix
 from doe.analysis.streams import over_seeds
-from doe.errors import DoeError
 from doe.terms import MEAN
 
 
@@ -40,16 +40,6 @@ class LevelFit(Fitted):
     def residual(self) -> Floats:
         """Observed minus fitted, of u."""
         return self.u - self.fitted
-
-    @property
-    def square(self) -> float:
-        """What takes a sum of squares of u to one of y; infinite where that has no number."""
-        return self.unit * self.unit
-
-    @property
-    def sigma(self) -> float | None:
-        """Standard deviation of the error on the scale of y."""
-        return None if self.error is None else float(np.sqrt(self.ms_error)) * self.unit
 
     @cached_property
     def rotated(self) -> Floats:
@@ -98,11 +88,7 @@ def fit_levels(
     """
     kept = np.flatnonzero(np.isfinite(observed.y))
     y = np.asarray(observed.y[kept], dtype=np.float64)
-    if len(y) < 2 or float(y.max()) == float(y.min()):
-        raise DoeError(
-            f"response {observed.response!r} has {len(y)} values and no variation; "
-            "expected at least two different ones"
-        )
+    check_variation(y, observed.response)
     matrix = model_matrix(observed.layout.only(kept), masks, curved=not pooled)
     shift, unit, u = standardized(y)
     coef, scale, Q, R = least_squares(matrix, u)
@@ -110,7 +96,6 @@ def fit_levels(
     df_residual = len(y) - matrix.rank
     cells = np.unique(matrix.layout.cells, return_inverse=True)[1]
     ss_pure, df_pure = pure_error(u, cells, matrix.layout.block)
-    seeding = matrix.layout.seeding
     return LevelFit(
         matrix=matrix,
         kept=kept,
@@ -130,8 +115,8 @@ def fit_levels(
         ss_pure=ss_pure,
         df_pure=df_pure,
         pooled=pooled,
-        seeding=seeding,
-        over_seeds=None if seeding is None else over_seeds(u, cells, seeding),
+        seeding=matrix.layout.seeding,
+        over_seeds=over_seeds(u, cells, matrix.layout.seeding),
     )
 
 
@@ -163,13 +148,6 @@ def least_squares(matrix: ModelMatrix, u: Floats) -> tuple[Floats, Floats, Float
 def wald(b: Floats, covariance: Floats) -> float:
     """Wald's statistic ``b' V^-1 b``."""
     return float(b @ np.linalg.solve(covariance, b))
-
-
-def ratio(value: float, by: float) -> float | None:
-    """Quotient of two values that are not negative; infinite over 0, None for 0 / 0."""
-    if by > 0.0:
-        return float(value / by)
-    return float("inf") if value > 0.0 else None
 
 
 def standardized(y: Floats) -> tuple[float, float, Floats]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations, product
 from typing import NamedTuple
 
@@ -12,14 +12,14 @@ from msgspec import Struct, structs
 
 from doe.analysis.contrasts import Floats, Ints
 from doe.analysis.levels.coding import contrasts, term_columns
-from doe.analysis.levels.fit import LevelFit, ratio
+from doe.analysis.levels.fit import LevelFit
 from doe.analysis.levels.model import ModelMatrix
 from doe.analysis.levels.tukey import range_critical, tukey_p
-from doe.analysis.pvalues import t_critical, t_two_sided
+from doe.analysis.pvalues import signed_quotient, t_critical, t_two_sided
 from doe.analysis.scales.log import ratio_of
 from doe.terms import MEAN
 
-Given = Mapping[int, int]
+Held = Mapping[int, int]
 """Number of a factor -> number of the level at which it is held."""
 
 
@@ -87,7 +87,7 @@ def margin_rows(matrix: ModelMatrix, levels: Ints) -> Floats:
     return rows
 
 
-def _filled(fit: LevelFit, held: Given) -> Ints:
+def _filled(fit: LevelFit, held: Held) -> Ints:
     """Levels of the cells that have runs, with some factors held at a level."""
     layout = fit.matrix.layout
     cells = np.unique(layout.cells[~layout.is_centre])
@@ -98,7 +98,7 @@ def _filled(fit: LevelFit, held: Given) -> Ints:
     return np.asarray(levels[inside])
 
 
-def _mean_function(fit: LevelFit, held: Given) -> _Function:
+def _mean_function(fit: LevelFit, held: Held) -> _Function:
     """Average over all cells where that is estimable, else over those that have runs."""
     sizes = fit.matrix.layout.sizes
     at = np.full((1, len(sizes)), -1, np.int64)
@@ -146,7 +146,7 @@ def _value(fit: LevelFit, function: _Function) -> tuple[float, float] | None:
     return float(value[0]), float(np.sqrt(max(covariance[0, 0], 0.0) * fit.ms_error))
 
 
-def mean_at(fit: LevelFit, held: Given, alpha: float) -> LevelMean:
+def mean_at(fit: LevelFit, held: Held, alpha: float) -> LevelMean:
     """The mean with some factors held at a level, each cell of the others weighted alike.
 
     ``m = ℓ'b`` with ℓ the average of the cells' rows, ``se = σ √(ℓ'(X'X)^-1 ℓ)``, interval by t:
@@ -218,8 +218,9 @@ def _compared(fit: LevelFit, function: _Function, groups: int, alpha: float) -> 
     value, error = estimate
     if fit.df_error == 0:
         return fit.unit * value, None, None, None, None, None, None
-    size = ratio(abs(value), error)
-    t = math.copysign(size, value) if size is not None else 0.0
+    t = signed_quotient(value, error)
+    if t is None:
+        t = 0.0
     p = float(t_two_sided(np.array(t), fit.df_error))
     reach = range_critical(alpha, groups, fit.df_error) / np.sqrt(2.0) * error
     low, high = (fit.unit * float(value + side * reach) for side in (-1.0, 1.0))
@@ -236,16 +237,20 @@ def as_ratio(pair: LevelDifference) -> LevelDifference:
 
 
 def on_response_scale(
-    means: tuple[LevelMean, ...], back: Callable[[Floats], Floats]
+    means: Sequence[LevelMean], back: Callable[[Floats], Floats]
 ) -> tuple[LevelMean, ...]:
     """Means and their bounds taken back from a transformed scale; errors do not go there."""
 
-    def turned(value: float | None) -> float | None:
+    def response(value: float | None) -> float | None:
         return None if value is None else float(back(np.array([value]))[0])
 
     return tuple(
         structs.replace(
-            m, mean=turned(m.mean), se=None, ci_low=turned(m.ci_low), ci_high=turned(m.ci_high)
+            mean,
+            mean=response(mean.mean),
+            se=None,
+            ci_low=response(mean.ci_low),
+            ci_high=response(mean.ci_high),
         )
-        for m in means
+        for mean in means
     )

@@ -10,9 +10,8 @@ from itertools import combinations, islice
 import numpy as np
 from numpy.typing import NDArray
 
-from doe.analysis.contrasts import MOST_COLUMNS, Floats, Ints, independent
+from doe.analysis.contrasts import MOST_COLUMNS, Floats, Ints, block_contrasts, independent
 from doe.analysis.levels.coding import (
-    block_contrasts,
     column_labels,
     factor_columns,
     term_columns,
@@ -110,7 +109,7 @@ def model_matrix(layout: LevelRuns, masks: Sequence[int], *, curved: bool = True
             f"the model has {sum(width)} coefficients; at most {MOST_COLUMNS} can be fitted: "
             "choose fewer terms or a lower order"
         )
-    blocks = block_contrasts(layout)
+    blocks = block_contrasts(layout.block, layout.runs)
     parts = [np.ones((layout.runs, 1)), blocks, *(term_columns(columns, mask) for mask in masks)]
     sources = [MEAN, BLOCK, *masks]
     labels = ["mean", *(f"block {i}" for i in range(1, 1 + blocks.shape[1]))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
-from doe.analysis.contrasts import Floats, Ints
+from doe.analysis.contrasts import Floats, exchanges
 from doe.analysis.levels.anova import table_kind, type_two_basis
 from doe.analysis.levels.fit import LevelFit
 
@@ -51,7 +51,8 @@ def permutation_tests(fit: LevelFit, permutations: int, seed: int = 42) -> Permu
     rng = np.random.default_rng(seed)
     beyond = np.zeros(len(terms))
     for start in range(0, permutations, CHUNK):
-        order = exchanges(fit, min(CHUNK, permutations - start), rng)
+        count = min(CHUNK, permutations - start)
+        order = exchanges(fit.matrix.layout.block, fit.n, count, rng)
         for i, (basis, values) in enumerate(zip(bases, starts, strict=True)):
             beyond[i] += (_statistic(fit, basis, values[order]) >= limit[i]).sum()
     p = (1.0 + beyond) / (1.0 + permutations)
@@ -80,14 +81,3 @@ def _statistic(fit: LevelFit, basis: Floats, rows: Floats) -> Floats:
     total = (rows**2).sum(axis=1)
     rest = np.maximum(total - ((rows @ fit.Q) ** 2).sum(axis=1), 1e-12 * total + 1e-300)
     return np.asarray(own / basis.shape[1] / (rest / fit.df_residual))
-
-
-def exchanges(fit: LevelFit, count: int, rng: np.random.Generator) -> Ints:
-    """`count` orders of the runs, each exchanged at random within blocks."""
-    block = fit.matrix.layout.block
-    block = np.zeros(fit.n, np.int64) if block is None else block
-    result = np.empty((count, fit.n), np.int64)
-    for b in range(int(block.max()) + 1):
-        inside = np.flatnonzero(block == b)
-        result[:, inside] = rng.permuted(np.tile(inside, (count, 1)), axis=1)
-    return result

@@ -10,7 +10,6 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace as replace_struct
 
-from doe.analysis import transform as scales
 from doe.analysis.anova import Anova, anova, error_warnings, seed_warnings
 from doe.analysis.beats import Beats, beats
 from doe.analysis.best import Best, best
@@ -23,7 +22,7 @@ from doe.analysis.both_scales import (
 from doe.analysis.case import DEFAULTS, AnalysisOptions, Case
 from doe.analysis.confirm import Confirmation, confirm
 from doe.analysis.contrasts import MOST_RUNS, Floats, Ints, Model, blocks_of, estimable, names_of
-from doe.analysis.data import FactorLevels, Observations, Runs
+from doe.analysis.data import FactorLevels, Fresh, Observations, Runs, check_variation
 from doe.analysis.diagnostics import Diagnostics, diagnose, shows_spread, spread_checks
 from doe.analysis.effects import Effect, effect_table, plain
 from doe.analysis.estimators import estimate_all
@@ -35,7 +34,8 @@ from doe.analysis.rescale import power_of_two, rescaled, units
 from doe.analysis.scales import scale_of
 from doe.analysis.sequential import decide, looks_at
 from doe.analysis.streams import Variation, variation
-from doe.errors import DoeError, listed, nearest
+from doe.analysis.transform import ScaleEffect, Transformation, back, box_cox, choose
+from doe.errors import DoeError, listed
 from doe.numbers import significant
 from doe.terms import MEAN, model_order, term_name
 
@@ -56,7 +56,7 @@ class Analysis(Struct, frozen=True):
     n: int
     factors: tuple[FactorLevels, ...]
     block: str | None
-    transform: scales.Transformation
+    transform: Transformation
     alpha: float
     order: int  # highest interaction in the model
     df_error: int
@@ -64,7 +64,7 @@ class Analysis(Struct, frozen=True):
     r2: float | None
     mean: float
     effects: tuple[Effect, ...]
-    response_scale: tuple[scales.ScaleEffect, ...]  # empty without a transformation
+    response_scale: tuple[ScaleEffect, ...]  # empty without a transformation
     anova: Anova
     lenth: Lenth | None
     diagnostics: Diagnostics
@@ -97,7 +97,7 @@ def core(
     fitted: Fit, names: Sequence[str], shown: Sequence[bool], block: str | None, alpha: float
 ) -> Core:
     """Effects, ANOVA and Lenth of a fitted model."""
-    margins = lenth(2.0 * fitted.coef, names, alpha, tested=fitted.df_error == 0)
+    margins = lenth(fitted.effect, names, alpha, tested=fitted.df_error == 0)
     return Core(
         effects=effect_table(fitted, names, shown, margins, alpha),
         anova=anova(fitted, names, block, alpha),
@@ -139,46 +139,56 @@ def _divided(observed: Observations, factor: float) -> Observations:
     return replace(observed, y=observed.y / factor, fresh=fresh)
 
 
-def _analyze(observed: Observations, options: AnalysisOptions) -> Analysis:
-    runs, response = observed.runs, observed.response
+def _case(observed: Observations, options: AnalysisOptions) -> tuple[Case, Core]:
+    """The response with its fitted model, and the parts that every analysis has."""
+    runs = observed.runs
     order = model_order(options.order, len(runs.keys))
     kept = np.flatnonzero(~np.isnan(observed.y))
-    if len(kept) < 2 or float(np.ptp(observed.y[kept])) == 0.0:
-        raise DoeError(
-            f"response {response!r} has {len(kept)} values and no variation; "
-            "expected at least two different ones"
-        )
+    check_variation(observed.y[kept], observed.response)
     block = blocks_of(runs.block, kept)
     model = estimable(runs.cells[kept], len(runs.keys), order, block)
-    chosen, fitted = _on_scale(observed, kept, block, model, options)
+    transform, fitted = _on_scale(observed, kept, block, model, options)
     names = names_of(model.masks, runs.keys)
-    block_name = None if block is None else runs.block_name
-    shown = _shown(model, options.drop, runs.keys)
-    parts = core(fitted, names, shown, block_name, options.alpha)
+    shown = options.shown(model.masks, runs.keys)
+    parts = core(fitted, names, shown, None if block is None else runs.block_name, options.alpha)
     if runs.looked is not None:
         parts = _with_looks(parts, runs, fitted, kept, options.alpha)
     case = Case(
-        *(runs, kept.tolist(), fitted, names, parts.effects, observed.goal, chosen, order, options)
+        runs=runs,
+        kept=kept.tolist(),
+        fit=fitted,
+        names=names,
+        effects=parts.effects,
+        goal=observed.goal,
+        transform=transform,
+        order=order,
+        options=options,
     )
+    return case, parts
+
+
+def _analyze(observed: Observations, options: AnalysisOptions) -> Analysis:
+    case, parts = _case(observed, options)
+    runs, fitted, model = case.runs, case.fit, case.fit.model
     lost = missing(case)
     checks = diagnose(case)
     top = best(case, observed.goal) if observed.goal else None
     return Analysis(
-        response=response,
+        response=observed.response,
         unit=observed.unit,
         goal=observed.goal,
         n=fitted.n,
         factors=runs.factors,
-        block=block_name,
-        transform=chosen,
+        block=None if fitted.block is None else runs.block_name,
+        transform=case.transform,
         alpha=options.alpha,
-        order=order,
+        order=case.order,
         df_error=fitted.df_error,
-        sigma=float(np.sqrt(fitted.ms_error)) if fitted.df_error > 0 else None,
+        sigma=fitted.sigma,
         r2=parts.anova.r2,
         mean=fitted.mean,
         effects=parts.effects,
-        response_scale=scales.back(parts.effects, fitted.mean, chosen),
+        response_scale=back(parts.effects, fitted.mean, case.transform),
         anova=parts.anova,
         lenth=parts.lenth,
         diagnostics=checks,
@@ -197,12 +207,8 @@ def _analyze(observed: Observations, options: AnalysisOptions) -> Analysis:
         ),
         scales=_side_by_side(case),
         looks=runs.looked is not None,
-        confirmation=None
-        if observed.fresh is None or top is None or not observed.fresh.complete
-        else confirm(observed.fresh, top, predicting(fitted, chosen, checks), options.alpha),
-        variation=None
-        if fitted.seeding is None
-        else variation(fitted.y, fitted.cells, fitted.seeding, options.alpha, options.seed),
+        confirmation=_confirmation(case, top, observed.fresh, checks),
+        variation=variation(fitted.y, fitted.cells, fitted.seeding, options.alpha, options.seed),
         beats=beats(case, top, observed.baseline, observed.fresh, checks),
     )
 
@@ -223,21 +229,30 @@ def _on(case: Case, y: Floats, scale: str) -> OnScale:
     full, effects = case.fit, case.effects
     if scale != case.transform.name:
         full = refitted(full, scale_of(scale).forward(y), full.model)
-        margins = lenth(2.0 * full.coef, case.names, case.alpha) if full.df_error == 0 else None
-        shown = {effect.term for effect in effects}
-        listed = [name in shown for name in case.names]
-        effects = effect_table(full, case.names, listed, margins, case.alpha)
+        margins = lenth(full.effect, case.names, case.alpha) if full.df_error == 0 else None
+        terms = {effect.term for effect in effects}
+        shown = [name in terms for name in case.names]
+        effects = effect_table(full, case.names, shown, margins, case.alpha)
     return OnScale(full, effects, effects)
 
 
-def predicting(fitted: Fit, chosen: scales.Transformation, checks: Diagnostics) -> Fit | None:
+def _confirmation(
+    case: Case, top: Best | None, fresh: Fresh | None, checks: Diagnostics
+) -> Confirmation | None:
+    """What fresh runs say of the best configuration, once enough of them have run."""
+    if fresh is None or top is None or not fresh.complete:
+        return None
+    return confirm(fresh, top, predicting(case.fit, case.transform, checks), case.alpha)
+
+
+def predicting(fitted: Fit, transform: Transformation, checks: Diagnostics) -> Fit | None:
     """The fit that tells where fresh runs will lie; None where its one variance is not all runs'.
 
     The chosen configuration may have a larger one, which its few runs do not tell, and with two
     replicates the checks see too little of it. Where blocks share seeds, their spread does not tell
     that of fresh ones.
     """
-    usable = chosen.name == "none" and fitted.seeding is None
+    usable = transform.name == "none" and fitted.seeding is None
     even = shows_spread(fitted) and all(f.ok for f in spread_checks(checks))
     return fitted if usable and even else None
 
@@ -277,7 +292,7 @@ def _left_out(fitted: Fit, options: AnalysisOptions) -> list[str]:
 
 def _on_scale(
     observed: Observations, kept: Ints, block: Ints | None, model: Model, options: AnalysisOptions
-) -> tuple[scales.Transformation, Fit]:
+) -> tuple[Transformation, Fit]:
     """Settle the scale, and fit on it."""
     y, cells, factors = observed.y[kept], observed.runs.cells[kept], len(observed.runs.keys)
     pooled = options.pooled
@@ -286,24 +301,12 @@ def _on_scale(
         untransformed = fit(y, cells, factors, block, model, pooled=pooled, seeding=seeding)
     profile = None
     if options.transform in ("boxcox", "auto"):
-        profile = scales.box_cox(untransformed, options.alpha)
-    chosen = scales.choose(options.transform or "none", y, observed.response, profile)
-    if chosen.name == "none":
-        return chosen, untransformed
-    scaled = chosen.scale.forward(y)
-    return chosen, fit(scaled, cells, factors, block, model, pooled=pooled, seeding=seeding)
-
-
-def _shown(model: Model, drop: Sequence[str], keys: Sequence[str]) -> list[bool]:
-    gone = 0
-    for key in drop:
-        if key not in keys:
-            raise DoeError(
-                f"terms of {key!r} cannot be left out: no factor has that name"
-                f"{nearest(key, keys)}; the factors are {', '.join(keys)}"
-            )
-        gone |= 1 << list(keys).index(key)
-    return [not mask & gone for mask in model.masks]
+        profile = box_cox(untransformed, options.alpha)
+    transform = choose(options.transform or "none", y, observed.response, profile)
+    if transform.name == "none":
+        return transform, untransformed
+    scaled = transform.scale.forward(y)
+    return transform, fit(scaled, cells, factors, block, model, pooled=pooled, seeding=seeding)
 
 
 def _alias_chains(model: Model, keys: Sequence[str]) -> tuple[str, ...]:
@@ -325,17 +328,15 @@ def _warnings(runs: Runs, model: Model, lost: Missing | None) -> list[str]:
     if lost is not None:
         warnings.append(f"{lost.sentence} Effects are least squares on the {lost.observed} others.")
         if lost.empty_cells:
-            named = listed(lost.empty_cells, 6)
-            warnings.append(f"No run is left of {named}.")
+            warnings.append(f"No run is left of {listed(lost.empty_cells, 6)}.")
     if model.inestimable:
-        named = listed([term_name(mask, keys) for mask in model.inestimable], 8)
-        warnings.append(f"Not estimable on these runs, and assumed to be zero: {named}.")
+        terms = listed([term_name(mask, keys) for mask in model.inestimable], 8)
+        warnings.append(f"Not estimable on these runs, and assumed to be zero: {terms}.")
     if model.with_blocks:
-        named = ", ".join(term_name(mask, keys) for mask in model.with_blocks)
-        warnings.append(f"Confounded with blocks: {named}.")
+        terms = ", ".join(term_name(mask, keys) for mask in model.with_blocks)
+        warnings.append(f"Confounded with blocks: {terms}.")
     if chains := _alias_chains(model, keys):
-        whole = chains[0].split(" = ")
-        words = whole[1:] if MEAN in model.aliases else []
+        words = chains[0].split(" = ")[1:] if MEAN in model.aliases else []
         shown = " = ".join(["I", *words[:WORDS]])
         more = f" and {len(words) - WORDS} more words" if len(words) > WORDS else ""
         relation = f" ({shown}{more})" if words else ""

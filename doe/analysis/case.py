@@ -53,6 +53,24 @@ class AnalysisOptions(Struct, frozen=True):
         """Whether tests are against the residual even where runs are repeated."""
         return self.error == "residual"
 
+    def shown(self, masks: Sequence[int], keys: Sequence[str]) -> list[bool]:
+        """Which terms are shown: those without a factor whose terms are left out.
+
+        Raises
+        ------
+        DoeError
+            If there is no such factor.
+        """
+        hidden = 0
+        for key in self.drop:
+            if key not in keys:
+                raise DoeError(
+                    f"terms of {key!r} cannot be left out: no factor has that name"
+                    f"{nearest(key, keys)}; the factors are {', '.join(keys)}"
+                )
+            hidden |= 1 << list(keys).index(key)
+        return [not mask & hidden for mask in masks]
+
     def transform_of(self, scale: str) -> str:
         """The transformation that was asked for, else the scale of the response."""
         return self.transform or ("none" if scale == "raw" else scale)

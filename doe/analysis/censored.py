@@ -9,13 +9,13 @@ import numpy as np
 from msgspec import Struct
 
 from doe.analysis.case import AnalysisOptions
-from doe.analysis.contrasts import MOST_RUNS, Floats, estimable
+from doe.analysis.contrasts import MOST_RUNS, Floats, blocks_of, estimable
 from doe.analysis.data import FactorLevels, Observations
 from doe.analysis.fit import estimator
 from doe.analysis.rescale import units
 from doe.analysis.scales import Scale, scale_names, scale_of
 from doe.errors import DoeError
-from doe.terms import model_order, parse_term, term_name
+from doe.terms import model_order, term_name
 
 
 class BoundedEffect(Struct, frozen=True, gc=False):
@@ -86,23 +86,19 @@ def analyze_censored(
     printed limit, or the ceiling for the highest one. A transformation moves the ends of each
     interval.
     """
-    runs, order, drop = observed.runs, options.order, options.drop
-    asked = options.transform_of(observed.scale)
-    scale = _scale(observed, asked)
+    runs = observed.runs
+    scale = _scale(observed, options.transform_of(observed.scale))
     kept = np.flatnonzero(~np.isnan(observed.low))
     if len(kept) > MOST_RUNS:
         raise DoeError(f"{len(kept)} runs are too many for a censored table; at most {MOST_RUNS}")
     cells = runs.cells[kept]
-    block = None if runs.block is None else runs.block[kept]
+    block = blocks_of(runs.block, kept)
     factors = len(runs.keys)
-    model = estimable(cells, factors, model_order(order, factors), block)
-    gone = sum(parse_term(key, runs.keys) for key in drop)
-    shown = [i for i, mask in enumerate(model.masks) if not mask & gone]
+    model = estimable(cells, factors, model_order(options.order, factors), block)
+    shown = np.flatnonzero(options.shown(model.masks, runs.keys)).tolist()
     maps = 2.0 * estimator(cells, block, model)[shown]
-    ends = (observed.low[kept], observed.high[kept])
-    if asked != "none":
-        with np.errstate(divide="ignore"):
-            ends = (scale.forward(ends[0]), scale.forward(ends[1]))
+    with np.errstate(divide="ignore"):
+        ends = [scale.forward(values[kept]) for values in (observed.low, observed.high)]
     low, high = effect_bounds(maps, *ends)
     names = [term_name(model.masks[i], runs.keys) for i in shown]
     censored = int(np.isnan(observed.y[kept]).sum())
@@ -119,17 +115,17 @@ def analyze_censored(
     )
 
 
-def _scale(observed: Observations, asked: str) -> Scale:
+def _scale(observed: Observations, transform: str) -> Scale:
     """The scale that was asked for; an exponent cannot be estimated from limits."""
-    if asked not in scale_names():
+    if transform not in scale_names():
         raise DoeError(
-            f"the transformation {asked} needs values, and {observed.response!r} has limits; "
+            f"the transformation {transform} needs values, and {observed.response!r} has limits; "
             f"expected one of {', '.join(scale_names())}"
         )
-    scale = scale_of(asked)
+    scale = scale_of(transform)
     if (observed.low < scale.low).any() or (observed.high > scale.high).any():
         raise DoeError(
-            f"the transformation {asked} needs values above {scale.low:g}, and "
+            f"the transformation {transform} needs values above {scale.low:g}, and "
             f"{observed.response!r} has lower ones; analyse it as it is"
         )
     return scale

@@ -119,15 +119,15 @@ def best_sentence(
     """Which configuration is the best, and how many cannot be told from it."""
     others = f"{len(among) - 1} other configuration{'s' if len(among) > 2 else ''}"
     if critical is None:
-        said = f"{top} has the best value; without an error estimate no other can be ruled out."
+        sentence = f"{top} has the best value; without an error estimate no other can be ruled out."
     elif len(among) == 1:
-        said = f"{top} is the best configuration."
+        sentence = f"{top} is the best configuration."
     else:
-        said = f"{top} is best; {others} of {cells} cannot be told from it."
+        sentence = f"{top} is best; {others} of {cells} cannot be told from it."
     if not assumed:
-        return said
+        return sentence
     verb = "which is" if len(assumed) == 1 else "which are"
     return (
-        f"{said} Configurations of different blocks are compared as if {', '.join(assumed)}, "
+        f"{sentence} Configurations of different blocks are compared as if {', '.join(assumed)}, "
         f"{verb} confounded with blocks, were zero."
     )

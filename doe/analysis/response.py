@@ -41,5 +41,6 @@ def with_levels(observed: Observations) -> LevelObservations:
         notes=runs.notes,
         seeding=runs.seeding,
     )
-    said = (observed.unit, observed.goal, observed.scale)
-    return LevelObservations(layout, observed.response, observed.y, *said)
+    return LevelObservations(
+        layout, observed.response, observed.y, observed.unit, observed.goal, observed.scale
+    )

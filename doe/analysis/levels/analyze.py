@@ -134,13 +134,13 @@ def analyze_levels(
     """
     _check(options, observed)
     kept = np.flatnonzero(np.isfinite(observed.y))
-    masks, said = chosen_terms(observed.layout.only(kept), options.terms, options.order)
+    masks, broken = chosen_terms(observed.layout.only(kept), options.terms, options.order)
     transform, fit = _on_scale(observed, masks, options)
-    alpha, scale = options.alpha, transform.scale
+    alpha, ratio = options.alpha, transform.scale.ratio
     # Of a factor whose main effect the model leaves out it knows no levels.
     factors = [i for i in range(len(observed.layout.factors)) if 1 << i in masks]
     plot = half_normal_plot(fit, alpha)
-    design = matrix_report(fit.matrix, said)
+    design = matrix_report(fit.matrix, broken)
     kind = table_kind(fit)
     sums = sums_of_squares(fit, kind)
     table = level_anova(fit, kind, sums)
@@ -149,10 +149,6 @@ def analyze_levels(
     tests = term_tests(fit, sums, robust=robust)
     count = options.permutations if robust else 0
     effects = two_level_effects(fit, plot, alpha)
-
-    def means(values: tuple[LevelMean, ...]) -> tuple[LevelMean, ...]:
-        return values if transform.name == "none" else on_response_scale(values, scale.back)
-
     return LevelAnalysis(
         response=observed.response,
         unit=observed.unit,
@@ -167,15 +163,17 @@ def analyze_levels(
         df_error=fit.df_error,
         sigma=fit.sigma,
         r2=table.r2,
-        mean=means((mean_at(fit, {}, alpha),))[0],
+        mean=_on_response(transform, [mean_at(fit, {}, alpha)])[0],
         anova=table,
         tests=tests,
         effects=effects,
         response_scale=back(effects, fit.shift, transform),
-        levels=means(tuple(mean for i in factors for mean in level_means(fit, i, alpha))),
-        combinations=means(_combinations(fit, alpha)),
+        levels=_on_response(
+            transform, [mean for i in factors for mean in level_means(fit, i, alpha)]
+        ),
+        combinations=_on_response(transform, _combinations(fit, alpha)),
         differences=tuple(
-            as_ratio(pair) if scale.ratio else pair
+            as_ratio(pair) if ratio else pair
             for i in factors
             for pair in level_differences(fit, i, alpha)
         ),
@@ -191,18 +189,19 @@ def analyze_levels(
         residuals=tuple((fit.unit * fit.residual).tolist()),
         predictions=cell_predictions(fit, tests, transform, alpha),
         sentences=term_sentences(
-            fit, tests, plot, "" if scale.ratio else observed.unit, alpha, scale
+            fit, tests, plot, "" if ratio else observed.unit, alpha, transform.scale
         ),
-        warnings=(
-            *_warnings(observed, fit, design),
-            *error_warnings(fit, fit.df_residual + fit.matrix.df(CURVATURE), plot.lenth),
-            *seed_warnings(fit, options.robust),
-        ),
+        warnings=_warnings(observed, fit, design, plot.lenth, options),
         scales=_side_by_side(observed, fit, masks, transform, options),
-        variation=None
-        if fit.seeding is None
-        else variation(fit.y, fit.matrix.layout.cells, fit.seeding, alpha, options.seed),
+        variation=variation(fit.y, fit.matrix.layout.cells, fit.seeding, alpha, options.seed),
     )
+
+
+def _on_response(transform: Transformation, means: Sequence[LevelMean]) -> tuple[LevelMean, ...]:
+    """Means on the scale of the response."""
+    if transform.name == "none":
+        return tuple(means)
+    return on_response_scale(means, transform.scale.back)
 
 
 def _side_by_side(
@@ -236,20 +235,20 @@ def _on_scale(
     observed: LevelObservations, masks: Sequence[int], options: AnalysisOptions
 ) -> tuple[Transformation, LevelFit]:
     """Settle the scale, and fit on it."""
-    asked = options.transform_of(observed.scale)
+    name = options.transform_of(observed.scale)
     y = observed.y[np.isfinite(observed.y)]
-    if asked == "boxcox":
+    if name == "boxcox":
         raise DoeError(
             "a power is looked for with two levels of each factor alone; take log, auto or none"
         )
     profile = None
-    if asked == "auto":
+    if name == "auto":
         raw = fit_levels(observed, masks, pooled=options.pooled)
         profile = box_cox_likelihood(raw.y, raw.Q, raw.df_residual, options.alpha)
-    chosen = choose(asked, y, observed.response, profile)
-    if chosen.name != "none":
-        observed = replace(observed, y=chosen.scale.forward(observed.y))
-    return chosen, fit_levels(observed, masks, pooled=options.pooled)
+    transform = choose(name, y, observed.response, profile)
+    if transform.name != "none":
+        observed = replace(observed, y=transform.scale.forward(observed.y))
+    return transform, fit_levels(observed, masks, pooled=options.pooled)
 
 
 def _best(
@@ -270,15 +269,15 @@ def _best(
     return with_geometric(best, level_best(logs, observed.goal, options.alpha, exponential))
 
 
-def _combinations(fit: LevelFit, alpha: float) -> tuple[LevelMean, ...]:
+def _combinations(fit: LevelFit, alpha: float) -> list[LevelMean]:
     """Means of the combinations of two factors' levels, while there are not too many."""
     sizes = fit.matrix.layout.sizes
     means: list[LevelMean] = []
     for mask in fit.matrix.terms:
-        inside = [size for i, size in enumerate(sizes) if mask >> i & 1]
-        if len(inside) == 2 and len(means) + math.prod(inside) <= MOST_COMBINATIONS:
+        own = [size for i, size in enumerate(sizes) if mask >> i & 1]
+        if len(own) == 2 and len(means) + math.prod(own) <= MOST_COMBINATIONS:
             means += term_means(fit, mask, alpha)
-    return tuple(means)
+    return means
 
 
 def _check(options: AnalysisOptions, observed: LevelObservations) -> None:
@@ -300,12 +299,24 @@ def _check(options: AnalysisOptions, observed: LevelObservations) -> None:
         )
 
 
-def _warnings(observed: LevelObservations, fit: LevelFit, design: DesignReport) -> list[str]:
-    said = list(observed.layout.notes)
+def _warnings(
+    observed: LevelObservations,
+    fit: LevelFit,
+    design: DesignReport,
+    lenth: Lenth | None,
+    options: AnalysisOptions,
+) -> tuple[str, ...]:
+    warnings = list(observed.layout.notes)
     lost = observed.layout.runs - fit.n
     if lost:
-        said.append(
+        warnings.append(
             f"{lost} of {observed.layout.runs} planned runs have no value;"
             f" the answers are least squares on the {fit.n} others."
         )
-    return [*said, *design.sentences]
+    df_left = fit.df_residual + fit.matrix.df(CURVATURE)
+    return (
+        *warnings,
+        *design.sentences,
+        *error_warnings(fit, df_left, lenth),
+        *seed_warnings(fit, options.robust),
+    )

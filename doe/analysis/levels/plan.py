@@ -77,12 +77,12 @@ def design_report(
     which none is confounded with another. Terms that are left out are looked at up to the next
     order: they bias what they are confounded with.
     """
-    masks, said = chosen_terms(layout, terms, order)
-    return matrix_report(model_matrix(layout, masks), said)
+    masks, broken = chosen_terms(layout, terms, order)
+    return matrix_report(model_matrix(layout, masks), broken)
 
 
-def matrix_report(matrix: ModelMatrix, said: Sequence[str] = ()) -> DesignReport:
-    """The report on a model that is built already."""
+def matrix_report(matrix: ModelMatrix, broken: Sequence[str]) -> DesignReport:
+    """The report on a model that is built already; `broken` says what its choice breaks."""
     layout = matrix.layout
     links = _links(matrix)
     inflation = variance_inflation(matrix)
@@ -110,15 +110,11 @@ def matrix_report(matrix: ModelMatrix, said: Sequence[str] = ()) -> DesignReport
         rank=matrix.rank,
         df_residual=layout.runs - matrix.rank,
         df_pure=pure_error(np.zeros(layout.runs), cells, layout.block)[1],
-        balanced=all(value == 1.0 for value in _rounded(inflation)),
+        balanced=all(abs(value - 1.0) < 1e-9 for pair in inflation.values() for value in pair),
         terms=plans,
         inestimable=tuple(plan.term for plan in plans if plan.df == 0),
-        sentences=(*said, *_sentences(matrix, plans, count)),
+        sentences=(*broken, *_sentences(matrix, plans, count)),
     )
-
-
-def _rounded(inflation: dict[int, tuple[float, float]]) -> list[float]:
-    return [round(value, 9) for pair in inflation.values() for value in pair]
 
 
 def variance_inflation(matrix: ModelMatrix) -> dict[int, tuple[float, float]]:
@@ -135,15 +131,15 @@ def variance_inflation(matrix: ModelMatrix) -> dict[int, tuple[float, float]]:
     R = (covariance / np.outer(spread, spread))[np.ix_(inside, inside)]
     groups = source[inside]
     whole = float(np.linalg.slogdet(R)[1])
-    result = {}
+    inflation = {}
     for mask in matrix.terms:
         own = groups == mask
         parts = [np.linalg.slogdet(R[np.ix_(side, side)])[1] for side in (own, ~own)]
         gvif = float(np.exp(parts[0] + parts[1] - whole))
-        at = source == mask
-        variance = len(X) * float(np.trace(covariance[np.ix_(at, at)])) / int(at.sum())
-        result[mask] = (gvif, variance)
-    return result
+        columns = source == mask
+        trace = float(np.trace(covariance[np.ix_(columns, columns)]))
+        inflation[mask] = (gvif, len(X) * trace / int(columns.sum()))
+    return inflation
 
 
 # Confounding ------------------------------------------------------------------------------------
@@ -205,10 +201,10 @@ def _left_out(matrix: ModelMatrix) -> list[tuple[int, Floats]]:
 
 def _sentences(matrix: ModelMatrix, plans: Sequence[TermPlan], empty: int) -> tuple[str, ...]:
     layout = matrix.layout
-    said = []
+    sentences = []
     if empty:
-        what = "combinations has" if empty == 1 else "combinations have"
-        said.append(f"{empty} of {math.prod(layout.sizes)} {what} no run.")
+        verb = "has" if empty == 1 else "have"
+        sentences.append(f"{empty} of {math.prod(layout.sizes)} combinations {verb} no run.")
     masks = {matrix.name(mask): mask for mask in matrix.masks}
     for plan in plans:
         if plan.df == plan.df_asked:
@@ -217,17 +213,17 @@ def _sentences(matrix: ModelMatrix, plans: Sequence[TermPlan], empty: int) -> tu
         partners = [c.term for c in plan.confounded]
         own = margin_df(layout, masks[plan.term])
         if plan.df < own and partners:
-            said.append(f"{share}: it is confounded with {listed(partners, 4)}.")
+            sentences.append(f"{share}: it is confounded with {listed(partners, 4)}.")
         else:
-            said.append(f"{share}: the other combinations of its levels never run.")
+            sentences.append(f"{share}: the other combinations of its levels never run.")
     biased = [
         p for p in plans if p.df == p.df_asked and any(c.strength > 0.1 for c in p.confounded)
     ]
     for plan in biased[:SHOWN]:
         strong = [c for c in plan.confounded if c.strength > 0.1]
         whole = "confounded" if strong[0].strength > 1.0 - 1e-9 else "partly confounded"
-        said.append(f"{plan.term} is {whole} with {listed([c.term for c in strong], 4)}.")
-    return tuple(said)
+        sentences.append(f"{plan.term} is {whole} with {listed([c.term for c in strong], 4)}.")
+    return tuple(sentences)
 
 
 # Power ------------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ def term_sentences(
         return _saturated_sentences(plot, unit, alpha)
     masks = {fit.matrix.name(mask): mask for mask in fit.matrix.terms}
     active = {masks[t.term]: t for t in tests if significant(t.p_bh, alpha)}
-    said = []
+    sentences = []
     for mask, test in active.items():
         wider = [other for other in active if other != mask and other & mask == mask]
         if mask.bit_count() == 1:
@@ -42,8 +42,8 @@ def term_sentences(
             factors = enumerate(fit.matrix.layout.factors)
             others = [f.key for i, f in factors if any((w & ~mask) >> i & 1 for w in wider)]
             sentence = f"{sentence}; what it does depends on {', '.join(others)}"
-        said.append(f"{sentence}.")
-    return tuple(said)
+        sentences.append(f"{sentence}.")
+    return tuple(sentences)
 
 
 def _p(value: float) -> str:
@@ -107,7 +107,7 @@ def _interaction_sentence(
     known = [m for m in term_means(fit, mask, alpha) if m.mean is not None and m.cells == m.of]
     if len(known) < 2:
         return lead
-    known = list(on_response_scale(tuple(known), scale.back)) if scale.ratio else known
+    known = list(on_response_scale(known, scale.back)) if scale.ratio else known
     low, high = (f(known, key=lambda m: m.mean or 0.0) for f in (min, max))
     kind = "geometric mean" if scale.ratio else "mean"
     return (

@@ -272,9 +272,9 @@ def configuration_of(factors: Sequence[Factor], row: int) -> Configuration:
     numbers = level_numbers(row, sizes)
     levels = {f.key: f.levels[number] for f, number in zip(factors, numbers, strict=True)}
     texts = [level_text(level) for level in levels.values()]
-    said = (list(levels), list(zip(numbers, texts, strict=True)))
+    keys, numbered = list(levels), list(zip(numbers, texts, strict=True))
     coded = tuple(map(coded_level, numbers, sizes))
-    return Configuration(config_label(*said), config_name(*said), levels, coded)
+    return Configuration(config_label(keys, numbered), config_name(keys, numbered), levels, coded)
 
 
 def runs_of(runs: Sequence[Run], config: str) -> list[Run]:

@@ -52,9 +52,9 @@ def confirming(study: Study) -> range:
 
 def with_confirmation(study: Study, configs: tuple[str, ...], response: str, number: int) -> Study:
     """The study with fresh runs of some configurations, a block per seed."""
-    step = Augment(seeds=fresh_seeds(study, number), confirm=configs, response=response)
     if confirming(study):
         raise DoeError("this study has been confirmed already; plan a new one to go on")
+    step = Augment(seeds=fresh_seeds(study, number), confirm=configs, response=response)
     return msgspec.structs.replace(study, augment=(*study.augment, step))
 
 
@@ -71,18 +71,21 @@ def _next_part(study: Study) -> int:
 
 
 def with_overrides(study: Study, replicates: int | None, fraction: str | None) -> Study:
-    """The study with the command line's replicates and fraction; seeds are continued as needed."""
+    """The study with other replicates and another fraction, None for its own.
+
+    Seeds are continued as needed.
+    """
     if study.streams and replicates not in (None, study.replicates):
         raise DoeError(
-            f"the {study.replicates} replicates follow from the streams of [seeds]; change these "
-            "in the study file instead of --replicates"
+            f"the {study.replicates} replicates follow from the streams of [seeds] in the study "
+            "file; change these instead of the number of replicates"
         )
     if replicates is not None and not study.streams:
         seeds = study.seeds[: max(replicates, 0)]
         after = max(study.seeds, default=0)
         more = tuple(after + i for i in range(1, replicates - len(seeds) + 1))
         study = msgspec.structs.replace(study, replicates=replicates, seeds=seeds + more)
-    asked = study.fraction if fraction is None else fraction
     if fraction is not None or study.parts:
-        study = msgspec.structs.replace(study, fraction=fraction_of(study, asked))
+        text = study.fraction if fraction is None else fraction
+        study = msgspec.structs.replace(study, fraction=fraction_of(study, text))
     return study

@@ -16,8 +16,9 @@ from doe.errors import DoeError
 from doe.study.values import Study
 
 MOST_REPLICATES = 10_000
-LARGEST_NONCENTRALITY = 1e8
-"""Beyond it SciPy's noncentral F is not a number; the power of any test in use is 1 long before."""
+LARGEST_ROOT = 1e8
+"""Beyond this root of the noncentrality SciPy's noncentral F is not a number; the power of any test
+in use is 1 long before."""
 
 
 class DesignSize(NamedTuple):
@@ -67,7 +68,7 @@ def power(effect: float, sigma: float, size: DesignSize, alpha: float = 0.05) ->
     """Probability that the two-sided t test at level `alpha` finds an effect of this size."""
     _check(sigma, alpha)
     _check_error(size)
-    return _power(abs(effect) / standard_error(sigma, size), size.df_error, alpha)
+    return _power(abs(effect) / standard_error(sigma, size), 1, size.df_error, alpha)
 
 
 def standard_error(sigma: float, size: DesignSize) -> float:
@@ -94,7 +95,7 @@ def term_power(
     the error.
     """
     _check(sigma, alpha)
-    return _power(abs(effect) / sigma * math.sqrt(noncentrality), dfs[1], alpha, dfs[0])
+    return _power(abs(effect) / sigma * math.sqrt(noncentrality), *dfs, alpha)
 
 
 def detectable_by_term(
@@ -106,21 +107,17 @@ def detectable_by_term(
     return _detectable(*dfs, alpha, target) * sigma / math.sqrt(noncentrality)
 
 
-def _detectable(terms: int, df: int, alpha: float, target: float) -> float:
-    """The root of the noncentrality at which an F test has the power `target`."""
+def _detectable(df_term: int, df_error: int, alpha: float, target: float) -> float:
+    """The root λ of the noncentrality at which an F test has the power `target`."""
     from scipy.optimize import brentq
 
+    def lacking(root: float) -> float:
+        return _power(root, df_term, df_error, alpha) - target
+
     high = 1.0
-    while _power(high, df, alpha, terms) < target:
+    while lacking(high) < 0:
         high *= 2
-    return float(
-        brentq(
-            lambda root: _power(root, df, alpha, terms) - target,
-            *(0.0, high),
-            xtol=1e-12,
-            rtol=1e-12,
-        )
-    )
+    return float(brentq(lacking, 0.0, high, xtol=1e-12, rtol=1e-12))
 
 
 def replicates_needed(
@@ -142,7 +139,7 @@ def replicates_needed(
         if high > MOST_REPLICATES:
             raise DoeError(
                 f"more than {MOST_REPLICATES} replicates would be needed to see an effect of "
-                f"{effect:g} with sigma = {sigma:g}; look for a larger effect or less noise"
+                f"{effect} with sigma = {sigma}; look for a larger effect or less noise"
             )
     low = high // 2
     while high - low > 1:
@@ -200,20 +197,20 @@ def pooled_sigma(
     return float(np.sqrt(np.sum((y - X @ fitted) ** 2) / (len(y) - rank)))
 
 
-def _power(noncentrality: float, df: int, alpha: float, terms: int = 1) -> float:
-    """P(|T| > t) of a noncentral t, by its square: a noncentral F on 1 and df with λ²; with more
-    degrees of freedom of the `terms`, P(F > f) with λ².
+def _power(root: float, df_term: int, df_error: int, alpha: float) -> float:
+    """P(F > f) of a noncentral F with noncentrality λ², of which `root` is λ; on one degree of
+    freedom of the term this is P(|T| > t) of the noncentral t, whose square F is.
 
     SciPy's own noncentral t is NaN at some arguments (3 degrees of freedom, λ = 8), and its
     noncentral F is wrong at λ = 0, where the power is alpha by definition.
     """
     from scipy import stats
 
-    if noncentrality == 0:
+    if root == 0:
         return alpha
-    critical = stats.f.isf(alpha, terms, df)
-    ncp = min(noncentrality, LARGEST_NONCENTRALITY) ** 2
-    return float(stats.ncf.sf(critical, terms, df, ncp))
+    critical = stats.f.isf(alpha, df_term, df_error)
+    ncp = min(root, LARGEST_ROOT) ** 2
+    return float(stats.ncf.sf(critical, df_term, df_error, ncp))
 
 
 def _check(sigma: float, alpha: float) -> None:

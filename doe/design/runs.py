@@ -79,7 +79,7 @@ class Design(NamedTuple):
         return max(run.block for run in self.runs)
 
 
-class _Slot(NamedTuple):
+class _Unordered(NamedTuple):
     """A run before it has its place in the order."""
 
     row: int
@@ -99,21 +99,21 @@ def make_design(study: Study, rows: Sequence[int] = ()) -> Design:
         Configurations of one replicate where they are known from `planned_rows`: making their
         matrix takes a second of imports.
     """
-    slots = _base(study, rows)
+    planned = _base(study, rows)
     for step in study.augment:
-        slots += _augmented(study, slots, step)
-    ordered = sorted(slots, key=lambda s: (s.block, _random_rank(study.order_seed, s)))
+        planned += _augmented(study, planned, step)
+    ordered = sorted(planned, key=lambda s: (s.block, _random_rank(study.order_seed, s)))
     width = max(3, len(str(math.prod(study.sizes) - 1)))
     configuration = _configurations(study.factors)
     runs = tuple(
         _run(
-            slot,
+            run,
             i,
-            centre_of(study.factors) if slot.centre else configuration(slot.row),
+            centre_of(study.factors) if run.centre else configuration(run.row),
             width,
-            stream_seeds(study, slot.replicate, slot.seed),
+            stream_seeds(study, run.replicate, run.seed),
         )
-        for i, slot in enumerate(ordered, start=1)
+        for i, run in enumerate(ordered, start=1)
     )
     return Design(study.keys, runs, tuple(study.streams))
 
@@ -132,7 +132,7 @@ def _sign(numbers: Sequence[int], term: int) -> int:
     return 1 if low % 2 == 0 else -1
 
 
-def _base(study: Study, rows: Sequence[int]) -> list[_Slot]:
+def _base(study: Study, rows: Sequence[int]) -> list[_Unordered]:
     rows = rows or standard_rows(study)
     words = study.block_words
     within = dict.fromkeys(rows, 0)
@@ -140,40 +140,40 @@ def _base(study: Study, rows: Sequence[int]) -> list[_Slot]:
         for row in rows:
             numbers = level_numbers(row, study.sizes)
             within[row] = sum(1 << i for i, word in enumerate(words) if _sign(numbers, word) > 0)
-    slots = []
+    planned = []
     for replicate in range(1, study.replicates + 1):
         first = (replicate - 1 << len(words)) + 1
         seed = next(iter(study.streams.values()), study.seeds)[replicate - 1]
-        slots += [_Slot(row, replicate, first + within[row], seed) for row in rows]
+        planned += [_Unordered(row, replicate, first + within[row], seed) for row in rows]
         for i in range(study.centre):  # dealt to the blocks of the replicate in turn
             block = first + i % (1 << len(words))
-            slots.append(_Slot(math.prod(study.sizes), replicate, block, seed, i + 1))
-    return slots
+            planned.append(_Unordered(math.prod(study.sizes), replicate, block, seed, i + 1))
+    return planned
 
 
-def _augmented(study: Study, slots: list[_Slot], step: Augment) -> list[_Slot]:
+def _augmented(study: Study, planned: list[_Unordered], step: Augment) -> list[_Unordered]:
     """Runs added to what is planned: new replicates, all runs with levels flipped, another part.
 
     Each new replicate is one block; so is a fold-over of a block, and a part in a replicate.
     """
-    block = max(slot.block for slot in slots)
+    block = max(run.block for run in planned)
     if step.part:
-        return _part(study, slots, step.part)
+        return _part(study, planned, step.part)
     if step.flip:
         added = [
-            slot._replace(row=_flipped(study, slot.row, step.flip), block=slot.block + block)
-            for slot in slots
-            if not slot.centre
+            run._replace(row=_flipped(study, run.row, step.flip), block=run.block + block)
+            for run in planned
+            if not run.centre
         ]
-        planned = {(slot.row, slot.replicate) for slot in slots}
-        if any((slot.row, slot.replicate) in planned for slot in added):
+        taken = {(run.row, run.replicate) for run in planned}
+        if any((run.row, run.replicate) in taken for run in added):
             raise DoeError(
                 f"exchanging the levels of {', '.join(step.flip)} repeats planned runs; choose "
                 "factors that stand in an odd number in some word of the defining relation"
             )
         return added
-    replicate = max(slot.replicate for slot in slots)
-    rows = sorted({(slot.row, slot.centre) for slot in slots})
+    replicate = max(run.replicate for run in planned)
+    rows = sorted({(run.row, run.centre) for run in planned})
     if step.confirm:
         rows = [
             (row, 0)
@@ -181,7 +181,7 @@ def _augmented(study: Study, slots: list[_Slot], step: Augment) -> list[_Slot]:
             if not c and configuration_of(study.factors, row).name in step.confirm
         ]
     return [
-        _Slot(row, replicate + i, block + i, seed, centre)
+        _Unordered(row, replicate + i, block + i, seed, centre)
         for i, seed in enumerate(step.seeds, start=1)
         for row, centre in rows
     ]
@@ -197,31 +197,31 @@ def _flipped(study: Study, row: int, flip: tuple[str, ...]) -> int:
     return row_of(turned, study.sizes)
 
 
-def _part(study: Study, slots: list[_Slot], number: int) -> list[_Slot]:
+def _part(study: Study, planned: list[_Unordered], number: int) -> list[_Unordered]:
     """A further part of the design, in every replicate as a block of its own."""
     rows = part_rows(study, study.parts)[number - 1]
-    block = max(slot.block for slot in slots)
-    replicates = sorted({(slot.replicate, slot.seed) for slot in slots})
+    block = max(run.block for run in planned)
+    replicates = sorted({(run.replicate, run.seed) for run in planned})
     return [
-        _Slot(row, replicate, block + i, seed)
+        _Unordered(row, replicate, block + i, seed)
         for i, (replicate, seed) in enumerate(replicates, start=1)
         for row in rows
     ]
 
 
-def _random_rank(order_seed: int, slot: _Slot) -> bytes:
+def _random_rank(order_seed: int, run: _Unordered) -> bytes:
     """A rank that is random, yet the same for ever: no generator that a release could change."""
-    centre = f"/{slot.centre}" if slot.centre else ""
-    return hashlib.sha256(f"{order_seed}/{slot.block}/{slot.row}{centre}".encode()).digest()
+    centre = f"/{run.centre}" if run.centre else ""
+    return hashlib.sha256(f"{order_seed}/{run.block}/{run.row}{centre}".encode()).digest()
 
 
 def _run(
-    slot: _Slot, run_order: int, configuration: Configuration, width: int, seeds: dict[str, int]
+    run: _Unordered, run_order: int, configuration: Configuration, width: int, seeds: dict[str, int]
 ) -> Run:
-    name = f"centre{slot.centre}" if slot.centre else f"{slot.row:0{width}d}"
-    run_id = f"{name}-r{slot.replicate}"
-    planned = (run_order, slot.row, slot.replicate, slot.block, slot.seed)
-    return Run(run_id, *planned, *configuration, seeds)
+    name = f"centre{run.centre}" if run.centre else f"{run.row:0{width}d}"
+    run_id = f"{name}-r{run.replicate}"
+    numbers = (run_order, run.row, run.replicate, run.block, run.seed)
+    return Run(run_id, *numbers, *configuration, seeds)
 
 
 class Configuration(NamedTuple):

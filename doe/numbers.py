@@ -78,9 +78,9 @@ def _number(value: float, form: Format) -> str:
         case "int":
             return f"{value:.0f}"
         case "num":
-            return significant(value, 4)
+            return to_figures(value, 4)
         case "signed":
-            text = significant(value, 4)
+            text = to_figures(value, 4)
             return text if text.startswith("-") or float(text) == 0 else f"+{text}"
         case "signed2":
             return f"{value:+.2f}" if round(value, 2) else f"{abs(value):.2f}"
@@ -99,7 +99,7 @@ def _number(value: float, form: Format) -> str:
         case "stars":
             return stars(value)
         case _:
-            return significant(value, 4)
+            return to_figures(value, 4)
 
 
 def spread_text(value: Spread, form: Format) -> str:
@@ -115,7 +115,7 @@ def spread_text(value: Spread, form: Format) -> str:
     return f"{mean}±{value.std:.{digits}f}"
 
 
-def significant(value: float, digits: int) -> str:
+def to_figures(value: float, digits: int) -> str:
     """Write a number to `digits` significant figures, plainly where that is readable."""
     if value == 0:
         return "0"

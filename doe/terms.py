@@ -107,25 +107,30 @@ def order(mask: int) -> int:
     return mask.bit_count()
 
 
+def by_order(mask: int) -> tuple[int, int]:
+    """Key that sorts terms by rising order, and those of one order as they stand."""
+    return order(mask), mask
+
+
 def terms_up_to(factors: int, highest: int | None = None) -> list[int]:
     """All terms except the mean in standard order, up to interactions of `highest` factors."""
     limit = factors if highest is None else highest
-    return [mask for mask in range(1, 1 << factors) if mask.bit_count() <= limit]
+    return [mask for mask in range(1, 1 << factors) if order(mask) <= limit]
 
 
-def model_order(asked: int | None, factors: int) -> int:
-    """The highest interaction of a model: that asked for, or of all factors.
+def model_order(highest: int | None, factors: int) -> int:
+    """The highest interaction of a model: that asked for, or None for that of all factors.
 
     Raises
     ------
     DoeError
         If there is none of that order.
     """
-    if asked is not None and not 1 <= asked <= factors:
+    if highest is not None and not 1 <= highest <= factors:
         raise DoeError(
-            f"a model of order {asked} does not fit {factors} factors; expected 1 to {factors}"
+            f"a model of order {highest} does not fit {factors} factors; expected 1 to {factors}"
         )
-    return factors if asked is None else asked
+    return factors if highest is None else highest
 
 
 # Generators, blocks and the words that they make -----------------------------------------------
@@ -203,7 +208,7 @@ def _check_generators(generators: Sequence[Generator], keys: Sequence[str]) -> N
 
 
 def parse_blocks(
-    text: str, keys: Sequence[str], generators: Sequence[Generator] = ()
+    text: str, keys: Sequence[str], generators: Sequence[Generator]
 ) -> tuple[int, ...]:
     """Read the interactions confounded with blocks, such as ``ABC, CDE``.
 
@@ -240,4 +245,4 @@ def defining_relation(generators: Sequence[Generator]) -> tuple[SignedTerm, ...]
     words = [SignedTerm(MEAN, 1)]
     for generator in generators:
         words += [SignedTerm(w.mask ^ generator.word, w.sign * generator.sign) for w in words]
-    return tuple(sorted(words[1:], key=lambda w: (order(w.mask), w.mask)))
+    return tuple(sorted(words[1:], key=lambda w: by_order(w.mask)))

@@ -36,7 +36,7 @@ from doe.analysis.sequential import decide, looks_at
 from doe.analysis.streams import Variation, variation
 from doe.analysis.transform import ScaleEffect, Transformation, back, box_cox, choose
 from doe.errors import DoeError, listed
-from doe.numbers import significant
+from doe.numbers import to_figures
 from doe.terms import MEAN, model_order, term_name
 
 Estimate = TypeVar("Estimate", bound=Struct)
@@ -127,7 +127,7 @@ def analyze(observed: Observations, options: AnalysisOptions = DEFAULTS) -> Anal
     if factor == 1.0 or options.transform == "log":
         return _analyze(observed, options)
     if options.transform != "none":
-        largest = significant(float(np.nanmax(np.abs(observed.y))), 1)
+        largest = to_figures(float(np.nanmax(np.abs(observed.y))), 1)
         raise DoeError(
             f"the values of {response!r} reach {largest}; give them in another unit to find a power"
         )

@@ -33,8 +33,6 @@ CHOSEN_PAIRS = ((BEST, RUNNER_UP), (BEST, BASELINE))
 Basis = Literal["all runs", "own runs", "seeds won"]
 """What tells the error: that of all configurations, the pair's own differences, or nothing but
 which of the two has won with each seed."""
-
-
 UNKNOWN = (None, None, None)
 """Neither a probability nor an interval: nothing tells the error."""
 
@@ -133,11 +131,11 @@ def beats(
     roles = _roles(case, best, baseline, fresh)
     basis = basis_of(case.fit, checks, case.alpha)
     answers = []
-    for asked in pairs:
-        x, y = (roles.get(name, name) for name in asked)
-        named = f"{asked[0]} against {asked[1]}" if set(asked) & roles.keys() else ""
-        if x != y or not named:  # the best may be the baseline itself
-            answers.append(_pair(case, best, (x, y), named, fresh, basis))
+    for words in pairs:
+        pair = (roles.get(words[0], words[0]), roles.get(words[1], words[1]))
+        asked = f"{words[0]} against {words[1]}" if set(words) & roles.keys() else ""
+        if pair[0] != pair[1] or not asked:  # the best may be the baseline itself
+            answers.append(_pair(case, best, pair, asked, fresh, basis))
     return tuple(answers)
 
 
@@ -148,7 +146,7 @@ def _roles(case: Case, best: Best, baseline: str, fresh: Fresh | None) -> dict[s
 
 
 def _pair(
-    case: Case, best: Best, pair: tuple[str, str], named: str, fresh: Fresh | None, basis: Basis
+    case: Case, best: Best, pair: tuple[str, str], asked: str, fresh: Fresh | None, basis: Basis
 ) -> Beats:
     cells = np.unique(case.fit.cells)
     numbers = _numbers(case, cells)
@@ -166,20 +164,20 @@ def _pair(
     if fresh is not None and fresh.complete and set(pair) <= set(fresh.configs):
         forward = case.transform.scale.forward
         x, y = (forward(fresh.y[fresh.configs.index(config)]) for config in pair)
-        both = sign * (x - y)[~np.isnan(x - y)]
+        differences = sign * (x - y)[~np.isnan(x - y)]
         own: Basis = "seeds won" if basis == "seeds won" else "own runs"
-        fresh_answer = _of_runs(both, None, own, case.alpha)
-        return Beats(*pair, named, len(both), True, own, *(fresh_answer or UNKNOWN))
-    both, runs = _paired(case.fit, first, second)
-    alpha = case.alpha / _choices(len(cells), named)
+        answer = _of_runs(differences, None, own, case.alpha)
+        return Beats(*pair, asked, len(differences), True, own, *(answer or UNKNOWN))
+    differences, runs = _paired(case.fit, first, second)
+    alpha = case.alpha / _choices(len(cells), asked)
     if basis == "all runs":
         pooled = _pooled(case.fit, first, second, sign)
         answer = None if pooled is None else pooled.probability(alpha)
     else:
         seeding = case.fit.seeding
         labels = None if seeding is None else seeding.seeds[:, runs]
-        answer = _of_runs(sign * both, labels, basis, alpha)
-    return Beats(*pair, named, len(both), False, basis, *(answer or UNKNOWN))
+        answer = _of_runs(sign * differences, labels, basis, alpha)
+    return Beats(*pair, asked, len(differences), False, basis, *(answer or UNKNOWN))
 
 
 def _of_runs(
@@ -205,11 +203,11 @@ def _numbers(case: Case, cells: Ints) -> dict[str, int]:
     return names | {runs.config(cell): cell for cell in cells.tolist()}
 
 
-def _choices(cells: int, named: str) -> int:
+def _choices(cells: int, asked: str) -> int:
     """Pairs that the data chose from; by Bonferroni the interval holds whichever they chose."""
-    if not named:
+    if not asked:
         return 1
-    return cells * (cells - 1) // 2 if RUNNER_UP in named else cells - 1
+    return cells * (cells - 1) // 2 if RUNNER_UP in asked else cells - 1
 
 
 def _pooled(fit: Fit, x: int, y: int, sign: float) -> _Difference | None:
@@ -237,8 +235,8 @@ def _paired(fit: Fit, x: int, y: int) -> tuple[Floats, Ints]:
     else:
         first, second = ({int(fit.block[r]): r for r in of} for of in runs)
         pairs = [(first[block], second[block]) for block in sorted(first.keys() & second.keys())]
-    both = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-    return fit.y[both[:, 0]] - fit.y[both[:, 1]], both[:, 0]
+    first_runs, second_runs = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    return fit.y[first_runs] - fit.y[second_runs], first_runs
 
 
 def _of_series(differences: Floats, labels: Ints | None) -> _Difference | None:

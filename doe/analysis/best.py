@@ -14,8 +14,8 @@ from doe.analysis.contrasts import (
     MOST_COLUMNS,
     Floats,
     Model,
+    coded_levels,
     estimable,
-    evaluate,
     sign_columns,
 )
 from doe.analysis.effects import plain
@@ -111,20 +111,21 @@ def best(case: Case, goal: str) -> Best:
     if leaves_range(full.y, ends[0], case.transform.name):
         geometric, *logged = geometric_means(full, alpha)
         ends = (logged[0], logged[1])
-    columns = (view(means), *ends, low, high)
-    listed = [plain(column) for column in columns]
+    values = view(means)
+    ci_low, ci_high, mcb_low, mcb_high = map(plain, (*ends, low, high))
+    geometrics = plain(geometric)
     cells = tuple(
         CellMean(
             config=case.runs.config(int(estimates.cells[i])),
-            coded=tuple(1 if estimates.cells[i] >> j & 1 else -1 for j in range(len(case.keys))),
+            coded=coded_levels(int(estimates.cells[i]), len(case.keys)),
             n=int(estimates.counts[i]),
-            mean=float(columns[0][i]),
-            ci_low=listed[1][i],
-            ci_high=listed[2][i],
-            mcb_low=listed[3][i],
-            mcb_high=listed[4][i],
+            mean=float(values[i]),
+            ci_low=ci_low[i],
+            ci_high=ci_high[i],
+            mcb_low=mcb_low[i],
+            mcb_high=mcb_high[i],
             among_best=bool(among[i]),
-            geometric=plain(geometric)[i],
+            geometric=geometrics[i],
         )
         for i in order
     )
@@ -173,11 +174,7 @@ def geometric_means(full: Fit, alpha: float) -> tuple[Floats, Floats, Floats]:
 def reduced_model(case: Case, estimates: Estimates, goal: str) -> ReducedModel:
     """The reduced model, and what it predicts to be best."""
     keys, small = case.keys, reduced_fit(case)
-    masks = small.model.masks
-    coef = np.zeros(1 << small.factors)
-    coef[0] = small.mean
-    coef[list(masks)] = small.coef
-    predicted = evaluate(coef)
+    masks, predicted = small.model.masks, small.cell_values()
     cell = int(np.argmax(predicted) if goal == "max" else np.argmin(predicted))
     return ReducedModel(
         terms=tuple(term_name(mask, keys) for mask in masks),
@@ -204,13 +201,13 @@ def prediction(
     view = case.transform.scale.back
     config = case.runs.config(cell, fixed)
     mean = float(view(np.array([predicted]))[0])
-    inside = ((estimates.cells ^ cell) & fixed) == 0
-    if case.fit.df_error == 0 or not inside.any():
+    alike = ((estimates.cells ^ cell) & fixed) == 0
+    if case.fit.df_error == 0 or not alike.any():
         return Prediction(config, mean, None, None)
-    weight = inside / inside.sum()
-    scale = estimates.variance_of(weight)
-    margins = 3.0 ** len(case.keys)
-    reach = t_critical(case.alpha / margins, case.fit.df_error) * np.sqrt(scale * case.fit.ms_error)
+    weight = alike / alike.sum()
+    variance = estimates.variance_of(weight) * case.fit.ms_error
+    ways = 3.0 ** len(case.keys)
+    reach = t_critical(case.alpha / ways, case.fit.df_error) * np.sqrt(variance)
     ends = view(float(weight @ estimates.means) + reach * np.array([-1.0, 1.0]))
     if leaves_range(case.fit.y, ends, case.transform.name):
         mean, ends = max(mean, 0.0), np.maximum(ends, 0.0)  # cut where no value is: coverage stays

@@ -38,7 +38,7 @@ class AnalysisOptions(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if not 0.0 < self.alpha < 1.0:
-            raise DoeError(f"alpha {self.alpha:g} is no level; expected a number between 0 and 1")
+            raise DoeError(f"alpha {self.alpha} is no level; expected a number between 0 and 1")
         for name, value, known in (
             ("transform", self.transform, choices()),
             ("error", self.error, ERRORS),

@@ -15,6 +15,7 @@ from doe.analysis.fit import estimator
 from doe.analysis.rescale import units
 from doe.analysis.scales import Scale, scale_names, scale_of
 from doe.errors import DoeError
+from doe.numbers import cell_text
 from doe.terms import model_order, term_name
 
 
@@ -124,8 +125,9 @@ def _scale(observed: Observations, transform: str) -> Scale:
         )
     scale = scale_of(transform)
     if (observed.low < scale.low).any() or (observed.high > scale.high).any():
+        least = cell_text(scale.low, "short")
         raise DoeError(
-            f"the transformation {transform} needs values above {scale.low:g}, and "
+            f"the transformation {transform} needs values above {least}, and "
             f"{observed.response!r} has lower ones; analyse it as it is"
         )
     return scale

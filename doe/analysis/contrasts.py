@@ -27,16 +27,16 @@ def fwht(values: Floats) -> Floats:
     Entry m of the result is ``sum_r values[r] * prod_{i in m} x_ri`` with x = -1/+1 and the first
     factor fastest: the contrast of term m. Yates's algorithm, n log2 n additions.
     """
-    result = np.array(values, dtype=np.float64, order="C")
-    n = result.shape[-1]
+    spectrum = np.array(values, dtype=np.float64, order="C")
+    n = spectrum.shape[-1]
     half = 1
     while half < n:
-        pairs = result.reshape(-1, 2, half)
+        pairs = spectrum.reshape(-1, 2, half)
         low = pairs[:, 0].copy()
         pairs[:, 0] += pairs[:, 1]
         pairs[:, 1] -= low
         half *= 2
-    return result
+    return spectrum
 
 
 def evaluate(coef: Floats) -> Floats:
@@ -66,6 +66,11 @@ def cell_index(coded: NDArray[np.int8]) -> Ints:
     """Row number in the full standard order of each run: bit i is set where factor i is high."""
     weights = 1 << np.arange(coded.shape[1], dtype=np.int64)
     return np.asarray((coded > 0) @ weights, dtype=np.int64)
+
+
+def coded_levels(cell: int, factors: int) -> tuple[int, ...]:
+    """Level of each factor in a cell, -1 or +1: the way back from `cell_index`."""
+    return tuple(1 if cell >> i & 1 else -1 for i in range(factors))
 
 
 def sign_columns(cells: Ints, masks: Sequence[int]) -> Floats:
@@ -152,21 +157,21 @@ def estimable(cells: Ints, factors: int, order: int, block: Ints | None) -> Mode
             f"{len(masks)} terms on {len(cells)} runs of an unbalanced design are too many; "
             "a model of order 2 has the main effects and two-factor interactions alone"
         )
-    masks.sort(key=lambda mask: (mask.bit_count(), mask))
+    masks.sort(key=term_algebra.by_order)
     chosen, aliases = _distinct(unique, masks)
     blocks = block_columns(block, len(cells))
     base = np.column_stack([np.ones(len(cells)), blocks])
     columns = sign_columns(unique, chosen)[row_of_run]
     free = independent(np.column_stack([base, columns]))[0][base.shape[1] :].tolist()
     kept = [mask for mask, is_free in zip(chosen, free, strict=True) if is_free]
-    gone = [mask for mask, is_free in zip(chosen, free, strict=True) if not is_free]
-    confounded = [mask for mask in gone if _spanned(base, sign_columns(cells, [mask])[:, 0])]
-    named = {*kept, *confounded, term_algebra.MEAN}
+    spanned = [mask for mask, is_free in zip(chosen, free, strict=True) if not is_free]
+    confounded = [mask for mask in spanned if _spanned(base, sign_columns(cells, [mask])[:, 0])]
+    leaders = {*kept, *confounded, term_algebra.MEAN}
     return Model(
         masks=tuple(sorted(kept)),
-        aliases={mask: aliases[mask] for mask in sorted(named) if mask in aliases},
+        aliases={mask: aliases[mask] for mask in sorted(leaders) if mask in aliases},
         with_blocks=tuple(sorted(confounded)),
-        inestimable=tuple(sorted(set(gone) - set(confounded))),
+        inestimable=tuple(sorted(set(spanned) - set(confounded))),
         balanced=False,
     )
 

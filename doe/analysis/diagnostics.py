@@ -88,7 +88,7 @@ def diagnose(case: Case) -> Diagnostics:
     Each has its own p value; alarms are raised at level α over all of them together (Holm), so
     that an analysis of clean data shows any alarm at all with probability α.
     """
-    fit, chosen, alpha = case.fit, case.transform, case.alpha
+    fit, transform, alpha = case.fit, case.transform, case.alpha
     if fit.df_residual < 1 or fit.ss_residual <= 1e-24 * fit.ss_total or fit.exact:
         advice = (
             "No residual is left to check: the design is saturated or the fit exact. Read the "
@@ -97,12 +97,13 @@ def diagnose(case: Case) -> Diagnostics:
         nothing = Finding("residuals", True, None, None, advice, remedies=("order",))
         return Diagnostics((nothing,), (), None, None)
     residuals = residual_table(case)
-    profile = box_cox(fit, alpha) if chosen.name == "none" else None
+    profile = box_cox(fit, alpha) if transform.name == "none" else None
     distance, cells = distances(fit)
+    cure = _cure(fit, transform)
     checks = [
-        normality(fit, chosen),
-        equal_variance(distance, cells, _cure(fit, chosen)),
-        spread_by_factor(distance, cells, case.keys, _cure(fit, chosen), alpha),
+        normality(fit, transform),
+        equal_variance(distance, cells, cure),
+        spread_by_factor(distance, cells, case.keys, cure, alpha),
         drift(case),
         *(check for name in ("slot", "host") for check in surroundings(case, name)),
         outliers(residuals, fit, alpha),
@@ -112,8 +113,8 @@ def diagnose(case: Case) -> Diagnostics:
     if case.runs.run_order is None:
         advice = "The order of the runs is not known, so that drift cannot be checked."
         findings.append(Finding("drift", True, None, None, advice))
-    if (alone := high_leverage(residuals, fit)) is not None:
-        findings.append(alone)
+    if (leverage := high_leverage(residuals, fit)) is not None:
+        findings.append(leverage)
     spread = float(np.sqrt(fit.ss_residual / fit.n))
     return Diagnostics(tuple(findings), residuals, spread, profile)
 
@@ -175,12 +176,12 @@ def residual_table(case: Case) -> tuple[Residual, ...]:
     )
 
 
-def normality(fit: Fit, chosen: Transformation) -> Check | None:
+def normality(fit: Fit, transform: Transformation) -> Check | None:
     """Shapiro and Wilk's test of the residuals."""
     if not 3 <= fit.n <= 5000:
         return None
     w, p = (float(value) for value in stats.shapiro(fit.residual))
-    raw = chosen.name == "none"
+    raw = transform.name == "none"
     cure = ", and try a transformation" if raw else ""
     alarm = f"Residuals are not normal: compare with the robust methods{cure}."
     remedies = (*_robust(fit), *(("transform=auto",) if raw else ()))
@@ -263,10 +264,10 @@ def spread_by_factor(
     )
 
 
-def _cure(fit: Fit, chosen: Transformation) -> Cure:
+def _cure(fit: Fit, transform: Transformation) -> Cure:
     """What helps against unequal spread."""
     spread = "and see the dispersion table"
-    if chosen.name == "none":
+    if transform.name == "none":
         return Cure(f"transform the response, {spread}", ("transform=log", "transform=auto"))
     return Cure(f"compare with the robust methods, {spread}", _robust(fit))
 
@@ -279,12 +280,13 @@ def _robust(fit: Fit) -> tuple[str, ...]:
 def added_columns(fit: Fit, columns: Floats) -> tuple[float, float] | None:
     """F and p of further columns after the model; None where they add nothing to it."""
     rest = columns - fit.basis @ (fit.basis.T @ columns)
-    left, size, _ = np.linalg.svd(rest, full_matrices=False)
-    left = left[:, size > 1e-8 * max(float(np.linalg.norm(columns)), 1e-300)]
-    df, rank = fit.df_residual - left.shape[1], left.shape[1]
+    vectors, sizes, _ = np.linalg.svd(rest, full_matrices=False)
+    basis = vectors[:, sizes > 1e-8 * max(float(np.linalg.norm(columns)), 1e-300)]
+    rank = basis.shape[1]
+    df = fit.df_residual - rank
     if rank == 0 or df < 1:
         return None
-    gain = float(((left.T @ fit.residual) ** 2).sum())
+    gain = float(((basis.T @ fit.residual) ** 2).sum())
     f = gain / rank / max((fit.ss_residual - gain) / df, 1e-300)
     return f, float(stats.f.sf(f, rank, df))
 
@@ -326,8 +328,8 @@ def surroundings(case: Case, name: str) -> list[Check]:
             )
         )
     share, p = between_groups(runs.coded[list(case.kept)].astype(np.float64), group)
-    named = (share > CONFOUNDED) & (p < case.alpha)
-    tied = [key for key, is_tied in zip(runs.keys, named, strict=True) if is_tied]
+    confounded = (share > CONFOUNDED) & (p < case.alpha)
+    tied = [key for key, is_tied in zip(runs.keys, confounded, strict=True) if is_tied]
     checks.append(
         Check(
             *(f"{name} confounding", float(share.max()), float(p.min()) if tied else 1.0),
@@ -391,23 +393,24 @@ def outliers(residuals: Sequence[Residual], fit: Fit, alpha: float) -> Check | N
 
 
 def _far_text(far: Sequence[Residual], residuals: Sequence[Residual]) -> str:
-    pairs: dict[str, list[Residual]] = {}
+    by_config: dict[str, list[Residual]] = {}
     for r in residuals:
-        pairs.setdefault(r.config, []).append(r)
+        by_config.setdefault(r.config, []).append(r)
     twins = {
         config: runs
-        for config, runs in pairs.items()
+        for config, runs in by_config.items()
         if len(runs) == 2
         and abs(runs[0].residual + runs[1].residual) < 1e-6 * abs(runs[0].residual)
     }
-    alone = [r.run_id for r in far if len(pairs[r.config]) == 1]
-    among = [r.run_id for r in far if len(pairs[r.config]) > 1 and r.config not in twins]
+    single = [r.run_id for r in far if len(by_config[r.config]) == 1]
+    repeated = [r.run_id for r in far if len(by_config[r.config]) > 1 and r.config not in twins]
     parts = []
-    if alone:
-        parts.append(f"Look at {listed(alone, 6)}: far from what the model says. {_keep(alone)}")
-    if among:
-        own = "its configuration" if len(among) == 1 else "their configurations"
-        parts.append(f"Look at {listed(among, 6)}: far from the rest of {own}. {_keep(among)}")
+    if single:
+        parts.append(f"Look at {listed(single, 6)}: far from what the model says. {_keep(single)}")
+    if repeated:
+        own = "its configuration" if len(repeated) == 1 else "their configurations"
+        advice = f"far from the rest of {own}. {_keep(repeated)}"
+        parts.append(f"Look at {listed(repeated, 6)}: {advice}")
     for config in list(dict.fromkeys(r.config for r in far if r.config in twins))[:3]:
         first, second = twins[config]
         parts.append(

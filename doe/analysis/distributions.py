@@ -58,10 +58,15 @@ class ChiSquared:
     """χ²."""
 
     @staticmethod
+    def logpdf(x: Number, df: float) -> Number:
+        """Logarithm of the density."""
+        log = special.xlogy(df / 2.0 - 1.0, x) - x / 2.0
+        return log - special.gammaln(df / 2.0) - np.log(2.0) * df / 2.0
+
+    @staticmethod
     def pdf(x: Number, df: float) -> Number:
         """Density."""
-        log = special.xlogy(df / 2.0 - 1.0, x) - x / 2.0
-        return np.exp(log - special.gammaln(df / 2.0) - np.log(2.0) * df / 2.0)
+        return np.exp(ChiSquared.logpdf(x, df))
 
     @staticmethod
     def sf(x: Number, df: float) -> Number:

@@ -20,6 +20,7 @@ from doe.analysis.contrasts import (
 )
 from doe.analysis.fitted import Fitted
 from doe.analysis.streams import Seeding, over_seeds
+from doe.terms import MEAN
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +53,12 @@ class Fit(Fitted):
         """Standard error of each effect: ``2 sigma / sqrt(n)`` when balanced."""
         return np.asarray(2.0 * np.sqrt(self.scale * self.ms_error))
 
+    def cell_values(self) -> Floats:
+        """What the model says of every cell in standard order, blocks averaged."""
+        coef = np.zeros(1 << self.factors)
+        coef[[MEAN, *self.model.masks]] = [self.mean, *self.coef]
+        return evaluate(coef)
+
     @cached_property
     def basis(self) -> Floats:
         """Orthonormal columns that span the model matrix."""
@@ -78,13 +85,7 @@ def fit(
         mean, coef, scale, fitted, leverage = _by_transform(y, cells, factors, block, model)
     else:
         mean, coef, scale, fitted, leverage = _by_qr(y, cells, block, model)
-    centre = float(y.mean())
-    ss_block, df_block = 0.0, 0
-    if block is not None:
-        counts = np.bincount(block)
-        means = np.bincount(block, weights=y) / counts
-        ss_block = float(counts @ (means - centre) ** 2)
-        df_block = len(counts) - 1
+    ss_block, df_block = _between_blocks(y, block)
     ss_pure, df_pure = pure_error(y, cells, block, orthogonal=model.balanced)
     df_residual = len(y) - 1 - df_block - len(coef)
     return Fit(
@@ -99,7 +100,7 @@ def fit(
         ss=coef**2 / scale,
         fitted=fitted,
         leverage=leverage,
-        ss_total=float(((y - centre) ** 2).sum()),
+        ss_total=float(((y - float(y.mean())) ** 2).sum()),
         ss_block=ss_block,
         df_block=df_block,
         ss_residual=float(((y - fitted) ** 2).sum()) if df_residual > 0 else 0.0,
@@ -112,6 +113,15 @@ def fit(
     )
 
 
+def _between_blocks(y: Floats, block: Ints | None) -> tuple[float, int]:
+    """Sum of squares and degrees of freedom of the blocks' means."""
+    if block is None:
+        return 0.0, 0
+    counts = np.bincount(block)
+    means = np.bincount(block, weights=y) / counts
+    return float(counts @ (means - float(y.mean())) ** 2), len(counts) - 1
+
+
 def refitted(full: Fit, y: Floats, model: Model) -> Fit:
     """The same runs with other values or another model."""
     return fit(
@@ -122,6 +132,7 @@ def refitted(full: Fit, y: Floats, model: Model) -> Fit:
 
 
 Parts = tuple[float, Floats, Floats, Floats, Floats]
+"""Mean, coefficients, their variances over sigma², fitted values and leverages."""
 
 
 def _by_transform(y: Floats, cells: Ints, factors: int, block: Ints | None, model: Model) -> Parts:
@@ -135,13 +146,13 @@ def _by_transform(y: Floats, cells: Ints, factors: int, block: Ints | None, mode
     if block is not None:
         means = np.bincount(block, weights=y) / np.bincount(block)
         fitted = fitted + (means - y.mean())[block]
-    blocks = 0 if block is None else int(block.max())
+    df_block = 0 if block is None else int(block.max())
     return (
         float(spectrum[0]),
         spectrum[masks],
         np.full(len(masks), 1.0 / n),
         fitted,
-        np.full(n, (1 + blocks + len(masks)) / n),
+        np.full(n, (1 + df_block + len(masks)) / n),
     )
 
 

@@ -132,8 +132,8 @@ def divergence_rates(runs: Runs, lost: Floats, judged: Sequence[int]) -> tuple[D
 def missing(case: Case) -> Missing | None:
     """Everything about the runs without a value; None when there is none."""
     runs, y = case.runs, case.y
-    gone = np.flatnonzero(np.isnan(y))
-    if len(gone) == 0:
+    valueless = np.flatnonzero(np.isnan(y))
+    if len(valueless) == 0:
         return None
     lost = np.isnan(y).astype(np.float64)
     judged = [i for i, state in enumerate(runs.states) if not state.startswith(WAITING)]
@@ -143,15 +143,15 @@ def missing(case: Case) -> Missing | None:
     low, high = float(np.nanmin(y)), float(np.nanmax(y))
     return Missing(
         planned=len(y),
-        observed=len(y) - len(gone),
-        runs=tuple(runs.run_ids[i] for i in gone),
-        states=tuple(runs.states[i] or "missing" for i in gone),
+        observed=len(y) - len(valueless),
+        runs=tuple(runs.run_ids[i] for i in valueless),
+        states=tuple(runs.states[i] or "missing" for i in valueless),
         empty_cells=tuple(runs.config(cell) for cell in empty),
         rates=rates,
         bounds=_worst_case(case, (low, high)) if len(y) <= MOST_RUNS else (),
         bound_low=low,
         bound_high=high,
-        sentence=_sentence(rates, len(gone), len(y), case.alpha),
+        sentence=_sentence(rates, len(valueless), len(y), case.alpha),
     )
 
 
@@ -160,17 +160,19 @@ def _worst_case(case: Case, ends: tuple[float, float]) -> tuple[BoundedEffect, .
     runs, y = case.runs, case.y
     model = estimable(runs.cells, len(runs.keys), case.order, runs.block)
     row_of = {mask: i for i, mask in enumerate(model.masks)}
-    known = [e for e in case.effects if parse_term(e.term, runs.keys) in row_of]
-    rows = [row_of[parse_term(e.term, runs.keys)] for e in known]
+    effects = {parse_term(e.term, runs.keys): e for e in case.effects}
+    planned = {mask: effect for mask, effect in effects.items() if mask in row_of}
+    rows = [row_of[mask] for mask in planned]
     maps = 2.0 * estimator(runs.cells, runs.block, model)[rows]
     low = np.where(np.isnan(y), ends[0], y)
     high = np.where(np.isnan(y), ends[1], y)
-    names = [e.term for e in known]
-    return bounded(names, [e.effect for e in known], *effect_bounds(maps, low, high))
+    names = [effect.term for effect in planned.values()]
+    values = [effect.effect for effect in planned.values()]
+    return bounded(names, values, *effect_bounds(maps, low, high))
 
 
-def _sentence(rates: Sequence[DivergenceRow], gone: int, planned: int, alpha: float) -> str:
-    lead = f"{gone} of {planned} planned runs have no value."
+def _sentence(rates: Sequence[DivergenceRow], lost: int, planned: int, alpha: float) -> str:
+    lead = f"{lost} of {planned} planned runs have no value."
     losing = [row for row in rates if row.p_holm < alpha]
     if not rates:
         return f"{lead} Nothing can be said yet about what loses runs."

@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 Function = Callable[[float], float]
 GOLDEN = (5.0**0.5 - 1.0) / 2.0
+SHORTEST = 1e-8
+"""Length of the section in which a minimum is known well enough."""
 
 
 def root(function: Function, low: float, high: float, xtol: float = 1e-12) -> float:
@@ -13,7 +15,7 @@ def root(function: Function, low: float, high: float, xtol: float = 1e-12) -> fl
     a, b = low, high
     fa, fb = function(a), function(b)
     if fa * fb > 0:
-        raise ValueError(f"no sign change between {low:g} and {high:g}")
+        raise ValueError(f"no sign change between {low} and {high}")
     t = 0.5
     for _ in range(200):
         x = a + t * (b - a)
@@ -35,12 +37,12 @@ def root(function: Function, low: float, high: float, xtol: float = 1e-12) -> fl
     return best
 
 
-def minimum(function: Function, low: float, high: float, xtol: float = 1e-8) -> float:
+def minimum(function: Function, low: float, high: float) -> float:
     """Where a function with one minimum between two points has it, by golden sections."""
     a, b = low, high
     x, y = b - GOLDEN * (b - a), a + GOLDEN * (b - a)
     fx, fy = function(x), function(y)
-    while b - a > xtol:
+    while b - a > SHORTEST:
         if fx < fy:
             b, y, fy = y, x, fx
             x = b - GOLDEN * (b - a)

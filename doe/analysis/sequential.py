@@ -26,8 +26,8 @@ FIRST_LOOK = 2
 RESERVE = 0.95
 """Share of alpha that is spent; the rest covers what the significance-level approach, exact for
 normal statistics alone, may lose on t with cells of unequal variance (see the simulation)."""
-DRAWS = 2000
-"""Simulated futures of a study."""
+DRAWS, SEED = 2000, 42
+"""Simulated futures of a study, and their seed."""
 
 TermVerdict = Literal["effect", "negligible", "open"]
 
@@ -53,7 +53,7 @@ class Rule(Struct, frozen=True):
         """Nominal two-sided level of each look for one of `family` intervals."""
         return nominal_levels(self.shares, RESERVE * self.alpha / family, self.spending)
 
-    def p(self, nominal: Floats, family: int = 1) -> Floats:
+    def p(self, nominal: Floats, family: int) -> Floats:
         """P values that know the looks, from those of the looks so far (looks x terms)."""
         unit = family / RESERVE
         return np.minimum(
@@ -174,9 +174,7 @@ class Start(NamedTuple):
     """1 where a term is decided already."""
 
 
-def futures(
-    start: Start, cells: int, family: int, rule: Rule, matters: float, seed: int = 42
-) -> Floats:
+def futures(start: Start, cells: int, family: int, rule: Rule, matters: float) -> Floats:
     """Which terms are decided at each further look, in simulated futures of the study.
 
     The true effects are those given at 0 replicates, else drawn from around the estimates with
@@ -186,7 +184,7 @@ def futures(
     -------
     (draws, looks to come, terms) array of bool
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(SEED)
     n, terms = start.replicates, start.effect.shape[-1]
     unit = 2.0 * start.sigma / np.sqrt(cells)  # standard deviation of an effect in one replicate
     to_come = [look for look in rule.looks if look > n]

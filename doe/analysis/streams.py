@@ -117,14 +117,13 @@ def layers(names: tuple[str, ...], labels: Ints) -> Layers:
         last = names[order.pop()]
     sharing = [(labels[s][:, None] == labels[s]).astype(np.float64) for s in order]
     sharing.append(np.eye(replicates))
-    known = np.full((replicates, 1), replicates**-0.5)
+    before = np.full((replicates, 1), replicates**-0.5)  # what the mean and former streams span
     bases = []
     for matrix in sharing:
-        left = matrix - known @ (known.T @ matrix)
-        vectors, sizes, _ = np.linalg.svd(left)
+        vectors, sizes, _ = np.linalg.svd(matrix - before @ (before.T @ matrix))
         basis = vectors[:, sizes > 1e-9 * replicates]
         bases.append(basis)
-        known = np.column_stack([known, basis])
+        before = np.column_stack([before, basis])
     expected = np.array(
         [[np.trace(b.T @ matrix @ b) / max(b.shape[1], 1) for matrix in sharing] for b in bases]
     )

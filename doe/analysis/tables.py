@@ -16,6 +16,7 @@ from doe.analysis.contrasts import Floats, Ints, cell_index
 from doe.analysis.data import FactorLevels, Observations, Runs, numbered, state_text
 from doe.analysis.levels.layout import Level, LevelObservations, LevelRuns, layout_of
 from doe.errors import DoeError, nearest
+from doe.numbers import cell_text
 
 BOOKKEEPING = frozenset(
     {"run_id", "run", "run_order", "row", "replicate", "block", "seed", "config"}
@@ -106,13 +107,10 @@ def table_levels(
     order: dict[str, list[Level]] = {}
     low = _named_lows(low, factors)
     for key in _once(factors):
-        texts = [_level_text(value) for value in column(frame, key, "factor").tolist()]
-        if "" in texts:
-            raise DoeError(f"factor {key!r} has no level in row {texts.index('') + 1}; fill it in")
-        columns[key] = _levels(texts)
+        columns[key] = _levels(_level_texts(column(frame, key, "factor"), key))
         if key in low:
-            known = sorted({str(level) for level in columns[key]})
-            first = _low_first(known, key, low[key])[0]
+            texts = sorted({str(level) for level in columns[key]})
+            first = _low_first(texts, key, low[key])[0]
             rest = sorted({level for level in columns[key] if str(level) != first})
             order[key] = [next(v for v in columns[key] if str(v) == first), *rest]
     blocks = _blocks(frame, block, factors)
@@ -120,9 +118,9 @@ def table_levels(
     layout = layout_of(columns, order, block=labels, block_name=block or "block")
     if (count := int(layout.is_centre.sum())) > 0:
         middle = zip(layout.keys, layout.centred.tolist(), strict=True)
-        held = [key for key, at_middle in middle if not at_middle]
-        which = f"every factor but {', '.join(held)}" if held else "every factor"
-        note = f"{count} rows with {which} at its middle level are taken as centre runs."
+        others = [key for key, at_middle in middle if not at_middle]
+        factor = f"every factor but {', '.join(others)}" if others else "every factor"
+        note = f"{count} rows with {factor} at its middle level are taken as centre runs."
         layout = replace(layout, notes=(note,))
     return layout
 
@@ -141,15 +139,13 @@ def observe_levels(
     frame: pd.DataFrame, layout: LevelRuns, response: str, goal: str | None
 ) -> LevelObservations:
     """Read one response of a table whose factors have levels."""
-    ids = _run_ids(frame)
-    cells = column(frame, response, "response").tolist()
-    parsed = [_value(cell, i, response, ids) for i, cell in enumerate(cells)]
-    if limited := [i for i, (_, limit) in enumerate(parsed) if limit is not None]:
+    y, limits = _values(frame, response, _run_ids(frame))
+    if limited := [row for row, limit in enumerate(limits, start=1) if limit]:
         raise DoeError(
-            f"response {response!r} has a limit in row {limited[0] + 1}; factors with more than "
+            f"response {response!r} has a limit in row {limited[0]}; factors with more than "
             "two levels need values"
         )
-    return LevelObservations(layout, response, np.array([v for v, _ in parsed]), "", goal)
+    return LevelObservations(layout, response, y, goal=goal)
 
 
 def observe(
@@ -157,21 +153,18 @@ def observe(
     runs: Runs,
     response: str,
     *,
-    unit: str = "",
     goal: str | None = None,
     ceiling: float | None = None,
 ) -> Observations:
     """Read one response; values like ``>50`` become intervals up to the next printed limit."""
     if ceiling is not None and not math.isfinite(ceiling):
-        raise DoeError(f"the ceiling {ceiling:g} is no number; expected the largest possible value")
-    cells = column(frame, response, "response").tolist()
-    parsed = [_value(cell, i, response, runs.run_ids) for i, cell in enumerate(cells)]
-    y = np.array([value for value, _ in parsed])
+        raise DoeError(f"the ceiling {ceiling} is no number; expected the largest possible value")
+    y, limits = _values(frame, response, runs.run_ids)
     low, high = y, y
-    if any(limit is not None for _, limit in parsed):
-        limits = [limit for _, limit in parsed]
-        low, high = _bounds(y, [str(cell) for cell in cells], limits, response, ceiling)
-    return Observations(runs, response, y, low, high, unit, goal)
+    if any(limits):
+        texts = [str(cell) for cell in frame[response].tolist()]
+        low, high = _bounds(y, texts, limits, response, ceiling)
+    return Observations(runs, response, y, low, high, goal=goal)
 
 
 def observe_table(
@@ -284,9 +277,7 @@ def _two_levels(
     values: pd.Series, key: str, low: str | None
 ) -> tuple[FactorLevels, NDArray[np.int8], list[str]]:
     """Code a factor -1/+1: the smaller number, false, or the level that `low` names is low."""
-    texts = [_level_text(value) for value in values.tolist()]
-    if "" in texts:
-        raise DoeError(f"factor {key!r} has no level in row {texts.index('') + 1}; fill it in")
+    texts = _level_texts(values, key)
     levels = sorted(set(texts))
     notes: list[str] = []
     numbers = _numbers(levels)
@@ -323,6 +314,14 @@ def _low_first(levels: list[str], key: str, low: str) -> list[str]:
     raise DoeError(f"{low!r} is no level of {key!r}; its levels are {', '.join(levels)}")
 
 
+def _level_texts(values: pd.Series, key: str) -> list[str]:
+    """The level of a factor in each row, as text."""
+    texts = [_level_text(value) for value in values.tolist()]
+    if "" in texts:
+        raise DoeError(f"factor {key!r} has no level in row {texts.index('') + 1}; fill it in")
+    return texts
+
+
 def _level_text(value: object) -> str:
     if value is None or (isinstance(value, float) and value != value):
         return ""
@@ -334,8 +333,8 @@ def _level_text(value: object) -> str:
 
 def _numbers(levels: Sequence[str]) -> list[float] | None:
     numbers = [_number(level) for level in levels]
-    known = [number for number in numbers if number is not None]
-    return known if len(known) == len(numbers) else None
+    finite = [number for number in numbers if number is not None]
+    return finite if len(finite) == len(numbers) else None
 
 
 def _blocks(frame: pd.DataFrame, block: str | None, keys: Sequence[str]) -> Ints | None:
@@ -426,6 +425,15 @@ def _number(text: str) -> float | None:
     return float(text) if NUMBER.fullmatch(text.strip()) else None
 
 
+def _values(
+    frame: pd.DataFrame, response: str, ids: Sequence[str]
+) -> tuple[Floats, list[Limit | None]]:
+    """The value of a response in each row, NaN where it has none, and the limits in its place."""
+    cells = column(frame, response, "response").tolist()
+    parsed = [_value(cell, i, response, ids) for i, cell in enumerate(cells)]
+    return np.array([value for value, _ in parsed]), [limit for _, limit in parsed]
+
+
 def _value(cell: object, row: int, name: str, ids: Sequence[str]) -> tuple[float, Limit | None]:
     """A number, NaN for a missing one, or a limit."""
     if cell is None or (isinstance(cell, float) and not math.isfinite(cell)):
@@ -456,7 +464,8 @@ def _bounds(
     low, high = y.copy(), y.copy()
     steps = sorted({limit[1] for limit in limits if limit is not None and limit[0] == ">"})
     if ceiling is not None and steps and ceiling < steps[-1]:
-        raise DoeError(f"the ceiling {ceiling:g} is below >{steps[-1]:g}, a limit in {response!r}")
+        ends = (cell_text(end, "short") for end in (ceiling, steps[-1]))
+        raise DoeError("the ceiling {} is below >{}, a limit in {!r}".format(*ends, response))
     top = math.inf if ceiling is None else ceiling
     for i, limit in enumerate(limits):
         if limit is None:

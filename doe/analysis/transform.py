@@ -16,6 +16,7 @@ from doe.analysis.roots import minimum, root
 from doe.analysis.scales import Scale, scale_names, scale_of
 from doe.analysis.scales.log import exponential, ratio_of
 from doe.errors import DoeError
+from doe.numbers import cell_text
 
 GRID = np.round(np.linspace(-2.0, 2.0, 81), 10)
 
@@ -49,6 +50,16 @@ class Transformation(Struct, frozen=True):
         return Scale(
             lambda y: to_power(y, exponent), lambda z: from_power(z, exponent), f"{{}}^{exponent}"
         )
+
+    def to_response(self, values: Floats, y: Floats) -> Floats:
+        """Means and bounds on the response scale, cut at 0 where all analysed values y lie above.
+
+        A bound that is cut where the truth cannot be keeps its coverage.
+        """
+        back = np.asarray(self.scale.back(values))
+        if self.name == "none" and bool((y > 0).all()):
+            back = np.where(back < 0.0, 0.0, back)
+        return back
 
     def label(self, response: str) -> str:
         """The response as analysed: "loss", "ln loss" or "loss^0.5"."""
@@ -123,13 +134,18 @@ def choose(asked: str, y: Floats, response: str, profile: BoxCox | None) -> Tran
     if asked == "auto":  # the interval of the exponent holds 0 and not 1
         name = "log" if profile is not None and profile.suggestion == "log" else "none"
     fixed = name in scale_names()
-    low, high = scale_of(name)[-2:] if fixed else (0.0, math.inf)
+    scale = scale_of(name if fixed else "log")  # a power needs what a logarithm does
+    low, high = scale.low, scale.high
     if not ((y > low) & (y < high)).all():
-        needs = "positive values" if (low, high) == (0.0, math.inf) else f"{low:g} < y < {high:g}"
+        needs = (
+            "positive values"
+            if (low, high) == (0.0, math.inf)
+            else " < y < ".join(cell_text(end, "short") for end in (low, high))
+        )
         wrong = y[(y <= low) | (y >= high)][0] if high < math.inf else y.min()
         raise DoeError(
-            f"the transformation {asked} needs {needs}, and {response!r} has {wrong:g}; "
-            "analyse it as it is"
+            f"the transformation {asked} needs {needs}, and {response!r} has "
+            f"{cell_text(float(wrong), 'short')}; analyse it as it is"
         )
     if fixed:
         return Transformation(name, 0.0 if name == "log" else None, asked)
@@ -142,15 +158,17 @@ def choose(asked: str, y: Floats, response: str, profile: BoxCox | None) -> Tran
     return Transformation("log" if exponent == 0.0 else "boxcox", exponent, asked)
 
 
-def back(effects: Sequence[Effect], mean: float, chosen: Transformation) -> tuple[ScaleEffect, ...]:
+def back(
+    effects: Sequence[Effect], mean: float, transform: Transformation
+) -> tuple[ScaleEffect, ...]:
     """Effects on the response scale.
 
     For log the ratio ``exp(effect)`` of the geometric means; else the difference of the
     back-transformed means ``g(mean + effect/2) - g(mean - effect/2)``.
     """
-    if chosen.name == "none":
+    if transform.name == "none":
         return ()
-    scale = chosen.scale
+    scale = transform.scale
 
     def difference(effect: float) -> float:
         ends = scale.back(np.array([mean + effect / 2, mean - effect / 2]))

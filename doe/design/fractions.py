@@ -14,6 +14,7 @@ from doe.terms import (
     MEAN,
     Generator,
     SignedTerm,
+    by_order,
     defining_relation,
     format_generators,
     fraction_parts,
@@ -44,7 +45,7 @@ def word_length_pattern(generators: Sequence[Generator], factors: int) -> tuple[
 
 
 def alias_chains(
-    generators: Sequence[Generator], factors: int, highest: int = 2
+    generators: Sequence[Generator], factors: int, highest: int
 ) -> tuple[tuple[SignedTerm, ...], ...]:
     """Sets of terms of up to `highest` factors that the design cannot tell apart.
 
@@ -55,13 +56,13 @@ def alias_chains(
     constant = {word.mask for word in words}
     chains: list[tuple[SignedTerm, ...]] = []
     chained: set[int] = set()
-    for mask in sorted(terms_up_to(factors, highest), key=lambda m: (order(m), m)):
+    for mask in sorted(terms_up_to(factors, highest), key=by_order):
         if mask in chained or mask in constant:
             continue
         chain = [
             SignedTerm(mask ^ w.mask, w.sign) for w in words if order(mask ^ w.mask) <= highest
         ]
-        chain.sort(key=lambda t: (order(t.mask), t.mask))
+        chain.sort(key=lambda t: by_order(t.mask))
         chained.update(t.mask for t in chain)
         chains.append(tuple(SignedTerm(t.mask, t.sign * chain[0].sign) for t in chain))
     return tuple(chains)

@@ -57,14 +57,14 @@ def box_meyer(
     keys: Sequence[str],
     block: Ints | None = None,
     *,
-    prior: float = PRIOR,
     gamma: float = GAMMA,
     order: int = ORDER,
 ) -> BoxMeyer | None:
     """Posterior over all sets of active factors; None for designs that are not small.
 
-    A set of f active factors has all their effects and interactions up to `order`, each with
-    prior variance γ²σ²; mean and blocks are flat. With Γ = I/γ² on the effects,
+    A factor is active with prior probability π. A set of f active factors has all their effects
+    and interactions up to `order`, each with prior variance γ²σ²; mean and blocks are flat. With
+    Γ = I/γ² on the effects,
     ``p(set | y) ∝ (π / (1 - π))^f γ^-t |X0'X0|^½ / |Γ + X'X|^½ (S / S0)^(-(n - q) / 2)``
     where S = residual plus penalty, t the number of effects and q the columns of X0.
     """
@@ -77,9 +77,7 @@ def box_meyer(
     if float(np.ptp(centred)) <= ROUNDING * float(np.abs(y).max()):
         return None  # blocks take all of it
     sets = [c for size in range(factors + 1) for c in combinations(range(factors), size)]
-    logs = np.array(
-        [_log_weight(centred, flat, cells, chosen, prior, gamma, order) for chosen in sets]
-    )
+    logs = np.array([_log_weight(centred, flat, cells, chosen, gamma, order) for chosen in sets])
     weights = np.exp(logs - logs.max())
     weights /= weights.sum()
     share = [
@@ -89,7 +87,7 @@ def box_meyer(
     rivals = int((weights >= weights.max() / 2.0).sum())
     ranked = np.argsort(-np.round(weights, 12), kind="stable")[: max(TOP_MODELS, rivals)].tolist()
     return BoxMeyer(
-        prior=prior,
+        prior=PRIOR,
         gamma=gamma,
         order=order,
         factors=tuple(FactorProbability(k, p) for k, p in zip(keys, share, strict=True)),
@@ -105,13 +103,12 @@ def _log_weight(
     flat: Floats,
     cells: Ints,
     chosen: tuple[int, ...],
-    prior: float,
     gamma: float,
     order: int,
 ) -> float:
     """Logarithm of the unnormalised posterior of one set of active factors."""
     free = len(centred) - int(flat.shape[1])
-    odds = len(chosen) * math.log(prior / (1.0 - prior))
+    odds = len(chosen) * math.log(PRIOR / (1.0 - PRIOR))
     masks = [
         sum(1 << i for i in part)
         for size in range(1, min(order, len(chosen)) + 1)

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from doe.analysis.best import cell_estimates, prediction, reduced_fit
 from doe.analysis.case import Case
-from doe.analysis.contrasts import Floats, evaluate
+from doe.analysis.contrasts import Floats, coded_levels
 from doe.analysis.fit import Fit, design_matrix
 from doe.analysis.pvalues import t_critical
 from doe.analysis.ranking import MOST_CELLS
@@ -146,12 +146,12 @@ def _change(case: Case, factor: str, other: str, term: str, y: int) -> Mean:
 
 def _means(case: Case, points: Sequence[dict[str, int]], alpha: float) -> tuple[Mean, ...]:
     """Means where some terms have a sign and all others average out."""
-    model, signs = case.fit, _signs(case, points)
-    centre = model.mean + signs @ model.coef
+    fit, signs = case.fit, _signs(case, points)
+    centre = fit.mean + signs @ fit.coef
     reach = np.full(len(signs), np.nan)
-    if model.df_error > 0:
-        variance = _variance(model, signs) * model.ms_error
-        reach = t_critical(alpha, model.df_error) * np.sqrt(variance)
+    if fit.df_error > 0:
+        variance = _variance(fit, signs) * fit.ms_error
+        reach = t_critical(alpha, fit.df_error) * np.sqrt(variance)
     columns = (_back(case, centre), _back(case, centre - reach), _back(case, centre + reach))
     return tuple(_mean(*row) for row in zip(*columns, strict=True))
 
@@ -166,47 +166,33 @@ def _signs(case: Case, points: Sequence[dict[str, int]]) -> Floats:
     return signs
 
 
-def _variance(model: Fit, signs: Floats, mean: float = 1.0) -> Floats:
+def _variance(fit: Fit, signs: Floats, mean: float = 1.0) -> Floats:
     """Variance over σ² of the mean, so many times, plus each row of signs, averaged over blocks."""
-    if model.model.balanced:
-        return np.asarray((mean**2 + (signs**2).sum(axis=1)) / model.n)
-    X = design_matrix(model.cells, model.block, model.model)
-    at = np.zeros((len(signs), X.shape[1]))
-    at[:, 0] = mean
-    at[:, X.shape[1] - signs.shape[1] :] = signs
-    return np.asarray((at * np.linalg.solve(X.T @ X, at.T).T).sum(axis=1))
+    if fit.model.balanced:
+        return np.asarray((mean**2 + (signs**2).sum(axis=1)) / fit.n)
+    X = design_matrix(fit.cells, fit.block, fit.model)
+    rows = np.zeros((len(signs), X.shape[1]))
+    rows[:, 0] = mean
+    rows[:, X.shape[1] - signs.shape[1] :] = signs
+    return np.asarray((rows * np.linalg.solve(X.T @ X, rows.T).T).sum(axis=1))
 
 
 def _predictions(case: Case) -> tuple[Predicted, ...]:
     """What the reduced model predicts for each configuration."""
-    count = 1 << len(case.keys)
-    if count > MOST_CELLS:
+    factors = len(case.keys)
+    if 1 << factors > MOST_CELLS:
         return ()
     estimates, small = cell_estimates(case.fit), reduced_fit(case)
-    coef = np.zeros(count)
-    coef[[0, *small.model.masks]] = [small.mean, *small.coef]
-    said = [
-        prediction(case, estimates, small.model.masks, cell, value)
-        for cell, value in enumerate(evaluate(coef).tolist())
-    ]
-    return tuple(
-        Predicted(
-            tuple(1 if cell >> i & 1 else -1 for i in range(len(case.keys))),
-            *(at.mean, at.ci_low, at.ci_high),
-        )
-        for cell, at in enumerate(said)
-    )
+    predictions = []
+    for cell, value in enumerate(small.cell_values().tolist()):
+        at = prediction(case, estimates, small.model.masks, cell, value)
+        predictions.append(Predicted(coded_levels(cell, factors), at.mean, at.ci_low, at.ci_high))
+    return tuple(predictions)
 
 
 def _back(case: Case, values: Floats) -> list[float]:
-    """Means and bounds on the response scale; where every run is above 0, cut at 0.
-
-    A bound that is cut where the truth cannot be keeps its coverage.
-    """
-    back = case.transform.scale.back(values)
-    if case.transform.name == "none" and bool((case.fit.y > 0).all()):
-        back = np.where(back < 0, 0.0, back)
-    return [float(value) for value in back]
+    """Means and bounds on the response scale."""
+    return list(case.transform.to_response(values, case.fit.y).tolist())
 
 
 def _mean(mean: float, low: float, high: float) -> Mean:

@@ -17,6 +17,7 @@ from doe.analysis.contrasts import MOST_RUNS, Floats, Ints, exchanges, sign_colu
 from doe.analysis.fit import Fit, decomposed, estimator, without_blocks
 from doe.analysis.pvalues import holm
 from doe.analysis.rescale import units
+from doe.numbers import cell_text
 
 BOOTSTRAPS = 2000
 FEWEST_DF = 12
@@ -228,6 +229,7 @@ def _at(values: Floats | None, i: int) -> float | None:
 
 def _sentence(differ: Sequence[str], alpha: float) -> str:
     if not differ:
-        return f"All methods agree on every term at {alpha:g}, adjusted for all terms."
-    named = ", ".join(differ[:8]) + (" …" if len(differ) > 8 else "")
-    return f"The conclusion depends on the method for {named}: treat these terms as open."
+        level = cell_text(alpha, "short")
+        return f"All methods agree on every term at {level}, adjusted for all terms."
+    terms = ", ".join(differ[:8]) + (" …" if len(differ) > 8 else "")
+    return f"The conclusion depends on the method for {terms}: treat these terms as open."

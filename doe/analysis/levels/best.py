@@ -53,12 +53,14 @@ def cell_estimates(fit: LevelFit) -> Estimates:
     if math.prod(layout.sizes) <= MOST_COLUMNS:
         matrix = model_matrix(layout, terms_up_to(len(layout.factors)))
     coef, scale, _, _ = least_squares(matrix, fit.u)
-    at = matrix.fitted_columns[first]
-    at[:, matrix.fitted_source == BLOCK] = 0.0
+    rows = matrix.fitted_columns[first]
+    rows[:, matrix.fitted_source == BLOCK] = 0.0
     tied = np.abs(matrix.null[matrix.fitted_source == BLOCK]).max(axis=0) > 1e-9
     lost = sorted(set(matrix.source[~matrix.kept][tied].tolist()))
-    covariance = at @ scale @ at.T if len(cells) <= MOST_CELLS else ((at @ scale) * at).sum(axis=1)
-    return Estimates(cells, counts, at @ coef, np.asarray(covariance), tuple(lost))
+    covariance = (
+        rows @ scale @ rows.T if len(cells) <= MOST_CELLS else ((rows @ scale) * rows).sum(axis=1)
+    )
+    return Estimates(cells, counts, rows @ coef, np.asarray(covariance), tuple(lost))
 
 
 def _complete(group: Ints, block: Ints) -> bool:
@@ -69,29 +71,30 @@ def _complete(group: Ints, block: Ints) -> bool:
 
 
 def level_best(
-    fit: LevelFit, goal: str, alpha: float = 0.05, back: Callable[[Floats], Floats] = np.asarray
+    fit: LevelFit, goal: str, alpha: float, back: Callable[[Floats], Floats]
 ) -> LevelBest:
     """Rank the configurations by their means, blocks taken out, best first.
 
     Intervals hold for all configurations at once, so also for the one that comes out best
-    (maximum modulus); Hsu's bounds are those of `doe.analysis.hsu`.
+    (maximum modulus); Hsu's bounds are those of `doe.analysis.hsu`. `back` takes means and their
+    intervals to the response scale.
     """
     layout = fit.matrix.layout
     estimates = cell_estimates(fit)
     means = estimates.means
     order, reach, low, high, among, critical = ranked(fit, estimates, goal, alpha)
-    places = [back(fit.shift + fit.unit * v) for v in (means, means - reach, means + reach)]
-    columns = [plain(v) for v in (*places[1:], fit.unit * low, fit.unit * high)]
+    values, *ends = (back(fit.shift + fit.unit * u) for u in (means, means - reach, means + reach))
+    ci_low, ci_high, mcb_low, mcb_high = map(plain, (*ends, fit.unit * low, fit.unit * high))
     rows = tuple(
         CellRow(
             config=layout.config(int(estimates.cells[i])),
             levels=layout.cell_levels(int(estimates.cells[i])),
             n=int(estimates.counts[i]),
-            mean=float(places[0][i]),
-            ci_low=columns[0][i],
-            ci_high=columns[1][i],
-            mcb_low=columns[2][i],
-            mcb_high=columns[3][i],
+            mean=float(values[i]),
+            ci_low=ci_low[i],
+            ci_high=ci_high[i],
+            mcb_low=mcb_low[i],
+            mcb_high=mcb_high[i],
             among_best=bool(among[i]),
         )
         for i in order

@@ -98,9 +98,7 @@ def _tested(fit: LevelFit, value: float, variance: float, alpha: float) -> _Test
     return _Tested(fit.unit * value, fit.unit * se, low, high, t, p)
 
 
-def two_level_effects(
-    fit: LevelFit, plot: HalfNormal | None = None, alpha: float = 0.05
-) -> tuple[Effect, ...]:
+def two_level_effects(fit: LevelFit, plot: HalfNormal, alpha: float) -> tuple[Effect, ...]:
     """Effect of every term of two-level factors: mean at high minus mean at low, ``2 b``.
 
     Where combinations that never ran leave that undetermined for a factor, it is the difference
@@ -115,27 +113,27 @@ def two_level_effects(
     two = [m for m in terms if all(sizes[j] == 2 for j in range(len(sizes)) if m >> j & 1)]
     tested = {mask: _tested(fit, *_two_level_effect(fit, mask), alpha) for mask in two}
     for i, mask in enumerate(terms):
-        if mask in tested and (alone := tested[mask].p) is not None:
-            p[i] = alone
-    margins = None if plot is None or fit.df_error > 0 else plot.lenth
-    position = list(range(len(terms)))
-    if plot is not None and margins is not None:
-        first = [contrast.term for contrast in plot.contrasts]
-        position = [first.index(fit.matrix.name(mask)) for mask in terms]
+        if mask in tested and (p_effect := tested[mask].p) is not None:
+            p[i] = p_effect
+    margins = plot.lenth if fit.df_error == 0 else None
+    numbers = list(range(len(terms)))  # of the terms among the tests
+    if margins is not None:
+        contrast_terms = [contrast.term for contrast in plot.contrasts]
+        numbers = [contrast_terms.index(fit.matrix.name(mask)) for mask in terms]
         p = np.asarray(margins.p)
     p_holm, p_bh = map(plain, adjusted(p))
     effects = []
-    for i, (mask, ss) in enumerate(zip(terms, sums, strict=True)):
+    for mask, ss, i in zip(terms, sums, numbers, strict=True):
         if mask not in tested:
             continue
-        test, at = tested[mask], position[i]
-        t, alone = test.t, test.p
+        test = tested[mask]
+        t, p_effect = test.t, test.p
         if margins is not None:
-            t, alone = test.value / margins.pse, float(p[at])
-        figures = (test.value, test.value / 2.0, test.se, test.ci_low, test.ci_high, t, alone)
+            t, p_effect = test.value / margins.pse, float(p[i])
+        figures = (test.value, test.value / 2.0, test.se, test.ci_low, test.ci_high, t, p_effect)
         share = 100.0 * ss / fit.ss_total
         effects.append(
-            Effect(fit.matrix.name(mask), *figures, p_holm[at], p_bh[at], ss * fit.square, share)
+            Effect(fit.matrix.name(mask), *figures, p_holm[i], p_bh[i], ss * fit.square, share)
         )
     return tuple(effects)
 
@@ -160,7 +158,7 @@ def _f_test(fit: LevelFit, ss: float, df: int) -> float:
 # Numeric factors --------------------------------------------------------------------------------
 
 
-def numeric_parts(fit: LevelFit, factor: int, alpha: float = 0.05) -> tuple[NumericPart, ...]:
+def numeric_parts(fit: LevelFit, factor: int, alpha: float) -> tuple[NumericPart, ...]:
     """Linear and quadratic part of a numeric factor's level means, and the rest.
 
     Orthogonal polynomials on the factor's scale, each tested by t. The linear part is the change
@@ -213,7 +211,7 @@ def part_weights(column: FactorColumn) -> tuple[float, float]:
 # Centre runs ------------------------------------------------------------------------------------
 
 
-def curvature(fit: LevelFit, alpha: float = 0.05) -> Curvature | None:
+def curvature(fit: LevelFit, alpha: float) -> Curvature | None:
     """Mean of the centre runs against the model; None without centre runs.
 
     With two-level factors this is ``ȳ_C - ȳ_F`` with ``SS = n_F n_C (ȳ_F - ȳ_C)² / (n_F + n_C)``
@@ -239,7 +237,7 @@ def curvature(fit: LevelFit, alpha: float = 0.05) -> Curvature | None:
 # Half-normal plot -------------------------------------------------------------------------------
 
 
-def half_normal_plot(fit: LevelFit, alpha: float = 0.05) -> HalfNormal:
+def half_normal_plot(fit: LevelFit, alpha: float) -> HalfNormal:
     """Every degree of freedom of the terms as one contrast, all with the same variance.
 
     ``c_j = 2 q_j'y / √n`` where q_j is column j of the model after those before it, of length 1.

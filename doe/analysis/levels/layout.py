@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 import numpy as np
 from msgspec import Struct
@@ -221,7 +222,7 @@ def _centre_rows(
     return [False] * len(next(iter(columns.values()))), set()
 
 
-def _is_number(level: Level) -> bool:
+def _is_number(level: Level) -> TypeGuard[int | float]:
     return isinstance(level, int | float) and not isinstance(level, bool)
 
 
@@ -278,7 +279,7 @@ def _check_factor(factor: FactorColumn) -> None:
         raise DoeError(f"factor {factor.key} has the level {twice[0]} twice")
     if not factor.numeric:
         return
-    numbers = [v for v in factor.levels if isinstance(v, int | float) and not isinstance(v, bool)]
+    numbers = [level for level in factor.levels if _is_number(level)]
     if len(numbers) < len(labels) or not all(math.isfinite(number) for number in numbers):
         raise DoeError(f"factor {factor.key} is numeric, but not all its levels are numbers")
     if factor.scale not in ("linear", "log"):

@@ -17,7 +17,7 @@ from doe.analysis.levels.model import ModelMatrix
 from doe.analysis.levels.tukey import range_critical, tukey_p
 from doe.analysis.pvalues import signed_quotient, t_critical, t_two_sided
 from doe.analysis.scales.log import ratio_of
-from doe.terms import MEAN
+from doe.terms import BETWEEN, MEAN
 
 Held = Mapping[int, int]
 """Number of a factor -> number of the level at which it is held."""
@@ -27,7 +27,7 @@ class LevelMean(Struct, frozen=True, gc=False):
     """The mean of a level, or of a combination of levels, over the cells of the other factors."""
 
     factor: str  # key, or the name of a term such as lr:optimizer
-    level: str  # label, or labels joined by " · "
+    level: str  # label, or labels as in a configuration
     mean: float | None  # None where no run has the level
     se: float | None  # None in a saturated design
     ci_low: float | None
@@ -58,11 +58,6 @@ class LevelDifference(Struct, frozen=True, gc=False):
     ratio_high: float | None = None
 
 
-Compared = tuple[
-    float | None, float | None, float | None, float | None, float | None, float | None, float | None
-]
-
-
 class _Function(NamedTuple):
     """A linear function of the coefficients, and how many cells it averages."""
 
@@ -87,6 +82,12 @@ def margin_rows(matrix: ModelMatrix, levels: Ints) -> Floats:
     return rows
 
 
+def _combinations(fit: LevelFit, held: Held) -> int:
+    """Number of combinations of the levels of the factors that are not held."""
+    sizes = fit.matrix.layout.sizes
+    return math.prod(size for i, size in enumerate(sizes) if i not in held)
+
+
 def _filled(fit: LevelFit, held: Held) -> Ints:
     """Levels of the cells that have runs, with some factors held at a level."""
     layout = fit.matrix.layout
@@ -100,14 +101,12 @@ def _filled(fit: LevelFit, held: Held) -> Ints:
 
 def _mean_function(fit: LevelFit, held: Held) -> _Function:
     """Average over all cells where that is estimable, else over those that have runs."""
-    sizes = fit.matrix.layout.sizes
-    at = np.full((1, len(sizes)), -1, np.int64)
+    margin = np.full((1, len(fit.matrix.layout.factors)), -1, np.int64)
     for factor, level in held.items():
-        at[0, factor] = level
-    row = margin_rows(fit.matrix, at)
-    every = math.prod(size for i, size in enumerate(sizes) if i not in held)
+        margin[0, factor] = level
+    row = margin_rows(fit.matrix, margin)
     if fit.matrix.estimable(row)[0]:
-        return _Function(row[0], every)
+        return _Function(row[0], _combinations(fit, held))
     levels = _filled(fit, held)
     if len(levels) == 0:
         return _Function(None, 0)
@@ -119,8 +118,7 @@ def difference_function(fit: LevelFit, factor: int, pair: tuple[int, int]) -> _F
     low, high = ({factor: level} for level in pair)
     means = [_mean_function(fit, at) for at in (low, high)]
     rows = [mean.row for mean in means]
-    sizes = fit.matrix.layout.sizes
-    every = math.prod(size for i, size in enumerate(sizes) if i not in low)
+    every = _combinations(fit, low)
     if rows[0] is not None and rows[1] is not None and all(m.cells == every for m in means):
         return _Function(rows[1] - rows[0], every)
     sides = []
@@ -154,13 +152,11 @@ def mean_at(fit: LevelFit, held: Held, alpha: float) -> LevelMean:
     empty cells leave that undetermined, the average is over the cells that have runs.
     """
     layout = fit.matrix.layout
-    names = [layout.factors[i] for i in sorted(held)]
-    label = " · ".join(f.labels[held[i]] for f, i in zip(names, sorted(held), strict=True))
+    label = BETWEEN.join(layout.factors[i].labels[held[i]] for i in sorted(held))
     inside = np.ones(fit.n, dtype=bool)
     for factor, level in held.items():
         inside &= layout.index[:, factor] == level
     function = _mean_function(fit, held)
-    every = math.prod(size for i, size in enumerate(layout.sizes) if i not in held)
     mean = se = low = high = None
     if (estimate := _value(fit, function)) is not None:
         value, error = estimate
@@ -172,6 +168,7 @@ def mean_at(fit: LevelFit, held: Held, alpha: float) -> LevelMean:
     name = fit.matrix.name(sum(1 << i for i in held))
     count = int((inside if held else ~layout.is_centre).sum())
     at = tuple(held[i] for i in sorted(held))
+    every = _combinations(fit, held)
     return LevelMean(name, label, mean, se, low, high, count, function.cells, every, at)
 
 
@@ -183,9 +180,9 @@ def level_means(fit: LevelFit, factor: int, alpha: float = 0.05) -> tuple[LevelM
 def term_means(fit: LevelFit, mask: int, alpha: float = 0.05) -> tuple[LevelMean, ...]:
     """The mean of each combination of the levels of a term's factors, the first one slowest."""
     layout = fit.matrix.layout
-    inside = [i for i in range(len(layout.factors)) if mask >> i & 1]
-    grid = product(*(range(layout.sizes[i]) for i in inside))
-    return tuple(mean_at(fit, dict(zip(inside, at, strict=True)), alpha) for at in grid)
+    own = [i for i in range(len(layout.factors)) if mask >> i & 1]
+    grid = product(*(range(layout.sizes[i]) for i in own))
+    return tuple(mean_at(fit, dict(zip(own, at, strict=True)), alpha) for at in grid)
 
 
 def level_differences(
@@ -197,35 +194,40 @@ def level_differences(
     the model's covariance: Tukey and Kramer's in one way, and exact for equal runs (Tukey 1953,
     Kramer 1956).
     """
+    count = fit.matrix.layout.sizes[factor]
+    return tuple(_difference(fit, factor, pair, alpha) for pair in combinations(range(count), 2))
+
+
+def _difference(fit: LevelFit, factor: int, pair: tuple[int, int], alpha: float) -> LevelDifference:
+    """The second level of a pair minus the first."""
     column = fit.matrix.layout.factors[factor]
-    count, labels = len(column.levels), column.labels
-    sizes = fit.matrix.layout.sizes
-    every = math.prod(size for i, size in enumerate(sizes) if i != factor)
-    rows = []
-    for pair in combinations(range(count), 2):
-        function = difference_function(fit, factor, pair)
-        figures = _compared(fit, function, count, alpha)
-        names = (column.key, labels[pair[1]], labels[pair[0]])
-        rows.append(LevelDifference(*names, *figures, function.cells, every))
-    return tuple(rows)
-
-
-def _compared(fit: LevelFit, function: _Function, groups: int, alpha: float) -> Compared:
-    """Difference, standard error, interval, t, p alone and p of all pairs."""
-    estimate = _value(fit, function)
-    if estimate is None:
-        return None, None, None, None, None, None, None
-    value, error = estimate
-    if fit.df_error == 0:
-        return fit.unit * value, None, None, None, None, None, None
-    t = signed_quotient(value, error)
-    if t is None:
-        t = 0.0
-    p = float(t_two_sided(np.array(t), fit.df_error))
-    reach = range_critical(alpha, groups, fit.df_error) / np.sqrt(2.0) * error
-    low, high = (fit.unit * float(value + side * reach) for side in (-1.0, 1.0))
-    adjusted = tukey_p(t, groups, fit.df_error) if math.isfinite(t) else 0.0
-    return fit.unit * value, fit.unit * error, low, high, t, p, adjusted
+    groups = len(column.levels)
+    function = difference_function(fit, factor, pair)
+    difference = se = low = high = t = p = p_tukey = None
+    if (estimate := _value(fit, function)) is not None:
+        value, error = estimate
+        difference = fit.unit * value
+        if fit.df_error > 0:
+            se = fit.unit * error
+            t = signed_quotient(value, error) or 0.0
+            p = float(t_two_sided(np.array(t), fit.df_error))
+            p_tukey = tukey_p(t, groups, fit.df_error) if math.isfinite(t) else 0.0
+            reach = range_critical(alpha, groups, fit.df_error) / np.sqrt(2.0) * error
+            low, high = (fit.unit * float(value + side * reach) for side in (-1.0, 1.0))
+    return LevelDifference(
+        factor=column.key,
+        level=column.labels[pair[1]],
+        other=column.labels[pair[0]],
+        difference=difference,
+        se=se,
+        ci_low=low,
+        ci_high=high,
+        t=t,
+        p=p,
+        p_tukey=p_tukey,
+        cells=function.cells,
+        of=_combinations(fit, {factor: 0}),
+    )
 
 
 def as_ratio(pair: LevelDifference) -> LevelDifference:

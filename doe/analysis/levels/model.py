@@ -18,7 +18,7 @@ from doe.analysis.levels.coding import (
 )
 from doe.analysis.levels.layout import LevelRuns
 from doe.errors import DoeError
-from doe.terms import MEAN, model_order, parse_term, term_name, terms_up_to
+from doe.terms import MEAN, by_order, model_order, parse_term, term_name, terms_up_to
 
 BLOCK = -1
 CURVATURE = -2
@@ -101,12 +101,12 @@ def model_matrix(layout: LevelRuns, masks: Sequence[int], *, curved: bool = True
     DoeError
         If there are more columns than least squares can bear.
     """
-    masks = tuple(sorted(set(masks), key=lambda mask: (mask.bit_count(), mask)))
+    masks = tuple(sorted(set(masks), key=by_order))
     columns = factor_columns(layout)
-    width = [1, max_block(layout), *(width_of(layout, mask) for mask in masks)]
-    if min(sum(width), layout.runs) > MOST_COLUMNS:
+    widths = [1, block_df(layout), *(width_of(layout, mask) for mask in masks)]
+    if min(sum(widths), layout.runs) > MOST_COLUMNS:
         raise DoeError(
-            f"the model has {sum(width)} coefficients; at most {MOST_COLUMNS} can be fitted: "
+            f"the model has {sum(widths)} coefficients; at most {MOST_COLUMNS} can be fitted: "
             "choose fewer terms or a lower order"
         )
     blocks = block_contrasts(layout.block, layout.runs)
@@ -126,7 +126,7 @@ def model_matrix(layout: LevelRuns, masks: Sequence[int], *, curved: bool = True
     return ModelMatrix(layout, masks, X, source, tuple(labels), kept, np.asarray(null, np.float64))
 
 
-def max_block(layout: LevelRuns) -> int:
+def block_df(layout: LevelRuns) -> int:
     """Degrees of freedom of the blocks."""
     return 0 if layout.block is None else int(layout.block.max())
 
@@ -164,7 +164,7 @@ def default_terms(layout: LevelRuns) -> tuple[int, ...]:
         if rank - before < sum(margin_df(layout, mask) for mask in added):
             break
         chosen, before = (*chosen, *added), rank
-    return tuple(sorted(chosen, key=lambda mask: (mask.bit_count(), mask)))
+    return tuple(sorted(chosen, key=by_order))
 
 
 def terms_of_order(count: int, order: int) -> tuple[int, ...]:
@@ -179,20 +179,20 @@ def margin_df(layout: LevelRuns, mask: int) -> int:
     With every cell of the margin filled, the product of levels less one; else the filled cells
     less the rank of the terms within it.
     """
-    inside = [i for i in range(len(layout.factors)) if mask >> i & 1]
-    index = layout.index[~layout.is_centre][:, inside]
+    own = [i for i in range(len(layout.factors)) if mask >> i & 1]
+    index = layout.index[~layout.is_centre][:, own]
     filled = np.unique(index, axis=0)
-    if len(filled) == math.prod(layout.sizes[i] for i in inside):
+    if len(filled) == math.prod(layout.sizes[i] for i in own):
         return width_of(layout, mask)
-    margin = LevelRuns(tuple(layout.factors[i] for i in inside), filled)
-    below = terms_up_to(len(inside))[:-1]
+    margin = LevelRuns(tuple(layout.factors[i] for i in own), filled)
+    below = terms_up_to(len(own))[:-1]
     return len(filled) - model_matrix(margin, below).rank
 
 
 def chosen_terms(
     layout: LevelRuns, terms: Sequence[str] | None, order: int | None
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Masks of the model's terms, and what is to be said about the choice.
+    """Masks of the model's terms, and where their choice breaks the hierarchy.
 
     Raises
     ------
@@ -214,10 +214,10 @@ def broken_hierarchy(masks: Sequence[int], keys: Sequence[str]) -> tuple[str, ..
     Without them its test depends on how levels are coded (Nelder 1977).
     """
     sentences = []
-    for mask in sorted(set(masks), key=lambda m: (m.bit_count(), m)):
-        within = sorted(part for part in parts_of(mask) if part not in masks)
-        if within:
-            names = ", ".join(term_name(part, keys) for part in within)
+    for mask in sorted(set(masks), key=by_order):
+        absent = sorted(part for part in parts_of(mask) if part not in masks)
+        if absent:
+            names = ", ".join(term_name(part, keys) for part in absent)
             sentences.append(
                 f"{term_name(mask, keys)} is in the model without {names}: the hierarchy is broken,"
                 " and its test depends on how the levels are coded."

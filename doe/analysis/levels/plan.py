@@ -68,16 +68,14 @@ class DesignReport(Struct, frozen=True):
     sentences: tuple[str, ...]
 
 
-def design_report(
-    layout: LevelRuns, terms: Sequence[str] | None = None, order: int | None = None
-) -> DesignReport:
+def design_report(layout: LevelRuns, order: int | None = None) -> DesignReport:
     """Rank, confounding and variance inflation of a model on a design, without any response.
 
-    `terms` names the model; else it is all terms up to `order`, or up to the highest order at
-    which none is confounded with another. Terms that are left out are looked at up to the next
-    order: they bias what they are confounded with.
+    The model has all terms up to `order`, or up to the highest order at which none is confounded
+    with another. Terms that are left out are looked at up to the next order: they bias what they
+    are confounded with.
     """
-    masks, broken = chosen_terms(layout, terms, order)
+    masks, broken = chosen_terms(layout, None, order)
     return matrix_report(model_matrix(layout, masks), broken)
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from msgspec import Struct
 
-from doe.analysis.best import leaves_range
 from doe.analysis.contrasts import Floats
 from doe.analysis.effects import plain
 from doe.analysis.levels.anova import TermTest
@@ -61,20 +60,23 @@ def cell_predictions(
     predicted = np.where(matrix.estimable(rows), rows[:, matrix.kept] @ coef, np.nan)
     estimates = cell_estimates(fit)
     low, high = _bounds(fit, matrix, estimates, levels, alpha)
-    view = _on_response_scale(fit, transform)
-    columns = [plain(view(values)) for values in (predicted, low, high)]
+    columns = [
+        plain(transform.to_response(fit.shift + fit.unit * values, fit.y))
+        for values in (predicted, low, high)
+    ]
     means = plain(transform.scale.back(fit.shift + fit.unit * estimates.means))
     counts = estimates.counts.tolist()
     by_cell = dict(zip(estimates.cells.tolist(), zip(means, counts, strict=True), strict=True))
-    answers = []
+    predictions = []
     for cell, (mean, ci_low, ci_high) in enumerate(zip(*columns, strict=True)):
         observed, n = by_cell.get(cell, (None, 0))
-        at = layout.cell_levels(cell)
-        answers.append(CellPrediction(at, mean, ci_low, ci_high, observed, n))
+        figures = (mean, ci_low, ci_high, observed, n)
+        predictions.append(CellPrediction(layout.cell_levels(cell), *figures))
     for cell, (observed, n) in by_cell.items():
         if cell < 0:
-            answers.append(CellPrediction(layout.cell_levels(cell), None, None, None, observed, n))
-    return tuple(answers)
+            centre = layout.cell_levels(cell)
+            predictions.append(CellPrediction(centre, None, None, None, observed, n))
+    return tuple(predictions)
 
 
 def _bounds(
@@ -90,24 +92,13 @@ def _bounds(
     factorial = estimates.cells >= 0
     ways = math.prod(size + 1 for size in layout.sizes)
     wide = t_critical(alpha / ways, fit.df_error) * math.sqrt(fit.ms_error)
-    for i, at in enumerate(levels):
-        inside = factorial & (with_runs[:, fixed] == at[fixed]).all(axis=1)
-        if not inside.any():
+    for i, cell in enumerate(levels):
+        alike = factorial & (with_runs[:, fixed] == cell[fixed]).all(axis=1)
+        if not alike.any():
             continue
-        weight = inside / inside.sum()
+        weight = alike / alike.sum()
         middle = float(weight @ estimates.means)
         ends[:, i] = middle + wide * math.sqrt(estimates.variance_of(weight)) * np.array(
             [-1.0, 1.0]
         )
     return ends[0], ends[1]
-
-
-def _on_response_scale(fit: LevelFit, transform: Transformation) -> Callable[[Floats], Floats]:
-    """From u to the response; cut at 0 where every run is above it, which keeps the coverage."""
-
-    def view(values: Floats) -> Floats:
-        back = np.asarray(transform.scale.back(fit.shift + fit.unit * values))
-        cut = leaves_range(fit.y, back, transform.name)
-        return np.where(back < 0.0, 0.0, back) if cut else back
-
-    return view

@@ -5,9 +5,11 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from scipy import optimize, special, stats
+from scipy import optimize
 
+from doe.analysis import distributions as stats
 from doe.analysis.contrasts import Floats
+from doe.analysis.pvalues import t_critical, t_two_sided
 
 NODES = 160
 
@@ -35,7 +37,7 @@ def range_upper(q: float, groups: int, df: float) -> float:
         return 1.0
     z, wz, s, ws = _nodes(df)
     log_all = stats.norm.logcdf(z)[:, None]
-    below = special.log_ndtr(z[:, None] - q * s[None, :])
+    below = stats.norm.logcdf(z[:, None] - q * s[None, :])
     ratio = np.minimum(np.exp(below - log_all), 1.0 - 1e-16)
     tail = -np.exp((groups - 1) * log_all) * np.expm1((groups - 1) * np.log1p(-ratio))
     return float(min(1.0, groups * (wz @ tail @ ws)))
@@ -45,7 +47,7 @@ def range_upper(q: float, groups: int, df: float) -> float:
 def range_critical(alpha: float, groups: int, df: float) -> float:
     """The value that the studentized range exceeds with probability `alpha`."""
     if groups == 2:
-        return float(np.sqrt(2.0) * stats.t.isf(alpha / 2.0, df))
+        return float(np.sqrt(2.0) * t_critical(alpha, df))
     top = 10.0
     while range_upper(top, groups, df) > alpha:
         top *= 4.0
@@ -57,5 +59,5 @@ def range_critical(alpha: float, groups: int, df: float) -> float:
 def tukey_p(t: float, groups: int, df: float) -> float:
     """Adjusted p of a difference with ratio t to its standard error: ``P(Q >= √2 |t|)``."""
     if groups == 2:
-        return float(2.0 * special.stdtr(df, -abs(t)))
+        return float(t_two_sided(np.array(t), df))
     return range_upper(float(np.sqrt(2.0)) * abs(t), groups, df)

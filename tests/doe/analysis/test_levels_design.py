@@ -14,7 +14,7 @@ from doe.analysis.levels.fit import fit_levels
 from doe.analysis.levels.layout import LevelRuns, layout_of
 from doe.analysis.levels.means import level_differences, level_means
 from doe.analysis.levels.model import chosen_terms, default_terms, margin_df, model_matrix
-from doe.analysis.levels.plan import design_report
+from doe.analysis.levels.plan import design_report, matrix_report
 from doe.errors import DoeError
 
 
@@ -109,7 +109,9 @@ def test_a_third_of_three_to_the_three_has_main_effects_alone() -> None:
 
 def test_asked_terms_of_a_fraction_name_what_they_are_confounded_with() -> None:
     fraction = np.array(gsd([3, 3, 3], 3))
-    report = design_report(layout([3, 3, 3], fraction), terms=["A", "B", "C", "AB", "AC"])
+    design = layout([3, 3, 3], fraction)
+    masks, broken = chosen_terms(design, ["A", "B", "C", "AB", "AC"], None)
+    report = matrix_report(model_matrix(design, masks), broken)
     plans = {plan.term: plan for plan in report.terms}
     assert (plans["AB"].df, plans["AB"].df_asked) == (2, 4)
     assert (plans["AC"].df, report.inestimable) == (0, ("AC",))

@@ -7,6 +7,7 @@ import io
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -46,7 +47,9 @@ def plasma_etch():
     ]
     frame = pd.DataFrame(rows).astype(str)
     return analyze(
-        observe(frame, table_runs(frame, ["A", "B", "C"]), "etch", unit="Å/min", goal="min")
+        replace(
+            observe(frame, table_runs(frame, ["A", "B", "C"]), "etch", goal="min"), unit="Å/min"
+        )
     )
 
 

@@ -221,7 +221,9 @@ def _side_by_side(case: Case) -> BothScales | None:
     y = case.transform.scale.back(case.fit.y)
     if case.runs.looked is not None or case.fit.n > MOST_RUNS or not log_possible(y):
         return None
-    return both_scales(_on(case, y, "none"), _on(case, y, "log"), case.alpha)
+    factor = power_of_two(float(y.max()))  # squares on the raw scale stay within the floats
+    raw, log = _on(case, y / factor, "none"), _on(case, y, "log")
+    return rescaled(both_scales(raw, log, case.alpha), factor)
 
 
 def _on(case: Case, y: Floats, scale: str) -> OnScale:

@@ -195,3 +195,13 @@ def test_a_transformation_moves_the_ends_of_limits() -> None:
         analyze_censored(negative, AnalysisOptions(transform="log"), None)
     robust = analyze_censored(observed, AnalysisOptions(robust=True), 20)
     assert any("robust methods are left out" in w for w in robust.warnings)
+
+
+def test_a_block_without_values_is_as_good_as_none() -> None:
+    frame = table("AB", [0.0] * 12)
+    frame["y"] = [">5", "1", "2", "3", "", "", "", "", "2", "", "2", "3.1"]
+    effects = []
+    for rows in (frame, frame[frame["day"] != 2].reset_index(drop=True)):
+        observed = observe(rows, table_runs(rows, ["A", "B"], block="day"), "y", ceiling=9.0)
+        effects.append(analyze_censored(observed, AnalysisOptions(), 9.0).effects)
+    assert effects[0] == effects[1]

@@ -46,6 +46,20 @@ def test_answers_do_not_change_with_the_unit(factor: float) -> None:
     assert plain["lenth"]["pse"] == pytest.approx(expected["lenth"]["pse"])
 
 
+@pytest.mark.parametrize("factor", [1e-180, 1e200])
+def test_the_raw_scale_beside_the_logarithms_does_not_change_with_the_unit(factor: float) -> None:
+    frame = table("ABC", PLASMA)
+    reference = study(frame, "ABC", transform="log").scales
+    frame["y"] *= factor
+    found = study(frame, "ABC", transform="log").scales
+    assert found is not None
+    assert reference is not None
+    for term, peer in zip(found.terms, reference.terms, strict=True):
+        assert term.effect / factor == pytest.approx(peer.effect, rel=1e-9)  # type: ignore[operator]
+        assert (term.p, term.log_p) == pytest.approx((peer.p, peer.log_p), rel=1e-9)
+    assert found.r2 == pytest.approx(reference.r2)
+
+
 def leaves(value: object, path: str = "") -> dict[str, float]:
     """Every number of a plain value, by its way there."""
     if isinstance(value, dict):

@@ -23,7 +23,7 @@ def term_name(mask: int, keys: Sequence[str]) -> str:
     if mask == MEAN:
         return "I"
     separator = "" if single_letters(keys) else ":"
-    return separator.join(key for i, key in enumerate(keys) if mask >> i & 1)
+    return separator.join(keys[i] for i in factors_in(mask))
 
 
 def parse_term(text: str, keys: Sequence[str]) -> int:
@@ -105,6 +105,11 @@ def config_name(keys: Sequence[str], levels: Sequence[LevelOf]) -> str:
 def order(mask: int) -> int:
     """Number of factors in a term: 1 for a main effect, 2 for a two-factor interaction."""
     return mask.bit_count()
+
+
+def factors_in(mask: int) -> list[int]:
+    """Numbers of the factors of a term."""
+    return [i for i in range(mask.bit_length()) if mask >> i & 1]
 
 
 def by_order(mask: int) -> tuple[int, int]:

@@ -20,7 +20,7 @@ from doe.analysis.pvalues import t_critical
 from doe.analysis.ranking import MOST_CELLS
 from doe.analysis.rescale import units
 from doe.analysis.scales.log import exponential
-from doe.terms import order, parse_term
+from doe.terms import factors_in, order, parse_term
 
 PAIRS = 6
 """Interactions that are told in means, the strongest ones."""
@@ -102,8 +102,7 @@ def estimate(case: Case) -> Means | None:
 
 def _interaction(case: Case, term: str, coef: dict[str, float]) -> Interaction:
     """The factor that acts is the one whose effect at a level of the other is the largest."""
-    mask = parse_term(term, case.keys)
-    keys = [key for i, key in enumerate(case.keys) if mask >> i & 1]
+    keys = [case.keys[i] for i in factors_in(parse_term(term, case.keys))]
     factor, other = max((keys, keys[::-1]), key=lambda pair: abs(coef.get(pair[0], 0.0)))
     points = [{factor: x, other: y, term: x * y} for x, y in SIGNS]
     means = _means(case, points, _pair_alpha(case))

@@ -68,6 +68,7 @@ from doe.analysis.transform import (
     choose,
 )
 from doe.errors import DoeError
+from doe.terms import factors_in
 
 MOST_COMBINATIONS = 2000
 """Combinations of two factors' levels whose means are given; more are for no one to read."""
@@ -274,7 +275,7 @@ def _combinations(fit: LevelFit, alpha: float) -> list[LevelMean]:
     sizes = fit.matrix.layout.sizes
     means: list[LevelMean] = []
     for mask in fit.matrix.terms:
-        own = [size for i, size in enumerate(sizes) if mask >> i & 1]
+        own = [sizes[i] for i in factors_in(mask)]
         if len(own) == 2 and len(means) + math.prod(own) <= MOST_COMBINATIONS:
             means += term_means(fit, mask, alpha)
     return means

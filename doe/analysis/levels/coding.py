@@ -10,7 +10,7 @@ from scipy import linalg
 
 from doe.analysis.contrasts import Floats
 from doe.analysis.levels.layout import MIDDLE, FactorColumn, LevelRuns
-from doe.terms import single_letters
+from doe.terms import factors_in, single_letters
 
 DEGREES = ("linear", "quadratic", "cubic")
 
@@ -82,19 +82,17 @@ def factor_columns(layout: LevelRuns) -> list[Floats]:
 def term_columns(columns: Sequence[Floats], mask: int) -> Floats:
     """Columns of a term: all products of one contrast of each of its factors."""
     rows = len(columns[0])
-    result = np.ones((rows, 1))
-    for i, values in enumerate(columns):
-        if mask >> i & 1:
-            result = (result[:, :, None] * values[:, None, :]).reshape(rows, -1)
-    return result
+    products = np.ones((rows, 1))
+    for i in factors_in(mask):
+        products = (products[:, :, None] * columns[i][:, None, :]).reshape(rows, -1)
+    return products
 
 
 def column_labels(layout: LevelRuns, mask: int) -> list[str]:
     """Label of each column of a term, such as ``lr linear : optimizer adam − sgd``."""
     parts = [
-        [f"{f.key} {label}".strip() for label in contrast_labels(f)]
-        for i, f in enumerate(layout.factors)
-        if mask >> i & 1
+        [f"{factor.key} {label}".strip() for label in contrast_labels(factor)]
+        for factor in (layout.factors[i] for i in factors_in(mask))
     ]
     single = all(len(part) == 1 for part in parts)
     separator = " : " if not single else "" if single_letters(layout.keys) else ":"

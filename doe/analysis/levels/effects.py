@@ -23,6 +23,7 @@ from doe.analysis.pvalues import (
     t_two_sided,
 )
 from doe.numbers import cell_text
+from doe.terms import factors_in
 
 
 class SingleContrast(Struct, frozen=True, gc=False):
@@ -110,7 +111,7 @@ def two_level_effects(fit: LevelFit, plot: HalfNormal, alpha: float) -> tuple[Ef
     terms = fit.matrix.terms
     sums = [fit.wald(fit.columns(mask)) for mask in terms]
     p = np.array([_f_test(fit, ss, fit.matrix.df(m)) for m, ss in zip(terms, sums, strict=True)])
-    two = [m for m in terms if all(sizes[j] == 2 for j in range(len(sizes)) if m >> j & 1)]
+    two = [mask for mask in terms if all(sizes[i] == 2 for i in factors_in(mask))]
     tested = {mask: _tested(fit, *_two_level_effect(fit, mask), alpha) for mask in two}
     for i, mask in enumerate(terms):
         if mask in tested and (p_effect := tested[mask].p) is not None:

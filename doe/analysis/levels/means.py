@@ -17,7 +17,7 @@ from doe.analysis.levels.model import ModelMatrix
 from doe.analysis.levels.tukey import range_critical, tukey_p
 from doe.analysis.pvalues import signed_quotient, t_critical, t_two_sided
 from doe.analysis.scales.log import ratio_of
-from doe.terms import BETWEEN, MEAN
+from doe.terms import BETWEEN, MEAN, factors_in
 
 Held = Mapping[int, int]
 """Number of a factor -> number of the level at which it is held."""
@@ -179,9 +179,8 @@ def level_means(fit: LevelFit, factor: int, alpha: float = 0.05) -> tuple[LevelM
 
 def term_means(fit: LevelFit, mask: int, alpha: float = 0.05) -> tuple[LevelMean, ...]:
     """The mean of each combination of the levels of a term's factors, the first one slowest."""
-    layout = fit.matrix.layout
-    own = [i for i in range(len(layout.factors)) if mask >> i & 1]
-    grid = product(*(range(layout.sizes[i]) for i in own))
+    own = factors_in(mask)
+    grid = product(*(range(fit.matrix.layout.sizes[i]) for i in own))
     return tuple(mean_at(fit, dict(zip(own, at, strict=True)), alpha) for at in grid)
 
 

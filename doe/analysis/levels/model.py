@@ -18,7 +18,7 @@ from doe.analysis.levels.coding import (
 )
 from doe.analysis.levels.layout import LevelRuns
 from doe.errors import DoeError
-from doe.terms import MEAN, by_order, model_order, parse_term, term_name, terms_up_to
+from doe.terms import MEAN, by_order, factors_in, model_order, parse_term, term_name, terms_up_to
 
 BLOCK = -1
 CURVATURE = -2
@@ -133,7 +133,7 @@ def block_df(layout: LevelRuns) -> int:
 
 def width_of(layout: LevelRuns, mask: int) -> int:
     """Degrees of freedom of a term where every cell has runs: the product of levels less one."""
-    return math.prod(size - 1 for i, size in enumerate(layout.sizes) if mask >> i & 1)
+    return math.prod(layout.sizes[i] - 1 for i in factors_in(mask))
 
 
 def distinct_rows(layout: LevelRuns) -> tuple[Ints, Ints]:
@@ -179,7 +179,7 @@ def margin_df(layout: LevelRuns, mask: int) -> int:
     With every cell of the margin filled, the product of levels less one; else the filled cells
     less the rank of the terms within it.
     """
-    own = [i for i in range(len(layout.factors)) if mask >> i & 1]
+    own = factors_in(mask)
     index = layout.index[~layout.is_centre][:, own]
     filled = np.unique(index, axis=0)
     if len(filled) == math.prod(layout.sizes[i] for i in own):

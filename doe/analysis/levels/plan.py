@@ -24,7 +24,7 @@ from doe.analysis.levels.model import (
     width_of,
 )
 from doe.errors import listed
-from doe.terms import MEAN
+from doe.terms import MEAN, factors_in
 
 SHOWN = 12
 """Empty cells that are named; of more the number is said."""
@@ -263,8 +263,7 @@ def _noncentrality(matrix: ModelMatrix, mask: int) -> float:
     Z = X[:, own]
     rest = Z - others @ np.linalg.lstsq(others, Z, rcond=None)[0]
     information = rest.T @ rest
-    factors = [f for i, f in enumerate(matrix.layout.factors) if mask >> i & 1]
-    patterns = product(*(_pairs(factor) for factor in factors))
+    patterns = product(*(_pairs(matrix.layout.factors[i]) for i in factors_in(mask)))
     least = np.inf
     for _, pattern in zip(range(MOST_PATTERNS), patterns, strict=False):
         b = np.array([0.5])

@@ -18,6 +18,7 @@ from doe.analysis.levels.model import ModelMatrix, model_matrix, parts_of
 from doe.analysis.pvalues import significant, t_critical
 from doe.analysis.ranking import MOST_CELLS, Estimates
 from doe.analysis.transform import Transformation
+from doe.terms import factors_in
 
 
 class CellPrediction(Struct, frozen=True, gc=False):
@@ -87,7 +88,7 @@ def _bounds(
     ends = np.full((2, len(levels)), np.nan)
     if fit.df_error == 0:
         return ends[0], ends[1]
-    fixed = [i for i in range(len(layout.factors)) if any(mask >> i & 1 for mask in matrix.masks)]
+    fixed = sorted({i for mask in matrix.masks for i in factors_in(mask)})
     with_runs = np.array([layout.cell_levels(cell) for cell in estimates.cells.tolist()], np.int64)
     factorial = estimates.cells >= 0
     ways = math.prod(size + 1 for size in layout.sizes)

@@ -12,7 +12,7 @@ from doe.analysis.pvalues import significant
 from doe.analysis.scales import Scale
 from doe.analysis.scales.log import ratio_of
 from doe.numbers import cell_text, confidence
-from doe.terms import factor_label
+from doe.terms import factor_label, factors_in
 
 
 def term_sentences(
@@ -39,8 +39,8 @@ def term_sentences(
         else:
             sentence = _interaction_sentence(fit, mask, test, unit, alpha, scale)
         if wider:
-            factors = enumerate(fit.matrix.layout.factors)
-            others = [f.key for i, f in factors if any((w & ~mask) >> i & 1 for w in wider)]
+            numbers = sorted({i for other in wider for i in factors_in(other & ~mask)})
+            others = [fit.matrix.layout.factors[i].key for i in numbers]
             sentence = f"{sentence}; what it does depends on {', '.join(others)}"
         sentences.append(f"{sentence}.")
     return tuple(sentences)
@@ -98,7 +98,7 @@ def _shape(fit: LevelFit, i: int, alpha: float) -> str:
 def _interaction_sentence(
     fit: LevelFit, mask: int, test: TermTest, unit: str, alpha: float, scale: Scale
 ) -> str:
-    factors = [f for i, f in enumerate(fit.matrix.layout.factors) if mask >> i & 1]
+    factors = [fit.matrix.layout.factors[i] for i in factors_in(mask)]
     names = [factor_label(factor.key, factor.name) for factor in factors]
     lead = (
         f"{' and '.join([', '.join(names[:-1]), names[-1]])} do not act on their own"

@@ -54,13 +54,7 @@ class AnalysisOptions(Struct, frozen=True):
         return self.error == "residual"
 
     def shown(self, masks: Sequence[int], keys: Sequence[str]) -> list[bool]:
-        """Which terms are shown: those without a factor whose terms are left out.
-
-        Raises
-        ------
-        DoeError
-            If there is no such factor.
-        """
+        """Which terms are shown: those without a factor of `drop`, which must be factors."""
         hidden = 0
         for key in self.drop:
             if key not in keys:

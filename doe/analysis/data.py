@@ -113,13 +113,7 @@ def numbered(labels: Iterable[Hashable]) -> Ints:
 
 
 def check_variation(y: Floats, response: str) -> None:
-    """Refuse observed values in which nothing varies.
-
-    Raises
-    ------
-    DoeError
-        If there are fewer than two different ones.
-    """
+    """Refuse fewer than two different values by a DoeError."""
     if len(y) < 2 or float(y.max()) == float(y.min()):
         raise DoeError(
             f"response {response!r} has {len(y)} values and no variation; "

@@ -189,7 +189,7 @@ def _tell(command: str | None, summary: Summary) -> None:
     from doe.views.summary import summary_environment
 
     if command and (problem := notify(command, summary_environment(summary))):
-        typer.echo(f"warning: {problem}", err=True)
+        typer.echo(f"warning: --notify {problem}", err=True)
 
 
 def bare_cpu(arguments: list[str]) -> list[str]:

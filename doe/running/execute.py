@@ -28,7 +28,7 @@ from doe.study.values import FIRST_LOOK, Study
 LONGEST_SECONDS = 1e8
 """Three years: more than any run takes, and less than any clock can measure."""
 NOTIFY_SECONDS = 60.0
-"""How long a command of `--notify` may take."""
+"""How long the command that is told of the end may take."""
 
 
 class Execution(NamedTuple):
@@ -71,7 +71,7 @@ def run_study(
     if options.detach:
         raise DoeError(
             "a study that stops when it is decided needs a scheduler that stays to look; "
-            "leave out --detach"
+            "it cannot be detached"
         )
     while True:
         statuses = plan.scan()
@@ -132,7 +132,7 @@ def check_limits(options: RunOptions) -> None:
     for name, seconds in (("timeout", options.timeout), ("grace", options.grace)):
         if not 0 <= seconds <= LONGEST_SECONDS:
             raise DoeError(
-                f"--{name} {seconds:g}: expected seconds, at most {LONGEST_SECONDS:g}"
+                f"{name} {seconds:g}: expected seconds, at most {LONGEST_SECONDS:g}"
                 + (" (0 for no limit)" if name == "timeout" else "")
             )
 
@@ -204,7 +204,7 @@ def notify(command: str, summary: Mapping[str, str]) -> str:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return f"--notify took longer than {NOTIFY_SECONDS:g} s and was ended"
+        return f"took longer than {NOTIFY_SECONDS:g} s and was ended"
     except OSError as error:
-        return f"--notify could not be started: {error.strerror}"
-    return f"--notify ended with exit code {done.returncode}" if done.returncode else ""
+        return f"could not be started: {error.strerror}"
+    return f"ended with exit code {done.returncode}" if done.returncode else ""

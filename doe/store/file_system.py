@@ -53,7 +53,7 @@ def file_system_notes(directory: Path) -> list[str]:
     if not makes_links(directory):
         notes.append(
             f"{directory} is on {kind or 'a file system'} that makes no hard links: `doe run` "
-            "cannot commit results there. Plan on another with --out"
+            "cannot commit results there. Plan on another file system"
         )
     if kind.startswith(LATE):
         notes.append(

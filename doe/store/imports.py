@@ -132,7 +132,7 @@ def _columns(study: Study, there: list[str], named: dict[str, str]) -> _Columns:
     if absent:
         raise DoeError(
             f"the table has no column {absent[0]!r}{nearest(absent[0], there)}; it has "
-            f"{', '.join(there)}. Say which it is with --map {absent[0]}=COLUMN"
+            f"{', '.join(there)}. Map the one that holds it: {absent[0]}=COLUMN"
         )
     column_of = {name: column for name, column in places.items() if column is not None}
     return _Columns(

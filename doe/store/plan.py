@@ -134,7 +134,7 @@ def _way_out(old: Plan, study: Study) -> str:
             "them as new blocks, with seeds of their own."
         )
     return (
-        "Plan the new one under another name or with --out, take the edit back, or move "
+        "Plan the new one under another name or in another directory, take the edit back, or move "
         f"{old.directory} away to begin again."
     )
 
@@ -190,7 +190,7 @@ def find_study(given: Path | None, runs: Path = RUNS) -> Path:
         return given.parent if given.name == STUDY_FILE else given
     studies = planned_studies(runs)
     if not studies:
-        raise DoeError(f"no study below {runs}/; plan one with `doe plan`, or name it with --study")
+        raise DoeError(f"no study below {runs}/; plan one with `doe plan`, or name its directory")
     return studies[-1]
 
 

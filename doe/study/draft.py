@@ -210,7 +210,7 @@ def given_levels(asked: Iterable[Proposal | str]) -> tuple[Proposal, ...]:
     for factor in asked:
         if isinstance(factor, str):
             raise DoeError(
-                f"--factor {factor}: no help tells its levels; give them, {factor}=LOW,HIGH"
+                f"factor {factor}: no help tells its levels; give them, {factor}=LOW,HIGH"
             )
         factors.append(factor)
     return tuple(factors)
@@ -245,15 +245,15 @@ def _asked(factor: Proposal | str, known: dict[str, Proposal]) -> Proposal:
     key = factor if isinstance(factor, str) else factor.key
     if key not in known:
         raise DoeError(
-            f"--factor {key}: the program has no such option{nearest(key, known)}; it has "
+            f"factor {key}: the program has no such option{nearest(key, known)}; it has "
             f"{', '.join(known) or 'none'}"
         )
     if isinstance(factor, str):
         if not known[key].complete:
-            raise DoeError(f"--factor {key}: its help names no levels; give them, {key}=LOW,HIGH")
+            raise DoeError(f"factor {key}: its help names no levels; give them, {key}=LOW,HIGH")
         return known[key]
     if "{" + key + ":" in known[key].use:
-        raise DoeError(f"--factor {key}: a switch is off and on; leave the levels out")
+        raise DoeError(f"factor {key}: a switch is off and on; leave the levels out")
     return factor._replace(use=known[key].use, remark=known[key].remark)
 
 
@@ -261,12 +261,12 @@ def parse_factor(text: str) -> Proposal | str:
     """Read NAME=LOW,HIGH, or a NAME alone."""
     key, equals, levels = text.partition("=")
     if not is_name(key):
-        raise DoeError(f"--factor {text}: expected NAME=LOW,HIGH with a name of letters and digits")
+        raise DoeError(f"factor {text}: expected NAME=LOW,HIGH with a name of letters and digits")
     if not equals:
         return key
     parts = [_level(part.strip()) for part in levels.split(",")]
     if len(parts) != 2 or "" in parts:
-        raise DoeError(f"--factor {text}: expected two levels, as in lr=0.001,0.01")
+        raise DoeError(f"factor {text}: expected two levels, as in lr=0.001,0.01")
     return Proposal(key, parts[0], parts[1], "")
 
 

@@ -71,8 +71,7 @@ def check_detach(name: str) -> None:
     if not engine_module(name).DETACHES:
         able = " or ".join(other for other in ENGINES if engine_module(other).DETACHES)
         raise DoeError(
-            f"--detach needs an engine that goes on by itself; got --engine {name}, "
-            f"expected --engine {able}"
+            f"detaching needs an engine that goes on by itself; got {name}, expected {able}"
         )
 
 
@@ -102,8 +101,8 @@ def open_engine(name: str, study: Study, directory: Path, given: Mapping[str, An
             raise DoeError(f"{key!r} is an option of no engine{nearest(key, options)}")
         if name not in options[key].engines:
             raise DoeError(
-                f"{_flag(key)} is for --engine {' or '.join(options[key].engines)}; "
-                f"this is --engine {name}, leave it out"
+                f"{key} is for the engine {' or '.join(options[key].engines)}; "
+                f"this is {name}, leave it out"
             )
     settings = read_settings(module, name, study.engines.get(name, {}), given)
     engine: Engine = module.open(study, directory, settings)
@@ -131,13 +130,9 @@ def read_settings(
         except msgspec.ValidationError as error:
             problem = str(error)
         if problem:
-            source = _flag(key) if key in given else f"{name}.{key}"
+            source = key if key in given else f"{name}.{key}"
             problems.append(f"{source} = {value!r}: {problem}")
     if problems:
         raise DoeError(f"the settings for {name} cannot be used:\n  " + "\n  ".join(problems))
     settings: msgspec.Struct = module.Settings(**values)
     return settings
-
-
-def _flag(key: str) -> str:
-    return f"--{key.replace('_', '-')}"

@@ -135,7 +135,7 @@ class RayEngine:
                 self._ray.shutdown()
                 raise DoeError(
                     f"each run asks for {amount:g} {name}, but the Ray cluster has "
-                    f"{there.get(name, 0.0):g} in all; ask for less with --gpus-per-run or --cpus, "
+                    f"{there.get(name, 0.0):g} in all; ask for less by gpus_per_run or cpus, "
                     "or start the cluster with more"
                 )
         return min(int(there[name] / amount) for name, amount in wanted.items() if amount)
@@ -219,7 +219,7 @@ def _check_listening(address: str) -> None:
 def _unreachable(address: str, error: Exception) -> DoeError:
     return DoeError(
         f"cannot reach a Ray cluster at {address or 'this machine'}: {error}\n"
-        "Start one with `ray start --head`, or leave out --ray-address to run on this machine. "
+        "Start one with `ray start --head`, or leave out ray_address to run on this machine. "
         "If the cluster asks for a token, export RAY_AUTH_MODE=token as Ray's manual says"
     )
 

@@ -257,9 +257,9 @@ LATER = [
     (["report", "--drop", "lrr"], "lrr"),
     (["report", "--figures", "acx"], "did you mean 'acc'"),
     (["import", "absent.csv"], "there is no table absent.csv"),
-    (["import", "past.csv"], "Say which it is with --map lr=COLUMN"),
+    (["import", "past.csv"], "Map the one that holds it: lr=COLUMN"),
     (["import", "past.csv", "--map", "lr"], "--map 'lr' is no pair"),
-    (["import", "past.csv", "--map", "lr=a"], "Say which it is with --map augment=COLUMN"),
+    (["import", "past.csv", "--map", "lr=a"], "Map the one that holds it: augment=COLUMN"),
     (["export", "--out", "all.xls"], "ends in .csv or .parquet"),
     (["status", "--watch", "--json"], "exclude each other"),
 ]

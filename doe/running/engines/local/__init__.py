@@ -45,7 +45,7 @@ def open(study: Study, _directory: Path, settings: Settings) -> LocalEngine:
     from doe.running.engines.local.engine import LocalEngine
 
     if settings.gpus and settings.cpu is not None:
-        raise DoeError("got both --gpus and --cpu; choose one of them")
+        raise DoeError("got both gpus and cpu; choose one of them")
     if settings.cpu is not None:
         return LocalEngine(study, cpu_slots(study.threads, settings.cpu))
     there = ask_gpus()
@@ -75,7 +75,7 @@ def gpu_slots(wanted: Sequence[int], per_gpu: int, gpus: Sequence[Gpu]) -> tuple
         listing = ", ".join(f"{gpu.number} ({gpu.name})" for gpu in gpus) or "none"
         raise DoeError(
             f"there is no GPU {', '.join(map(str, missing))}; nvidia-smi lists: {listing}. "
-            "Choose among them with --gpus, or use --cpu"
+            "Choose among them, or run on the CPU"
         )
     return tuple(
         Slot(

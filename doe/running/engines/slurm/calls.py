@@ -126,8 +126,8 @@ def _call(
         )
     except FileNotFoundError:
         raise DoeError(
-            f"there is no {words[0]} on this machine; start `doe run --engine slurm` where Slurm's "
-            "commands are installed, or choose another --engine"
+            f"there is no {words[0]} on this machine; run the study where Slurm's commands are "
+            "installed, or choose another engine"
         ) from None
     except subprocess.TimeoutExpired as error:
         raise AwayError(f"{words[0]} gave no answer within {seconds:g} s") from error

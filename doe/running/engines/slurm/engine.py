@@ -402,7 +402,7 @@ def judge(end: JobEnd, runs: Sequence[Known]) -> list[Ended]:
         faultless |= end.code is None and not end.too_long and known.begun
         message = end.message
         if end.too_long and not faultless:
-            message += "; it got no further than the job before: ask for more time (--time)"
+            message += "; it got no further than the job before: ask for more time"
         too_long = end.too_long and not faultless
         ended.append(Ended(run_id, job, code, message, too_long, faultless))
     return ended

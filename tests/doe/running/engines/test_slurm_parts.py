@@ -60,7 +60,7 @@ def test_mistakes_in_the_slurm_table_are_named(table, said):
 def test_all_mistakes_are_told_at_once():
     with pytest.raises(DoeError) as caught:
         read_settings(slurm, "slurm", {"tme": 1, "cpus": 0}, {"mem": "x"})
-    assert all(word in str(caught.value) for word in ("slurm.tme", "slurm.cpus", "--mem"))
+    assert all(word in str(caught.value) for word in ("slurm.tme", "slurm.cpus", " mem = 'x'"))
 
 
 @pytest.mark.parametrize(
@@ -85,9 +85,9 @@ def test_a_share_becomes_a_whole_gpu():
 
 
 def test_options_of_another_engine_are_refused(tmp_path):
-    with pytest.raises(DoeError, match="--gres is for --engine slurm; this is --engine local"):
+    with pytest.raises(DoeError, match="gres is for the engine slurm; this is local"):
         open_engine("local", None, tmp_path, {"gres": "gpu:1"})
-    with pytest.raises(DoeError, match="--cpu is for --engine local"):
+    with pytest.raises(DoeError, match="cpu is for the engine local"):
         open_engine("slurm", None, tmp_path, {"cpu": 2})
     with pytest.raises(DoeError, match="did you mean 'slurm'"):
         open_engine("slrm", None, tmp_path, {})

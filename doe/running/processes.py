@@ -98,8 +98,8 @@ def ending(code: int) -> str:
 # Descendants ------------------------------------------------------------------------------------
 
 
-def descendants(of: int | None = None) -> set[int]:
-    """Living processes below one, this one unless said otherwise."""
+def descendants() -> set[int]:
+    """Living processes below this one."""
     children: dict[int, list[int]] = {}
     for pid in _all_pids():
         with contextlib.suppress(OSError, ValueError, IndexError):
@@ -108,7 +108,7 @@ def descendants(of: int | None = None) -> set[int]:
             if fields[0] not in (b"Z", b"X"):
                 children.setdefault(int(fields[1]), []).append(pid)
     below: set[int] = set()
-    left = [of or os.getpid()]
+    left = [os.getpid()]
     while left:
         new = [pid for pid in children.get(left.pop(), ()) if pid not in below]
         below.update(new)

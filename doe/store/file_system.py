@@ -28,13 +28,17 @@ def makes_links(directory: Path) -> bool:
     return True
 
 
-def file_system(directory: Path, mounts: str | None = None) -> str:
+def file_system(directory: Path) -> str:
     """Name of the file system that a directory is on; empty where the kernel does not say."""
-    if mounts is None:
-        try:
-            mounts = Path("/proc/self/mountinfo").read_text(errors="replace")
-        except OSError:
-            return ""
+    try:
+        mounts = Path("/proc/self/mountinfo").read_text(errors="replace")
+    except OSError:
+        return ""
+    return mounted_there(directory, mounts)
+
+
+def mounted_there(directory: Path, mounts: str) -> str:
+    """Name of the innermost file system among mounts, as the kernel lists them."""
     kinds: dict[str, str] = {}
     for line in mounts.splitlines():
         before, _, after = line.partition(" - ")

@@ -7,7 +7,7 @@ stale lock can each remove one lock, the second one a fresh one.
 
 Lease k is over when its holder gave it back, when its failure is on record, when its holder's
 process is dead (on the same machine), or when, on another machine, its bytes did not change for
-`STALE` seconds of the observer's own monotonic clock. Clocks of two machines are never compared.
+`STALE_SECONDS` of the observer's own monotonic clock. Clocks of two machines are never compared.
 """
 
 from __future__ import annotations
@@ -201,14 +201,8 @@ class Watch:
     """Judges leases, with a memory of how long it has seen each one silent."""
 
     def __init__(
-        self,
-        stale: float = STALE_SECONDS,
-        clock: Callable[[], float] = time.monotonic,
-        here: str | None = None,
-        gap: float = GAP_SECONDS,
+        self, clock: Callable[[], float] = time.monotonic, here: str | None = None
     ) -> None:
-        self._stale = stale
-        self._gap = gap
         self._clock = clock
         self._here = here or machine()
         self._known: dict[Path, _Silence] = {}
@@ -252,9 +246,9 @@ class Watch:
             self._known[path] = _Silence(raw, 0.0, now)
             return False
         gap = now - former.looked
-        seconds = former.seconds + (gap if gap <= self._gap else 0.0)
+        seconds = former.seconds + (gap if gap <= GAP_SECONDS else 0.0)
         self._known[path] = _Silence(raw, seconds, now)
-        return seconds >= self._stale
+        return seconds >= STALE_SECONDS
 
 
 class _Silence(NamedTuple):

@@ -11,6 +11,7 @@ from typing import BinaryIO
 from doe.store.files import STRANGE, RunDir, append, read_end
 
 LOG_LINES = 40
+"""Lines of the log that a failure tells."""
 BLOCK_BYTES = 65536
 LINE_BYTES = 2000
 """What lines may have on average; of longer ones, as of a bar that is drawn again, the end."""
@@ -49,14 +50,14 @@ def write_log(run: RunDir, text: str) -> None:
         append(run.log, text.encode(errors="replace"))
 
 
-def log_tail(run: RunDir, lines: int = LOG_LINES) -> tuple[str, ...]:
+def log_tail(run: RunDir) -> tuple[str, ...]:
     """The last lines that the latest attempt wrote."""
     try:
-        text = read_end(run.log, 65536).decode(errors="replace")
+        text = read_end(run.log, BLOCK_BYTES).decode(errors="replace")
     except OSError:
         return ()
     latest = text.rpartition(f"\n{MARK}")[2] if f"\n{MARK}" in text else text
-    return tuple(portable(latest, run).splitlines()[-lines:])
+    return tuple(portable(latest, run).splitlines()[-LOG_LINES:])
 
 
 def last_lines(file: BinaryIO, lines: int) -> int:

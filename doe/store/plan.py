@@ -175,22 +175,22 @@ def complete_design(plan: Plan) -> bool:
         return True
 
 
-def planned_studies(runs: Path = RUNS) -> list[Path]:
+def planned_studies() -> list[Path]:
     """Directories of all studies below runs/, the one planned last at the end."""
-    return [file.parent for file in sorted(runs.glob(f"*/{STUDY_FILE}"), key=_planned_at)]
+    return [file.parent for file in sorted(RUNS.glob(f"*/{STUDY_FILE}"), key=_planned_at)]
 
 
 def _planned_at(file: Path) -> int:
     return file.stat().st_mtime_ns
 
 
-def find_study(given: Path | None, runs: Path = RUNS) -> Path:
+def find_study(named: Path | None) -> Path:
     """The study directory that was named, or the one below runs/ that was planned last."""
-    if given is not None:
-        return given.parent if given.name == STUDY_FILE else given
-    studies = planned_studies(runs)
+    if named is not None:
+        return named.parent if named.name == STUDY_FILE else named
+    studies = planned_studies()
     if not studies:
-        raise DoeError(f"no study below {runs}/; plan one with `doe plan`, or name its directory")
+        raise DoeError(f"no study below {RUNS}/; plan one with `doe plan`, or name its directory")
     return studies[-1]
 
 

@@ -147,8 +147,8 @@ def read_verdict(run: RunDir) -> Verdict | None:
     return verdict_in(run.result)
 
 
-def settled(run: RunDir, replace: str = "") -> bool:
-    """Whether a run has a verdict that settles it."""
+def settled(run: RunDir, replace: str) -> bool:
+    """Whether a run has a verdict that settles it, other than the one of this checksum."""
     verdict = read_verdict(run)
     return verdict is not None and verdict.stands(replace)
 

@@ -32,10 +32,10 @@ MOST_LOOKED_AT = 20
 MOST_THREADS = 1024
 
 
-def check_study(study: Study, source: str = "the study") -> None:
+def check_study(study: Study) -> None:
     """Raise SpecError with everything that is inconsistent within a study's values."""
     if problems := study_problems(study):
-        raise SpecError(source, problems)
+        raise SpecError("the study", problems)
 
 
 def study_problems(study: Study, keys_known: bool = True) -> list[str]:

@@ -242,7 +242,7 @@ def test_the_live_view_shows_slots_progress_and_counts(planned, go):
     out = io.StringIO()
     console = Console(file=out, width=100, force_terminal=True, color_system=None)
     display = LiveDisplay(console, Live(console=console, auto_refresh=False))
-    engine = IdleEngine(cpu_slots(number=2))
+    engine = IdleEngine(cpu_slots(1, 2))
     scheduler = Scheduler(plan, engine, RunOptions(), display)
     scheduler.hand_over()
     job = engine.jobs[0]
@@ -270,7 +270,7 @@ def test_eighty_columns_are_enough_for_words_as_keys(planned):
     from doe.views.live import PlainDisplay
 
     plan = planned("traced", factors=WORDS)
-    engine = IdleEngine(cpu_slots(number=2))
+    engine = IdleEngine(cpu_slots(1, 2))
     screen = PlainDisplay(Console(file=io.StringIO()))
     scheduler = Scheduler(plan, engine, RunOptions(), screen)
     scheduler.hand_over()

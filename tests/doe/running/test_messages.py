@@ -17,7 +17,7 @@ from doe.results.status import overview
 from doe.running.engines.slurm.job import Entry, Submission, SubmissionFiles
 from doe.running.execute import check_links
 from doe.running.worker import WorkOrder
-from doe.store.file_system import file_system
+from doe.store.file_system import mounted_there
 from doe.store.files import StudyDir
 from doe.store.leases import Watch, acquire, new_owner
 from doe.store.log import BLOCK_BYTES, LINE_BYTES, last_lines
@@ -159,9 +159,9 @@ def test_the_file_system_is_the_innermost_one(tmp_path):
         f"2 1 0:9 / {tmp_path} rw shared:1 - nfs4 server:/home rw\n"
         f"3 2 0:9 / {str(home).replace(' ', chr(92) + '040')} rw - fuse.sshfs x rw\n"
     )
-    assert file_system(home / "runs", mounts) == "fuse.sshfs"
-    assert file_system(tmp_path / "x", mounts) == "nfs4"
-    assert file_system(tmp_path.parent, mounts) == "ext4"
+    assert mounted_there(home / "runs", mounts) == "fuse.sshfs"
+    assert mounted_there(tmp_path / "x", mounts) == "nfs4"
+    assert mounted_there(tmp_path.parent, mounts) == "ext4"
 
 
 def test_a_terminal_that_is_gone_stops_no_run(planned, tmp_path):

@@ -14,6 +14,7 @@ from doe.errors import DoeError
 from doe.store import plan as plans
 from doe.store.files import StudyDir
 from doe.store.plan import (
+    RUNS,
     augment_plan,
     complete_design,
     extend_plan,
@@ -150,15 +151,16 @@ def test_augmentation_that_makes_no_sense_is_refused(tmp_path, kind, said):
     assert contents(tmp_path) == before
 
 
-def test_the_study_planned_last_is_found(tmp_path):
-    with pytest.raises(DoeError, match="no study"):
-        find_study(None, tmp_path)
+def test_the_study_planned_last_is_found(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DoeError, match="no study below runs/"):
+        find_study(None)
     for name in "ba":
-        write_plan(preset_study("demo"), tmp_path / name)
-        assert find_study(None, tmp_path) == tmp_path / name
-    assert find_study(tmp_path / "b" / "study.toml") == tmp_path / "b"
-    write_plan(preset_study("demo"), tmp_path / "b")  # there already, and asked for again
-    assert find_study(None, tmp_path) == tmp_path / "b"
+        write_plan(preset_study("demo"), RUNS / name)
+        assert find_study(None) == RUNS / name
+    assert find_study(RUNS / "b" / "study.toml") == RUNS / "b"
+    write_plan(preset_study("demo"), RUNS / "b")  # there already, and asked for again
+    assert find_study(None) == RUNS / "b"
 
 
 def test_a_choice_among_several_studies_is_said(tmp_path, monkeypatch, capsys):

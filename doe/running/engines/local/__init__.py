@@ -63,7 +63,7 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-def cpu_slots(threads: int = 1, number: int = 0) -> tuple[Slot, ...]:
+def cpu_slots(threads: int, number: int = 0) -> tuple[Slot, ...]:
     """As many slots as runs of so many threads have cores, unless a number is given."""
     return tuple(Slot(f"cpu{i}") for i in range(number or max(1, usable_cores() // threads)))
 

@@ -51,6 +51,8 @@ GLANCE_SECONDS = 0.5
 """Time between two looks for verdicts."""
 AWAY_SECONDS = 1800.0
 """How long the controller may be silent before the scheduler gives up; its jobs go on."""
+REPEAT_SECONDS = 60.0
+"""How long a call without which nothing can go on is repeated."""
 VISIBLE_SECONDS = 60.0
 """How long after a job's good end its verdict may take to be seen on a network file system."""
 LOOK_SECONDS = 10.0
@@ -293,15 +295,17 @@ class SlurmEngine:
     def close(self) -> None:
         """Nothing: jobs that wait or run are left to Slurm."""
 
-    def _patiently(self, call: Callable[[], T], seconds: float = 60.0) -> T:
+    def _patiently(self, call: Callable[[], T]) -> T:
         """Repeat a call while the controller is away."""
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + REPEAT_SECONDS
         while True:
             try:
                 return call()
             except AwayError as error:
                 if time.monotonic() > deadline:
-                    raise DoeError(f"Slurm did not answer for {seconds:g} s: {error}") from error
+                    raise DoeError(
+                        f"Slurm did not answer for {REPEAT_SECONDS:g} s: {error}"
+                    ) from error
                 time.sleep(0.5)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from doe.errors import DoeError, nearest
+from doe.store.files import encodable
 from doe.store.requests import RunRequest
 from doe.study.command import flat_settings
 from doe.study.values import Level, seed_placeholders
@@ -172,13 +173,9 @@ def _checked(reply: object, request: RunRequest) -> dict[str, float]:
             f"{', '.join(map(str, reply)) or 'nothing'}"
         )
     try:
-        return {_plain(name): _number(value) for name, value in reply.items()}
+        return {encodable(str(name)): _number(value) for name, value in reply.items()}
     except (TypeError, ValueError) as error:
         raise DoeError(f"the backend returned a metric that is no number: {error}") from error
-
-
-def _plain(name: object) -> str:
-    return str(name).encode(errors="replace").decode()
 
 
 def _number(value: Any) -> float:

@@ -88,11 +88,16 @@ def ending(code: int) -> str:
     """Say how a process ended, by its exit code or minus the signal's number."""
     if code >= 0:
         return f"ended with exit code {code} and no result"
-    try:
-        name = signal.Signals(-code).name
-    except ValueError:  # a real-time signal
-        name = f"signal {-code}"
+    name = signal_name(-code)
     return f"killed by {name}" + (" (out of memory, or by hand)" if name == "SIGKILL" else "")
+
+
+def signal_name(number: int) -> str:
+    """A signal as people know it."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # a real-time signal
+        return f"signal {number}"
 
 
 # Descendants ------------------------------------------------------------------------------------

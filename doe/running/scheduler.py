@@ -14,7 +14,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import islice
-from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
 from doe.design.runs import Run, runs_of
@@ -23,7 +22,7 @@ from doe.numbers import cell_text
 from doe.running.engines.base import Ended, Engine, Job, Slot, failure_recorded
 from doe.running.processes import end_keepers
 from doe.running.worker import BUSY, UNWRITABLE, WorkOrder, record_crash
-from doe.store.files import RunDir, StudyDir
+from doe.store.files import RunDir, StudyDir, held_name
 from doe.store.leases import (
     Lease,
     Watch,
@@ -91,7 +90,7 @@ class Display(Protocol):
 
     def note(self, kind: str, text: str) -> None:
         """Something happened: done, diverged, failed, again, closed, adopted, skipped, warning,
-        stop."""
+        stop, detached."""
 
     def show(self, snapshot: Snapshot) -> None:
         """Draw the present state; called a few times a second."""
@@ -192,8 +191,7 @@ class Scheduler:
     def _begin(self) -> None:
         """Read the study, clear up after killed writers, and queue what is asked for."""
         self._root = os.open(self.named.root, os.O_RDONLY | os.O_DIRECTORY)
-        held = Path(f"/proc/{os.getpid()}/fd/{self._root}")
-        self.files = StudyDir(held if held.exists() else self.named.root)
+        self.files = StudyDir(held_name(self._root, self.named.root))
         for status in scan(self.files, self.runs.values(), self.watch):
             self.statuses[status.run.run_id] = status
             if status.result:
@@ -437,10 +435,10 @@ class Scheduler:
         if self.breaker.hopeless:
             self.engine.stop(self.options.grace)
             self.active.clear()
-            told = failure.traceback or "\n".join([*failure.log, failure.reason])
+            evidence = failure.traceback or "\n".join([*failure.log, failure.reason])
             raise DoeError(
                 f"the first runs all failed in the same way, so the study was stopped:\n"
-                f"{told}\nMend it, then go on with `doe run --retry-failed`"
+                f"{evidence}\nMend it, then go on with `doe run --retry-failed`"
             )
 
     # Runs that others execute ---------------------------------------------------------------------

@@ -23,7 +23,7 @@ from doe.errors import DoeError
 from doe.numbers import cell_text
 from doe.running.backend import Backend, call, resolve
 from doe.running.processes import bear_mark, end_with_parent, thread_environment
-from doe.store.files import RunDir
+from doe.store.files import RunDir, encodable
 from doe.store.log import open_log, write_log
 from doe.store.progress import Reporter
 from doe.store.requests import RunRequest
@@ -157,7 +157,7 @@ def _failure(error: BaseException, training: Training, to_log: bool) -> Failure:
     frames = error.__traceback__.tb_next if error.__traceback__ else None
     try:
         lines = traceback.format_exception(type(error), error, frames)
-        text = _bounded("".join(lines), TRACEBACK_CHARACTERS)
+        text = _bounded(encodable("".join(lines)), TRACEBACK_CHARACTERS)
     except Exception:  # even its traceback cannot be told
         text = name
     if to_log:
@@ -167,14 +167,13 @@ def _failure(error: BaseException, training: Training, to_log: bool) -> Failure:
 
 def _text(error: BaseException) -> str:
     try:
-        return str(error).encode(errors="replace").decode()
+        return encodable(str(error))
     except Exception as another:
         return f"(its text cannot be told: {type(another).__name__})"
 
 
 def _bounded(text: str, most: int) -> str:
-    """A text of bounded length, with its beginning and its end; whatever stands in it is UTF-8."""
-    text = text.encode(errors="replace").decode()
+    """A text of bounded length, with its beginning and its end."""
     if len(text) <= most:
         return text
     return f"{text[: most // 2]}\n… {len(text) - most} characters …\n{text[-most // 2 :]}"

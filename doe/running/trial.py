@@ -14,7 +14,6 @@ import tempfile
 import time
 import traceback
 from pathlib import Path
-from signal import Signals
 
 import msgspec
 
@@ -22,7 +21,7 @@ from doe.design.runs import Run
 from doe.errors import DoeError
 from doe.numbers import cell_text
 from doe.running.backend import call, resolve
-from doe.running.processes import thread_environment
+from doe.running.processes import signal_name, thread_environment
 from doe.store.files import RunDir
 from doe.store.requests import prepare, read_request
 from doe.study.values import Study
@@ -63,7 +62,7 @@ def try_run(study: Study, run: Run, gpu: int | None = None) -> Trial:
         try:
             trial = msgspec.json.decode((run_dir.path / OUTCOME).read_bytes(), type=Trial)
         except FileNotFoundError:
-            how = Signals(-code).name if code < 0 else f"exit code {code}"
+            how = signal_name(-code) if code < 0 else f"exit code {code}"
             return Trial(problem=f"the run's process ended with {how}", seconds=seconds)
         return msgspec.structs.replace(trial, seconds=seconds)
 
@@ -118,9 +117,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m doe.running.trial")
     parser.add_argument("run_dir", type=Path)
     parser.add_argument("--device", default="cpu")
-    given = parser.parse_args()
-    trial = execute(RunDir(given.run_dir), given.device)
-    (given.run_dir / OUTCOME).write_bytes(msgspec.json.encode(trial))
+    arguments = parser.parse_args()
+    trial = execute(RunDir(arguments.run_dir), arguments.device)
+    (arguments.run_dir / OUTCOME).write_bytes(msgspec.json.encode(trial))
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ import errno
 import os
 import select
 import signal
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -73,6 +74,10 @@ BUSY = 75
 UNWRITABLE = 74
 LOST = 76
 INTERRUPTED = 143
+STOPPED = (INTERRUPTED, LOST)
+"""Exit codes of a worker that was ended for no fault of its run."""
+ORDERLY = (0, BUSY, UNWRITABLE, *STOPPED)
+"""Exit codes of a worker that has ended all of its processes itself."""
 PATIENCE_SECONDS = 3600.0
 """How long a finished run waits for room on a full disk before it gives up its result."""
 TRIES_SECONDS = 120.0
@@ -340,7 +345,7 @@ def record_crash(
     A process that died before it had a lease gets one here, so that every failure has its number.
     """
     last = last_lease(run)
-    if last is not None and last.lease is not None and last.lease.job == owner.job:
+    if last is not None and last.lease is not None and last.is_of(owner.job):
         lease = last.lease
     else:
         held = acquire(run, owner, Watch())
@@ -359,16 +364,22 @@ def record_crash(
 # The process ------------------------------------------------------------------------------------
 
 
+def worker_words(run_dir: Path | str, order: WorkOrder) -> list[str]:
+    """The command line that starts a worker as a process of its own."""
+    text = msgspec.json.encode(order).decode()
+    return [sys.executable, "-m", "doe.running.worker", str(run_dir), "--order", text]
+
+
 def main() -> NoReturn:
-    """The command line of a worker."""
+    """What a worker does with that command line."""
     parser = argparse.ArgumentParser(
         prog="python -m doe.running.worker", description="Execute one run."
     )
     parser.add_argument("run_dir", type=Path)
     parser.add_argument("--order", default="{}", help="how to execute it, as JSON")
-    given = parser.parse_args()
-    order = msgspec.json.decode(given.order, type=WorkOrder)
-    end_process(lambda: work(RunDir(given.run_dir), order))
+    arguments = parser.parse_args()
+    order = msgspec.json.decode(arguments.order, type=WorkOrder)
+    end_process(lambda: work(RunDir(arguments.run_dir), order))
 
 
 if __name__ == "__main__":

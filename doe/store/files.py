@@ -107,13 +107,8 @@ class RunDir(NamedTuple):
         return self.path / f"{self.result.name}.{kind}-{attempt}"
 
     def held_open(self) -> RunDir:
-        """The same directory by an open descriptor: it stays ours when it is moved or replaced.
-
-        Where the system has no such names, its absolute path.
-        """
-        handle = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
-        name = Path(f"/proc/{os.getpid()}/fd/{handle}")
-        return RunDir(name if name.exists() else self.path.resolve())
+        """The same directory by an open descriptor, which nobody closes."""
+        return RunDir(held_name(os.open(self.path, os.O_RDONLY | os.O_DIRECTORY), self.path))
 
     # The same names, read: 0 for a name that is none of the kind.
 
@@ -166,6 +161,15 @@ _ASIDE = re.compile(rf"{re.escape(RESULT)}\.([a-z]+)-(\d+)")
 _LEFTOVER = re.compile(rf"\.({_LEASE.pattern}|{_ATTEMPT.pattern}|{re.escape(RESULT)})\.")
 
 
+def held_name(handle: int, path: Path) -> Path:
+    """A name of an open directory that stays its own when it is moved or replaced.
+
+    Where the system has no such names, its absolute path.
+    """
+    name = Path(f"/proc/{os.getpid()}/fd/{handle}")
+    return name if name.exists() else path.resolve()
+
+
 # Reading ----------------------------------------------------------------------------------------
 
 MOST_BYTES = 1 << 28
@@ -215,6 +219,11 @@ STRANGE = (errno.EINVAL, errno.ELOOP, errno.EISDIR, errno.ENXIO)
 
 
 # Atomic writes ----------------------------------------------------------------------------------
+
+
+def encodable(text: str) -> str:
+    """A text that a file can hold, whatever stands in it."""
+    return text.encode(errors="replace").decode()
 
 
 def write_atomic(path: Path, text: str) -> None:

@@ -79,6 +79,10 @@ class LeaseFile(NamedTuple):
     plain: bool = True
     """Whether it is a file at all: what is none was never made by a holder."""
 
+    def is_of(self, job: str) -> bool:
+        """Whether the start of this name has taken it."""
+        return self.lease is not None and self.lease.job == job
+
 
 # Processes and machines -------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from doe.store.files import MOST_BYTES, RunDir, append, read_end
+from doe.store.files import MOST_BYTES, RunDir, append, encodable, read_end
 
 TAIL_BYTES = 16384
 
@@ -93,10 +93,6 @@ class Reporter:
         self._spare = max(self._spare - 1, 0.0)
         # A training must not end because its progress could not be told.
         with contextlib.suppress(OSError, TypeError, ValueError, OverflowError):
-            values: dict[str, float | None] = {_plain(n): float(v) for n, v in metrics.items()}
+            values: dict[str, float | None] = {encodable(n): float(v) for n, v in metrics.items()}
             line = ProgressLine(int(step), int(total), values)
             append(self._path, msgspec.json.encode(line) + b"\n")
-
-
-def _plain(name: str) -> str:
-    return name.encode(errors="replace").decode()

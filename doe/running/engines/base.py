@@ -1,7 +1,7 @@
 """The protocol between the scheduler and what executes runs.
 
-An engine starts ``python -m doe.running.worker RUN_DIR --order JSON`` somewhere, by whatever means,
-and tells when that process is gone. It never decides success: the scheduler looks at the run's
+An engine starts a worker (`worker_words`) somewhere, by whatever means, and tells when that process
+is gone. It never decides success: the scheduler looks at the run's
 directory, where the worker has left a verdict or not. All that an engine may add is how a process
 ended without one (`Ended.message`). A worker is idempotent: an engine may start one too often.
 """
@@ -100,14 +100,13 @@ class Engine(Protocol):
 def has_begun(run: RunDir, job: str) -> bool:
     """Whether the start of this name has taken the run's lease."""
     last = last_lease(run)
-    return bool(last and last.lease and last.lease.job == job)
+    return last is not None and last.is_of(job)
 
 
 def failure_recorded(run: RunDir, job: str) -> bool:
     """Whether the start of this name has left a record of how it failed."""
     last = last_lease(run)
-    ours = last is not None and last.lease is not None and last.lease.job == job
-    return ours and last is not None and run.attempt(last.attempt).exists()
+    return last is not None and last.is_of(job) and run.attempt(last.attempt).exists()
 
 
 def await_death(run: RunDir, job: str, seconds: float) -> None:

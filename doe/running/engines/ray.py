@@ -12,7 +12,6 @@ import math
 import os
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -31,7 +30,7 @@ from doe.running.engines.base import (
     needs_gpu_alone,
 )
 from doe.running.processes import STUBBORN_SECONDS, end_with_parent, ending
-from doe.running.worker import INTERRUPTED, LOST
+from doe.running.worker import INTERRUPTED, STOPPED, WorkOrder, worker_words
 from doe.store.files import RunDir
 from doe.study.values import Study
 
@@ -71,7 +70,7 @@ def open(study: Study, _directory: Path, settings: Settings) -> RayEngine:
     return RayEngine(msgspec.structs.replace(settings, cpus=settings.cpus or study.threads))
 
 
-def run_worker(run_dir: str, order_json: str, cwd: str, path: str, grace: float) -> int:
+def run_worker(run_dir: str, order: WorkOrder, cwd: str, path: str) -> int:
     """Execute one run on a machine of the cluster; return the worker's exit code.
 
     The study's directory has to be at the same place on all machines (shared storage).
@@ -79,7 +78,7 @@ def run_worker(run_dir: str, order_json: str, cwd: str, path: str, grace: float)
     if not os.path.isdir(run_dir):
         raise FileNotFoundError(f"{run_dir} is not on {os.uname().nodename}: use shared storage")
     process = subprocess.Popen(
-        [sys.executable, "-m", "doe.running.worker", run_dir, "--order", order_json],
+        worker_words(run_dir, order),
         cwd=cwd if os.path.isdir(cwd) else None,
         env=os.environ | ({"PYTHONPATH": path} if path else {}),
         stdin=subprocess.DEVNULL,
@@ -92,7 +91,7 @@ def run_worker(run_dir: str, order_json: str, cwd: str, path: str, grace: float)
     except KeyboardInterrupt:  # the task was cancelled
         process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(grace + STUBBORN_SECONDS)
+            process.wait(order.grace + STUBBORN_SECONDS)
         process.kill()
         return INTERRUPTED
     return process.returncode
@@ -128,17 +127,17 @@ class RayEngine:
 
     def _room(self) -> int:
         """How many runs fit on the cluster at once."""
-        there: Mapping[str, float] = self._ray.cluster_resources()
+        resources: Mapping[str, float] = self._ray.cluster_resources()
         wanted = {"GPU": self._settings.gpus_per_run, "CPU": float(self._settings.cpus)}
         for name, amount in wanted.items():
-            if amount > there.get(name, 0.0):
+            if amount > resources.get(name, 0.0):
                 self._ray.shutdown()
                 raise DoeError(
                     f"each run asks for {amount:g} {name}, but the Ray cluster has "
-                    f"{there.get(name, 0.0):g} in all; ask for less by gpus_per_run or cpus, "
+                    f"{resources.get(name, 0.0):g} in all; ask for less by gpus_per_run or cpus, "
                     "or start the cluster with more"
                 )
-        return min(int(there[name] / amount) for name, amount in wanted.items() if amount)
+        return min(int(resources[name] / amount) for name, amount in wanted.items() if amount)
 
     def adopt(self) -> Sequence[tuple[str, str, str]]:
         """Nothing: runs end with the scheduler that started them."""
@@ -151,13 +150,12 @@ class RayEngine:
         for job in jobs:
             shared = settings.gpus_per_run % 1 > 0 and not needs_gpu_alone(RunDir(job.run_dir))
             order = msgspec.structs.replace(job.order, alone=not shared)
-            text = msgspec.json.encode(order).decode()
             reference = task.options(
                 num_cpus=settings.cpus,
                 num_gpus=settings.gpus_per_run if shared else math.ceil(settings.gpus_per_run),
                 max_retries=0,
                 name=f"doe {job.run_id}",
-            ).remote(str(job.run_dir.resolve()), text, os.getcwd(), path, job.order.grace)
+            ).remote(str(job.run_dir.resolve()), order, os.getcwd(), path)
             self._jobs[reference] = job
 
     def wait(self, seconds: float) -> Sequence[Ended]:
@@ -183,7 +181,7 @@ class RayEngine:
         except errors.RayError as error:
             await_death(RunDir(job.run_dir), name, DEATH_SECONDS)
             return Ended(run_id, name, None, f"Ray: {type(error).__name__}: {error}")
-        return Ended(run_id, name, code, ending(code), interrupted=code in (INTERRUPTED, LOST))
+        return Ended(run_id, name, code, ending(code), interrupted=code in STOPPED)
 
     def withdraw(self) -> None:
         """Take back the tasks for which there was no room yet."""

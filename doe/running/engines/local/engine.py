@@ -20,7 +20,7 @@ from doe.running.engines.base import Ended, Job, Slot
 from doe.running.engines.local.slot import Answer, Setup, Task
 from doe.running.processes import STUBBORN_SECONDS, ending, thread_environment
 from doe.running.provenance import ask_gpus
-from doe.running.worker import INTERRUPTED, LATE_SECONDS, LOST
+from doe.running.worker import LATE_SECONDS, STOPPED
 from doe.store.leases import process_alive, process_name
 from doe.study.values import Study
 
@@ -86,7 +86,7 @@ class _Parent:
         *lines, self.buffer = (self.buffer + data).split(b"\n")
         return [msgspec.json.decode(line, type=Answer) for line in lines]
 
-    def said(self) -> str:
+    def complaint(self) -> str:
         """The end of what it wrote to standard error."""
         self.errors.seek(0)
         return self.errors.read()[-4000:].decode(errors="replace").strip()
@@ -211,7 +211,7 @@ class LocalEngine:
                 if not parent.ready and (code != -signal.SIGKILL or self._unready > 3):
                     raise DoeError(
                         f"the backend {self._study.backend!r} ended the process that imported it "
-                        f"({ending(code)}):\n{parent.said()}"
+                        f"({ending(code)}):\n{parent.complaint()}"
                     )
                 parent.close()
                 if job:
@@ -232,5 +232,5 @@ class LocalEngine:
         job, late = parent.job, self._late(parent)
         assert job is not None
         parent.job, parent.child = None, ""
-        stopped = code in (INTERRUPTED, LOST)
-        return Ended(job.run_id, job.order.job, code, ending(code), late and code < 0, stopped)
+        message, timeout = ending(code), late and code < 0
+        return Ended(job.run_id, job.order.job, code, message, timeout, code in STOPPED)

@@ -16,7 +16,6 @@ import gc
 import os
 import signal
 import subprocess
-import sys
 import traceback
 from pathlib import Path
 
@@ -33,13 +32,11 @@ from doe.running.processes import (
     forkable,
 )
 from doe.running.provenance import Gpu, static_facts
-from doe.running.worker import BUSY, INTERRUPTED, LOST, UNWRITABLE, Prepared, WorkOrder, work
+from doe.running.worker import ORDERLY, Prepared, WorkOrder, work, worker_words
 from doe.store.files import RunDir
 
 START = os.getcwd()
 """Where the study was started, before the backend was imported."""
-OURS = {0, BUSY, INTERRUPTED, LOST, UNWRITABLE}
-"""Exit codes of a keeper that has ended all of its processes."""
 
 
 class Setup(msgspec.Struct, frozen=True):
@@ -118,8 +115,8 @@ class SlotProcess:
         try:
             backend = resolve(setup.backend, setup.command)
         except BaseException as error:
-            told = str(error) if isinstance(error, DoeError) else traceback.format_exc()
-            self.say(Answer(error=told))
+            reason = str(error) if isinstance(error, DoeError) else traceback.format_exc()
+            self.say(Answer(error=reason))
             return
         signal.signal(signal.SIGTERM, self._stop)
         # An import that lets the kernel or itself wait for children would take ours.
@@ -132,7 +129,7 @@ class SlotProcess:
         self.say(Answer(ready=True))
         while not self._stopping and (line := self.line()):
             self._execute(msgspec.json.decode(line, type=Task), prepared if warm else None)
-            if self._code not in OURS:  # a keeper that could not end what was its own
+            if self._code not in ORDERLY:  # a keeper that could not end what was its own
                 end_descendants(keep=imported)
 
     def _execute(self, task: Task, prepared: Prepared | None) -> None:
@@ -158,8 +155,7 @@ class SlotProcess:
 
 
 def _spawn(task: Task) -> int:
-    order = msgspec.json.encode(task.order).decode()
-    words = [sys.executable, "-m", "doe.running.worker", task.run_dir, "--order", order]
+    words = worker_words(task.run_dir, task.order)
     return subprocess.Popen(words, start_new_session=True, cwd=START, preexec_fn=_unblock).pid
 
 

@@ -37,7 +37,7 @@ from doe.running.engines.slurm.job import (
     submissions,
 )
 from doe.running.engines.slurm.settings import Settings
-from doe.running.worker import BUSY, INTERRUPTED, LOST, UNWRITABLE
+from doe.running.worker import BUSY, STOPPED, UNWRITABLE
 from doe.store.files import RunDir, StudyDir
 from doe.store.progress import read_progress
 from doe.store.verdicts import settled
@@ -381,7 +381,7 @@ def explain(row: QueueRow | None, said: str, script_began: bool) -> JobEnd:
         return JobEnd(message, None, faultless=True)
     if row.state in TOO_LONG:
         return JobEnd(message, None, too_long=True)
-    return JobEnd(message, row.code, faultless=row.code in (INTERRUPTED, LOST))
+    return JobEnd(message, row.code, faultless=row.code in STOPPED)
 
 
 def judge(end: JobEnd, runs: Sequence[Known]) -> list[Ended]:

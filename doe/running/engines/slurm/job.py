@@ -34,10 +34,8 @@ from doe.running.processes import (
 )
 from doe.running.provenance import static_facts
 from doe.running.worker import (
-    BUSY,
     INTERRUPTED,
-    LOST,
-    UNWRITABLE,
+    ORDERLY,
     Prepared,
     WorkOrder,
     record_crash,
@@ -180,7 +178,7 @@ def _execute(run: RunDir, entry: Entry, prepared: Prepared | None, stop: JobStop
         _child(run, entry, prepared)
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     stopped = stop.asked and code == -signal.SIGTERM
-    if code in (0, BUSY, INTERRUPTED, LOST, UNWRITABLE) or stopped:
+    if code in ORDERLY or stopped:
         return INTERRUPTED if stopped else code
     owner = new_owner(order.job, order.slot, order.supervisor)
     record_crash(run, owner, order.policy, ending(code))

@@ -12,7 +12,15 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from doe.errors import DoeError
-from doe.running.metrics import Output, as_number, files_now, read_metrics, read_rows
+from doe.running.metrics import (
+    Output,
+    as_number,
+    files_now,
+    matching,
+    read_metrics,
+    read_rows,
+    stamp,
+)
 from doe.running.processes import end_by_signal, end_with_parent
 from doe.store.files import RunDir
 from doe.store.requests import read_request
@@ -168,7 +176,7 @@ class ProgressReader:
         self._pattern = re.compile(section.pattern)
         self._run_dir = run_dir
         self._report = report
-        self._seen = (0, 0)
+        self._stamp = (0, 0)
         self._last: tuple[float, Mapping[str, object]] = (-1.0, {})
 
     def hear(self, line: str) -> None:
@@ -181,11 +189,11 @@ class ProgressReader:
         if not self._section.file:
             return
         try:
-            paths = sorted(self._run_dir.glob(self._section.file), key=os.path.getmtime)
-            now = (paths[-1].stat().st_mtime_ns, paths[-1].stat().st_size) if paths else (0, 0)
-            if now == self._seen:
+            paths = matching(self._run_dir, self._section.file)
+            now = stamp(paths[-1]) if paths else self._stamp
+            if now == self._stamp:
                 return
-            self._seen = now
+            self._stamp = now
             rows = read_rows(paths[-1])
         except (OSError, ValueError, DoeError):  # half a line, or moved away: at the next look
             return

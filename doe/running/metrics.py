@@ -57,7 +57,7 @@ class Output:
 
 def files_now(run_dir: Path, section: MetricsSection) -> Stamps:
     """The files of metrics that stand there already, from an earlier attempt."""
-    return {path: _stamp(path) for path in _matching(run_dir, section)}
+    return {path: stamp(path) for path in _left(run_dir, section)}
 
 
 def read_metrics(
@@ -77,15 +77,10 @@ def read_metrics(
     """
     if section.file == STDOUT:
         return _collect(_printed(output), section, metrics, further)
-    paths = [path for path in _matching(run_dir, section) if _stamp(path) != old.get(path)]
+    paths = [path for path in _left(run_dir, section) if stamp(path) != old.get(path)]
     if not paths:
         raise DoeError(_absent(section.file, run_dir, bool(old)))
     return _collect(_read(paths, run_dir), section, metrics, further)
-
-
-def _stamp(path: Path) -> tuple[int, int]:
-    stat = path.stat()
-    return stat.st_mtime_ns, stat.st_size
 
 
 def as_number(value: object) -> float | None:
@@ -121,10 +116,10 @@ def _collect(
             raise DoeError(f"{source.file}: {key!r} is {_brief(value)}; expected a number")
         values[name] = number
     if absent:
-        there = listed(source.names, LISTED) or "nothing"
+        names = listed(source.names, LISTED) or "nothing"
         near = nearest(absent[0], source.names) if len(absent) == 1 else ""
         raise DoeError(
-            f"{source.file} has no {', '.join(map(repr, absent))}{near}; it has {there}"
+            f"{source.file} has no {', '.join(map(repr, absent))}{near}; it has {names}"
             f"{': name it in keys of [metrics]' if source.names else ''}"
         )
     return values
@@ -138,18 +133,26 @@ def _brief(value: object) -> str:
 # What is there ----------------------------------------------------------------------------------
 
 
-def _matching(run_dir: Path, section: MetricsSection) -> list[Path]:
-    """Files that the section names, the one written last at the end."""
-    if section.file == STDOUT:
-        return []
-    return sorted(filter(Path.is_file, run_dir.glob(section.file)), key=os.path.getmtime)
+def stamp(path: Path) -> tuple[int, int]:
+    """Time and size of a file, which change when it is written to."""
+    stat = path.stat()
+    return stat.st_mtime_ns, stat.st_size
+
+
+def matching(run_dir: Path, pattern: str) -> list[Path]:
+    """Files of a run that a pattern names, the one written last at the end."""
+    return sorted(filter(Path.is_file, run_dir.glob(pattern)), key=os.path.getmtime)
+
+
+def _left(run_dir: Path, section: MetricsSection) -> list[Path]:
+    return [] if section.file == STDOUT else matching(run_dir, section.file)
 
 
 def _absent(file: str, run_dir: Path, stale: bool) -> str:
     if stale:
         return f"the command left no new {file}: the one that is there is of an earlier attempt"
-    there = sorted(str(path.relative_to(run_dir)) for path in run_dir.rglob("*") if path.is_file())
-    others = [name for name in there if not RunDir(run_dir).is_own(name)]
+    names = sorted(str(path.relative_to(run_dir)) for path in run_dir.rglob("*") if path.is_file())
+    others = [name for name in names if not RunDir(run_dir).is_own(name)]
     looked = f"the command left no {file} in its run directory, which holds "
     if not others:
         return f"{looked}no file of the command; does it know {{run_dir}}?"
@@ -265,5 +268,5 @@ def _events(paths: Sequence[Path], file: str) -> NumberSource:
 
 
 def _printed(output: Output) -> NumberSource:
-    said = " | ".join(output.last) or "nothing"
-    return NumberSource("the output", (f"as its last lines: {said}",), output.matches.__getitem__)
+    last = " | ".join(output.last) or "nothing"
+    return NumberSource("the output", (f"as its last lines: {last}",), output.matches.__getitem__)

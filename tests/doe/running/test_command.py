@@ -352,6 +352,17 @@ def test_half_a_line_that_is_being_written_is_read_at_the_next_look(execute, mon
     assert reports == [(1, 1, {"loss": 0.5})]
 
 
+def test_a_csv_that_is_gone_again_fails_no_run(execute, monkeypatch):
+    monkeypatch.setattr("doe.running.command.LOOK_SECONDS", 0.05)
+    code = """
+    open("log.csv", "w").write("step,loss\\n1,0.5\\n"); time.sleep(0.3)
+    os.remove("log.csv"); time.sleep(0.3)
+    json.dump({"acc": 1, "loss": 2}, open("metrics.json", "w"))
+    """
+    reply, reports = execute(code, ProgressSection(file="log.csv", total=1))
+    assert (reply["acc"], reports) == (1.0, [(1, 1, {"loss": 0.5})])
+
+
 def test_a_child_that_outlives_the_command_does_not_hold_it_up(execute):
     code = "import subprocess; subprocess.Popen(['sleep', '60']); " + left(
         "metrics.json", '{"acc": 1, "loss": 2}'

@@ -25,7 +25,7 @@ Cells = Mapping[str, str]
 """A row of a table: column -> what stands there."""
 
 SEED = "seed"
-SETTLED = ("", "done", "diverged", "finished", "complete")
+FINISHED = ("", "done", "diverged", "finished", "complete")
 """States of a row that has a result, where the table has a column of states."""
 
 
@@ -79,11 +79,7 @@ def import_runs(
         If the table contradicts the plan or what has run, naming the row.
     """
     columns = _columns(plan.study, list(rows[0]), dict(named or {}))
-    runs: dict[_Key, list[Run]] = {}
-    for run in plan.design.runs:  # several of one key are centre runs, which are all alike
-        levels = tuple(run.levels[factor] for factor in plan.study.keys)
-        key = (levels, tuple(run.seeds.values()) or (run.seed,))
-        runs.setdefault(key, []).append(run)
+    runs = _runs_by_key(plan)
     taken: dict[str, tuple[int, Result]] = {}
     unfinished = outside = 0
     for number, row in enumerate(rows, start=1):
@@ -111,7 +107,7 @@ def import_runs(
 # Matching ---------------------------------------------------------------------------------------
 
 
-def _columns(study: Study, there: list[str], named: dict[str, str]) -> _Columns:
+def _columns(study: Study, header: list[str], named: dict[str, str]) -> _Columns:
     """Find each column, by the name that was given, its own, or its key in [metrics]."""
     answers, keys = study.responses, study.metrics.keys
     seeds = seed_columns(study.streams) or (SEED,)
@@ -122,25 +118,34 @@ def _columns(study: Study, there: list[str], named: dict[str, str]) -> _Columns:
                 f"{name!r} is neither a factor nor a metric of the study nor {', '.join(seeds)}"
                 f"{nearest(name, wanted)}"
             )
-        if column not in there:
-            raise DoeError(f"the table has no column {column!r}{nearest(column, there)}")
-    places = {
-        name: next((c for c in (named.get(name), name, keys.get(name)) if c in there), None)
+        if column not in header:
+            raise DoeError(f"the table has no column {column!r}{nearest(column, header)}")
+    column_or_none = {
+        name: next((c for c in (named.get(name), name, keys.get(name)) if c in header), None)
         for name in wanted
     }
-    absent = [n for n in (*study.keys, *seeds, *answers.metrics) if places[n] is None]
+    absent = [n for n in (*study.keys, *seeds, *answers.metrics) if column_or_none[n] is None]
     if absent:
         raise DoeError(
-            f"the table has no column {absent[0]!r}{nearest(absent[0], there)}; it has "
-            f"{', '.join(there)}. Map the one that holds it: {absent[0]}=COLUMN"
+            f"the table has no column {absent[0]!r}{nearest(absent[0], header)}; it has "
+            f"{', '.join(header)}. Map the one that holds it: {absent[0]}=COLUMN"
         )
-    column_of = {name: column for name, column in places.items() if column is not None}
+    column_of = {name: column for name, column in column_or_none.items() if column is not None}
     return _Columns(
         {key: column_of[key] for key in study.keys},
         {name: column_of[name] for name in seeds},
         {name: column_of[name] for name in answers.metrics},
         {name: column_of[name] for name in answers.further if name in column_of},
     )
+
+
+def _runs_by_key(plan: Plan) -> dict[_Key, list[Run]]:
+    """The planned runs; several of one key are centre runs, which are all alike."""
+    runs: dict[_Key, list[Run]] = {}
+    for run in plan.design.runs:
+        levels = tuple(run.levels[factor] for factor in plan.study.keys)
+        runs.setdefault((levels, tuple(run.seeds.values()) or (run.seed,)), []).append(run)
+    return runs
 
 
 def _planned(
@@ -191,7 +196,7 @@ def _number(text: str) -> float | None:
 
 def _result(row: Cells, columns: _Columns, number: int, source: str) -> Result | None:
     """The verdict of a row; None where it has no value for some metric."""
-    if row.get("state", "").lower() not in SETTLED:
+    if row.get("state", "").lower() not in FINISHED:
         return None
     metrics: dict[str, float | None] = {}
     for name, column in (columns.metrics | columns.further).items():

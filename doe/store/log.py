@@ -15,7 +15,7 @@ LOG_LINES = 40
 BLOCK_BYTES = 65536
 LINE_BYTES = 2000
 """What lines may have on average; of longer ones, as of a bar that is drawn again, the end."""
-MARK = "== attempt "
+ATTEMPT = "== attempt "
 """Begins the line in the log that separates attempts."""
 
 
@@ -41,7 +41,7 @@ def open_log(run: RunDir, attempt: int) -> None:
         if isinstance(stream, io.TextIOWrapper) and not stream.closed:
             stream.reconfigure(line_buffering=True)  # a crash must not take the last lines along
     if attempt > 1:
-        os.write(1, f"\n{MARK}{attempt} ==\n".encode())
+        os.write(1, f"\n{ATTEMPT}{attempt} ==\n".encode())
 
 
 def write_log(run: RunDir, text: str) -> None:
@@ -56,7 +56,7 @@ def log_tail(run: RunDir) -> tuple[str, ...]:
         text = read_end(run.log, BLOCK_BYTES).decode(errors="replace")
     except OSError:
         return ()
-    latest = text.rpartition(f"\n{MARK}")[2] if f"\n{MARK}" in text else text
+    latest = text.rpartition(f"\n{ATTEMPT}")[2] if f"\n{ATTEMPT}" in text else text
     return tuple(portable(latest, run).splitlines()[-LOG_LINES:])
 
 

@@ -110,8 +110,8 @@ def _check_levels(factor: Factor, path: str, add: AddProblem) -> None:
         if isinstance(value, str) and (not value.isprintable() or not value.strip()):
             add(f"{side} = {short(value)}: expected visible text")
     if len(levels) < 2:
-        given = f"only {short(levels[0])}" if levels else "nothing"
-        add(f"{path}.levels: got {given}; expected two or more levels")
+        listing = f"only {short(levels[0])}" if levels else "nothing"
+        add(f"{path}.levels: got {listing}; expected two or more levels")
     if len(levels) == 2 and factor.low == factor.high:
         add(f"{path}: low and high are both {short(factor.low)}; expected two distinct levels")
     elif twice := [value for i, value in enumerate(levels) if value in levels[:i]]:

@@ -89,20 +89,20 @@ def propose(option: Option) -> Proposal:
     """Two levels of an option around its default; None where the help does not tell."""
     key = option.name if option.name not in TAKEN else f"{option.name}_level"
     value = f"{option.flag} {{{key}}}"
-    said = ", ".join(filter(None, [option.help, option.default and f"default {option.default}"]))
+    remark = ", ".join(filter(None, [option.help, option.default and f"default {option.default}"]))
     if option.switch:
         if option.negative and option.default.lower() in ("true", option.flag.lstrip("-").lower()):
             off = f"no_{key}"
-            return Proposal(off, False, True, f"{{{off}:{option.negative}}}", said)
-        return Proposal(key, False, True, f"{{{key}:{option.flag}}}", said)
+            return Proposal(off, False, True, f"{{{off}:{option.negative}}}", remark)
+        return Proposal(key, False, True, f"{{{key}:{option.flag}}}", remark)
     if option.choices:
         low = option.default if option.default in option.choices else option.choices[0]
         others = [choice for choice in option.choices if choice != low]
         if sorted(choice.lower() for choice in option.choices) == ["false", "true"]:
             low, others = "false", ["true"]
-        said = "; ".join(filter(None, [said, f"one of {', '.join(option.choices)}"]))
-        return Proposal(key, low, others[0] if others else None, value, said)
-    return Proposal(key, *around(option), value, said)
+        remark = "; ".join(filter(None, [remark, f"one of {', '.join(option.choices)}"]))
+        return Proposal(key, low, others[0] if others else None, value, remark)
+    return Proposal(key, *around(option), value, remark)
 
 
 def around(option: Option) -> tuple[Level | None, Level | None]:
@@ -150,8 +150,8 @@ def draft_command(
     `asked` names the factors that were chosen, with levels or as plain names; none leaves the
     choice to the names that usually matter.
     """
-    given = {word.partition("=")[0] for word in words if word.startswith("-")}
-    free = [option for option in options if not given & set(option.flags)]
+    fixed = {word.partition("=")[0] for word in words if word.startswith("-")}
+    free = [option for option in options if not fixed & set(option.flags)]
     command = [shlex.quote(word.replace("{", "{{").replace("}", "}}")) for word in words]
     settings: dict[str, Level] = {}
     edits: list[str] = []

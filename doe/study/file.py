@@ -32,6 +32,8 @@ RENAMED = ("streams", "engines")
 """Fields that the file knows as a table `seeds`, and as a table for each engine."""
 COMMAND_SECTIONS = {"metrics": MetricsSection, "progress": ProgressSection}
 """Sections that say where a command's numbers are; what they leave out has its default."""
+SECTIONS = ("factors", "responses", "augment", "report", "stopping", *COMMAND_SECTIONS)
+"""Tables of the file that have a form of their own."""
 
 
 def load_study(path: Path) -> Study:
@@ -56,11 +58,10 @@ def parse_study(data: bytes, source: str = "the study") -> Study:
 
 def dump_study(study: Study) -> str:
     """Write a study as TOML, every setting explicit, always the same bytes for the same study."""
-    own_tables = ("factors", "responses", "settings", "report", "stopping", "augment")
     table: dict[str, Any] = {
         field: _plain(getattr(study, field))
         for field in study.__struct_fields__
-        if field not in (*own_tables, *COMMAND_SECTIONS, *RENAMED)
+        if field not in (*SECTIONS, "settings", *RENAMED)
         and not _left_out(study, field, ("exclude", "centre"))
     }
     if study.streams:
@@ -96,11 +97,11 @@ def dump_study(study: Study) -> str:
     return msgspec.toml.encode(table).decode()
 
 
-def _left_out(value: msgspec.Struct, field: str, optional: Sequence[str]) -> bool:
+def _left_out(struct: msgspec.Struct, field: str, optional: Sequence[str]) -> bool:
     """Whether a field is written only where it says something, and says nothing."""
-    defaults = {f.name: f.default for f in msgspec.structs.fields(value)}
-    given = getattr(value, field)
-    return field in optional and (not given or given == defaults[field])
+    defaults = {f.name: f.default for f in msgspec.structs.fields(struct)}
+    value = getattr(struct, field)
+    return field in optional and (not value or value == defaults[field])
 
 
 def _factor_table(factor: Factor) -> dict[str, Any]:
@@ -175,8 +176,7 @@ def checked_study(table: Mapping[str, Any], source: str) -> Study:
     """Build a Study from a parsed TOML table, or raise SpecError with all its mistakes."""
     problems: list[str] = []
     add = problems.append
-    sections = ("factors", "responses", "augment", "report", "stopping", *COMMAND_SECTIONS)
-    plain = {key: value for key, value in table.items() if key not in sections}
+    plain = {key: value for key, value in table.items() if key not in SECTIONS}
     if isinstance(plain.get("command"), str):
         plain["command"] = split_command(plain["command"], add)
     streams = _streams(plain, add)
@@ -288,9 +288,7 @@ def _choices(hint: object) -> list[str]:
     return [word for part in get_args(hint) for word in _choices(part)]
 
 
-def _section(
-    kind: type[Any], table: object, path: str, add: AddProblem, **given: object
-) -> Any | None:
+def _section(kind: type[Any], table: object, path: str, add: AddProblem) -> Any | None:
     """Build one struct from a table, or report why not and return None."""
     if table is None:
         add(f"{path}: missing; expected a table [{path}]")
@@ -298,8 +296,7 @@ def _section(
     if not isinstance(table, dict):
         add(f"{path} = {short(table)}: expected a table")
         return None
-    fields = [name for name in kind.__struct_fields__ if name not in given]
-    values = {**_fields(kind, table, path, add, fields), **given}
+    values = _fields(kind, table, path, add, kind.__struct_fields__)
     missing = [f.name for f in msgspec.structs.fields(kind) if f.required and f.name not in values]
     for name in missing:
         if name not in table:

@@ -52,20 +52,20 @@ def preset_study(name: str) -> Study:
     return parse_study(data, source=f"{entry.module}/{name}.toml")
 
 
-def asked_study(given: Study | Path | None, preset: str | None = None) -> Study:
+def asked_study(study: Study | Path | None, preset: str | None = None) -> Study:
     """The study that was given as a value, a file or a preset, or the file `study.toml` here."""
-    if given is not None and preset is not None:
+    if study is not None and preset is not None:
         raise DoeError("got both a study and a preset; a preset is a study of its own, choose one")
     if preset is not None:
         return preset_study(preset)
-    if given is None and not Path(STUDY_FILE).exists():
+    if study is None and not Path(STUDY_FILE).exists():
         raise DoeError(
             f"no study was named and there is no {STUDY_FILE} here; write one with `doe init`, or "
             f"name a file or one of the presets: {', '.join(preset_names()) or 'none is installed'}"
         )
-    if isinstance(given, Study):
-        return given
-    return load_study(given or Path(STUDY_FILE))
+    if isinstance(study, Study):
+        return study
+    return load_study(study or Path(STUDY_FILE))
 
 
 def _entries() -> dict[str, list[EntryPoint]]:

@@ -53,7 +53,7 @@ def check_streams(streams: Streams, add: AddProblem) -> None:
         if len(set(seeds)) < 2:
             add(f"seeds.{name}: got {short(seeds)}; its share needs two or more different seeds")
             return
-        columns += [[int(seed == one) for seed in seeds] for one in dict.fromkeys(seeds)]
+        columns += [[int(seed == value) for seed in seeds] for value in dict.fromkeys(seeds)]
         if (rank := _rank(columns)) == known:
             add(
                 f"seeds.{name}: its share cannot be told from that of {', '.join(order[:i])}, with "

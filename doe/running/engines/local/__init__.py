@@ -48,12 +48,12 @@ def open(study: Study, _directory: Path, settings: Settings) -> LocalEngine:
         raise DoeError("got both gpus and cpu; choose one of them")
     if settings.cpu is not None:
         return LocalEngine(study, cpu_slots(study.threads, settings.cpu))
-    there = ask_gpus()
+    gpus = ask_gpus()
     numbers = [int(number) for number in settings.gpus.split(",") if number]
-    wanted = numbers or [gpu.number for gpu in there]
+    wanted = numbers or [gpu.number for gpu in gpus]
     if not wanted:
         return LocalEngine(study, cpu_slots(study.threads))
-    return LocalEngine(study, gpu_slots(wanted, settings.per_gpu, there))
+    return LocalEngine(study, gpu_slots(wanted, settings.per_gpu, gpus))
 
 
 def usable_cores() -> int:
@@ -70,8 +70,8 @@ def cpu_slots(threads: int, number: int = 0) -> tuple[Slot, ...]:
 
 def gpu_slots(wanted: Sequence[int], per_gpu: int, gpus: Sequence[Gpu]) -> tuple[Slot, ...]:
     """Slots on some GPUs, `per_gpu` on each, or DoeError naming the GPUs that are there."""
-    there = {gpu.number: gpu for gpu in gpus}
-    if missing := [number for number in wanted if number not in there]:
+    numbers = {gpu.number for gpu in gpus}
+    if missing := [number for number in wanted if number not in numbers]:
         listing = ", ".join(f"{gpu.number} ({gpu.name})" for gpu in gpus) or "none"
         raise DoeError(
             f"there is no GPU {', '.join(map(str, missing))}; nvidia-smi lists: {listing}. "

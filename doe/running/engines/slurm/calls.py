@@ -133,7 +133,7 @@ def _call(
         raise AwayError(f"{words[0]} gave no answer within {seconds:g} s") from error
     if done.returncode == 0:
         return done.stdout
-    said = done.stderr.strip() or f"{words[0]} ended with exit code {done.returncode}"
-    if AWAY.search(said):
-        raise AwayError(said)
-    raise DoeError(f"{words[0]} failed: {said}\nAsked for: {' '.join(words[1:])}")
+    complaint = done.stderr.strip() or f"{words[0]} ended with exit code {done.returncode}"
+    if AWAY.search(complaint):
+        raise AwayError(complaint)
+    raise DoeError(f"{words[0]} failed: {complaint}\nAsked for: {' '.join(words[1:])}")

@@ -238,14 +238,14 @@ class SlurmEngine:
             self._missed[task] = self._missed.get(task, 0) + 1
             if self._missed[task] < MISSED_LOOKS:
                 return []
-        known = [Known(entry, self._study_dir.run(entry.run_id)) for entry in entries]
+        runs = [JobRun(entry, self._study_dir.run(entry.run_id)) for entry in entries]
         waited = time.monotonic() - self._ended_at.setdefault(task, time.monotonic())
         good = row is not None and row.state == "COMPLETED" and row.code == 0
-        if good and waited < VISIBLE_SECONDS and not all(run.settled for run in known):
+        if good and waited < VISIBLE_SECONDS and not all(run.failed for run in runs):
             return []  # The job says that all is on record: wait until that is seen from here too.
         del self._waited_for[task]
         files = self._sent[name].files
-        return judge(explain(row, files.tail(number), files.output(number).exists()), known)
+        return judge(explain(row, files.tail(number), files.output(number).exists()), runs)
 
     def _sweep(self) -> None:
         """Forget submissions of which nothing is waited for."""
@@ -347,36 +347,38 @@ class JobEnd(NamedTuple):
     too_long: bool = False
 
 
-class Known(NamedTuple):
+class JobRun(NamedTuple):
     """A run of an ended job, and its directory."""
 
     entry: Entry
-    run: RunDir
+    directory: RunDir
 
     @property
     def begun(self) -> bool:
         """Whether this job began the run."""
-        return has_begun(self.run, self.entry.order.job)
+        return has_begun(self.directory, self.entry.order.job)
 
     @property
-    def settled(self) -> bool:
+    def failed(self) -> bool:
         """Whether this job's failure is on record; a verdict was reported before."""
-        return failure_recorded(self.run, self.entry.order.job)
+        return failure_recorded(self.directory, self.entry.order.job)
 
     @property
     def advanced(self) -> bool:
         """Whether the run got further than any job before."""
-        progress = read_progress(self.run)
+        progress = read_progress(self.directory)
         return progress is not None and progress.step > self.entry.step
 
 
-def explain(row: QueueRow | None, said: str, script_began: bool) -> JobEnd:
+def explain(row: QueueRow | None, output: str, script_began: bool) -> JobEnd:
     """Read a job's last state; without one, Slurm has forgotten the job or never had it."""
-    said = f": {said}" if said else ""
+    last_lines = f": {output}" if output else ""
     if row is None:
-        return JobEnd(f"Slurm does not know its job any more{said}", faultless=not script_began)
+        return JobEnd(
+            f"Slurm does not know its job any more{last_lines}", faultless=not script_began
+        )
     how = f"signal {-row.code}" if row.code < 0 else f"exit code {row.code}"
-    message = f"Slurm: {row.state}, {how}{said}"
+    message = f"Slurm: {row.state}, {how}{last_lines}"
     if row.state in FAULTLESS:
         return JobEnd(message, None, faultless=True)
     if row.state in TOO_LONG:
@@ -384,26 +386,26 @@ def explain(row: QueueRow | None, said: str, script_began: bool) -> JobEnd:
     return JobEnd(message, row.code, faultless=row.code in STOPPED)
 
 
-def judge(end: JobEnd, runs: Sequence[Known]) -> list[Ended]:
+def judge(end: JobEnd, runs: Sequence[JobRun]) -> list[Ended]:
     """Tell for each run without a verdict how it ended.
 
     At most one was under way when the job ended; the others wait for another job. A job that ended
     before any run began is held against its first run, so that it is not submitted for ever.
     """
-    open_runs = [known for known in runs if not known.settled]
-    blamed = next((known for known in open_runs if known.begun), None)
-    if blamed is None and open_runs and not any(known.begun for known in runs):
+    open_runs = [run for run in runs if not run.failed]
+    blamed = next((run for run in open_runs if run.begun), None)
+    if blamed is None and open_runs and not any(run.begun for run in runs):
         blamed = open_runs[0]
     ended = []
-    for known in runs:
-        run_id, job = known.entry.run_id, known.entry.order.job
-        if known is not blamed:
+    for run in runs:
+        run_id, job = run.entry.run_id, run.entry.order.job
+        if run is not blamed:
             ended.append(Ended(run_id, job, None, end.message, interrupted=True))
             continue
         code = end.code if len(runs) == 1 or end.code in (BUSY, UNWRITABLE) else None
-        faultless = end.faultless or (end.too_long and known.advanced)
+        faultless = end.faultless or (end.too_long and run.advanced)
         # Nobody saw how a run ended whose job Slurm has forgotten.
-        faultless |= end.code is None and not end.too_long and known.begun
+        faultless |= end.code is None and not end.too_long and run.begun
         message = end.message
         if end.too_long and not faultless:
             message += "; it got no further than the job before: ask for more time"
@@ -435,12 +437,12 @@ def waiting_reasons(study: StudyDir, runs: Collection[str]) -> dict[str, str]:
     return {run: text for run, text in words.items() if text}
 
 
-def _words(row: QueueRow | None, said: str, away: str) -> str:
+def _words(row: QueueRow | None, output: str, away: str) -> str:
     if row is not None and row.state == "PENDING":
         return f"Slurm: PENDING ({row.reason})"
     if row is not None and row.live:
         return ""
-    if said:
+    if output:
         how = f"{row.state}, exit code {row.code}" if row is not None else "its job has ended"
-        return f"Slurm: {how}: {said}"
+        return f"Slurm: {how}: {output}"
     return f"Slurm does not answer: {away}" if away else ""

@@ -11,7 +11,7 @@ from doe.running.engines import open_engine, read_settings, slurm
 from doe.running.engines.slurm import Settings
 from doe.running.engines.slurm import calls as slurm_calls
 from doe.running.engines.slurm.calls import AwayError, QueueRow
-from doe.running.engines.slurm.engine import Known, SlurmEngine, batch_script, explain, judge
+from doe.running.engines.slurm.engine import JobRun, SlurmEngine, batch_script, explain, judge
 from doe.running.engines.slurm.job import Entry, Submission, SubmissionFiles, new_name, submissions
 from doe.running.worker import BUSY, INTERRUPTED, UNWRITABLE, WorkOrder
 from doe.store.files import RunDir, StudyDir
@@ -200,16 +200,16 @@ def test_a_submission_is_kept_until_it_is_removed(tmp_path):
 
 def runs(tmp_path, number):
     """Runs of one job; the runs in `begin` take their lease."""
-    known = []
+    job_runs = []
     for i in range(number):
         run = RunDir(tmp_path / f"00{i}-r1")
         run.path.mkdir()
-        known.append(Known(Entry(f"00{i}-r1", WorkOrder(job=f"job{i}")), run))
-    return known
+        job_runs.append(JobRun(Entry(f"00{i}-r1", WorkOrder(job=f"job{i}")), run))
+    return job_runs
 
 
-def begin(known):
-    acquire(known.run, new_owner(known.entry.order.job), Watch())
+def begin(job_run):
+    acquire(job_run.directory, new_owner(job_run.entry.order.job), Watch())
 
 
 def end(state, code=0):
@@ -218,9 +218,9 @@ def end(state, code=0):
 
 @pytest.mark.parametrize("state", ["CANCELLED", "PREEMPTED", "NODE_FAIL", "BOOT_FAIL"])
 def test_some_ends_are_nobodys_fault(tmp_path, state):
-    (known,) = runs(tmp_path, 1)
-    begin(known)
-    (ended,) = judge(end(state), [known])
+    (job_run,) = runs(tmp_path, 1)
+    begin(job_run)
+    (ended,) = judge(end(state), [job_run])
     assert ended.interrupted
 
 
@@ -228,54 +228,54 @@ def test_some_ends_are_nobodys_fault(tmp_path, state):
     ("state", "code"), [("FAILED", -9), ("FAILED", 1), ("OUT_OF_MEMORY", -125)]
 )
 def test_others_are_crashes(tmp_path, state, code):
-    (known,) = runs(tmp_path, 1)
-    begin(known)
-    (ended,) = judge(end(state, code), [known])
+    (job_run,) = runs(tmp_path, 1)
+    begin(job_run)
+    (ended,) = judge(end(state, code), [job_run])
     assert not ended.interrupted
     assert state in ended.message
 
 
 def test_exit_codes_of_the_worker_are_passed_on(tmp_path):
-    (known,) = runs(tmp_path, 1)
-    begin(known)
-    assert judge(end("FAILED", UNWRITABLE), [known])[0].code == UNWRITABLE
-    assert judge(end("FAILED", BUSY), [known])[0].code == BUSY
-    assert judge(end("FAILED", INTERRUPTED), [known])[0].interrupted
+    (job_run,) = runs(tmp_path, 1)
+    begin(job_run)
+    assert judge(end("FAILED", UNWRITABLE), [job_run])[0].code == UNWRITABLE
+    assert judge(end("FAILED", BUSY), [job_run])[0].code == BUSY
+    assert judge(end("FAILED", INTERRUPTED), [job_run])[0].interrupted
 
 
 def test_a_time_limit_is_a_failure_only_without_progress(tmp_path):
-    (known,) = runs(tmp_path, 1)
-    begin(known)
-    (stuck,) = judge(end("TIMEOUT"), [known])
+    (job_run,) = runs(tmp_path, 1)
+    begin(job_run)
+    (stuck,) = judge(end("TIMEOUT"), [job_run])
     assert (stuck.timeout, stuck.interrupted) == (True, False)
-    known.run.progress.write_text('{"step": 3, "total": 9, "metrics": {}}\n')
-    (steady,) = judge(end("TIMEOUT"), [known])
+    job_run.directory.progress.write_text('{"step": 3, "total": 9, "metrics": {}}\n')
+    (steady,) = judge(end("TIMEOUT"), [job_run])
     assert (steady.timeout, steady.interrupted) == (False, True)
-    later = known._replace(entry=Entry("000-r1", known.entry.order, step=3))
+    later = job_run._replace(entry=Entry("000-r1", job_run.entry.order, step=3))
     assert judge(end("TIMEOUT"), [later])[0].timeout
 
 
 def test_of_a_packed_job_only_the_run_under_way_is_blamed(tmp_path):
-    known = runs(tmp_path, 3)
-    begin(known[1])
-    ended = judge(end("FAILED", -9), known)
+    job_runs = runs(tmp_path, 3)
+    begin(job_runs[1])
+    ended = judge(end("FAILED", -9), job_runs)
     assert [one.interrupted for one in ended] == [True, False, True]
 
 
 def test_a_job_that_began_no_run_is_held_against_its_first(tmp_path):
-    known = runs(tmp_path, 3)
-    ended = judge(end("FAILED", 127), known)
+    job_runs = runs(tmp_path, 3)
+    ended = judge(end("FAILED", 127), job_runs)
     assert [one.interrupted for one in ended] == [False, True, True]
 
 
 def test_a_forgotten_job_is_a_crash_only_if_it_began_and_got_nowhere(tmp_path):
-    (known,) = runs(tmp_path, 1)
-    assert judge(explain(None, "", script_began=False), [known])[0].interrupted
-    failed = judge(explain(None, "python: not found", script_began=True), [known])[0]
+    (job_run,) = runs(tmp_path, 1)
+    assert judge(explain(None, "", script_began=False), [job_run])[0].interrupted
+    failed = judge(explain(None, "python: not found", script_began=True), [job_run])[0]
     assert not failed.interrupted
     assert "python: not found" in failed.message
-    begin(known)
-    assert judge(explain(None, "", script_began=True), [known])[0].interrupted
+    begin(job_run)
+    assert judge(explain(None, "", script_began=True), [job_run])[0].interrupted
 
 
 # The engine on made-up answers --------------------------------------------------------------------

@@ -230,6 +230,9 @@ def _commit(plan: Plan, results: Mapping[str, Result]) -> tuple[tuple[str, ...],
         status = statuses[run_id]
         if status.state == "running":
             raise DoeError(f"{run_id} is running; wait until it has ended, then import again")
+        if status.problem or status.damaged:
+            reason = status.problem or f"its {files.run(run_id).result.name} is damaged"
+            raise DoeError(f"{run_id} cannot take a result: {reason}; mend that first")
         if status.result is not None and status.state != "failed":
             if status.result.metrics != result.metrics:
                 raise DoeError(
@@ -247,7 +250,8 @@ def _commit(plan: Plan, results: Mapping[str, Result]) -> tuple[tuple[str, ...],
     for run_id in new:
         run = statuses[run_id].run
         run_dir = files.run(run_id)
-        prepare(run_dir, plan.study, run)
+        if problem := prepare(run_dir, plan.study, run):
+            raise DoeError(f"{run_id} cannot take a result: {problem}")
         origin = {
             "request": request_digest(plan.study, run),
             "seed": run.seed,
@@ -255,5 +259,6 @@ def _commit(plan: Plan, results: Mapping[str, Result]) -> tuple[tuple[str, ...],
         }
         result = results[run_id]
         whole = msgspec.structs.replace(result, provenance=result.provenance | origin)
-        commit(run_dir, whole, f"import-{os.urandom(6).hex()}")
+        if not commit(run_dir, whole, f"import-{os.urandom(6).hex()}"):
+            raise DoeError(f"{run_id} has got another result meanwhile; import again")
     return tuple(new), tuple(known)

@@ -97,6 +97,19 @@ def test_a_table_that_contradicts_a_result_is_refused(plan):
         import_runs(plan, [ROW | {"accuracy": "0.8"}], "other.csv")
 
 
+@pytest.mark.parametrize("kind", ["damaged", "is a directory"])
+def test_a_run_that_cannot_take_a_result_is_named_and_nothing_is_written(plan, kind):
+    run = StudyDir(plan.directory).run("002-r1")
+    if kind == "damaged":
+        run.path.mkdir()
+        run.result.write_text("{")
+    else:
+        run.request.mkdir(parents=True)
+    with pytest.raises(DoeError, match=f"002-r1 cannot take a result: its .* {kind}"):
+        import_runs(plan, [ROW | {"lr": "0.01"}, ROW], "past.csv")
+    assert overview(plan.directory).counts["done"] == 0
+
+
 def test_rows_outside_the_plan_can_be_left_out(plan):
     done = import_runs(plan, [ROW, ROW | {"lr": "0.1"}], "past.csv", matching=True)
     assert (done.new, done.outside) == (("002-r1",), 1)

@@ -65,7 +65,7 @@ def plan(
         outcome: Outcome = "augmented"
     elif augment is not None:
         _refuse_with_augment(file, preset, replicates, fraction)
-        planned, outcome = augment_plan(chosen_study(out), augment)
+        planned, outcome = augment_plan(chosen_study(out), augment), "augmented"
     else:
         study = with_overrides(asked_study(file, preset), replicates, fraction)
         planned, outcome = write_plan(study, out or RUNS / study.name)

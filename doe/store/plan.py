@@ -194,9 +194,9 @@ def find_study(named: Path | None) -> Path:
     return studies[-1]
 
 
-def augment_plan(directory: Path, kind: str) -> tuple[Plan, Outcome]:
+def augment_plan(directory: Path, kind: str) -> Plan:
     """Add replicates or a fold-over to a planned study; what was planned or run stays as it is."""
-    return change_plan(directory, lambda study: augmented(study, kind)), "augmented"
+    return change_plan(directory, lambda study: augmented(study, kind))
 
 
 def extend_plan(directory: Path, replicates: int) -> Plan:

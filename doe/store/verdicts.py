@@ -200,14 +200,15 @@ def _bytes(path: Path) -> bytes:
         raise
 
 
-def sweep_leftovers(run: RunDir, nonce: str = "-") -> list[str]:
+def sweep_leftovers(run: RunDir, nonce: str = "") -> list[str]:
     """Remove what killed writers left, for one who holds the lease or sees a verdict.
 
-    A writer that is late rather than dead finds its temporary file gone, and changes nothing.
+    A writer that is late rather than dead finds its temporary file gone, and changes nothing. The
+    caller's own writes, by its nonce, stay. Returns the names that were there.
     """
     names = os.listdir(run.path)
     for name in names:
-        if run.is_leftover(name) and not name.endswith(nonce):
+        if run.is_leftover(name) and not (nonce and name.endswith(nonce)):
             (run.path / name).unlink(missing_ok=True)
     return names
 
@@ -276,19 +277,16 @@ def _read_attempt(run: RunDir, number: int) -> Attempt:
         result = decode_result(raw)
         if result and result.error:
             return Attempt(number, raw, result.error)
-    unread = Result("failed", error=Failure("crash", f"the record of attempt {number} is damaged"))
-    return Attempt(number, encode_result(unread), unread.error or Failure("crash", ""))
+    failure = Failure("crash", f"the record of attempt {number} is damaged")
+    return Attempt(number, encode_result(Result("failed", error=failure)), failure)
 
 
-def record_failure(run: RunDir, attempt: int, result: Result, nonce: str) -> bool:
+def record_failure(run: RunDir, attempt: int, result: Result, nonce: str) -> None:
     """Put on record how an attempt failed, once; what a backend left of that name is moved away."""
     record, raw = run.attempt(attempt), encode_result(result)
-    if put_once(record, raw, nonce):
-        return True
-    if decode_result(_bytes(record)) is not None:
-        return False
-    os.replace(record, record.with_suffix(".foreign"))
-    return put_once(record, raw, nonce)
+    if not put_once(record, raw, nonce) and decode_result(_bytes(record)) is None:
+        os.replace(record, record.with_suffix(".foreign"))
+        put_once(record, raw, nonce)
 
 
 def settle(run: RunDir, policy: Policy, nonce: str) -> bool:

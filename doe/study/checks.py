@@ -26,7 +26,7 @@ from doe.study.values import (
 from doe.terms import parse_term
 
 MOST_FACTORS = 16
-MOST_RUNS = 1 << 17
+MOST_PLANNED_RUNS = 1 << 17
 MOST_LOOKED_AT = 20
 """Replicates of a study that is looked at: its error rates are simulated up to these."""
 MOST_THREADS = 1024
@@ -297,10 +297,10 @@ def _check_structure(study: Study, add: AddProblem) -> None:
     _check_centre(study, add)
     for i, step in enumerate(study.augment):
         _check_augment(study, step, f"augment[{i}]", add)
-    if runs * study.replicates > MOST_RUNS:
+    if runs * study.replicates > MOST_PLANNED_RUNS:
         add(
             f"the design has {runs} runs a replicate, {short(study.replicates)} replicates; "
-            f"expected at most {MOST_RUNS} runs: take a fraction"
+            f"expected at most {MOST_PLANNED_RUNS} runs: take a fraction"
         )
     elif study.exclude:
         _check_exclude(study, add)

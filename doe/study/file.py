@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import msgspec
 
 from doe.errors import AddProblem, DoeError, SpecError, nearest, short
-from doe.study.checks import MOST_RUNS, several_kinds, study_problems
+from doe.study.checks import MOST_PLANNED_RUNS, several_kinds, study_problems
 from doe.study.command import split_command
 from doe.study.streams import replicate_streams
 from doe.study.values import (
@@ -207,7 +207,7 @@ def checked_study(table: Mapping[str, Any], source: str) -> Study:
         | sources
         | {"responses": responses or Responses(metrics=("metric",))}
     )
-    if not study.seeds and not study.streams and 1 <= study.replicates <= MOST_RUNS:
+    if not study.seeds and not study.streams and 1 <= study.replicates <= MOST_PLANNED_RUNS:
         study = msgspec.structs.replace(study, seeds=tuple(range(1, study.replicates + 1)))
     problems += study_problems(study, keys_known)
     if problems:
@@ -234,7 +234,7 @@ def _streams(plain: dict[str, Any], add: AddProblem) -> dict[str, Any]:
     asked = replicates if type(replicates) is int else None
     if len(streams) < len(table) or not table or (asked is not None and asked < 1):
         return {}
-    if math.prod(map(len, streams.values())) > MOST_RUNS:
+    if math.prod(map(len, streams.values())) > MOST_PLANNED_RUNS:
         add("seeds: all combinations of these are too many; list fewer")
         return {}
     whole = replicate_streams(streams, asked, add)

@@ -18,11 +18,12 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 KEY = f"^{NAME}$"
 """What a factor's key and the name of a stream of seeds look like."""
 CONTENTS = "$defs"
+REFERENCE = f"#/{CONTENTS}/"
 
 
 def study_schema() -> dict[str, Any]:
     """Describe the TOML form of a study: factors and other sections as tables by their names."""
-    _, contents = msgspec.json.schema_components([Study], ref_template="#/$defs/{name}")
+    _, contents = msgspec.json.schema_components([Study], ref_template=f"{REFERENCE}{{name}}")
     texts = _field_texts()
     for name, part in contents.items():
         part["additionalProperties"] = False
@@ -113,7 +114,7 @@ def _factors_by_key(contents: dict[str, Any]) -> None:
         "description": "A table for each factor, under its key.",
         "type": "object",
         "minProperties": 1,
-        "patternProperties": {KEY: {"$ref": "#/$defs/Factor"}},
+        "patternProperties": {KEY: {"$ref": f"{REFERENCE}Factor"}},
         "additionalProperties": False,
     }
 

@@ -123,8 +123,7 @@ def test_an_edited_design_is_refused_and_left_alone(tmp_path):
 def test_replicates_are_added_without_touching_what_was_planned(tmp_path):
     old, _ = write_plan(preset_study("demo"), tmp_path)
     old_csv = StudyDir(tmp_path).design.read_text()
-    new, outcome = augment_plan(tmp_path, "2")
-    assert outcome == "augmented"
+    new = augment_plan(tmp_path, "2")
     assert new.design.runs[: len(old.design.runs)] == old.design.runs
     assert StudyDir(tmp_path).design.read_text().startswith(old_csv)
     assert load_plan(tmp_path).study.augment[0].seeds == (102, 103)
@@ -136,7 +135,7 @@ def test_replicates_are_added_without_touching_what_was_planned(tmp_path):
 def test_the_other_half_of_a_fraction_is_added(tmp_path):
     half = msgspec.structs.replace(preset_study("demo"), fraction="F=ABCDE")
     write_plan(half, tmp_path)
-    plan, _ = augment_plan(tmp_path, "foldover")
+    plan = augment_plan(tmp_path, "foldover")
     assert plan.study.augment[0].flip == ("F",)
     assert len({run.row for run in plan.design.runs}) == 64
     assert plan.design.blocks == 4
@@ -259,7 +258,7 @@ def test_replicates_are_added_without_making_the_matrix_again(tmp_path, monkeypa
     write_plan(msgspec.structs.replace(preset_study("demo"), fraction=fraction), tmp_path)
     with monkeypatch.context() as without:
         without.setattr("doe.design.matrix._pydoe", None)
-        plan, _ = augment_plan(tmp_path, "1")
+        plan = augment_plan(tmp_path, "1")
     assert plan.design == make_design(plan.study)
 
 
@@ -308,14 +307,17 @@ def test_a_plan_is_whole_at_every_moment_of_a_change(tmp_path, monkeypatch, chan
         seen.append(load_plan(tmp_path))
 
     monkeypatch.setattr(plans, "write_atomic", watched)
-    new, _ = augment_plan(tmp_path, "1") if change == "augmented" else write_plan(half, tmp_path)
+    if change == "augmented":
+        new = augment_plan(tmp_path, "1")
+    else:
+        new, _ = write_plan(half, tmp_path)
     assert seen == [old, new, new, new]
 
 
 def test_a_design_that_another_has_made_longer_stays(tmp_path):
     """A scheduler that read the plan before a second one appended a replicate."""
     old, _ = write_plan(preset_study("demo"), tmp_path)
-    new, _ = augment_plan(tmp_path, "1")
+    new = augment_plan(tmp_path, "1")
     assert not complete_design(old)
     assert StudyDir(tmp_path).design.read_text() == design_csv(new.design)
 

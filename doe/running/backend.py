@@ -109,7 +109,7 @@ def resolve(name: str, command: tuple[str, ...] = ()) -> Backend:
 
 def run_command(command: tuple[str, ...], request: Request) -> Reply:
     """Run a study's command, wait for it, and read the metrics that it leaves."""
-    from doe.running.command import run
+    from doe.running.command import run_program
 
     own: dict[str, Level] = {
         "seed": request.seed,
@@ -118,7 +118,7 @@ def run_command(command: tuple[str, ...], request: Request) -> Reply:
         **dict(zip(seed_placeholders(request.seeds), request.seeds.values(), strict=True)),
     }
     values = {**flat_settings(request.settings), **request.factors, **own}
-    return run(command, values, request.run_dir, request.report)
+    return run_program(command, values, request.run_dir, request.report)
 
 
 class CheckedReply(NamedTuple):

@@ -38,7 +38,7 @@ CHUNK_BYTES = 65536
 STEP_COLUMNS = ("step", "epoch")
 
 
-def run(
+def run_program(
     command: Iterable[str], values: Mapping[str, Level], run_dir: Path, report: ReportStep
 ) -> dict[str, float]:
     """Run a command, forward its progress, and read the metrics that it leaves.

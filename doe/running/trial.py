@@ -90,7 +90,7 @@ class _Showing:
         print(f"{step}/{total}{values}", flush=True)
 
 
-def execute(run_dir: RunDir, device: str) -> Trial:
+def call_backend(run_dir: RunDir, device: str) -> Trial:
     """Call the backend as a worker does and say what came of it."""
     request, _ = read_request(run_dir)
     report = _Showing(silent=request.backend == "command")
@@ -118,7 +118,7 @@ def main() -> None:
     parser.add_argument("run_dir", type=Path)
     parser.add_argument("--device", default="cpu")
     arguments = parser.parse_args()
-    trial = execute(RunDir(arguments.run_dir), arguments.device)
+    trial = call_backend(RunDir(arguments.run_dir), arguments.device)
     (arguments.run_dir / OUTCOME).write_bytes(msgspec.json.encode(trial))
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from doe.design.runs import make_design
 from doe.errors import DoeError, SpecError
-from doe.running.command import run, substitute
+from doe.running.command import run_program, substitute
 from doe.store.files import RunDir
 from doe.store.plan import write_plan
 from doe.store.progress import read_progress
@@ -144,7 +144,7 @@ def execute(tmp_path):
         (tmp_path / "request.json").write_bytes(msgspec.json.encode(request))
         reports = []
         body = "import json, os, sys, time\nos.chdir(sys.argv[1])\n" + textwrap.dedent(code)
-        reply = run(
+        reply = run_program(
             [sys.executable, "-c", body.replace("{", "{{").replace("}", "}}"), "{run_dir}"],
             values or {},
             tmp_path,

@@ -73,7 +73,7 @@ def submit(name: str, script: str, options: Sequence[str], tasks: int, at_once: 
     _call("sbatch", *words, *options, text=script, environment=environment)
 
 
-def look(names: Sequence[str], seconds: float = CALL_SECONDS) -> list[QueueRow]:
+def queue(names: Sequence[str], seconds: float = CALL_SECONDS) -> list[QueueRow]:
     """All tasks of some arrays that the controller knows, ended ones included.
 
     It forgets a job some minutes after its end (`MinJobAge`).

@@ -104,7 +104,7 @@ class SlurmEngine:
     def adopt(self) -> Sequence[tuple[str, str, str]]:
         """Runs of earlier submissions that still wait or run in Slurm."""
         recorded = {files.name: files for files in submissions(self._study_dir)}
-        rows = self._patiently(lambda: calls.look(list(recorded)))
+        rows = self._patiently(lambda: calls.queue(list(recorded)))
         live = {(row.name, row.task) for row in rows if row.live}
         adopted = []
         for name, files in recorded.items():
@@ -207,7 +207,7 @@ class SlurmEngine:
     def _look(self) -> list[Ended]:
         """Ask for the queue; report the runs whose jobs are gone."""
         try:
-            self._rows = _latest(calls.look(list(self._sent)))
+            self._rows = _latest(calls.queue(list(self._sent)))
         except AwayError as error:
             if time.monotonic() - self._answered > AWAY_SECONDS:
                 raise DoeError(
@@ -279,7 +279,7 @@ class SlurmEngine:
         names = list(self._sent)
         self._cancel(names)
         deadline = time.monotonic() + grace
-        while any(row.live for row in self._patiently(lambda: calls.look(names))):
+        while any(row.live for row in self._patiently(lambda: calls.queue(names))):
             if time.monotonic() > deadline:
                 self._cancel(names, "--signal=KILL", "--full")
             time.sleep(0.2)
@@ -421,7 +421,7 @@ def waiting_reasons(study: StudyDir, runs: Collection[str]) -> dict[str, str]:
     """Run -> the reason for which its job waits, or what a job said that has ended before it."""
     recorded = submissions(study)
     try:
-        listed = calls.look([files.name for files in recorded], LOOK_SECONDS)
+        listed = calls.queue([files.name for files in recorded], LOOK_SECONDS)
         rows = {(row.name, row.task): row for row in listed}
         away = ""
     except (AwayError, DoeError) as error:

@@ -147,7 +147,7 @@ class JobStop:
         return self.asked or self._mark.exists()
 
 
-def execute(study: StudyDir, entries: Sequence[Entry], stop: JobStop) -> int:
+def execute_entries(study: StudyDir, entries: Sequence[Entry], stop: JobStop) -> int:
     """Execute some runs in their order; return the job's exit code."""
     prepared = warm(study.run(entries[0].run_id)) if len(entries) > 1 else None
     last = 0
@@ -202,7 +202,7 @@ def main() -> None:
         print(f"{files.content.name} is gone: the submission was withdrawn", file=sys.stderr)
         sys.exit(INTERRUPTED)
     try:
-        code = execute(study, submission.tasks[int(task)], JobStop(files.stop))
+        code = execute_entries(study, submission.tasks[int(task)], JobStop(files.stop))
     except DoeError as error:
         print(f"error: {error}", file=sys.stderr)
         code = 1

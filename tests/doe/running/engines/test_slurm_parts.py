@@ -145,7 +145,7 @@ def test_the_queue_is_read(commands):
         squeue_line("doe-a-1", "N/A", "PENDING", 0),
     ]
     commands("squeue", "".join(lines))
-    rows = slurm_calls.look(["doe-a-1"])
+    rows = slurm_calls.queue(["doe-a-1"])
     assert [(row.task, row.state, row.code) for row in rows] == [
         (0, "RUNNING", 0),
         (1, "FAILED", 3),
@@ -173,7 +173,7 @@ def test_no_answer_is_told_from_a_refusal(commands, error, kind):
 def test_without_slurm_the_message_says_so(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(DoeError, match="there is no squeue on this machine"):
-        slurm_calls.look(["doe-a-1"])
+        slurm_calls.queue(["doe-a-1"])
 
 
 # Submissions --------------------------------------------------------------------------------------
@@ -298,7 +298,7 @@ def test_a_run_that_is_done_counts_whatever_slurm_says(monkeypatch, planned):
     states = iter(["RUNNING", "TIMEOUT"])
     monkeypatch.setattr(
         slurm_calls,
-        "look",
+        "queue",
         lambda names: [QueueRow(names[0], 0, next(states), 0, "")] if names else [],
     )
     assert engine.adopt() == [(plan.design.runs[0].run_id, "j1", "slurm")]
@@ -312,7 +312,7 @@ def test_a_verdict_that_is_late_to_be_seen_is_waited_for(monkeypatch, planned):
     engine, _, _ = submitted(planned("quick"))
     states = iter(["RUNNING", *["COMPLETED"] * 100])
     monkeypatch.setattr(
-        slurm_calls, "look", lambda names: [QueueRow(names[0], 0, next(states), 0, "")]
+        slurm_calls, "queue", lambda names: [QueueRow(names[0], 0, next(states), 0, "")]
     )
     engine.adopt()
     assert not engine.wait(1.2)

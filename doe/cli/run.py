@@ -139,22 +139,23 @@ def run(
     directory = chosen_study(study)
     _declare(directory, until, decide, max_replicates)
     plan = load_plan(directory)
-    option = "" if study is None else f" --study {study}"
+    study_option = "" if study is None else f" --study {study}"
     began, screen = time.monotonic(), console()
     try:
         with open_display(screen, config_header(plan.study.keys, "")) as display:
             done = run_study(plan, options, EngineChoice(engine, ctx.obj), display, is_decided)
     except DoeError:
         with contextlib.suppress(DoeError):  # a study that is gone cannot be summed up
-            _tell(notify, summarise(plan, "broken off", time.monotonic() - began, option))
+            summary = summarise(plan, "broken off", time.monotonic() - began)
+            _tell(notify, summary, study_option)
         raise
     if detach:
         screen.out(f"`doe status` shows how far it is; `doe run --engine {engine}` picks it up.")
         return
     ending: Ending = "finished" if done.finished else "stopped"
-    summary = summarise(done.plan, ending, time.monotonic() - began, option)
-    _tell(notify, summary)  # even if the terminal is gone
-    lines = summary_lines(summary)
+    summary = summarise(done.plan, ending, time.monotonic() - began)
+    _tell(notify, summary, study_option)  # even if the terminal is gone
+    lines = summary_lines(summary, study_option)
     if summary.decision is not None:
         lines += summary.decision.sentences
     left_out = summary.counts["pending"] and not (only or replicate or limit)
@@ -184,11 +185,11 @@ def _declare(
     declare(directory, split_names(decide), replicates)
 
 
-def _tell(command: str | None, summary: Summary) -> None:
+def _tell(command: str | None, summary: Summary, study_option: str) -> None:
     from doe.running.execute import notify
     from doe.views.summary import summary_environment
 
-    if command and (problem := notify(command, summary_environment(summary))):
+    if command and (problem := notify(command, summary_environment(summary, study_option))):
         typer.echo(f"warning: --notify {problem}", err=True)
 
 

@@ -33,13 +33,15 @@ def confirm_plan(directory: Path, seeds: int, response: str | None) -> Plan:
     if not over:
         raise DoeError("runs are still to come; a winner is confirmed when the study has ended")
     if seeds < 2:
-        raise DoeError(f"--confirm {seeds}: expected at least 2 fresh seeds, to see their spread")
+        raise DoeError(f"got {seeds}; expected at least 2 fresh seeds, to see their spread")
     answers = study.responses
     name = response or next(iter(answers.averages), answers.metrics[0])
     statuses = analysed(study, scanned)
     (observed,) = observations(study, statuses, study_runs(study, statuses), [name])
     if not isinstance(observed, Observations):
-        raise DoeError("--confirm takes two levels of each factor and no centre runs")
+        raise DoeError(
+            "a winner can be confirmed where each factor has two levels, without centre runs"
+        )
     chosen = chosen_configs(study, statuses, analyze(observed))
     return change_plan(directory, lambda s: with_confirmation(s, chosen, name, seeds))
 

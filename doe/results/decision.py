@@ -186,8 +186,8 @@ def declare(directory: Path, terms: tuple[str, ...], replicates: int | None) -> 
         planned = planned_replicates(study)
         if replicates is None and planned < FIRST_LOOK:
             raise DoeError(
-                "the study plans one replicate, and a look needs two; say how many there may be "
-                "with --max-replicates"
+                "the study plans one replicate, and a look needs two; plan more, or say how many "
+                "there may be at most (max_replicates)"
             )
         rule = Stopping(replicates or planned, names, after=complete)
         decided_terms(replace(study, stopping=rule))
@@ -200,8 +200,8 @@ def declare(directory: Path, terms: tuple[str, ...], replicates: int | None) -> 
         terms_text = ", ".join(rule.terms) or "main effects and two-factor interactions"
         raise DoeError(
             f"{directory} has declared to stop after {rule.max_replicates} replicates at most, or "
-            f"when {terms_text} are decided; a rule that changes on the way is none. Leave out "
-            "--decide and --max-replicates"
+            f"when {terms_text} are decided; a rule that changes on the way is none. Ask for no "
+            "other terms and replicates"
         )
     return plan
 

@@ -53,7 +53,7 @@ def look_notes(study: Study, statuses: Sequence[RunStatus]) -> tuple[str, ...]:
         return (
             f"{waiting} runs are still to come, and this study did not declare that it would be "
             "looked at: whoever looks until something is significant errs more often than p says. "
-            "`doe run --until decided` declares it, and its p values know the looks.",
+            "A study that runs until it is decided declares it, and its p values know the looks.",
         )
     if added := planned_replicates(study) - study.replicates:
         return (

@@ -1,4 +1,4 @@
-"""What a study has come to when `doe run` ends: counts, the best so far, what to do next."""
+"""What a study has come to when `doe run` ends: counts, the best so far, what is decided."""
 
 from __future__ import annotations
 
@@ -37,25 +37,20 @@ class Summary(NamedTuple):
     """How long this `doe run` took."""
     best: tuple[BestSoFar, ...]
     """Of the averages, or where there are none of the metrics."""
-    next: str
-    """The command to go on with."""
-    levels: str = ""
+    levels: str
     """Whose levels a configuration names, where its label does not say so itself."""
-    decision: Decision | None = None
+    decision: Decision | None
     """Of a study that declares when it may stop."""
 
 
-def summarise(plan: Plan, ending: Ending, seconds: float, option: str) -> Summary:
-    """Sum a study up; `option` names it on a command line, as in " --study runs/x"."""
+def summarise(plan: Plan, ending: Ending, seconds: float) -> Summary:
+    """Sum a study up."""
     study, scanned = plan.study, plan.scan()
     reached = decision(study, scanned)
     statuses = needed(study, scanned, reached)
-    number = counts(statuses)
-    command = next_command(number, over=reached is not None and reached.over)
     best = _best(study, statuses)
     levels = config_header(study.keys, "")
-    following = f"{command}{option}"
-    return Summary(study.name, ending, number, seconds, best, following, levels, reached)
+    return Summary(study.name, ending, counts(statuses), seconds, best, levels, reached)
 
 
 def _best(study: Study, statuses: Sequence[RunStatus]) -> tuple[BestSoFar, ...]:
@@ -78,12 +73,3 @@ def _best(study: Study, statuses: Sequence[RunStatus]) -> tuple[BestSoFar, ...]:
         )
         for name, row in best.items()
     )
-
-
-def next_command(number: dict[RunState, int], over: bool = False) -> str:
-    """What to do about a study in this state; `over` where nothing more needs to be run."""
-    if number["failed"]:
-        return "doe status"
-    if (number["pending"] or number["running"]) and not over:
-        return "doe run"
-    return "doe report"

@@ -33,7 +33,7 @@ def table_state(
     if limited:
         raise DoeError(
             f"{limited} holds limits such as >50, of which there is no page; leave it out, or "
-            "analyse it with `doe analyze --table`"
+            "let `doe analyze` print what it tells"
         )
     design = _design(observed[0])
     known: Goal | None = "max" if goal == "max" else "min" if goal == "min" else None

@@ -36,7 +36,9 @@ SAID = {
     "refuted": "It is worse than",
     "open": "It cannot be told from",
 }
-NO_GOAL = "give --goal min or --goal max to see the best configurations"
+NO_GOAL = (
+    "Which way is better was not said: give a goal, min or max, to see the best configurations."
+)
 
 
 class Headlines(NamedTuple):
@@ -82,7 +84,7 @@ def _variation(analysis: ResponseAnalysis) -> tuple[str, ...]:
 
 def _level_best(analysis: LevelAnalysis) -> str:
     if analysis.best is None:
-        return f"Which way is better was not said: {NO_GOAL}."
+        return NO_GOAL
     said = f"{analysis.best.sentence}{_named_levels(analysis)}"
     mean = _top_mean(analysis.best.cells[0], analysis)
     return f"{said} {mean}, before fresh seeds have confirmed it."
@@ -227,7 +229,7 @@ def _count(analysis: Analysis) -> str:
 
 def _best(analysis: Analysis) -> str:
     if analysis.best is None:
-        return f"Which way is better was not said: {NO_GOAL}."
+        return NO_GOAL
     top = analysis.best.cells[0]
     mean = f"{_top_mean(top, analysis)}{_confirmed(analysis)}"
     said = f"{analysis.best.sentence}{_named_levels(analysis)}"

@@ -54,7 +54,7 @@ class ResponseResult:
         """Means of the configurations, the best first."""
         ranked = self.analysis.best
         if ranked is None:
-            raise DoeError(f"nobody said which way {self.response} is better; give goal='max'")
+            raise DoeError(f"nobody said which way {self.response} is better; give it a goal")
         return _frame(ranked.cells)
 
     @property

@@ -10,8 +10,11 @@ MOST_RESPONSES = 8
 """Responses whose best configuration is named."""
 
 
-def summary_lines(summary: Summary) -> list[str]:
-    """Counts, time, the best so far by each goal, the next command."""
+def summary_lines(summary: Summary, study_option: str) -> list[str]:
+    """Counts, time, the best so far by each goal, the next command.
+
+    `study_option` names the study on the command line, as in " --study runs/x".
+    """
     states = [f"{count} {state}" for state, count in summary.counts.items() if count]
     lines = [f"{', '.join(states)}; {summary.ending} after {duration_text(summary.seconds)}."]
     for best in summary.best[:MOST_RESPONSES]:
@@ -22,16 +25,26 @@ def summary_lines(summary: Summary) -> list[str]:
         )
     if summary.counts["failed"]:
         lines.append("`doe run --retry-failed` runs failed ones again.")
-    return [*lines, f"next: {summary.next}"]
+    return [*lines, f"next: {next_command(summary)}{study_option}"]
 
 
-def summary_environment(summary: Summary) -> dict[str, str]:
+def next_command(summary: Summary) -> str:
+    """What to do about a study in this state."""
+    if summary.counts["failed"]:
+        return "doe status"
+    over = summary.decision is not None and summary.decision.over
+    if (summary.counts["pending"] or summary.counts["running"]) and not over:
+        return "doe run"
+    return "doe report"
+
+
+def summary_environment(summary: Summary, study_option: str) -> dict[str, str]:
     """The summary as variables that a command finds in its environment."""
     return {
         "DOE_STUDY": summary.study,
         "DOE_ENDING": summary.ending,
         "DOE_SECONDS": cell_text(summary.seconds, "int"),
         **{f"DOE_{state.upper()}": str(count) for state, count in summary.counts.items()},
-        "DOE_NEXT": summary.next,
-        "DOE_SUMMARY": "\n".join(summary_lines(summary)),
+        "DOE_NEXT": f"{next_command(summary)}{study_option}",
+        "DOE_SUMMARY": "\n".join(summary_lines(summary, study_option)),
     }

@@ -5,12 +5,15 @@ import pickle
 
 import pytest
 
+from doe.results.decision import Decision
 from doe.results.status import overview
-from doe.results.summary import next_command
+from doe.results.summary import Summary
 from doe.running.backend import NotedFactors
 from doe.store.files import StudyDir
 from doe.store.scan import STATES
 from doe.store.verdicts import UNREAD, read_verdict
+from doe.study.values import Stopping
+from doe.views.summary import next_command
 from tests.command_line import doe
 
 
@@ -112,7 +115,9 @@ def test_part_of_a_study_goes_on_with_the_rest(planned):
     ],
 )
 def test_the_next_command_follows_from_the_state(states, over, command):
-    assert next_command(dict.fromkeys(STATES, 0) | states, over) == command
+    counts = dict.fromkeys(STATES, 0) | states
+    reached = Decision(Stopping(4), 2, (), 2.0, 2) if over else None  # no term is open
+    assert next_command(Summary("s", "finished", counts, 1.0, (), "", reached)) == command
 
 
 def test_a_message_needs_somebody_who_stays(planned):

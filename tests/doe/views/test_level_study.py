@@ -146,7 +146,7 @@ def test_a_table_without_a_goal_has_effects_and_no_best(tmp_path):
     found = json.loads(said(*base, "--json"))
     assert found["diagnostics"]["best"] is None
     assert found["effects"][0]["effect"] == pytest.approx(3.0)
-    assert "--goal min or --goal max" in " ".join(said(*base).split())
+    assert "give a goal, min or max" in " ".join(said(*base).split())
     ranked = json.loads(said(*base, "--goal", "max", "--json"))["diagnostics"]["best"]
     assert ranked["cells"][0]["config"] == "c · 0.2"
 

@@ -60,9 +60,12 @@ def _curve(name: str, curve: Sequence[tuple[float, float]]) -> Json:
     values = [value for _, value in curve]
     first, last = cell_text(values[0], "num"), cell_text(values[-1], "num")
     end = cell_text(curve[-1][0], "int")
+    text = (
+        f"{first} to {last}, the last at step {end}" if len(curve) > 1 else f"{last} at step {end}"
+    )
     return {
         "name": name,
-        "text": f"{name}: {first} to {last}, the last at step {end}",
+        "text": f"{name}: {text}",
         "log": scale_type(values) == "log",
         "points": [[drawn(x), drawn(y)] for x, y in thinned(curve, CARD_STEPS)],
     }

@@ -37,15 +37,25 @@ def draw() -> alt.TopLevelMixin:
     )
     x = alt.X("epoch:Q", title="Epoch or step", axis=alt.Axis(tickMinStep=1))
     y = alt.Y("value:Q", title="{value}", scale=chosen_scale())
-    others = alt.Chart(alt.NamedData("others")).mark_line(color=GREY, opacity=0.35, strokeWidth=0.7)
-    named = alt.Chart(alt.NamedData("named")).mark_line(strokeWidth=1.8)
     tooltip = hover("config", "epoch", "value")
+    others = alt.Chart(alt.NamedData("others")).encode(x=x, y=y, tooltip=tooltip)
+    named = alt.Chart(alt.NamedData("named")).encode(
+        x=x, y=y, color=colour, strokeDash=dashes, tooltip=tooltip
+    )
     return alt.layer(
-        others.encode(x=x, y=y, detail="config:N", tooltip=tooltip),
-        named.encode(x=x, y=y, color=colour, strokeDash=dashes, tooltip=tooltip),
+        others.mark_line(color=GREY, opacity=0.35, strokeWidth=0.7).encode(detail="config:N"),
+        named.mark_line(strokeWidth=1.8),
+        _single_steps(others).mark_point(filled=False, size=16, color=GREY),
+        _single_steps(named).mark_point(filled=False, size=30),
         width=WIDTH,
         height=word("height"),
     )
+
+
+def _single_steps(curves: alt.Chart) -> alt.Chart:
+    """The curves of one step, which a line does not show."""
+    counted = curves.transform_joinaggregate(steps="count()", groupby=["config"])
+    return counted.transform_filter("datum.steps == 1")
 
 
 def data(report: Report, response: str) -> ChartData | None:

@@ -124,7 +124,8 @@ const curveOf = ({ name, text, log, points }) => {
   const ends = [0, 1].map((k) => [Math.min(...scaled.map((p) => p[k])), Math.max(...scaled.map((p) => p[k]))]);
   const place = (value, [low, high], length) => (length * (value - low)) / (high - low || 1);
   const path = scaled.map(([x, y]) => `${4 + place(x, ends[0], 252)},${86 - place(y, ends[1], 80)}`).join(" ");
-  picture.append(drawing("line", { x1: 4, x2: 256, y1: 88, y2: 88, class: "axis" }), drawing("polyline", { points: path }));
+  const single = drawing("circle", { cx: 4, cy: 84, r: 2.5 });
+  picture.append(drawing("line", { x1: 4, x2: 256, y1: 88, y2: 88, class: "axis" }), points.length > 1 ? drawing("polyline", { points: path }) : single);
   box.append(picture, make("figcaption", "", `${text}${log ? " (logarithmic)" : ""}`));
   box.dataset.curve = name;
   return box;

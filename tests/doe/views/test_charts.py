@@ -12,6 +12,7 @@ from doe.views.charts import catalogue, response_charts, study_charts
 from doe.views.charts.half_normal import half_normal_data
 from doe.views.charts.interactions import interaction_data
 from doe.views.charts.labels import LINE, POINT, Box, place_labels, text_width
+from doe.views.charts.learning_curves import CHART as CURVES
 from doe.views.charts.learning_curves import MOST_STEPS, thinned
 from doe.views.charts.learning_curves import data as curves_data
 from doe.views.charts.main_effects import main_data
@@ -163,6 +164,17 @@ def test_a_single_step_is_no_curve(paper_report):
     first = {config: curve[:1] for config, curve in paper_report.curves["dec_avg"].items()}
     assert curves_data(paper_report._replace(curves={"dec_avg": first}), "dec_avg") is None
     assert curves_data(paper_report, "dec_avg") is not None
+
+
+def test_a_configuration_of_one_step_is_a_point_beside_the_lines(paper_report):
+    import vl_convert
+
+    curves = paper_report.curves["dec_avg"]
+    for singles in (0, 2):
+        cut = {config: curves[config][:1] for config in list(curves)[:singles]}
+        data = curves_data(paper_report._replace(curves={"dec_avg": curves | cut}), "dec_avg")
+        drawn = vl_convert.vegalite_to_svg(filled(spec(CURVES), data))
+        assert drawn.count('aria-roledescription="point"') == singles
 
 
 def test_the_timeline_counts_from_the_first_start_and_keeps_slots_together(paper_report):

@@ -301,6 +301,19 @@ def test_a_run_opens_with_its_settings_responses_curve_log_and_failure(
 
 
 @needs_chromium
+def test_a_run_that_reported_one_step_shows_it_as_a_point(visit, unfinished_report, tmp_path):
+    detail = unfinished_report.details["001-r1"]._replace(curves={"loss": [(3.0, 0.25)]})
+    details = unfinished_report.details | {"001-r1": detail}
+    path = tmp_path / "index.html"
+    path.write_text(html.render(unfinished_report._replace(details=details), ""), encoding="utf-8")
+    page = visit(path.as_uri())
+    page.click('#grid [data-run="001-r1"]')
+    assert "loss: 0.2500 at step 3" in page.inner_text("#run-body")
+    assert page.locator("#run-body [data-curve=loss] circle").is_visible()
+    assert page.heard == []
+
+
+@needs_chromium
 def test_ranges_on_axes_choose_runs(visit, paper_page, paper_report):
     page = visit(paper_page.as_uri())
     assert page.locator("#parallel .kept").count() == 256

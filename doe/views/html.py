@@ -1,28 +1,44 @@
-"""The page: one file that holds all it needs and asks no network for anything."""
+"""The page: one file that holds all it needs and asks no network for anything.
+
+Texts go into its template, what its script draws goes in as JSON; no number is computed here.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 import re
+import shlex
 from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import jinja2
 from markupsafe import Markup
 
 from doe.analysis.scales import choices
+from doe.design.runs import configuration_of
 from doe.errors import counted
-from doe.numbers import duration_text
-from doe.results.report import Report
+from doe.numbers import Spread, Value, cell_text, drawn, duration_text
+from doe.results.origins import commits
+from doe.results.report import Report, report_responses
 from doe.results.status import Overview
-from doe.study.values import Study
-from doe.views.charts.theme import STATES
+from doe.results.table_report import BLOCK_SETTING, TABLE
+from doe.study.values import Factor, Study
+from doe.views import latex
+from doe.views.charts import catalogue, drawings, response_charts, study_charts
+from doe.views.charts.model import ChartData, Record, StudyChart
+from doe.views.charts.theme import ON_DARK, RANKS, STATES, config
 from doe.views.headlines import headlines
+from doe.views.json import Json
 from doe.views.kept import kept
-from doe.views.page import commands, payload
+from doe.views.profiler import excluded_json, factors_json, profile_json
+from doe.views.run_cards import axes_json, cards_json
 from doe.views.status_tables import running_table
+from doe.views.table import Column, Row, Table
+from doe.views.tables import response_tables, study_tables
 
 VEGA_GLOBALS = "window.vegaEmbed = vegaEmbed;"
 """What the page's own script needs of the bundle."""
@@ -38,6 +54,8 @@ SECTIONS = (
     ("s-runs", "Runs"),
     ("s-reproduce", "Reproduce"),
 )
+SQUARE_FACTORS = 10
+GRID_COLUMNS = 32
 
 
 def render(report: Report, written: str, live: bool = False) -> str:
@@ -63,6 +81,49 @@ def render(report: Report, written: str, live: bool = False) -> str:
         vega=Markup(vega_bundle()),
         data=Markup(script_json(payload(report))),
     )
+
+
+def _source(templates: jinja2.Environment, name: str) -> str:
+    assert templates.loader is not None
+    return templates.loader.get_source(templates, name)[0]
+
+
+def _script(templates: jinja2.Environment, parts: Sequence[str]) -> str:
+    sources = "\n".join(_source(templates, f"{part}.js") for part in parts)
+    return f'"use strict";\n(() => {{\n{sources}\n}})();'
+
+
+OPTION = re.compile(rf"(--[a-z][a-z-]*(?: (?:{'|'.join(choices())}))?)")
+
+
+def sentence(text: str) -> Markup:
+    """A sentence in which the options of a command are code, which no line breaks."""
+    parts = OPTION.split(text)
+    marked = (Markup("<code>{}</code>").format(p) if i % 2 else p for i, p in enumerate(parts))
+    return Markup("").join(marked)
+
+
+def script_json(value: Any) -> str:
+    """JSON that no text in it can end early, whatever a study or a run is called."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+@cache
+def vega_bundle() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script, kept since it takes seconds to make."""
+
+    def bundled() -> str:
+        import vl_convert
+
+        return vl_convert.javascript_bundle(VEGA_GLOBALS).replace("</script", "<\\/script")
+
+    return kept(f"vega-{version('vl-convert-python')}.js", bundled)
+
+
+# Texts of the template ----------------------------------------------------------------------------
 
 
 def _texts(report: Report) -> dict[str, Any]:
@@ -133,41 +194,206 @@ def _lost(report: Report) -> str:
     return f"{'; '.join(parts)}. They are named under Runs; effects are those of the other runs."
 
 
-def _source(templates: jinja2.Environment, name: str) -> str:
-    assert templates.loader is not None
-    return templates.loader.get_source(templates, name)[0]
+def commands(report: Report) -> list[tuple[str, str]]:
+    """Purpose and command line of each step that leads to this page; a DataFrame has none."""
+    study, directory, options = report.study, report.state.directory, report.options
+    further = f" --transform {shlex.quote(options.transform)}" if options.transform else ""
+    further += f" --terms {shlex.quote(','.join(options.terms))}" if options.terms else ""
+    further += " --random-blocks" if options.random_blocks else ""
+    first = (*report.headline_responses, *report_responses(study))[0]
+    analysed = f"--response {shlex.quote(first)}{further} --robust --json"
+    if study.backend == TABLE:
+        source = _table_options(study, directory)
+        responses = shlex.quote(",".join(study.responses.metrics))
+        steps = [
+            ("The numbers on this page", f"doe analyze {source} {analysed}"),
+            ("This page", f"doe report {source} --response {responses}{further}"),
+        ]
+        return steps if directory.is_file() else []
+    path = directory.as_posix() if not directory.is_absolute() else f"runs/{directory.name}"
+    file, source = shlex.quote(f"{path}/study.toml"), f"--study {shlex.quote(path)}"
+    drop = shlex.quote(",".join(report.section.drop))
+    states_of_code = commits(report.state.statuses)
+    checkout = [("The code of the runs", f"git checkout {commit}") for commit in states_of_code]
+    return [
+        *(checkout if len(checkout) == 1 else []),
+        ("The same design anew", f"doe plan {file} --out runs/again"),
+        ("Its runs", "doe run --study runs/again"),
+        ("The numbers on this page", f"doe analyze {source} {analysed}"),
+        ("This page", f"doe report {source}{further} --drop {drop}"),
+    ]
 
 
-def _script(templates: jinja2.Environment, parts: Sequence[str]) -> str:
-    sources = "\n".join(_source(templates, f"{part}.js") for part in parts)
-    return f'"use strict";\n(() => {{\n{sources}\n}})();'
+def _table_options(study: Study, path: Path) -> str:
+    """The options that name a table and say what its columns are."""
+    lows = ",".join(f"{factor.key}={factor.low}" for factor in study.factors)
+    named = {
+        "table": path.name if path.is_absolute() else path.as_posix(),
+        "factors": ",".join(study.keys),
+        "low": lows,
+        "goal": study.responses.goal,
+        "block": study.settings[BLOCK_SETTING],
+    }
+    return " ".join(f"--{name} {shlex.quote(text)}" for name, text in named.items() if text)
 
 
-OPTION = re.compile(rf"(--[a-z][a-z-]*(?: (?:{'|'.join(choices())}))?)")
+# What the script draws ----------------------------------------------------------------------------
 
 
-def sentence(text: str) -> Markup:
-    """A sentence in which the options of a command are code, which no line breaks."""
-    parts = OPTION.split(text)
-    marked = (Markup("<code>{}</code>").format(p) if i % 2 else p for i, p in enumerate(parts))
-    return Markup("").join(marked)
+def payload(report: Report) -> Json:
+    """Everything that the page's script draws, without a number that was not computed before."""
+    names = report_responses(report.study)
+    by_response = {name: _response(report, name) for name in names}
+    of_study = {name: chart_json(data) for name, data in study_charts(report).items()}
+    shown = {*of_study, *(name for made in by_response.values() for name in made["charts"])}
+    return {
+        "responses": names,
+        "selected": (*report.headline_responses, *report.analyses, *names)[0],
+        "headlines": list(report.headline_responses),
+        "themes": {
+            "light": config(dark=False),
+            "dark": config(dark=True),
+            "onDark": ON_DARK,
+            "ranks": RANKS,
+        },
+        "drawings": {
+            chart.name: {
+                "title": chart.title,
+                "caption": chart.caption,
+                "section": chart.section if isinstance(chart, StudyChart) else "response",
+                "spec": drawings()[chart.name],
+            }
+            for chart in catalogue()
+            if chart.name in shown
+        },
+        "byResponse": by_response,
+        "study": {
+            "charts": of_study,
+            "tables": {
+                section: [table_json(table) for table in study_tables(report, section)]
+                for section in ("all", "paper", "runs")
+            },
+        },
+        "factors": factors_json(report.study),
+        "excluded": excluded_json(report.study),
+        "grid": grid(report),
+        "cards": cards_json(report),
+        "option": OPTION.pattern,
+        "latex": latex.SPECIAL,
+        "axes": axes_json(report),
+    }
 
 
-def script_json(value: Any) -> str:
-    """JSON that no text in it can end early, whatever a study or a run is called."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text
+def _response(report: Report, name: str) -> Json:
+    analysis = report.analyses.get(name)
+    charts = response_charts(report, name)
+    return {
+        "unit": report.study.responses.unit_of(name),
+        "refused": report.refused.get(name, ""),
+        "charts": {key: chart_json(data) for key, data in charts.items()},
+        "tables": [] if analysis is None else [table_json(t) for t in response_tables(analysis)],
+        "headlines": None if analysis is None else headlines(analysis)._asdict(),
+        "profile": None if analysis is None else profile_json(report.study, analysis),
+    }
 
 
-@cache
-def vega_bundle() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script, kept since it takes seconds to make."""
+def grid(report: Report) -> Json:
+    """The design as a square: the first half of the factors across, the others down.
 
-    def bundled() -> str:
-        import vl_convert
+    A design too large to be looked at so is a plain block of its configurations in standard order.
+    """
+    study, statuses = report.study, report.state.statuses
+    across = (len(study.keys) + 1) // 2
+    wide = math.prod(study.sizes[:across])
+    square = len(study.keys) <= SQUARE_FACTORS and math.prod(study.sizes) <= 1 << SQUARE_FACTORS
+    square = square and not study.centre
+    index = {row: i for i, row in enumerate(sorted({status.run.row for status in statuses}))}
 
-        return vl_convert.javascript_bundle(VEGA_GLOBALS).replace("</script", "<\\/script")
+    def position(row: int) -> tuple[int, int]:
+        return divmod(row, wide)[::-1] if square else divmod(index[row], GRID_COLUMNS)[::-1]
 
-    return kept(f"vega-{version('vl-convert-python')}.js", bundled)
+    runs = [
+        {
+            "id": status.run.run_id,
+            "x": position(status.run.row)[0],
+            "y": position(status.run.row)[1],
+            "config": status.run.config,
+            "state": status.state,
+            "reason": status.reason,
+        }
+        for status in statuses
+    ]
+    tall = -(-len(index) // GRID_COLUMNS)
+    return {
+        "columns": _headings(study.factors[:across])
+        if square
+        else [""] * min(GRID_COLUMNS, len(index)),
+        "rows": _headings(study.factors[across:]) if square else [""] * tall,
+        "runs": runs,
+        "values": {name: list(values) for name, values in report.values.items()},
+        "texts": {
+            name: [cell_text(value, "num") for value in values]
+            for name, values in report.values.items()
+        },
+        "states": STATES,
+    }
+
+
+def _headings(factors: tuple[Factor, ...]) -> list[str]:
+    """Labels of all combinations of some factors, in standard order."""
+    rows = range(math.prod(len(factor.levels) for factor in factors))
+    return [configuration_of(factors, row).label for row in rows]
+
+
+def table_json(table: Table) -> Json:
+    """A table with its written cells and, for sorting, its raw values."""
+    return {
+        "name": table.name,
+        "title": table.title,
+        "columns": [
+            {"key": c.key, "title": c.title, "numeric": c.numeric, "bar": c.format == "bar"}
+            for c in table.columns
+        ],
+        "rows": [_row_json(table.columns, row) for row in table.rows],
+        "notes": list(table.notes),
+    }
+
+
+def _row_json(columns: Sequence[Column], row: Row) -> Json:
+    if row.style == "section":
+        return {"style": "section", "text": [str(row.values[0])], "raw": []}
+    pairs = list(zip(row.values, columns, strict=True))
+    return {
+        "style": row.style,
+        "text": ["" if c.format == "bar" else cell_text(v, c.format) for v, c in pairs],
+        "raw": [_raw(value) for value, _ in pairs],
+        "marks": dict(row.marks),
+    }
+
+
+def _raw(value: Value) -> str | int | float | bool | None:
+    if isinstance(value, Spread):
+        return _raw(value.mean)
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def chart_json(data: ChartData) -> Json:
+    """A chart's data by column, half the size of a list of records."""
+    return {
+        "words": dict(data.words),
+        "datasets": {name: _by_column(records) for name, records in data.datasets.items()},
+    }
+
+
+def _by_column(records: Sequence[Record]) -> Json:
+    keys = list(dict.fromkeys(key for record in records for key in record))
+    return {
+        "keys": keys,
+        "rows": [[_plotted(record.get(key)) for key in keys] for record in records],
+    }
+
+
+def _plotted(value: Value) -> str | int | float | bool | None:
+    return drawn(value) if isinstance(value, float) else _raw(value)

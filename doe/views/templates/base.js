@@ -18,7 +18,7 @@ const drawing = (tag, attributes = {}, text) => {
 // A sentence in which the options of a command are code, which no line breaks.
 const sentence = (tag, text) => {
   const node = make(tag);
-  text.split(/(--[a-z][a-z-]*(?: (?:none|log|boxcox|auto))?)/).forEach((part, i) => node.append(i % 2 ? make("code", "", part) : part));
+  text.split(new RegExp(data.option)).forEach((part, i) => node.append(i % 2 ? make("code", "", part) : part));
   return node;
 };
 const onGround = (colour) => (dark.matches && data.themes.onDark[colour]) || colour;

@@ -41,8 +41,7 @@ const fillRow = (table, row, largest) => {
   return line;
 };
 // A table as text: every row as it is written here.
-const SPECIAL = { "\\": "\\textbackslash{}", "&": "\\&", "%": "\\%", "$": "\\$", "#": "\\#", "_": "\\_", "{": "\\{", "}": "\\}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}", "−": "$-$", "±": "$\\pm$", "×": "$\\times$", "<": "$<$", ">": "$>$", "²": "$^2$" };
-const latexText = (text) => [...text].map((c) => SPECIAL[c] ?? c).join("");
+const latexText = (text) => [...text].map((c) => data.latex[c] ?? c).join("");
 const csvText = (value) => (/[",\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value);
 const shownColumns = (table) => table.columns.map((column, i) => i).filter((i) => !table.columns[i].bar);
 const asCsv = (table) => {

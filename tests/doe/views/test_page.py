@@ -24,7 +24,6 @@ from doe.store.progress import Reporter
 from doe.study.values import Factor, Responses, Study
 from doe.views import html
 from doe.views.json import to_plain
-from doe.views.page import payload
 from doe.views.serve import Pages, make_server
 
 CHROMIUM = shutil.which("chromium")
@@ -115,7 +114,7 @@ def test_the_page_opens_from_disk_in_silence_and_draws_every_chart(
     visit, paper_page, paper_report, scheme, width
 ):
     page = visit(paper_page.as_uri(), scheme, width)
-    for chart in payload(paper_report)["byResponse"]["enc_avg"]["charts"]:
+    for chart in html.payload(paper_report)["byResponse"]["enc_avg"]["charts"]:
         assert drawn(page, chart, "enc_avg").count() == 1
     for chart in ("heatmap", "timeline"):
         page.locator(f'[data-chart="{chart}"]').scroll_into_view_if_needed()
@@ -687,7 +686,7 @@ def test_numbers_in_the_page_equal_those_of_json(paper_report):
     study, views = paper_report.study, paper_report.state.statuses
     observed = observations(study, views, study_runs(study, views), ["dec_avg"])[0]
     plain = to_plain(analyze(observed, paper_report.options))
-    tables = payload(paper_report)["byResponse"]["dec_avg"]["tables"]
+    tables = html.payload(paper_report)["byResponse"]["dec_avg"]["tables"]
     effects = next(table for table in tables if table["name"] == "effects dec_avg")
     keys = [column["key"] for column in effects["columns"]]
     shown = {row["raw"][0]: dict(zip(keys, row["raw"], strict=True)) for row in effects["rows"]}
@@ -744,14 +743,14 @@ def test_a_study_with_words_for_keys_and_a_goal_of_its_own(tmp_path):
         seeds=(1, 2),
     )
     report = report_of(overview(study_directory(tmp_path, study=study)), AnalysisOptions())
-    data = payload(report)
+    data = html.payload(report)
     assert data["grid"]["columns"][1] == "0.01 · off"
     assert msgspec.json.encode(data)
     assert "digits &amp; co" in html.render(report, "today")
 
 
 def test_runs_stand_where_their_factors_put_them(paper_report):
-    from doe.views.page import grid
+    from doe.views.html import grid
 
     found = grid(paper_report)
     assert len(found["columns"]) == len(found["rows"]) == 8
@@ -763,7 +762,7 @@ def test_a_large_design_is_a_block_of_its_configurations(tmp_path):
     from synthetic import study_directory
 
     from doe.study.values import Factor, Responses, Study
-    from doe.views.page import grid
+    from doe.views.html import grid
 
     study = Study(
         name="wide",

@@ -1,6 +1,8 @@
 """The page of any CSV."""
 
 import re
+import shlex
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -22,8 +24,19 @@ def test_a_table_has_a_page(tmp_path):
     assert "augment" in done.stdout
     page = (tmp_path / "reports/wandb/index.html").read_text()
     assert "doe run" not in page
-    assert "doe report --table" in page
     assert (tmp_path / "reports/wandb/tables").is_dir()
+
+
+@pytest.mark.parametrize("goal", [(), ("--goal", "max")])
+def test_the_command_on_the_page_writes_the_same_page(tmp_path, goal):
+    (tmp_path / "t.csv").write_text((EXPORTS / "wandb.csv").read_text())
+    words = ["--factors", "lr,augment", "--block", "seed", *goal, "-r", "val/loss"]
+    doe("report", "--table", "t.csv", *words, "--out", "first", cwd=tmp_path)
+    first = (tmp_path / "first/index.html").read_text()
+    (command,) = re.findall(r"doe report (--table t\.csv .*)</code>", first)
+    doe("report", *shlex.split(unescape(command)), "--out", "again", cwd=tmp_path)
+    again = (tmp_path / "again/index.html").read_text()
+    assert re.sub("Written.*", "", again) == re.sub("Written.*", "", first)
 
 
 @pytest.mark.parametrize(

@@ -24,11 +24,7 @@ WITH_POINT = re.compile(r"[<>≤≥]?\s*[-+]?(\d*\.\d+)([eE][-+]?\d+)?")
 WHOLE = re.compile(r"[<>≤≥]?\s*[-+]?\d+([eE][-+]?\d+)?")
 
 
-def silent(_sentence: str) -> None:
-    """For those who do not want to know."""
-
-
-def read_table(path: Path, say: Say = silent) -> pd.DataFrame:
+def read_table(path: Path, say: Say) -> pd.DataFrame:
     """Read a CSV file as text: what a cell means is decided later, not by a parser's guess.
 
     Separators other than commas, decimal commas, Latin-1 and UTF-16 are recognised, and so are the

@@ -59,6 +59,11 @@ class Table(NamedTuple):
         return self._replace(rows=self.rows[:most], notes=(*self.notes, note))
 
 
+def starred(p: float | None) -> float | str:
+    """A p value in a column of stars, which stays empty where there is none."""
+    return "" if p is None else p
+
+
 def slug(name: str) -> str:
     """A name for files and labels: lower-case letters, digits and hyphens."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "table"

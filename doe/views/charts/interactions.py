@@ -8,7 +8,7 @@ from doe.analysis.analyze import Analysis
 from doe.analysis.estimators.means import SIGNS, Means
 from doe.views.charts import alt
 from doe.views.charts.model import ChartData, Record, ResponseChart, of_analysis
-from doe.views.charts.shared import hover, mean_by_level, mean_record, panel_layout, panels, word
+from doe.views.charts.shared import hover, mean_by_level, mean_record, panel_layout, panels
 from doe.views.charts.short import abbreviated, room_for_each
 from doe.views.charts.theme import LEVELS
 from doe.views.words import mean_text
@@ -25,7 +25,7 @@ STROKES = 4
 
 def draw() -> alt.TopLevelMixin:
     """Lines that are not parallel: the effect of one factor depends on the other."""
-    base = mean_by_level(word("room")).encode(
+    base = mean_by_level().encode(
         color=alt.Color("other:N", scale=alt.Scale(domain=SIDES, range=list(LEVELS)), legend=None),
         tooltip=hover("pair", "first", "second", "mean", "ci_low", "ci_high"),
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from doe.terms import parse_term
 from doe.views.charts import alt
 from doe.views.charts.model import ChartData, Record, ResponseChart, of_levels
-from doe.views.charts.shared import hover, level_layout, mean_by_level, panels, word
+from doe.views.charts.shared import hover, level_layout, mean_by_level, panels
 from doe.views.charts.theme import SEVERAL
 from doe.views.words import mean_text
 
@@ -20,7 +20,7 @@ SHOWN = 4
 
 def draw() -> alt.TopLevelMixin:
     """Means along the levels of one factor, a line for each level of the other."""
-    base = mean_by_level(word("room")).encode(
+    base = mean_by_level().encode(
         color=alt.Color(
             "second:N",
             title=None,

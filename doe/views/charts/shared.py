@@ -80,14 +80,16 @@ def chosen_scale() -> alt.Scale:
     return alt.Scale(type=word("scale"), nice=False, padding=6)
 
 
-def mean_by_level(room: Any) -> alt.Chart:
+def mean_by_level() -> alt.Chart:
     """Axes of main effects and interactions: the levels across, the mean up, not from zero."""
     return alt.Chart().encode(
         x=alt.X(
             "given:O",
             title=None,
             sort=None,
-            axis=alt.Axis(labelAngle=0, labelFontSize=9, labelLimit=room, labelOverlap=False),
+            axis=alt.Axis(
+                labelAngle=0, labelFontSize=9, labelLimit=word("room"), labelOverlap=False
+            ),
         ),
         y=alt.Y("mean:Q", title=None, scale=alt.Scale(zero=False)),
     )
@@ -112,9 +114,7 @@ def panels(data: str, field: str, *layers: alt.Chart, spacing: int = 8) -> alt.F
 
 def mean_panels(data: str) -> alt.FacetChart:
     """Means at the levels of each factor with intervals, side by side on one scale."""
-    base = mean_by_level(word("room")).encode(
-        tooltip=hover("factor", "given", "mean", "ci_low", "ci_high")
-    )
+    base = mean_by_level().encode(tooltip=hover("factor", "given", "mean", "ci_low", "ci_high"))
     grand = alt.Chart().mark_rule(strokeDash=[2, 3]).encode(y="grand:Q")
     interval = base.mark_rule(strokeWidth=1.4, color=PLAIN).encode(y="ci_low:Q", y2="ci_high:Q")
     points = base.mark_circle(color=PLAIN, size=40, opacity=1)

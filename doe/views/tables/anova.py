@@ -5,7 +5,7 @@ from __future__ import annotations
 from doe.analysis.analyze import Analysis
 from doe.errors import counted
 from doe.numbers import cell_text
-from doe.views.table import Column, Row, Table
+from doe.views.table import Column, Row, Table, starred
 from doe.views.tables import ResponseTable
 from doe.views.words import LOOKS, quantity
 
@@ -50,10 +50,7 @@ def anova_table(analysis: Analysis, top: int | None = None) -> Table:
         ),
         rows=tuple(
             Row(
-                (
-                    *(row.source, row.df, row.ss, row.ms, row.f, row.p),
-                    row.p if row.p is not None else "",
-                ),
+                (row.source, row.df, row.ss, row.ms, row.f, row.p, starred(row.p)),
                 style="total" if row.source == "Total" else "plain",
             )
             for row in rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from doe.analysis.analyze import Analysis
 from doe.analysis.estimators.dispersion import Dispersion
-from doe.views.table import Column, Row, Table
+from doe.views.table import Column, Row, Table, starred
 from doe.views.tables import ResponseTable
 
 
@@ -22,7 +22,7 @@ def dispersion_table(analysis: Analysis, top: int | None = None) -> Table | None
         Column("stars", "", "stars"),
         Column("p_holm", "p Holm", "p"),
     )
-    rows = tuple(Row((e.term, e.effect, e.ratio, e.p, e.p, e.p_holm)) for e in ranked)
+    rows = tuple(Row((e.term, e.effect, e.ratio, e.p, starred(e.p), e.p_holm)) for e in ranked)
     notes = [dispersion.sentence]
     if dispersion.skipped:
         notes.append(f"Without a spread, and left out: {', '.join(dispersion.skipped[:6])}.")

@@ -8,8 +8,8 @@ from doe.analysis.analyze import Analysis
 from doe.analysis.effects import Effect
 from doe.analysis.pvalues import significant
 from doe.errors import counted
-from doe.numbers import Value, cell_text, confidence
-from doe.views.table import Column, Mark, Row, Table
+from doe.numbers import cell_text, confidence
+from doe.views.table import Column, Mark, Row, Table, starred
 from doe.views.tables import ResponseTable
 from doe.views.words import LOOKS, MARKS, helps, quantity
 
@@ -17,17 +17,17 @@ from doe.views.words import LOOKS, MARKS, helps, quantity
 def effects_table(analysis: Analysis, top: int | None = None) -> Table:
     """Effects ranked by magnitude, with a bar, the interval, tests and adjusted p values."""
     ranked = sorted(analysis.effects, key=lambda e: -abs(e.effect))
-    shown = ranked[:top]
-    columns = [
+    ratio = analysis.transform.scale.ratio
+    back = {e.term: e for e in analysis.response_scale}
+    columns = (
         Column("term", "Term"),
         Column("effect", "Effect", "signed"),
         Column("size", "", "bar"),
         Column("ci_low", f"{confidence(analysis.alpha)} low", "num"),
         Column("ci_high", "high", "num"),
+        *([Column("back", "Ratio" if ratio else "Response scale", "num")] if back else []),
         Column("p", "p", "p"),
         Column("stars", "", "stars"),
-    ]
-    further = [
         Column("p_holm", "p Holm", "p", keep=False),
         Column("p_bh", "p BH", "p", keep=False),
         Column("percent", "Share", "percent", keep=False),
@@ -35,25 +35,25 @@ def effects_table(analysis: Analysis, top: int | None = None) -> Table:
         Column("se", "SE", "num", keep=False),
         Column("coef", "Coef", "signed", keep=False),
         Column("ss", "SS", "num", keep=False),
-    ]
+    )
     block = f", blocks: {analysis.block}" if analysis.block else ""
-    back = {e.term: e for e in analysis.response_scale}
-    if back:
-        ratio = analysis.transform.scale.ratio
-        columns.insert(5, Column("back", "Ratio" if ratio else "Response scale", "num"))
-    rows = []
-    for e in shown:
-        values: list[Value] = [e.term, e.effect, abs(e.effect), e.ci_low, e.ci_high, e.p, e.p]
-        if back:
-            values.insert(5, back[e.term].value)
-        more = (e.p_holm, e.p_bh, e.percent, e.t, e.se, e.coef, e.ss)
-        rows.append(Row((*values, *more), marks=_marks(e, analysis)))
+    rows = tuple(
+        Row(
+            (
+                *(e.term, e.effect, abs(e.effect), e.ci_low, e.ci_high),
+                *([back[e.term].value] if back else []),
+                *(e.p, starred(e.p), e.p_holm, e.p_bh, e.percent, e.t, e.se, e.coef, e.ss),
+            ),
+            marks=_marks(e, analysis),
+        )
+        for e in ranked[:top]
+    )
     return Table(
         name=f"effects {analysis.response}",
         title=f"Effects on {quantity(analysis)}, {counted(analysis.n, 'run')}{block}",
-        columns=(*columns, *further),
-        rows=tuple(rows),
-        notes=_effect_notes(analysis, ranked[len(shown) :]),
+        columns=columns,
+        rows=rows,
+        notes=_effect_notes(analysis, ranked[len(rows) :]),
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from doe.analysis.pvalues import significant
 from doe.errors import counted
 from doe.numbers import cell_text
-from doe.views.table import Column, Row, Table
+from doe.views.table import Column, Row, Table, starred
 from doe.views.tables import ResponseTable
 from doe.views.tables.anova import SHARED
 from doe.views.words import quantity
@@ -45,7 +45,6 @@ def level_anova_table(analysis: LevelAnalysis, top: int | None = None) -> Table:
     rows = []
     for row in table.rows:
         test = tests.get(row.source)
-        p = row.p if row.p is not None else ""
         more = {
             "p_hc3": None if test is None else test.p_hc3,
             "p_permuted": exchanged.get(row.source),
@@ -54,7 +53,7 @@ def level_anova_table(analysis: LevelAnalysis, top: int | None = None) -> Table:
         rows.append(
             Row(
                 (
-                    *(row.source, row.df, row.ss, row.ms, row.f, row.p, p),
+                    *(row.source, row.df, row.ss, row.ms, row.f, row.p, starred(row.p)),
                     None if test is None else test.p_holm,
                     *(more[column.key] for column in further),
                     None if test is None else test.p_bh,

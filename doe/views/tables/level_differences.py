@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from doe.analysis.pvalues import significant
 from doe.numbers import confidence
-from doe.views.table import Column, Row, Table
+from doe.views.table import Column, Row, Table, starred
 from doe.views.tables import ResponseTable
 from doe.views.words import quantity
 
@@ -34,11 +34,10 @@ def differences_table(analysis: LevelAnalysis, top: int | None = None) -> Table:
         figures = (d.difference, d.ci_low, d.ci_high)
         if ratio:
             figures = (d.ratio, d.ratio_low, d.ratio_high)
-        stars = d.p_tukey if d.p_tukey is not None else ""
         pair = f"{d.level} {'/' if ratio else '−'} {d.other}"
         rows.append(
             Row(
-                (d.factor, pair, *figures, d.p_tukey, stars, d.p, d.se),
+                (d.factor, pair, *figures, d.p_tukey, starred(d.p_tukey), d.p, d.se),
                 marks={"pair": "strong"} if significant(d.p_tukey, analysis.alpha) else {},
             )
         )

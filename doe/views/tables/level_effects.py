@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from doe.analysis.pvalues import significant
-from doe.views.table import Column, Row, Table
+from doe.views.table import Column, Row, Table, starred
 from doe.views.tables import ResponseTable
 from doe.views.words import MARKS, helps, quantity
 
@@ -35,9 +35,15 @@ def level_effects_table(analysis: LevelAnalysis, top: int | None = None) -> Tabl
         strong = significant(e.p, analysis.alpha)
         mark = MARKS[helps(e.effect, analysis.goal)]
         back = [ratio[e.term].value] if ratio else []
-        stars = e.p if e.p is not None else ""
-        values = (e.term, e.effect, e.ci_low, e.ci_high, *back, e.p, stars, e.p_holm, e.t, e.se)
-        rows.append(Row(values, marks={"term": "strong", "effect": mark} if strong else {}))
+        rows.append(
+            Row(
+                (
+                    *(e.term, e.effect, e.ci_low, e.ci_high, *back),
+                    *(e.p, starred(e.p), e.p_holm, e.t, e.se),
+                ),
+                marks={"term": "strong", "effect": mark} if strong else {},
+            )
+        )
     title = f"Effects of two-level terms on {quantity(analysis)}"
     notes = ("Effect = mean at the second level − mean at the first.",)
     return Table(f"effects {analysis.response}", title, columns, tuple(rows), notes)

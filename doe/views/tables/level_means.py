@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from doe.analysis.levels.analyze import LevelAnalysis
 
 
-def level_means_table(analysis: LevelAnalysis, top: int | None = None) -> Table:
+def level_means_table(analysis: LevelAnalysis, _top: int | None = None) -> Table:
     """The mean of each level with its interval, every cell of the other factors weighted alike."""
     word = mean_word(analysis)
     columns = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from doe.views.table import Column, Row, Table
+from doe.views.table import Column, Row, Table, starred
 from doe.views.tables import ResponseTable
 from doe.views.words import quantity
 
@@ -33,8 +33,7 @@ def parts_table(analysis: LevelAnalysis, top: int | None = None) -> Table | None
     rows = []
     for part in parts:
         name = f"{part.part} on {scales[part.factor]} scale"
-        stars = part.p if part.p is not None else ""
-        figures = (part.estimate, part.ci_low, part.ci_high, part.f, part.p, stars)
+        figures = (part.estimate, part.ci_low, part.ci_high, part.f, part.p, starred(part.p))
         rows.append(Row((part.factor, name, part.df, *figures)))
     notes = []
     if parts:
@@ -43,8 +42,7 @@ def parts_table(analysis: LevelAnalysis, top: int | None = None) -> Table | None
             "far the middle of the scale stands above the ends."
         )
     if (bend := analysis.curvature) is not None:
-        stars = bend.p if bend.p is not None else ""
-        figures = (bend.difference, bend.ci_low, bend.ci_high, bend.f, bend.p, stars)
+        figures = (bend.difference, bend.ci_low, bend.ci_high, bend.f, bend.p, starred(bend.p))
         rows.append(Row(("all", "curvature at the centre", 1, *figures)))
         notes.append(bend.sentence)
     title = f"Lines and curves: {quantity(analysis)}"

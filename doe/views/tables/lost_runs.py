@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from doe.analysis.analyze import Analysis
 from doe.errors import listed
-from doe.views.table import Column, Row, Table
+from doe.views.table import Column, Row, Table, starred
 from doe.views.tables import ResponseTable
 
 
@@ -29,7 +29,7 @@ def rates_table(analysis: Analysis, top: int | None = None) -> Table | None:
                 r.factor,
                 f"{r.low_lost} of {r.low_n}",
                 f"{r.high_lost} of {r.high_n}",
-                *(r.p_exact, r.log_odds, r.p_firth, r.p_firth, r.p_holm),
+                *(r.p_exact, r.log_odds, r.p_firth, starred(r.p_firth), r.p_holm),
             )
         )
         for r in missing.rates[:top]

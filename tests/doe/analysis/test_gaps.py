@@ -124,7 +124,7 @@ def test_bounds_of_contrasts_take_each_value_at_the_right_end() -> None:
 
 @pytest.mark.parametrize("name", ["enc", "dec"])
 def test_every_published_effect_lies_in_its_interval(name: str) -> None:
-    frame = read_table(PAPER / "full_factorial.csv")
+    frame = read_table(PAPER / "full_factorial.csv", print)
     published = pd.read_csv(PAPER / f"effects-{name}.csv", index_col="term")
     runs = table_runs(frame, ())
     assert runs.keys == tuple("ABCDEF")
@@ -138,7 +138,7 @@ def test_every_published_effect_lies_in_its_interval(name: str) -> None:
 
 
 def test_the_noise_factor_is_sure_to_harm_in_the_published_table() -> None:
-    frame = read_table(PAPER / "full_factorial.csv")
+    frame = read_table(PAPER / "full_factorial.csv", print)
     observed = observe(frame, table_runs(frame, ()), "B56", ceiling=112)
     bounds = {e.term: e for e in analyze_censored(observed, AnalysisOptions(), 112).effects}
     assert bounds["F"].low == pytest.approx(20.33, abs=0.01)

@@ -23,7 +23,7 @@ from doe.study.values import Factor, Responses, Study
 def text_table(tmp_path: Path, text: str) -> pd.DataFrame:
     path = tmp_path / "table.csv"
     path.write_text(text, encoding="utf-8")
-    return read_table(path)
+    return read_table(path, print)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_columns_of_one_name_are_refused(tmp_path: Path) -> None:
 
 def test_a_directory_is_no_table(tmp_path: Path) -> None:
     with pytest.raises(DoeError, match="cannot be read"):
-        read_table(tmp_path)
+        read_table(tmp_path, print)
 
 
 @pytest.mark.parametrize("ceiling", [np.nan, np.inf])

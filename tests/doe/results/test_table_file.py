@@ -114,7 +114,7 @@ def test_a_metric_named_as_a_parameter_keeps_its_full_name(tmp_path):
 
 
 def test_negative_numbers_of_mlflows_page_lose_the_quote_that_guards_them():
-    scores = read_table(EXPORTS / "mlflow_page.csv")["score"]
+    scores = read_table(EXPORTS / "mlflow_page.csv", print)["score"]
     assert scores.tolist()[:2] == ["-0.2116", "-0.157"]
 
 

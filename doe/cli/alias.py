@@ -31,17 +31,13 @@ def alias(
     json: JsonOption = False,
 ) -> None:
     """Show which effects a fraction cannot tell apart."""
+    import msgspec
+
     from doe.design.fractions import alias_chains, word_length_pattern
     from doe.results.designs import design_facts, told_by_levels
     from doe.store.plan import load_plan
     from doe.terms import parse_generators
-    from doe.views.plan_tables import (
-        alias_json,
-        alias_table,
-        facts_json,
-        telling_order,
-        terms_table,
-    )
+    from doe.views.plan_tables import alias_json, alias_table, telling_order, terms_table
     from doe.views.terminal import print_json, print_table
 
     if factors is None:
@@ -49,9 +45,8 @@ def alias(
         if told_by_levels(asked):
             facts = design_facts(asked, design, order)
             if json:
-                print_json(
-                    {"factors": list(asked.keys), "fraction": asked.fraction} | facts_json(facts)
-                )
+                named = {"factors": list(asked.keys), "fraction": asked.fraction}
+                print_json(named | msgspec.to_builtins(facts))
             else:
                 print_table(terms_table(facts))
             return

@@ -10,11 +10,12 @@ import typer
 from doe.cli.options import FileArgument, FractionOption, JsonOption, PresetOption, chosen_study
 
 if TYPE_CHECKING:
+    from doe.analysis.levels.plan import DesignReport
     from doe.store.plan import Outcome, Plan
     from doe.study.values import Study
 
 FIRST_RUNS = 8
-SAID = {
+OUTCOMES = {
     "created": "Planned",
     "unchanged": "Already planned, nothing changed:",
     "completed": "Already planned; completed the design of",
@@ -60,11 +61,11 @@ def plan(
     if confirm is not None:
         from doe.results.confirm import confirm_plan
 
-        _refuse_with_augment(file, preset, replicates, fraction, augment)
+        _refuse_to_change(file, preset, replicates, fraction, augment)
         planned = confirm_plan(chosen_study(out), confirm, response)
         outcome: Outcome = "augmented"
     elif augment is not None:
-        _refuse_with_augment(file, preset, replicates, fraction)
+        _refuse_to_change(file, preset, replicates, fraction)
         planned, outcome = augment_plan(chosen_study(out), augment), "augmented"
     else:
         study = with_overrides(asked_study(file, preset), replicates, fraction)
@@ -77,10 +78,10 @@ def plan(
         _print(planned, outcome)
 
 
-def _refuse_with_augment(*given: object) -> None:
+def _refuse_to_change(*study_options: object) -> None:
     from doe.errors import DoeError
 
-    if any(value is not None for value in given):
+    if any(option is not None for option in study_options):
         raise DoeError(
             "--augment and --confirm add to a planned study and take only --out with its "
             "directory; leave out the study file, --preset, --replicates and --fraction"
@@ -101,36 +102,34 @@ def _print(planned: Plan, outcome: Outcome) -> None:
     )
     from doe.views.terminal import console, print_table
 
-    to = console()
+    screen = console()
     study, design = planned.study, planned.design
-    to.print(Text(f"{SAID[outcome]} {planned.directory}", style="bold"))
-    for line in summary_lines(planned):
-        to.print(Text(line))
+    facts = design_facts(study, design) if told_by_levels(study) else None
+    screen.print(Text(f"{OUTCOMES[outcome]} {planned.directory}", style="bold"))
+    for line in two_level_lines(planned) if facts is None else level_lines(planned, facts):
+        screen.print(Text(line))
     for note in file_system_notes(planned.directory):
-        to.print(Text(f"warning: {note}", style="yellow"))
-    to.print()
-    print_table(factors_table(study), to)
+        screen.print(Text(f"warning: {note}", style="yellow"))
+    screen.print()
+    print_table(factors_table(study), screen)
     generators = study.generators
-    if told_by_levels(study):
-        print_table(terms_table(design_facts(study, design), detectable_by_term(planned)), to)
+    if facts is not None:
+        print_table(terms_table(facts, detectable_effects(planned, facts)), screen)
     elif generators and not study.augment:
-        print_table(alias_table(generators, study.keys, telling_order(generators)), to)
-    print_table(order_table(design, FIRST_RUNS), to)
+        print_table(alias_table(generators, study.keys, telling_order(generators)), screen)
+    print_table(order_table(design, FIRST_RUNS), screen)
 
 
-def summary_lines(planned: Plan) -> list[str]:
+def two_level_lines(planned: Plan) -> list[str]:
     """The plan in sentences: size, blocks, aliases, what effect can be seen."""
     from doe.design.fractions import confounded_terms, resolution
     from doe.design.power import design_size, detectable_effect
     from doe.errors import counted
     from doe.numbers import cell_text
-    from doe.results.designs import told_by_levels
     from doe.terms import term_name
     from doe.views.plan_tables import roman
 
     study, design = planned.study, planned.design
-    if told_by_levels(study):
-        return level_lines(planned)
     generators = study.generators
     k, p = len(study.factors), len(generators)
     exponent = f"({k}−{p})" if p else str(k)
@@ -175,15 +174,14 @@ def streams_line(study: Study) -> str:
     return f"Streams of seeds: {', '.join(parts)}; the analysis gives the share of each."
 
 
-def level_lines(planned: Plan) -> list[str]:
+def level_lines(planned: Plan, facts: DesignReport) -> list[str]:
     """The plan of factors with levels in sentences: size, what is left out, what can be seen."""
     from doe.design.power import detectable_effect
     from doe.errors import counted
     from doe.numbers import cell_text
-    from doe.results.designs import design_facts, level_design_size
+    from doe.results.designs import level_design_size
 
     study, design = planned.study, planned.design
-    facts = design_facts(study, design)
     centre = study.centre * study.replicates
     lines = [
         f"{' × '.join(map(str, study.sizes))} design, {facts.cells} of {facts.of} combinations, "
@@ -216,15 +214,15 @@ def level_lines(planned: Plan) -> list[str]:
     return lines
 
 
-def detectable_by_term(planned: Plan) -> dict[str, float | None]:
+def detectable_effects(planned: Plan, facts: DesignReport) -> dict[str, float | None]:
     """Term -> effect in σ that its F test finds with 80 % power at α = 0.05."""
     from doe.design.power import PowerQuestion
-    from doe.results.designs import design_facts, level_design_size, power_of_terms
+    from doe.results.designs import level_design_size, power_of_terms
 
     study, design = planned.study, planned.design
     if study.augment or study.streams:
         return {}
-    size = level_design_size(study, design, design_facts(study, design))
+    size = level_design_size(study, design, facts)
     terms = power_of_terms(study, design).at(size, PowerQuestion())
     return {term.term: term.detectable for term in terms if term.detectable is not None}
 
@@ -237,13 +235,17 @@ def plan_json(planned: Plan, outcome: Outcome) -> dict[str, Any]:
     from doe.design.power import design_size, detectable_effect
     from doe.results.designs import design_facts, level_design_size, told_by_levels
     from doe.store.file_system import file_system_notes
-    from doe.views.plan_tables import alias_json, facts_json, telling_order
+    from doe.views.plan_tables import alias_json, telling_order
 
     study = planned.study
     generators = study.generators
     facts = design_facts(study, planned.design) if told_by_levels(study) else None
     chains = alias_chains(generators, len(study.keys), telling_order(generators))
     size = design_size(study) if facts is None else level_design_size(study, planned.design, facts)
+    of_levels: dict[str, Any] = {}
+    if facts is not None:
+        of_levels["terms"] = msgspec.to_builtins(facts)
+        of_levels["detectable_by_term"] = detectable_effects(planned, facts)
     tested = size.df_error >= 1 and not study.augment and not study.streams
     factors = [
         {"key": f.key, "low": f.low, "high": f.high, **msgspec.structs.asdict(f)}
@@ -261,8 +263,7 @@ def plan_json(planned: Plan, outcome: Outcome) -> dict[str, Any]:
         "fraction": study.fraction,
         **alias_json(generators, study.keys, [chain for chain in chains if len(chain) > 1]),
         "detectable_effect_per_sigma": detectable_effect(1.0, size) if tested else None,
-        **({} if facts is None else {"terms": facts_json(facts)}),
-        **({} if facts is None else {"detectable_by_term": detectable_by_term(planned)}),
+        **of_levels,
         "order": [run.run_id for run in planned.design.runs],
         "warnings": file_system_notes(planned.directory),
     }

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from doe.design.fractions import alias_chains, format_chain, resolution, word_length_pattern
 from doe.design.runs import Design
 from doe.errors import counted
@@ -235,12 +233,6 @@ def sequential_table(
         for row in rows
     )
     return Table("sequential", "Stopping when it is decided", columns, body, notes)
-
-
-def facts_json(facts: DesignReport) -> dict[str, Any]:
-    """What the runs can tell, as JSON values."""
-    plain: dict[str, Any] = msgspec.to_builtins(facts)
-    return plain
 
 
 def alias_json(

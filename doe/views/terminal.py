@@ -40,13 +40,15 @@ def console() -> Console:
     return _Screen(highlight=False)
 
 
-def print_table(table: Table, to: Console | None = None) -> None:
+def print_table(table: Table, screen: Console | None = None) -> None:
     """Print a table within the console's width."""
-    to = console() if to is None else to
-    to.print(render_table(table, to.width))
+    screen = console() if screen is None else screen
+    screen.print(render_table(table, screen.width))
 
 
-def print_sentences(analysis: ResponseAnalysis, to: Console, command: str = "doe analyze") -> None:
+def print_sentences(
+    analysis: ResponseAnalysis, screen: Console, command: str = "doe analyze"
+) -> None:
     """Print what a response says: effects, the best configuration, what is fragile, what to try."""
     from doe.views.headlines import headlines  # statistics, which other commands do without
     from doe.views.words import quantity
@@ -60,15 +62,15 @@ def print_sentences(analysis: ResponseAnalysis, to: Console, command: str = "doe
     ]
     goal = f", goal {analysis.goal}" if analysis.goal else ""
     title = f"{quantity(analysis)}: {counted(analysis.n, 'run')}{goal}"
-    to.print(Text(title, style="bold"))
+    screen.print(Text(title, style="bold"))
     for heading, sentences in sections:
         if heading and sentences:
-            to.print(Text(heading, style="bold"))
+            screen.print(Text(heading, style="bold"))
         for sentence in sentences:
             line = RichTable.grid(padding=(0, 1, 0, 0))
             line.add_row(Text("•"), Text(sentence))
-            to.print(line)
-    to.print()
+            screen.print(line)
+    screen.print()
 
 
 def print_json(value: Any) -> None:

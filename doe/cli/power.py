@@ -69,7 +69,7 @@ def power(
 
     highest = 2 if sequential and order is None else order
     base, pilot, by_term = _sizes(factors, fraction, study, highest, blocks, response)
-    sigma = pilot if sigma is None and pilot is not None else (1.0 if sigma is None else sigma)
+    sigma = next(value for value in (sigma, pilot, 1.0) if value is not None)
     if sequential:
         if effect is not None:
             raise DoeError("--effect is for a fixed design; with --sequential give --effects")
@@ -139,7 +139,7 @@ def _sequential(
             "effect is never decided without it"
         )
     if sigma <= 0 or not 0 < alpha < 1:
-        raise DoeError(f"--sigma {sigma:g} --alpha {alpha:g}: expected a positive sigma, a level")
+        raise DoeError(f"--sigma {sigma} --alpha {alpha}: expected a positive sigma, a level")
     if len(sizes) > base.terms:
         raise DoeError(f"--effects names {len(sizes)} effects of {base.terms} terms")
     truth = np.zeros(base.terms)

@@ -78,6 +78,7 @@ def report(
     from doe.results.report import report_of
     from doe.results.status import overview
     from doe.results.table_report import table_state
+    from doe.views.files import REPORTS
 
     only_with_table(
         study, table, factors=factors, low=low, block=block, response=response, goal=goal
@@ -93,8 +94,6 @@ def report(
     def make(state: Overview) -> Report:
         return report_of(state, options, left_out)
 
-    from doe.views.files import REPORTS
-
     if table is not None:
         if serve is not None:
             raise DoeError("--serve follows a study while it runs; a table has but its page")
@@ -109,16 +108,15 @@ def report(
             serve_page(directory, make, serve)
             return
         state, name = overview(directory), directory.name
-    saved = None if figures is None else _saved(state, figures)
-    made = make(state)
-    _write(made, out or REPORTS / name, saved)
+    drawn = None if figures is None else _drawn_responses(state, figures)
+    _write(make(state), out or REPORTS / name, drawn)
 
 
-def _saved(state: Overview, asked: str) -> tuple[str, ...]:
+def _drawn_responses(state: Overview, figures: str) -> tuple[str, ...]:
     """Responses whose charts are saved, known before anything is computed."""
     from doe.errors import DoeError, nearest
 
-    answers, names = state.study.responses, split_names(asked)
+    answers, names = state.study.responses, split_names(figures)
     known = answers.names
     if names == ("all",):
         return known
@@ -133,23 +131,24 @@ def _saved(state: Overview, asked: str) -> tuple[str, ...]:
     return names
 
 
-def _write(made: Report, out: Path, figures: tuple[str, ...] | None) -> None:
+def _write(report: Report, out: Path, figures: tuple[str, ...] | None) -> None:
     from rich.text import Text
 
     from doe.errors import counted
-    from doe.views.files import write_figures, write_report
+    from doe.views.files import FIGURES, write_figures, write_report
     from doe.views.headlines import headlines
     from doe.views.terminal import console
 
-    written = write_report(made, out)
+    written = write_report(report, out)
     screen = console()
-    if made.provisional:
-        screen.print(Text(f"Provisional: {made.progress}", style="yellow"))
-    for name in made.headline_responses:
-        screen.print(Text(headlines(made.analyses[name]).effects[0]))
+    if report.provisional:
+        screen.print(Text(f"Provisional: {report.progress}", style="yellow"))
+    for name in report.headline_responses:
+        screen.print(Text(headlines(report.analyses[name]).effects[0]))
     folder = written.tables[0].parent
-    screen.print(Text(f"{counted(len(written.tables) - 2, 'table')} in LaTeX and CSV: {folder}"))
+    screen.print(Text(f"{counted(len(written.tables), 'table')} in LaTeX and CSV: {folder}"))
     screen.print(Text(f"Page: {written.page}", style="bold"), soft_wrap=True)
     if figures is not None:
-        folder, number, changed = write_figures(made, out, figures)
-        screen.print(Text(f"{number} figures, {3 * changed} of them new: {folder}"))
+        drawings, changed = write_figures(report, out, figures)
+        numbers = f"{len(drawings)} figures, {len(changed)} of them new"
+        screen.print(Text(f"{numbers}: {out / FIGURES}"))

@@ -6,7 +6,7 @@ import hashlib
 import json
 import multiprocessing
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
@@ -22,8 +22,8 @@ PER_PROCESS = 4
 """Figures for which it is worth starting a process."""
 
 
-def save_figures(charts: Mapping[str, Spec], folder: Path) -> tuple[list[Path], int]:
-    """Write filled charts as SVG, PDF and PNG; return their files, and how many were drawn anew."""
+def save_figures(charts: Mapping[str, Spec], folder: Path) -> tuple[list[Path], list[Path]]:
+    """Write filled charts as SVG, PDF and PNG; return their files, and those drawn anew."""
     folder.mkdir(parents=True, exist_ok=True)
     digests = {
         name: hashlib.sha256(
@@ -33,20 +33,25 @@ def save_figures(charts: Mapping[str, Spec], folder: Path) -> tuple[list[Path], 
     }
     old = _drawn(folder)
     changed = [
-        (chart, folder / name)
-        for name, chart in charts.items()
+        name
+        for name in charts
         if old.get(name) != digests[name] or not all(path.exists() for path in files(folder / name))
     ]
     processes = min(len(os.sched_getaffinity(0)), len(changed) // PER_PROCESS)
     if processes > 1:
         spawn = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(processes, mp_context=spawn) as pool:
-            list(pool.map(save, *zip(*changed, strict=True)))
+            stems = [folder / name for name in changed]
+            list(pool.map(save, [charts[name] for name in changed], stems))
     else:
-        for chart, stem in changed:
-            save(chart, stem)
+        for name in changed:
+            save(charts[name], folder / name)
     write_atomic(folder / DRAWN, json.dumps(old | digests, indent=1, sort_keys=True) + "\n")
-    return [path for name in charts for path in files(folder / name)], len(changed)
+    return _files(folder, charts), _files(folder, changed)
+
+
+def _files(folder: Path, names: Iterable[str]) -> list[Path]:
+    return [path for name in names for path in files(folder / name)]
 
 
 def _drawn(folder: Path) -> dict[str, str]:

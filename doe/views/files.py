@@ -16,7 +16,7 @@ from doe.views.tables import MOST_ROWS, file_tables
 
 REPORTS = Path("reports")
 """Where reports go unless said otherwise."""
-PAGE = "index.html"
+PAGE, FIGURES = "index.html", "figures"
 
 
 class ReportFiles(NamedTuple):
@@ -24,6 +24,7 @@ class ReportFiles(NamedTuple):
 
     page: Path
     tables: tuple[Path, ...]
+    """Each table in LaTeX; its CSV stands beside it."""
 
 
 def write_report(report: Report, out: Path) -> ReportFiles:
@@ -34,10 +35,11 @@ def write_report(report: Report, out: Path) -> ReportFiles:
     return ReportFiles(page, tables)
 
 
-def write_figures(report: Report, out: Path, responses: tuple[str, ...]) -> tuple[Path, int, int]:
-    """Write the charts of the study and of some responses; folder, files, and how many anew."""
-    written, changed = save_figures(figures(report, responses), out / "figures")
-    return out / "figures", len(written), changed
+def write_figures(
+    report: Report, out: Path, responses: tuple[str, ...]
+) -> tuple[list[Path], list[Path]]:
+    """Write the charts of the study and of some responses; all files, and those drawn anew."""
+    return save_figures(figures(report, responses), out / FIGURES)
 
 
 def now() -> str:
@@ -46,7 +48,7 @@ def now() -> str:
 
 
 def _write_tables(report: Report, folder: Path) -> list[Path]:
-    """Every table, a document of those that a paper needs, and one of all others."""
+    """Write every table, a document of those that a paper needs, and one of all others."""
     documents = dict(zip(("paper.tex", "all.tex"), file_tables(report), strict=True))
     written = []
     for document, tables in documents.items():
@@ -56,5 +58,5 @@ def _write_tables(report: Report, folder: Path) -> list[Path]:
             printed = latex.render(table.first(MOST_ROWS, f"{name}.csv"))
             write_atomic(folder / f"{name}.tex", printed)
             write_atomic(folder / f"{name}.csv", csv.render(table))
-        written += [folder / f"{name}.tex" for name in (document[:-4], *names)]
+        written += [folder / f"{name}.tex" for name in names]
     return written

@@ -215,6 +215,8 @@ def sequential_table(
     alpha: float,
 ) -> Table:
     """The course of the decision, look by look."""
+    from doe.analysis.sequential import DRAWS  # numpy, which other tables of a plan do without
+
     columns = (
         Column("replicates", "Reps", "int"),
         Column("runs", "Runs", "int"),
@@ -226,7 +228,7 @@ def sequential_table(
         f"Expected: {cell_text(mean, 'fixed1')} replicates, {cell_text(mean * base.cells, 'int')} "
         f"runs, {share_text(saved)} fewer than {rows[-1]['runs']}.",
         f"σ = {cell_text(sigma, 'short')}, {base.terms} terms, α = {alpha:g} over all looks and "
-        f"terms; an effect below {matters:g} is negligible. Shares of 2000 simulated studies.",
+        f"terms; an effect below {matters:g} is negligible. Shares of {DRAWS} simulated studies.",
     )
     body = tuple(
         Row((row["replicates"], row["runs"], 100 * row["decided"], 100 * row["stopped"]))

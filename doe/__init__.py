@@ -57,12 +57,12 @@ def plan(
     from doe.study.presets import asked_study
     from doe.study.values import Study
 
-    given = Path(study) if isinstance(study, str) else study
-    if not isinstance(given, (Study, Path, type(None))):
+    source = Path(study) if isinstance(study, str) else study
+    if not isinstance(source, (Study, Path, type(None))):
         raise DoeError(f"got {type(study).__name__}; expected a Study or the path of a study file")
-    asked = with_overrides(asked_study(given, preset), replicates, fraction)
-    directory = RUNS / asked.name if out is None else _path(out, "the directory to plan in")
-    write_plan(asked, directory)
+    changed = with_overrides(asked_study(source, preset), replicates, fraction)
+    directory = RUNS / changed.name if out is None else _path(out, "the directory to plan in")
+    write_plan(changed, directory)
     return directory
 
 
@@ -76,7 +76,7 @@ def run(
     timeout: float = 0.0,
     limit: int = 0,
     until_decided: bool = False,
-    **asked: Any,
+    **engine_settings: Any,
 ) -> dict[RunState, int]:
     """Run what is not yet done, as `doe run` does; return how many runs are in each state.
 
@@ -103,8 +103,8 @@ def run(
     if until_decided:
         declare(study, (), None)
     with open_display(console()) as display:
-        chosen = EngineChoice(engine, asked)
-        return run_study(load_plan(study), options, chosen, display, is_decided).counts
+        choice = EngineChoice(engine, engine_settings)
+        return run_study(load_plan(study), options, choice, display, is_decided).counts
 
 
 def load(directory: Path | str) -> pd.DataFrame:
@@ -121,22 +121,22 @@ def load(directory: Path | str) -> pd.DataFrame:
     return load_table(_path(directory, _PLANNED))
 
 
-def _path(given: Path | str, expected: str) -> Path:
+def _path(path: Path | str, expected: str) -> Path:
     from doe.errors import DoeError
 
-    if not isinstance(given, (str, Path)):
-        raise DoeError(f"got {type(given).__name__}; expected {expected}")
-    return Path(given)
+    if not isinstance(path, (str, Path)):
+        raise DoeError(f"got {type(path).__name__}; expected {expected}")
+    return Path(path)
 
 
-def _terms(given: Sequence[str] | None) -> tuple[str, ...] | None:
+def _terms(terms: Sequence[str] | None) -> tuple[str, ...] | None:
     from doe.errors import DoeError
 
-    if given is None:
+    if terms is None:
         return None
-    if not isinstance(given, (list, tuple)) or not all(isinstance(term, str) for term in given):
-        raise DoeError(f"terms={given!r}: expected a list of terms, as in ['A', 'B', 'AB']")
-    return tuple(given)
+    if not isinstance(terms, (list, tuple)) or not all(isinstance(term, str) for term in terms):
+        raise DoeError(f"terms={terms!r}: expected a list of terms, as in ['A', 'B', 'AB']")
+    return tuple(terms)
 
 
 def analyze(
@@ -171,10 +171,10 @@ def analyze(
     from doe.results.sources import source_state
     from doe.views.notebook import ResponseResult, Results
 
-    asked = [response] if isinstance(response, str) else list(response or ())
-    if wrong := [name for name in asked if not isinstance(name, str)]:
+    responses = [response] if isinstance(response, str) else list(response or ())
+    if wrong := [name for name in responses if not isinstance(name, str)]:
         raise DoeError(f"response {wrong[0]!r}: expected a name, or a list of names")
-    state, names = source_state(source, asked, _say, factors, low, block, goal)
+    state, names = source_state(source, responses, _say, factors, low, block, goal)
     options = AnalysisOptions(
         transform=transform,
         order=order,
@@ -183,11 +183,11 @@ def analyze(
         alpha=alpha,
         beats=tuple((first, second) for first, second in beats),
     )
-    made = report_of(state, options, responses=names)
+    analysed = report_of(state, options, responses=names)
     for name in names:
-        if name in made.refused:
-            raise DoeError(made.refused[name])
-    results = [ResponseResult(made, name) for name in names]
+        if name in analysed.refused:
+            raise DoeError(analysed.refused[name])
+    results = [ResponseResult(analysed, name) for name in names]
     return results[0] if isinstance(response, str) else Results(results)
 
 
@@ -222,7 +222,7 @@ def report(
     target = None if out is None else _path(out, "the directory to write to")
     if (planned := is_study(source)) and responses:
         raise DoeError("responses belong to a table; the page of a study has all of them")
-    asked = () if planned else tuple(responses) or ("all",)
-    state, _ = source_state(source, asked, _say, factors, low, block, goal)
-    made = report_of(state, AnalysisOptions(transform=transform, terms=_terms(terms), robust=True))
-    return write_report(made, target or REPORTS / state.directory.stem).page
+    names = () if planned else tuple(responses) or ("all",)
+    state, _ = source_state(source, names, _say, factors, low, block, goal)
+    options = AnalysisOptions(transform=transform, terms=_terms(terms), robust=True)
+    return write_report(report_of(state, options), target or REPORTS / state.directory.stem).page

@@ -41,16 +41,16 @@ def alias(
     from doe.views.terminal import print_json, print_table
 
     if factors is None:
-        asked, design = with_fraction(load_plan(chosen_study(study)), fraction)
-        if told_by_levels(asked):
-            facts = design_facts(asked, design, order)
+        variant, design = with_fraction(load_plan(chosen_study(study)), fraction)
+        if told_by_levels(variant):
+            facts = design_facts(variant, design, order)
             if json:
-                named = {"factors": list(asked.keys), "fraction": asked.fraction}
+                named = {"factors": list(variant.keys), "fraction": variant.fraction}
                 print_json(named | msgspec.to_builtins(facts))
             else:
                 print_table(terms_table(facts))
             return
-        keys, text = asked.keys, asked.fraction
+        keys, text = variant.keys, variant.fraction
     else:
         keys, text = lettered_fraction(factors, fraction, study)
     generators = parse_generators(text, keys)
@@ -75,8 +75,8 @@ def with_fraction(planned: Plan, fraction: str | None) -> tuple[Study, Design]:
 
     if fraction is None:
         return planned.study, planned.design
-    asked = with_overrides(planned.study, None, fraction)
-    return asked, make_design(asked)
+    variant = with_overrides(planned.study, None, fraction)
+    return variant, make_design(variant)
 
 
 def lettered_fraction(

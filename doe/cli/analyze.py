@@ -119,27 +119,28 @@ def analyze(
         alpha=alpha,
         beats=() if beats is None else (beats,),
     )
-    asked = tuple(name for part in response or () for name in split_names(part))
+    names = tuple(name for part in response or () for name in split_names(part))
     only_with_table(study, table, factors=factors, low=low, block=block, goal=goal, ceiling=ceiling)
     if table is not None:
-        observed = table_observations(table, factors, asked, low, block, goal, ceiling)
+        observed = table_observations(table, factors, names, low, block, goal, ceiling)
     else:
-        observed = _from_study(study, asked)
+        observed = _study_observations(study, names)
     forms = {"json": json, "latex": latex, "csv": csv, "plot": plot, "brief": brief}
-    form = next((name for name, asked_for in forms.items() if asked_for), "")
+    form = next((name for name, chosen in forms.items() if chosen), "")
     source = f" --table {table} --factors {factors}" if table else f" --study {study}"
     command = f"doe analyze{source if table or study else ''}"
     _print(observed, options, ceiling, form, command)
 
 
-def _from_study(
-    given: Path | None, asked: tuple[str, ...]
+def _study_observations(
+    path: Path | None, asked: tuple[str, ...]
 ) -> list[Observations | LevelObservations]:
+    """The responses of a study that are asked for by name or group, else the principal ones."""
     from doe.errors import DoeError
     from doe.results.looks import analysed
     from doe.results.observations import confirming_runs, observations, scan_study, study_runs
 
-    directory = chosen_study(given)
+    directory = chosen_study(path)
     study, scanned = scan_study(directory)
     statuses = analysed(study, scanned)
     answers = study.responses
@@ -221,8 +222,8 @@ def _files(
             elif form == "csv":
                 tables.append(level_means_table(analysis))
             else:
-                made = (level_anova_table, level_means_table, differences_table)
-                tables += [make(analysis) for make in made]
+                tables += [level_anova_table(analysis), level_means_table(analysis)]
+                tables.append(differences_table(analysis))
     return tables
 
 

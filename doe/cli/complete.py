@@ -29,8 +29,8 @@ def _silent(offer: Callable[[typer.Context], Iterable[str]]) -> Completer:
 def _directory(ctx: typer.Context) -> Path:
     from doe.store.plan import find_study
 
-    given = ctx.params.get("study")
-    return find_study(Path(given) if given else None)
+    path = ctx.params.get("study")
+    return find_study(Path(path) if path else None)
 
 
 def _study(ctx: typer.Context) -> Study:

@@ -51,16 +51,16 @@ def import_table(
     typer.echo(f"next: doe run --study {plan.directory}")
 
 
-def _plan(given: Path | None) -> Plan:
+def _plan(path: Path | None) -> Plan:
     """The planned study; a study file that is not the frozen one is planned first."""
     from doe.store.files import StudyDir
     from doe.store.plan import RUNS, load_plan, write_plan
     from doe.study.file import load_study
 
-    if given is not None and given.is_file() and not StudyDir(given.parent).design.exists():
-        study = load_study(given)
+    if path is not None and path.is_file() and not StudyDir(path.parent).design.exists():
+        study = load_study(path)
         plan, outcome = write_plan(study, RUNS / study.name)
         if outcome != "unchanged":
             typer.echo(f"Planned {plan.directory}", err=True)
         return plan
-    return load_plan(chosen_study(given))
+    return load_plan(chosen_study(path))

@@ -129,10 +129,10 @@ def read_help(words: list[str]) -> list[Option]:
     plain = {"COLUMNS": "200", "TERM": "dumb", "NO_COLOR": "1", "TYPER_USE_RICH": "0"}
     paths = [str(NAMED_DEFAULTS), *filter(None, [os.environ.get("PYTHONPATH")])]
     plain["PYTHONPATH"] = os.pathsep.join(paths)
-    asked = [*words, "--help"]
+    command = [*words, "--help"]
     try:
         done = subprocess.run(
-            asked,
+            command,
             env={**os.environ, **plain},
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -145,16 +145,17 @@ def read_help(words: list[str]) -> list[Option]:
         raise DoeError(f"cannot start {words[0]!r}: {error.strerror}") from error
     except subprocess.TimeoutExpired:
         raise DoeError(
-            f"`{' '.join(asked)}` did not end within {HELP_SECONDS:g} s; does it know --help?"
+            f"`{' '.join(command)}` did not end within {HELP_SECONDS:g} s; does it know --help?"
         ) from None
     if done.returncode != 0:
         last = (done.stderr or done.stdout).strip().splitlines()[-1:] or ["it printed nothing"]
         raise DoeError(
-            f"`{' '.join(asked)}` ended with exit code {done.returncode}: {last[0]}; {WITHOUT_HELP}"
+            f"`{' '.join(command)}` ended with exit code {done.returncode}: {last[0]}; "
+            f"{WITHOUT_HELP}"
         )
     options = read_options(done.stdout + "\n" + done.stderr)
     if not options:
-        raise DoeError(f"`{' '.join(asked)}` names no option; {WITHOUT_HELP}")
+        raise DoeError(f"`{' '.join(command)}` names no option; {WITHOUT_HELP}")
     return options
 
 

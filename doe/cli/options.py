@@ -89,13 +89,14 @@ def pairs(text: str | None, option: str, example: str) -> dict[str, str]:
     return {key.strip(): value.strip() for key, _, value in parts}
 
 
-def only_with_table(study: Path | None, table: Path | None, **given: object) -> None:
+def only_with_table(study: Path | None, table: Path | None, **table_options: object) -> None:
     """Refuse options of a table beside a study, and both at once."""
     from doe.errors import DoeError
 
     if study is not None and table is not None:
         raise DoeError("--study and --table exclude each other; give one of them")
-    if table is None and (wrong := [name for name, value in given.items() if value is not None]):
+    wrong = [name for name, value in table_options.items() if value is not None]
+    if table is None and wrong:
         raise DoeError(
             f"--{wrong[0]} belongs to --table; a study knows its factors, blocks and goal"
         )
@@ -124,12 +125,12 @@ def say(sentence: str) -> None:
     typer.echo(sentence, err=True)
 
 
-def chosen_study(given: Path | None) -> Path:
+def chosen_study(path: Path | None) -> Path:
     """The study that was named, or the one planned last, which is then said."""
     from doe.store.plan import find_study, planned_studies
 
-    directory = find_study(given)
-    if given is None and (number := len(planned_studies())) > 1:
+    directory = find_study(path)
+    if path is None and (number := len(planned_studies())) > 1:
         typer.echo(f"study: {directory}, the last planned of {number}", err=True)
     return directory
 

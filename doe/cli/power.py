@@ -77,11 +77,11 @@ def power(
         return
     if effects is not None or matters is not None:
         raise DoeError("--effects and --matters belong to --sequential; give it too")
-    asked = PowerQuestion(sigma, effect, alpha, target)
-    rows = power_rows(base, replicates, asked)
+    question = PowerQuestion(sigma, effect, alpha, target)
+    rows = power_rows(base, replicates, question)
     if by_term is not None:
         for n, row in enumerate(rows, start=1):
-            terms = by_term.at(base._replace(replicates=n), asked)
+            terms = by_term.at(base._replace(replicates=n), question)
             row["terms"] = [term._asdict() for term in terms]
     needed = needed_holm = None
     if effect is not None:
@@ -101,8 +101,8 @@ def power(
             }
         )
         return
-    print_table(power_table(base, rows, asked, response, (needed, needed_holm)))
-    if by_term is not None and (planned := by_term.at(base, asked)):
+    print_table(power_table(base, rows, question, response, (needed, needed_holm)))
+    if by_term is not None and (planned := by_term.at(base, question)):
         print_table(detection_table(planned, base.replicates, effect, target))
 
 
@@ -198,13 +198,13 @@ def _sizes(
                 "replicates of this study share seeds, and its power depends on the share of each "
                 "stream, which no plan knows; ask with --factors for replicates that share none"
             )
-        asked, design = with_fraction(planned, fraction)
+        variant, design = with_fraction(planned, fraction)
         by_term = None
-        if told_by_levels(asked):
-            by_term = power_of_terms(asked, design, order)
-            base = level_design_size(asked, design, design_facts(asked, design, order))
+        if told_by_levels(variant):
+            by_term = power_of_terms(variant, design, order)
+            base = level_design_size(variant, design, design_facts(variant, design, order))
         else:
-            base = design_size(asked, order)
+            base = design_size(variant, order)
         pilot = pilot_sigma(planned, response) if response else None
         return (base if blocks else base._replace(blocks_per_replicate=0)), pilot, by_term
     if response is not None:

@@ -97,8 +97,8 @@ def report(
     if table is not None:
         if serve is not None:
             raise DoeError("--serve follows a study while it runs; a table has but its page")
-        asked = split_names(response) or ("all",)
-        observed = table_observations(table, factors, asked, low, block, goal)
+        names = split_names(response) or ("all",)
+        observed = table_observations(table, factors, names, low, block, goal)
         state, name = table_state(table, observed, goal), table.stem
     else:
         directory = chosen_study(study)

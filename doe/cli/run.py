@@ -195,8 +195,8 @@ def _tell(command: str | None, summary: Summary, study_option: str) -> None:
 
 def bare_cpu(arguments: list[str]) -> list[str]:
     """Let `--cpu` stand alone: it then chooses the number of slots itself."""
-    given: list[str] = []
+    words: list[str] = []
     own = arguments[: arguments.index("--")] if "--" in arguments else arguments
     for word, after in zip_longest(own, own[1:], fillvalue=""):
-        given += [word, "0"] if word == "--cpu" and not after.isdecimal() else [word]
-    return given + arguments[len(own) :]
+        words += [word, "0"] if word == "--cpu" and not after.isdecimal() else [word]
+    return words + arguments[len(own) :]

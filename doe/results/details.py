@@ -69,9 +69,9 @@ def _curves(study: Study, lines: Lines, responses: Sequence[str]) -> dict[str, C
     curves: dict[str, Curve] = {}
     for line in lines:
         epoch = line.get(EPOCH, math.nan)
-        told = dict(line_responses(study, line))
+        values = dict(line_responses(study, line))
         first = [(name, value) for name, value in line.items() if name != EPOCH][:1]
-        wanted = [*first, *((name, told[name]) for name in responses if name in told)]
+        wanted = [*first, *((name, values[name]) for name in responses if name in values)]
         for name, value in wanted:
             if math.isfinite(epoch) and math.isfinite(value):
                 curves.setdefault(name, []).append((epoch, value))

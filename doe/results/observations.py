@@ -14,10 +14,15 @@ from doe.analysis.levels.layout import MIDDLE, FactorColumn, LevelObservations, 
 from doe.analysis.streams import Seeding
 from doe.design.changes import confirming
 from doe.design.runs import CENTRE, Run
-from doe.errors import DoeError, nearest
 from doe.results.cells import baseline, cells_of
 from doe.results.looks import look_notes, stopping_rule
-from doe.results.responses import columns, response_values, slot_and_host, table_rows
+from doe.results.responses import (
+    check_response,
+    columns,
+    response_values,
+    slot_and_host,
+    table_rows,
+)
 from doe.store.plan import load_plan
 from doe.store.scan import RunStatus
 from doe.study.levels import level_numbers
@@ -132,19 +137,15 @@ def observations(
     observed: list[Observations | LevelObservations] = []
     cells = cells_of(statuses, {})
     for name in dict.fromkeys(names):
-        if name not in values[0]:
-            raise DoeError(
-                f"response {name!r} is none of the study's{nearest(name, values[0])}; "
-                f"it has {', '.join(values[0])}"
-            )
+        check_response(study, name)
         y = np.array([value[name] for value in values], dtype=np.float64)
         y[~np.isfinite(y)] = np.nan
-        said = (answers.unit_of(name), answers.goal_of(name), answers.scale_of(name))
+        kind = (answers.unit_of(name), answers.goal_of(name), answers.scale_of(name))
         if isinstance(runs, Runs):
-            others = (fresh_values(study, fresh, name), baseline(study, cells, name))
-            observed.append(Observations(runs, name, y, y, y, *said, *others))
+            compared = (fresh_values(study, fresh, name), baseline(study, cells, name))
+            observed.append(Observations(runs, name, y, y, y, *kind, *compared))
         else:
-            observed.append(LevelObservations(runs, name, y, *said))
+            observed.append(LevelObservations(runs, name, y, *kind))
     return observed
 
 
@@ -161,6 +162,6 @@ def fresh_values(study: Study, fresh: Sequence[RunStatus], name: str) -> Fresh |
     values = {(s.run.name, s.run.seed): response_values(study, s)[name] for s in fresh}
     y = [[values.get((config, seed), np.nan) for seed in step.seeds] for config in step.confirm]
     table = np.array(y, dtype=np.float64)
-    shown = {status.run.name: status.run.config for status in fresh}
-    configs = tuple(shown[name] for name in step.confirm)
+    labels = {status.run.name: status.run.config for status in fresh}
+    configs = tuple(labels[config] for config in step.confirm)
     return Fresh(configs, np.where(np.isfinite(table), table, np.nan))

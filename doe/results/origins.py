@@ -47,8 +47,8 @@ def run_spans(statuses: Sequence[RunStatus]) -> list[RunSpan]:
 
 def machine_text(status: RunStatus) -> str:
     """The host and its slot that a run was executed on."""
-    told = (status.provenance.get(key) for key in ("host", "slot"))
-    return " ".join(str(name) for name in told if name)
+    names = (status.provenance.get(key) for key in ("host", "slot"))
+    return " ".join(str(name) for name in names if name)
 
 
 def shared_facts(statuses: Sequence[RunStatus]) -> dict[str, list[tuple[str, int]]]:

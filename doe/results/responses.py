@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from doe.errors import DoeError, nearest
 from doe.store.scan import RunStatus
 from doe.store.verdicts import IMPORTED
 from doe.study.values import RUN_COLUMNS, STATE_COLUMNS, Study, coded_columns, seed_columns
@@ -71,13 +72,23 @@ def slot_and_host(status: RunStatus) -> tuple[str, str]:
     )
 
 
+def check_response(study: Study, name: str) -> None:
+    """Refuse a name that is no response of the study."""
+    known = study.responses.names
+    if name not in known:
+        raise DoeError(
+            f"response {name!r} is none of the study's{nearest(name, known)}; "
+            f"it has {', '.join(known)}"
+        )
+
+
 def response_values(study: Study, status: RunStatus) -> dict[str, float]:
     """Metrics, further metrics and averages of a run; NaN where there is no value."""
     responses = study.responses
-    given = status.result.metrics if status.result else {}
+    metrics = status.result.metrics if status.result else {}
     values = {}
     for name in (*responses.metrics, *responses.further):
-        value = given.get(name)
+        value = metrics.get(name)
         values[name] = math.nan if value is None else value
     for name, parts in responses.averages.items():
         values[name] = math.fsum(values[part] for part in parts) / len(parts)

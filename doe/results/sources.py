@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from doe.analysis.tables import observe_table
-from doe.errors import DoeError, nearest
+from doe.errors import DoeError
+from doe.results.responses import check_response
 from doe.results.status import Overview, overview
 from doe.results.table_file import Say, read_table
 from doe.results.table_report import table_state
@@ -88,14 +89,9 @@ def _study_state(
     if any(of_tables):
         raise DoeError("factors, low, block and goal belong to a table; a study knows them")
     state = overview(directory)
-    answers = state.study.responses
-    names = tuple(responses) or answers.principal
+    names = tuple(responses) or state.study.responses.principal
     for name in names:
-        if name not in answers.names:
-            raise DoeError(
-                f"response {name!r} is none of the study's{nearest(name, answers.names)}; "
-                f"it has {', '.join(answers.names)}"
-            )
+        check_response(state.study, name)
     if not state.counts["done"]:
         raise DoeError(f"no run of {directory} is done yet; start it with doe.run")
     return state, names

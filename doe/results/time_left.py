@@ -19,9 +19,9 @@ def foreseen(
     """What runs under way foresee of themselves; nothing once one has finished, which says more."""
     if _finished(statuses):
         return []
-    asked = list(elapsed.items())[:ASKED]
-    known = [foresee(files.run(run_id), age) for run_id, age in asked]
-    return [seconds for seconds in known if seconds is not None]
+    first = list(elapsed.items())[:ASKED]
+    durations = [foresee(files.run(run_id), age) for run_id, age in first]
+    return [seconds for seconds in durations if seconds is not None]
 
 
 def foresee(run: RunDir, age: float) -> float | None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 LARGEST = 3
 VERDICTS = {True: ", for the better", False: ", for the worse", None: ""}
 NAMED = 8
-SAID = {
+CONFIRMED = {
     "confirmed": "Confirmed to be better than",
     "refuted": "It is worse than",
     "open": "It cannot be told from",
@@ -85,9 +85,9 @@ def _variation(analysis: ResponseAnalysis) -> tuple[str, ...]:
 def _level_best(analysis: LevelAnalysis) -> str:
     if analysis.best is None:
         return NO_GOAL
-    said = f"{analysis.best.sentence}{_named_levels(analysis)}"
+    best = f"{analysis.best.sentence}{_named_levels(analysis)}"
     mean = _top_mean(analysis.best.cells[0], analysis)
-    return f"{said} {mean}, before fresh seeds have confirmed it."
+    return f"{best} {mean}, before fresh seeds have confirmed it."
 
 
 def _named_levels(analysis: ResponseAnalysis) -> str:
@@ -111,15 +111,19 @@ def two_level_headlines(analysis: Analysis) -> Headlines:
     keys = [factor.key for factor in analysis.factors]
     ranked = sorted(analysis.effects, key=lambda e: (-abs(e.effect), e.term))
     means = analysis.get(Means)
-    told = {i.term: i for i in means.interactions if _significant(i, analysis)} if means else {}
+    interactions = (
+        {i.term: i for i in means.interactions if _significant(i, analysis)} if means else {}
+    )
     sentences = [
-        _interaction(told[e.term], analysis) if e.term in told else _effect(e, analysis)
+        _interaction(interactions[e.term], analysis)
+        if e.term in interactions
+        else _effect(e, analysis)
         for e in ranked[:LARGEST]
     ]
-    further = [e.term for e in ranked[LARGEST:] if e.term in told][:LARGEST]
+    further = [e.term for e in ranked[LARGEST:] if e.term in interactions][:LARGEST]
     main = [e for e in ranked[LARGEST:] if order(parse_term(e.term, keys)) == 1]
     sentences += [_effect(e, analysis) for e in main[:LARGEST] if _significant(e, analysis)]
-    sentences += [_interaction(told[term], analysis) for term in further]
+    sentences += [_interaction(interactions[term], analysis) for term in further]
     return Headlines(
         (*sentences, *_variation(analysis), _count(analysis)),
         _best(analysis),
@@ -232,8 +236,8 @@ def _best(analysis: Analysis) -> str:
         return NO_GOAL
     top = analysis.best.cells[0]
     mean = f"{_top_mean(top, analysis)}{_confirmed(analysis)}"
-    said = f"{analysis.best.sentence}{_named_levels(analysis)}"
-    whole = " ".join((said, _has(top.coded, analysis), mean, *_beats(analysis)))
+    best = f"{analysis.best.sentence}{_named_levels(analysis)}"
+    whole = " ".join((best, _has(top.coded, analysis), mean, *_beats(analysis)))
     return spaced(whole.replace("  ", " "))
 
 
@@ -264,7 +268,7 @@ def _confirmed(analysis: Analysis) -> str:
     ]
     for gain in fresh.gains:
         size = f"{cell_text(gain.difference, 'signed')} ({_span(gain.low, gain.high)})"
-        sentences.append(f"{SAID[gain.verdict]} {gain.against}: {size}.")
+        sentences.append(f"{CONFIRMED[gain.verdict]} {gain.against}: {size}.")
     return " ".join(sentences)
 
 

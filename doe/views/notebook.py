@@ -186,8 +186,8 @@ def _printed(draw: Callable[[Console], None]) -> str:
 
 def sentences_html(analysis: ResponseAnalysis) -> Markup:
     """What a response says, as a list."""
-    said = headlines(analysis)
-    lines = [*said.effects, said.best, *(f"Fragile: {doubt}" for doubt in said.fragile)]
+    parts = headlines(analysis)
+    lines = [*parts.effects, parts.best, *(f"Fragile: {doubt}" for doubt in parts.fragile)]
     items = Markup("").join(Markup("<li>{}</li>").format(line) for line in lines)
     return Markup("<p><b>{}</b></p><ul>{}</ul>").format(quantity(analysis), items)
 

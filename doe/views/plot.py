@@ -62,15 +62,15 @@ def _draw_margins(canvas: list[list[str]], lenth: Lenth, right: float) -> None:
 
 def _draw_points(canvas: list[list[str]], lenth: Lenth, right: float, top: float) -> None:
     """Points first, then the names of the active ones, the largest first, where there is room."""
-    at = []
+    active_points = []
     for point in lenth.points:
         x = _place(point.magnitude / right, len(canvas[0]))
         y = HEIGHT - 1 - _place(point.quantile / top, HEIGHT)
         active = point.magnitude > lenth.me
         canvas[y][x] = ACTIVE if active else canvas[y][x] if canvas[y][x] == ACTIVE else INERT
         if active:
-            at.append((x, y, point.term))
-    for x, y, term in reversed(at):
+            active_points.append((x, y, point.term))
+    for x, y, term in reversed(active_points):
         for start in (x + 2, x - 1 - len(term)):
             cells = range(start - 1, start + len(term) + 1)
             if start >= 0 and start + len(term) <= len(canvas[0]) and _free(canvas[y], cells, x):

@@ -103,16 +103,16 @@ def _centre(
     study: Study, analysis: ResponseAnalysis, cells: Sequence[_Cell | CellPrediction]
 ) -> str:
     """What the centre runs gave; empty where there are none."""
-    said = []
+    means = []
     for cell in cells:
         at = [
             f"{f.key} {cell_text(f.centre, 'short') if i < 0 else level_text(f.levels[i])}"
             for f, i in zip(study.factors, cell.levels, strict=True)
         ]
         mean = f"{cell_text(cell.observed, 'num')} of {counted(cell.n, 'run')}"
-        said.append(f"{mean} at {', '.join(at)}")
+        means.append(f"{mean} at {', '.join(at)}")
     word = f"{mean_word(analysis).lower()} {analysis.response}"
-    return f"Centre runs: {word} {'; '.join(said)}." if said else ""
+    return f"Centre runs: {word} {'; '.join(means)}." if means else ""
 
 
 def _interval(low: float | None, high: float | None) -> str:

@@ -53,12 +53,12 @@ def print_sentences(
     from doe.views.headlines import headlines  # statistics, which other commands do without
     from doe.views.words import quantity
 
-    said = headlines(analysis)
+    lines = headlines(analysis)
     sections = [
-        ("", said.effects),
-        ("Best configuration", (said.best,)),
-        ("What is fragile", said.fragile),
-        ("Try", tuple(f"{command} --response {analysis.response} {o}" for o in said.options)),
+        ("", lines.effects),
+        ("Best configuration", (lines.best,)),
+        ("What is fragile", lines.fragile),
+        ("Try", tuple(f"{command} --response {analysis.response} {o}" for o in lines.options)),
     ]
     goal = f", goal {analysis.goal}" if analysis.goal else ""
     title = f"{quantity(analysis)}: {counted(analysis.n, 'run')}{goal}"

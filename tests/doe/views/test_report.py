@@ -157,7 +157,7 @@ def test_errors_are_one_line_without_a_traceback(tmp_path):
 @pytest.fixture
 def server(unfinished_report, unfinished_study):
     made = make_server(Pages(unfinished_study, lambda state: unfinished_report), 0)
-    thread = threading.Thread(target=made.serve_forever, daemon=True)
+    thread = threading.Thread(target=made.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     yield made
     made.shutdown()

@@ -68,7 +68,7 @@ def call(*words):
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    """A study whose four runs are done, to be copied."""
+    """A study whose sixteen runs are done, to be copied."""
     from doe.store.plan import write_plan
     from doe.store.requests import prepare, request_bytes
     from doe.study.values import Factor, Responses, Study
@@ -78,8 +78,8 @@ def finished(tmp_path_factory):
         backend="tiny_backends:noop",
         factors=tuple(Factor(key=key, levels=(False, True)) for key in "AB"),
         responses=Responses(metrics=("y",)),
-        replicates=2,
-        seeds=(1, 2),
+        replicates=4,
+        seeds=(1, 2, 3, 4),
     )
     plan, _ = write_plan(study, tmp_path_factory.mktemp("odd") / "tiny")
     for run in plan.design.runs:
@@ -100,44 +100,46 @@ def _result():
     return Result
 
 
-@pytest.fixture(params=[True, False], ids=["settled", "open"])
-def odd_study(finished, tmp_path, request):
-    """A copy in which run 000-r1 has its verdict, or not."""
-    directory = tmp_path / "tiny"
-    shutil.copytree(finished, directory)
-    if not request.param:
-        (directory / "000-r1" / "result.json").unlink()
-    return directory
+ODD_RUNS = {kind: f"00{i % 4}-r{1 + i // 4}" for i, kind in enumerate(KINDS)}
+"""A run for each kind of thing that may stand in the place of one of its files."""
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("settled", [True, False], ids=["settled", "open"])
 @pytest.mark.parametrize("name", NAMES)
-def test_reading_commands_go_on(odd_study, name, kind):
-    put(odd_study / "000-r1" / name, kind)
-    for title, words in READING.items():
-        code, said = call(*words, "--study", str(odd_study))
-        assert code == 0 or title == "logs", f"{title}: {said}"
-        if title == "status":
-            assert "8 runs: " in said
-            assert "7 done" in said or "8 done" in said
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "attempt-1.json"])
-def test_running_goes_on_with_the_rest(finished, tmp_path, name, kind):
-    if (name, kind) == ("lease.json", "other bytes"):
-        pytest.skip("may be a lease whose bytes were lost with the power; it is waited out")
+def test_reading_commands_go_on(finished, tmp_path, name, settled):
+    """Whether the odd runs have their verdict or not."""
     directory = tmp_path / "tiny"
     shutil.copytree(finished, directory)
-    for run_id in ("000-r1", "001-r1"):
+    for kind, run_id in ODD_RUNS.items():
+        if not settled:
+            (directory / run_id / "result.json").unlink()
+        put(directory / run_id / name, kind)
+    for words in READING.values():
+        code, said = call(*words, "--study", str(directory))
+        assert code == 0 or words[0] == "logs", said
+        if words == ("status",):
+            assert "16 runs: " in said
+            assert f"{16 if settled and name != 'result.json' else 10} done" in said
+    for run_id in ODD_RUNS.values():
+        call("logs", run_id, "--study", str(directory))
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "attempt-1.json"])
+def test_running_goes_on_with_the_rest(finished, tmp_path, name):
+    directory = tmp_path / "tiny"
+    shutil.copytree(finished, directory)
+    (directory / "002-r2" / "result.json").unlink()
+    for kind, run_id in ODD_RUNS.items():
+        if (name, kind) == ("lease.json", "other bytes"):
+            continue  # may be a lease whose bytes were lost with the power; it is waited out
         (directory / run_id / "result.json").unlink()
-    put(directory / "000-r1" / name, kind)
+        put(directory / run_id / name, kind)
     code, said = call("run", "--cpu", "1", "--study", str(directory))
-    assert (directory / "001-r1" / "result.json").exists(), said
-    left_out = name == "request.json" and kind == "directory"
+    assert (directory / "002-r2" / "result.json").exists(), said
+    left_out = name == "request.json"  # a directory in its place is not written over
     assert code == (3 if left_out else 0), said
     code, said = call("status", "--study", str(directory))
-    assert ("7 done, 1 pending" if left_out else "8 done") in said
+    assert ("15 done, 1 pending" if left_out else "16 done") in said
     assert ("Unreadable" in said) == left_out
 
 

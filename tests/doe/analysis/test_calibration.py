@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from benchmarks import DOCUMENT
 from benchmarks.calibrate import (
+    ACTIVE,
     ERRORS,
     LEVEL_PLANS,
     NAMED,
@@ -26,6 +28,7 @@ from doe.analysis.contrasts import estimable
 from doe.analysis.estimators.dispersion import estimate
 from doe.analysis.fit import fit
 from doe.analysis.transform import Transformation
+from doe.design.power import DesignSize, power
 from doe.views import tables
 
 COUNT = 60
@@ -35,6 +38,12 @@ def test_rates_of_a_small_design_stay_in_their_bands() -> None:
     rates = measured(NAMED["2³ × 2"], "normal", COUNT)
     assert len(rates) >= 25
     assert complaints({("2³ × 2", "normal", ""): rates}, COUNT) == []
+
+
+@functools.cache
+def rates_of(plan: str, draw: str, planted: str) -> dict[str, float]:
+    """The rates of some data sets, which several tests look at."""
+    return measured(NAMED[plan], draw, COUNT, planted, permutations=0)
 
 
 @pytest.mark.parametrize(
@@ -50,12 +59,23 @@ def test_rates_of_a_small_design_stay_in_their_bands() -> None:
     ],
 )
 def test_rates_stay_in_their_bands(plan: str, draw: str, planted: str) -> None:
-    rates = measured(NAMED[plan], draw, COUNT, planted, permutations=0)
+    rates = rates_of(plan, draw, planted)
     assert complaints({(plan, draw, planted): rates}, COUNT) == []
 
 
+def test_the_power_that_is_foretold_is_that_of_the_analysis() -> None:
+    """An effect of three standard errors in a 2³ of four blocks, by its own p and by Holm's."""
+    size = DesignSize(8, 4, 1, 7)
+    effect = ACTIVE * 2.0 / np.sqrt(size.runs)
+    rates = rates_of("2³ × 4 in blocks", "normal", "")
+    for name, alpha in (("A by its own p", 0.05), ("A after Holm", 0.05 / size.terms)):
+        foretold = power(effect, 1.0, size, alpha)
+        spread = np.sqrt(foretold * (1 - foretold) / COUNT)
+        assert rates[name] == pytest.approx(foretold, abs=3 * spread), name
+
+
 def test_rates_in_blocks_with_skewed_errors_stay_in_their_bands() -> None:
-    rates = measured(NAMED["2³ × 4 in blocks"], "exponential", COUNT, permutations=0)
+    rates = rates_of("2³ × 4 in blocks", "exponential", "")
     known = "any term of the dispersion after Holm"  # too many calls; the document says so
     assert [
         line

@@ -146,18 +146,3 @@ def test_power_after_holm_agrees_with_simulation():
     adjusted = np.array([holm(p) for p in t_two_sided(t, 7)])
     assert np.mean(adjusted[:, 0] < 0.05) == pytest.approx(row["power_holm"], abs=0.03)
     assert row["power_holm"] < row["power"] - 0.1
-
-
-def test_the_power_that_is_foretold_is_that_of_the_analysis():
-    """An effect of three standard errors in a 2³ of four blocks, by its own p and by Holm's."""
-    from benchmarks.calibrate import NAMED, measured
-
-    plan, count = NAMED["2³ × 4 in blocks"], 300
-    size = DesignSize(8, 4, 1, 7)
-    effect = 3.0 * 2.0 / np.sqrt(size.runs)
-    found = measured(plan, "normal", count, permutations=0)
-    own, every = (power(effect, 1.0, size, alpha) for alpha in (0.05, 0.05 / size.terms))
-    assert found["A by its own p"] == pytest.approx(own, abs=3 * np.sqrt(own * (1 - own) / count))
-    assert found["A after Holm"] == pytest.approx(
-        every, abs=3 * np.sqrt(every * (1 - every) / count)
-    )

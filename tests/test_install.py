@@ -1,6 +1,7 @@
 """What the package declares is what it imports."""
 
 import ast
+import functools
 import re
 import sys
 import tomllib
@@ -20,6 +21,7 @@ def declared(requirements):
     return {re.split(r"[<>=\[; ]", line)[0].lower() for line in requirements}
 
 
+@functools.cache
 def imported(package):
     """Packages that modules import, from elsewhere than here and the standard library."""
     own = {"doe", "pit_model", *sys.stdlib_module_names}

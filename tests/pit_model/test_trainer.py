@@ -236,25 +236,30 @@ def _train_in_child(run_dir, queue):
 
 
 @pytest.mark.slow
-def test_a_run_killed_ten_times_ends_with_the_same_numbers(tmp_path):
-    """SIGKILL at random moments, in the middle of steps, evaluations and writes."""
+def test_a_run_killed_six_times_ends_with_the_same_numbers(tmp_path):
+    """SIGKILL at random moments of the first epoch, and after each further checkpoint."""
     context = multiprocessing.get_context("fork")
     rng = random.Random(1)
     reference = trainer.train(config_of(epochs=8), 5, "cpu", _made(tmp_path / "whole"), quiet)
     run_dir = _made(tmp_path / "killed")
-    kills, result = 0, None
-    while result is None:
+    saved = run_dir / trainer.CHECKPOINT
+    for kill in range(7):
+        before = saved.exists() and saved.stat().st_mtime_ns
         queue = context.Queue()
         child = context.Process(target=_train_in_child, args=(run_dir, queue))
         child.start()
-        if kills < 10:
-            time.sleep(rng.uniform(0.02, 0.25))
-            os.kill(child.pid, signal.SIGKILL)
-            child.join()
-            kills += 1
-        else:
+        if kill == 6:
             result = queue.get(timeout=120)
-            child.join()
+        else:
+            while (
+                kill
+                and child.is_alive()
+                and before == (saved.exists() and saved.stat().st_mtime_ns)
+            ):
+                time.sleep(0.005)
+            time.sleep(rng.uniform(0.0, 0.1))
+            os.kill(child.pid, signal.SIGKILL)
+        child.join()
     assert numbers(result) == numbers(reference)
     assert stable_rows(run_dir) == stable_rows(tmp_path / "whole")
 

@@ -115,7 +115,7 @@ def bench(request, tmp_path, monkeypatch):
 
 @pytest.fixture(autouse=True)
 def _backends_can_be_imported(monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", str(HERE))
+    monkeypatch.setenv("PYTHONPATH", str(HERE), prepend=os.pathsep)
 
 
 @pytest.fixture

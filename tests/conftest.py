@@ -20,10 +20,10 @@ for name in ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE"):
 typer.main.get_command = functools.cache(typer.main.get_command)
 typer.testing._get_command = typer.main.get_command
 
-ROOMS_OF_LONG_FILES = ("views", "analysis")
+LONGEST = ("test_page.py", "views", "analysis", "test_hostile.py", "test_kills.py", "test_until.py")
+"""Files that take longest, and rooms with many of them."""
 
 
 def pytest_collection_modifyitems(items):
     """Long files first, so that none of them is left alone at the end of a run in parallel."""
-    rooms = ROOMS_OF_LONG_FILES
-    items.sort(key=lambda item: [room not in item.path.parts for room in rooms])
+    items.sort(key=lambda item: [name not in item.path.parts for name in LONGEST])

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from msgspec import Struct
 
-from doe.analysis.case import AnalysisOptions
+from doe.analysis.case import DEFAULTS, AnalysisOptions
 from doe.analysis.contrasts import MOST_RUNS, Floats, blocks_of, estimable
 from doe.analysis.data import FactorLevels, Observations
 from doe.analysis.fit import estimator
@@ -17,6 +17,9 @@ from doe.analysis.scales import Scale, scale_names, scale_of
 from doe.errors import DoeError
 from doe.numbers import cell_text
 from doe.terms import model_order, term_name
+
+NEED_VALUES = ("terms", "random_blocks", "error", "beats")
+"""Options that ask for more than bounds."""
 
 
 class BoundedEffect(Struct, frozen=True, gc=False):
@@ -86,7 +89,18 @@ def analyze_censored(
     A printed number may be off by half of its last digit; ``>50`` lies between 50 and the next
     printed limit, or the ceiling for the highest one. A transformation moves the ends of each
     interval.
+
+    Raises
+    ------
+    DoeError
+        If something is asked for that limits cannot answer.
     """
+    for name in NEED_VALUES:
+        if getattr(options, name) != getattr(DEFAULTS, name):
+            raise DoeError(
+                f"{name.replace('_', ' ')}: {observed.response!r} has limits, of which only the "
+                "bounds of effects can be told; leave it out"
+            )
     runs = observed.runs
     scale = _scale(observed, options.transform_of(observed.scale))
     kept = np.flatnonzero(~np.isnan(observed.low))

@@ -193,6 +193,16 @@ def test_a_transformation_moves_the_ends_of_limits() -> None:
     negative = observe(frame.assign(y=["-1", "2", ">10", "4"]), observed.runs, "y")
     with pytest.raises(DoeError, match="above 0"):
         analyze_censored(negative, AnalysisOptions(transform="log"), None)
+    pairs = (("best", "baseline"),)
+    for asked in (
+        {"terms": ("A",)},
+        {"random_blocks": True},
+        {"error": "residual"},
+        {"beats": pairs},
+    ):
+        words = next(iter(asked)).replace("_", " ")
+        with pytest.raises(DoeError, match=f"^{words}: {observed.response!r} has limits"):
+            analyze_censored(observed, AnalysisOptions(**asked), 20)
     robust = analyze_censored(observed, AnalysisOptions(robust=True), 20)
     assert any("robust methods are left out" in w for w in robust.warnings)
 

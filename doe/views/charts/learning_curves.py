@@ -53,9 +53,15 @@ def draw() -> alt.TopLevelMixin:
 
 
 def _single_steps(curves: alt.Chart) -> alt.Chart:
-    """The curves of one step, which a line does not show."""
-    counted = curves.transform_joinaggregate(steps="count()", groupby=["config"])
-    return counted.transform_filter("datum.steps == 1")
+    """The first step of each curve, shown where it is the only one and a line shows nothing.
+
+    Those of longer curves stay, unseen: a scale is made of the data of every layer, and a layer
+    without any makes none.
+    """
+    begun = curves.transform_joinaggregate(
+        steps="count()", first="min(epoch)", groupby=["config"]
+    ).transform_filter("datum.epoch == datum.first")
+    return begun.encode(opacity=alt.condition("datum.steps == 1", alt.value(1), alt.value(0)))
 
 
 def data(report: Report, response: str) -> ChartData | None:

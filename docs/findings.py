@@ -21,7 +21,7 @@ from pit_model.dataset import make_split
 
 ROOT = Path(__file__).parent.parent
 STUDY = ROOT / "runs" / "pit-small"
-FULL = ROOT / "runs" / "pit-224"
+FULL = ROOT / "runs" / "pit-224-physics"
 PER_FRAME = ROOT / "runs" / "pit-per-frame"
 READINGS = ROOT / "examples" / "readings" / "runs"
 PAPER = ROOT / "examples" / "paper"
@@ -60,10 +60,9 @@ def means() -> pd.DataFrame:
 
 @cache
 def full_runs() -> pd.DataFrame:
-    """The runs at 224 pixels by row of the paper's table: A, B and C on, D off."""
+    """The runs at 224 pixels by row of the paper's table: A to E on."""
     table = load(FULL)
-    levels = table[["E", "F"]].astype(int)
-    return table.set_index(7 + 16 * levels["E"] + 32 * levels["F"]).sort_index()
+    return table.set_index(31 + 32 * table["F"].astype(int)).sort_index()
 
 
 @cache
@@ -223,10 +222,18 @@ def full_table() -> str:
     """The configurations at the paper's 224 pixels, beside its own."""
     heads = list(THEIRS.values())
     rows = [
-        (int(row), f"A1B1C1D0E{int(run['E'])}F{int(run['F'])}", run[heads])
-        for row, run in full_runs().iterrows()
+        (int(row), f"A1B1C1D1E1F{int(run['F'])}", run[heads]) for row, run in full_runs().iterrows()
     ]
     return beside_paper(heads, rows)
+
+
+def epochs_table() -> str:
+    """Errors on the validation videos at 224 pixels after each epoch."""
+    body = []
+    for row, run in full_runs().iterrows():
+        epochs = pd.read_csv(FULL / run["run_id"] / "epochs.csv")
+        body += [(f"{row}", metric, *map(number, epochs[metric])) for metric in ("B224", "P224")]
+    return lines(("row", "error", *(f"{epoch + 1}" for epoch in epochs["epoch"])), body)
 
 
 def baseline_table() -> str:
@@ -299,6 +306,7 @@ TABLES = {
     "sub-pixel": subpixel_table,
     "baselines": baseline_table,
     "full resolution": full_table,
+    "full resolution, epoch by epoch": epochs_table,
 }
 """Tables of docs/findings.md by name."""
 

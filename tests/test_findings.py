@@ -26,7 +26,7 @@ def expect_table(table: str, document: Path) -> None:
     assert document.read_text().count(table) == 1
 
 
-STUDIES = {findings.STUDY: 256, findings.PER_FRAME: 8, findings.READINGS: 32, findings.FULL: 4}
+STUDIES = {findings.STUDY: 256, findings.PER_FRAME: 8, findings.READINGS: 32, findings.FULL: 2}
 
 
 @pytest.mark.parametrize("study", STUDIES, ids=lambda path: path.parent.name + "-" + path.name)

@@ -107,34 +107,6 @@ def test_what_cannot_be_answered_is_refused(call):
         call()
 
 
-def test_sigma_comes_from_the_runs_of_a_pilot_study(tmp_path):
-    """The 2² in three blocks again, this time as verdicts on disk."""
-    from doe.results.designs import pilot_sigma
-    from doe.store.files import StudyDir
-    from doe.store.plan import write_plan
-    from doe.store.verdicts import Result, encode_result
-    from doe.study.values import Factor, Responses, Study
-
-    y = [[28, 36, 18, 31], [25, 32, 19, 30], [27, 32, 23, 29]]
-    study = Study(
-        name="square",
-        backend="m:f",
-        factors=(Factor(key="A", levels=(0, 1)), Factor(key="B", levels=(0, 1))),
-        responses=Responses(metrics=("y",)),
-        replicates=3,
-        seeds=(1, 2, 3),
-    )
-    plan, _ = write_plan(study, tmp_path / "square")
-    for run in plan.design.runs:
-        place = StudyDir(plan.directory).run(run.run_id)
-        place.path.mkdir()
-        metrics = {"y": float(y[run.replicate - 1][run.row])}
-        place.result.write_bytes(encode_result(Result("done", metrics, None, {})))
-    assert pilot_sigma(plan, "y") ** 2 == pytest.approx(24.8333333333 / 6, rel=1e-9)
-    with pytest.raises(DoeError, match="none of the study"):
-        pilot_sigma(plan, "z")
-
-
 def test_power_after_holm_agrees_with_simulation():
     """One active effect of seven, over 16 runs in two blocks."""
     from doe.analysis.pvalues import holm, t_two_sided

@@ -78,7 +78,7 @@ def schedule(directory: Path, stale: float) -> int:
     """What `doe run` does, without the check that needs the design made anew."""
     from rich.console import Console
 
-    leases.Watch.__init__.__defaults__ = (stale, *leases.Watch.__init__.__defaults__[1:])
+    leases.STALE_SECONDS = stale
     plan = load_plan(directory)
     options = RunOptions(policy=Policy(retries=10**6))
     display = PlainDisplay(Console(quiet=True))

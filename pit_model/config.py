@@ -20,7 +20,7 @@ FACTORS = ("A", "B", "C", "D", "E", "F")
 CHOICES = {
     "noise": ("static", "per_frame"),
     "fuse_relu": ("all", "residual"),
-    "first_weights": ("alive", "pytorch"),
+    "first_weights": ("dark", "alive", "pytorch"),
     "decoder_losses": ("with_A", "always"),
 }
 """The settings that are one of a few words."""
@@ -84,9 +84,9 @@ class Config:
 
     fuse_relu: str = "all"
     """Channels of LatentFuse behind the ReLU: `all` 21 (the paper) or the 18 `residual` ones."""
-    first_weights: str = "alive"
-    """`alive`: heatmaps start brightest where features are strongest, not far above the floor of
-    their ReLU; `pytorch`: its defaults."""
+    first_weights: str = "dark"
+    """`alive`: the encoder's heatmaps start brightest where features are strongest, not far above
+    the floor of their ReLU; `dark`: and the decoder's start near zero; `pytorch`: its defaults."""
     decoder_losses: str = "with_A"
     """When C, D and E act at the decoder's two scales: `with_A` (the paper) or `always`."""
     target_sigma: float = 1.0
@@ -102,6 +102,8 @@ class Config:
     """Step size of Adam for the encoder, its heads and LatentFuse."""
     decoder_learning_rate: float = 2e-3
     """Step size of Adam for the decoder."""
+    gradient_norm: float = 20.0
+    """Norm to which the gradient of a step is shortened where it is longer; 0 leaves it alone."""
     pill_ramp: float = 10.0
     """Epochs until the weight of PILL is 1."""
     pills_ramp: float = 20.0
@@ -209,6 +211,7 @@ _AT_LEAST = {
     "noise_sigma": 0.0,
     "gravity": 0.0,
     "v_max_mps": 0.0,
+    "gradient_norm": 0.0,
     "epochs": 1,
     "batch_windows": 1,
     "chunk_windows": 1,

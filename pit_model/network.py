@@ -22,6 +22,9 @@ STRIDES = (4, 2, 1)
 """Image pixels per heatmap pixel at the three scales, coarse to fine."""
 FIRST_LOGIT = 3.0
 """Mean of the encoder's heatmaps before the first step: above the floor of their ReLU, not far."""
+DARK_LOGIT = -8.0
+"""First bias of a decoder's heatmaps that start dark: at 0.0003, the 50,000 pixels of a map weigh
+as much as three balls."""
 
 
 class Maps(NamedTuple):
@@ -109,6 +112,18 @@ class Decoder(nn.Module):
         d4 = torch.cat([self.up2(d2).relu_(), *skips], 1)  # (N, 14, 4s, 4s)
         return middle, self.center4(d4), self.image(d4) if with_image else d4.new_empty(0)
 
+    @torch.no_grad()
+    def start_dark(self) -> None:
+        """Let both heatmaps start near zero everywhere.
+
+        Where all pixels start at a half, the focal loss begins by darkening them, whatever that
+        does to the features and, with A, to the encoder's heatmaps; and it hardly goes on where
+        they are dark, while the centroid of a whole map needs them darker still.
+        """
+        for head in (self.center2, self.center4):
+            assert head.bias is not None
+            head.bias.fill_(DARK_LOGIT)
+
     def _heatmap(self, logits: Tensor) -> Tensor:
         """A heatmap as the decoder may use it: without gradient if A = 0."""
         return torch.sigmoid(logits if self.heatmap_gradient else logits.detach())
@@ -126,8 +141,10 @@ class Network(nn.Module):
         fused = WINDOW * (1 + RESIDUAL)
         self.fuse = nn.Conv2d(fused, fused, 1)
         self.decoder = Decoder(config.A, config.B)
-        if config.first_weights == "alive":
+        if config.first_weights != "pytorch":
             self._start_alive()
+        if config.first_weights == "dark":
+            self.decoder.start_dark()
 
     def forward(self, frames: Tensor, with_image: bool = True) -> Maps:
         """Map K chunks of L frames, (K, L, S, S), to their N = K·(L − 2) windows.

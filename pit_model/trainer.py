@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
+from torch.nn.utils import clip_grad_norm_
 
 from pit_model import checkpoint, metrics
 from pit_model.adam import Adam
@@ -143,7 +144,7 @@ def train(
         forward = make_forward(run.network, config, device)
         train_split = splits(config, "train", device)
         val_split = splits(config, "val", device)
-        if saved is None and config.first_weights == "alive":
+        if saved is None and config.first_weights != "pytorch":
             first = next(training_batches(train_split, seed, 0))
             run.network.start_above_floor(first.frames)
         while len(run.history) < config.epochs and run.divergence is None:
@@ -222,6 +223,8 @@ def train_epoch(
         )
         run.optimizer.zero_grad()
         losses.total.backward()  # type: ignore[no-untyped-call]
+        if config.gradient_norm:
+            clip_grad_norm_(run.network.parameters(), config.gradient_norm)
         run.optimizer.step()
         for name, value in {"loss": losses.total, **losses.parts}.items():
             sums[name] = sums.get(name, 0) + value.detach()

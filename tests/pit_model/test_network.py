@@ -137,7 +137,7 @@ def test_the_relu_of_latent_fuse(fuse_relu):
 
 def test_heatmaps_start_alive_unless_the_first_weights_are_pytorchs():
     """Both draw the same random numbers; the first brightens, each frame its own heatmap."""
-    alive = network_of(config_of())
+    alive = network_of(Config.from_settings({**TINY, "first_weights": "alive"}))
     plain = network_of(Config.from_settings({**TINY, "first_weights": "pytorch"}))
     assert torch.equal(alive.center.weight, plain.center.weight.abs())
     assert (plain.center.weight < 0).any()
@@ -145,6 +145,21 @@ def test_heatmaps_start_alive_unless_the_first_weights_are_pytorchs():
     assert torch.equal(alive.fuse.weight, plain.fuse.weight + identity)
     for (name, a), b in zip(alive.named_parameters(), plain.parameters(), strict=True):
         assert name in ("center.weight", "fuse.weight") or torch.equal(a, b)
+
+
+def test_decoders_that_start_dark_hold_every_pixel_near_zero():
+    """Two biases and nothing else; the heatmaps are then below a hundredth on any frame."""
+    alive = network_of(Config.from_settings({**TINY, "first_weights": "alive"}))
+    dark = network_of(Config.from_settings({**TINY, "first_weights": "dark"}))
+    for (name, a), b in zip(alive.named_parameters(), dark.parameters(), strict=True):
+        assert torch.equal(a, b) == (name not in ("decoder.center2.bias", "decoder.center4.bias"))
+    frames = torch.rand(2, 5, 16, 16)
+    brightest = [
+        [torch.sigmoid(maps).max().item() for maps in network(frames).heatmaps[1:]]
+        for network in (alive, dark)
+    ]
+    assert min(brightest[0]) > 0.3
+    assert max(brightest[1]) < 0.01
 
 
 @pytest.mark.parametrize("brightness", [1.0, 50.0])

@@ -131,7 +131,7 @@ def test_first_weights_leave_the_global_random_numbers_alone():
     assert torch.equal(torch.get_rng_state(), before)
 
 
-@pytest.mark.parametrize(("first_weights", "starts"), [("alive", 1), ("pytorch", 0)])
+@pytest.mark.parametrize(("first_weights", "starts"), [("dark", 1), ("alive", 1), ("pytorch", 0)])
 def test_heatmaps_are_set_above_their_floor_once(first_weights, starts, tmp_path, monkeypatch):
     """By the first batch of a run that begins, not by one that goes on."""
     seen = []
@@ -158,6 +158,26 @@ def test_the_decoder_has_a_step_size_of_its_own():
         expected = 4e-3 if name.startswith("decoder.") else 1e-3
         moved = before[name] - parameter.detach()
         assert torch.allclose(moved, torch.tensor(expected), rtol=1e-2), name
+
+
+@pytest.mark.parametrize("longest", [0.0, 0.5])
+def test_long_gradients_are_shortened_before_a_step(longest, monkeypatch):
+    """All parts of the network together."""
+    config = config_of(gradient_norm=longest, epochs=1)
+    split = dataset.make_split(config, "train")
+    run = trainer.new_run(config, 5, torch.device("cpu"))
+    norms, take_step = [], run.optimizer.step
+
+    def step():
+        norms.append(torch.cat([p.grad.flatten() for p in run.network.parameters()]).norm().item())
+        take_step()
+
+    monkeypatch.setattr(run.optimizer, "step", step)
+    trainer.train_epoch(run, run.network, split, 5, 0)
+    if longest:
+        assert norms == pytest.approx([longest] * len(norms), rel=1e-4)
+    else:
+        assert min(norms) > 0.5
 
 
 def test_the_test_set_is_touched_last(tmp_path):

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from pit_model import checkpoint, dataset, trainer
-from pit_model.config import Config
+from pit_model.config import Config, parse_label
 from pit_model.errors import PitError
 from pit_model.losses import PARTS
 from pit_model.metrics import metric_names
@@ -158,6 +158,18 @@ def test_the_decoder_has_a_step_size_of_its_own():
         expected = 4e-3 if name.startswith("decoder.") else 1e-3
         moved = before[name] - parameter.detach()
         assert torch.allclose(moved, torch.tensor(expected), rtol=1e-2), name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("label", ["A1B1C1D0E0F1", "A1B1C1D1E1F1"])
+def test_encoders_live_under_noise_in_the_shortest_preset(label, tmp_path):
+    """A heatmap that has sunk below its floor is flat, and its argmax the corner."""
+    settings = {"preset": "demo", "test_sequences": 1}
+    config = Config.from_settings(settings, parse_label(label))
+    history = []
+    trainer.train(config, 903, "cpu", tmp_path, lambda *_, **values: history.append(values))
+    assert history[-1]["H8"] < 2
+    assert history[-1]["H32"] < 2
 
 
 @pytest.mark.parametrize("longest", [0.0, 0.5])

@@ -25,14 +25,17 @@ const showMoment = (moment) => {
   for (const run of changed) run.state = moment.states[run.id];
   if (changed.length) showGrid();
 };
-// What is being read: the first table, chart or section on the screen that holds no other of them there.
+// What is being read: the first table, chart or section on the screen that holds no other of them there, if there is
+// one that begins on the screen; one that began above it may grow by rows that are out of sight.
 const PLACES = "section[id], [data-chart], [data-table]";
+const BELOW_NAV = 60;
 const readingPlace = () => {
   const shown = [...document.querySelectorAll(PLACES)].filter((node) => {
     const { top, bottom, height } = node.getBoundingClientRect();
-    return height && bottom > 60 && top < window.innerHeight;
+    return height && bottom > BELOW_NAV && top < window.innerHeight;
   });
-  return shown.find((node) => !shown.some((other) => other !== node && node.contains(other)));
+  const innermost = shown.filter((node) => !shown.some((other) => other !== node && node.contains(other)));
+  return innermost.find((node) => node.getBoundingClientRect().top > BELOW_NAV) || innermost[0];
 };
 const samePlace = (node) => {
   const { table, chart } = node.dataset;

@@ -4,7 +4,7 @@ Tables and phrases come out as they stand in the document, and those of docs/pap
 there.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -35,6 +35,8 @@ GROUPS = {"enc_avg": "effects-enc.csv", "dec_avg": "effects-dec.csv"}
 NAMES = {"enc_avg": "encoder", "dec_avg": "decoder"}
 SETTINGS = {"image_size": 56, "frames": 20, "test_sequences": 16}
 """The test videos of the study."""
+FULL_SETTINGS = {"test_sequences": 24}
+"""Those at full resolution."""
 ROWS = (4, 7, 23, 31, 39, 55, 63)
 """Configurations that docs/paper.md prints beside the paper's."""
 
@@ -237,19 +239,32 @@ def epochs_table() -> str:
 
 
 def baseline_table() -> str:
-    """Motion masks on the test videos of the study, and PIT with all its losses beside them."""
+    """Motion masks beside PIT on the test videos of the study."""
     trained = {
         "clean": means().loc[31],
         "static noise": means().loc[63],
         "noise of every frame": per_frame(),
     }
+    return beside_masks(SETTINGS, trained)
+
+
+def full_baseline_table() -> str:
+    """Motion masks beside PIT on the test videos at 224 pixels."""
+    return beside_masks(
+        FULL_SETTINGS, {"clean": full_runs().loc[31], "static noise": full_runs().loc[63]}
+    )
+
+
+def beside_masks(settings: Mapping[str, int], trained: Mapping[str, "pd.Series[float]"]) -> str:
+    """Motion masks on some test videos, and PIT with all its losses beside them."""
+    metrics = [f"{kind}{Config.from_settings(settings).image_size}" for kind in "BHP"]
     body = []
-    for videos, settings in baseline.VIDEOS.items():
-        config = Config.from_settings({**SETTINGS, **settings})
-        methods = {**baseline.evaluate(config), "PIT, A1B1C1D1E1": trained[videos]}
+    for videos, errors in trained.items():
+        config = Config.from_settings({**settings, **baseline.VIDEOS[videos]})
+        methods = {**baseline.evaluate(config), "PIT, A1B1C1D1E1": errors}
         for method, values in methods.items():
-            body.append((videos, method, *(number(values[f"{kind}56"]) for kind in "BHP")))
-    return lines(("videos", "method", "B56", "H56", "P56"), body)
+            body.append((videos, method, *(number(values[metric]) for metric in metrics)))
+    return lines(("videos", "method", *metrics), body)
 
 
 def readings_table(response: str) -> str:
@@ -307,6 +322,7 @@ TABLES = {
     "baselines": baseline_table,
     "full resolution": full_table,
     "full resolution, epoch by epoch": epochs_table,
+    "full resolution, baselines": full_baseline_table,
 }
 """Tables of docs/findings.md by name."""
 

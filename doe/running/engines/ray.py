@@ -32,6 +32,7 @@ from doe.running.engines.base import (
 from doe.running.processes import STUBBORN_SECONDS, end_with_parent, ending
 from doe.running.worker import INTERRUPTED, STOPPED, WorkOrder, worker_words
 from doe.store.files import RunDir
+from doe.store.leases import Held, Watch, acquire, new_owner
 from doe.study.values import Study
 
 DETACHES = False
@@ -109,6 +110,8 @@ class RayEngine:
         self.slots = (Slot(SLOT, device, places),)
         self._jobs: dict[Any, Job] = {}
         """Tasks by Ray's reference."""
+        self._withdrawn: dict[Any, Held] = {}
+        """Leases of runs that are taken back: while they are held, none of these begins."""
 
     def _connect(self) -> None:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -171,6 +174,9 @@ class RayEngine:
     def _ended(self, reference: Any) -> Ended:
         job = self._jobs.pop(reference)
         run_id, name = job.run_id, job.order.job
+        if held := self._withdrawn.pop(reference, None):
+            held.release()
+            return Ended(run_id, name, None, "taken back from Ray", interrupted=True)
         errors = self._ray.exceptions
         try:
             code: int = self._ray.get(reference)
@@ -184,9 +190,20 @@ class RayEngine:
         return Ended(run_id, name, code, ending(code), interrupted=code in STOPPED)
 
     def withdraw(self) -> None:
-        """Take back the tasks for which there was no room yet."""
+        """Take back the tasks for which there was no room yet.
+
+        Ray cannot say whether a task has begun. So the lease decides: whoever takes it first, the
+        worker or this scheduler, has the run.
+        """
         for reference, job in self._jobs.items():
-            if not has_begun(RunDir(job.run_dir), job.order.job):
+            run, order = RunDir(job.run_dir), job.order
+            owner = new_owner(order.job, order.slot, order.supervisor)
+            held = None
+            with contextlib.suppress(OSError):  # a full disk: the worker can take none either
+                held = acquire(run, owner, Watch(), order.over)
+            if held is not None:
+                self._withdrawn[reference] = held
+            if held is not None or not has_begun(run, order.job):
                 self._ray.cancel(reference, force=False)
 
     def stop(self, grace: float) -> None:

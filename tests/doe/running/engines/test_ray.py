@@ -1,14 +1,21 @@
 """What only happens on Ray: the driver owns its tasks, and a cluster of its own ends with it."""
 
+import io
 import os
 import signal
+import time
 
 import psutil
 import pytest
 from engine_harness import Bench, Scheduler, calls, kill, places, run, until, verdicts, workers
+from rich.console import Console
 
 from doe.errors import DoeError
+from doe.running.engines.ray import RayEngine, Settings
+from doe.running.scheduler import RunOptions
+from doe.running.scheduler import Scheduler as RunScheduler
 from doe.store.verdicts import failed_attempts
+from doe.views.live import PlainDisplay
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("ray_token")]
 
@@ -51,6 +58,39 @@ def test_what_waits_in_ray_is_taken_back(head, planned):
     assert scheduler.wait() == 130, scheduler.said()
     assert 1 <= len(verdicts(plan)) <= 4
     assert not workers(plan)
+
+
+def test_a_run_that_begins_while_it_is_taken_back(head, planned, monkeypatch):
+    """Between the look at a task and its end, the worker may begin."""
+    plan = planned("stepwise", replicates=1, steps=10)
+    engine = RayEngine(Settings(**head.cores, cpus=1))
+    start, cancel, cancelled = engine.start, engine._ray.cancel, []
+    deadline = time.monotonic() + 6
+
+    def start_and_take_back(jobs):
+        start(jobs)
+        scheduler.stopping = True
+        engine.withdraw()
+
+    def cancel_late(reference, **options):
+        cancelled.append(reference)
+        while not any(calls(plan).values()) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        cancel(reference, **options)
+
+    monkeypatch.setattr(engine, "start", start_and_take_back)
+    monkeypatch.setattr(engine._ray, "cancel", cancel_late)
+    try:
+        display = PlainDisplay(Console(file=io.StringIO()))
+        scheduler = RunScheduler(plan, engine, RunOptions(), display)
+        assert not scheduler.run()
+    finally:
+        scheduler.close()
+        engine.close()
+    assert cancelled
+    assert {name for name, pids in calls(plan).items() if pids} == set(verdicts(plan))
+    assert run(plan, head)[0] == {"done": 2}
+    assert {len(pids) for pids in calls(plan).values()} == {1}
 
 
 def test_a_cluster_of_its_own_ends_with_a_killed_driver(planned):

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from doe.design.changes import confirming
 from doe.errors import DoeError, counted, were
 from doe.running.engines import check_detach, open_engine
+from doe.running.processes import counted_interrupts
 from doe.running.scheduler import Display, RunOptions, Scheduler
 from doe.store.file_system import makes_links
 from doe.store.files import StudyDir
@@ -172,21 +171,6 @@ def _broken_off(files: StudyDir, error: OSError) -> DoeError:
         f"cannot go on in {files.root}: {error}. Runs that are under way go on, and what is there "
         "is untouched; start `doe run` again when this is mended"
     )
-
-
-@contextmanager
-def counted_interrupts() -> Iterator[list[int]]:
-    """Collect Ctrl-C instead of breaking off, where this is the main thread."""
-    interrupts: list[int] = []
-    try:
-        former = signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))
-    except ValueError:  # a notebook's worker thread: its own interrupt stays as it is
-        yield interrupts
-        return
-    try:
-        yield interrupts
-    finally:
-        signal.signal(signal.SIGINT, former)
 
 
 def notify(command: str, summary: Mapping[str, str]) -> str:

@@ -16,7 +16,8 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from doe.errors import DoeError
@@ -82,6 +83,21 @@ def end_by_signal(number: int) -> NoReturn:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
     os.kill(os.getpid(), number)
     os._exit(128 + number)  # the signal's default is not to end a process
+
+
+@contextmanager
+def counted_interrupts() -> Iterator[list[int]]:
+    """Collect Ctrl-C instead of breaking off, where this is the main thread."""
+    interrupts: list[int] = []
+    try:
+        former = signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))
+    except ValueError:  # a notebook's worker thread: its own interrupt stays as it is
+        yield interrupts
+        return
+    try:
+        yield interrupts
+    finally:
+        signal.signal(signal.SIGINT, former)
 
 
 def ending(code: int) -> str:

@@ -29,7 +29,7 @@ from doe.running.engines.base import (
     has_begun,
     needs_gpu_alone,
 )
-from doe.running.processes import STUBBORN_SECONDS, end_with_parent, ending
+from doe.running.processes import STUBBORN_SECONDS, counted_interrupts, end_with_parent, ending
 from doe.running.worker import INTERRUPTED, STOPPED, WorkOrder, worker_words
 from doe.store.files import RunDir
 from doe.store.leases import Held, Watch, acquire, new_owner
@@ -78,24 +78,25 @@ def run_worker(run_dir: str, order: WorkOrder, cwd: str, path: str) -> int:
     """
     if not os.path.isdir(run_dir):
         raise FileNotFoundError(f"{run_dir} is not on {os.uname().nodename}: use shared storage")
-    process = subprocess.Popen(
-        worker_words(run_dir, order),
-        cwd=cwd if os.path.isdir(cwd) else None,
-        env=os.environ | ({"PYTHONPATH": path} if path else {}),
-        stdin=subprocess.DEVNULL,
-        start_new_session=True,
-        preexec_fn=end_with_parent,
-    )
-    try:
+    # To cancel a task, Ray interrupts whatever its process does, also while it makes the worker.
+    with counted_interrupts() as cancelled:
+        process = subprocess.Popen(
+            worker_words(run_dir, order),
+            cwd=cwd if os.path.isdir(cwd) else None,
+            env=os.environ | ({"PYTHONPATH": path} if path else {}),
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+            preexec_fn=end_with_parent,
+        )
         while process.poll() is None:
+            if cancelled:
+                process.terminate()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(order.grace + STUBBORN_SECONDS)
+                process.kill()
+                return INTERRUPTED
             time.sleep(POLL_SECONDS)
-    except KeyboardInterrupt:  # the task was cancelled
-        process.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(order.grace + STUBBORN_SECONDS)
-        process.kill()
-        return INTERRUPTED
-    return process.returncode
+        return process.returncode
 
 
 class RayEngine:

@@ -1,8 +1,10 @@
 """What only happens on Ray: the driver owns its tasks, and a cluster of its own ends with it."""
 
+import _thread
 import io
 import os
 import signal
+import subprocess
 import time
 
 import psutil
@@ -11,9 +13,11 @@ from engine_harness import Bench, Scheduler, calls, kill, places, run, until, ve
 from rich.console import Console
 
 from doe.errors import DoeError
-from doe.running.engines.ray import RayEngine, Settings
+from doe.running.engines.ray import RayEngine, Settings, run_worker
 from doe.running.scheduler import RunOptions
 from doe.running.scheduler import Scheduler as RunScheduler
+from doe.running.worker import INTERRUPTED, WorkOrder
+from doe.store.requests import prepare
 from doe.store.verdicts import failed_attempts
 from doe.views.live import PlainDisplay
 
@@ -93,15 +97,39 @@ def test_a_run_that_begins_while_it_is_taken_back(head, planned, monkeypatch):
     assert {len(pids) for pids in calls(plan).values()} == {1}
 
 
+def test_a_task_that_is_cancelled_while_it_makes_its_worker_ends_it(planned, monkeypatch):
+    plan = planned("stepwise", replicates=1, steps=100)
+    place = places(plan)[0]
+    assert prepare(place, plan.study, plan.design.runs[0]) == ""
+    made = []
+
+    class Interrupted(subprocess.Popen):
+        def __init__(self, *words, **options):
+            super().__init__(*words, **options)
+            made.append(self)
+            until(lambda: workers(plan), what="a run under way")
+            _thread.interrupt_main()  # what Ray does to cancel a task
+
+    monkeypatch.setattr("doe.running.engines.ray.subprocess.Popen", Interrupted)
+    try:
+        assert run_worker(str(place.path), WorkOrder(job="one"), os.getcwd(), "") == INTERRUPTED
+    except KeyboardInterrupt:
+        pytest.fail("the worker was left to itself")
+    finally:
+        kill(process.pid for process in made if process.returncode is None)
+    assert not workers(plan)
+
+
 def test_a_cluster_of_its_own_ends_with_a_killed_driver(planned):
     plan = planned("stepwise", replicates=1, steps=100)  # outlives the cluster's end
     scheduler = Scheduler(plan, Bench("ray", {}, {}, {}))
     until(lambda: any(calls(plan).values()), what="a run that has begun its training")
     family = psutil.Process(scheduler.process.pid).children(recursive=True)
+    family = [one for one in family if living(one)]  # Ray's helpers come and go
     # Ray's two agents try to reach the dead cluster for a minute before they leave.
-    agents = [one for one in family if "Agent" in " ".join(one.cmdline())]
+    agents = [one for one in family if "Agent" in command_line(one)]
     daemons = [one for one in family if one not in agents]
-    assert {"raylet", "gcs_server"} <= {process.name() for process in daemons}
+    assert {"raylet", "gcs_server"} <= {one.name() for one in daemons if living(one)}
     scheduler.kill()
     until(lambda: not workers(plan), 20, "no worker is left")
     until(lambda: not [one for one in daemons if living(one)], 30, "the cluster is gone")
@@ -115,3 +143,10 @@ def living(process):
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+def command_line(process):
+    try:
+        return " ".join(process.cmdline())
+    except psutil.NoSuchProcess:
+        return ""

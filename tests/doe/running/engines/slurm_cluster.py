@@ -225,11 +225,12 @@ def _pids_of(program: str, configuration: str) -> list[int]:
 
 
 def _kill_tree(pid: int) -> None:
+    """Kill a process and all below it, from above: none may tell of another's end."""
     import psutil
 
     with contextlib.suppress(psutil.NoSuchProcess):
         top = psutil.Process(pid)
-        for process in [*top.children(recursive=True), top]:
+        for process in [top, *top.children(recursive=True)]:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
 

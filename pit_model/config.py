@@ -102,8 +102,6 @@ class Config:
     """Step size of Adam for the encoder, its heads and LatentFuse."""
     decoder_learning_rate: float = 2e-3
     """Step size of Adam for the decoder."""
-    warmup_steps: int = 100
-    """Steps in which both step sizes grow evenly from nothing to what they are."""
     gradient_norm: float = 20.0
     """Norm to which the gradient of a step is shortened where it is longer; 0 leaves it alone."""
     pill_ramp: float = 10.0
@@ -213,7 +211,6 @@ _AT_LEAST = {
     "noise_sigma": 0.0,
     "gravity": 0.0,
     "v_max_mps": 0.0,
-    "warmup_steps": 0,
     "gradient_norm": 0.0,
     "epochs": 1,
     "batch_windows": 1,

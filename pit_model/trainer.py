@@ -178,12 +178,11 @@ def new_run(config: Config, seed: int, device: torch.device) -> Run:
 
 
 def make_optimizer(network: Network, config: Config) -> Adam:
-    """Give the decoder a step size of its own, and both a slow start."""
+    """Give the decoder a step size of its own."""
     decoder = list(network.decoder.parameters())
     ids = {id(p) for p in decoder}
     others = [p for p in network.parameters() if id(p) not in ids]
-    groups = [(others, config.learning_rate), (decoder, config.decoder_learning_rate)]
-    return Adam(groups, config.warmup_steps)
+    return Adam([(others, config.learning_rate), (decoder, config.decoder_learning_rate)])
 
 
 def make_forward(network: Network, config: Config, device: torch.device) -> Forward:

@@ -16,8 +16,9 @@ BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 class Adam:
     """Steps along ``m̂ / (√v̂ + ε)``, the two moments of the gradient corrected for their start."""
 
-    def __init__(self, groups: Sequence[tuple[Sequence[Tensor], float]]) -> None:
-        """Take groups of parameters, each with its step size."""
+    def __init__(self, groups: Sequence[tuple[Sequence[Tensor], float]], warmup: int = 0) -> None:
+        """Take groups of parameters, each with its step size, reached after `warmup` steps."""
+        self.warmup = warmup
         self.parameters = [p for parameters, _ in groups for p in parameters]
         self.rates = torch.cat(
             [torch.full_like(p, rate).flatten() for parameters, rate in groups for p in parameters]
@@ -41,6 +42,8 @@ class Adam:
         self.second.mul_(BETA2).addcmul_(gradient, gradient, value=1 - BETA2)
         scale = (self.second / (1 - BETA2**self.steps)).sqrt_().add_(EPSILON)
         change = self.first.div(scale).mul_(self.rates).div_(1 - BETA1**self.steps)
+        if self.steps < self.warmup:
+            change.mul_(self.steps / self.warmup)
         parts = torch.split(change, [p.numel() for p in self.parameters])
         for parameter, part in zip(self.parameters, parts, strict=True):
             parameter.sub_(part.view_as(parameter))

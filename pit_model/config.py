@@ -85,8 +85,9 @@ class Config:
     fuse_relu: str = "all"
     """Channels of LatentFuse behind the ReLU: `all` 21 (the paper) or the 18 `residual` ones."""
     first_weights: str = "dark"
-    """`alive`: the encoder's heatmaps start brightest where features are strongest, not far above
-    the floor of their ReLU; `dark`: and the decoder's start near zero; `pytorch`: its defaults."""
+    """`dark`: the encoder's heatmaps start at the floor of their ReLU but for bright spots, the
+    decoder's near zero; `alive`: the encoder's start not far above their floor, brightest where
+    features are strongest; `pytorch`: its defaults."""
     decoder_losses: str = "with_A"
     """When C, D and E act at the decoder's two scales: `with_A` (the paper) or `always`."""
     target_sigma: float = 1.0
@@ -102,6 +103,8 @@ class Config:
     """Step size of Adam for the encoder, its heads and LatentFuse."""
     decoder_learning_rate: float = 2e-3
     """Step size of Adam for the decoder."""
+    warmup_steps: int = 100
+    """Steps in which both step sizes grow evenly from nothing to what they are."""
     gradient_norm: float = 20.0
     """Norm to which the gradient of a step is shortened where it is longer; 0 leaves it alone."""
     pill_ramp: float = 10.0
@@ -211,6 +214,7 @@ _AT_LEAST = {
     "noise_sigma": 0.0,
     "gravity": 0.0,
     "v_max_mps": 0.0,
+    "warmup_steps": 0,
     "gradient_norm": 0.0,
     "epochs": 1,
     "batch_windows": 1,

@@ -5,6 +5,7 @@ behind them, so that neighbouring windows share the work on the frames that they
 """
 
 import copy
+from math import log, pi
 from typing import NamedTuple
 
 import torch
@@ -21,7 +22,7 @@ RESIDUAL = 6
 STRIDES = (4, 2, 1)
 """Image pixels per heatmap pixel at the three scales, coarse to fine."""
 FIRST_LOGIT = 3.0
-"""Mean of the encoder's heatmaps before the first step: above the floor of their ReLU, not far."""
+"""First mean of the encoder's heatmaps that start alive: above the floor of their ReLU, not far."""
 DARK_LOGIT = -8.0
 """First bias of a decoder's heatmaps that start dark: at 0.0003, the 50,000 pixels of a map weigh
 as much as three balls."""
@@ -135,6 +136,8 @@ class Network(nn.Module):
     def __init__(self, config: Config) -> None:
         super().__init__()
         self.fuse_relu = config.fuse_relu
+        self.first_weights = config.first_weights
+        self.target_sigma = config.target_sigma
         self.encoder = Encoder()
         self.center = nn.Conv2d(64, 1, 1)
         self.residual = nn.Conv2d(64, RESIDUAL, 3, padding=1)
@@ -144,6 +147,7 @@ class Network(nn.Module):
         if config.first_weights != "pytorch":
             self._start_alive()
         if config.first_weights == "dark":
+            self._start_with_bright_blobs()
             self.decoder.start_dark()
 
     def forward(self, frames: Tensor, with_image: bool = True) -> Maps:
@@ -161,18 +165,39 @@ class Network(nn.Module):
         return Maps((logits, middle, fine), image)
 
     @torch.no_grad()
-    def start_above_floor(self, frames: Tensor) -> None:
-        """Shift the encoder's heatmaps so that their mean over these frames is `FIRST_LOGIT`.
+    def set_first_heatmaps(self, frames: Tensor) -> None:
+        """Shift the encoder's heatmaps over these frames to where their training shall begin.
 
-        Under noise they would start at twice that and more, the ball little brighter than the rest.
-        The focal loss takes all of it down at the same speed, and with some seeds below the floor
-        together. A shorter way down leaves the ball above it; from too near the floor the first
-        steps of an untrained decoder push the ball under.
+        If all heatmaps start dark, as many pixels are above the floor of the ReLU as are positive
+        in the targets: the two sides of the focal loss are about equally strong from the first
+        step, and a ball among the brightest pixels stays there.
+
+        Otherwise their mean becomes `FIRST_LOGIT`. Under noise they would start at twice that and
+        more, the ball little brighter than the rest. The focal loss takes all of it down at the
+        same speed, and with some seeds below the floor together. A shorter way down leaves the ball
+        above it; from too near the floor the first steps of an untrained decoder push the ball
+        under.
         """
         trial = copy.deepcopy(self)  # its running statistics move, ours begin with the training
-        mean = trial._fuse(frames)[:, :WINDOW].mean((0, 2, 3))
+        maps = trial._fuse(frames)[:, :WINDOW]  # (N, 3, s, s)
+        if self.first_weights == "dark":
+            positive = 2 * log(2) * pi * self.target_sigma**2  # pixels of a Gaussian above 1/2
+            pixels = maps.transpose(0, 1).flatten(1)  # (3, N·s·s)
+            bright = min(max(1, round(positive * len(maps))), pixels.shape[1])
+            shift = -pixels.topk(bright).values[:, -1]
+        else:
+            shift = FIRST_LOGIT - maps.mean((0, 2, 3))
         assert self.fuse.bias is not None
-        self.fuse.bias[:WINDOW] += FIRST_LOGIT - mean
+        self.fuse.bias[:WINDOW] += shift
+
+    @torch.no_grad()
+    def _start_with_bright_blobs(self) -> None:
+        """Let the first filters add up the brightness of neighbours, none subtract it.
+
+        Differences of neighbours hardly tell a ball from noise of the same brightness; their sums
+        do, by several standard deviations.
+        """
+        self.encoder.conv1.conv.weight.abs_()
 
     def _start_alive(self) -> None:
         """Let each heatmap start as its own frame's, brightest where features are strongest.

@@ -146,7 +146,7 @@ def train(
         val_split = splits(config, "val", device)
         if saved is None and config.first_weights != "pytorch":
             first = next(training_batches(train_split, seed, 0))
-            run.network.start_above_floor(first.frames)
+            run.network.set_first_heatmaps(first.frames)
         while len(run.history) < config.epochs and run.divergence is None:
             _advance(run, forward, train_split, val_split, seed)
             checkpoint.save(path, run.state(), mark)
@@ -178,11 +178,12 @@ def new_run(config: Config, seed: int, device: torch.device) -> Run:
 
 
 def make_optimizer(network: Network, config: Config) -> Adam:
-    """Give the decoder a step size of its own."""
+    """Give the decoder a step size of its own, and both a slow start."""
     decoder = list(network.decoder.parameters())
     ids = {id(p) for p in decoder}
     others = [p for p in network.parameters() if id(p) not in ids]
-    return Adam([(others, config.learning_rate), (decoder, config.decoder_learning_rate)])
+    groups = [(others, config.learning_rate), (decoder, config.decoder_learning_rate)]
+    return Adam(groups, config.warmup_steps)
 
 
 def make_forward(network: Network, config: Config, device: torch.device) -> Forward:

@@ -29,6 +29,17 @@ def test_it_is_the_adam_of_torch():
     assert all(p.grad is None for p in mine)
 
 
+def test_it_warms_up_evenly():
+    """The same gradient again and again makes Adam move by its step size, times the share."""
+    (weight,) = weights()[2:]
+    adam = Adam([([weight], 0.01)], warmup=4)
+    for share in (0.25, 0.5, 0.75, 1.0, 1.0):
+        before = weight.detach().clone()
+        weight.grad = torch.ones(2)
+        adam.step()
+        assert torch.allclose(before - weight, torch.full((2,), 0.01 * share), rtol=1e-4)
+
+
 def test_its_state_can_be_taken_over():
     one, two = weights(), weights()
     a, b = Adam([(one, 0.01)]), Adam([(two, 0.01)])

@@ -72,6 +72,7 @@ def test_scales_are_a_quarter_a_half_and_all():
         ({"noise": "perframe"}, "expected one of static, per_frame (did you mean 'per_frame'?)"),
         ({"decoder_losses": "with_a"}, "one of with_A, always (did you mean 'with_A'?)"),
         ({"first_weights": "dead"}, "first_weights = 'dead'; expected one of dark, alive, pytorch"),
+        ({"warmup_steps": -1}, "warmup_steps = -1; expected at least 0"),
         ({"gradient_norm": -1}, "gradient_norm = -1.0; expected at least 0.0"),
         ({"restitution": 1.5}, "restitution = 1.5; expected between 0 and 1"),
         ({"image_size": 16, "radius_px": 8}, "radius_px = 8.0; expected a ball that fits"),

@@ -132,10 +132,12 @@ def test_first_weights_leave_the_global_random_numbers_alone():
 
 
 @pytest.mark.parametrize(("first_weights", "starts"), [("dark", 1), ("alive", 1), ("pytorch", 0)])
-def test_heatmaps_are_set_above_their_floor_once(first_weights, starts, tmp_path, monkeypatch):
+def test_first_heatmaps_are_set_once(first_weights, starts, tmp_path, monkeypatch):
     """By the first batch of a run that begins, not by one that goes on."""
     seen = []
-    monkeypatch.setattr(trainer.Network, "start_above_floor", lambda _, frames: seen.append(frames))
+    monkeypatch.setattr(
+        trainer.Network, "set_first_heatmaps", lambda _, frames: seen.append(frames)
+    )
     config = config_of(first_weights=first_weights, epochs=1)
     trainer.train(config, 5, "cpu", tmp_path, quiet)
     trainer.train(config, 5, "cpu", tmp_path, quiet)
@@ -221,7 +223,7 @@ def test_test_values_come_from_the_kept_weights(whole, tmp_path):
         run = trainer.new_run(config, 5, torch.device("cpu"))
         train_split = dataset.make_split(config, "train")
         first = next(dataset.training_batches(train_split, 5, 0))
-        run.network.start_above_floor(first.frames)
+        run.network.set_first_heatmaps(first.frames)
         for e in range(epoch + 1):
             trainer.train_epoch(run, run.network, train_split, 5, e)
         values = trainer.evaluate(run.network, run.network, split)

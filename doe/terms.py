@@ -1,29 +1,47 @@
 """Terms, generators and blocks of a model, and configurations, as people write them.
 
-A term is a bit mask: bit i stands for factor i, the mean is 0.
-
-In standard order with the first factor fastest, the mask of a term is also its index in the
-Walsh-Hadamard transform of the responses, and the row number of the run with just those factors
-high. The product of two terms is the exclusive or of their masks.
+A term is a product of powers of factors, kept as one integer: bit i says that factor i is in it,
+bit ``SQUARE + i`` that it is there squared; the mean is 0. So a term contains another where it has
+all of its bits, and of two-level factors the product of two terms is the exclusive or of theirs. In
+standard order with the first factor fastest, such a term is also its index in the Walsh-Hadamard
+transform of the responses, and the row number of the run with just those factors high.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import combinations, product
 from typing import NamedTuple
 
 from doe.errors import DoeError, nearest
 
 MEAN = 0
+SQUARE = 64
+"""Bits from here on say which factors of a term are squared."""
+FACTORS = (1 << SQUARE) - 1
+"""The bits of a term that name its factors."""
 
 
-def term_name(mask: int, keys: Sequence[str]) -> str:
-    """Name a term: ``AB`` when every key is one character, else ``lr:aug``; the mean is ``I``."""
-    if mask == MEAN:
+def squared(factor: int) -> int:
+    """Return the square of a factor, by its number."""
+    return 1 << factor | 1 << SQUARE + factor
+
+
+def is_squared(term: int, factor: int) -> bool:
+    """Return whether a factor of a term is squared in it."""
+    return bool(term >> SQUARE + factor & 1)
+
+
+def term_name(term: int, keys: Sequence[str]) -> str:
+    """Name a term: ``AB`` when every key is one character, else ``lr:aug``; the mean is ``I``.
+
+    A square is written ``A^2``.
+    """
+    if term == MEAN:
         return "I"
     separator = "" if single_letters(keys) else ":"
-    return separator.join(keys[i] for i in factors_in(mask))
+    return separator.join(keys[i] + "^2" * is_squared(term, i) for i in factors_in(term))
 
 
 def parse_term(text: str, keys: Sequence[str]) -> int:
@@ -33,25 +51,29 @@ def parse_term(text: str, keys: Sequence[str]) -> int:
     Raises
     ------
     DoeError
-        If a part is no factor key or stands twice.
+        If a part is no factor key or stands twice, or a power is not the second.
     """
     text = text.strip()
     single = single_letters(keys)
-    parts = list(text.replace(":", "")) if single else [part.strip() for part in text.split(":")]
+    split = re.findall(r"[^:](?:\^[^:\s]*?\d+)?", text) if single else text.split(":")
+    parts = [part.strip() for part in split]
     if not text:
         raise DoeError(f"a term is empty; expected a product of {', '.join(keys)}")
-    mask = 0
+    term = 0
     for part in parts:
-        if part not in keys:
+        key, _, power = part.partition("^")
+        if key not in keys:
             raise DoeError(
-                f"term {text!r} uses {part!r}, which is no factor{nearest(part, keys)}; "
+                f"term {text!r} uses {key!r}, which is no factor{nearest(key, keys)}; "
                 f"the factors are {', '.join(keys)}"
             )
-        bit = 1 << list(keys).index(part)
-        if mask & bit:
-            raise DoeError(f"term {text!r} names factor {part!r} twice")
-        mask |= bit
-    return mask
+        if power not in ("", "1", "2"):
+            raise DoeError(f"term {text!r} has the power {power!r}; expected a square, {key}^2")
+        factor = list(keys).index(key)
+        if term >> factor & 1:
+            raise DoeError(f"term {text!r} names factor {key!r} twice")
+        term |= squared(factor) if power == "2" else 1 << factor
+    return term
 
 
 def level_text(level: object) -> str:
@@ -102,25 +124,46 @@ def config_name(keys: Sequence[str], levels: Sequence[LevelOf]) -> str:
     return ("" if single else ",").join(parts)
 
 
-def order(mask: int) -> int:
+def order(term: int) -> int:
     """Number of factors in a term: 1 for a main effect, 2 for a two-factor interaction."""
-    return mask.bit_count()
+    return (term & FACTORS).bit_count()
 
 
-def factors_in(mask: int) -> list[int]:
+def factors_in(term: int) -> list[int]:
     """Numbers of the factors of a term."""
+    mask = term & FACTORS
     return [i for i in range(mask.bit_length()) if mask >> i & 1]
 
 
-def by_order(mask: int) -> tuple[int, int]:
-    """Key that sorts terms by rising order, and those of one order as they stand."""
-    return order(mask), mask
+def by_order(term: int) -> tuple[int, int]:
+    """Key that sorts terms by rising degree, and those of one degree in standard order."""
+    return term.bit_count(), term
+
+
+def contains(term: int, other: int) -> bool:
+    """Return whether a term has all factors of another, as often, and more."""
+    return term != other and term & other == other
+
+
+def parts_of(term: int) -> list[int]:
+    """Return the terms that a term contains: all products of lower powers of its factors."""
+    powers = [
+        (0, 1 << i, squared(i)) if is_squared(term, i) else (0, 1 << i) for i in factors_in(term)
+    ]
+    products = (sum(choice) for choice in product(*powers))
+    return sorted(part for part in products if part not in (MEAN, term))
 
 
 def terms_up_to(factors: int, highest: int | None = None) -> list[int]:
-    """All terms except the mean in standard order, up to interactions of `highest` factors."""
+    """All products of factors in standard order, up to interactions of `highest` factors."""
     limit = factors if highest is None else highest
-    return [mask for mask in range(1, 1 << factors) if order(mask) <= limit]
+    return [mask for mask in range(1, 1 << factors) if mask.bit_count() <= limit]
+
+
+def terms_of_order(factors: int, highest: int) -> list[int]:
+    """All products of just `highest` factors, in standard order."""
+    chosen = combinations(range(factors), highest)
+    return sorted(sum(1 << i for i in factors) for factors in chosen)
 
 
 def model_order(highest: int | None, factors: int) -> int:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
-from msgspec import Struct
 from numpy.typing import NDArray
 
 from doe import terms as term_algebra
-from doe.errors import DoeError
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -104,14 +101,6 @@ def exchanges(block: Ints | None, n: int, count: int, rng: np.random.Generator) 
     return orders
 
 
-def blocks_of(block: Ints | None, kept: Ints) -> Ints | None:
-    """Blocks of some runs, numbered without gaps; None where one is left."""
-    if block is None:
-        return None
-    renumbered = np.unique(block[kept], return_inverse=True)[1].astype(np.int64)
-    return renumbered if renumbered.max(initial=0) > 0 else None
-
-
 def balanced(cells: Ints, factors: int, block: Ints | None) -> bool:
     """Whether every cell, and every cell of every block, holds equally many runs.
 
@@ -122,82 +111,6 @@ def balanced(cells: Ints, factors: int, block: Ints | None) -> bool:
     index = cells if block is None else block * size + cells
     counts = np.bincount(index, minlength=blocks * size).reshape(blocks, size)
     return bool((counts == counts[:, :1]).all() and counts.sum(axis=0).min() > 0)
-
-
-class Alias(NamedTuple):
-    """A term that the runs cannot tell from another one."""
-
-    mask: int
-    sign: int  # -1 where the two columns have opposite signs
-
-
-class Model(Struct, frozen=True):
-    """The terms that the runs can estimate, in standard order, and what became of the others."""
-
-    masks: tuple[int, ...]
-    aliases: dict[int, tuple[Alias, ...]]  # estimated term -> the terms that it stands for as well
-    with_blocks: tuple[int, ...]  # terms confounded with blocks
-    inestimable: tuple[int, ...]  # terms that missing cells make inestimable
-    balanced: bool
-
-
-def estimable(cells: Ints, factors: int, order: int, block: Ints | None) -> Model:
-    """Choose the terms that the observed cells can tell apart.
-
-    Low orders come first: a term equal to an earlier one up to sign is its alias, a term in the
-    span of the block columns is confounded with blocks, and any other term in the span of earlier
-    columns is inestimable. What stays is estimated under the assumption that the rest is zero.
-    """
-    masks = term_algebra.terms_up_to(factors, order)
-    if balanced(cells, factors, block):
-        return Model(tuple(masks), {}, (), (), True)
-    unique, row_of_run = np.unique(cells, return_inverse=True)
-    if min(len(masks), len(cells)) > MOST_COLUMNS:
-        raise DoeError(
-            f"{len(masks)} terms on {len(cells)} runs of an unbalanced design are too many; "
-            "a model of order 2 has the main effects and two-factor interactions alone"
-        )
-    masks.sort(key=term_algebra.by_order)
-    chosen, aliases = _distinct(unique, masks)
-    blocks = block_columns(block, len(cells))
-    base = np.column_stack([np.ones(len(cells)), blocks])
-    columns = sign_columns(unique, chosen)[row_of_run]
-    free = independent(np.column_stack([base, columns]))[0][base.shape[1] :].tolist()
-    kept = [mask for mask, is_free in zip(chosen, free, strict=True) if is_free]
-    spanned = [mask for mask, is_free in zip(chosen, free, strict=True) if not is_free]
-    confounded = [mask for mask in spanned if _spanned(base, sign_columns(cells, [mask])[:, 0])]
-    leaders = {*kept, *confounded, term_algebra.MEAN}
-    return Model(
-        masks=tuple(sorted(kept)),
-        aliases={mask: aliases[mask] for mask in sorted(leaders) if mask in aliases},
-        with_blocks=tuple(sorted(confounded)),
-        inestimable=tuple(sorted(set(spanned) - set(confounded))),
-        balanced=False,
-    )
-
-
-def _spanned(base: Floats, column: Floats) -> bool:
-    """Whether a column lies in the span of `base`."""
-    rest = column - base @ np.linalg.lstsq(base, column, rcond=None)[0]
-    return float(np.linalg.norm(rest)) < 1e-9 * float(np.linalg.norm(column))
-
-
-def _distinct(unique: Ints, masks: Sequence[int]) -> tuple[list[int], dict[int, tuple[Alias, ...]]]:
-    """Group terms whose columns agree up to sign; the mean is a term as well."""
-    columns = sign_columns(unique, masks).astype(np.int8)
-    signs = columns[0].tolist()
-    columns *= columns[:1]
-    mean = Alias(term_algebra.MEAN, 1)
-    first: dict[bytes, Alias] = {np.ones(len(unique), np.int8).tobytes(): mean}
-    groups: dict[int, list[Alias]] = {}
-    chosen: list[int] = []
-    for i, mask in enumerate(masks):
-        leader = first.setdefault(columns[:, i].tobytes(), Alias(mask, signs[i]))
-        if leader.mask == mask:
-            chosen.append(mask)
-        else:
-            groups.setdefault(leader.mask, []).append(Alias(mask, signs[i] * leader.sign))
-    return chosen, {mask: tuple(members) for mask, members in groups.items()}
 
 
 def independent(X: Floats) -> tuple[NDArray[np.bool_], Floats]:

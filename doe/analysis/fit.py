@@ -1,4 +1,4 @@
-"""The fitted model: coefficients, sums of squares, pure error, fitted values and leverage."""
+"""Least squares of one response on blocks, terms and curvature: one fit, many questions."""
 
 from __future__ import annotations
 
@@ -8,201 +8,376 @@ from functools import cached_property
 import numpy as np
 import scipy
 
-from doe.analysis.contrasts import (
-    Floats,
-    Ints,
-    Model,
-    block_columns,
-    block_contrasts,
-    evaluate,
-    fwht,
-    sign_columns,
-)
-from doe.analysis.fitted import Fitted
-from doe.analysis.streams import Seeding, over_seeds
+from doe.analysis.contrasts import Floats, Ints, block_columns, evaluate, fwht
+from doe.analysis.dataset import Runs, check_variation
+from doe.analysis.model import BLOCK, CURVATURE, Model
+from doe.analysis.streams import OverSeeds, Seeding, over_seeds
 from doe.terms import MEAN
+
+ROUNDING = 64 * float(np.finfo(np.float64).eps)
+"""Differences below this share of the largest value are rounding, not error."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fit(Fitted):
-    """Least squares of one response on the mean, the blocks and the terms of `model`."""
+class Fit:
+    """A model fitted to one response. The work is done on ``u = (y - shift) / unit``, from -1 to 1.
+
+    Squares of values near the limits of floating point would overflow or vanish; those of u do
+    not. Coefficients, sums of squares, fitted values and covariances are those of u; `unit` takes
+    what is shown back to the scale of y.
+    """
 
     model: Model
-    factors: int
-    cells: Ints
-    block: Ints | None
-    mean: float  # the intercept: mean over cells, blocks weighted equally
-    coef: Floats  # one per term
-    scale: Floats  # Var(coef) / sigma²
-    ss: Floats  # type III sum of squares of each term
+    kept: Ints  # the runs with a value, as numbers of those planned
+    y: Floats
+    u: Floats
+    shift: float
+    unit: float
+    coef: Floats  # of the kept columns of the model
+    scale: Floats  # (X'X)^-1 of the kept columns; where the transform solves, its diagonal
+    fitted: Floats
+    leverage: Floats
+    ss_total: float
+    ss_residual: float
+    df_residual: int
+    ss_pure: float
+    df_pure: int
     ss_block: float  # blocks first
-    df_block: int
+    pooled: bool = False  # test against the residual even where there are replicates
+    over_seeds: OverSeeds | None = None  # tested against where replicates share seeds
+
+    @property
+    def runs(self) -> Runs:
+        """The runs with a value."""
+        return self.model.runs
+
+    @property
+    def cells(self) -> Ints:
+        """Configuration of each run."""
+        return self.runs.cells
+
+    @property
+    def block(self) -> Ints | None:
+        """Block of each run."""
+        return self.runs.block
+
+    @property
+    def seeding(self) -> Seeding | None:
+        """Seeds of the runs, where replicates share those of several streams."""
+        return self.runs.seeding
+
+    @property
+    def n(self) -> int:
+        """Number of observed runs."""
+        return len(self.y)
 
     @property
     def residual(self) -> Floats:
-        """Observed minus fitted."""
-        return self.y - self.fitted
+        """Observed minus fitted, of u."""
+        return self.u - self.fitted
 
     @property
-    def effect(self) -> Floats:
-        """Effect of each term, mean at high minus mean at low: twice its coefficient."""
-        return 2.0 * self.coef
+    def df_block(self) -> int:
+        """Degrees of freedom of the blocks."""
+        return self.model.df(BLOCK)
+
+    # The error ----------------------------------------------------------------------------------
 
     @property
-    def effect_se(self) -> Floats:
-        """Standard error of each effect: ``2 sigma / sqrt(n)`` when balanced."""
-        return np.asarray(2.0 * np.sqrt(self.scale * self.ms_error))
+    def from_pure(self) -> bool:
+        """Whether replicates estimate the error, rather than the residual of the model."""
+        return self.df_pure > 0 and not self.pooled
 
-    def cell_values(self) -> Floats:
-        """What the model says of every cell in standard order, blocks averaged."""
-        coef = np.zeros(1 << self.factors)
-        coef[[MEAN, *self.model.masks]] = [self.mean, *self.coef]
-        return evaluate(coef)
+    @property
+    def error_line(self) -> tuple[float, int]:
+        """Sum of squares and degrees of freedom of what is left for the error."""
+        if self.from_pure:
+            return self.ss_pure, self.df_pure
+        return self.ss_residual, self.df_residual
 
     @cached_property
-    def basis(self) -> Floats:
-        """Orthonormal columns that span the model matrix."""
-        return np.linalg.qr(design_matrix(self.cells, self.block, self.model))[0]
+    def exact(self) -> bool:
+        """Whether runs are left for the error and differ by rounding alone."""
+        ss, df = self.error_line
+        largest = float(np.abs(self.y).max()) / self.unit
+        return df > 0 and ss <= self.n * (ROUNDING * largest) ** 2
+
+    @property
+    def error(self) -> str | None:
+        """What estimates the error: "pure error", "residual", "variation over seeds", or None."""
+        if self.df_error == 0:
+            return None
+        if self.over_seeds is not None:
+            return "variation over seeds"
+        return "pure error" if self.from_pure else "residual"
+
+    @property
+    def df_error(self) -> int:
+        """Degrees of freedom of the error; 0 in a saturated design and where all fits exactly."""
+        if self.exact:
+            return 0
+        return self.error_line[1] if self.over_seeds is None else self.over_seeds.whole_df
+
+    @property
+    def ms_error(self) -> float:
+        """Mean square of the error, NaN where there is none."""
+        if self.df_error == 0:
+            return float("nan")
+        return self.error_line[0] / self.df_error if self.over_seeds is None else self.over_seeds.ms
+
+    @property
+    def sigma(self) -> float | None:
+        """Standard deviation of the error on the scale of y; None where there is none."""
+        return None if self.df_error == 0 else float(np.sqrt(self.ms_error)) * self.unit
+
+    @property
+    def square(self) -> float:
+        """What takes a sum of squares to one of y; infinite where that has no number."""
+        return self.unit * self.unit
+
+    @property
+    def lack_of_fit(self) -> tuple[float, int]:
+        """Sum of squares and degrees of freedom of the residual beyond the pure error."""
+        return max(self.ss_residual - self.ss_pure, 0.0), self.df_residual - self.df_pure
+
+    def r_squared(self) -> tuple[float | None, float | None, float | None]:
+        """R², adjusted R² and predicted R² (1 - PRESS / SS_total) of terms and blocks together."""
+        if self.ss_total <= 0:
+            return None, None, None
+        r2 = 1.0 - self.ss_residual / self.ss_total
+        if self.df_residual == 0:
+            return r2, None, None
+        adjusted = 1.0 - (self.ss_residual / self.df_residual) / (self.ss_total / (self.n - 1))
+        free = 1.0 - self.leverage
+        if (free < 1e-9).any():
+            return r2, adjusted, None
+        press = float(((self.residual / free) ** 2).sum())
+        return r2, adjusted, 1.0 - press / self.ss_total
+
+    # Questions ----------------------------------------------------------------------------------
+
+    def estimate(self, rows: Floats) -> tuple[Floats, Floats]:
+        """Linear functions of the coefficients, and their covariance over σ², both of u.
+
+        `rows` has a column per column of the model, kept or not; what the blocks do is left out.
+        """
+        inside = rows[:, self.model.kept]
+        return inside @ self.coef, self._covariance(inside)
+
+    def variance(self, rows: Floats) -> Floats:
+        """Variance over σ² of linear functions of the coefficients, of u."""
+        inside = rows[:, self.model.kept]
+        if self.scale.ndim == 1:
+            return np.asarray((inside**2) @ self.scale)
+        return np.asarray(((inside @ self.scale) * inside).sum(axis=1))
+
+    def _covariance(self, inside: Floats) -> Floats:
+        weighted = inside * self.scale if self.scale.ndim == 1 else inside @ self.scale
+        return np.asarray(weighted @ inside.T)
+
+    def wald(self, source: int) -> float:
+        """Wald's statistic ``b'[(X'X)^-1]^-1 b`` of a source: its sum of squares after all others.
+
+        With contrasts that sum to zero it compares means with every cell weighted alike, type III.
+        """
+        own = self.model.columns(source)
+        if self.scale.ndim == 1:
+            return float((self.coef[own] ** 2 / self.scale[own]).sum())
+        return wald(self.coef[own], self.scale[np.ix_(own, own)])
+
+    def coef_of(self, terms: tuple[int, ...]) -> tuple[Floats, Floats]:
+        """Coefficients of terms with one column each, and their variances over σ², of u."""
+        at = self._position_of
+        own = np.array([at[term] for term in terms], dtype=np.int64)
+        scale = self.scale if self.scale.ndim == 1 else np.diag(self.scale)
+        return self.coef[own], scale[own]
+
+    @cached_property
+    def _position_of(self) -> dict[int, int]:
+        return {source: i for i, source in enumerate(self.model.fitted_source.tolist())}
+
+    @cached_property
+    def _decomposed(self) -> tuple[Floats, Floats]:
+        return decomposed(self.model)
+
+    @property
+    def Q(self) -> Floats:
+        """Orthonormal columns: each kept column after those before it."""
+        return self._decomposed[0]
+
+    @property
+    def R(self) -> Floats:
+        """``X = QR``."""
+        return self._decomposed[1]
+
+    @cached_property
+    def rotated(self) -> Floats:
+        """``Q'u``: single-degree contrasts, independent and each with the variance of the error."""
+        if self.model.solved_by_transform:  # of terms; the blocks' columns are not orthogonal
+            return np.asarray(self.coef * np.sqrt(self.n))
+        return np.asarray(self.Q.T @ self.u)
+
+    @cached_property
+    def maps(self) -> Floats:
+        """Matrix that takes u to the coefficients, kept columns x runs."""
+        return np.asarray(scipy.linalg.solve_triangular(self.R, self.Q.T))
+
+    @cached_property
+    def orthogonal(self) -> bool:
+        """Whether no term shares anything with another, so that every type of test agrees."""
+        if self.model.solved_by_transform:
+            return True
+        source = self.model.fitted_source
+        gram = self.R.T @ self.R
+        shared = np.abs(gram) > 1e-9 * self.n
+        same = source[:, None] == source[None, :]
+        constant = (source == MEAN) | (source == CURVATURE)
+        return not bool((shared & ~same & ~(constant[:, None] & constant[None, :])).any())
 
 
 def fit(
-    y: Floats,
-    cells: Ints,
-    factors: int,
-    block: Ints | None,
-    model: Model,
-    *,
-    pooled: bool = False,
-    seeding: Seeding | None = None,
+    y: Floats, model: Model, kept: Ints | None = None, *, pooled: bool = False, name: str = ""
 ) -> Fit:
-    """Fit `model` to the observed runs.
+    """Fit a model to the values of its runs.
 
-    Balanced designs take the Walsh-Hadamard transform of the cell means,
+    Balanced two-level designs take the Walsh-Hadamard transform of the cell means,
     ``coef_m = 2^-k sum_r mean_r prod_{i in m} x_ri``; all others an orthogonal decomposition of
-    the model matrix. Both are the least-squares estimate.
+    the model matrix. Both are the least-squares estimate. A `pooled` error is the residual with
+    lack of fit in it; else it is the spread of runs with the same levels.
+
+    Raises
+    ------
+    DoeError
+        If the values do not vary.
     """
-    if model.balanced:
-        mean, coef, scale, fitted, leverage = _by_transform(y, cells, factors, block, model)
-    else:
-        mean, coef, scale, fitted, leverage = _by_qr(y, cells, block, model)
-    ss_block, df_block = _between_blocks(y, block)
-    ss_pure, df_pure = pure_error(y, cells, block, orthogonal=model.balanced)
-    df_residual = len(y) - 1 - df_block - len(coef)
+    check_variation(y, name)
+    shift, unit, u = standardized(y)
+    solve = _by_transform if model.solved_by_transform else _by_qr
+    coef, scale, fitted, leverage = solve(u, model)
+    df_residual = len(y) - model.rank
+    groups = np.unique(model.runs.cells, return_inverse=True)[1]
+    ss_pure, df_pure = pure_error(
+        u, groups, model.runs.block, orthogonal=model.solved_by_transform
+    )
     return Fit(
         model=model,
-        factors=factors,
+        kept=np.arange(len(y)) if kept is None else kept,
         y=y,
-        cells=cells,
-        block=block,
-        mean=mean,
+        u=u,
+        shift=shift,
+        unit=unit,
         coef=coef,
         scale=scale,
-        ss=coef**2 / scale,
         fitted=fitted,
         leverage=leverage,
-        ss_total=float(((y - float(y.mean())) ** 2).sum()),
-        ss_block=ss_block,
-        df_block=df_block,
-        ss_residual=float(((y - fitted) ** 2).sum()) if df_residual > 0 else 0.0,
+        ss_total=float(((u - u.mean()) ** 2).sum()),
+        ss_residual=float(((u - fitted) ** 2).sum()) if df_residual > 0 else 0.0,
         df_residual=df_residual,
         ss_pure=ss_pure,
         df_pure=df_pure,
+        ss_block=_between_blocks(u, model.runs.block),
         pooled=pooled,
-        seeding=seeding,
-        over_seeds=over_seeds(y, cells, seeding),
+        over_seeds=over_seeds(u, groups, model.runs.seeding),
     )
 
 
-def _between_blocks(y: Floats, block: Ints | None) -> tuple[float, int]:
-    """Sum of squares and degrees of freedom of the blocks' means."""
-    if block is None:
-        return 0.0, 0
-    counts = np.bincount(block)
-    means = np.bincount(block, weights=y) / counts
-    return float(counts @ (means - float(y.mean())) ** 2), len(counts) - 1
+def refitted(full: Fit, y: Floats | None = None, model: Model | None = None) -> Fit:
+    """Fit the same runs with other values or another model."""
+    values = full.y if y is None else y
+    return fit(values, model or full.model, full.kept, pooled=full.pooled)
 
 
-def refitted(full: Fit, y: Floats, model: Model) -> Fit:
-    """The same runs with other values or another model."""
-    return fit(
-        *(y, full.cells, full.factors, full.block, model),
-        pooled=full.pooled,
-        seeding=full.seeding,
-    )
+def standardized(y: Floats) -> tuple[float, float, Floats]:
+    """Middle of the values, half their range, and the values on that scale, from -1 to 1."""
+    low, high = float(y.min()), float(y.max())
+    unit = high / 2.0 - low / 2.0
+    shift = low + unit
+    return shift, unit, np.asarray((y - shift) / unit)
 
 
-Parts = tuple[float, Floats, Floats, Floats, Floats]
-"""Mean, coefficients, their variances over sigma², fitted values and leverages."""
+def wald(b: Floats, covariance: Floats) -> float:
+    """Wald's statistic ``b' V^-1 b``."""
+    return float(b @ np.linalg.solve(covariance, b))
 
 
-def _by_transform(y: Floats, cells: Ints, factors: int, block: Ints | None, model: Model) -> Parts:
-    size, n = 1 << factors, len(y)
-    spectrum = fwht(np.bincount(cells, weights=y) / np.bincount(cells)) / size
-    masks = np.asarray(model.masks, dtype=np.int64)
+Solution = tuple[Floats, Floats, Floats, Floats]
+"""Coefficients, their covariance over σ² or its diagonal, fitted values and leverages."""
+
+
+def _by_transform(u: Floats, model: Model) -> Solution:
+    runs, n = model.runs, len(u)
+    size = 1 << len(runs.factors)
+    spectrum = fwht(np.bincount(runs.cells, weights=u) / np.bincount(runs.cells)) / size
+    terms = np.array(model.terms, dtype=np.int64)
     kept = np.zeros(size)
-    kept[masks] = spectrum[masks]
-    kept[0] = spectrum[0]
-    fitted = evaluate(kept)[cells]
-    if block is not None:
-        means = np.bincount(block, weights=y) / np.bincount(block)
-        fitted = fitted + (means - y.mean())[block]
-    df_block = 0 if block is None else int(block.max())
-    return (
-        float(spectrum[0]),
-        spectrum[masks],
-        np.full(len(masks), 1.0 / n),
-        fitted,
-        np.full(n, (1 + df_block + len(masks)) / n),
-    )
+    kept[terms] = spectrum[terms]
+    kept[MEAN] = spectrum[MEAN]
+    fitted = evaluate(kept)[runs.cells]
+    deviation = np.empty(0)
+    if runs.block is not None:
+        means = np.bincount(runs.block, weights=u) / np.bincount(runs.block)
+        deviation = means - u.mean()
+        fitted = fitted + deviation[runs.block]
+    blocks = max(len(deviation) - 1, 0)
+    coef = np.concatenate([[spectrum[MEAN]], deviation[1:], spectrum[terms]])
+    scale = np.full(len(coef), 1.0 / n)
+    scale[1 : 1 + blocks] = blocks / n  # of deviations from the mean of equal blocks
+    return coef, scale, fitted, np.full(n, len(coef) / n)
 
 
-def design_matrix(cells: Ints, block: Ints | None, model: Model) -> Floats:
-    """Columns of the mean, the blocks (deviation coded) and the terms, one row per run."""
-    n = len(cells)
-    return np.column_stack(
-        [np.ones(n), block_contrasts(block, n), sign_columns(cells, model.masks)]
-    )
-
-
-def decomposed(cells: Ints, block: Ints | None, model: Model) -> tuple[Floats, Floats, int]:
-    """Q and R of the model matrix ``X = QR``, and how many of its columns precede the terms."""
-    X = design_matrix(cells, block, model)
-    Q, R = (np.asarray(part, np.float64) for part in scipy.linalg.qr(X, mode="economic"))
-    return Q, R, X.shape[1] - len(model.masks)
-
-
-def _by_qr(y: Floats, cells: Ints, block: Ints | None, model: Model) -> Parts:
-    X = design_matrix(cells, block, model)
-    Q, R = scipy.linalg.qr(X, mode="economic")
-    beta = scipy.linalg.solve_triangular(R, Q.T @ y)
+def _by_qr(u: Floats, model: Model) -> Solution:
+    first, row = model.distinct
+    counts = np.bincount(row)
+    root = np.sqrt(counts)[:, None]
+    Q, R = scipy.linalg.qr(root * model.fitted_columns[first], mode="economic")
+    means = np.bincount(row, weights=u) / counts
+    coef = scipy.linalg.solve_triangular(R, Q.T @ (root[:, 0] * means))
     inverse = scipy.linalg.solve_triangular(R, np.eye(len(R)))
-    first = X.shape[1] - len(model.masks)
-    scale = (inverse**2).sum(axis=1)
-    return float(beta[0]), beta[first:], scale[first:], X @ beta, (Q**2).sum(axis=1)
+    fitted = model.fitted_columns @ coef
+    leverage = ((Q**2).sum(axis=1) / counts)[row]
+    return np.asarray(coef), np.asarray(inverse @ inverse.T), fitted, np.asarray(leverage)
 
 
-def estimator(cells: Ints, block: Ints | None, model: Model) -> Floats:
-    """Matrix that takes the responses to the coefficients of the terms, one row per term."""
-    if model.balanced:
-        return np.asarray(sign_columns(cells, model.masks).T / len(cells))
-    Q, R, first = decomposed(cells, block, model)
-    return np.asarray(scipy.linalg.solve_triangular(R, Q.T)[first:])
+def decomposed(model: Model) -> tuple[Floats, Floats]:
+    """Q and R of the model's kept columns, the diagonal of R positive.
+
+    Runs of one cell and block share a row of X: the matrix that is decomposed does not grow with
+    replicates.
+    """
+    first, row = model.distinct
+    root = np.sqrt(np.bincount(row))[:, None]
+    Q, R = scipy.linalg.qr(root * model.fitted_columns[first], mode="economic")
+    sign = np.sign(np.diag(R))
+    spread = np.asarray(Q * sign / root, dtype=np.float64)[row]
+    return spread, np.asarray(R * sign[:, None], dtype=np.float64)
+
+
+def _between_blocks(u: Floats, block: Ints | None) -> float:
+    """Sum of squares of the blocks' means."""
+    if block is None:
+        return 0.0
+    counts = np.bincount(block)
+    means = np.bincount(block, weights=u) / counts
+    return float(counts @ (means - float(u.mean())) ** 2)
+
+
+# Runs with the same levels -----------------------------------------------------------------------
 
 
 def pure_error(
-    y: Floats, cells: Ints, block: Ints | None, *, orthogonal: bool = False
+    y: Floats, groups: Ints, block: Ints | None, *, orthogonal: bool = False
 ) -> tuple[float, int]:
     """Sum of squares and degrees of freedom left by cells and blocks together.
 
     Without blocks this is the spread of replicates within cells; when a replicate is a block it
     is the interaction of block and cell. Blocks `orthogonal` to cells need no least squares.
     """
-    within, _, df = _within_cells(y, cells, block, orthogonal)
+    within, _, df = within_cells(y, groups, block, orthogonal)
     return (float((within**2).sum()), df) if df > 0 else (0.0, 0)
 
 
 def without_blocks(
-    y: Floats, cells: Ints, block: Ints | None, weight: Floats | None = None
+    y: Floats, groups: Ints, block: Ints | None, weight: Floats | None = None
 ) -> Floats:
     """Responses less the effect of their block, which averages zero over blocks.
 
@@ -210,21 +385,24 @@ def without_blocks(
     """
     if block is None:
         return y
-    shift = _within_cells(y, cells, block, weight=weight)[1]
+    shift = within_cells(y, groups, block, weight=weight)[1]
     return np.asarray(y - (shift - shift.mean())[block])
 
 
-def _within_cells(
+def within_cells(
     y: Floats,
-    cells: Ints,
+    groups: Ints,
     block: Ints | None,
     orthogonal: bool = False,
     weight: Floats | None = None,
 ) -> tuple[Floats, Floats, int]:
-    """Deviations within cells after blocks, the block effects, and degrees of freedom."""
-    counts = np.bincount(cells)
+    """Deviations within cells after blocks, the block effects, and degrees of freedom.
+
+    `groups` number the cells from 0.
+    """
+    counts = np.bincount(groups)
     filled = np.maximum(counts, 1)
-    within = y - (np.bincount(cells, weights=y) / filled)[cells]
+    within = y - (np.bincount(groups, weights=y) / filled)[groups]
     df = len(y) - int(np.count_nonzero(counts))
     if block is None:
         return within, np.zeros(1), df
@@ -232,14 +410,14 @@ def _within_cells(
         shift = np.bincount(block, weights=within) / np.bincount(block)
         return within - shift[block], shift, df - len(shift) + 1
     columns = block_columns(block, len(y))
-    sums = [np.bincount(cells, weights=column) for column in columns.T]
-    columns = columns - (np.stack(sums, axis=1) / filled[:, None])[cells]
+    sums = [np.bincount(groups, weights=column) for column in columns.T]
+    columns = columns - (np.stack(sums, axis=1) / filled[:, None])[groups]
     root = np.ones(len(y)) if weight is None else np.sqrt(weight)
     solution, _, rank, _ = np.linalg.lstsq(root[:, None] * columns, root * within, rcond=1e-10)
     return within - columns @ solution, np.concatenate([[0.0], solution]), df - int(rank)
 
 
-def satterthwaite(fitted: Fit) -> float:
+def satterthwaite(full: Fit) -> float:
     """Degrees of freedom of the pure error where cells differ in their variance.
 
     With the sum of squares ``S_i`` of the n_i runs of cell i after blocks,
@@ -247,11 +425,10 @@ def satterthwaite(fitted: Fit) -> float:
     It is small where a few cells carry the error, and on the safe side: for equal variances and n
     runs a cell it is about ``1 / (1 + 2 / (n - 1))`` of the degrees of freedom.
     """
-    within, _, df = _within_cells(
-        fitted.y, fitted.cells, fitted.block, orthogonal=fitted.model.balanced
-    )
-    counts = np.bincount(fitted.cells)
+    groups = np.unique(full.cells, return_inverse=True)[1]
+    within, _, df = within_cells(full.u, groups, full.block, full.model.solved_by_transform)
+    counts = np.bincount(groups)
     several = counts > 1
-    squares = np.bincount(fitted.cells, weights=within**2)[several]
+    squares = np.bincount(groups, weights=within**2)[several]
     free = counts[several] - 1
     return float(squares.sum() ** 2 / (squares**2 / free).sum() * df / free.sum())

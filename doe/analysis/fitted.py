@@ -1,114 +1,83 @@
-"""What every fitted model has: the error that tests are made against, lack of fit, and R²."""
+"""One response with its fitted model: what every further analysis starts from."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from doe.analysis.contrasts import Floats
-from doe.analysis.streams import OverSeeds, Seeding
+from doe.analysis.contrasts import Floats, Ints
+from doe.analysis.dataset import Dataset, Runs
+from doe.analysis.effects import Effect, TermTest
+from doe.analysis.fit import Fit, refitted
+from doe.analysis.model import make_model
+from doe.analysis.options import AnalysisOptions
+from doe.analysis.pvalues import significant
+from doe.analysis.transform import Transformation
+from doe.terms import contains
 
-ROUNDING = 64 * float(np.finfo(np.float64).eps)
-"""Differences below this share of the largest value are rounding, not error."""
 
+@dataclass(frozen=True)
+class FittedResponse:
+    """One response, its model and the tests of its terms."""
 
-@dataclass(frozen=True, kw_only=True)
-class Fitted(ABC):
-    """A model fitted by least squares to one response, on the scale of y over `unit`."""
-
-    y: Floats
-    unit: float = 1.0
-    fitted: Floats
-    leverage: Floats
-    ss_total: float
-    ss_residual: float
-    df_residual: int
-    ss_pure: float
-    df_pure: int
-    pooled: bool = False  # test against the residual even where there are replicates
-    seeding: Seeding | None = None  # where replicates share seeds of several streams
-    over_seeds: OverSeeds | None = None  # tested against where replicates share seeds
+    data: Dataset  # all runs that were planned
+    fit: Fit  # of those with a value, on the analysed scale
+    effects: tuple[Effect, ...]  # of the terms of two-level factors that are shown
+    tests: tuple[TermTest, ...]  # of all terms that are shown
+    transform: Transformation
+    options: AnalysisOptions
 
     @property
-    @abstractmethod
-    def residual(self) -> Floats:
-        """Observed minus fitted."""
+    def runs(self) -> Runs:
+        """All runs that were planned."""
+        return self.data.runs
 
     @property
-    def n(self) -> int:
-        """Number of observed runs."""
-        return len(self.y)
+    def kept(self) -> Ints:
+        """Numbers of the runs with a value, in the order of `fit`."""
+        return self.fit.kept
 
     @property
-    def from_pure(self) -> bool:
-        """Whether replicates estimate the error, rather than the residual of the model."""
-        return self.df_pure > 0 and not self.pooled
+    def keys(self) -> tuple[str, ...]:
+        """Factor keys."""
+        return self.runs.keys
 
     @property
-    def error_line(self) -> tuple[float, int]:
-        """Sum of squares and degrees of freedom of what is left for the error."""
-        if self.from_pure:
-            return self.ss_pure, self.df_pure
-        return self.ss_residual, self.df_residual
+    def alpha(self) -> float:
+        """Level of tests and intervals."""
+        return self.options.alpha
+
+    @property
+    def goal(self) -> str | None:
+        """Which way is better: min, max, or None where neither is known."""
+        return self.data.goal
 
     @cached_property
-    def exact(self) -> bool:
-        """Whether runs are left for the error and differ by rounding alone."""
-        ss, df = self.error_line
-        largest = float(np.abs(self.y).max()) / self.unit
-        return df > 0 and ss <= self.n * (ROUNDING * largest) ** 2
+    def active(self) -> frozenset[int]:
+        """Terms that are significant at false discovery rate α."""
+        return frozenset(t.mask for t in self.tests if significant(t.p_bh, self.alpha))
+
+    @cached_property
+    def reduced(self) -> Fit:
+        """The active terms and all their parts, fitted again.
+
+        Strong heredity: a term stays only with every term that it contains, which keeps the
+        model's predictions independent of how levels are coded.
+        """
+        terms = self.fit.model.terms
+        active = self.active
+        wanted = [t for t in terms if t in active or any(contains(a, t) for a in active)]
+        return refitted(self.fit, model=make_model(self.fit.runs, wanted, curved=not self.fit.pooled))
 
     @property
-    def error(self) -> str | None:
-        """What estimates the error: "pure error", "residual", "variation over seeds", or None."""
-        if self.df_error == 0:
-            return None
-        if self.over_seeds is not None:
-            return "variation over seeds"
-        return "pure error" if self.from_pure else "residual"
+    def y(self) -> Floats:
+        """The response of all planned runs on the analysed scale; NaN where there is none."""
+        y = np.full(self.runs.count, np.nan)
+        y[self.kept] = self.fit.y
+        return y
 
-    @property
-    def df_error(self) -> int:
-        """Degrees of freedom of the error; 0 in a saturated design and where all fits exactly."""
-        if self.exact:
-            return 0
-        return self.error_line[1] if self.over_seeds is None else self.over_seeds.whole_df
-
-    @property
-    def ms_error(self) -> float:
-        """Mean square of the error, NaN where there is none."""
-        if self.df_error == 0:
-            return float("nan")
-        return self.error_line[0] / self.df_error if self.over_seeds is None else self.over_seeds.ms
-
-    @property
-    def sigma(self) -> float | None:
-        """Standard deviation of the error on the scale of y; None where there is none."""
-        return None if self.df_error == 0 else float(np.sqrt(self.ms_error)) * self.unit
-
-    @property
-    def square(self) -> float:
-        """What takes a sum of squares to one of y; infinite where that has no number."""
-        return self.unit * self.unit
-
-    @property
-    def lack_of_fit(self) -> tuple[float, int]:
-        """Sum of squares and degrees of freedom of the residual beyond the pure error."""
-        return max(self.ss_residual - self.ss_pure, 0.0), self.df_residual - self.df_pure
-
-    def r_squared(self) -> tuple[float | None, float | None, float | None]:
-        """R², adjusted R² and predicted R² (1 - PRESS / SS_total) of terms and blocks together."""
-        if self.ss_total <= 0:
-            return None, None, None
-        r2 = 1.0 - self.ss_residual / self.ss_total
-        if self.df_residual == 0:
-            return r2, None, None
-        adjusted = 1.0 - (self.ss_residual / self.df_residual) / (self.ss_total / (self.n - 1))
-        free = 1.0 - self.leverage
-        if (free < 1e-9).any():
-            return r2, adjusted, None
-        press = float(((self.residual / free) ** 2).sum())
-        return r2, adjusted, 1.0 - press / self.ss_total
+    def back(self, u: Floats) -> Floats:
+        """Take values of u to the scale of the response, cut at 0 where all values lie above."""
+        return self.transform.to_response(self.fit.shift + self.fit.unit * u, self.fit.y)

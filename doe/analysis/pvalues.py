@@ -69,6 +69,13 @@ def significant(p: float | None, alpha: float) -> bool:
     return p is not None and p <= alpha
 
 
+def plain(values: Floats) -> list[float | None]:
+    """Floats of Python, with None for what does not exist."""
+    if np.isfinite(values).all():
+        return list(values.tolist())
+    return [None if value != value else value for value in values.tolist()]
+
+
 def _unsort(values: Floats, order: Ints) -> Floats:
     result = np.empty_like(values)
     result[order] = values

@@ -1,22 +1,13 @@
-"""One response with its fitted model: what every further analysis starts from."""
+"""What may be chosen about an analysis."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-import numpy as np
 from msgspec import Struct
 
-from doe.analysis.contrasts import Floats
-from doe.analysis.data import Runs
-from doe.analysis.effects import Effect
-from doe.analysis.fit import Fit
-from doe.analysis.pvalues import significant
 from doe.analysis.scales import choices
-from doe.analysis.transform import Transformation
 from doe.errors import DoeError, nearest
-from doe.terms import parse_term
 
 ERRORS = ("pure", "residual")
 
@@ -53,17 +44,17 @@ class AnalysisOptions(Struct, frozen=True):
         """Whether tests are against the residual even where runs are repeated."""
         return self.error == "residual"
 
-    def shown(self, masks: Sequence[int], keys: Sequence[str]) -> list[bool]:
-        """Which terms are shown: those without a factor of `drop`, which must be factors."""
-        hidden = 0
+    def hidden(self, keys: Sequence[str]) -> int:
+        """Factors of `drop` as the bits of a term; DoeError if one is no factor."""
+        bits = 0
         for key in self.drop:
             if key not in keys:
                 raise DoeError(
                     f"terms of {key!r} cannot be left out: no factor has that name"
                     f"{nearest(key, keys)}; the factors are {', '.join(keys)}"
                 )
-            hidden |= 1 << list(keys).index(key)
-        return [not mask & hidden for mask in masks]
+            bits |= 1 << list(keys).index(key)
+        return bits
 
     def transform_of(self, scale: str) -> str:
         """The transformation that was asked for, else the scale of the response."""
@@ -71,41 +62,3 @@ class AnalysisOptions(Struct, frozen=True):
 
 
 DEFAULTS = AnalysisOptions()
-
-
-@dataclass(frozen=True)
-class Case:
-    """One response, its model and its effects."""
-
-    runs: Runs  # all that were planned
-    kept: Sequence[int]  # those with a value, in the order of `fit`
-    fit: Fit
-    names: Sequence[str]  # of the model's terms
-    effects: tuple[Effect, ...]  # of the terms that are shown
-    goal: str | None  # min, max, or None where nobody said
-    transform: Transformation
-    order: int  # highest interaction asked for
-    options: AnalysisOptions
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """Factor keys."""
-        return self.runs.keys
-
-    @property
-    def alpha(self) -> float:
-        """Level of tests and intervals."""
-        return self.options.alpha
-
-    @property
-    def active(self) -> frozenset[int]:
-        """Terms that are significant at false discovery rate α."""
-        called = (e.term for e in self.effects if significant(e.p_bh, self.alpha))
-        return frozenset(parse_term(term, self.keys) for term in called)
-
-    @property
-    def y(self) -> Floats:
-        """The response of all planned runs on the analysed scale; NaN where there is none."""
-        y = np.full(len(self.runs.run_ids), np.nan)
-        y[list(self.kept)] = self.fit.y
-        return y

@@ -1,27 +1,24 @@
-"""Analysis of variance: blocks first, then terms, lack of fit, error and total."""
+"""Analysis of variance: blocks first, then terms, curvature, lack of fit, error and total."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
-from typing import ClassVar
 
 import numpy as np
 import scipy
 from msgspec import Struct
 
 from doe.analysis import distributions as stats
-from doe.analysis.contrasts import Floats
-from doe.analysis.effects import plain
-from doe.analysis.fit import Fit, design_matrix
-from doe.analysis.fitted import Fitted
+from doe.analysis.contrasts import Floats, names_of
+from doe.analysis.effects import f_test
+from doe.analysis.fit import Fit
 from doe.analysis.lenth import Lenth
-from doe.analysis.pvalues import f_upper, quotient
-from doe.analysis.rescale import units
+from doe.analysis.model import CURVATURE
+from doe.analysis.pvalues import f_upper, plain
 from doe.errors import counted
 from doe.numbers import cell_text, share_text
+from doe.terms import contains
 
 MOST_TYPE2 = 256
-"""Type II needs one decomposition per term; beyond this many terms type III alone is given."""
+"""Type II needs one decomposition per term; of more terms type III or I is given alone."""
 FEW_DF = 4
 """Degrees of freedom of pure error below which it is said how few they are."""
 
@@ -29,7 +26,6 @@ FEW_DF = 4
 class AnovaRow(Struct, frozen=True, gc=False):
     """A line of the analysis of variance: Block first, then terms, Lack of fit, Error, Total."""
 
-    UNITS: ClassVar = units(ss=2, ms=2)
     source: str
     df: int
     ss: float
@@ -41,7 +37,6 @@ class AnovaRow(Struct, frozen=True, gc=False):
 class Blocking(Struct, frozen=True):
     """What the blocks took out of the error."""
 
-    UNITS: ClassVar = units(variance=2)
     name: str
     blocks: int
     variance: float | None  # variance component (MS_block - MS_error) / runs per block, at least 0
@@ -55,26 +50,31 @@ class Blocking(Struct, frozen=True):
 class Anova(Struct, frozen=True):
     """The analysis of variance with the model's summary figures."""
 
-    rows: tuple[AnovaRow, ...]  # type III where the design is unbalanced
-    type2: tuple[AnovaRow, ...] | None  # type II, only where it differs (unbalanced)
-    balanced: bool
-    error: str | None  # "pure error", "residual", or None in a saturated design
+    rows: tuple[AnovaRow, ...]
+    kind: str  # the type of the rows: III, or II where cells are empty, I where that is too much
+    type2: tuple[AnovaRow, ...] | None  # only where it differs
+    balanced: bool  # no term shares anything with another: all types agree
+    error: str | None  # "pure error", "residual", "variation over seeds", or None when saturated
     r2: float | None
     r2_adjusted: float | None
     r2_predicted: float | None
     blocking: Blocking | None
 
 
-def anova(fit: Fit, names: Sequence[str], block: str | None, alpha: float) -> Anova:
-    """Table with an F test of every term against the error, and the model's summary figures."""
+def anova(fit: Fit, kind: str, sums: dict[int, float], block: str | None, alpha: float) -> Anova:
+    """Table with an F test of every term against the error, and the model's summary figures.
+
+    `sums` are the sums of squares of type `kind`.
+    """
     type2 = None
-    if not fit.model.balanced and 0 < len(names) <= MOST_TYPE2:
-        type2 = _rows(fit, names, type_two(fit))
+    if kind == "III" and not fit.orthogonal and 0 < len(fit.model.terms) <= MOST_TYPE2:
+        type2 = anova_rows(fit, sums_of_squares(fit, "II"))
     r2, adjusted, predicted = fit.r_squared()
     return Anova(
-        rows=_rows(fit, names, fit.ss),
+        rows=anova_rows(fit, sums),
+        kind=kind,
         type2=type2,
-        balanced=fit.model.balanced,
+        balanced=fit.orthogonal,
         error=fit.error,
         r2=r2,
         r2_adjusted=adjusted,
@@ -83,58 +83,94 @@ def anova(fit: Fit, names: Sequence[str], block: str | None, alpha: float) -> An
     )
 
 
-def type_two(fit: Fit) -> Floats:
-    """Type II sums of squares: each term after blocks and all terms that do not contain it.
+def leading_type(fit: Fit) -> str:
+    """The type of sums of squares that leads, with the tests that are adjusted.
 
-    The reduction is ``b_j² / [(X_s' X_s)^-1]_jj`` in the model s of the terms that do not
-    strictly contain term j.
+    Type III compares means with every cell weighted alike, as effects and level means do, whatever
+    runs were lost. Where cells are empty these means do not exist, and type II leads: each term
+    after all that do not contain it. Of very many such terms type I.
     """
-    X = design_matrix(fit.cells, fit.block, fit.model)
-    gram, moment = X.T @ X, X.T @ fit.y
-    first = X.shape[1] - len(fit.model.masks)
-    masks = np.asarray(fit.model.masks, dtype=np.int64)
-    sums = np.empty(len(masks))
-    for j, mask in enumerate(fit.model.masks):
-        inside = ((masks & mask) != mask) | (masks == mask)
-        chosen = np.concatenate([np.arange(first), first + np.flatnonzero(inside)])
-        at = first + int(inside[:j].sum())
-        factor = scipy.linalg.cho_factor(gram[np.ix_(chosen, chosen)])
-        unit = np.zeros(len(chosen))
-        unit[at] = 1.0
-        column = scipy.linalg.cho_solve(factor, unit)
-        sums[j] = float(column @ moment[chosen]) ** 2 / column[at]
-    return sums
+    if fit.orthogonal or fit.model.full_rank:
+        return "III"
+    return "II" if len(fit.model.terms) <= MOST_TYPE2 else "I"
 
 
-def _rows(fit: Fit, names: Sequence[str], ss: Floats) -> tuple[AnovaRow, ...]:
+def tested_sources(fit: Fit) -> list[int]:
+    """The terms in standard order, and the curvature where there are centre runs."""
+    return [*fit.model.shown_terms, *([CURVATURE] if fit.model.df(CURVATURE) else [])]
+
+
+def sums_of_squares(fit: Fit, kind: str) -> dict[int, float]:
+    """Sum of squares of every term and of the curvature, of u.
+
+    Type I: each after those before it, ``Σ (q_j'u)²`` over its columns of Q. Type II: each after
+    all that do not contain it. Type III: each after all others, ``b'[(X'X)^-1]_tt^-1 b``, which
+    with contrasts that sum to zero compares means with every cell weighted alike (Yates 1934).
+    """
+    sources = tested_sources(fit)
+    if fit.model.solved_by_transform:
+        coef, scale = fit.coef_of(tuple(sources))
+        return dict(zip(sources, (coef**2 / scale).tolist(), strict=True))
+    if kind == "I" or fit.orthogonal:
+        return {s: float((fit.rotated[fit.model.columns(s)] ** 2).sum()) for s in sources}
+    if kind == "II":
+        return {s: float(((type_two_basis(fit, s).T @ fit.rotated) ** 2).sum()) for s in sources}
+    return {s: fit.wald(s) for s in sources}
+
+
+def type_two_basis(fit: Fit, source: int) -> Floats:
+    """Orthonormal columns, in the coordinates of Q, of a term after all that do not contain it."""
+    groups = fit.model.fitted_source.tolist()
+    others = [s != source and not (s > 0 and source > 0 and contains(s, source)) for s in groups]
+    own = fit.model.columns(source)
+    Q, _ = scipy.linalg.qr(np.column_stack([fit.R[:, others], fit.R[:, own]]), mode="economic")
+    return np.asarray(Q[:, -len(own) :])
+
+
+def anova_rows(fit: Fit, sums: dict[int, float]) -> tuple[AnovaRow, ...]:
+    """Lines of the table: Block without F, terms, Curvature, Lack of fit, Error, Total."""
     rows = []
-    if fit.df_block > 0:
-        rows.append(anova_row(fit, "Block", fit.df_block, fit.ss_block))
+    if df := fit.df_block:
+        rows.append(_row(fit, "Block", df, fit.ss_block))
+    if fit.model.solved_by_transform:
+        rows += _single_rows(fit, sums)
+    else:
+        rows += [
+            _row(fit, fit.model.name(source), fit.model.df(source), ss, tested=True)
+            for source, ss in sums.items()
+        ]
+    return (*rows, *_closing_rows(fit))
+
+
+def _single_rows(fit: Fit, sums: dict[int, float]) -> list[AnovaRow]:
+    """Lines of terms of one degree of freedom each, of which there may be many."""
+    ss = np.array(list(sums.values()))
     with np.errstate(divide="ignore", invalid="ignore"):
         f = ss / fit.ms_error
-    columns = (ss.tolist(), plain(f), plain(f_upper(f, 1, fit.df_error)))
-    for name, square, f_term, p in zip(names, *columns, strict=True):
-        rows.append(AnovaRow(name, 1, square, square, f_term, p))
-    return (*rows, *closing_rows(fit))
+    squares = (ss * fit.square).tolist()
+    columns = zip(squares, plain(f), plain(f_upper(f, 1, fit.df_error)), strict=True)
+    names = names_of(list(sums), fit.runs.keys)
+    return [
+        AnovaRow(name, 1, square, square, f_term, p)
+        for name, (square, f_term, p) in zip(names, columns, strict=True)
+    ]
 
 
-def anova_row(fit: Fitted, source: str, df: int, ss: float, *, tested: bool = False) -> AnovaRow:
+def _row(fit: Fit, source: str, df: int, ss: float, *, tested: bool = False) -> AnovaRow:
     """A line on the scale of y; where it is `tested` and an error is left, with its F test."""
-    f = p = None
-    if tested and fit.df_error > 0 and (f := quotient(ss / df, fit.ms_error)) is not None:
-        p = float(f_upper(np.array(f), df, fit.df_error))
+    f, p = f_test(fit, ss, df) if tested else (None, None)
     return AnovaRow(source, df, ss * fit.square, ss / df * fit.square, f, p)
 
 
-def closing_rows(fit: Fitted) -> list[AnovaRow]:
+def _closing_rows(fit: Fit) -> list[AnovaRow]:
     """The lines below the terms: Lack of fit, Error, Total."""
     rows = []
     ss_lack, df_lack = fit.lack_of_fit
     if fit.from_pure and df_lack > 0:
-        rows.append(anova_row(fit, "Lack of fit", df_lack, ss_lack, tested=True))
+        rows.append(_row(fit, "Lack of fit", df_lack, ss_lack, tested=True))
     ss_error, df_error = fit.error_line
     if df_error > 0:
-        rows.append(anova_row(fit, "Error", df_error, ss_error))
+        rows.append(_row(fit, "Error", df_error, ss_error))
     rows.append(AnovaRow("Total", fit.n - 1, fit.ss_total * fit.square, None, None, None))
     return rows
 
@@ -175,10 +211,10 @@ def blocking(fit: Fit, name: str | None, alpha: float) -> Blocking | None:
         f"{name} carries {share_text(share)} of the variance within a cell "
         f"({share_text(low)} to {share_text(high)}); {worth}."
     )
-    return Blocking(name, blocks, variance, share, low, high, gain, sentence)
+    return Blocking(name, blocks, variance * fit.square, share, low, high, gain, sentence)
 
 
-def seed_warnings(fit: Fitted, robust: bool) -> list[str]:
+def seed_warnings(fit: Fit, robust: bool) -> list[str]:
     """What shared seeds leave out, and whether the tests could not allow for them."""
     warnings = []
     if robust and fit.seeding is not None:
@@ -193,7 +229,7 @@ def seed_warnings(fit: Fitted, robust: bool) -> list[str]:
     return warnings
 
 
-def error_warnings(fit: Fitted, df_left: int, lenth: Lenth | None) -> list[str]:
+def error_warnings(fit: Fit, df_left: int, lenth: Lenth | None) -> list[str]:
     """What the tests are against, where that is nothing, little, or holds more than noise.
 
     `df_left` are the degrees of freedom of all that the terms leave; `lenth` is None where too few
@@ -224,7 +260,7 @@ def error_warnings(fit: Fitted, df_left: int, lenth: Lenth | None) -> list[str]:
     return [] if fit.from_pure else _pooled_warnings(fit)
 
 
-def _pooled_warnings(fit: Fitted) -> list[str]:
+def _pooled_warnings(fit: Fit) -> list[str]:
     """Whether the residual as error holds more than the spread of repeated runs."""
     ss_lack, df_lack = fit.lack_of_fit
     if fit.df_pure == 0 or fit.ss_pure <= 0.0 or df_lack < 1:

@@ -1,123 +1,222 @@
-"""The best configuration: cell means, Hsu's comparisons with the best, a reduced model."""
+"""Configurations ranked by their means, Hsu's comparisons with the best, and the model's optimum.
+
+Critical values are found by numerical integration, not by simulation.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+import math
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
-import scipy
 from msgspec import Struct
+from numpy.typing import NDArray
 
-from doe.analysis.case import Case
-from doe.analysis.contrasts import (
-    MOST_COLUMNS,
-    Floats,
-    Model,
-    coded_levels,
-    estimable,
-    sign_columns,
-)
-from doe.analysis.effects import plain
-from doe.analysis.fit import Fit, decomposed, refitted
-from doe.analysis.pvalues import t_critical
-from doe.analysis.ranking import (
-    MOST_CELLS,
-    Estimates,
-    RankedCell,
-    RankedCells,
-    best_sentence,
-    margins,
-    ranked,
-)
-from doe.analysis.rescale import units
+from doe.analysis import distributions as stats
+from doe.analysis.contrasts import MOST_COLUMNS, Floats, Ints, evaluate
+from doe.analysis.fit import Fit, refitted
+from doe.analysis.fitted import FittedResponse
+from doe.analysis.model import BLOCK, make_model
+from doe.analysis.pvalues import plain, t_critical
+from doe.analysis.roots import root
 from doe.analysis.scales.log import exponential
-from doe.terms import term_name
+from doe.terms import FACTORS, MEAN, terms_up_to
+
+MOST_CELLS = 1024
+"""Hsu's comparisons need a table of all pairs of cells; of more cells the best are listed."""
+MOST_PREDICTED = 1 << 17
+"""Combinations of levels up to which the model's optimum is sought over all of them."""
+NODES = 128
+SMALLEST_ALPHA = 1e-9
+"""Below this the quadrature cannot tell 1 - α from 1; Bonferroni's bound takes its place."""
+MOST_CORRELATIONS = 256
+"""Means for whose differences all correlations are looked through."""
 
 
-class CellMean(RankedCell, frozen=True, gc=False, kw_only=True):
-    """A configuration by the coded levels of its factors."""
+class RankedCell(Struct, frozen=True, gc=False, kw_only=True):
+    """One configuration on the response scale; Hsu's bounds are on the analysed one."""
 
-    coded: tuple[int, ...]
-
-
-class Prediction(Struct, frozen=True):
-    """The best levels under the reduced model."""
-
-    UNITS: ClassVar = units(mean=1, ci_low=1, ci_high=1)
-    config: str  # of the factors in the model; the others are open
+    config: str
+    cell: int  # number of the configuration, below 0 between levels
+    levels: tuple[int, ...]  # number of the level of each factor, -1 between levels
+    n: int
     mean: float
-    ci_low: float | None
+    ci_low: float | None  # intervals hold for all configurations at once
     ci_high: float | None
+    mcb_low: float | None  # Hsu: this mean minus the best of the others
+    mcb_high: float | None
+    among_best: bool  # statistically tied with the best
+    geometric: float | None = None  # the geometric mean, where the interval is that one's
+
+
+class Prediction(Struct, frozen=True, gc=False):
+    """A configuration under the reduced model, on the response scale."""
+
+    config: str  # of the factors in the model; the others are open
+    levels: tuple[int, ...]
+    mean: float | None  # None where the model says nothing of it
+    ci_low: float | None  # None where no run has its levels of the factors in the model
+    ci_high: float | None
+    observed: float | None = None  # the mean of its runs after blocks; None where there are none
+    n: int = 0
 
 
 class ReducedModel(Struct, frozen=True):
     """The active terms closed under strong heredity, and what they predict to be best."""
 
-    UNITS: ClassVar = units(coefficients=1, sigma=1)
     terms: tuple[str, ...]
-    added: tuple[str, ...]  # parents that heredity brought in
-    coefficients: tuple[float, ...]  # the mean first
+    added: tuple[str, ...]  # parts that heredity brought in
     sigma: float | None
     r2: float | None
     best: Prediction
 
 
-class Best(RankedCells, frozen=True, kw_only=True):
-    """Configurations ranked, and the model that predicts the best."""
+class Best(Struct, frozen=True, kw_only=True):
+    """Configurations ranked, the best first, and the model that predicts the best."""
 
-    cells: tuple[CellMean, ...]
+    goal: str
+    cells: tuple[RankedCell, ...]  # at most 1024
+    critical: float | None  # Hsu's d, for the cell that is best
+    among_best: tuple[str, ...]
+    assumed: tuple[str, ...]  # terms taken as zero, because they are confounded with blocks
     reduced: ReducedModel
+    sentence: str
 
 
-def cell_estimates(full: Fit) -> Estimates:
+# What the runs say of configurations -------------------------------------------------------------
+
+
+class Estimates(NamedTuple):
+    """Means of the configurations after blocks, and their covariance over σ², both of u."""
+
+    cells: Ints
+    counts: Ints
+    means: Floats
+    covariance: Floats  # 1/n of each where means are independent, else a matrix
+    assumed: tuple[int, ...]  # terms taken as zero, because they are confounded with blocks
+
+    @property
+    def variance(self) -> Floats:
+        """Variance of each mean over σ²."""
+        return self.covariance if self.covariance.ndim == 1 else np.diag(self.covariance)
+
+    def variance_of(self, weight: Floats) -> float:
+        """Variance of a weighted sum of the means over σ²."""
+        if self.covariance.ndim == 1:
+            return float(weight**2 @ self.covariance)
+        return float(weight @ self.covariance @ weight)
+
+    @property
+    def comparable(self) -> bool:
+        """Whether every two means differ by something that the runs estimate."""
+        if self.covariance.ndim == 1:
+            return True
+        own = np.diag(self.covariance)
+        variance = own[:, None] + own[None, :] - 2.0 * self.covariance
+        return bool((variance[~np.eye(len(own), dtype=bool)] > 1e-9 * own.max()).all())
+
+
+def cell_estimates(fit: Fit) -> Estimates:
     """What the runs say of each configuration, all blocks weighted alike.
 
-    Where every block holds every cell, or there is no block, these are the cells' means. Elsewhere
-    they are predictions ``L b`` of the largest model that the runs can tell from the blocks, with
-    covariance ``L (X'X)^-1 L'``: means of cells that share no block differ by their blocks as well.
+    Where every block holds every cell equally often, or there is no block, these are the cells'
+    means. Elsewhere they are predictions ``L b`` of the largest model that the runs can tell from
+    the blocks, with covariance ``L (X'X)^-1 L'``: means of cells that share no block differ by
+    their blocks as well.
     """
-    cells, counts = np.unique(full.cells, return_counts=True)
-    if full.block is None or full.model.balanced:
-        group = np.searchsorted(cells, full.cells)
-        return Estimates(cells, counts, np.bincount(group, weights=full.y) / counts, 1 / counts, ())
-    model = full.model
-    if len(cells) <= MOST_COLUMNS:
-        model = estimable(full.cells, full.factors, full.factors, full.block)
-    Q, R, first = decomposed(full.cells, full.block, model)
-    rows = np.zeros((len(cells), R.shape[1]))
-    rows[:, 0] = 1.0
-    rows[:, first:] = sign_columns(cells, model.masks)
-    maps = scipy.linalg.solve_triangular(R, rows.T, trans="T").T
-    assumed = (*model.with_blocks, *model.inestimable) if len(model.masks) + 1 < len(cells) else ()
-    means = np.asarray(maps @ (Q.T @ full.y))
-    covariance = maps @ maps.T if len(cells) <= MOST_CELLS else (maps**2).sum(axis=1)
-    return Estimates(cells, counts, means, np.asarray(covariance), assumed)
+    runs = fit.runs
+    cells, group, counts = np.unique(runs.cells, return_inverse=True, return_counts=True)
+    if runs.block is None or _complete(group, runs.block):
+        means = np.bincount(group, weights=fit.u) / counts
+        return Estimates(cells, counts, means, 1.0 / counts, ())
+    model = fit.model
+    if min(runs.every, len(cells)) <= MOST_COLUMNS and len(runs.factors) <= 16:
+        model = make_model(runs, [*terms_up_to(len(runs.factors)), *fit.model.terms])
+    largest = refitted(fit, model=model)
+    rows = model.cell_rows(cells.tolist())
+    assumed = (
+        ()
+        if model.rank >= len(cells) + model.df(BLOCK)
+        else (
+            *model.with_blocks,
+            *model.inestimable,
+        )
+    )
+    inside = rows[:, model.kept]
+    covariance = largest.estimate(rows)[1] if len(cells) <= MOST_CELLS else largest.variance(rows)
+    return Estimates(cells, counts, inside @ largest.coef, covariance, assumed)
 
 
-def best(case: Case, goal: str) -> Best:
+def _complete(group: Ints, block: Ints) -> bool:
+    """Whether every block holds every cell equally often."""
+    shape = (int(block.max()) + 1, int(group.max()) + 1)
+    table = np.bincount(block * shape[1] + group, minlength=shape[0] * shape[1]).reshape(shape)
+    return bool((table == table[:, :1]).all())
+
+
+class Ranking(NamedTuple):
+    """The order of configurations, the best first, and what is certain of it."""
+
+    order: list[int]  # at most 1024
+    reach: Floats  # half the width of the intervals that hold for all means at once
+    low: Floats  # Hsu: a mean minus the best of the others
+    high: Floats
+    among: NDArray[np.bool_]  # statistically tied with the best
+    critical: float | None  # Hsu's d, for the one that is best
+
+
+def margins(fit: Fit, estimates: Estimates, alpha: float) -> Floats:
+    """Half the width of intervals that hold for all means at once; NaN without an error."""
+    if fit.df_error == 0:
+        return np.full(len(estimates.means), np.nan)
+    wide = maximum_modulus(len(estimates.means), fit.df_error, alpha)
+    return np.asarray(wide * float(np.sqrt(fit.ms_error)) * np.sqrt(estimates.variance))
+
+
+def ranked(fit: Fit, estimates: Estimates, goal: str, alpha: float) -> Ranking:
+    """Rank the configurations by their means on the scale of the fit."""
+    means, k = estimates.means, len(estimates.means)
+    sign = 1.0 if goal == "max" else -1.0
+    order = np.argsort(-sign * np.round(means, 12), kind="stable")
+    low = high = np.full(k, np.nan)
+    among = np.zeros(k, dtype=bool)
+    among[order[0]] = True
+    critical = None
+    if fit.df_error > 0 and 1 < k <= MOST_CELLS and estimates.comparable:
+        sigma = float(np.sqrt(fit.ms_error))
+        lower, upper, d = with_the_best(
+            sign * means, estimates.covariance, sigma, fit.df_error, alpha
+        )
+        low, high = (lower, upper) if sign > 0 else (-upper, -lower)
+        among, critical = upper > 0, float(d[order[0]])
+    reach = margins(fit, estimates, alpha)
+    return Ranking(order[:MOST_CELLS].tolist(), reach, low, high, among, critical)
+
+
+def best(response: FittedResponse, goal: str) -> Best:
     """Rank the configurations, the best first.
 
     Intervals hold for all configurations at once, so also for the one that comes out best; they
     are back on the response scale, Hsu's bounds on the analysed one.
     """
-    full, alpha = case.fit, case.alpha
-    estimates = cell_estimates(full)
+    fit, alpha, runs = response.fit, response.alpha, response.fit.runs
+    estimates = cell_estimates(fit)
     means, k = estimates.means, len(estimates.means)
-    order, reach, low, high, among, critical = ranked(full, estimates, goal, alpha)
-    view = case.transform.scale.back
-    ends = (view(means - reach), view(means + reach))
+    order, reach, low, high, among, critical = ranked(fit, estimates, goal, alpha)
+    back = response.transform.scale.back
+    values, *ends = (back(fit.shift + fit.unit * u) for u in (means, means - reach, means + reach))
     geometric = np.full(k, np.nan)
-    if leaves_range(full.y, ends[0], case.transform.name):
-        geometric, *logged = geometric_means(full, alpha)
-        ends = (logged[0], logged[1])
-    values = view(means)
-    ci_low, ci_high, mcb_low, mcb_high = map(plain, (*ends, low, high))
-    geometrics = plain(geometric)
+    if leaves_range(fit.y, ends[0], response.transform.name):
+        geometric, *ends = geometric_means(fit, alpha)
+    columns = (*ends, fit.unit * low, fit.unit * high, geometric)
+    ci_low, ci_high, mcb_low, mcb_high, geometrics = map(plain, columns)
     cells = tuple(
-        CellMean(
-            config=case.runs.config(int(estimates.cells[i])),
-            coded=coded_levels(int(estimates.cells[i]), len(case.keys)),
+        RankedCell(
+            config=runs.config(int(estimates.cells[i])),
+            cell=int(estimates.cells[i]),
+            levels=runs.cell_levels(int(estimates.cells[i])),
             n=int(estimates.counts[i]),
             mean=float(values[i]),
             ci_low=ci_low[i],
@@ -130,28 +229,16 @@ def best(case: Case, goal: str) -> Best:
         for i in order
     )
     names = tuple(cell.config for cell in cells if cell.among_best)
-    assumed = tuple(term_name(mask, case.keys) for mask in estimates.assumed)
+    assumed = tuple(fit.model.name(term) for term in estimates.assumed)
     return Best(
         goal=goal,
         cells=cells,
         critical=critical,
         among_best=names,
         assumed=assumed,
-        reduced=reduced_model(case, estimates, goal),
-        sentence=best_sentence(names, cells[0].config, k, critical, assumed),
+        reduced=reduced_model(response, estimates, goal),
+        sentence=best_sentence(names, cells, critical, assumed),
     )
-
-
-def reduced_fit(case: Case) -> Fit:
-    """The active terms and all their parents, fitted again.
-
-    Strong heredity: an interaction stays only with every term that it contains, which keeps the
-    model's predictions independent of how levels are coded.
-    """
-    full, active = case.fit, case.active
-    masks = tuple(m for m in full.model.masks if any(m & a == m for a in active))
-    model = Model(masks, {}, (), (), full.model.balanced)
-    return refitted(full, full.y, model)
 
 
 def leaves_range(y: Floats, low: Floats, scale: str) -> bool:
@@ -159,56 +246,277 @@ def leaves_range(y: Floats, low: Floats, scale: str) -> bool:
     return scale == "none" and bool((y > 0).all() and (low <= 0).any())
 
 
-def geometric_means(full: Fit, alpha: float) -> tuple[Floats, Floats, Floats]:
+def geometric_means(fit: Fit, alpha: float) -> tuple[Floats, Floats, Floats]:
     """Geometric mean of each configuration with its interval, from the same model of ln y.
 
     The interval of a mean is as wide for small values as for large ones, and reaches where no
     value can be; this one follows the spread of each.
     """
-    logs = refitted(full, np.log(full.y), full.model)
+    logs = refitted(fit, np.log(fit.y))
     estimates = cell_estimates(logs)
     means, reach = estimates.means, margins(logs, estimates, alpha)
-    return exponential(means), exponential(means - reach), exponential(means + reach)
+    ends = (means, means - reach, means + reach)
+    middle, low, high = (exponential(logs.shift + logs.unit * u) for u in ends)
+    return middle, low, high
 
 
-def reduced_model(case: Case, estimates: Estimates, goal: str) -> ReducedModel:
-    """The reduced model, and what it predicts to be best."""
-    keys, small = case.keys, reduced_fit(case)
-    masks, predicted = small.model.masks, small.cell_values()
-    cell = int(np.argmax(predicted) if goal == "max" else np.argmin(predicted))
-    return ReducedModel(
-        terms=tuple(term_name(mask, keys) for mask in masks),
-        added=tuple(term_name(mask, keys) for mask in masks if mask not in case.active),
-        coefficients=(small.mean, *small.coef.tolist()),
-        sigma=small.sigma,
-        r2=small.r_squared()[0],
-        best=prediction(case, estimates, masks, cell, float(predicted[cell])),
+def best_sentence(
+    among: Sequence[str],
+    cells: Sequence[RankedCell],
+    critical: float | None,
+    assumed: Sequence[str],
+) -> str:
+    """Which configuration has the best observed mean, and how many are tied with it."""
+    top, equal = cells[0], [c.config for c in cells if c.mean == cells[0].mean]
+    if len(equal) > 1:
+        lead = f"{', '.join(equal[:4])}{' …' * (len(equal) > 4)} share the best observed mean"
+    else:
+        lead = f"{top.config} has the best observed mean"
+    others = len(among) - len(equal)
+    if critical is None:
+        sentence = f"{lead}; without an error estimate no other can be ruled out."
+    elif len(among) == 1:
+        sentence = f"{lead}, better than every other beyond chance."
+    elif others < 1:
+        sentence = f"{lead}."
+    else:
+        verb = "is" if others == 1 else "are"
+        sentence = f"{lead}; {others} of the other {len(cells) - 1} {verb} statistically tied."
+    if not assumed:
+        return sentence
+    verb = "which is" if len(assumed) == 1 else "which are"
+    return (
+        f"{sentence} Configurations of different blocks are compared as if {', '.join(assumed)}, "
+        f"{verb} confounded with blocks, were zero."
     )
 
 
+# The model's optimum -----------------------------------------------------------------------------
+
+
+def cell_values(fit: Fit, cells: Sequence[int]) -> Floats:
+    """What a model says of configurations, blocks averaged, of u; NaN where it says nothing."""
+    model = fit.model
+    if model.solved_by_transform:
+        coef = np.zeros(1 << len(fit.runs.factors))
+        inside = model.source != BLOCK
+        coef[[MEAN, *model.terms]] = fit.coef[inside]
+        return evaluate(coef)[np.asarray(cells, dtype=np.int64)]
+    rows = model.cell_rows(cells)
+    return np.where(model.estimable(rows), rows[:, model.kept] @ fit.coef, np.nan)
+
+
+def reduced_model(response: FittedResponse, estimates: Estimates, goal: str) -> ReducedModel:
+    """The reduced model, and what it predicts to be best."""
+    small, every = response.reduced, response.fit.runs.every
+    cells = range(every) if every <= MOST_PREDICTED else estimates.cells.tolist()
+    predicted = cell_values(small, cells)
+    sign = 1.0 if goal == "max" else -1.0
+    at = int(np.nanargmax(sign * predicted)) if np.isfinite(predicted).any() else 0
+    terms = small.model.shown_terms
+    top = prediction(response, estimates, cells[at], float(predicted[at]))
+    return ReducedModel(
+        terms=tuple(small.model.name(term) for term in terms),
+        added=tuple(small.model.name(term) for term in terms if term not in response.active),
+        sigma=small.sigma,
+        r2=small.r_squared()[0],
+        best=top,
+    )
+
+
+def fixed_factors(fit: Fit) -> int:
+    """Bits of the factors that are in some term of a model."""
+    fixed = 0
+    for term in fit.model.terms:
+        fixed |= term & FACTORS
+    return fixed
+
+
 def prediction(
-    case: Case, estimates: Estimates, masks: Sequence[int], cell: int, predicted: float
+    response: FittedResponse, estimates: Estimates, cell: int, predicted: float
 ) -> Prediction:
     """What a configuration is predicted to give: its levels of the factors in the model alone.
 
-    The interval is for the mean over all configurations with these levels. It comes from the full
-    model and is as wide as Bonferroni asks for the 3^k ways to fix some factors and leave others
-    open, so that it holds whatever was selected.
+    The mean is that of the reduced model. The interval is for the mean over all configurations
+    with runs that share the levels of the factors in that model. It comes from the full model and
+    is as wide as Bonferroni asks for the ``Π (levels + 1)`` ways to fix some factors and leave
+    others open, so that it holds whatever was selected. Both stay where the response can be.
     """
-    fixed = 0
-    for mask in masks:
-        fixed |= mask
-    view = case.transform.scale.back
-    config = case.runs.config(cell, fixed)
-    mean = float(view(np.array([predicted]))[0])
-    alike = ((estimates.cells ^ cell) & fixed) == 0
-    if case.fit.df_error == 0 or not alike.any():
-        return Prediction(config, mean, None, None)
+    fit, runs = response.fit, response.fit.runs
+    fixed = fixed_factors(response.reduced)
+    levels = runs.cell_levels(cell)
+    config = runs.config(cell, fixed)
+    mean = None if predicted != predicted else float(response.back(np.array([predicted]))[0])
+    own = np.array([i for i in range(len(levels)) if fixed >> i & 1], dtype=np.int64)
+    table = _levels_of(runs.sizes, estimates.cells)
+    alike = (estimates.cells >= 0) & (table[:, own] == np.array(levels)[own]).all(axis=1)
+    if fit.df_error == 0 or not alike.any():
+        return Prediction(config, levels, mean, None, None)
     weight = alike / alike.sum()
-    variance = estimates.variance_of(weight) * case.fit.ms_error
-    ways = 3.0 ** len(case.keys)
-    reach = t_critical(case.alpha / ways, case.fit.df_error) * np.sqrt(variance)
-    ends = view(float(weight @ estimates.means) + reach * np.array([-1.0, 1.0]))
-    if leaves_range(case.fit.y, ends, case.transform.name):
-        mean, ends = max(mean, 0.0), np.maximum(ends, 0.0)  # cut where no value is: coverage stays
-    return Prediction(config, mean, *plain(ends))
+    ways = math.prod(float(size + 1) for size in runs.sizes)
+    variance = estimates.variance_of(weight) * fit.ms_error
+    reach = t_critical(response.alpha / ways, fit.df_error) * np.sqrt(variance)
+    ends = response.back(float(weight @ estimates.means) + reach * np.array([-1.0, 1.0]))
+    return Prediction(config, levels, mean, *plain(ends))
+
+
+def _levels_of(sizes: Sequence[int], cells: Ints) -> Ints:
+    """Level number of each factor in configurations at levels, cells x factors."""
+    columns, rest = [], np.maximum(cells, 0)
+    for size in sizes:
+        columns.append(rest % size)
+        rest = rest // size
+    return np.stack(columns, axis=1)
+
+
+def cell_predictions(response: FittedResponse) -> tuple[Prediction, ...]:
+    """Every combination of levels in standard order, and points between levels last.
+
+    Empty where there are too many combinations to show.
+    """
+    fit = response.fit
+    every = fit.runs.every
+    if every > MOST_CELLS:
+        return ()
+    estimates = cell_estimates(fit)
+    means = plain(response.transform.scale.back(fit.shift + fit.unit * estimates.means))
+    pairs = zip(means, estimates.counts.tolist(), strict=True)
+    observed = dict(zip(estimates.cells.tolist(), pairs, strict=True))
+    values = cell_values(response.reduced, range(every)).tolist()
+    predictions = []
+    for cell in range(every):
+        at = prediction(response, estimates, cell, values[cell])
+        mean, n = observed.get(cell, (None, 0))
+        predictions.append(
+            Prediction(fit.runs.config(cell), at.levels, at.mean, at.ci_low, at.ci_high, mean, n)
+        )
+    for cell, (mean, n) in observed.items():
+        if cell < 0:
+            levels = fit.runs.cell_levels(cell)
+            config = fit.runs.config(cell)
+            predictions.append(Prediction(config, levels, None, None, None, mean, n))
+    return tuple(predictions)
+
+
+# Comparisons over many means at once -------------------------------------------------------------
+
+
+@lru_cache(maxsize=64)
+def _spread_nodes(df: int) -> tuple[Floats, Floats]:
+    """Nodes and weights for the integral over s, where s² is χ²_ν / ν, even in ln s."""
+    x, w = np.polynomial.legendre.leggauss(NODES)
+    low, high = 0.5 * np.log(stats.chi2.ppf([1e-14, 1 - 1e-14], df) / df)
+    s = np.exp(0.5 * (high - low) * x + 0.5 * (high + low))
+    weight = 0.5 * (high - low) * w * stats.chi2.pdf(df * s**2, df) * 2.0 * df * s**2
+    return s, weight
+
+
+def _solve(coverage: Callable[[float], float], alpha: float, bound: float) -> float:
+    """The value at which `coverage` reaches 1 - α, at least 0 and never beyond Bonferroni's."""
+    if alpha < SMALLEST_ALPHA:
+        return bound
+    if coverage(0.0) >= 1.0 - alpha:
+        return 0.0
+    if coverage(bound) <= 1.0 - alpha:
+        return bound
+    return root(lambda d: coverage(d) - (1.0 - alpha), 0.0, bound, xtol=1e-10)
+
+
+@lru_cache(maxsize=256)
+def critical_value(others: tuple[tuple[float, int], ...], df: int, alpha: float) -> float:
+    """One-sided Dunnett quantile d of comparisons with a common control.
+
+    `others` lists (λ², number of means): two comparisons have the correlation λ_i λ_j, with
+    ``λ_j² = n_j / (n_j + n_control)`` where means are independent. d solves
+    ``∫∫ φ(z) Π_j Φ((λ_j z + d s) / sqrt(1 - λ_j²)) dz dF(s) = 1 - α`` where s² is χ²_ν / ν.
+    """
+    x, w = np.polynomial.legendre.leggauss(NODES)
+    z, wz = 8.5 * x, 8.5 * w * stats.norm.pdf(8.5 * x)
+    s, ws = _spread_nodes(df)
+
+    def coverage(d: float) -> float:
+        log_inside = np.zeros((NODES, NODES))
+        for squared, means in others:
+            at = (np.sqrt(squared) * z[:, None] + d * s[None, :]) / np.sqrt(1.0 - squared)
+            log_inside += means * stats.norm.logcdf(at)
+        return float(wz @ np.exp(log_inside) @ ws)
+
+    count = sum(means for _, means in others)
+    return _solve(coverage, alpha, float(stats.t.isf(alpha / count, df)))
+
+
+@lru_cache(maxsize=256)
+def maximum_modulus(means: int, df: int, alpha: float) -> float:
+    """Two-sided quantile of the largest of `means` studentized means.
+
+    Solves ``∫ (2 Φ(m s) - 1)^k dF(s) = 1 - α``; for correlated means it is conservative (Šidák's
+    inequality). Intervals of this width hold for all means at once, so also for a selected one.
+    """
+    s, ws = _spread_nodes(df)
+
+    def coverage(m: float) -> float:
+        return float(np.exp(means * np.log1p(-2.0 * stats.norm.sf(m * s))) @ ws)
+
+    with np.errstate(divide="ignore"):  # ln 0 at m = 0, where the coverage is 0
+        return _solve(coverage, alpha, float(stats.t.isf(alpha / (2 * means), df)))
+
+
+def with_the_best(
+    means: Floats, covariance: Floats, sigma: float, df: int, alpha: float
+) -> tuple[Floats, Floats, Floats]:
+    """Simultaneous bounds for each mean minus the best (largest) of the others, and d of each.
+
+    `covariance` is that of the means over σ²: a vector of 1/n where they are independent, else a
+    matrix. Edwards and Hsu's form: ``D+_i = max(0, min_j (m_i - m_j + d_i s_ij))``; with
+    G = {i : D+_i > 0}, ``D-_i = min(0, min_{j in G} (m_i - m_j - d_j s_ij))``, 0 when G = {i}.
+    A mean with D+ = 0 is not the best; the others cannot be told from it.
+    """
+    matrix = np.diag(covariance) if covariance.ndim == 1 else covariance
+    own = np.diag(matrix)
+    variance = own[:, None] + own[None, :] - 2.0 * matrix
+    d = _critical_values(matrix, variance, df, alpha)
+    spread = sigma * np.sqrt(np.maximum(variance, 0.0))
+    gap = means[:, None] - means[None, :]
+    self_ = np.eye(len(means), dtype=bool)
+    upper = np.where(self_, np.inf, gap + d[:, None] * spread).min(axis=1)
+    upper = np.maximum(0.0, upper)
+    rivals = (upper > 0)[None, :] & ~self_
+    lower = np.where(rivals, gap - d[None, :] * spread, np.inf).min(axis=1)
+    return np.where(np.isinf(lower), 0.0, np.minimum(0.0, lower)), upper, d
+
+
+def _critical_values(matrix: Floats, variance: Floats, df: int, alpha: float) -> Floats:
+    """d with each mean as the control.
+
+    Equal covariances give correlations of the product form. Otherwise the smallest correlation
+    stands for all, which is conservative (Slepian 1962), or Bonferroni's bound where they are many.
+    """
+    k = len(matrix)
+    off = matrix[~np.eye(k, dtype=bool)]
+    if k > 2 and np.ptp(off) > 1e-9 * matrix.max():
+        if k > MOST_CORRELATIONS:
+            return np.full(k, stats.t.isf(alpha / (k - 1), df))
+        return np.array(
+            [
+                critical_value(((_smallest_correlation(matrix, variance, i), k - 1),), df, alpha)
+                for i in range(k)
+            ]
+        )
+    free = np.round(np.diag(matrix) - off[0], 12)
+    sizes, numbers = np.unique(free, return_counts=True)
+    d_of = {}
+    for own in sizes.tolist():
+        pairs = zip(sizes.tolist(), numbers.tolist(), strict=True)
+        others = ((own / (own + other), n - (other == own)) for other, n in pairs)
+        d_of[own] = critical_value(tuple(o for o in others if o[1] > 0), df, alpha)
+    return np.array([d_of[own] for own in free.tolist()])
+
+
+def _smallest_correlation(matrix: Floats, variance: Floats, i: int) -> float:
+    """Of the differences of mean i from two others; rounded down, and at least 0."""
+    shared = matrix[i, i] - matrix[i][:, None] - matrix[i][None, :] + matrix
+    size = np.sqrt(variance[i])
+    size[i] = np.inf
+    ratio = shared / (size[:, None] * size[None, :])
+    ratio[i], ratio[:, i] = 1.0, 1.0
+    return float(np.clip(np.floor(1e4 * ratio.min()) / 1e4, 0.0, 0.9999))

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import NamedTuple
 
 from msgspec import Struct
 
+from doe.analysis.anova import leading_type, sums_of_squares
 from doe.analysis.contrasts import Floats
-from doe.analysis.effects import Effect
-from doe.analysis.fitted import Fitted
+from doe.analysis.effects import Effect, TermTest, half_normal_plot, term_tests, two_level_effects
+from doe.analysis.fit import Fit, refitted
+from doe.analysis.fitted import FittedResponse
 from doe.analysis.pvalues import significant
-from doe.analysis.rescale import units
 from doe.analysis.scales import scale_of
 from doe.analysis.transform import ScaleEffect, Transformation, back
 from doe.errors import listed
-
-if TYPE_CHECKING:
-    from doe.analysis.levels.anova import TermTest
 
 NAMED = 8
 """Terms that a sentence names; of more the number is said."""
@@ -28,7 +26,6 @@ class TermOnScales(Struct, frozen=True, gc=False):
     single effect.
     """
 
-    UNITS: ClassVar = units(effect=1, ci_low=1, ci_high=1)
     term: str
     effect: float | None
     ci_low: float | None
@@ -56,19 +53,22 @@ class BothScales(Struct, frozen=True):
 class OnScale(NamedTuple):
     """A response on one scale: its fit, its terms, and the effects of those at two levels."""
 
-    fit: Fitted
-    terms: Sequence[Effect | TermTest]
+    fit: Fit
+    tests: Sequence[TermTest]
     effects: Sequence[Effect]
 
 
-def both_scales(raw: OnScale, log: OnScale, alpha: float) -> BothScales:
-    """Put the raw scale and the log scale side by side, term by term."""
-    effects = {e.term: e for e in raw.effects}
-    logs = {test.term: test for test in log.terms}
-    ratios = {e.term: e for e in back(log.effects, 0.0, Transformation("log", 0.0, "log"))}
+def both_scales(response: FittedResponse) -> BothScales:
+    """Put the raw scale and the log scale side by side, term by term, from the same model."""
+    alpha = response.alpha
+    raw, log = on_scale(response, "none"), on_scale(response, "log")
+    effects = {e.mask: e for e in raw.effects}
+    logs = {test.mask: test for test in log.tests}
+    identity = Transformation("log", 0.0, "log")
+    ratios = dict(zip((e.mask for e in log.effects), back(log.effects, 0.0, identity), strict=True))
     terms = tuple(
-        _beside(test, logs[test.term], effects.get(test.term), ratios.get(test.term))
-        for test in raw.terms
+        _beside(test, logs[test.mask], effects.get(test.mask), ratios.get(test.mask))
+        for test in raw.tests
     )
     return BothScales(
         terms=terms,
@@ -78,12 +78,24 @@ def both_scales(raw: OnScale, log: OnScale, alpha: float) -> BothScales:
     )
 
 
+def on_scale(response: FittedResponse, scale: str) -> OnScale:
+    """The same model of the response on a scale."""
+    if scale == response.transform.name:
+        return OnScale(response.fit, response.tests, response.effects)
+    y = response.transform.scale.back(response.fit.y)
+    fit = refitted(response.fit, scale_of(scale).forward(y))
+    plot = half_normal_plot(fit, response.alpha)
+    hidden = response.options.hidden(response.keys)
+    tests = term_tests(fit, sums_of_squares(fit, leading_type(fit)), plot, hidden)
+    return OnScale(fit, tests, two_level_effects(fit, tests, plot, response.alpha))
+
+
 Interval = tuple[float | None, float | None, float | None]
 """A value with the ends of its interval."""
 
 
 def _beside(
-    raw: Effect | TermTest, log: Effect | TermTest, effect: Effect | None, ratio: ScaleEffect | None
+    raw: TermTest, log: TermTest, effect: Effect | None, ratio: ScaleEffect | None
 ) -> TermOnScales:
     nothing: Interval = (None, None, None)
     size = nothing if effect is None else (effect.effect, effect.ci_low, effect.ci_high)

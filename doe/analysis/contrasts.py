@@ -56,7 +56,10 @@ def names_of(masks: Sequence[int], keys: Sequence[str]) -> list[str]:
             known[mask] = f"{name(mask ^ last)}{separator}{known[last]}"
         return known[mask]
 
-    return [name(mask) for mask in masks]
+    return [
+        name(mask) if mask <= term_algebra.FACTORS else term_algebra.term_name(mask, keys)
+        for mask in masks
+    ]
 
 
 def cell_index(coded: NDArray[np.int8]) -> Ints:

@@ -256,9 +256,7 @@ def fit(
     coef, scale, fitted, leverage = solve(u, model)
     df_residual = len(y) - model.rank
     groups = np.unique(model.runs.cells, return_inverse=True)[1]
-    ss_pure, df_pure = pure_error(
-        u, groups, model.runs.block, orthogonal=model.solved_by_transform
-    )
+    ss_pure, df_pure = pure_error(u, groups, model.runs.block, orthogonal=model.solved_by_transform)
     return Fit(
         model=model,
         kept=np.arange(len(y)) if kept is None else kept,

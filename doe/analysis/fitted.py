@@ -69,7 +69,9 @@ class FittedResponse:
         terms = self.fit.model.terms
         active = self.active
         wanted = [t for t in terms if t in active or any(contains(a, t) for a in active)]
-        return refitted(self.fit, model=make_model(self.fit.runs, wanted, curved=not self.fit.pooled))
+        return refitted(
+            self.fit, model=make_model(self.fit.runs, wanted, curved=not self.fit.pooled)
+        )
 
     @property
     def y(self) -> Floats:

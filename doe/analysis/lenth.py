@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar
 
 import numpy as np
 from msgspec import Struct
 
 from doe.analysis import distributions as stats
 from doe.analysis.contrasts import Floats
-from doe.analysis.rescale import units
 
 SEED = 1989
 DRAWS = 6_000_000
@@ -32,7 +30,6 @@ KNOWN = {
 class HalfNormalPoint(Struct, frozen=True, gc=False):
     """A point of the half-normal plot: |effect| on x, half-normal quantile on y."""
 
-    UNITS: ClassVar = units(magnitude=1)
     term: str
     magnitude: float
     quantile: float
@@ -41,7 +38,6 @@ class HalfNormalPoint(Struct, frozen=True, gc=False):
 class Lenth(Struct, frozen=True):
     """Lenth's pseudo standard error and margins of error of the effects."""
 
-    UNITS: ClassVar = units(s0=1, pse=1, me=1, sme=1, me_t=1, sme_t=1)
     m: int  # number of effects
     alpha: float
     s0: float

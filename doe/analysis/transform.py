@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
 
 from doe.analysis import distributions as stats
 from doe.analysis.contrasts import MOST_RUNS, Floats
-from doe.analysis.effects import Effect
-from doe.analysis.fit import Fit
 from doe.analysis.roots import minimum, root
 from doe.analysis.scales import Scale, scale_names, scale_of
 from doe.analysis.scales.log import exponential, ratio_of
 from doe.errors import DoeError
 from doe.numbers import cell_text
+
+if TYPE_CHECKING:
+    from doe.analysis.effects import Effect
+    from doe.analysis.fit import Fit
 
 GRID = np.round(np.linspace(-2.0, 2.0, 81), 10)
 
@@ -98,7 +101,7 @@ def box_cox(fit: Fit, alpha: float) -> BoxCox | None:
     """
     if fit.df_residual < 1 or fit.ss_residual <= 0 or len(fit.y) > MOST_RUNS:
         return None
-    return box_cox_likelihood(fit.y, fit.basis, fit.df_residual, alpha)
+    return box_cox_likelihood(fit.y, fit.Q, fit.df_residual, alpha)
 
 
 def box_cox_likelihood(y: Floats, basis: Floats, df: int, alpha: float) -> BoxCox | None:

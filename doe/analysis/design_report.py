@@ -10,21 +10,13 @@ import numpy as np
 from msgspec import Struct
 
 from doe.analysis.anova import MOST_TYPE2
+from doe.analysis.coding import contrasts, run_columns, term_columns, term_width
 from doe.analysis.contrasts import MOST_COLUMNS, Floats
+from doe.analysis.dataset import FactorColumn, Runs
 from doe.analysis.fit import pure_error
-from doe.analysis.levels.coding import contrasts, factor_columns, term_columns
-from doe.analysis.levels.layout import FactorColumn, LevelRuns
-from doe.analysis.levels.model import (
-    ModelMatrix,
-    chosen_terms,
-    empty_cells,
-    margin_df,
-    model_matrix,
-    terms_of_order,
-    width_of,
-)
+from doe.analysis.model import Model, chosen_terms, empty_cells, make_model, margin_df
 from doe.errors import listed
-from doe.terms import MEAN, factors_in
+from doe.terms import FACTORS, MEAN, by_order, contains, factors_in, terms_of_order
 
 SHOWN = 12
 """Empty cells that are named; of more the number is said."""
@@ -49,6 +41,7 @@ class TermPlan(Struct, frozen=True):
     gvif: float | None  # generalised variance inflation; 1 where it shares nothing
     vif: float | None  # per degree of freedom, gvif^(1/df), as of a single column
     variance: float | None  # mean variance of its contrasts times n / σ²; 1 in a balanced design
+    mask: int = 0
 
 
 class DesignReport(Struct, frozen=True):
@@ -68,61 +61,71 @@ class DesignReport(Struct, frozen=True):
     sentences: tuple[str, ...]
 
 
-def design_report(layout: LevelRuns, order: int | None = None) -> DesignReport:
+def design_report(
+    runs: Runs, order: int | None = None, terms: Sequence[int] | None = None
+) -> DesignReport:
     """Rank, confounding and variance inflation of a model on a design, without any response.
 
-    The model has all terms up to `order`, or up to the highest order at which none is confounded
-    with another. Terms that are left out are looked at up to the next order: they bias what they
-    are confounded with.
+    The model has `terms`, or all up to `order`, or those that suit the runs. Terms that are left
+    out are looked at up to the next order: they bias what they are confounded with.
     """
-    masks, broken = chosen_terms(layout, None, order)
-    return matrix_report(model_matrix(layout, masks), broken)
+    return model_report(make_model(runs, terms or chosen_terms(runs, None, order)))
 
 
-def matrix_report(matrix: ModelMatrix, broken: Sequence[str]) -> DesignReport:
-    """The report on a model that is built already; `broken` says what its choice breaks."""
-    layout = matrix.layout
-    links = _links(matrix)
-    inflation = variance_inflation(matrix)
+def model_report(model: Model) -> DesignReport:
+    """The report on a model that is built already."""
+    runs = model.runs
+    lost = (*model.with_blocks, *model.inestimable)
+    links = _links(model)
+    inflation = variance_inflation(model)
     plans = tuple(
         TermPlan(
-            term=matrix.name(mask),
-            df=matrix.df(mask),
-            df_asked=matrix.df_asked(mask),
-            confounded=links.get(mask, ()),
-            gvif=inflation[mask][0] if mask in inflation else None,
-            vif=inflation[mask][0] ** (1.0 / matrix.df(mask)) if mask in inflation else None,
-            variance=inflation[mask][1] if mask in inflation else None,
+            term=model.name(term),
+            df=model.df(term),
+            df_asked=term_width(runs.factors, term),
+            confounded=links.get(term, ()),
+            gvif=inflation[term][0] if term in inflation else None,
+            vif=inflation[term][0] ** (1.0 / model.df(term)) if term in inflation else None,
+            variance=inflation[term][1] if term in inflation else None,
+            mask=term,
         )
-        for mask in matrix.masks
+        for term in sorted((*model.terms, *lost), key=by_order)
     )
-    count, empty = empty_cells(layout, SHOWN)
-    cells = np.unique(layout.cells, return_inverse=True)[1]
-    every = math.prod(layout.sizes)
+    count, empty = empty_cells(runs, SHOWN)
+    groups = np.unique(runs.cells, return_inverse=True)[1]
     return DesignReport(
-        runs=layout.runs,
-        cells=every - count,
-        of=every,
-        empty=tuple(layout.config(cell) for cell in empty),
-        coefficients=len(matrix.source),
-        rank=matrix.rank,
-        df_residual=layout.runs - matrix.rank,
-        df_pure=pure_error(np.zeros(layout.runs), cells, layout.block)[1],
+        runs=runs.count,
+        cells=runs.every - count,
+        of=runs.every,
+        empty=tuple(runs.config(cell) for cell in empty),
+        coefficients=len(model.source) + sum(term_width(runs.factors, term) for term in lost),
+        rank=model.rank,
+        df_residual=runs.count - model.rank,
+        df_pure=pure_error(np.zeros(runs.count), groups, runs.block)[1],
         balanced=all(abs(value - 1.0) < 1e-9 for pair in inflation.values() for value in pair),
         terms=plans,
-        inestimable=tuple(plan.term for plan in plans if plan.df == 0),
-        sentences=(*broken, *_sentences(matrix, plans, count)),
+        inestimable=tuple(model.name(term) for term in lost),
+        sentences=(*_hierarchy(model), *_sentences(model, plans, count)),
     )
 
 
-def variance_inflation(matrix: ModelMatrix) -> dict[int, tuple[float, float]]:
+def _hierarchy(model: Model) -> list[str]:
+    """A sentence for each term whose parts are not all in the model."""
+    return [
+        f"{model.name(term)} is in the model without {', '.join(map(model.name, absent))}: the "
+        "hierarchy is broken, and its test depends on how the levels are coded."
+        for term, absent in model.broken
+    ]
+
+
+def variance_inflation(model: Model) -> dict[int, tuple[float, float]]:
     """Generalised variance inflation of each term, and the mean variance of its contrasts.
 
     ``GVIF = |R_tt| |R_oo| / |R|`` with R the correlation of the coefficients without the mean,
     of the term t and of all others o (Fox and Monette 1992). The variance is
     ``n trace[(X'X)^-1]_tt / df``: 1 where every level and combination has equally many runs.
     """
-    X, source = matrix.fitted_columns, matrix.fitted_source
+    X, source = model.fitted_columns, model.fitted_source
     covariance = np.linalg.inv(X.T @ X)
     inside = source != MEAN
     spread = np.sqrt(np.diag(covariance))
@@ -130,7 +133,7 @@ def variance_inflation(matrix: ModelMatrix) -> dict[int, tuple[float, float]]:
     groups = source[inside]
     whole = float(np.linalg.slogdet(R)[1])
     inflation = {}
-    for mask in matrix.terms:
+    for mask in model.terms:
         own = groups == mask
         parts = [np.linalg.slogdet(R[np.ix_(side, side)])[1] for side in (own, ~own)]
         gvif = float(np.exp(parts[0] + parts[1] - whole))
@@ -143,7 +146,7 @@ def variance_inflation(matrix: ModelMatrix) -> dict[int, tuple[float, float]]:
 # Confounding ------------------------------------------------------------------------------------
 
 
-def _links(matrix: ModelMatrix) -> dict[int, tuple[Confounding, ...]]:
+def _links(model: Model) -> dict[int, tuple[Confounding, ...]]:
     """Of each term of the model: the terms that it cannot be told from, strongest first."""
     links: dict[int, dict[int, float]] = {}
 
@@ -152,64 +155,69 @@ def _links(matrix: ModelMatrix) -> dict[int, tuple[Confounding, ...]]:
             known = links.setdefault(term, {})
             known[other] = max(known.get(other, 0.0), strength)
 
-    kept, lost = matrix.fitted_source, matrix.source[~matrix.kept]
+    kept, lost = model.fitted_source, model.source[~model.kept]
     for j, term in enumerate(lost.tolist()):
         for other in np.unique(kept).tolist():
             # An empty cell ties an interaction to its own parts; that is no confounding.
-            inside = other > 0 and other & term == other
-            strength = float(np.abs(matrix.null[kept == other, j]).max())
+            inside = other > 0 and (other == term or contains(term, other))
+            strength = float(np.abs(model.null[kept == other, j]).max())
             if not inside:
                 link(term, other, strength)
                 link(other, term, strength)
-    for other, alias in _left_out(matrix):
-        for term in matrix.terms:
-            link(term, other, float(np.abs(alias[kept == term]).max()))
+    gone = {*model.with_blocks, *model.inestimable}
+    for other, alias in _left_out(model):
+        for term in model.terms:
+            strength = float(np.abs(alias[kept == term]).max())
+            if other not in gone or not contains(other, term):
+                link(term, other, strength)
+                if other in gone:
+                    link(other, term, strength)
     return {
         term: tuple(
-            Confounding(matrix.name(other), strength)
+            Confounding(model.name(other), strength)
             for other, strength in sorted(known.items(), key=lambda pair: (-pair[1], pair[0]))
         )
         for term, known in links.items()
     }
 
 
-def _left_out(matrix: ModelMatrix) -> list[tuple[int, Floats]]:
+def _left_out(model: Model) -> list[tuple[int, Floats]]:
     """Terms outside the model up to the next order, with their alias matrix.
 
     ``A = (X'X)^-1 X'Z``: the expectation of the coefficients is ``b + A g`` where the columns Z
     that were left out have coefficients g (Box and Wilson 1951).
     """
-    layout = matrix.layout
-    highest = max((mask.bit_count() for mask in matrix.masks), default=0)
-    count = len(layout.factors)
+    runs = model.runs
+    highest = max((mask.bit_count() for mask in model.terms), default=0)
+    count = len(runs.factors)
     others: list[int] = []
-    for order in range(1, min(highest + 1, count) + 1):
-        if math.comb(count, order) > MOST_COLUMNS:
+    terms = set(model.terms)
+    for degree in range(1, min(highest + 1, count) + 1):
+        if math.comb(count, degree) > MOST_COLUMNS:
             break
-        others += [mask for mask in terms_of_order(count, order) if mask not in matrix.masks]
-    if not others or sum(width_of(layout, mask) for mask in others) > MOST_COLUMNS:
+        others += [term for term in terms_of_order(count, degree) if term not in terms]
+    if not others or sum(term_width(runs.factors, mask) for mask in others) > MOST_COLUMNS:
         return []
-    columns = factor_columns(layout)
-    X = matrix.fitted_columns
+    columns = run_columns(runs)
+    X = model.fitted_columns
     Z = [term_columns(columns, mask) for mask in others]
     alias = np.linalg.lstsq(X, np.column_stack(Z), rcond=None)[0]
     ends = np.cumsum([part.shape[1] for part in Z])[:-1]
     return list(zip(others, np.split(alias, ends, axis=1), strict=True))
 
 
-def _sentences(matrix: ModelMatrix, plans: Sequence[TermPlan], empty: int) -> tuple[str, ...]:
-    layout = matrix.layout
+def _sentences(model: Model, plans: Sequence[TermPlan], empty: int) -> tuple[str, ...]:
+    runs = model.runs
     sentences = []
     if empty:
         verb = "has" if empty == 1 else "have"
-        sentences.append(f"{empty} of {math.prod(layout.sizes)} combinations {verb} no run.")
-    masks = {matrix.name(mask): mask for mask in matrix.masks}
+        sentences.append(f"{empty} of {runs.every} combinations {verb} no run.")
     for plan in plans:
-        if plan.df == plan.df_asked:
+        if plan.df == plan.df_asked or plan.mask in model.with_blocks:
             continue
         share = f"{plan.term} has {plan.df} of its {plan.df_asked} degrees of freedom"
         partners = [c.term for c in plan.confounded]
-        own = margin_df(layout, masks[plan.term])
+        own = margin_df(runs, plan.mask)
         if plan.df < own and partners:
             sentences.append(f"{share}: it is confounded with {listed(partners, 4)}.")
         else:
@@ -235,35 +243,34 @@ class TermPower(Struct, frozen=True, gc=False):
     noncentrality: float  # of F, per (effect / σ)², for the least favourable levels
 
 
-def term_powers(layout: LevelRuns, order: int | None = None) -> tuple[TermPower, ...]:
+def term_powers(runs: Runs, order: int | None = None) -> tuple[TermPower, ...]:
     """How the noncentrality of each term's F test follows from the size of its effect.
 
     An effect δ of a term is what it is with two levels: the product of one pair of levels of each
     of its factors has the mean δ/2 on one side and -δ/2 on the other, and the further levels have
     none of it. With coefficients b of this pattern and the covariance ``σ² V`` of the term's
-    coefficients in the model of its type II test, ``λ = b' V^-1 b / σ²``: ``N δ² Π (2 / levels) /
+    coefficients in the model of its leading test, ``λ = b' V^-1 b / σ²``: ``N δ² Π (2 / levels) /
     (4 σ²)`` in a balanced design. The pair of levels is that with the smallest λ.
     """
-    matrix = model_matrix(layout, chosen_terms(layout, None, order)[0])
-    whole = [mask for mask in matrix.terms if matrix.df(mask) == matrix.df_asked(mask)]
-    if len(matrix.terms) > MOST_TYPE2:
+    model = make_model(runs, chosen_terms(runs, None, order))
+    whole = [t for t in model.terms if t <= FACTORS and model.df(t) == model.df_asked(t)]
+    if len(model.terms) > MOST_TYPE2:
         return ()
     return tuple(
-        TermPower(matrix.name(mask), matrix.df(mask), _noncentrality(matrix, mask))
-        for mask in whole
+        TermPower(model.name(mask), model.df(mask), _noncentrality(model, mask)) for mask in whole
     )
 
 
-def _noncentrality(matrix: ModelMatrix, mask: int) -> float:
-    source = matrix.fitted_source
-    inside = np.array([s == mask or s & mask != mask or s < 0 for s in source.tolist()])
-    X = matrix.fitted_columns[:, inside]
+def _noncentrality(model: Model, mask: int) -> float:
+    source = model.fitted_source
+    inside = np.array([s < 0 or model.full_rank or not contains(s, mask) for s in source.tolist()])
+    X = model.fitted_columns[:, inside]
     own = source[inside] == mask
     others = X[:, ~own]
     Z = X[:, own]
     rest = Z - others @ np.linalg.lstsq(others, Z, rcond=None)[0]
     information = rest.T @ rest
-    patterns = product(*(_pairs(matrix.layout.factors[i]) for i in factors_in(mask)))
+    patterns = product(*(_pairs(model.runs.factors[i]) for i in factors_in(mask)))
     least = np.inf
     for _, pattern in zip(range(MOST_PATTERNS), patterns, strict=False):
         b = np.array([0.5])

@@ -7,6 +7,7 @@ errors of generalised least squares as lme4 has them.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -15,9 +16,9 @@ from scipy import linalg, optimize
 
 from doe.analysis import distributions as stats
 from doe.analysis.contrasts import Floats, Ints
-from doe.analysis.levels.anova import tested_sources
-from doe.analysis.levels.fit import LevelFit, wald
-from doe.analysis.levels.model import BLOCK
+from doe.analysis.anova import tested_sources
+from doe.analysis.fit import Fit, wald
+from doe.analysis.model import make_model
 from doe.analysis.pvalues import f_upper
 from doe.analysis.roots import root
 from doe.numbers import share_text
@@ -50,30 +51,29 @@ class RandomBlocks(Struct, frozen=True):
     sentence: str
 
 
-def random_blocks(fit: LevelFit, alpha: float) -> RandomBlocks | None:
+def random_blocks(fit: Fit, alpha: float) -> RandomBlocks | None:
     """Fit the terms with blocks as random; None without blocks or degrees of freedom.
 
     ``y = Xb + Zu + e`` with independent normal u and e, variances by restricted maximum
     likelihood (Patterson and Thompson 1971). Tests are Wald's F on the degrees of freedom that are
     left within blocks, exact where every block holds the same cells.
     """
-    layout = fit.matrix.layout
-    if layout.block is None or fit.df_residual < 1 or fit.exact:
+    block = fit.block
+    if block is None or fit.df_residual < 1 or fit.exact:
         return None
-    inside = np.flatnonzero(fit.matrix.fitted_source != BLOCK)
-    X = fit.matrix.fitted_columns[:, inside]
-    ratio = variance_ratio(X, fit.u, layout.block)
-    coef, scale, error = _weighted(X, fit.u, layout.block, ratio)[:3]
-    source = fit.matrix.fitted_source[inside]
+    model = make_model(replace(fit.runs, block=None), fit.model.terms, curved=not fit.pooled)
+    X = model.fitted_columns  # without columns of blocks, which are no part of the mean
+    ratio = variance_ratio(X, fit.u, block)
+    coef, scale, error = _weighted(X, fit.u, block, ratio)[:3]
     terms = []
     for s in tested_sources(fit):
-        own = np.flatnonzero(source == s)
+        own = model.columns(s)
         f = wald(coef[own], scale[np.ix_(own, own)]) / error / len(own)
         p = float(f_upper(np.array(f), len(own), fit.df_residual))
-        terms.append(RandomTerm(fit.matrix.name(s), len(own), f, p))
-    count = int(layout.block.max()) + 1
+        terms.append(RandomTerm(model.name(s), len(own), f, p))
+    count = int(block.max()) + 1
     share = ratio / (1.0 + ratio)
-    low, high = share_interval(X, fit.u, layout.block, alpha)
+    low, high = share_interval(X, fit.u, block, alpha)
     return RandomBlocks(
         blocks=count,
         variance_block=ratio * error * fit.square,
@@ -83,7 +83,7 @@ def random_blocks(fit: LevelFit, alpha: float) -> RandomBlocks | None:
         share_high=high,
         terms=tuple(terms),
         enough=count >= FEWEST_BLOCKS,
-        sentence=_sentence(layout.block_name, count, (share, low, high)),
+        sentence=_sentence(fit.runs.block_name, count, (share, low, high)),
     )
 
 

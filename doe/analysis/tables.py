@@ -1,34 +1,111 @@
-"""From a table of results to runs and observations, with every mistake reported by name."""
+"""From a table of results to a dataset, with every mistake reported by name."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from msgspec import Struct
 
-from doe.analysis.contrasts import Floats, Ints, cell_index
-from doe.analysis.data import FactorLevels, Observations, Runs, numbered, state_text
-from doe.analysis.levels.layout import Level, LevelObservations, LevelRuns, layout_of
-from doe.errors import DoeError, nearest
+from doe.analysis.contrasts import Floats, Ints
+from doe.analysis.dataset import (
+    Dataset,
+    FactorColumn,
+    Level,
+    Runs,
+    is_number,
+    numbered,
+    runs_at,
+    state_text,
+)
+from doe.errors import DoeError, listed, nearest
 from doe.numbers import cell_text
+from doe.terms import level_text
 
+FACTS = ("replicate", "seed", "started", "ended", "seconds", "imported")
+"""Columns that say something of a run beyond its levels and its results."""
 BOOKKEEPING = frozenset(
-    {"run_id", "run", "run_order", "row", "replicate", "block", "seed", "config"}
-    | {"state", "reason", "slot", "host", "started", "ended", "seconds", "imported"}
+    {"run_id", "run", "run_order", "row", "block", "config", "state", "reason", "slot", "host"}
+    | {*FACTS}
 )
 """Columns that are never a response or a factor unless named."""
+SEED = "seed"
+"""The column that is the block where none is named and every configuration ran with its values."""
+MOST_LEVELS = 5
+"""Numbers with more levels are fitted as a line and a curve."""
 
 CONFIG = re.compile(r"([A-Za-z])([01])")
 INFINITE = {sign + word for sign in ("", "-", "+") for word in ("inf", "infinity")}
 EMPTY = {"", "na", "n/a", "nan", "none", "null", "-", "–"} | INFINITE
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 CENSORED = re.compile(r"^\s*([<>≤≥])\s*=?\s*([-+0-9.eE]+)\s*$")
+
+
+class TableOptions(Struct, frozen=True):
+    """What the columns of a table are; raises DoeError where that can be true of no table."""
+
+    factors: tuple[str, ...] = ()  # none for those of labels in the column `config`
+    low: Mapping[str, str] = {}  # factor -> the level that comes first
+    scale: Mapping[str, str] = {}  # numeric factor -> linear or log
+    block: str | None = None
+    goal: str | None = None  # min, max, or None where neither is known
+    ceiling: float | None = None  # the largest possible value, where cells are limits such as >50
+
+    def __post_init__(self) -> None:
+        if isinstance(self.factors, str):
+            raise DoeError(
+                f"factors={self.factors!r}: expected a list of columns, as in ['lr', 'augment']"
+            )
+        if self.goal not in (None, "min", "max"):
+            raise DoeError(f"the goal {self.goal!r} is neither min nor max")
+        if self.ceiling is not None and not math.isfinite(self.ceiling):
+            raise DoeError(
+                f"the ceiling {self.ceiling} is no number; expected the largest possible value"
+            )
+        for key, scale in self.scale.items():
+            if scale not in ("linear", "log"):
+                raise DoeError(f"the scale of {key} is {scale!r}; expected linear or log")
+
+
+NO_OPTIONS = TableOptions()
+
+
+def table_datasets(
+    frame: pd.DataFrame, options: TableOptions, responses: Sequence[str] = ()
+) -> list[Dataset]:
+    """Read some responses of a table, "all" of them, or the only one where none is named."""
+    runs = table_runs(frame, options)
+    known = response_columns(frame, [*runs.keys, *([options.block] if options.block else [])])
+    names = [n for name in responses for n in (known if name == "all" else [name])]
+    if not names:
+        if len(known) != 1:
+            raise DoeError(
+                f"which response? Name one of {', '.join(known) or 'none found'}, or all"
+            )
+        names = known
+    datasets = [table_dataset(frame, runs, name, options) for name in dict.fromkeys(names)]
+    lost = np.all([np.isnan(data.y) for data in datasets], axis=0)
+    noted = replace(runs, notes=(*runs.notes, *_equal_rows(frame, np.flatnonzero(~lost))))
+    return [replace(data, runs=noted) for data in datasets]
+
+
+def table_dataset(
+    frame: pd.DataFrame, runs: Runs, response: str, options: TableOptions = NO_OPTIONS
+) -> Dataset:
+    """Read one response; values like ``>50`` become intervals up to the next printed limit."""
+    cells = column(frame, response, "response").tolist()
+    parsed = [_value(cell, i, response, runs.run_ids) for i, cell in enumerate(cells)]
+    y = np.array([value for value, _ in parsed])
+    limits = [limit for _, limit in parsed]
+    ends = None
+    if any(limits):
+        ends = _bounds(y, [str(cell) for cell in cells], limits, response, options.ceiling)
+    return Dataset(runs, response, y, ends, goal=options.goal)
 
 
 def column(frame: pd.DataFrame, name: str, what: str) -> pd.Series:
@@ -43,155 +120,6 @@ def column(frame: pd.DataFrame, name: str, what: str) -> pd.Series:
     if isinstance(chosen, pd.DataFrame):
         raise DoeError(f"the table has {chosen.shape[1]} columns named {name!r}; expected one")
     return chosen
-
-
-def table_runs(
-    frame: pd.DataFrame,
-    factors: Sequence[str],
-    low: Mapping[str, str] | None = None,
-    block: str | None = None,
-) -> Runs:
-    """Read the design part of a table: factors (with named low levels), block, runs."""
-    frame, keys = _with_factors(frame, factors)
-    notes: list[str] = []
-    low = _named_lows(low, keys)
-    levels, columns = [], []
-    for key in keys:
-        factor, code, note = _two_levels(column(frame, key, "factor"), key, low.get(key))
-        levels.append(factor)
-        columns.append(code)
-        notes += note
-    coded = np.column_stack(columns).astype(np.int8)
-    blocks = _blocks(frame, block, keys)
-    run_ids = _run_ids(frame)
-    notes += _check_duplicates(frame, coded, run_ids, block)
-    several = blocks is not None and blocks.max() > 0
-    return Runs(
-        factors=tuple(levels),
-        coded=coded,
-        block=blocks if several else None,
-        block_name=block if several else None,
-        run_ids=run_ids,
-        run_order=_run_order(frame),
-        slot=_labels(frame, "slot"),
-        host=_labels(frame, "host"),
-        states=_states(frame),
-        notes=tuple(notes),
-    )
-
-
-def has_levels(frame: pd.DataFrame, factors: Sequence[str]) -> bool:
-    """Whether some factor of a table has more than two levels, so that they are read as such."""
-    keys = [key for key in factors if key in frame.columns]
-    return any(len(_distinct([_level_text(v) for v in frame[key].tolist()])) > 2 for key in keys)
-
-
-def _distinct(texts: Sequence[str]) -> set[float] | set[str]:
-    """Different levels; 0.001 and 1e-3 are one."""
-    numbers = _numbers(texts)
-    return set(texts) if numbers is None else set(numbers)
-
-
-def table_levels(
-    frame: pd.DataFrame,
-    factors: Sequence[str],
-    low: Mapping[str, str] | None = None,
-    block: str | None = None,
-) -> LevelRuns:
-    """Read the design part of a table whose factors have any number of levels.
-
-    Numbers rise, words stand in the alphabet's order; a level that `low` names comes first. Rows
-    with two or more factors at a middle level that occurs nowhere else are centre runs.
-    """
-    columns: dict[str, list[Level]] = {}
-    order: dict[str, list[Level]] = {}
-    low = _named_lows(low, factors)
-    for key in _once(factors):
-        columns[key] = _levels(_level_texts(column(frame, key, "factor"), key))
-        if key in low:
-            texts = sorted({str(level) for level in columns[key]})
-            first = _low_first(texts, key, low[key])[0]
-            rest = sorted({level for level in columns[key] if str(level) != first})
-            order[key] = [next(v for v in columns[key] if str(v) == first), *rest]
-    blocks = _blocks(frame, block, factors)
-    labels = None if blocks is None else blocks.tolist()
-    layout = layout_of(columns, order, block=labels, block_name=block or "block")
-    if (count := int(layout.is_centre.sum())) > 0:
-        middle = zip(layout.keys, layout.centred.tolist(), strict=True)
-        others = [key for key, at_middle in middle if not at_middle]
-        factor = f"every factor but {', '.join(others)}" if others else "every factor"
-        note = f"{count} rows with {factor} at its middle level are taken as centre runs."
-        layout = replace(layout, notes=(note,))
-    return layout
-
-
-def _levels(texts: Sequence[str]) -> list[Level]:
-    """Levels as numbers or switches where all of them are, else as words."""
-    numbers = _numbers(texts)
-    if numbers is not None:
-        return [int(v) if v.is_integer() and abs(v) < 2**53 else v for v in numbers]
-    if {text.lower() for text in texts} == {"true", "false"}:
-        return [text.lower() == "true" for text in texts]
-    return list(texts)
-
-
-def observe_levels(
-    frame: pd.DataFrame, layout: LevelRuns, response: str, goal: str | None
-) -> LevelObservations:
-    """Read one response of a table whose factors have levels."""
-    y, limits = _values(frame, response, _run_ids(frame))
-    if limited := [row for row, limit in enumerate(limits, start=1) if limit]:
-        raise DoeError(
-            f"response {response!r} has a limit in row {limited[0]}; factors with more than "
-            "two levels need values"
-        )
-    return LevelObservations(layout, response, y, goal=goal)
-
-
-def observe(
-    frame: pd.DataFrame,
-    runs: Runs,
-    response: str,
-    *,
-    goal: str | None = None,
-    ceiling: float | None = None,
-) -> Observations:
-    """Read one response; values like ``>50`` become intervals up to the next printed limit."""
-    if ceiling is not None and not math.isfinite(ceiling):
-        raise DoeError(f"the ceiling {ceiling} is no number; expected the largest possible value")
-    y, limits = _values(frame, response, runs.run_ids)
-    low, high = y, y
-    if any(limits):
-        texts = [str(cell) for cell in frame[response].tolist()]
-        low, high = _bounds(y, texts, limits, response, ceiling)
-    return Observations(runs, response, y, low, high, goal=goal)
-
-
-def observe_table(
-    frame: pd.DataFrame,
-    factors: Sequence[str],
-    responses: Sequence[str] = (),
-    low: Mapping[str, str] | None = None,
-    block: str | None = None,
-    goal: str | None = None,
-    ceiling: float | None = None,
-) -> list[Observations | LevelObservations]:
-    """Read some responses of a table, "all" of them, or the only one where none is named."""
-    if goal not in (None, "min", "max"):
-        raise DoeError(f"the goal {goal!r} is neither min nor max")
-    wide = has_levels(frame, factors)
-    runs = (table_levels if wide else table_runs)(frame, factors, low, block)
-    known = response_columns(frame, [*runs.keys, *([block] if block else [])])
-    names = [n for name in responses for n in (known if name == "all" else [name])]
-    if not names:
-        if len(known) != 1:
-            raise DoeError(
-                f"which response? Name one of {', '.join(known) or 'none found'}, or all"
-            )
-        names = known
-    if not isinstance(runs, Runs):
-        return [observe_levels(frame, runs, name, goal) for name in dict.fromkeys(names)]
-    return [observe(frame, runs, name, goal=goal, ceiling=ceiling) for name in dict.fromkeys(names)]
 
 
 def response_columns(frame: pd.DataFrame, used: Sequence[str]) -> list[str]:
@@ -212,42 +140,105 @@ def response_columns(frame: pd.DataFrame, used: Sequence[str]) -> list[str]:
     return chosen
 
 
-# Factors and runs -------------------------------------------------------------------------------
+# Runs ---------------------------------------------------------------------------------------------
 
 
-def _with_factors(
-    frame: pd.DataFrame, factors: Sequence[str]
-) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """The table with a column for every factor, read from `config` labels where it has none."""
-    absent = [key for key in factors if key not in frame.columns]
-    if factors and not absent:
-        return frame, _once(factors)
-    labels_of = _config_columns(frame)
-    if not factors:
-        if not labels_of:
+def table_runs(frame: pd.DataFrame, options: TableOptions) -> Runs:
+    """Read the runs of a table: levels, block, and what else is known of them.
+
+    Numbers rise, words stand in the alphabet's order; a level that `low` names comes first. Rows
+    with two or more factors at a number between their others that occurs in no further row are
+    centre runs. A `seed` that every configuration ran with is the block where none is named.
+    """
+    columns = _factor_columns(frame, options.factors)
+    keys = tuple(columns)
+    for what, named in (("low level", options.low), ("scale", options.scale)):
+        if unknown := [key for key in named if key not in keys]:
             raise DoeError(
-                "which columns are the factors? Name them; columns with two values: "
-                f"{', '.join(_candidates(frame)) or 'none'}"
+                f"a {what} is named for {unknown[0]!r}, which is no factor"
+                f"{nearest(unknown[0], keys)}; the factors are {', '.join(keys)}"
             )
-        factors = tuple(labels_of)
-    added = {k: labels_of[k] for k in factors if k in labels_of and k not in frame.columns}
-    return frame.assign(**added), _once(factors)
+    order = {key: _low_first(columns[key], key, low) for key, low in options.low.items()}
+    runs = runs_of_levels(columns, order, scale=options.scale)
+    runs = replace(
+        runs,
+        run_ids=_run_ids(frame),
+        run_order=_run_order(frame),
+        slot=_labels(frame, "slot"),
+        host=_labels(frame, "host"),
+        states=_states(frame),
+        notes=(*_level_notes(runs, options), *runs.notes),
+        facts={name: labels for name in FACTS if (labels := _labels(frame, name))},
+    )
+    return _with_block(frame, runs, options.block)
 
 
-def _named_lows(low: Mapping[str, str] | None, keys: Sequence[str]) -> Mapping[str, str]:
-    """The low levels that are named, all of them of factors."""
-    if unknown := [key for key in low or {} if key not in keys]:
-        raise DoeError(
-            f"a low level is named for {unknown[0]!r}, which is no factor"
-            f"{nearest(unknown[0], keys)}; the factors are {', '.join(keys)}"
-        )
-    return low or {}
+def runs_of_levels(
+    columns: Mapping[str, Sequence[Level]],
+    levels: Mapping[str, Sequence[Level]] | None = None,
+    block: Sequence[Hashable] | None = None,
+    block_name: str = "block",
+    scale: Mapping[str, str] | None = None,
+) -> Runs:
+    """Runs from the level of every run, a column per factor.
+
+    Levels whose order is not given rise, ``False`` comes before ``True``, and words stand in the
+    alphabet's order.
+
+    Raises
+    ------
+    DoeError
+        If a run has a level that is not among those given, or `check_runs` refuses the runs.
+    """
+    levels, scale = levels or {}, scale or {}
+    centre, centred = _centre_rows(columns, levels)
+    factors = []
+    for key, values in columns.items():
+        pairs = zip(values, centre, strict=True)
+        present = {value for value, middle in pairs if not (middle and key in centred)}
+        ordered = tuple(levels.get(key) or sorted(present, key=_rank))
+        numeric = all(map(is_number, ordered))
+        if key in scale and not numeric:
+            raise DoeError(f"a scale is named for {key}, whose levels are no numbers")
+        degree = 2 if numeric and len(ordered) > MOST_LEVELS else None
+        on = scale.get(key, "linear")
+        factors.append(FactorColumn(key, key, ordered, numeric, on, degree=degree))
+    index, position = runs_at(columns, factors)
+    numbers = None if block is None else numbered(block)
+    blocked = numbers is not None and numbers.max(initial=0) > 0
+    notes = _centre_notes(columns, centre, centred)
+    return Runs(
+        tuple(factors), index, position, numbers if blocked else None, block_name, notes=notes
+    )
 
 
-def _once(factors: Sequence[str]) -> tuple[str, ...]:
+def _factor_columns(frame: pd.DataFrame, factors: Sequence[str]) -> dict[str, list[Level]]:
+    """Level of every factor in each row, read from labels in `config` where it has no column."""
     if twice := [key for key in factors if list(factors).count(key) > 1]:
         raise DoeError(f"factor {twice[0]!r} is named twice")
-    return tuple(factors)
+    absent = [key for key in factors if key not in frame.columns]
+    labelled = _config_columns(frame) if absent or not factors else {}
+    if not factors and not labelled:
+        two = [str(name) for name in frame.columns if frame[name].nunique() == 2]
+        raise DoeError(
+            "which columns are the factors? Name them; columns with two values: "
+            f"{', '.join(two) or 'none'}"
+        )
+    columns = {}
+    for key in factors or labelled:
+        if key in frame.columns or key not in labelled:
+            texts = [_level_text(value) for value in column(frame, key, "factor").tolist()]
+        else:
+            texts = labelled[key]
+        if "" in texts:
+            raise DoeError(f"factor {key!r} has no level in row {texts.index('') + 1}; fill it in")
+        columns[key] = _levels(texts)
+        if len(set(columns[key])) < 2:
+            raise DoeError(
+                f"factor {key!r} has 1 level ({texts[0]}); expected two or more. Leave it out of "
+                "the factors"
+            )
+    return columns
 
 
 def _config_columns(frame: pd.DataFrame) -> dict[str, list[str]]:
@@ -269,59 +260,6 @@ def _config_columns(frame: pd.DataFrame) -> dict[str, list[str]]:
     return {key: [row[key] for row in rows] for key in rows[0]}
 
 
-def _candidates(frame: pd.DataFrame) -> list[str]:
-    return [str(name) for name in frame.columns if frame[name].nunique() == 2]
-
-
-def _two_levels(
-    values: pd.Series, key: str, low: str | None
-) -> tuple[FactorLevels, NDArray[np.int8], list[str]]:
-    """Code a factor -1/+1: the smaller number, false, or the level that `low` names is low."""
-    texts = _level_texts(values, key)
-    levels = sorted(set(texts))
-    notes: list[str] = []
-    numbers = _numbers(levels)
-    if numbers is not None:
-        spelling: dict[float, str] = {}  # 0.001 and 1e-3 are one level, known by its first spelling
-        for value, text in sorted(zip(numbers, levels, strict=True)):
-            spelling.setdefault(value, text)
-        same = {text: spelling[value] for value, text in zip(numbers, levels, strict=True)}
-        texts = [same[text] for text in texts]
-        levels = list(spelling.values())
-    if len(levels) != 2:
-        shown = ", ".join(levels[:5]) + (", …" if len(levels) > 5 else "")
-        noun = "level" if len(levels) == 1 else "levels"
-        raise DoeError(
-            f"factor {key!r} has {len(levels)} {noun} ({shown}); expected two. Leave it out of "
-            "the factors, or keep the rows of two levels"
-        )
-    if low is not None:
-        levels = _low_first(levels, key, low)
-    elif numbers is None and [level.lower() for level in levels] != ["false", "true"]:
-        notes.append(
-            f"Factor {key}: {levels[0]!r} is taken as low and {levels[1]!r} as high "
-            f"(alphabetical order; name {levels[1]!r} as the low level to turn it round)."
-        )
-    coded = np.array([1 if text == levels[1] else -1 for text in texts], dtype=np.int8)
-    return FactorLevels(key, levels[0], levels[1]), coded, notes
-
-
-def _low_first(levels: list[str], key: str, low: str) -> list[str]:
-    for level in levels:
-        same = _numbers([level, low])
-        if level.lower() == low.lower() or (same is not None and same[0] == same[1]):
-            return [level, *(other for other in levels if other != level)]
-    raise DoeError(f"{low!r} is no level of {key!r}; its levels are {', '.join(levels)}")
-
-
-def _level_texts(values: pd.Series, key: str) -> list[str]:
-    """The level of a factor in each row, as text."""
-    texts = [_level_text(value) for value in values.tolist()]
-    if "" in texts:
-        raise DoeError(f"factor {key!r} has no level in row {texts.index('') + 1}; fill it in")
-    return texts
-
-
 def _level_text(value: object) -> str:
     if value is None or (isinstance(value, float) and value != value):
         return ""
@@ -331,29 +269,160 @@ def _level_text(value: object) -> str:
     return "" if text.lower() == "nan" else text
 
 
-def _numbers(levels: Sequence[str]) -> list[float] | None:
-    numbers = [_number(level) for level in levels]
-    finite = [number for number in numbers if number is not None]
-    return finite if len(finite) == len(numbers) else None
+def _levels(texts: Sequence[str]) -> list[Level]:
+    """Levels as numbers or switches where all of them are, else as words."""
+    numbers = [_number(text) for text in texts]
+    known = [number for number in numbers if number is not None]
+    if len(known) == len(texts):
+        return [int(v) if v.is_integer() and abs(v) < 2**53 else v for v in known]
+    if {text.lower() for text in texts} == {"true", "false"}:
+        return [text.lower() == "true" for text in texts]
+    return list(texts)
 
 
-def _blocks(frame: pd.DataFrame, block: str | None, keys: Sequence[str]) -> Ints | None:
-    """Number of each run's block; None where no column names it."""
-    if block is None:
-        return None
-    if block in keys:
+def _low_first(values: Sequence[Level], key: str, low: str) -> list[Level]:
+    """The levels of a factor, that which is named first."""
+    levels = sorted(set(values), key=_rank)
+    number = _number(low)
+    for level in levels:
+        if level_text(level).lower() == low.lower() or (is_number(level) and level == number):
+            return [level, *(other for other in levels if other != level)]
+    raise DoeError(
+        f"{low!r} is no level of {key!r}; its levels are {', '.join(map(level_text, levels))}"
+    )
+
+
+def _rank(level: Level) -> tuple[int, float, str]:
+    """Numbers and switches by size, then words by the alphabet."""
+    return (1, 0.0, level) if isinstance(level, str) else (0, float(level), "")
+
+
+def _level_notes(runs: Runs, options: TableOptions) -> list[str]:
+    """What was taken for granted about levels."""
+    notes = []
+    for factor in runs.factors:
+        low, high = factor.labels[0], factor.labels[-1]
+        words = len(factor.levels) == 2 and isinstance(factor.levels[0], str)
+        if words and factor.key not in options.low:
+            notes.append(
+                f"Factor {factor.key}: {low!r} is taken as low and {high!r} as high "
+                f"(alphabetical order; name {high!r} as the low level to turn it round)."
+            )
+        if factor.degree is not None:
+            notes.append(
+                f"Factor {factor.key} has {len(factor.levels)} values: it is fitted as a line and "
+                f"a curve on its {factor.scale} scale."
+            )
+        if factor.key not in options.scale and _spaced_by_ratios(factor):
+            notes.append(
+                f"The values of {factor.key} are spaced as on a log scale and are fitted on a "
+                f"linear one; name the scale {factor.key}=log to fit them there."
+            )
+    return notes
+
+
+def _spaced_by_ratios(factor: FactorColumn) -> bool:
+    """Whether the median of three or more numbers is in the middle on a log scale alone."""
+    if not factor.numeric or len(factor.levels) < 3 or min(map(float, factor.levels)) <= 0:
+        return False
+    values = np.array([float(level) for level in factor.levels])
+    low, high = values.min(), values.max()
+    middle = float(np.median(values))
+    linear = (middle - low) / (high - low)
+    log = math.log(middle / low) / math.log(high / low)
+    return linear < 0.35 and 0.35 < log < 0.65
+
+
+# Centre runs --------------------------------------------------------------------------------------
+
+
+def _centre_rows(
+    columns: Mapping[str, Sequence[Level]], levels: Mapping[str, Sequence[Level]]
+) -> tuple[list[bool], set[str]]:
+    """Rows where two or more factors have a number that lies between their others and is in no
+    other row, and these factors; all others have levels there that other rows have too.
+    """
+    numeric = [key for key, values in columns.items() if all(map(is_number, values))]
+    for first in numeric:
+        for value in sorted(set(columns[first]), key=_rank):
+            rows = [v == value for v in columns[first]]
+            middle = {k for k in numeric if _is_middle(columns[k], rows, levels.get(k, ()))}
+            if len(middle) > 1 and all(
+                _is_shared(columns[k], rows) for k in columns.keys() - middle
+            ):
+                return rows, middle
+    return [False] * len(next(iter(columns.values()))), set()
+
+
+def _is_shared(values: Sequence[Level], rows: Sequence[bool]) -> bool:
+    """Whether a factor has no level in these rows that others lack."""
+    inside = {v for v, row in zip(values, rows, strict=True) if row}
+    return inside <= {v for v, row in zip(values, rows, strict=True) if not row}
+
+
+def _is_middle(values: Sequence[Level], rows: Sequence[bool], known: Sequence[Level]) -> bool:
+    inside = {float(v) for v, row in zip(values, rows, strict=True) if row}
+    others = {float(v) for v, row in zip(values, rows, strict=True) if not row}
+    return (
+        len(inside) == 1
+        and len(others) > 1
+        and not inside & others
+        and not inside & {float(v) for v in known}
+        and min(others) < min(inside) < max(others)
+    )
+
+
+def _centre_notes(
+    columns: Mapping[str, Sequence[Level]], centre: Sequence[bool], centred: set[str]
+) -> tuple[str, ...]:
+    if not centred:
+        return ()
+    others = [key for key in columns if key not in centred]
+    factor = f"every factor but {', '.join(others)}" if others else "every factor"
+    return (f"{sum(centre)} rows with {factor} at its middle level are taken as centre runs.",)
+
+
+# Facts of runs ------------------------------------------------------------------------------------
+
+
+def _with_block(frame: pd.DataFrame, runs: Runs, block: str | None) -> Runs:
+    """The runs with the block that is named, else with seeds that are crossed with the cells."""
+    if block is not None and block in runs.keys:
         raise DoeError(f"{block!r} is given both as a factor and as the block; choose one")
-    values = column(frame, block, "block")
-    if values.isna().any() or (values.astype(str).str.strip() == "").any():
-        raise DoeError(f"column {str(values.name)!r} names the block and is empty in some row")
-    return numbered(values.astype(str))
+    if block is not None:
+        labels = [_level_text(value) for value in column(frame, block, "block").tolist()]
+        if "" in labels:
+            raise DoeError(f"column {block!r} names the block and is empty in some row")
+        numbers = numbered(labels)
+        return replace(runs, block=numbers, block_name=block) if numbers.max() > 0 else runs
+    seeds = runs.facts.get(SEED, ())
+    if SEED in runs.keys or not seeds or not _crossed(runs.cells, numbered(seeds)):
+        return runs
+    note = (
+        f"The column {SEED!r} is taken as the block: configurations ran with the same "
+        f"{len(set(seeds))} seeds."
+    )
+    return replace(runs, block=numbered(seeds), block_name=SEED, notes=(*runs.notes, note))
+
+
+def _crossed(cells: Ints, seeds: Ints) -> bool:
+    """Whether seeds repeat over configurations: three of four combinations ran, or more."""
+    pairs = len(set(zip(cells.tolist(), seeds.tolist(), strict=True)))
+    every = len(np.unique(cells)) * int(seeds.max() + 1)
+    return bool(seeds.max() > 0) and 4 * pairs >= 3 * every
 
 
 def _run_ids(frame: pd.DataFrame) -> tuple[str, ...]:
     """Names of the runs: the column run_id or run, else the row number from 1."""
     for name in ("run_id", "run"):
         if name in frame.columns:
-            return tuple(str(value) for value in frame[name])
+            named = frame[name].astype(str)
+            if twice := sorted(set(named[named.duplicated()])):
+                raise DoeError(
+                    f"run {', '.join(twice[:5])} stands more than once in the table; "
+                    "expected one row per run: remove the copies"
+                )
+            return tuple(named)
     return tuple(f"row {i}" for i in range(1, len(frame) + 1))
 
 
@@ -382,56 +451,27 @@ def _states(frame: pd.DataFrame) -> tuple[str, ...]:
     return tuple(state_text(s, r) for s, r in zip(state, reason, strict=True))
 
 
-def _check_duplicates(
-    frame: pd.DataFrame, coded: NDArray[np.int8], ids: tuple[str, ...], block: str | None
-) -> list[str]:
-    """Refuse a run that stands twice; rows that merely look alike give a note."""
-    named = pd.Series(ids)
-    if named.duplicated().any():
-        twice = sorted(set(named[named.duplicated()]))
-        raise DoeError(
-            f"run {', '.join(twice[:5])} stands more than once in the table; "
-            "expected one row per run: remove the copies"
-        )
-    if "replicate" in frame.columns:
-        # Columns of two values may be factors that are left out of this analysis.
-        known = {"replicate", "block", "seed", "config", "row"}
-        chosen = [c for c in frame.columns if c in known or frame[c].nunique() == 2]
-        again = frame[chosen].assign(cell_of_run=cell_index(coded)).duplicated()
-        if again.any():
-            row = int(np.flatnonzero(again.to_numpy())[0])
-            raise DoeError(
-                f"row {row + 1} repeats a configuration within replicate "
-                f"{frame['replicate'].iloc[row]}; expected one run of each: remove the copy"
-            )
-    if not (same := frame.duplicated(keep=False)).any():
+def _equal_rows(frame: pd.DataFrame, among: Ints) -> list[str]:
+    """A note of the rows that are the same in every column; two runs may well agree."""
+    rows = frame.iloc[among].astype(str).itertuples(index=False)
+    groups: dict[Hashable, list[str]] = {}
+    for number, cells in zip(among.tolist(), rows, strict=True):
+        groups.setdefault(tuple(cells), []).append(str(number + 1))
+    if not (equal := [" and ".join(same) for same in groups.values() if len(same) > 1]):
         return []
-    rows = ", ".join(str(i + 1) for i in np.flatnonzero(same.to_numpy())[:6])
-    if block is not None:
-        raise DoeError(
-            f"rows {rows} are the same in every column, block {block!r} included; "
-            "a run stands twice: remove the copy, or number the runs in a column run_id"
-        )
-    return [f"Rows {rows} are the same in every column; make sure that no run stands twice."]
+    return [
+        f"Rows {listed(equal, 4)} are the same in every column; if one is a copy of the other, "
+        "remove it."
+    ]
 
 
-# Cells ------------------------------------------------------------------------------------------
-
+# Cells --------------------------------------------------------------------------------------------
 Limit = tuple[str, float]
 
 
 def _number(text: str) -> float | None:
     """A number as it is written in tables; Python's 1_238 is none."""
     return float(text) if NUMBER.fullmatch(text.strip()) else None
-
-
-def _values(
-    frame: pd.DataFrame, response: str, ids: Sequence[str]
-) -> tuple[Floats, list[Limit | None]]:
-    """The value of a response in each row, NaN where it has none, and the limits in its place."""
-    cells = column(frame, response, "response").tolist()
-    parsed = [_value(cell, i, response, ids) for i, cell in enumerate(cells)]
-    return np.array([value for value, _ in parsed]), [limit for _, limit in parsed]
 
 
 def _value(cell: object, row: int, name: str, ids: Sequence[str]) -> tuple[float, Limit | None]:

@@ -1,4 +1,4 @@
-"""From a study or a table on disk to runs and observations: what every analysis starts from."""
+"""From the runs of a study to datasets: what every analysis starts from."""
 
 from __future__ import annotations
 
@@ -9,11 +9,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from doe.analysis.data import FactorLevels, Fresh, Looked, Observations, Runs, numbered, state_text
-from doe.analysis.levels.layout import MIDDLE, FactorColumn, LevelObservations, LevelRuns
+from doe.analysis.dataset import (
+    Dataset,
+    FactorColumn,
+    FreshRuns,
+    Looked,
+    Runs,
+    numbered,
+    runs_at,
+    state_text,
+)
 from doe.analysis.streams import Seeding
 from doe.design.changes import confirming
-from doe.design.runs import CENTRE, Run
+from doe.design.runs import Run
 from doe.results.cells import baseline, cells_of
 from doe.results.looks import look_notes, stopping_rule
 from doe.results.responses import (
@@ -25,9 +33,7 @@ from doe.results.responses import (
 )
 from doe.store.plan import load_plan
 from doe.store.scan import RunStatus
-from doe.study.levels import level_numbers
 from doe.study.values import FIRST_LOOK, Study
-from doe.terms import level_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,64 +46,59 @@ def scan_study(directory: Path) -> tuple[Study, list[RunStatus]]:
 
 
 def load(directory: Path) -> pd.DataFrame:
-    """A study's responses table, in run order."""
+    """Read a study's responses table, in run order."""
     import pandas as pd
 
     study, statuses = scan_study(directory)
     return pd.DataFrame(table_rows(study, statuses), columns=columns(study))
 
 
-def study_runs(study: Study, statuses: Sequence[RunStatus]) -> Runs | LevelRuns:
-    """Which run had which levels and stood in which block: the replicate, or what splits it."""
-    planned = [status.run for status in statuses]
+def planned_runs(study: Study, planned: Sequence[Run]) -> Runs:
+    """Levels and block of planned runs: the block is the replicate, or what splits it."""
+    factors = factor_columns(study)
+    levels = {key: [run.levels[key] for run in planned] for key in study.keys}
+    index, position = runs_at(levels, factors)
     block = numbered(run.block for run in planned)
-    blocked = block.max() > 0
-    same = (numbered(run.replicate for run in planned) == block).all()
-    name = ("replicate" if same else "block") if blocked else None
-    if not study.two_level or study.centre:
-        layout = design_runs(study, planned, name)
-        return replace(layout, notes=look_notes(study, statuses))
-    slots, hosts = zip(*(slot_and_host(status) for status in statuses), strict=True)
+    blocked = bool(block.max(initial=0) > 0)
+    same = bool((numbered(run.replicate for run in planned) == block).all())
     return Runs(
-        factors=tuple(
-            FactorLevels(f.key, level_text(f.low), level_text(f.high), f.name)
-            for f in study.factors
-        ),
-        coded=np.array([run.coded for run in planned], np.int8),
+        factors=factors,
+        index=index,
+        position=position,
         block=block if blocked else None,
-        block_name=name,
+        block_name="replicate" if same else "block",
         run_ids=tuple(run.run_id for run in planned),
         run_order=tuple(run.run_order for run in planned),
+        seeding=_seeding(study, planned),
+    )
+
+
+def factor_columns(study: Study) -> tuple[FactorColumn, ...]:
+    """The factors of a study as an analysis knows them."""
+    return tuple(
+        FactorColumn(
+            f.key,
+            f.name or f.key,
+            f.levels,
+            f.numeric,
+            f.scale,
+            getattr(f, "role", "choice"),
+        )
+        for f in study.factors
+    )
+
+
+def study_runs(study: Study, statuses: Sequence[RunStatus]) -> Runs:
+    """Read the runs of a study: levels, block, and what else is known of them."""
+    planned = [status.run for status in statuses]
+    slots, hosts = zip(*(slot_and_host(status) for status in statuses), strict=True)
+    return replace(
+        planned_runs(study, planned),
         slot=slots if any(slots) else None,
         host=hosts if any(hosts) else None,
         states=tuple(state_text(status.state, status.reason) for status in statuses),
         notes=look_notes(study, statuses),
         looked=_looked(study, planned),
-        seeding=_seeding(study, planned),
-    )
-
-
-def design_runs(study: Study, planned: Sequence[Run], block_name: str | None = None) -> LevelRuns:
-    """Runs of a design by the numbers of their levels, for factors with any number of them."""
-    centre = np.array([run.config == CENTRE for run in planned])
-    middle = (MIDDLE,) * len(study.factors)
-    block = numbered(run.block for run in planned)
-    return LevelRuns(
-        tuple(
-            FactorColumn(f.key, f.name or f.key, f.levels, f.numeric, f.scale)
-            for f in study.factors
-        ),
-        np.array(
-            [
-                middle if is_centre else level_numbers(run.row, study.sizes)
-                for run, is_centre in zip(planned, centre.tolist(), strict=True)
-            ],
-            np.int64,
-        ),
-        block if block.max() > 0 else None,
-        block_name or "block",
-        centre if centre.any() else None,
-        seeding=_seeding(study, planned),
     )
 
 
@@ -116,14 +117,14 @@ def _seeding(study: Study, planned: Sequence[Run]) -> Seeding | None:
     return Seeding(tuple(study.streams), replicate, np.stack(seeds))
 
 
-def observations(
+def datasets(
     study: Study,
     statuses: Sequence[RunStatus],
-    runs: Runs | LevelRuns,
+    runs: Runs,
     names: Iterable[str],
     fresh: Sequence[RunStatus] = (),
-) -> list[Observations | LevelObservations]:
-    """The responses that are named, with the study's units, goals and scales.
+) -> list[Dataset]:
+    """Read the responses that are named, with the study's units, goals and scales.
 
     `fresh` are runs that confirm a winner, as `confirming_runs` gives them.
 
@@ -132,30 +133,36 @@ def observations(
     DoeError
         If the study has no such response.
     """
-    answers = study.responses
+    responses = study.responses
     values = [response_values(study, status) for status in statuses]
-    observed: list[Observations | LevelObservations] = []
     cells = cells_of(statuses, {})
+    read = []
     for name in dict.fromkeys(names):
         check_response(study, name)
         y = np.array([value[name] for value in values], dtype=np.float64)
         y[~np.isfinite(y)] = np.nan
-        kind = (answers.unit_of(name), answers.goal_of(name), answers.scale_of(name))
-        if isinstance(runs, Runs):
-            compared = (fresh_values(study, fresh, name), baseline(study, cells, name))
-            observed.append(Observations(runs, name, y, y, y, *kind, *compared))
-        else:
-            observed.append(LevelObservations(runs, name, y, *kind))
-    return observed
+        read.append(
+            Dataset(
+                runs,
+                name,
+                y,
+                unit=responses.unit_of(name),
+                goal=responses.goal_of(name),
+                scale=responses.scale_of(name),
+                fresh=fresh_runs(study, fresh, name),
+                baseline=baseline(study, cells, name),
+            )
+        )
+    return read
 
 
 def confirming_runs(study: Study, statuses: Sequence[RunStatus]) -> list[RunStatus]:
-    """The runs that confirm a winner with fresh seeds."""
+    """Return the runs that confirm a winner with fresh seeds."""
     return [status for status in statuses if status.run.replicate in confirming(study)]
 
 
-def fresh_values(study: Study, fresh: Sequence[RunStatus], name: str) -> Fresh | None:
-    """What fresh runs give for the response whose best configuration they confirm."""
+def fresh_runs(study: Study, fresh: Sequence[RunStatus], name: str) -> FreshRuns | None:
+    """Values of fresh runs for the response whose best configuration they confirm."""
     step = next((step for step in study.augment if step.confirm), None)
     if step is None or step.response != name or not fresh:
         return None
@@ -164,4 +171,4 @@ def fresh_values(study: Study, fresh: Sequence[RunStatus], name: str) -> Fresh |
     table = np.array(y, dtype=np.float64)
     labels = {status.run.name: status.run.config for status in fresh}
     configs = tuple(labels[config] for config in step.confirm)
-    return Fresh(configs, np.where(np.isfinite(table), table, np.nan))
+    return FreshRuns(configs, np.where(np.isfinite(table), table, np.nan))

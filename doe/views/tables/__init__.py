@@ -1,7 +1,6 @@
 """Every table of results, one module each, in one order for terminal, page and files.
 
-A module of this package that offers ``ENTRY`` has its place in the catalogue; nothing else needs to
-know it.
+A module of this package lists its tables in ``ENTRIES``; nothing else needs to know it.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from pkgutil import iter_modules
 from typing import Any, Literal, NamedTuple
 
 from doe.analysis.analyze import Analysis
-from doe.analysis.response import ResponseAnalysis
 from doe.results.report import Report
 from doe.views.table import Table, slug
 
@@ -37,15 +35,9 @@ class ResponseTable(NamedTuple):
     files: Files = ""
     """Whether it is written as LaTeX and CSV beside the page, and in which document."""
     screen: Literal["always", "saturated", "never"] = "always"
-    """Whether it stands on the terminal: always, for saturated designs alone, or never."""
-    levels: bool | None = False
-    """For factors with any number of levels, in the place of two balanced ones; None for both."""
+    """Whether the terminal shows it: always, for saturated designs alone, or never."""
 
-    def fits(self, analysis: ResponseAnalysis) -> bool:
-        """Whether it is made from an analysis of this kind."""
-        return self.levels is None or self.levels != isinstance(analysis, Analysis)
-
-    def on_terminal(self, analysis: ResponseAnalysis) -> bool:
+    def on_terminal(self, analysis: Analysis) -> bool:
         """Whether the terminal shows it for this analysis."""
         return self.screen == "always" or (self.screen == "saturated" and analysis.df_error == 0)
 
@@ -64,7 +56,7 @@ class StudyTables(NamedTuple):
 def catalogue() -> tuple[tuple[ResponseTable, ...], tuple[StudyTables, ...]]:
     """Tables of a response and of the study, each in the order of reading."""
     modules = [import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__)]
-    entries = [module.ENTRY for module in modules if hasattr(module, "ENTRY")]
+    entries = [entry for module in modules for entry in getattr(module, "ENTRIES", ())]
     entries.sort(key=lambda entry: entry.position)
     return (
         tuple(entry for entry in entries if isinstance(entry, ResponseTable)),
@@ -72,18 +64,18 @@ def catalogue() -> tuple[tuple[ResponseTable, ...], tuple[StudyTables, ...]]:
     )
 
 
-def response_tables(analysis: ResponseAnalysis) -> list[Table]:
+def response_tables(analysis: Analysis) -> list[Table]:
     """The tables of one response for the page."""
-    made = (entry.make(analysis, MOST_ROWS) for entry in catalogue()[0] if entry.fits(analysis))
+    made = (entry.make(analysis, MOST_ROWS) for entry in catalogue()[0])
     return [table for table in made if table is not None]
 
 
-def screen_tables(analysis: ResponseAnalysis) -> list[Table]:
+def screen_tables(analysis: Analysis) -> list[Table]:
     """The tables of one response for the terminal, in short."""
     made = (
         entry.make(analysis, entry.on_screen)
         for entry in catalogue()[0]
-        if entry.fits(analysis) and entry.on_terminal(analysis)
+        if entry.on_terminal(analysis)
     )
     return [table for table in made if table is not None]
 
@@ -108,7 +100,7 @@ def file_tables(report: Report) -> tuple[list[Table], list[Table]]:
     for entry in catalogue()[1]:
         paper += entry.make(report) if entry.files == "paper" else ()
     for name, analysis in report.analyses.items():
-        for table in (e for e in catalogue()[0] if e.files and e.fits(analysis)):
+        for table in (e for e in catalogue()[0] if e.files):
             made = table.make(analysis, MOST_ROWS)
             first = table.files == "paper" and name in report.headline_responses
             (paper if first else further).extend([made] if made is not None else [])

@@ -1,63 +1,183 @@
-"""The analysis of variance."""
+"""Analysis of variance, the lines and curves of numbers, and where variation comes from."""
 
 from __future__ import annotations
 
 from doe.analysis.analyze import Analysis
+from doe.analysis.pvalues import significant
+from doe.analysis.streams import REST
 from doe.errors import counted
 from doe.numbers import cell_text
 from doe.views.table import Column, Row, Table, starred
 from doe.views.tables import ResponseTable
-from doe.views.words import LOOKS, quantity
+from doe.views.words import LOOKS, curvature_text, quantity
 
+FIXED = {"Block", "Curvature", "Lack of fit", "Error", "Total"}
+"""Sources that are no terms and always shown."""
 SHARED = "which replicates that share seeds do not average out; the line Error is not it."
 """What an error over seeds is, beside the line of the table that it is not."""
+SKEWED = (
+    "The intervals take seeds as normal, which a check doubts: 95 % may be 90. Try --transform log."
+)
 
 
 def anova_table(analysis: Analysis, top: int | None = None) -> Table:
-    """Analysis of variance; beyond `top` terms the smallest are left to the full table."""
-    rows = analysis.anova.rows
-    fixed = {"Block", "Lack of fit", "Error", "Total"}
-    terms = [row for row in rows if row.source not in fixed]
+    """Sources of variation with F tests and adjusted p; beyond `top` the smallest are left out."""
+    table = analysis.anova
+    terms = [row for row in table.rows if row.source not in FIXED]
     kept = sorted(terms, key=lambda row: -row.ss)[:top]
-    names = {row.source for row in kept} | fixed
-    kind = "" if analysis.anova.balanced else ", type III"
-    notes = [LOOKS] if analysis.looks else []
-    if len(kept) < len(terms):
-        notes.append(f"{len(terms) - len(kept)} terms with smaller sums of squares are not shown.")
-    if analysis.anova.r2_adjusted is not None and analysis.anova.r2 is not None:
-        predicted = analysis.anova.r2_predicted
-        notes.append(
-            f"R² {cell_text(analysis.anova.r2, 'fixed4')}, "
-            f"adjusted {cell_text(analysis.anova.r2_adjusted, 'fixed4')}"
-            + (f", predicted {cell_text(predicted, 'fixed4')}." if predicted is not None else ".")
+    names = {row.source for row in kept} | FIXED
+    tests = {test.term: test for test in analysis.tests}
+    blocks = analysis.random_blocks
+    random = {} if blocks is None else {term.term: term.p for term in blocks.terms}
+    columns = (
+        Column("source", "Source"),
+        Column("df", "df", "int"),
+        Column("ss", "SS", "num"),
+        Column("ms", "MS", "num"),
+        Column("f", "F", "num"),
+        Column("p", "p", "p"),
+        Column("stars", "", "stars"),
+        *([Column("p_random", "p random", "p")] if random else []),
+        Column("p_holm", "p Holm", "p", keep=False),
+        Column("p_bh", "p BH", "p", keep=False),
+        Column("percent", "Share", "percent", keep=False),
+    )
+    rows = []
+    for row in (row for row in table.rows if row.source in names):
+        test = tests.get(row.source)
+        further = (None,) * 3 if test is None else (test.p_holm, test.p_bh, test.percent)
+        strong = test is not None and significant(test.p_holm, analysis.alpha)
+        rows.append(
+            Row(
+                (
+                    *(row.source, row.df, row.ss, row.ms, row.f, row.p, starred(row.p)),
+                    *([random.get(row.source)] if random else []),
+                    *further,
+                ),
+                style="total" if row.source == "Total" else "plain",
+                marks={"source": "strong"} if strong else {},
+            )
         )
-    if analysis.variation is not None:
-        degrees, error = counted(analysis.df_error, "degree"), analysis.anova.error
-        notes.append(f"F on {degrees} of freedom against the {error}, {SHARED}")
-    if analysis.anova.blocking is not None:
-        notes.append(analysis.anova.blocking.sentence)
+    kind = "" if table.balanced else f", type {table.kind}"
     return Table(
         name=f"anova {analysis.response}",
         title=f"Analysis of variance of {quantity(analysis)}{kind}",
-        columns=(
-            Column("source", "Source"),
-            Column("df", "df", "int"),
-            Column("ss", "SS", "num"),
-            Column("ms", "MS", "num"),
-            Column("f", "F", "num"),
-            Column("p", "p", "p"),
-            Column("stars", "", "stars"),
-        ),
-        rows=tuple(
-            Row(
-                (row.source, row.df, row.ss, row.ms, row.f, row.p, starred(row.p)),
-                style="total" if row.source == "Total" else "plain",
-            )
-            for row in rows
-            if row.source in names
-        ),
-        notes=tuple(notes),
+        columns=columns,
+        rows=tuple(rows),
+        notes=_notes(analysis, len(terms) - len(kept)),
     )
 
 
-ENTRY = ResponseTable(20, anova_table, on_screen=10, files="paper")
+def _notes(analysis: Analysis, left_out: int) -> tuple[str, ...]:
+    table = analysis.anova
+    notes = [LOOKS] if analysis.looks else []
+    if left_out:
+        notes.append(f"{left_out} terms with smaller sums of squares are not shown.")
+    if table.r2_adjusted is not None and table.r2 is not None:
+        predicted = table.r2_predicted
+        notes.append(
+            f"R² {cell_text(table.r2, 'fixed4')}, adjusted {cell_text(table.r2_adjusted, 'fixed4')}"
+            + (f", predicted {cell_text(predicted, 'fixed4')}." if predicted is not None else ".")
+        )
+    if analysis.sigma is not None:
+        degrees = counted(analysis.df_error, "degree")
+        shared = f", {SHARED}" if analysis.variation is not None else "."
+        notes.append(f"F against the {table.error} on {degrees} of freedom{shared}")
+    if table.type2 is not None:
+        pairs = zip(table.rows, table.type2, strict=True)
+        other = [f"{b.source} {cell_text(b.p, 'p')}" for a, b in pairs if b.f is not None]
+        notes.append(f"p of type II, after all terms that do not contain it: {', '.join(other)}.")
+    for blocks in (analysis.random_blocks, table.blocking):
+        if blocks is not None:
+            notes.append(blocks.sentence)
+    return tuple(notes)
+
+
+def parts_table(analysis: Analysis, top: int | None = None) -> Table | None:
+    """Along which line or curve numeric factors act; None where there is none of three levels."""
+    curved = {part.factor for part in analysis.parts if part.part != "linear"}
+    parts = [part for part in analysis.parts if part.factor in curved]
+    if not parts and analysis.curvature is None:
+        return None
+    columns = (
+        Column("factor", "Factor"),
+        Column("part", "Part"),
+        Column("df", "df", "int"),
+        Column("estimate", "Estimate", "signed"),
+        Column("ci_low", "low", "num"),
+        Column("ci_high", "high", "num"),
+        Column("f", "F", "num", keep=False),
+        Column("p", "p", "p"),
+        Column("stars", "", "stars"),
+    )
+    scales = {factor.key: factor.scale for factor in analysis.factors}
+    rows = []
+    for part in parts:
+        name = f"{part.part} on {scales[part.factor]} scale"
+        figures = (part.estimate, part.ci_low, part.ci_high, part.f, part.p, starred(part.p))
+        rows.append(Row((part.factor, name, part.df, *figures)))
+    notes = []
+    if parts:
+        notes.append(
+            "Linear: change along the line from the least to the greatest level. Quadratic: how "
+            "far the middle of the scale lies above the ends."
+        )
+    if (bend := analysis.curvature) is not None:
+        f = None if bend.t is None else bend.t**2
+        figures = (bend.difference, bend.ci_low, bend.ci_high, f, bend.p, starred(bend.p))
+        rows.append(Row(("all", "curvature at the centre", 1, *figures)))
+        notes.append(curvature_text(analysis))
+    title = f"Lines and curves: {quantity(analysis)}"
+    return Table(f"parts {analysis.response}", title, columns, tuple(rows), tuple(notes))
+
+
+def variation_table(analysis: Analysis, _top: int | None = None) -> Table | None:
+    """The variance between runs of one configuration by stream; None with one stream alone."""
+    variation = analysis.variation
+    if variation is None:
+        return None
+    columns = (
+        Column("stream", "Stream"),
+        Column("seeds", "Seeds", "int"),
+        Column("variance", "Variance", "num"),
+        Column("share", "Share, %", "int"),
+        Column("share_low", "low", "int"),
+        Column("share_high", "high", "int"),
+        Column("common", "common to all", "num", keep=False),
+        Column("variance_low", "Variance low", "num", keep=False),
+        Column("variance_high", "high", "num", keep=False),
+    )
+    rows = tuple(
+        Row(
+            (
+                c.name,
+                None if c.stream == REST else c.seeds,
+                c.variance,
+                *(100.0 * share for share in (c.share, c.share_low, c.share_high)),
+                *(c.common, c.variance_low, c.variance_high),
+            )
+        )
+        for c in variation.components
+    )
+    notes = [
+        variation.sentence,
+        f"From {variation.configurations} configurations with a value in each of "
+        f"{variation.replicates} replicates; effects are tested against what their mean over these "
+        "seeds leaves uncertain.",
+    ]
+    if doubted(analysis):
+        notes.append(SKEWED)
+    title = f"Where the variation of {analysis.response} comes from"
+    return Table(f"variation {analysis.response}", title, columns, rows, tuple(notes))
+
+
+def doubted(analysis: Analysis) -> bool:
+    """Whether the check of normality raises an alarm."""
+    return any(f.check == "normality" and not f.ok for f in analysis.diagnostics.findings)
+
+
+ENTRIES = (
+    ResponseTable(20, anova_table, on_screen=10, files="paper"),
+    ResponseTable(23, parts_table, files="further"),
+    ResponseTable(25, variation_table, files="further"),
+)

@@ -1,21 +1,28 @@
-"""Effects ranked by magnitude."""
+"""Effects by size, their aliases, and the terms on the raw and the log scale."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from doe.analysis.analyze import Analysis
+from doe.analysis.both_scales import TermOnScales
 from doe.analysis.effects import Effect
 from doe.analysis.pvalues import significant
 from doe.errors import counted
 from doe.numbers import cell_text, confidence
+from doe.terms import order
 from doe.views.table import Column, Mark, Row, Table, starred
 from doe.views.tables import ResponseTable
 from doe.views.words import LOOKS, MARKS, helps, quantity
 
 
-def effects_table(analysis: Analysis, top: int | None = None) -> Table:
-    """Effects ranked by magnitude, with a bar, the interval, tests and adjusted p values."""
+def effects_table(analysis: Analysis, top: int | None = None) -> Table | None:
+    """Effects of two-level terms by size, with a bar, the interval, tests and adjusted p values.
+
+    None where no factor has two levels.
+    """
+    if not analysis.effects:
+        return None
     ranked = sorted(analysis.effects, key=lambda e: -abs(e.effect))
     ratio = analysis.transform.scale.ratio
     back = {e.term: e for e in analysis.response_scale}
@@ -60,15 +67,17 @@ def effects_table(analysis: Analysis, top: int | None = None) -> Table:
 def _marks(effect: Effect, analysis: Analysis) -> dict[str, Mark]:
     if not significant(effect.p_holm, analysis.alpha):
         return {}
+    if order(effect.mask) > 1:  # which way an interaction points depends on how levels are coded
+        return {"term": "strong"}
     mark = MARKS[helps(effect.effect, analysis.goal)]
     return {"effect": mark, "size": mark, "term": "strong"}
 
 
 def _effect_notes(analysis: Analysis, rest: Sequence[Effect]) -> tuple[str, ...]:
-    goal = "No goal was said, so that no effect is called good or bad."
+    goal = "No goal is set, so no effect is called good or bad."
     if analysis.goal is not None:
         helping = "positive" if analysis.goal == "max" else "negative"
-        goal = f"Goal: {analysis.goal}, so that {helping} effects help."
+        goal = f"Goal: {analysis.goal}, so {helping} main effects help."
     notes = [
         "*** ** * . at .001 .01 .05 .1; bold: significant after Holm's adjustment. "
         f"Effect = mean at high − mean at low = 2 × coefficient. {goal}"
@@ -94,4 +103,75 @@ def _effect_notes(analysis: Analysis, rest: Sequence[Effect]) -> tuple[str, ...]
     return tuple(notes)
 
 
-ENTRY = ResponseTable(10, effects_table, on_screen=20, files="paper")
+def chains_table(analysis: Analysis, top: int | None = None) -> Table | None:
+    """What each effect of a fraction stands for, sign and all."""
+    chains = analysis.aliases
+    if not chains:
+        return None
+    rows = tuple(Row((term, " = ".join(("", *others)).strip())) for term, *others in chains[:top])
+    notes = ["An effect is that of its term plus or minus those beside it, by their signs."]
+    if len(chains) > len(rows):
+        notes.append(f"{len(chains) - len(rows)} further chains with --json.")
+    columns = (Column("term", "Estimated"), Column("aliases", "Aliased with"))
+    return Table(f"aliases {analysis.response}", "Alias chains", columns, rows, tuple(notes))
+
+
+def scales_table(analysis: Analysis, top: int | None = None) -> Table | None:
+    """Every term on both scales; those that only one of them calls significant come first."""
+    both = analysis.scales
+    if both is None:
+        return None
+    alpha = analysis.alpha
+    ranked = sorted(
+        both.terms, key=lambda t: (agree(t, alpha), -max(t.percent, t.log_percent), t.term)
+    )
+    columns = (
+        Column("term", "Term"),
+        Column("effect", "Raw: effect", "signed"),
+        Column("p_holm", "p Holm", "p"),
+        Column("percent", "share", "percent"),
+        Column("ratio", "Log: ratio", "num"),
+        Column("ratio_low", f"{confidence(alpha)} low", "num"),
+        Column("ratio_high", "high", "num"),
+        Column("log_p_holm", "p Holm", "p"),
+        Column("log_percent", "share", "percent"),
+    )
+    rows = tuple(
+        Row(
+            (
+                *(t.term, t.effect, t.p_holm, t.percent),
+                *(t.ratio, t.ratio_low, t.ratio_high, t.log_p_holm, t.log_percent),
+            ),
+            marks=_scale_marks(t, alpha),
+        )
+        for t in ranked[:top]
+    )
+    notes = (
+        both.sentence,
+        f"R² is {cell_text(both.r2, 'fixed4')} on the raw scale and "
+        f"{cell_text(both.log_r2, 'fixed4')} on the log scale. Effect: mean at high − mean at low. "
+        "Ratio: geometric mean at high over that at low. Share: of the variation on that scale.",
+    )
+    title = f"{analysis.response} on the raw and on the log scale, side by side"
+    return Table(f"scales {analysis.response}", title, columns, rows, notes)
+
+
+def agree(term: TermOnScales, alpha: float) -> bool:
+    """Whether both scales call a term significant, or neither does."""
+    return significant(term.p_holm, alpha) == significant(term.log_p_holm, alpha)
+
+
+def _scale_marks(term: TermOnScales, alpha: float) -> dict[str, Mark]:
+    marks: dict[str, Mark] = {}
+    if significant(term.p_holm, alpha):
+        marks |= {"effect": "strong", "p_holm": "strong"}
+    if significant(term.log_p_holm, alpha):
+        marks |= {"ratio": "strong", "log_p_holm": "strong"}
+    return marks | ({"term": "strong"} if marks else {})
+
+
+ENTRIES = (
+    ResponseTable(10, effects_table, on_screen=20, files="paper"),
+    ResponseTable(15, chains_table, on_screen=20),
+    ResponseTable(16, scales_table, screen="never"),
+)

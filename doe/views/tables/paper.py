@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from doe.analysis.across import Across
+from doe.analysis.effects_by_response import EffectsByResponse
 from doe.errors import counted
 from doe.numbers import Format
 from doe.results.cells import Cell, best_cells, best_first, is_baseline
@@ -96,22 +96,22 @@ def _parts(
 # Effects ----------------------------------------------------------------------------------------
 
 
-def effect_rows(group: Group, across: Across, runs: str) -> Table:
+def effect_rows(group: Group, table: EffectsByResponse, runs: str) -> Table:
     """The terms that stand out most; an average only where the study declares it."""
-    averaged = any(row.average is not None for row in across.rows)
+    averaged = any(row.average is not None for row in table.rows)
     columns = (
         Column("term", "Factor"),
-        *(Column(name, name, "signed2") for name in across.responses),
+        *(Column(name, name, "signed2") for name in table.responses),
         *([Column("average", "Avg", "signed2")] if averaged else []),
     )
     rows = []
-    for i, row in enumerate(across.rows[:EFFECTS]):
+    for i, row in enumerate(table.rows[:EFFECTS]):
         average = [row.average] if averaged else []
         marks: dict[str, Mark] = {"average": "best"} if averaged and i == 0 else {}
         rows.append(Row((row.term, *row.effects, *average), marks=marks))
     title = f"{group.effects} ({runs}). Negative lowers the value."
     if not averaged:
-        title += f" Ranked by {across.ranked_by}."
+        title += f" Ranked by {table.ranked_by}."
     return Table(f"effects-{group.name}", title, columns, tuple(rows))
 
 
@@ -153,4 +153,4 @@ def _unit(study: Study, group: Group) -> str:
     return f", {units.pop()}" if len(units) == 1 else ""
 
 
-ENTRY = StudyTables(10, "paper", paper_tables, files="paper")
+ENTRIES = (StudyTables(10, "paper", paper_tables, files="paper"),)

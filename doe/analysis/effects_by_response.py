@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -11,11 +11,8 @@ from msgspec import Struct
 from doe.analysis.analyze import Analysis
 from doe.analysis.pvalues import benjamini_hochberg
 
-if TYPE_CHECKING:
-    from doe.analysis.response import ResponseAnalysis
 
-
-class TermAcross(Struct, frozen=True):
+class TermByResponse(Struct, frozen=True):
     """One term over several responses."""
 
     term: str
@@ -24,13 +21,14 @@ class TermAcross(Struct, frozen=True):
     p: tuple[float | None, ...]
     p_bh: tuple[float | None, ...]  # false discovery control over all terms and responses
     average: float | None  # mean of the effects; None where the study does not average
+    mask: int = 0
 
 
-class Across(Struct, frozen=True):
+class EffectsByResponse(Struct, frozen=True):
     """Several responses side by side."""
 
     responses: tuple[str, ...]
-    rows: tuple[TermAcross, ...]  # ranked
+    rows: tuple[TermByResponse, ...]  # ranked
     ranked_by: str  # |average effect|, smallest adjusted p, or largest |t|
     tests: int  # number of tests that the false discovery rate covers
 
@@ -41,20 +39,19 @@ class _Line(NamedTuple):
     effect: float | None  # None where the term has more degrees of freedom than one
     t: float | None  # root of F for such a term
     p: float | None
+    mask: int
 
 
-def _lines(analysis: ResponseAnalysis) -> dict[str, _Line]:
-    effects = {e.term: _Line(e.effect, e.t, e.p) for e in analysis.effects}
-    if isinstance(analysis, Analysis):
-        return effects
+def _lines(analysis: Analysis) -> dict[str, _Line]:
+    effects = {e.term: _Line(e.effect, e.t, e.p, e.mask) for e in analysis.effects}
     return {
         test.term: effects.get(test.term)
-        or _Line(None, None if test.f is None else float(np.sqrt(test.f)), test.p)
+        or _Line(None, None if test.f is None else float(np.sqrt(test.f)), test.p, test.mask)
         for test in analysis.tests
     }
 
 
-def across(analyses: Sequence[ResponseAnalysis], averaged: bool = False) -> Across:
+def effects_by_response(analyses: Sequence[Analysis], averaged: bool = False) -> EffectsByResponse:
     """Effects of all terms on all responses, those that stand out most first.
 
     Effects on different responses cannot be compared by their size: terms are ranked by their
@@ -73,17 +70,18 @@ def across(analyses: Sequence[ResponseAnalysis], averaged: bool = False) -> Acro
         effects = tuple(None if e is None else e.effect for e in line)
         known = [effect for effect in effects if effect is not None]
         rows.append(
-            TermAcross(
+            TermByResponse(
                 term=name,
                 effects=effects,
                 t=tuple(None if e is None else e.t for e in line),
                 p=tuple(p_line),
                 p_bh=tuple(None if value is None else next(adjusted) for value in p_line),
                 average=float(np.mean(known)) if averaged and known else None,
+                mask=next(e.mask for e in line if e is not None),
             )
         )
     by = "|average effect|" if averaged else "smallest adjusted p" if len(tested) else "largest |t|"
-    return Across(
+    return EffectsByResponse(
         responses=tuple(a.response for a in analyses),
         rows=tuple(sorted(rows, key=_by_average if averaged else _by_evidence)),
         ranked_by=by,
@@ -91,10 +89,10 @@ def across(analyses: Sequence[ResponseAnalysis], averaged: bool = False) -> Acro
     )
 
 
-def _by_average(row: TermAcross) -> float:
+def _by_average(row: TermByResponse) -> float:
     return -abs(row.average or 0.0)
 
 
-def _by_evidence(row: TermAcross) -> tuple[float, float]:
+def _by_evidence(row: TermByResponse) -> tuple[float, float]:
     smallest = min((p for p in row.p_bh if p is not None), default=1.0)
     return smallest, -max((abs(t) for t in row.t if t is not None), default=0.0)

@@ -1,0 +1,170 @@
+"""What the checks of the model say, and answers that lean on other assumptions."""
+
+from __future__ import annotations
+
+from doe.analysis.analyze import Analysis
+from doe.analysis.diagnostics import Finding
+from doe.analysis.estimators.box_meyer import BoxMeyer
+from doe.analysis.estimators.dispersion import Dispersion
+from doe.analysis.estimators.robust import FEWEST_DF, Robust
+from doe.analysis.lenth import Lenth
+from doe.numbers import share_text
+from doe.views.table import Column, Row, Table, starred
+from doe.views.tables import ResponseTable
+from doe.views.words import advice_text
+
+NO_WILD = f"no wild bootstrap below {FEWEST_DF} residual degrees of freedom"
+SETS = 4
+"""Sets of factors that are named."""
+
+
+def findings_table(analysis: Analysis, top: int | None = None) -> Table:
+    """The checks and what to do."""
+    rows = tuple(
+        Row(
+            (f.check, _verdict(f), f.p, advice_text(f)),
+            marks={} if f.ok else {"ok": "bad", "check": "strong"},
+        )
+        for f in analysis.diagnostics.findings[:top]
+    )
+    columns = (
+        Column("check", "Check"),
+        Column("ok", ""),
+        Column("p", "p", "p"),
+        Column("advice", "What to do"),
+    )
+    return Table(f"diagnostics {analysis.response}", "Diagnostics", columns, rows)
+
+
+def _verdict(finding: Finding) -> str | None:
+    """What a check says; nothing where it could not be made."""
+    if not finding.ok:
+        return "look"
+    return None if finding.statistic is None else "ok"
+
+
+def robust_table(analysis: Analysis, top: int | None = None) -> Table | None:
+    """Every term by several methods; where they differ comes first."""
+    robust = analysis.get(Robust)
+    if robust is None:
+        return None
+    ranked = sorted(robust.rows, key=lambda r: (r.agree, -abs(r.effect)))[:top]
+    columns = (
+        Column("term", "Term"),
+        Column("effect", "Effect", "signed"),
+        Column("p", "p", "p"),
+        Column("p_hc3", "p HC3", "p"),
+        Column("p_permutation", "p perm", "p"),
+        Column("p_maxt", "p max-T", "p"),
+        Column("p_wild", "p wild", "p"),
+        Column("boot_low", "boot low", "num", keep=False),
+        Column("boot_high", "boot high", "num", keep=False),
+        Column("trimmed", "trimmed", "signed", keep=False),
+        Column("median", "median", "signed", keep=False),
+        Column("agree", "agree"),
+    )
+    rows = tuple(
+        Row(
+            (
+                *(r.term, r.effect, r.p, r.p_hc3, r.p_permutation, r.p_maxt, r.p_wild),
+                *(r.boot_low, r.boot_high, r.trimmed, r.median, r.agree),
+            ),
+            marks={} if r.agree else {"agree": "bad", "term": "strong"},
+        )
+        for r in ranked
+    )
+    wild = f"{robust.bootstraps} wild bootstraps" if robust.bootstraps else NO_WILD
+    notes = (
+        robust.sentence,
+        f"{robust.permutations} permutations within blocks, {wild}, seed {robust.seed}; "
+        "max-T and wild are adjusted for all terms.",
+    )
+    title = "Robust answers, terms on which methods differ first"
+    return Table(f"robust {analysis.response}", title, columns, rows, notes)
+
+
+def lenth_table(analysis: Analysis, top: int | None = None) -> Table | None:
+    """Lenth's margins by both critical values."""
+    lenth = analysis.lenth
+    if lenth is None:
+        return None
+    columns = (
+        Column("critical", "Critical values"),
+        Column("s0", "s0", "num"),
+        Column("pse", "PSE", "num"),
+        Column("me", "ME", "num"),
+        Column("sme", "SME", "num"),
+        Column("beyond", "beyond ME"),
+    )
+    used = "simulated (used for p)" if analysis.df_error == 0 else "simulated"
+    margins = ((used, lenth.me, lenth.sme), ("t, m/3 df", lenth.me_t, lenth.sme_t))
+    rows = tuple(
+        Row((name, lenth.s0, lenth.pse, me, sme, _beyond(lenth, me)))
+        for name, me, sme in margins[:top]
+    )
+    title = f"Lenth's method on {lenth.m} effects"
+    return Table(f"lenth {analysis.response}", title, columns, rows)
+
+
+def _beyond(lenth: Lenth, margin: float) -> str:
+    """Terms whose effect exceeds a margin, the largest first."""
+    names = [p.term for p in reversed(lenth.points) if p.magnitude > margin]
+    return " ".join(names[:8]) + (f" +{len(names) - 8}" if len(names) > 8 else "") or "none"
+
+
+def dispersion_table(analysis: Analysis, top: int | None = None) -> Table | None:
+    """Effects on ln s², ranked."""
+    dispersion = analysis.get(Dispersion)
+    if dispersion is None:
+        return None
+    ranked = sorted(dispersion.effects, key=lambda e: -abs(e.effect))[:top]
+    columns = (
+        Column("term", "Term"),
+        Column("effect", "Effect on ln s²", "signed"),
+        Column("ratio", "Variance ratio", "num"),
+        Column("p", "p", "p"),
+        Column("stars", "", "stars"),
+        Column("p_holm", "p Holm", "p"),
+    )
+    rows = tuple(Row((e.term, e.effect, e.ratio, e.p, starred(e.p), e.p_holm)) for e in ranked)
+    notes = [dispersion.sentence]
+    if dispersion.skipped:
+        notes.append(f"Without a spread, and left out: {', '.join(dispersion.skipped[:6])}.")
+    between = "between replicates" if dispersion.replicates > 1 else "of the residuals"
+    title = f"Dispersion: what changes the spread {between}"
+    return Table(f"dispersion {analysis.response}", title, columns, rows, tuple(notes))
+
+
+def box_meyer_table(analysis: Analysis, top: int | None = None) -> Table | None:
+    """Posterior probabilities of the factors."""
+    posterior = analysis.get(BoxMeyer)
+    if posterior is None:
+        return None
+    ranked = sorted(posterior.factors, key=lambda f: -f.probability)
+    columns = (
+        Column("factor", "Factor"),
+        Column("probability", "P(active)", "fixed2"),
+        Column("size", "", "bar"),
+    )
+    rows = tuple(Row((f.factor, f.probability, f.probability)) for f in ranked[:top])
+    likeliest = ", ".join(
+        f"{'+'.join(m.factors) or 'none'} ({share_text(m.probability)})"
+        for m in posterior.models[: posterior.rivals][:SETS]
+    )
+    more = posterior.rivals - SETS
+    note = (
+        f"Box and Meyer, prior {posterior.prior:g}, γ = {posterior.gamma:g}, interactions up to "
+        f"order {posterior.order}. Most probable: {likeliest}"
+        + (f" and {more} more sets that are at least half as probable." if more > 0 else ".")
+    )
+    title = "Probability that a factor is active"
+    return Table(f"box-meyer {analysis.response}", title, columns, rows, (note,))
+
+
+ENTRIES = (
+    ResponseTable(40, findings_table),
+    ResponseTable(50, robust_table, on_screen=20, files="further"),
+    ResponseTable(60, lenth_table, files="further"),
+    ResponseTable(70, dispersion_table, on_screen=6),
+    ResponseTable(100, box_meyer_table, screen="saturated"),
+)

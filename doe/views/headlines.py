@@ -2,43 +2,38 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from doe.analysis.analyze import Analysis
-from doe.analysis.effects import Effect
-from doe.analysis.estimators.means import Interaction, Mean, Means
+from doe.analysis.best import RankedCell
+from doe.analysis.dataset import FactorColumn
+from doe.analysis.effects import Effect, TermTest
 from doe.analysis.estimators.robust import Robust
+from doe.analysis.means import ConditionalEffect, Interaction, LevelDifference
 from doe.analysis.pvalues import significant
-from doe.analysis.response import ResponseAnalysis
 from doe.errors import are, counted, listed
 from doe.numbers import cell_text, confidence
-from doe.terms import config_header, order, parse_term
+from doe.terms import factors_in, order, single_letters
 from doe.views.words import (
     advice_text,
+    curvature_text,
     factor_text,
-    helps,
     is_switch,
     level_phrase,
     mean_word,
     spaced,
-    term_text,
 )
 
-if TYPE_CHECKING:
-    from doe.analysis.levels.analyze import LevelAnalysis
-    from doe.analysis.ranking import RankedCell
-
 LARGEST = 3
-VERDICTS = {True: ", for the better", False: ", for the worse", None: ""}
+"""Findings of each kind that are told: main effects, interactions."""
 NAMED = 8
 CONFIRMED = {
     "confirmed": "Confirmed to be better than",
     "refuted": "It is worse than",
-    "open": "It cannot be told from",
+    "open": "It is not shown to differ from",
 }
-NO_GOAL = (
-    "Which way is better was not said: give a goal, min or max, to see the best configurations."
-)
+NO_GOAL = "No goal is set: give min or max to see the best configurations."
 
 
 class Headlines(NamedTuple):
@@ -52,193 +47,200 @@ class Headlines(NamedTuple):
     """Options of `doe analyze` to try; empty if no check asks for one."""
 
 
-def headlines(analysis: ResponseAnalysis) -> Headlines:
-    """What one response says, whatever levels its factors have."""
-    return two_level_headlines(analysis) if isinstance(analysis, Analysis) else _levels(analysis)
+def headlines(analysis: Analysis) -> Headlines:
+    """The significant effects, the best configuration, and what is fragile.
 
-
-def _levels(analysis: LevelAnalysis) -> Headlines:
-    """A sentence for each significant term, the best configuration, and what is fragile."""
-    called = sum(significant(test.p_bh, analysis.alpha) for test in analysis.tests)
-    count = (
-        f"{called} of {counted(len(analysis.tests), 'term')} "
-        f"{are(called)} significant at false discovery rate "
-        f"{analysis.alpha:g}."
-    )
-    if analysis.sigma is None:
-        count = "There is no error to test against; single contrasts are judged by Lenth's method."
-    bend = () if analysis.curvature is None else (analysis.curvature.sentence,)
+    Findings are significant after Holm's adjustment over all terms. An interaction of two factors
+    is told as what one of them does at each level of the other.
+    """
+    called = [test for test in analysis.tests if significant(test.p_holm, analysis.alpha)]
+    called.sort(key=lambda test: (-test.ss / test.df, test.term))
+    main = [test for test in called if order(test.mask) == 1][: 2 * LARGEST]
+    pairs = [test for test in called if order(test.mask) > 1][:LARGEST]
+    sentences = [_finding(test, analysis) for test in called if test in main or test in pairs]
+    bend = (curvature_text(analysis),) if analysis.curvature is not None else ()
     blocks = () if analysis.random_blocks is None else (analysis.random_blocks.sentence,)
+    streams = () if analysis.variation is None else (analysis.variation.sentence,)
     return Headlines(
-        (*analysis.sentences, *bend, *blocks, *_variation(analysis), count),
-        _level_best(analysis),
-        analysis.warnings,
-        (),
-    )
-
-
-def _variation(analysis: ResponseAnalysis) -> tuple[str, ...]:
-    """Where the variation between runs of one configuration comes from, if seeds have streams."""
-    return () if analysis.variation is None else (analysis.variation.sentence,)
-
-
-def _level_best(analysis: LevelAnalysis) -> str:
-    if analysis.best is None:
-        return NO_GOAL
-    best = f"{analysis.best.sentence}{_named_levels(analysis)}"
-    mean = _top_mean(analysis.best.cells[0], analysis)
-    return f"{best} {mean}, before fresh seeds have confirmed it."
-
-
-def _named_levels(analysis: ResponseAnalysis) -> str:
-    """Whose levels the label of a configuration has, where it does not say so itself."""
-    names = config_header([factor.key for factor in analysis.factors], "")
-    return f" Its levels are {names}." if names else ""
-
-
-def _top_mean(top: RankedCell, analysis: ResponseAnalysis) -> str:
-    """The mean of the best configuration; it was chosen for its luck as well, so that an interval
-    of it alone would promise too much.
-    """
-    return f"Its {mean_word(analysis).lower()} is {cell_text(top.mean, 'num')}{_unit(analysis)}"
-
-
-def two_level_headlines(analysis: Analysis) -> Headlines:
-    """The largest effects, what depends on what, the best configuration, and what is fragile.
-
-    An interaction of two factors is told as what one of them does at each level of the other.
-    """
-    keys = [factor.key for factor in analysis.factors]
-    ranked = sorted(analysis.effects, key=lambda e: (-abs(e.effect), e.term))
-    means = analysis.get(Means)
-    interactions = (
-        {i.term: i for i in means.interactions if _significant(i, analysis)} if means else {}
-    )
-    sentences = [
-        _interaction(interactions[e.term], analysis)
-        if e.term in interactions
-        else _effect(e, analysis)
-        for e in ranked[:LARGEST]
-    ]
-    further = [e.term for e in ranked[LARGEST:] if e.term in interactions][:LARGEST]
-    main = [e for e in ranked[LARGEST:] if order(parse_term(e.term, keys)) == 1]
-    sentences += [_effect(e, analysis) for e in main[:LARGEST] if _significant(e, analysis)]
-    sentences += [_interaction(interactions[term], analysis) for term in further]
-    return Headlines(
-        (*sentences, *_variation(analysis), _count(analysis)),
+        (*sentences, *bend, *blocks, *streams, _count(analysis, called)),
         _best(analysis),
         _fragile(analysis),
         _options(analysis),
     )
 
 
-def _significant(effect: Effect | Interaction, analysis: Analysis) -> bool:
-    return significant(effect.p_holm, analysis.alpha)
+def _finding(test: TermTest, analysis: Analysis) -> str:
+    pair = next((i for i in analysis.interactions if i.mask == test.mask), None)
+    if pair is not None:
+        return _interaction(pair, analysis)
+    effect = next((e for e in analysis.effects if e.mask == test.mask), None)
+    if order(test.mask) == 1 and effect is not None:
+        return _effect(effect, analysis)
+    if order(test.mask) == 1 and test.mask.bit_count() == 1:
+        return _levels(test, analysis)
+    verb = "bends" if order(test.mask) == 1 else "interact"
+    names = [factor_text(analysis.factors[i]) for i in factors_in(test.mask)]
+    rivals = _rivals(test.mask, test.term, analysis) or test.term
+    return f"{_joined(names)} {verb} ({rivals}, Holm-adjusted p {_p(test.p_holm)})."
+
+
+def _joined(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
 
 
 def _effect(effect: Effect, analysis: Analysis) -> str:
-    size, interval = _size(effect, analysis)
-    p = "" if effect.p_holm is None else f"Holm-adjusted p {_p(effect.p_holm)}"
-    inside = "; ".join(part for part in (_rivals(effect.term, analysis), interval, p) if part)
-    verdict = VERDICTS[helps(effect.effect, analysis.goal)]
-    if effect.p_holm is None:
-        verdict = ", with no error to test it against"
-    elif effect.p_holm > analysis.alpha:
-        verdict = ", which may be chance"
-    term = term_text(effect.term, analysis.factors)
-    return f"{term} {size}{f' ({inside})' if inside else ''}{verdict}."
-
-
-def _rivals(term: str, analysis: Analysis) -> str:
-    """The term with those of its order that the runs cannot tell from it: "AB = −CD"."""
-    keys = [factor.key for factor in analysis.factors]
-    chains = [chain.split(" = ") for chain in analysis.aliases]
-    others = next((others for first, *others in chains if first == term), [])
-    own = order(parse_term(term, keys))
-    alike = [other for other in others if order(parse_term(other.lstrip("−"), keys)) == own]
-    return " = ".join((term, *alike)) if alike else ""
-
-
-def _size(effect: Effect, analysis: Analysis) -> tuple[str, str]:
-    """What a term does to the response, and the interval, on the response scale if it can be."""
-    level = f"{confidence(analysis.alpha)} interval "
+    """ "AELO (A) lowers dec_avg by 4.36 px (95 % CI 3.9 to 4.8)"."""
+    rivals = _rivals(effect.mask, effect.term, analysis)
     back = next((s for s in analysis.response_scale if s.term == effect.term), None)
+    factor = factor_text(analysis.factors[factors_in(effect.mask)[0]])
     if back is not None and back.kind == "ratio":
-        interval = "" if back.low is None else level + _span(back.low, back.high)
-        return f"multiplies {analysis.response} by {cell_text(back.value, 'num')}", interval
-    low, high = effect.ci_low, effect.ci_high
-    interval = "" if low is None else level + _span(low, high)
-    if analysis.transform.name != "none":
-        shift = cell_text(effect.effect, "signed")
-        return f"changes {analysis.response} by {shift} on the analysed scale", interval
-    size = f"{cell_text(effect.effect, 'signed')}{_unit(analysis)}"
-    return f"changes {analysis.response} by {size}", interval
+        size = f"multiplies {analysis.response} by {_short(back.value)}"
+        span = _interval(back.low, back.high, analysis)
+    else:
+        low, high = effect.ci_low, effect.ci_high
+        value, where = effect.effect, ""
+        if analysis.transform.name != "none":
+            where = " on the analysed scale"
+        if value < 0 and low is not None and high is not None:
+            low, high = -high, -low
+        verb = "raises" if value > 0 else "lowers"
+        size = f"{verb} {analysis.response} by {_short(abs(value))}{_unit(analysis)}{where}"
+        span = _interval(low, high, analysis)
+    inside = "; ".join(part for part in (rivals, span) if part)
+    return f"{factor} {size}{f' ({inside})' if inside else ''}."
+
+
+def _levels(test: TermTest, analysis: Analysis) -> str:
+    """ "optimizer: adam is 3.1 above sgd (…), the largest difference between levels"."""
+    factor = analysis.factors[factors_in(test.mask)[0]]
+    known = [d for d in analysis.differences if d.factor == factor.key and d.difference is not None]
+    lead = factor_text(factor)
+    if not known:
+        return f"{lead} has an effect (Holm-adjusted p {_p(test.p_holm)})."
+    widest = max(known, key=lambda d: abs(d.difference or 0.0))
+    top, bottom, size = _ordered(widest, analysis)
+    shared = "" if widest.cells == widest.of else " over the combinations that both have"
+    among = ", the largest difference between levels" if len(factor.levels) > 2 else ""
+    return f"{lead}: {top} {size} {bottom}{shared}{among}{_shape(factor, analysis)}."
+
+
+def _ordered(pair: LevelDifference, analysis: Analysis) -> tuple[str, str, str]:
+    """The higher level, the lower one, and how far they are apart."""
+    ratio = pair.ratio is not None
+    value, low, high = pair.difference or 0.0, pair.ci_low, pair.ci_high
+    names = (pair.level, pair.other)
+    if ratio:
+        value, low, high = pair.ratio or 1.0, pair.ratio_low, pair.ratio_high
+    if value < (1.0 if ratio else 0.0):
+        names = names[::-1]
+        value = 1.0 / value if ratio else -value
+        if low is not None and high is not None:
+            low, high = (1.0 / high, 1.0 / low) if ratio else (-high, -low)
+    span = _interval(low, high, analysis, "simultaneous " if len(names) else "")
+    inside = f" ({span})" if span else ""
+    if ratio:
+        return *names, f"is × {_short(value)}{inside} of"
+    return *names, f"is {_short(value)}{_unit(analysis)}{inside} above"
+
+
+def _shape(factor: FactorColumn, analysis: Analysis) -> str:
+    """Whether a number acts along a curve, as far as that is shown."""
+    part = next(
+        (p for p in analysis.parts if p.factor == factor.key and p.part == "quadratic"), None
+    )
+    rest = next((p for p in analysis.parts if p.factor == factor.key and p.part == "rest"), None)
+    if part is None or part.estimate is None:
+        return ""
+    scale = " on its log scale" if factor.scale == "log" else ""
+    if significant(part.p, analysis.alpha) or (rest and significant(rest.p, analysis.alpha)):
+        return f"; it acts along a curve{scale}"
+    span = _interval(part.ci_low, part.ci_high, analysis)
+    return f"; bend{scale} {_short(part.estimate)}{f' ({span})' if span else ''}"
 
 
 def _interaction(pair: Interaction, analysis: Analysis) -> str:
-    """ "Noise costs 10.2 px without the bottleneck and 1.4 px with it"."""
-    by_key = {factor.key: factor for factor in analysis.factors}
-    acting, other = factor_text(by_key[pair.factor]), by_key[pair.other]
-    low, high = _change(pair.at_low, pair, analysis), _change(pair.at_high, pair, analysis)
-    for verb in (f"multiplies {analysis.response} ", "costs ", "saves ", "adds ", "takes off "):
-        if low.startswith(verb):
-            high = high.removeprefix(verb)
-    levels = (level_phrase(other, -1), level_phrase(other, 1, again=True))
-    named = _rivals(pair.term, analysis) or pair.term
+    """ "Noise (F) raises dec_avg by 10.2 px without the bottleneck and by 1.4 px with it"."""
+    factors = {factor.key: factor for factor in analysis.factors}
+    acting, other = factors[pair.factor], factors[pair.other]
+    subject = factor_text(acting)
+    if len(acting.levels) > 2:
+        subject = f"{subject} = {pair.high} instead of {pair.low}"
+    parts = []
+    for number, effect in enumerate(pair.at):
+        parts.append(
+            f"{_change(effect, pair, analysis)} {level_phrase(other, number, again=number > 0)}"
+        )
+    verb = next((v for v in _verbs(analysis) if parts[0].startswith(v)), None)
+    if verb is not None:
+        parts[1:] = [part.removeprefix(verb) for part in parts[1:]]
+    named = _rivals(pair.mask, pair.term, analysis) or pair.term
     p = "" if pair.p_holm is None else f" ({named}, Holm-adjusted p {_p(pair.p_holm)})"
-    return f"{acting} {low} {levels[0]} and {high} {levels[1]}{p}."
+    return f"{subject} {_joined(parts)}{p}."
 
 
-def _change(change: Mean, pair: Interaction, analysis: Analysis) -> str:
-    """What a factor does: "costs 10.2 px", "saves 3 px", "multiplies loss by 2"."""
+def _verbs(analysis: Analysis) -> tuple[str, ...]:
+    return tuple(f"{verb} {analysis.response} " for verb in ("raises", "lowers", "multiplies"))
+
+
+def _change(change: ConditionalEffect, pair: Interaction, analysis: Analysis) -> str:
+    """What a factor does: "raises loss by 0.2", "has no clear effect"."""
+    if change.effect is None:
+        return "has an effect that the runs do not determine"
     none = 1.0 if pair.ratio else 0.0
     if change.ci_low is not None and change.ci_low <= none <= (change.ci_high or 0.0):
-        return "makes no sure difference"
+        return "has no clear effect"
     if pair.ratio:
-        return f"multiplies {analysis.response} by {cell_text(change.mean, 'num')}"
-    verb = "costs"
-    if analysis.goal is None:
-        verb = "adds" if change.mean > 0 else "takes off"
-    elif helps(change.mean, analysis.goal):
-        verb = "adds" if analysis.goal == "max" else "saves"
-    return f"{verb} {cell_text(abs(change.mean), 'num')}{_unit(analysis)}"
+        return f"multiplies {analysis.response} by {_short(change.effect)}"
+    verb = "raises" if change.effect > 0 else "lowers"
+    return f"{verb} {analysis.response} by {_short(abs(change.effect))}{_unit(analysis)}"
 
 
-def _unit(analysis: ResponseAnalysis) -> str:
+def _rivals(term: int, name: str, analysis: Analysis) -> str:
+    """The term with those of its order that the runs cannot tell from it: "AB = −CD"."""
+    others = next((others for first, *others in analysis.aliases if first == name), [])
+    letters = single_letters(analysis.keys)
+    size = (lambda text: len(text)) if letters else (lambda text: text.count(":") + 1)
+    alike = [other for other in others if size(other.lstrip("−")) == order(term)]
+    return " = ".join((name, *alike)) if alike else ""
+
+
+def _unit(analysis: Analysis) -> str:
     return f" {analysis.unit}" if analysis.unit else ""
 
 
-def _span(low: float | None, high: float | None) -> str:
-    return f"{cell_text(low, 'num')} to {cell_text(high, 'num')}"
+def _short(value: float | None) -> str:
+    return cell_text(value, "short")
 
 
-def _p(value: float) -> str:
-    return f"= {cell_text(value, 'p')}" if value > 0 else "below the smallest number"
+def _interval(low: float | None, high: float | None, analysis: Analysis, kind: str = "") -> str:
+    if low is None or high is None:
+        return ""
+    return f"{kind}{confidence(analysis.alpha)} CI {_short(low)} to {_short(high)}"
 
 
-def _count(analysis: Analysis) -> str:
-    called = [effect for effect in analysis.effects if _significant(effect, analysis)]
-    called.sort(key=lambda e: (-abs(e.effect), e.term))
-    if all(effect.p_holm is None for effect in analysis.effects):
-        return f"None of {len(analysis.effects)} effects can be tested."
+def _p(value: float | None) -> str:
+    return f"= {cell_text(value, 'p')}" if value else "below the smallest number"
+
+
+def _count(analysis: Analysis, called: Sequence[TermTest]) -> str:
+    terms = counted(len(analysis.tests), "term")
+    if all(test.p_holm is None for test in analysis.tests):
+        return f"None of {terms} can be tested: there is no error to test against."
+    by = " by Lenth's method" if analysis.sigma is None else ""
     if not called:
-        return f"None of {len(analysis.effects)} effects is significant after Holm's adjustment."
-    names = listed([effect.term for effect in called], NAMED)
-    return (
-        f"{len(called)} of {len(analysis.effects)} effects {are(len(called))} "
-        "significant after Holm's "
-        f"adjustment: {names}."
-    )
+        return f"None of {terms} is significant after Holm's adjustment{by}."
+    names = listed([test.term for test in called], NAMED)
+    count = len(called)
+    return f"{count} of {terms} {are(count)} significant after Holm's adjustment{by}: {names}."
 
 
 def _best(analysis: Analysis) -> str:
     if analysis.best is None:
         return NO_GOAL
     top = analysis.best.cells[0]
-    mean = f"{_top_mean(top, analysis)}{_confirmed(analysis)}"
-    best = f"{analysis.best.sentence}{_named_levels(analysis)}"
-    whole = " ".join((best, _has(top.coded, analysis), mean, *_beats(analysis)))
-    return spaced(whole.replace("  ", " "))
+    mean = f"Its {mean_word(analysis).lower()} is {cell_text(top.mean, 'num')}{_unit(analysis)}"
+    parts = (analysis.best.sentence, _has(top, analysis), f"{mean}{_confirmed(analysis)}")
+    return spaced(" ".join(part for part in (*parts, *_beats(analysis)) if part))
 
 
 def _beats(analysis: Analysis) -> list[str]:
@@ -256,28 +258,29 @@ def _confirmed(analysis: Analysis) -> str:
     """What fresh runs say of the winner; the best of many is optimistic until they have."""
     fresh = analysis.confirmation
     if fresh is None:
-        return ", before confirmation."
+        return ", not yet confirmed with new seeds."
     seeds = f"{fresh.seeds} fresh seeds"
+    predicted = ""
+    if fresh.predicted_low is not None:
+        predicted = f", predicted {_short(fresh.predicted_low)} to {_short(fresh.predicted_high)}"
     sentences = [
-        f". With {seeds} {fresh.config} has {cell_text(fresh.mean, 'num')}{_unit(analysis)}"
-        + (
-            f", predicted {_span(fresh.predicted_low, fresh.predicted_high)}."
-            if fresh.predicted_low is not None
-            else "."
-        )
+        f". With {seeds} {fresh.config} has {_short(fresh.mean)}{_unit(analysis)}{predicted}."
     ]
     for gain in fresh.gains:
-        size = f"{cell_text(gain.difference, 'signed')} ({_span(gain.low, gain.high)})"
+        span = f"{_short(gain.low)} to {_short(gain.high)}"
+        size = f"{cell_text(gain.difference, 'signed')} ({span})"
         sentences.append(f"{CONFIRMED[gain.verdict]} {gain.against}: {size}.")
     return " ".join(sentences)
 
 
-def _has(coded: tuple[int, ...], analysis: Analysis) -> str:
-    """The factors that are there, by name, where the label has but letters."""
+def _has(top: RankedCell, analysis: Analysis) -> str:
+    """The factors that are on, by name, or whose levels the label of a configuration has."""
     factors = analysis.factors
-    if not all(is_switch(factor) and len(factor.key) == 1 and factor.name for factor in factors):
+    if not single_letters(analysis.keys):
+        return f"Levels: {', '.join(analysis.keys)}."
+    if not all(is_switch(factor) and factor.name not in ("", factor.key) for factor in factors):
         return ""
-    names = [f.name for f, x in zip(factors, coded, strict=True) if x > 0]
+    names = [f.name for f, level in zip(factors, top.levels, strict=True) if level > 0]
     return f"It has {', '.join(names)}." if names else "It has none of the factors."
 
 

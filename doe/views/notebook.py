@@ -11,7 +11,7 @@ import msgspec
 from markupsafe import Markup, escape
 from rich.console import Console
 
-from doe.analysis.response import ResponseAnalysis
+from doe.analysis.analyze import Analysis
 from doe.errors import DoeError, nearest
 from doe.numbers import Value, cell_text
 from doe.results.report import Report
@@ -37,7 +37,7 @@ class ResponseResult:
 
     def __init__(self, report: Report, response: str) -> None:
         self.report, self.response = report, response
-        self.analysis: ResponseAnalysis = report.analyses[response]
+        self.analysis: Analysis = report.analyses[response]
 
     @property
     def effects(self) -> pd.DataFrame:
@@ -184,7 +184,7 @@ def _printed(draw: Callable[[Console], None]) -> str:
 # HTML -------------------------------------------------------------------------------------------
 
 
-def sentences_html(analysis: ResponseAnalysis) -> Markup:
+def sentences_html(analysis: Analysis) -> Markup:
     """What a response says, as a list."""
     parts = headlines(analysis)
     lines = [*parts.effects, parts.best, *(f"Fragile: {doubt}" for doubt in parts.fragile)]

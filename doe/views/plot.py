@@ -6,8 +6,8 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from doe.analysis.analyze import Analysis
 from doe.analysis.lenth import Lenth
-from doe.analysis.response import ResponseAnalysis
 from doe.numbers import cell_text
 from doe.views.words import quantity
 
@@ -18,7 +18,7 @@ WIDEST = 92
 INERT, ACTIVE = "·", "●"
 
 
-def half_normal(analysis: ResponseAnalysis, width: int) -> RenderableType | None:
+def half_normal(analysis: Analysis, width: int) -> RenderableType | None:
     """|effect| on x and half-normal quantile on y, with the margins and names of what stands out.
 
     None where there are too few effects for Lenth's method.

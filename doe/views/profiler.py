@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 from doe.analysis.analyze import Analysis
-from doe.analysis.estimators.means import Means
-from doe.analysis.response import ResponseAnalysis
+from doe.analysis.best import Prediction
 from doe.errors import counted
 from doe.numbers import cell_text, drawn
 from doe.study.levels import allowed_rows, row_of
@@ -16,9 +15,6 @@ from doe.study.values import Study
 from doe.terms import level_text
 from doe.views.json import Json
 from doe.views.words import mean_word
-
-if TYPE_CHECKING:
-    from doe.analysis.levels.predictions import CellPrediction
 
 
 def factors_json(study: Study) -> list[Json]:
@@ -33,24 +29,13 @@ def factors_json(study: Study) -> list[Json]:
     ]
 
 
-class _Cell(NamedTuple):
-    """A combination of levels, predicted and observed."""
-
-    levels: tuple[int, ...]
-    mean: float | None
-    ci_low: float | None
-    ci_high: float | None
-    observed: float | None
-    n: int
-
-
-def profile_json(study: Study, analysis: ResponseAnalysis) -> Json | None:
+def profile_json(study: Study, analysis: Analysis) -> Json | None:
     """Every configuration as predicted with its interval, and its observed mean.
 
     Configurations stand in standard order, the first factor fastest. None where there are too many
     to predict them all.
     """
-    cells = _two_level_cells(analysis) if isinstance(analysis, Analysis) else analysis.predictions
+    cells = analysis.predictions
     if not cells:
         return None
     rows: list[list[Any]] = [[] for _ in range(math.prod(study.sizes))]
@@ -71,37 +56,13 @@ def profile_json(study: Study, analysis: ResponseAnalysis) -> Json | None:
     }
 
 
-def _two_level_cells(analysis: Analysis) -> Sequence[_Cell]:
-    """Predictions of two levels with the observed means; none where the goal is not known."""
-    means, best = analysis.get(Means), analysis.best
-    if means is None or best is None:
-        return ()
-    observed = {c.coded: c for c in best.cells}
-    cells = []
-    for at in means.predictions:
-        cell = observed.get(at.coded)
-        mean_and_runs = (None, 0) if cell is None else (cell.mean, cell.n)
-        levels = levels_of(at.coded)
-        cells.append(_Cell(levels, at.mean, at.ci_low, at.ci_high, *mean_and_runs))
-    return cells
-
-
-def levels_of(coded: Sequence[int]) -> tuple[int, ...]:
-    """The number of each factor's level, from 0."""
-    return tuple((x + 1) // 2 for x in coded)
-
-
-def _best(analysis: ResponseAnalysis) -> list[int] | None:
+def _best(analysis: Analysis) -> list[int] | None:
     """Levels of the best configuration that is no centre run; None where the goal is not known."""
-    if isinstance(analysis, Analysis):
-        return None if analysis.best is None else list(levels_of(analysis.best.cells[0].coded))
     cells = () if analysis.best is None else analysis.best.cells
     return next((list(cell.levels) for cell in cells if min(cell.levels) >= 0), None)
 
 
-def _centre(
-    study: Study, analysis: ResponseAnalysis, cells: Sequence[_Cell | CellPrediction]
-) -> str:
+def _centre(study: Study, analysis: Analysis, cells: Sequence[Prediction]) -> str:
     """What the centre runs gave; empty where there are none."""
     means = []
     for cell in cells:

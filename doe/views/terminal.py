@@ -19,7 +19,7 @@ from doe.numbers import Value, cell_text
 from doe.views.table import Column, Row, Table
 
 if TYPE_CHECKING:
-    from doe.analysis.response import ResponseAnalysis
+    from doe.analysis.analyze import Analysis
 
 BAR_WIDTH = 12
 MARK_STYLES = {"best": "bold underline", "good": "green", "bad": "red", "strong": "bold"}
@@ -46,9 +46,7 @@ def print_table(table: Table, screen: Console | None = None) -> None:
     screen.print(render_table(table, screen.width))
 
 
-def print_sentences(
-    analysis: ResponseAnalysis, screen: Console, command: str = "doe analyze"
-) -> None:
+def print_sentences(analysis: Analysis, screen: Console, command: str = "doe analyze") -> None:
     """Print what a response says: effects, the best configuration, what is fragile, what to try."""
     from doe.views.headlines import headlines  # statistics, which other commands do without
     from doe.views.words import quantity

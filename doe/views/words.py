@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from doe.analysis.data import FactorLevels
+from doe.analysis.analyze import Analysis
+from doe.analysis.dataset import FactorColumn
 from doe.analysis.diagnostics import Finding
-from doe.analysis.response import ResponseAnalysis
-from doe.terms import factor_label, parse_term
+from doe.errors import counted
+from doe.numbers import cell_text
+from doe.terms import factor_label, factors_in
 from doe.views.table import Mark
 
 SWITCHES = (("false", "true"), ("off", "on"), ("no", "yes"), ("0", "1"))
@@ -29,17 +31,17 @@ def unit_text(unit: str) -> str:
     return f" [{unit}]" if unit else ""
 
 
-def mean_word(analysis: ResponseAnalysis) -> str:
+def mean_word(analysis: Analysis) -> str:
     """What a mean taken back from the analysed scale is called."""
     return "Geometric mean" if analysis.transform.scale.ratio else "Mean"
 
 
-def mean_text(analysis: ResponseAnalysis) -> str:
+def mean_text(analysis: Analysis) -> str:
     """What a mean is the mean of: "Mean loss [nats]"."""
     return f"{mean_word(analysis)} {analysis.response}{unit_text(analysis.unit)}"
 
 
-def quantity(analysis: ResponseAnalysis) -> str:
+def quantity(analysis: Analysis) -> str:
     """The response as analysed, with the unit that it still has: "loss [nats]", "ln loss"."""
     unit = analysis.unit if analysis.transform.name == "none" else ""
     return analysis.transform.label(analysis.response) + unit_text(unit)
@@ -51,19 +53,18 @@ def advice_text(finding: Finding) -> str:
     return f"{finding.advice.removesuffix('.')} ({options})." if options else finding.advice
 
 
-def factor_text(factor: FactorLevels) -> str:
+def factor_text(factor: FactorColumn) -> str:
     """A factor by its name, with its key: "Noise (F)"."""
     return factor_label(factor.key, factor.name)
 
 
-def term_text(term: str, factors: Sequence[FactorLevels]) -> str:
+def term_text(term: int, name: str, factors: Sequence[FactorColumn]) -> str:
     """A term by the names of its factors: "Noise × Bottleneck (BF)"."""
-    mask = parse_term(term, [factor.key for factor in factors])
-    parts = [factor for i, factor in enumerate(factors) if mask >> i & 1]
+    parts = [factors[i] for i in factors_in(term)]
     if len(parts) == 1:
         return factor_text(parts[0])
     names = " × ".join(factor.name or factor.key for factor in parts)
-    return f"{names} ({term})" if any(factor.name for factor in parts) else names
+    return f"{names} ({name})" if names != name.replace(":", " × ") else names
 
 
 def spaced(sentence: str) -> str:
@@ -71,17 +72,39 @@ def spaced(sentence: str) -> str:
     return re.sub(r"(?<==)([^,\s]+),(?=[^,\s]+=)", r"\1, ", sentence)
 
 
-def is_switch(factor: FactorLevels) -> bool:
+def is_switch(factor: FactorColumn) -> bool:
     """Whether a factor is there or not, rather than at one of two levels."""
-    return (factor.low.lower(), factor.high.lower()) in SWITCHES
+    return tuple(label.lower() for label in factor.labels) in SWITCHES
 
 
-def level_phrase(factor: FactorLevels, coded: int, again: bool = False) -> str:
+def level_phrase(factor: FactorColumn, number: int, again: bool = False) -> str:
     """Where a factor has a level: "without Noise (F)", "with it", "at lr = 0.1"."""
-    level = factor.high if coded > 0 else factor.low
     if is_switch(factor):
-        return f"{'with' if coded > 0 else 'without'} {'it' if again else factor_text(factor)}"
+        return f"{'with' if number else 'without'} {'it' if again else factor_text(factor)}"
+    level = factor.labels[number]
     return f"at {level}" if again else f"at {factor_text(factor)} = {level}"
+
+
+def curvature_text(analysis: Analysis) -> str:
+    """What the centre runs say of a curve, and what to do next."""
+    bend = analysis.curvature
+    if bend is None:
+        return ""
+    unit = f" {analysis.unit}" if analysis.unit else ""
+    runs = counted(bend.n, "centre run")
+    gap = cell_text(abs(bend.difference), "short")
+    side = "above" if bend.difference > 0 else "below"
+    mean = "Their mean" if bend.n > 1 else "It"
+    lead = f"{runs}. {mean} lies {gap}{unit} {side} what straight lines predict"
+    if bend.p is None:
+        return f"{lead}; there is no error to test it against."
+    if bend.p >= analysis.alpha:
+        span = f"{cell_text(bend.ci_low, 'short')} to {cell_text(bend.ci_high, 'short')}"
+        return f"{lead} (95 % CI of the gap {span}): no curvature is shown."
+    return (
+        f"{lead} (p = {cell_text(bend.p, 'p')}): some factor acts along a curve, and two levels do "
+        "not show which. Axial runs (doe plan --augment axial) would."
+    )
 
 
 LOOKS = (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping, Sequence
 
-from doe.analysis.ranking import RankedCell
-from doe.analysis.response import ResponseAnalysis
+from doe.analysis.analyze import Analysis
+from doe.analysis.best import RankedCell
 from doe.results.report import Report
 from doe.terms import BETWEEN, config_header
 from doe.views.charts import alt
@@ -73,7 +73,7 @@ def _centre(cell: RankedCell) -> float:
     return cell.mean if cell.geometric is None else cell.geometric
 
 
-def cells_word(cells: Sequence[RankedCell], analysis: ResponseAnalysis) -> str:
+def cells_word(cells: Sequence[RankedCell], analysis: Analysis) -> str:
     """What the means of the configurations are."""
     logged = any(cell.geometric is not None for cell in cells)
     return "Geometric mean" if logged else mean_word(analysis)

@@ -6,10 +6,18 @@ from collections.abc import Mapping, Sequence
 
 from doe.analysis.analyze import Analysis
 from doe.analysis.lenth import Lenth
+from doe.analysis.pvalues import significant
 from doe.views.charts import alt
 from doe.views.charts.labels import LINE, Box, place_labels, text_width
 from doe.views.charts.model import ChartData, Record, ResponseChart, of_analysis
-from doe.views.charts.shared import direction, direction_of, effect_record, hover
+from doe.views.charts.shared import (
+    NO_DIRECTION,
+    OTHERS,
+    direction,
+    direction_of,
+    effect_record,
+    hover,
+)
 from doe.views.charts.short import term_labels
 from doe.views.charts.theme import GREY, HEIGHT, WIDTH
 from doe.views.words import quantity
@@ -20,11 +28,6 @@ MARGIN_TEXT = {"ME": 0.0, "SME": LINE}
 
 
 def draw() -> alt.TopLevelMixin:
-    """Effects for the better and for the worse."""
-    return drawing(direction())
-
-
-def drawing(colour: alt.Color) -> alt.TopLevelMixin:
     """|effect| on x, half-normal quantile on y, ME and SME, the line of inert effects."""
     x = alt.X("magnitude:Q", title="{magnitude}", scale=alt.Scale(nice=False, zero=True))
     y = alt.Y("quantile:Q", title="Half-normal quantile", scale=alt.Scale(nice=False, zero=True))
@@ -50,7 +53,7 @@ def drawing(colour: alt.Color) -> alt.TopLevelMixin:
         points.encode(
             x=x,
             y=y,
-            color=colour,
+            color=direction(),
             tooltip=hover("term", "effect", "p", "p_holm"),
         ),
         labels.encode(x="at_x:Q", y="at_y:Q", text="term:N"),
@@ -58,19 +61,39 @@ def drawing(colour: alt.Color) -> alt.TopLevelMixin:
 
 
 def half_normal_data(analysis: Analysis) -> ChartData | None:
-    """Points, margins and placed labels; None where there are too few effects for Lenth."""
+    """Points, margins and placed labels; None where there are too few contrasts for Lenth.
+
+    Each degree of freedom is a point: of a two-level term its effect, of others a contrast of
+    levels on the same scale.
+    """
     lenth = analysis.lenth
     if lenth is None:
         return None
-    by_term = {effect.term: effect for effect in analysis.effects}
+    effects = {effect.term: effect for effect in analysis.effects}
+    tests = {test.term: test for test in analysis.tests}
+    contrasts = {contrast.label: contrast for contrast in analysis.half_normal.contrasts}
     points: list[Record] = []
     for point in lenth.points:
-        size = point.magnitude
-        effect = by_term[point.term]
-        axes = {"magnitude": size, "quantile": point.quantile}
-        points.append(effect_record(effect) | axes | {"direction": direction_of(effect, analysis)})
-    short = term_labels([point.term for point in lenth.points], [f.key for f in analysis.factors])
-    return plot_data(points, lenth, f"|effect| on {quantity(analysis)}", short)
+        contrast = contrasts[point.term]
+        axes = {"magnitude": point.magnitude, "quantile": point.quantile}
+        if effect := effects.get(point.term):
+            found = direction_of(effect, analysis)
+            points.append(effect_record(effect) | axes | {"direction": found})
+            continue
+        test = tests.get(contrast.term)
+        strong = test is not None and significant(test.p_holm, analysis.alpha)
+        record: Record = {
+            "term": point.term,
+            "effect": contrast.value,
+            "p": contrast.p if test is None else test.p,
+            "p_holm": None if test is None else test.p_holm,
+            "direction": NO_DIRECTION if strong else OTHERS,
+        }
+        points.append(record | axes)
+    word = "effect" if analysis.two_level else "contrast"
+    labels = [point.term for point in lenth.points]
+    short = term_labels(labels, analysis.keys) if analysis.two_level else {x: x for x in labels}
+    return plot_data(points, lenth, f"|{word}| on {quantity(analysis)}", short)
 
 
 def plot_data(

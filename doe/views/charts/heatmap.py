@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from doe.analysis.analyze import Analysis
 from doe.analysis.pvalues import significant
 from doe.results.report import Report
 from doe.views.charts import alt
@@ -46,11 +45,9 @@ def draw() -> alt.TopLevelMixin:
 
 def data(report: Report) -> ChartData | None:
     """The strongest terms over all responses; a mark where the false discovery rate is met."""
-    across = report.across
+    across = report.effects_by_response
     if across is None or len(report.analyses) < 2:
         return None
-    if not all(isinstance(analysis, Analysis) for analysis in report.analyses.values()):
-        return None  # a term of several degrees of freedom has no direction
     keys = report.study.keys
     short = term_labels([row.term for row in across.rows[:HEAT_TERMS]], keys)
     cells: list[Record] = []

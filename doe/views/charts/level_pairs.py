@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from doe.analysis.analyze import Analysis
 from doe.analysis.pvalues import significant
 from doe.views.charts import alt
-from doe.views.charts.model import ChartData, Record, ResponseChart, of_levels
+from doe.views.charts.model import ChartData, Record, ResponseChart, of_analysis
 from doe.views.charts.shared import hover
 from doe.views.charts.theme import NEITHER, PLAIN, WIDTH
 from doe.views.words import quantity
 
-if TYPE_CHECKING:
-    from doe.analysis.levels.analyze import LevelAnalysis
-
 PAIRS = 24
 """Pairs in the chart."""
-GROUPS = ("differ", "not told apart")
+GROUPS = ("differ", "not shown to differ")
 
 
 def draw() -> alt.TopLevelMixin:
@@ -38,11 +34,12 @@ def draw() -> alt.TopLevelMixin:
     ).properties(width=WIDTH - 40, height=alt.Step(12))
 
 
-def pairs_data(analysis: LevelAnalysis) -> ChartData | None:
-    """All pairs of levels of every factor; ratios where the scale is log."""
+def pairs_data(analysis: Analysis) -> ChartData | None:
+    """All pairs of levels of factors with more than two; ratios where the scale is log."""
     ratio = analysis.transform.scale.ratio
+    several = {factor.key for factor in analysis.factors if len(factor.levels) > 2}
     rows: list[Record] = []
-    for d in analysis.differences[:PAIRS]:
+    for d in [d for d in analysis.differences if d.factor in several][:PAIRS]:
         value, low, high = d.difference, d.ci_low, d.ci_high
         if ratio:
             value, low, high = d.ratio, d.ratio_low, d.ratio_high
@@ -72,5 +69,5 @@ CHART = ResponseChart(
     "Pairs of levels",
     "Intervals hold for all pairs of a factor at once (Tukey); those off the dashed line differ.",
     draw,
-    of_levels(pairs_data),
+    of_analysis(pairs_data),
 )

@@ -18,8 +18,6 @@ from doe.views.figures import Spec
 if TYPE_CHECKING:
     import altair as alt
 
-    from doe.analysis.levels.analyze import LevelAnalysis
-
 Record = dict[str, str | int | float | bool | None]
 
 
@@ -67,19 +65,7 @@ def of_analysis(
 
     def filled_from(report: Report, response: str) -> ChartData | None:
         analysis = report.analyses.get(response)
-        return data(analysis) if isinstance(analysis, Analysis) else None
-
-    return filled_from
-
-
-def of_levels(
-    data: Callable[[LevelAnalysis], ChartData | None],
-) -> Callable[[Report, str], ChartData | None]:
-    """Fill a chart from the analysis of factors with levels, where the response has one."""
-
-    def filled_from(report: Report, response: str) -> ChartData | None:
-        analysis = report.analyses.get(response)
-        return None if analysis is None or isinstance(analysis, Analysis) else data(analysis)
+        return None if analysis is None else data(analysis)
 
     return filled_from
 

@@ -8,6 +8,7 @@ from typing import Any
 from doe.analysis.analyze import Analysis
 from doe.analysis.effects import Effect
 from doe.analysis.pvalues import significant
+from doe.terms import order
 from doe.views.charts import alt
 from doe.views.charts.model import Record
 from doe.views.charts.theme import HARMS, HEIGHT, HELPS, NEITHER, PLAIN, WIDTH
@@ -27,22 +28,29 @@ def effect_record(effect: Effect) -> Record:
     }
 
 
-DIRECTIONS = {True: "better", False: "worse", None: "no goal"}
-OTHERS = "neither"
+NO_DIRECTION = "significant"
+"""An interaction, a contrast of several levels, or an effect where no goal is set."""
+DIRECTIONS = {True: "better", False: "worse", None: NO_DIRECTION}
+OTHERS = "not significant"
 
 
 def direction_of(effect: Effect, analysis: Analysis) -> str:
-    """Whether an effect is for the better or for the worse, neither unless it is significant
-    after Holm's adjustment: what colours mean in every chart and table.
+    """Whether an effect is for the better or for the worse: what colours mean everywhere.
+
+    Neither unless it is significant after Holm's adjustment. An interaction has no direction of its
+    own: exchange the levels of a factor, and its sign turns.
     """
     if not significant(effect.p_holm, analysis.alpha):
         return OTHERS
+    if order(effect.mask) > 1:
+        return NO_DIRECTION
     return DIRECTIONS[helps(effect.effect, analysis.goal)]
 
 
 def direction() -> alt.Color:
-    """Colours of effects for the better, for the worse, and of all others."""
-    scale = alt.Scale(domain=["better", "worse", OTHERS], range=[HELPS, HARMS, NEITHER])
+    """Colours of effects for the better, for the worse, without a direction, and of all others."""
+    groups = ["better", "worse", NO_DIRECTION, OTHERS]
+    scale = alt.Scale(domain=groups, range=[HELPS, HARMS, PLAIN, NEITHER])
     return alt.Color("direction:N", title=None, scale=scale)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from doe.terms import BETWEEN, parse_term, single_letters
+from doe.terms import BETWEEN, single_letters
 
 LEAST = 4
 """Letters that a name keeps however little room there is."""
@@ -40,10 +40,9 @@ def term_labels(terms: Sequence[str], keys: Sequence[str]) -> dict[str, str]:
         return {term: term for term in terms}
     labels = {}
     for term in terms:
-        mask = parse_term(term, keys)
-        parts = [key for i, key in enumerate(keys) if mask >> i & 1]
+        parts = term.split(":")
         short = abbreviated(keys, room_for_each([*map(len, parts)], TERM - len(parts) + 1))
-        labels[term] = ":".join(short[part] for part in parts)
+        labels[term] = ":".join(short.get(part, part) for part in parts)
     return labels
 
 

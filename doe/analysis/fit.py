@@ -201,12 +201,12 @@ class Fit:
         return decomposed(self.model)
 
     @property
-    def Q(self) -> Floats:
+    def Q(self) -> Floats:  # noqa: N802 - its usual name
         """Orthonormal columns: each kept column after those before it."""
         return self._decomposed[0]
 
     @property
-    def R(self) -> Floats:
+    def R(self) -> Floats:  # noqa: N802 - its usual name
         """``X = QR``."""
         return self._decomposed[1]
 

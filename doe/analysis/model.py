@@ -90,7 +90,7 @@ class Model:
         return bool(self.kept.all())
 
     @cached_property
-    def X(self) -> Floats:
+    def X(self) -> Floats:  # noqa: N802 - its usual name
         """Runs x columns."""
         return _columns(self.runs, self.terms, CURVATURE in self.source[-1:])
 

@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from doe.analysis.levels.layout import FactorColumn, LevelObservations, LevelRuns
+from doe.analysis.dataset import OFF, Dataset, FactorColumn, Runs
+from doe.analysis.fit import Fit, fit
+from doe.analysis.model import chosen_terms, make_model
 
 ANSWERS = json.loads((Path(__file__).parent / "r" / "levels.json").read_text(encoding="utf-8"))
 """What r/levels.R printed."""
@@ -43,17 +45,30 @@ def seen(
     index: np.ndarray,
     y: Sequence[float],
     block: Sequence[int] | None = None,
-    centre: Sequence[bool] | None = None,
     goal: str | None = "min",
-) -> LevelObservations:
-    """Observations of a response y."""
+) -> Dataset:
+    """A response y of runs; those with a level number of -1 lie at the middle of that factor."""
     blocks = None if block is None else np.asarray(block, np.int64)
-    centres = None if centre is None else np.asarray(centre, dtype=bool)
-    layout = LevelRuns(tuple(factors), np.asarray(index, np.int64), blocks, "day", centres)
-    return LevelObservations(layout, "y", np.asarray(y, dtype=float), "", goal)
+    numbers = np.asarray(index, np.int64)
+    position = np.zeros(numbers.shape) if (numbers == OFF).any() else None
+    runs = Runs(tuple(factors), numbers, position, blocks, "day")
+    return Dataset(runs, "y", np.asarray(y, dtype=float), goal=goal)
 
 
-def case_of_r(name: str) -> tuple[dict[str, Any], LevelObservations]:
+def fitted(
+    data: Dataset,
+    terms: Sequence[str] | None = None,
+    order: int | None = None,
+    *,
+    pooled: bool = False,
+) -> Fit:
+    """The fit of a model of the runs with a value."""
+    runs = data.runs.only(data.observed)
+    model = make_model(runs, chosen_terms(runs, terms, order), curved=not pooled)
+    return fit(data.y[data.observed], model, data.observed, pooled=pooled, name="y")
+
+
+def case_of_r(name: str) -> tuple[dict[str, Any], Dataset]:
     """A case of R with its answers."""
     case = ANSWERS[name]
     if "levels" in case:
@@ -63,5 +78,5 @@ def case_of_r(name: str) -> tuple[dict[str, Any], LevelObservations]:
         ]
     else:
         factors = [factor(key, [-1, 1], "linear") for key in case["keys"]]
-    observed = seen(factors, case["index"], case["y"], case.get("block"), case.get("centre"))
+    observed = seen(factors, case["index"], case["y"], case.get("block"))
     return case, observed

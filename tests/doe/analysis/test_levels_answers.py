@@ -9,19 +9,19 @@ import msgspec
 import numpy as np
 import pytest
 import statsmodels.api as sm
-from level_tables import case_of_r, factor, full, seen, words
+from level_tables import case_of_r, factor, fitted, full, seen, words
 from scipy import stats
 
-from doe.analysis.case import AnalysisOptions
+from doe.analysis.options import AnalysisOptions
 from doe.analysis.contrasts import exchanges
-from doe.analysis.levels.analyze import LevelAnalysis, analyze_levels
-from doe.analysis.levels.fit import LevelFit, fit_levels
-from doe.analysis.levels.layout import LevelObservations
-from doe.analysis.levels.means import on_response_scale
-from doe.analysis.levels.mixed import random_blocks
-from doe.analysis.levels.model import BLOCK, chosen_terms
+from doe.analysis.analyze import Analysis, analyze
+from doe.analysis.fit import Fit
+from doe.analysis.dataset import Dataset
+from doe.analysis.means import on_response_scale
+from doe.analysis.random_blocks import random_blocks
+from doe.analysis.model import BLOCK
 from doe.analysis.levels.permutation import permutation_tests
-from doe.analysis.levels.tukey import range_critical, range_upper, tukey_p
+from doe.analysis.means import range_critical, range_upper, tukey_p
 from doe.errors import DoeError
 
 DIGITS = (
@@ -31,11 +31,7 @@ DIGITS = (
 )
 
 
-def fitted(observed: LevelObservations, terms: list[str] | None = None) -> LevelFit:
-    return fit_levels(observed, chosen_terms(observed.layout, terms, None)[0])
-
-
-def made(seed: int = 0, replicates: int = 2) -> LevelObservations:
+def made(seed: int = 0, replicates: int = 2) -> Dataset:
     """A 3 x 3 x 2 study in which the optimizer, the rate and both together matter."""
     rng = np.random.default_rng(seed)
     cells = full([3, 3, 2], replicates)
@@ -50,9 +46,9 @@ def made(seed: int = 0, replicates: int = 2) -> LevelObservations:
 @pytest.mark.parametrize("size", [1e-250, 1e-12, 1e12, 1e250])
 def test_answers_do_not_depend_on_the_unit(size: float) -> None:
     known = made()
-    moved = LevelObservations(known.layout, "y", known.y * size, "", "min")
+    moved = replace(known, y=known.y * size)
     options = AnalysisOptions(robust=True, permutations=99, random_blocks=True)
-    found, expected = analyze_levels(moved, options), analyze_levels(known, options)
+    found, expected = analyze(moved, options), analyze(known, options)
     for row, other in zip(found.anova.rows, expected.anova.rows, strict=True):
         assert (row.f is None) == (other.f is None)
         if row.f is not None:
@@ -70,22 +66,20 @@ def test_answers_do_not_depend_on_the_unit(size: float) -> None:
 
 def test_a_large_mean_does_not_hide_small_effects() -> None:
     known = made()
-    moved = LevelObservations(known.layout, "y", known.y + 1e7, "", "min")
-    for row, other in zip(
-        analyze_levels(moved).anova.rows, analyze_levels(known).anova.rows, strict=True
-    ):
+    moved = replace(known, y=known.y + 1e7)
+    for row, other in zip(analyze(moved).anova.rows, analyze(known).anova.rows, strict=True):
         assert row.ss == pytest.approx(other.ss, rel=1e-6)
 
 
 def test_the_order_of_runs_and_of_levels_does_not_matter() -> None:
     known = made()
     rng = np.random.default_rng(1)
-    mixed = rng.permutation(known.layout.runs)
+    mixed = rng.permutation(known.runs.count)
     turned = (factor("opt", ["lion", "sgd", "adam"]), *DIGITS[1:])
-    index = known.layout.index[mixed].copy()
+    index = known.runs.index[mixed].copy()
     index[:, 0] = np.array([1, 2, 0])[index[:, 0]]
-    moved = seen(turned, index, known.y[mixed], known.layout.block[mixed])
-    found, expected = analyze_levels(moved), analyze_levels(known)
+    moved = seen(turned, index, known.y[mixed], known.runs.block[mixed])
+    found, expected = analyze(moved), analyze(known)
     for row, other in zip(found.anova.rows, expected.anova.rows, strict=True):
         assert (row.source, row.ss) == (other.source, pytest.approx(other.ss, rel=1e-9))
     means = {(mean.factor, mean.level): mean.mean for mean in found.levels}
@@ -95,9 +89,9 @@ def test_the_order_of_runs_and_of_levels_does_not_matter() -> None:
 
 def test_values_without_spread_or_without_error() -> None:
     with pytest.raises(DoeError, match="no variation"):
-        analyze_levels(seen(words([2, 3]), full([2, 3]), [1.0] * 6))
+        analyze(seen(words([2, 3]), full([2, 3]), [1.0] * 6))
     exact = full([2, 3], 2)
-    found = analyze_levels(seen(words([2, 3]), exact, exact[:, 0] * 2.0 - 1.0))
+    found = analyze(seen(words([2, 3]), exact, exact[:, 0] * 2.0 - 1.0))
     rows = {row.source: row for row in found.anova.rows}
     assert rows["A"].p is None
     assert rows["Error"].ss == pytest.approx(0, abs=1e-20)
@@ -111,7 +105,7 @@ def test_some_thousand_runs_take_seconds() -> None:
     y = np.random.default_rng(0).normal(size=len(cells)) + cells[:, 0]
     y[::97] = np.nan
     began = time.process_time()
-    found = analyze_levels(seen(words([4, 4, 3, 2]), cells, y))
+    found = analyze(seen(words([4, 4, 3, 2]), cells, y))
     assert found.n == 3840 - 40
     assert len(found.tests) == 15
     assert time.process_time() - began < 10  # one here; other processes do not count
@@ -136,7 +130,7 @@ def test_battery_life() -> None:
     columns = (factor("material", ["1", "2", "3"]), factor("temperature", [15, 70, 125], "linear"))
     cells = np.array([cell for cell, values in BATTERY.items() for _ in values])
     y = [float(value) for values in BATTERY.values() for value in values]
-    found = analyze_levels(seen(columns, cells, y, goal="max"))
+    found = analyze(seen(columns, cells, y, goal="max"))
     rows = {row.source: row for row in found.anova.rows}
     for source, df, ss, f in [
         ("material", 2, 10683.72, 7.91),
@@ -162,7 +156,7 @@ def test_parts_say_rise_and_bend() -> None:
     cells = full([3], 4)
     y = (2.0 * np.log10(x) - np.log10(x / 0.01) ** 2)[cells[:, 0]]
     noise = np.tile([0.1, -0.1], 6)
-    found = analyze_levels(seen((factor("lr", x.tolist(), "log"),), cells, y + noise))
+    found = analyze(seen((factor("lr", x.tolist(), "log"),), cells, y + noise))
     parts = {part.part: part for part in found.parts}
     means = [mean.mean for mean in found.levels]
     assert parts["linear"].estimate == pytest.approx(means[2] - means[0])
@@ -177,10 +171,10 @@ def test_parts_say_rise_and_bend() -> None:
 def test_parts_of_levels_in_falling_order_keep_their_sign() -> None:
     cells = full([3], 2)
     y = np.array([9.0, 4.0, 1.0])[cells[:, 0]] + np.repeat([0.1, 0.0], 3)
-    falling = analyze_levels(seen((factor("x", [3, 2, 1], "linear"),), cells, y)).parts
+    falling = analyze(seen((factor("x", [3, 2, 1], "linear"),), cells, y)).parts
     assert falling[0].estimate == pytest.approx(8.0)
     assert falling[1].estimate == pytest.approx(-1.0)
-    two = analyze_levels(seen((factor("x", [3, 1], "linear"),), full([2], 2), [5, 1, 5.5, 1]))
+    two = analyze(seen((factor("x", [3, 1], "linear"),), full([2], 2), [5, 1, 5.5, 1]))
     assert two.parts[0].estimate == pytest.approx(4.25)  # from the least to the greatest
     assert two.effects[0].effect == pytest.approx(-4.25)  # from the first to the second
 
@@ -189,7 +183,7 @@ def test_centre_runs_of_nist_style() -> None:
     cells = np.vstack([full([2, 2]), [[-1, -1]] * 3])
     y = np.array([10.0, 14, 11, 15, 16, 17, 15.5])
     centre = [False] * 4 + [True] * 3
-    found = analyze_levels(
+    found = analyze(
         seen([factor("A", [1, 2], "linear"), factor("B", [1, 100], "log")], cells, y, centre=centre)
     )
     rows = {row.source: row for row in found.anova.rows}
@@ -211,14 +205,14 @@ def test_the_parabola_of_three_levels_reaches_the_centre() -> None:
     b = np.append(cells[:-2, 1], [0.5, 0.5])
     y = a**2 - 3 * a + b + np.tile([0.01, -0.01], 7)
     centre = [False] * 12 + [True] * 2
-    bent = analyze_levels(seen(columns, cells, y, centre=centre)).curvature
+    bent = analyze(seen(columns, cells, y, centre=centre)).curvature
     assert bent.difference == pytest.approx(0.0, abs=0.05)
 
 
 def test_a_single_centre_run_of_a_saturated_design_is_not_tested() -> None:
     cells = np.vstack([full([2, 2]), [[-1, -1]]])
     columns = [factor("A", [1, 2], "linear"), factor("B", [1, 2], "linear")]
-    found = analyze_levels(seen(columns, cells, [1, 2, 4, 8, 3], centre=[False] * 4 + [True]))
+    found = analyze(seen(columns, cells, [1, 2, 4, 8, 3], centre=[False] * 4 + [True]))
     assert found.curvature.p is None
     assert found.curvature.difference == pytest.approx(3 - 3.75)
 
@@ -229,7 +223,7 @@ def test_a_single_centre_run_of_a_saturated_design_is_not_tested() -> None:
 def test_every_cell_weighs_alike_whatever_its_runs() -> None:
     cells = np.concatenate([full([2, 2]), [[0, 0]] * 5])
     y = np.array([1.0, 2, 3, 4, 1.2, 0.9, 1.1, 1.0, 0.8])
-    found = analyze_levels(seen(words([2, 2]), cells, y))
+    found = analyze(seen(words([2, 2]), cells, y))
     levels = {mean.level: mean for mean in found.levels}
     assert levels["a1"].mean == pytest.approx((y[[0, 4, 5, 6, 7, 8]].mean() + 3.0) / 2)
     assert (levels["a1"].n, levels["a1"].cells) == (7, 2)
@@ -238,7 +232,7 @@ def test_every_cell_weighs_alike_whatever_its_runs() -> None:
 def test_means_go_back_to_the_response_scale() -> None:
     cells = full([3], 3)
     y = np.exp(np.random.default_rng(2).normal(size=9))
-    found = analyze_levels(seen(words([3]), cells, np.log(y)))
+    found = analyze(seen(words([3]), cells, np.log(y)))
     back = on_response_scale(found.levels, np.exp)
     assert back[1].mean == pytest.approx(stats.gmean(y[cells[:, 0] == 1]))
     assert back[1].ci_low > 0
@@ -259,9 +253,9 @@ def test_the_studentized_range() -> None:
 
 def test_no_goal_no_best() -> None:
     known = made()
-    found = analyze_levels(LevelObservations(known.layout, "y", known.y))
+    found = analyze(Dataset(known.runs, "y", known.y))
     assert found.best is None
-    best = analyze_levels(known).best
+    best = analyze(known).best
     assert best.cells[0].levels[0] == 0  # the first optimizer has the least
     assert best.cells[0].mean == min(cell.mean for cell in best.cells)
     assert all(config.startswith("sgd") for config in best.among_best)
@@ -271,18 +265,18 @@ def test_cells_that_share_no_block_are_compared_after_blocks() -> None:
     cells = full([2, 2, 2], 2)
     block = cells.sum(axis=1) % 2  # ABC stands in the blocks
     y = np.random.default_rng(3).normal(size=16) / 10 + cells[:, 0] + 50.0 * block
-    best = analyze_levels(seen(words([2, 2, 2]), cells, y, block)).best
+    best = analyze(seen(words([2, 2, 2]), cells, y, block)).best
     assert best.assumed == ("ABC",)
     assert max(cell.mean for cell in best.cells) - min(cell.mean for cell in best.cells) < 2
     assert {cell.levels[0] for cell in best.cells[:4]} == {0}
-    assert analyze_levels(made()).best.assumed == ()
+    assert analyze(made()).best.assumed == ()
 
 
 def test_configurations_that_are_predicted_alike_are_not_compared() -> None:
     cells = np.array([[0, 0], [1, 1], [0, 0], [1, 1], [0, 1], [0, 1]])
     block = [0, 1, 0, 1, 0, 0]  # the second configuration is alone in its block
     y = [1.0, 5.0, 1.2, 5.3, 2.0, 2.2]
-    found = analyze_levels(seen(words([2, 2]), cells, y, block))
+    found = analyze(seen(words([2, 2]), cells, y, block))
     assert all(cell.mcb_low is None for cell in found.best.cells)
     assert found.best.critical is None
 
@@ -290,9 +284,7 @@ def test_configurations_that_are_predicted_alike_are_not_compared() -> None:
 def test_hc3_of_a_term_whose_residuals_are_zero_is_not_given() -> None:
     cells = full([3], 2)
     y = np.array([1.0, 2.0, 5.0, 1.0, 2.0, 6.0])  # two levels repeat themselves
-    found = analyze_levels(
-        seen(words([3]), cells, y), AnalysisOptions(robust=True, permutations=19)
-    )
+    found = analyze(seen(words([3]), cells, y), AnalysisOptions(robust=True, permutations=19))
     assert found.tests[0].p is not None
     assert found.tests[0].p_hc3 is None
 
@@ -319,7 +311,7 @@ def test_permutation_p_is_uniform_where_nothing_acts_and_small_where_something_d
 def test_permutation_agrees_with_f_for_normal_errors() -> None:
     fit = fitted(made(3))
     tests = {test.term: test.p for test in permutation_tests(fit, 4999, 1).tests}
-    for test in analyze_levels(made(3)).tests:
+    for test in analyze(made(3)).tests:
         assert tests[test.term] == pytest.approx(test.p, abs=0.03)
 
 
@@ -336,8 +328,8 @@ def test_random_blocks_against_statsmodels() -> None:
     _, observed = case_of_r("unequal")
     fit = fitted(observed)
     found = random_blocks(fit, 0.05)
-    X = fit.matrix.fitted_columns[:, fit.matrix.fitted_source != BLOCK]
-    known = sm.MixedLM(fit.y, X, groups=observed.layout.block).fit(reml=True)
+    X = fit.model.fitted_columns[:, fit.model.fitted_source != BLOCK]
+    known = sm.MixedLM(fit.y, X, groups=observed.runs.block).fit(reml=True)
     assert found.variance_block == pytest.approx(float(known.cov_re[0, 0]), rel=1e-3)
     assert found.variance_error == pytest.approx(float(known.scale), rel=1e-4)
     assert found.enough
@@ -349,7 +341,7 @@ def test_few_random_blocks_are_said_to_be_few() -> None:
     found = random_blocks(fitted(observed), 0.05)
     assert not found.enough
     assert "3 blocks are too few to know that" in found.sentence
-    rows = {row.source: row for row in analyze_levels(observed).anova.rows}
+    rows = {row.source: row for row in analyze(observed).anova.rows}
     for term in found.terms:  # complete blocks: the same tests as with fixed ones
         assert term.f == pytest.approx(rows[term.term].f, rel=1e-6)
     block = (rows["Block"].ms - rows["Error"].ms) / 6
@@ -388,17 +380,17 @@ def test_blocks_that_do_not_differ_have_no_variance() -> None:
 # The scale that a response chooses for itself
 
 
-def on_auto(y: np.ndarray, **options: object) -> LevelAnalysis:
+def on_auto(y: np.ndarray, **options: object) -> Analysis:
     known = made()
-    observed = LevelObservations(known.layout, "y", y, "", "min", "auto")
-    return analyze_levels(observed, AnalysisOptions(**options))  # type: ignore[arg-type]
+    observed = Dataset(known.runs, "y", y, "", "min", "auto")
+    return analyze(observed, AnalysisOptions(**options))  # type: ignore[arg-type]
 
 
 def test_auto_takes_the_log_where_the_interval_of_the_exponent_holds_0_and_not_1() -> None:
     z = made().y
     multiplied = on_auto(np.exp(z))
     assert (multiplied.transform.name, multiplied.transform.asked) == ("log", "auto")
-    fixed = analyze_levels(made(), AnalysisOptions(transform="none"))
+    fixed = analyze(made(), AnalysisOptions(transform="none"))
     for row, other in zip(multiplied.anova.rows, fixed.anova.rows, strict=True):
         assert row.ss == pytest.approx(other.ss, rel=1e-9)
     assert multiplied.response_scale[0].kind == "ratio"
@@ -411,7 +403,7 @@ def test_auto_leaves_values_as_they_are_where_logarithms_cannot_be() -> None:
     z = made().y
     assert on_auto(z - z.mean()).transform.name == "none"
     saturated = seen(words([2, 3]), full([2, 3]), np.exp(np.arange(6.0)))
-    alone = analyze_levels(replace(saturated, scale="auto"))
+    alone = analyze(replace(saturated, scale="auto"))
     assert alone.transform.name == "none", "no error is left to find an exponent by"
 
 
@@ -419,7 +411,7 @@ def test_auto_leaves_values_as_they_are_where_logarithms_cannot_be() -> None:
 
 
 def test_one_sentence_for_each_significant_term() -> None:
-    found = analyze_levels(made(5))
+    found = analyze(made(5))
     text = {sentence.split(" matters")[0]: sentence for sentence in found.sentences}
     assert set(text) >= {"optimizer (opt)", "learning rate (lr)"}
     assert "lion is" in text["optimizer (opt)"]
@@ -435,7 +427,7 @@ def test_one_sentence_for_each_significant_term() -> None:
 def test_a_saturated_study_says_what_stands_out() -> None:
     cells = full([3, 3, 2])
     y = np.random.default_rng(1).normal(size=18) + 20.0 * cells[:, 2]
-    found = analyze_levels(seen(DIGITS, cells, y))
+    found = analyze(seen(DIGITS, cells, y))
     assert found.sigma is None
     assert found.half_normal.lenth.m == 17
     assert found.sentences[0].startswith("aug stands out (p = 5.9e-07, Lenth)")
@@ -445,10 +437,8 @@ def test_a_saturated_study_says_what_stands_out() -> None:
 
 
 def test_an_analysis_is_plain_data() -> None:
-    found = analyze_levels(
-        made(), AnalysisOptions(robust=True, permutations=19, random_blocks=True)
-    )
-    plain = msgspec.json.decode(msgspec.json.encode(found), type=LevelAnalysis)
+    found = analyze(made(), AnalysisOptions(robust=True, permutations=19, random_blocks=True))
+    plain = msgspec.json.decode(msgspec.json.encode(found), type=Analysis)
     assert plain == found
 
 
@@ -462,14 +452,14 @@ def test_options_that_do_not_fit() -> None:
         ({"beats": (("best", "baseline"),)}, "leave it out"),
     ]:
         with pytest.raises(DoeError, match=message):
-            analyze_levels(made(), AnalysisOptions(**options))
+            analyze(made(), AnalysisOptions(**options))
 
 
 def test_empty_cells_leave_no_type_three_and_no_hc3() -> None:
     known = made()
-    y = np.where((known.layout.index[:, 0] == 1) & (known.layout.index[:, 1] == 1), np.nan, known.y)
+    y = np.where((known.runs.index[:, 0] == 1) & (known.runs.index[:, 1] == 1), np.nan, known.y)
     options = AnalysisOptions(robust=True, permutations=19)
-    found = analyze_levels(LevelObservations(known.layout, "y", y), options)
+    found = analyze(Dataset(known.runs, "y", y), options)
     assert (found.anova.kind, found.anova.type3) == ("II", None)
     assert all(test.p_hc3 is None for test in found.tests)
 
@@ -478,13 +468,13 @@ def test_views_find_what_they_draw() -> None:
     known = made()
     y = known.y.copy()
     y[4] = np.nan
-    found = analyze_levels(LevelObservations(known.layout, "y", y, "", "min"))
+    found = analyze(replace(known, y=y))
     assert found.runs == tuple(i for i in range(36) if i != 4)
     total = np.array(found.fitted) + np.array(found.residuals)
     assert total == pytest.approx(y[list(found.runs)])
     both = [mean for mean in found.combinations if mean.factor == "opt:lr"]
     assert [mean.at for mean in both] == [(i, j) for i in range(3) for j in range(3)]
-    at = (known.layout.index[:, 0] == 2) & (known.layout.index[:, 1] == 0)
+    at = (known.runs.index[:, 0] == 2) & (known.runs.index[:, 1] == 0)
     mean = next(m for m in both if m.at == (2, 0))
     assert mean.mean == pytest.approx(y[at].mean())
     assert (mean.level, mean.n) == ("lion · 0.001", 4)
@@ -494,18 +484,18 @@ def test_views_find_what_they_draw() -> None:
 
 def test_a_block_that_is_lost_whole_leaves_no_block() -> None:
     known = made()
-    y = np.where(known.layout.block == 1, np.inf, known.y)  # a run that diverged has no value
-    found = analyze_levels(LevelObservations(known.layout, "y", y, "", "min"))
+    y = np.where(known.runs.block == 1, np.inf, known.y)  # a run that diverged has no value
+    found = analyze(replace(known, y=y))
     assert (found.n, found.planned, found.block) == (18, 36, None)
     assert "Block" not in {row.source for row in found.anova.rows}
-    assert analyze_levels(known).block == "day"
+    assert analyze(known).block == "day"
 
 
 def test_permutation_of_a_term_does_not_see_the_others() -> None:
     known = made(6)
-    index = known.layout.index
-    moved = known.y + 100.0 * index[:, 0] + 50.0 * known.layout.block
-    fits = [fitted(seen(DIGITS, index, y, known.layout.block)) for y in (known.y, moved)]
+    index = known.runs.index
+    moved = known.y + 100.0 * index[:, 0] + 50.0 * known.runs.block
+    fits = [fitted(seen(DIGITS, index, y, known.runs.block)) for y in (known.y, moved)]
     before, after = ({t.term: t.p for t in permutation_tests(fit, 99).tests} for fit in fits)
     assert before["opt"] == after["opt"] == 1 / 100  # never zero
     assert {k: p for k, p in before.items() if k != "opt"} == {
@@ -514,7 +504,7 @@ def test_permutation_of_a_term_does_not_see_the_others() -> None:
 
 
 def test_runs_are_exchanged_within_their_block_alone() -> None:
-    block = made().layout.block
+    block = made().runs.block
     orders = exchanges(block, 36, 50, np.random.default_rng(0))
     assert (np.sort(orders, axis=1) == np.arange(36)).all()
     assert (block[orders] == block).all()
@@ -522,17 +512,17 @@ def test_runs_are_exchanged_within_their_block_alone() -> None:
 
 
 def test_blocks_and_curvature_are_no_contrasts_of_the_half_normal_plot() -> None:
-    found = analyze_levels(made())
+    found = analyze(made())
     assert {contrast.term for contrast in found.half_normal.contrasts} == set(found.terms)
     assert len(found.half_normal.points) == 17
     _, observed = case_of_r("centre")
-    assert len(analyze_levels(observed).half_normal.contrasts) == 7
+    assert len(analyze(observed).half_normal.contrasts) == 7
 
 
 def test_the_greater_level_stands_first_in_a_sentence() -> None:
     cells = full([2], 4)
     y = np.where(cells[:, 0] == 0, 9.0, 4.0) + np.repeat([0.1, 0.2, -0.1, 0.3], 2)
-    found = analyze_levels(seen((factor("aug", [False, True]),), cells, y))
+    found = analyze(seen((factor("aug", [False, True]),), cells, y))
     assert "false is 5 above true (" in found.sentences[0]
 
 
@@ -545,16 +535,16 @@ def test_hc3_is_silent_where_its_variance_rests_on_one_contrast() -> None:
     y = np.random.default_rng(0).normal(size=12)
     centre = [False] * 8 + [True] * 4
     options = AnalysisOptions(order=2, robust=True, permutations=19)
-    found = analyze_levels(seen(columns, cells, y, centre=centre), options)
+    found = analyze(seen(columns, cells, y, centre=centre), options)
     assert [t.p_hc3 for t in found.tests] == [None] * 6
     # Two runs of each corner leave enough.
     twice = np.vstack([corners, cells])
     y = np.random.default_rng(0).normal(size=20)
-    found = analyze_levels(seen(columns, twice, y, centre=[False] * 8 + centre), options)
+    found = analyze(seen(columns, twice, y, centre=[False] * 8 + centre), options)
     assert all(t.p_hc3 is not None for t in found.tests)
 
 
 def test_a_factor_that_the_model_leaves_out_has_no_levels_to_compare() -> None:
-    analysis = analyze_levels(made(), AnalysisOptions(terms=("opt", "opt:lr")))
+    analysis = analyze(made(), AnalysisOptions(terms=("opt", "opt:lr")))
     assert {mean.factor for mean in analysis.levels} == {"opt"}
     assert {pair.factor for pair in analysis.differences} == {"opt"}

@@ -7,20 +7,19 @@ import pytest
 from level_tables import factor, full, seen, words
 from pyDOE2 import gsd
 
-from doe.analysis.case import AnalysisOptions
-from doe.analysis.levels.analyze import analyze_levels
-from doe.analysis.levels.coding import centre_row, column_labels, contrast_labels, contrasts
-from doe.analysis.levels.fit import fit_levels
-from doe.analysis.levels.layout import LevelRuns, layout_of
-from doe.analysis.levels.means import level_differences, level_means
-from doe.analysis.levels.model import chosen_terms, default_terms, margin_df, model_matrix
-from doe.analysis.levels.plan import design_report, matrix_report
+from doe.analysis.options import AnalysisOptions
+from doe.analysis.analyze import analyze
+from doe.analysis.coding import centre_row, column_labels, contrast_labels, contrasts
+from doe.analysis.dataset import Runs, layout_of
+from doe.analysis.means import level_differences, level_means
+from doe.analysis.model import chosen_terms, default_terms, margin_df, model_matrix
+from doe.analysis.design_report import design_report, matrix_report
 from doe.errors import DoeError
 
 
-def layout(sizes: list[int], index: np.ndarray, block: list[int] | None = None) -> LevelRuns:
+def layout(sizes: list[int], index: np.ndarray, block: list[int] | None = None) -> Runs:
     blocks = None if block is None else np.array(block)
-    return LevelRuns(words(sizes), np.asarray(index, np.int64), blocks)
+    return Runs(words(sizes), np.asarray(index, np.int64), blocks)
 
 
 # Contrasts
@@ -66,7 +65,7 @@ def test_numbers_have_orthogonal_polynomials_on_their_scale() -> None:
 def test_labels_say_what_a_contrast_compares() -> None:
     columns = (factor("opt", ["sgd", "adam", "lion"]), factor("lr", [1, 2, 3], "linear"))
     assert contrast_labels(columns[0]) == ("adam − sgd", "lion − mean of 2 before")
-    design = LevelRuns((*columns, factor("aug", [False, True])), full([3, 3, 2]))
+    design = Runs((*columns, factor("aug", [False, True])), full([3, 3, 2]))
     assert column_labels(design, 0b110) == ["lr linear : aug", "lr quadratic : aug"]
     assert column_labels(design, 0b100) == ["aug"]
 
@@ -179,14 +178,14 @@ def test_differences_without_a_shared_combination_do_not_exist() -> None:
     cells = np.array([[0, 0], [1, 1], [2, 0], [2, 1]] * 2)
     y = np.random.default_rng(0).normal(size=8)
     observed = seen(words([3, 2]), cells, y)
-    fit = fit_levels(observed, chosen_terms(observed.layout, ["A", "B", "AB"], None)[0])
+    fit = fit_levels(observed, chosen_terms(observed.runs, ["A", "B", "AB"], None)[0])
     pairs = {(d.level, d.other): d for d in level_differences(fit, 0)}
     assert pairs["a2", "a1"].difference is None
     assert pairs["a2", "a1"].cells == 0
     assert pairs["a3", "a1"].difference == pytest.approx(y[[2, 6]].mean() - y[[0, 4]].mean())
     assert pairs["a3", "a1"].cells == 1
     assert [(mean.cells, mean.of) for mean in level_means(fit, 0)] == [(1, 2), (1, 2), (2, 2)]
-    found = analyze_levels(observed, AnalysisOptions(terms=("A", "B", "AB")))
+    found = analyze(observed, AnalysisOptions(terms=("A", "B", "AB")))
     assert found.mean.mean is not None  # over the cells that ran
     assert (found.mean.cells, found.mean.of) == (4, 6)
 
@@ -194,7 +193,7 @@ def test_differences_without_a_shared_combination_do_not_exist() -> None:
 def test_a_level_without_any_run_has_no_mean() -> None:
     cells = full([3, 2], 2)
     y = np.where(cells[:, 0] == 1, np.nan, np.arange(12.0))
-    found = analyze_levels(seen(words([3, 2]), cells, y))
+    found = analyze(seen(words([3, 2]), cells, y))
     levels = {mean.level: mean for mean in found.levels}
     assert levels["a2"].mean is None
     assert levels["a2"].n == 0
@@ -241,7 +240,7 @@ def test_columns_that_are_not_kept_are_sums_of_the_others() -> None:
 )
 def test_factors_that_cannot_be_analysed(levels, scale, words) -> None:
     with pytest.raises(DoeError, match=words):
-        LevelRuns((factor("a", levels, scale),), np.zeros((2, 1), np.int64))
+        Runs((factor("a", levels, scale),), np.zeros((2, 1), np.int64))
 
 
 def test_layouts_that_cannot_be_analysed() -> None:
@@ -326,7 +325,7 @@ def test_the_error_of_centre_runs_is_within_the_levels_that_they_keep() -> None:
         factor("C", ["x", "y"]),
     ]
     y = [1, 3, 2, 4, 11, 13, 12, 14, 3, 3.5, 13, 13.5]
-    found = analyze_levels(seen(columns, cells, y, centre=[False] * 8 + [True] * 4))
+    found = analyze(seen(columns, cells, y, centre=[False] * 8 + [True] * 4))
     rows = {row.source: row for row in found.anova.rows}
     assert (rows["Error"].df, rows["Error"].ss) == (2, pytest.approx(0.25))
     assert {m.level: m.n for m in found.levels if m.factor == "C"} == {"x": 6, "y": 6}
@@ -335,7 +334,7 @@ def test_the_error_of_centre_runs_is_within_the_levels_that_they_keep() -> None:
     assert effects["C"] == pytest.approx(10)
     assert found.curvature is not None
     assert found.curvature.difference == pytest.approx(0.75)
-    pooled = analyze_levels(
+    pooled = analyze(
         seen(columns, cells, y, centre=[False] * 8 + [True] * 4), AnalysisOptions(error="residual")
     )
     assert pooled.curvature is None

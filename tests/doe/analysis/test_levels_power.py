@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from level_tables import full, seen, words
 
-from doe.analysis.levels.anova import sums_of_squares, term_tests
-from doe.analysis.levels.fit import fit_levels
-from doe.analysis.levels.layout import LevelRuns
-from doe.analysis.levels.plan import term_powers
+from doe.analysis.anova import sums_of_squares, term_tests
+from doe.analysis.dataset import Runs
+from doe.analysis.design_report import term_powers
 from doe.design.power import DesignSize, detectable_by_term, detectable_effect, term_power
 
 
@@ -17,7 +16,7 @@ def layout(sizes, replicates, drop=()):
     index = full(sizes, replicates)
     block = np.repeat(np.arange(replicates), math.prod(sizes))
     keep = [i for i in range(len(index)) if i not in drop]
-    return LevelRuns(words(sizes), index[keep], block[keep])
+    return Runs(words(sizes), index[keep], block[keep])
 
 
 # pf(qf(a, u, v, lower.tail = FALSE), u, v, ncp = l, lower.tail = FALSE) of R, which is what
@@ -72,7 +71,7 @@ def test_the_rate_of_significant_f_tests_is_the_power(drop, term, pattern):
     count, called, df = 400, 0, 0
     for _ in range(count):
         y = effect * sign + plan.block + rng.normal(0.0, 1.0, plan.runs)
-        fit = fit_levels(seen(plan.factors, plan.index, y, plan.block), (1, 2, 3))
+        fit = fitted(seen(plan.factors, plan.index, y, plan.block))
         tests = {test.term: test for test in term_tests(fit, sums_of_squares(fit, "II"))}
         called += tests[term].p < 0.05
         df = fit.df_error
@@ -87,5 +86,5 @@ def test_the_rate_of_significant_f_tests_is_the_power(drop, term, pattern):
 def test_a_term_of_which_only_a_part_can_be_estimated_has_no_power():
     index = full((3, 2), 2)
     kept = ~((index[:, 0] == 0) & (index[:, 1] == 1))
-    plan = LevelRuns(words((3, 2)), index[kept])
+    plan = Runs(words((3, 2)), index[kept])
     assert [p.term for p in term_powers(plan)] == ["A", "B"]

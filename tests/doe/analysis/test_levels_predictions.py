@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from level_tables import factor, full, seen, words
 
-from doe.analysis.case import AnalysisOptions
-from doe.analysis.levels.analyze import analyze_levels
+from doe.analysis.options import AnalysisOptions
+from doe.analysis.analyze import analyze
 from doe.analysis.response import with_levels
 from doe.analysis.tables import observe_table
 
@@ -21,7 +21,7 @@ def additive(keep=None, spread=0.05):
 
 def test_every_combination_is_predicted_by_the_significant_terms_alone():
     index, y = additive()
-    found = analyze_levels(seen(words((3, 2, 2)), index, y))
+    found = analyze(seen(words((3, 2, 2)), index, y))
     assert [at.levels for at in found.predictions[:4]] == [
         (0, 0, 0), (1, 0, 0), (2, 0, 0), (0, 1, 0),
     ]  # fmt: skip
@@ -38,7 +38,7 @@ def test_every_combination_is_predicted_by_the_significant_terms_alone():
 
 def test_a_combination_that_never_ran_is_predicted_without_an_interval():
     index, y = additive(lambda i: ~((i[:, 0] == 2) & (i[:, 1] == 1)))
-    found = analyze_levels(seen(words((3, 2, 2)), index, y))
+    found = analyze(seen(words((3, 2, 2)), index, y))
     (missing, other) = (at for at in found.predictions if at.levels[:2] == (2, 1))
     assert missing.mean == pytest.approx(6.0, abs=0.1)
     assert missing.mean == pytest.approx(other.mean)
@@ -48,7 +48,7 @@ def test_a_combination_that_never_ran_is_predicted_without_an_interval():
 def test_an_interaction_says_nothing_of_a_combination_that_never_ran():
     index, y = additive(lambda i: ~((i[:, 0] == 2) & (i[:, 1] == 1)))
     y = y + 4.0 * ((index[:, 0] == 1) & (index[:, 1] == 1))
-    found = analyze_levels(seen(words((3, 2, 2)), index, y))
+    found = analyze(seen(words((3, 2, 2)), index, y))
     missing = [at for at in found.predictions if at.levels[:2] == (2, 1)]
     assert [at.mean for at in missing] == [None, None]
 
@@ -60,7 +60,7 @@ def test_centre_runs_come_last_and_logarithms_come_back():
     noise = np.random.default_rng(2).normal(0.0, 0.02, 14)
     y = np.exp(np.append(index[:12, 0] * 2.0, [1.5, 1.5]) + noise)
     case = seen(factors, index, y, None, centre)
-    found = analyze_levels(case, AnalysisOptions(transform="log"))
+    found = analyze(case, AnalysisOptions(transform="log"))
     last = found.predictions[-1]
     assert (last.levels, last.mean, last.n) == ((-1, -1), None, 2)
     assert last.observed == pytest.approx(np.exp(np.log(y[12:]).mean()))
@@ -80,7 +80,7 @@ def test_two_levels_by_this_way_are_those_of_the_balanced_one():
     frame = pd.DataFrame(index, columns=list("ABC")).assign(y=y)
     (observed,) = observe_table(frame, ("A", "B", "C"), ("y",), {}, None, "max")
     two = analyze(observed).get(Means).predictions
-    any_number = analyze_levels(with_levels(observed)).predictions
+    any_number = analyze(with_levels(observed)).predictions
     for a, b in zip(two, any_number, strict=True):
         assert tuple((x + 1) // 2 for x in a.coded) == b.levels
         assert (a.mean, a.ci_low, a.ci_high) == pytest.approx((b.mean, b.ci_low, b.ci_high))

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from level_tables import ANSWERS, case_of_r
+from level_tables import ANSWERS, case_of_r, fitted
 
-from doe.analysis.anova import AnovaRow
-from doe.analysis.case import AnalysisOptions
-from doe.analysis.levels.analyze import LevelAnalysis, analyze_levels
-from doe.analysis.levels.anova import anova_rows, hc3_tests, sums_of_squares
-from doe.analysis.levels.fit import LevelFit, fit_levels
-from doe.analysis.levels.means import LevelMean, level_differences, level_means, term_means
-from doe.analysis.levels.mixed import random_blocks
-from doe.analysis.levels.model import CURVATURE, chosen_terms
+from doe.analysis.options import AnalysisOptions
+from doe.analysis.analyze import Analysis, analyze
+from doe.analysis.anova import AnovaRow, anova_rows, sums_of_squares
+from doe.analysis.estimators.robust import hc3_tests
+from doe.analysis.fit import Fit
+from doe.analysis.means import LevelMean, level_differences, level_means, term_means
+from doe.analysis.random_blocks import random_blocks
+from doe.analysis.model import CURVATURE
 from doe.terms import parse_term
 
 
@@ -25,14 +25,12 @@ def close(value: float | None, expected: float | None) -> bool:
     return value == pytest.approx(expected, rel=1e-8, abs=1e-10)
 
 
-def analysis_of(name: str, **options: Any) -> tuple[dict[str, Any], LevelAnalysis]:
+def analysis_of(name: str, **options: Any) -> tuple[dict[str, Any], Analysis]:
     case, observed = case_of_r(name)
     terms = tuple(case["terms"]) if "terms" in case else None
     error = "residual" if pooled(case) else "pure"
     given = {"permutations": 0} | options
-    return case, analyze_levels(
-        observed, AnalysisOptions(terms=terms, error=error, robust=True, **given)
-    )
+    return case, analyze(observed, AnalysisOptions(terms=terms, error=error, robust=True, **given))
 
 
 def pooled(case: dict[str, Any]) -> bool:
@@ -40,10 +38,9 @@ def pooled(case: dict[str, Any]) -> bool:
     return "centre" not in case
 
 
-def fit_of(name: str) -> tuple[dict[str, Any], LevelFit]:
+def fit_of(name: str) -> tuple[dict[str, Any], Fit]:
     case, observed = case_of_r(name)
-    masks, _ = chosen_terms(observed.layout, case.get("terms"), None)
-    return case, fit_levels(observed, masks, pooled=pooled(case))
+    return case, fitted(observed, case.get("terms"), pooled=pooled(case))
 
 
 def check_rows(
@@ -82,15 +79,15 @@ def test_analysis_of_variance(name: str, kind: str) -> None:
 def test_types_two_and_three_stand_in_the_analysis() -> None:
     for name in ("missing", "excluded", "unequal"):
         case, found = analysis_of(name)
-        assert found.anova.kind == "II"
+        assert found.anova.kind == "III"
         assert not found.anova.balanced
-        check_rows(found.anova.rows, case["type2"], with_block=False)
-        assert found.anova.type3 is not None
-        check_rows(found.anova.type3, case["type3"], with_block=False)
+        check_rows(found.anova.rows, case["type3"], with_block=False)
+        assert found.anova.type2 is not None
+        check_rows(found.anova.type2, case["type2"], with_block=False)
     for name in ("two_by_three", "blocks"):
         case, found = analysis_of(name)
         assert found.anova.balanced
-        assert found.anova.type3 is None
+        assert found.anova.type2 is None
 
 
 def test_summary_figures() -> None:
@@ -102,7 +99,7 @@ def test_summary_figures() -> None:
 @pytest.mark.parametrize("name", [name for name in sorted(ANSWERS) if "means" in ANSWERS[name]])
 def test_level_means(name: str) -> None:
     case, fit = fit_of(name)
-    keys = fit.matrix.layout.keys
+    keys = fit.runs.keys
     for term, lines in case["means"].items():
         mask = parse_term(term, keys)
         found = {mean.level: mean for mean in term_means(fit, mask)}
@@ -122,7 +119,7 @@ def test_level_means(name: str) -> None:
 def test_differences_of_levels(name: str) -> None:
     case, fit = fit_of(name)
     for key, lines in case["pairs"].items():
-        pairs = level_differences(fit, fit.matrix.layout.keys.index(key))
+        pairs = level_differences(fit, fit.runs.keys.index(key))
         found = {f"{pair.level} - {pair.other}": pair for pair in pairs}
         for line in lines:
             text = line["pair"].replace("(", "").replace(")", "").replace("lr", "")
@@ -166,7 +163,7 @@ def test_hc3(name: str) -> None:
         assert found is None
         return
     assert found is not None
-    by_name = {fit.matrix.name(mask).replace(":", ""): p for mask, p in found.items()}
+    by_name = {fit.model.name(mask).replace(":", ""): p for mask, p in found.items()}
     for line in case["hc3"]:
         if line["source"] not in ("Residuals", "block"):
             assert close(by_name[line["source"].replace(":", "")], line["p"])
@@ -204,12 +201,12 @@ def test_curvature(name: str) -> None:
     assert close(found.curvature.t, line["t"])
     assert close(found.curvature.p, line["p"])
     _, fit = fit_of(name)
-    assert fit.matrix.df(CURVATURE) == 1
+    assert fit.model.df(CURVATURE) == 1
 
 
 def test_lack_of_fit_against_pure_error() -> None:
     case, observed = case_of_r("additive")
-    found = analyze_levels(observed, AnalysisOptions(terms=("A", "B")))
+    found = analyze(observed, AnalysisOptions(terms=("A", "B")))
     rows = {row.source: row for row in found.anova.rows}
     assert rows["Lack of fit"].df == case["lack"]["df"]
     for figure in ("ss", "f", "p"):

@@ -8,10 +8,10 @@ from factorial_tables import FILTRATION, PLASMA, THREE_BLOCKS, by_term, study, t
 from level_tables import full, seen, words
 
 from doe.analysis.analyze import Analysis
-from doe.analysis.case import AnalysisOptions
+from doe.analysis.options import AnalysisOptions
 from doe.analysis.effects import Effect
-from doe.analysis.levels.analyze import LevelAnalysis, analyze_levels
-from doe.analysis.levels.layout import LevelObservations
+from doe.analysis.analyze import Analysis, analyze
+from doe.analysis.dataset import Dataset
 
 
 def agree(value: float | None, expected: float | None) -> bool:
@@ -21,7 +21,7 @@ def agree(value: float | None, expected: float | None) -> bool:
     return value == pytest.approx(expected, rel=1e-10, abs=1e-10)
 
 
-def two_level(k: int, y: list[float], blocks: bool = False, goal: str = "min") -> LevelObservations:
+def two_level(k: int, y: list[float], blocks: bool = False, goal: str = "min") -> Dataset:
     size = 1 << k
     block = [i // size for i in range(len(y))] if blocks else None
     return seen(words([2] * k), full([2] * k, len(y) // size), y, block, goal=goal)
@@ -38,7 +38,7 @@ def check_effects(found: tuple[Effect, ...], expected: tuple[Effect, ...]) -> No
             )
 
 
-def check_same(found: LevelAnalysis, expected: Analysis, *, rows: bool = True) -> None:
+def check_same(found: Analysis, expected: Analysis, *, rows: bool = True) -> None:
     check_effects(found.effects, expected.effects)
     for figure in ("r2", "r2_adjusted", "r2_predicted"):
         assert agree(getattr(found.anova, figure), getattr(expected.anova, figure))
@@ -69,14 +69,14 @@ def test_a_balanced_design_agrees_with_the_fast_path(k: int, blocks: bool, goal:
     rng = np.random.default_rng(k)
     y = rng.normal(3.0, 2.0, size=3 << k).tolist()
     expected = study(table("ABCD"[:k], y), "ABCD"[:k], block="day" if blocks else None, goal=goal)
-    check_same(analyze_levels(two_level(k, y, blocks, goal)), expected)
+    check_same(analyze(two_level(k, y, blocks, goal)), expected)
 
 
 @pytest.mark.parametrize("blocks", [False, True])
 def test_a_reduced_model_agrees_with_the_fast_path(blocks: bool) -> None:
     y = np.random.default_rng(9).normal(size=32).tolist()
     expected = study(table("ABCD", y), "ABCD", block="day" if blocks else None, order=2)
-    found = analyze_levels(two_level(4, y, blocks), AnalysisOptions(order=2))
+    found = analyze(two_level(4, y, blocks), AnalysisOptions(order=2))
     assert {row.source for row in found.anova.rows} >= {"Lack of fit", "Error", "Total"}
     check_same(found, expected)
 
@@ -87,7 +87,7 @@ def test_an_unbalanced_design_agrees_with_the_fast_path() -> None:
     frame = table("ABC", y.tolist())
     expected = study(frame.drop(index=lost).reset_index(drop=True), "ABC", block="day")
     y[lost] = np.nan
-    found = analyze_levels(two_level(3, y.tolist(), blocks=True))
+    found = analyze(two_level(3, y.tolist(), blocks=True))
     check_same(found, expected, rows=False)
     assert found.anova.type3 is not None
     assert expected.anova.type2 is not None
@@ -103,7 +103,7 @@ def test_an_unbalanced_design_agrees_with_the_fast_path() -> None:
 
 def test_a_saturated_design_agrees_with_the_fast_path() -> None:
     expected = study(table("ABCD", FILTRATION), "ABCD")
-    found = analyze_levels(two_level(4, [float(v) for v in FILTRATION]))
+    found = analyze(two_level(4, [float(v) for v in FILTRATION]))
     check_effects(found.effects, expected.effects)
     lenth = found.half_normal.lenth
     assert lenth is not None
@@ -121,7 +121,7 @@ def test_a_saturated_design_agrees_with_the_fast_path() -> None:
 
 
 def test_plasma_etch() -> None:
-    found = analyze_levels(two_level(3, [float(v) for v in PLASMA]))
+    found = analyze(two_level(3, [float(v) for v in PLASMA]))
     effects = {effect.term: effect for effect in found.effects}
     rows = {row.source: row for row in found.anova.rows}
     assert effects["A"].effect == pytest.approx(-101.625)
@@ -131,7 +131,7 @@ def test_plasma_etch() -> None:
     assert rows["AC"].p == pytest.approx(1.93e-4, rel=3e-3)
     assert (rows["Error"].df, rows["Error"].ss) == (8, pytest.approx(18020.5))
     lost = [float(v) for v in PLASMA[:-1]] + [np.nan]
-    found = analyze_levels(two_level(3, lost))
+    found = analyze(two_level(3, lost))
     effects = {effect.term: effect for effect in found.effects}
     assert effects["A"].effect == pytest.approx(-118.0)
     assert effects["A"].t == pytest.approx(-6.059, abs=5e-4)
@@ -140,7 +140,7 @@ def test_plasma_etch() -> None:
 
 
 def test_two_by_two_in_three_blocks() -> None:
-    found = analyze_levels(two_level(2, [float(v) for v in THREE_BLOCKS], blocks=True))
+    found = analyze(two_level(2, [float(v) for v in THREE_BLOCKS], blocks=True))
     rows = {row.source: row for row in found.anova.rows}
     assert next(iter(rows)) == "Block"
     assert rows["Block"].ss == pytest.approx(6.5)
@@ -160,11 +160,11 @@ CERAMIC += [442.90, 434.41, 417.66, 510.84, 392.11, 343.22, 385.52, 446.73]
 
 def test_a_chosen_model_of_the_ceramic_strength() -> None:
     observed = two_level(5, CERAMIC)
-    third = analyze_levels(observed, AnalysisOptions(order=3))
+    third = analyze(observed, AnalysisOptions(order=3))
     assert third.r2 == pytest.approx(0.995127, abs=5e-7)
     assert third.sigma == pytest.approx(17.81632, abs=5e-6)
     terms = ("A", "B", "AB", "C", "AC", "D", "AD", "BD", "ABD", "CD", "E", "DE")
-    found = analyze_levels(observed, AnalysisOptions(terms=terms))
+    found = analyze(observed, AnalysisOptions(terms=terms))
     assert found.r2 == pytest.approx(0.989114, abs=5e-7)
     assert found.anova.r2_adjusted == pytest.approx(0.982239, abs=5e-7)
     assert found.sigma == pytest.approx(14.96346, abs=5e-6)
@@ -180,7 +180,7 @@ def test_a_chosen_model_of_the_ceramic_strength() -> None:
         assert rows[term].f == pytest.approx(f, rel=2e-7, abs=6e-5)
     assert rows["A"].p == pytest.approx(0.0602, abs=5e-5)
     assert not any("hierarchy" in warning for warning in found.warnings)
-    alone = analyze_levels(observed, AnalysisOptions(terms=("D", "E", "ABD")))
+    alone = analyze(observed, AnalysisOptions(terms=("D", "E", "ABD")))
     assert any("hierarchy is broken" in warning for warning in alone.warnings)
 
 
@@ -189,7 +189,7 @@ def test_an_effect_that_excluded_combinations_leave_open_is_that_of_the_others()
     index = full((3, 2), 3)
     index = index[~((index[:, 0] == 2) & (index[:, 1] == 1))]
     y = 10.0 * (index[:, 0] == 2) + 3.0 * index[:, 1] + np.random.default_rng(6).normal(size=15)
-    found = analyze_levels(seen(words((3, 2)), index, y))
+    found = analyze(seen(words((3, 2)), index, y))
     (effect,) = found.effects
     both = index[:, 0] < 2
     means = [y[both & (index[:, 1] == level)].mean() for level in (0, 1)]

@@ -1,0 +1,275 @@
+"""Linear models with random groups: restricted maximum likelihood, and tests of the fixed part.
+
+``y = X b + sum_k Z_k u_k + e`` with independent normal ``u_k ~ N(0, θ_k)`` and ``e ~ N(0, σ²)``. All
+matrices are products of X, y and the indicators Z of the groups, so that the work grows with the
+groups and not with the runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from scipy import linalg, optimize
+
+from doe.analysis.contrasts import Floats, Ints
+from doe.analysis.pvalues import f_upper
+
+SMALLEST = 1e-8
+"""Ratio of variances below which a group has none."""
+
+
+class FixedTest(NamedTuple):
+    """An F test of a linear hypothesis about the fixed part."""
+
+    f: float
+    df: int
+    df_error: float
+    p: float
+
+
+@dataclass(frozen=True)
+class Reml:
+    """The fitted model: variances, the last of them that of single runs, and the fixed part."""
+
+    variances: Floats  # θ of each group, then σ²
+    groups: Ints  # number of the group of each column of Z
+    sizes: tuple[int, ...]
+    n: int
+    coef: Floats
+    covariance: Floats  # C = (X'V^-1 X)^-1
+    zvx: Floats  # Z'V^-1 X
+    zpz: Floats  # Z'PZ with P = V^-1 - V^-1 X C X' V^-1
+    zpy: Floats
+    ypy: float
+
+    @property
+    def error(self) -> float:
+        """σ², the variance of single runs."""
+        return float(self.variances[-1])
+
+    @property
+    def _theta(self) -> Floats:
+        """Variance of each column of Z."""
+        return np.asarray(self.variances[self.groups])
+
+    @cached_property
+    def _zppz(self) -> Floats:
+        """``Z'PPZ``, from PVP = P."""
+        return np.asarray((self.zpz - self.zpz * self._theta @ self.zpz) / self.error)
+
+    @cached_property
+    def xvvx(self) -> Floats:
+        """``X'V^-2 X``."""
+        inner = np.linalg.inv(self.covariance)
+        return np.asarray((inner - (self.zvx.T * self._theta) @ self.zvx) / self.error)
+
+    def _parts(self) -> list[Ints]:
+        return [np.flatnonzero(self.groups == k) for k in range(len(self.sizes))]
+
+    def information(self, *, expected: bool) -> Floats:
+        """Information of the variances: ``½ tr(P V_i P V_j)``, or the observed one."""
+        parts, count = self._parts(), len(self.sizes)
+        traces = np.empty((count + 1, count + 1))
+        for i, own in enumerate(parts):
+            for j, other in enumerate(parts):
+                traces[i, j] = (self.zpz[np.ix_(own, other)] ** 2).sum()
+            traces[i, count] = traces[count, i] = np.trace(self._zppz[np.ix_(own, own)])
+        theta = self.variances
+        free = self.n - len(self.coef)
+        trace = sum(theta[i] * np.trace(self.zpz[np.ix_(own, own)]) for i, own in enumerate(parts))
+        trace_p = (free - trace) / self.error
+        inner = sum(theta[i] * traces[i, count] for i in range(count))
+        traces[count, count] = (trace_p - inner) / self.error
+        if expected:
+            return traces / 2.0
+        zppy = (self.zpy - self.zpz @ (self._theta * self.zpy)) / self.error
+        yppy = (self.ypy - float((self._theta * self.zpy**2).sum())) / self.error
+        ypppy = (yppy - float((self._theta * self.zpy * zppy).sum())) / self.error
+        squares = np.empty_like(traces)
+        for i, own in enumerate(parts):
+            for j, other in enumerate(parts):
+                inner_y = self.zpz[np.ix_(own, other)]
+                squares[i, j] = self.zpy[own] @ inner_y @ self.zpy[other]
+            squares[i, count] = squares[count, i] = self.zpy[own] @ zppy[own]
+        squares[count, count] = ypppy
+        return squares - traces / 2.0
+
+    def test(self, rows: Floats) -> FixedTest:
+        """Kenward and Roger's (1997) F test of ``L b = 0``, exact where groups are balanced."""
+        rank = len(rows)
+        C = self.covariance
+        slopes = [self.zvx[own].T @ self.zvx[own] for own in self._parts()]  # X'V^-1 V_i V^-1 X
+        slopes.append(self.xvvx)
+        W = np.linalg.inv(self.information(expected=True))
+        adjusted = C + 2.0 * self._bias(slopes, W)
+        theta = rows.T @ np.linalg.solve(rows @ C @ rows.T, rows)
+        products = [theta @ C @ slope @ C for slope in slopes]
+        traces = np.array([np.trace(product) for product in products])
+        a1 = float(traces @ W @ traces)
+        a2 = float(
+            sum(
+                W[i, j] * np.trace(products[i] @ products[j])
+                for i in range(len(slopes))
+                for j in range(len(slopes))
+            )
+        )
+        value = rows @ self.coef
+        statistic = float(value @ np.linalg.solve(rows @ adjusted @ rows.T, value)) / rank
+        factor, df = _kenward_roger(a1, a2, rank)
+        f = factor * statistic
+        return FixedTest(f, rank, df, float(f_upper(np.array(f), rank, df)))
+
+    def _bias(self, slopes: Sequence[Floats], W: Floats) -> Floats:
+        """What the covariance of the fixed part lacks for the variances being estimated."""
+        C = self.covariance
+        parts = self._parts()
+        left = [*(self.zvx[own] for own in parts)]
+        total = np.zeros_like(C)
+        for i in range(len(slopes)):
+            for j in range(len(slopes)):
+                second = self._second(i, j, parts, left)
+                total += W[i, j] * (second - slopes[i] @ C @ slopes[j])
+        return np.asarray(C @ total @ C)
+
+    def _second(self, i: int, j: int, parts: list[Ints], left: list[Floats]) -> Floats:
+        """``X'V^-1 V_i V^-1 V_j V^-1 X``."""
+        last = len(parts)
+        zvz = self._zvz
+        if i < last and j < last:
+            return np.asarray(left[i].T @ zvz[np.ix_(parts[i], parts[j])] @ left[j])
+        if i < last or j < last:
+            k = min(i, j)
+            half = self._zvvx[parts[k]]
+            return np.asarray(left[k].T @ half if i < last else half.T @ left[k])
+        inner = (self._theta * self._zvvx.T) @ self.zvx
+        return np.asarray((self.xvvx - (inner + inner.T) / 2.0) / self.error)
+
+    @cached_property
+    def _zvz(self) -> Floats:
+        """``Z'V^-1 Z``."""
+        return np.asarray(self.zpz + self.zvx @ self.covariance @ self.zvx.T)
+
+    @cached_property
+    def _zvvx(self) -> Floats:
+        """``Z'V^-2 X``, from V^-1 V V^-1 = V^-1."""
+        return np.asarray((self.zvx - (self._zvz * self._theta) @ self.zvx) / self.error)
+
+
+def _kenward_roger(a1: float, a2: float, rank: int) -> tuple[float, float]:
+    """Factor and denominator degrees of freedom that match the first two moments of F."""
+    b = (a1 + 6.0 * a2) / (2.0 * rank)
+    g = ((rank + 1.0) * a1 - (rank + 4.0) * a2) / ((rank + 2.0) * a2)
+    below = 3.0 * rank + 2.0 * (1.0 - g)
+    c1, c2, c3 = g / below, (rank - g) / below, (rank + 2.0 - g) / below
+    mean = 1.0 / (1.0 - a2 / rank)
+    variance = 2.0 / rank * (1.0 + c1 * b) / ((1.0 - c2 * b) ** 2 * (1.0 - c3 * b))
+    rho = variance / (2.0 * mean**2)
+    df = 4.0 + (rank + 2.0) / (rank * rho - 1.0)
+    return float(df / (mean * (df - 2.0))), float(df)
+
+
+class _Products(NamedTuple):
+    """Products of indicators, columns and response, from which every deviance follows."""
+
+    zz: Floats
+    zx: Floats
+    zy: Floats
+    xx: Floats
+    xy: Floats
+    yy: float
+    n: int
+    groups: Ints
+
+
+class _Solved(NamedTuple):
+    """The model at given ratios of variances, with σ² = 1."""
+
+    zvz: Floats
+    zvx: Floats
+    zvy: Floats
+    covariance: Floats
+    coef: Floats
+    ypy: float
+    log_dets: float
+
+
+def reml(X: Floats, y: Floats, groups: Sequence[Ints]) -> Reml:
+    """Fit by restricted maximum likelihood (Patterson and Thompson 1971).
+
+    Each of `groups` numbers the groups of the runs from 0. X has full rank.
+    """
+    sizes = tuple(int(group.max()) + 1 for group in groups)
+    Z = np.column_stack([np.eye(s)[g] for s, g in zip(sizes, groups, strict=True)])
+    numbers = np.repeat(np.arange(len(sizes)), sizes)
+    data = _Products(Z.T @ Z, Z.T @ X, Z.T @ y, X.T @ X, X.T @ y, float(y @ y), len(y), numbers)
+    ratios = _ratios(data, len(sizes), X.shape[1])
+    at = _solved(data, ratios)
+    error = at.ypy / (len(y) - X.shape[1])
+    fixed = at.zvx @ at.covariance
+    return Reml(
+        variances=np.append(ratios * error, error),
+        groups=numbers,
+        sizes=sizes,
+        n=len(y),
+        coef=at.coef,
+        covariance=at.covariance * error,
+        zvx=at.zvx / error,
+        zpz=(at.zvz - fixed @ at.zvx.T) / error,
+        zpy=(at.zvy - at.zvx @ at.coef) / error,
+        ypy=at.ypy / error,
+    )
+
+
+def _ratios(data: _Products, count: int, columns: int) -> Floats:
+    """The ratios of variances at the maximum, 0 where a group adds nothing."""
+    free = data.n - columns
+
+    def deviance(roots: Floats) -> float:
+        at = _solved(data, roots**2)
+        return free * float(np.log(at.ypy)) + at.log_dets
+
+    starts = [np.full(count, start) for start in (0.1, 1.0, 3.0)]
+    found = [
+        optimize.minimize(
+            deviance, start, method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12}
+        )
+        for start in starts
+    ]
+    best = min(found, key=lambda result: float(result.fun))
+    polished = optimize.minimize(
+        deviance, best.x, method="Nelder-Mead", options={"xatol": 1e-11, "fatol": 1e-14}
+    )
+    ratios = np.asarray(polished.x) ** 2
+    for k in range(count):  # the end of the range is never reached from within
+        without = np.sqrt(ratios)
+        without[k] = 0.0
+        if ratios[k] < SMALLEST or deviance(without) <= float(polished.fun) + 1e-9:
+            ratios[k] = 0.0
+    return ratios
+
+
+def _solved(data: _Products, ratios: Floats) -> _Solved:
+    """Generalised least squares at given ratios, by Woodbury's identity."""
+    root = np.sqrt(ratios[data.groups])
+    inner = np.eye(len(root)) + root[:, None] * data.zz * root[None, :]
+    factor = linalg.cho_factor(inner)
+
+    def left(columns: Floats) -> Floats:
+        """``Z'V^-1 M`` from ``Z'M``."""
+        scaled = root[:, None] * columns
+        return np.asarray(columns - data.zz @ (root[:, None] * linalg.cho_solve(factor, scaled)))
+
+    zvx, zvy = left(data.zx), left(data.zy[:, None])[:, 0]
+    small = linalg.cho_solve(factor, root[:, None] * np.column_stack([data.zx, data.zy]))
+    weighted = root[:, None] * small
+    xvx = data.xx - data.zx.T @ weighted[:, :-1]
+    xvy = data.xy - data.zx.T @ weighted[:, -1]
+    covariance = np.linalg.inv(xvx)
+    coef = covariance @ xvy
+    ypy = data.yy - float(data.zy @ weighted[:, -1]) - float(xvy @ coef)
+    dets = 2.0 * float(np.log(np.diag(factor[0])).sum()) + float(np.linalg.slogdet(xvx)[1])
+    return _Solved(left(data.zz), zvx, zvy, covariance, coef, max(ypy, 1e-300), dets)

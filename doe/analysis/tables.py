@@ -393,6 +393,7 @@ def _with_block(frame: pd.DataFrame, runs: Runs, block: str | None) -> Runs:
         labels = [_level_text(value) for value in column(frame, block, "block").tolist()]
         if "" in labels:
             raise DoeError(f"column {block!r} names the block and is empty in some row")
+        runs = replace(runs, facts={block: tuple(labels), **runs.facts})
         numbers = numbered(labels)
         return replace(runs, block=numbers, block_name=block) if numbers.max() > 0 else runs
     seeds = runs.facts.get(SEED, ())

@@ -88,7 +88,7 @@ def _picture(state: Overview, width: int) -> RenderableType:
     if state.running:
         parts += [Text(), render_table(running_table(state), width)]
     if state.failures:
-        parts += [Text(), render_table(failure_table(state), width)]
+        parts += [Text(), render_table(failure_table(state.failures), width)]
     parts += [Text(f"warning: {warning}", style="yellow") for warning in state.warnings]
     return Group(*parts)
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from doe.numbers import Spread
-from doe.store.scan import RunStatus
 from doe.study.values import Group, Level, Responses, Study
 
 
@@ -21,14 +20,30 @@ class Cell(NamedTuple):
     """Responses with a value in some run."""
 
 
-def cells_of(statuses: Sequence[RunStatus], values: dict[str, list[float]]) -> tuple[Cell, ...]:
+class Configured(Protocol):
+    """A run with its configuration."""
+
+    @property
+    def row(self) -> int:
+        """Number of the configuration in standard order."""
+
+    @property
+    def config(self) -> str:
+        """The configuration as it is shown."""
+
+    @property
+    def levels(self) -> dict[str, Level]:
+        """Factor -> its level."""
+
+
+def cells_of(runs: Sequence[Configured], values: Mapping[str, Sequence[float]]) -> tuple[Cell, ...]:
     """Means and standard deviations of all configurations, over the runs that have a value."""
     indices: dict[int, list[int]] = {}
-    for i, status in enumerate(statuses):
-        indices.setdefault(status.run.row, []).append(i)
+    for i, run in enumerate(runs):
+        indices.setdefault(run.row, []).append(i)
     cells = []
     for row in sorted(indices):
-        run = statuses[indices[row][0]].run
+        run = runs[indices[row][0]]
         spreads: dict[str, Spread] = {}
         for name, column in values.items():
             if (spread := cell_spread([column[i] for i in indices[row]])) is not None:

@@ -135,7 +135,7 @@ def datasets(
     """
     responses = study.responses
     values = [response_values(study, status) for status in statuses]
-    cells = cells_of(statuses, {})
+    cells = cells_of([status.run for status in statuses], {})
     read = []
     for name in dict.fromkeys(names):
         check_response(study, name)

@@ -1,23 +1,24 @@
-"""What an analysis can start from in Python: a study, a file, a DataFrame."""
+"""What an analysis can start from: a study, a file, a DataFrame."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from doe.analysis.tables import observe_table
 from doe.errors import DoeError
 from doe.results.responses import check_response
-from doe.results.status import Overview, overview
+from doe.results.status import overview
+from doe.results.subject import Subject, study_subject, table_subject
 from doe.results.table_file import Say, read_table
-from doe.results.table_report import table_state
 from doe.store.files import StudyDir
 from doe.store.plan import RUNS, find_study
 from doe.study.values import Study
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from doe.analysis.tables import TableOptions
 
 Source = Any
 """A Study, a directory, a CSV file, or a DataFrame."""
@@ -31,67 +32,74 @@ def is_study(source: Source) -> bool:
     return path is not None and (path.is_dir() or StudyDir(path.parent).study == path)
 
 
-def source_state(
-    source: Source,
-    responses: Sequence[str],
-    say: Say,
-    factors: Sequence[str] = (),
-    low: Mapping[str, str] | None = None,
-    block: str | None = None,
-    goal: str | None = None,
-) -> tuple[Overview, tuple[str, ...]]:
-    """The state of a study or of a table as one, and the responses that are asked for.
+def read_source(
+    source: Source, responses: Sequence[str], table: TableOptions | None, say: Say
+) -> Subject:
+    """Read a study or a table with the responses that are named, by name or as a group.
+
+    Parameters
+    ----------
+    source
+        A Study, a directory, a CSV file, or a DataFrame.
+    responses
+        Names, "all" or "further"; of none those of a study that come first, or the only one of a
+        table.
+    table
+        What the columns of a table are; None where nothing was said of it.
 
     Raises
     ------
     DoeError
         If it is none of these, or an argument does not fit it.
     """
-    import pandas as pd
-
-    if isinstance(source, pd.DataFrame):
-        frame, path = source.rename(columns=str), Path("DataFrame")
-    elif isinstance(source, (Study, str, Path)):
+    if isinstance(source, (Study, str, Path)):
         path = RUNS / source.name if isinstance(source, Study) else Path(source)
         if is_study(source):
-            return _study_state(find_study(path), responses, factors, low, block, goal)
+            if table is not None:
+                raise DoeError(
+                    "factors, low, scale, block, goal and ceiling belong to a table; a study knows "
+                    "them"
+                )
+            return read_study(find_study(path), responses)
         if not path.is_file():
             raise DoeError(
                 f"there is neither a study nor a table at {path}; plan a study with doe.plan, or "
                 "name a CSV file"
             )
-        frame = read_table(path, say)
-    else:
+        return _read_table(read_table(path, say), path, responses, table)
+    import pandas as pd
+
+    if not isinstance(source, pd.DataFrame):
         raise DoeError(
             f"got {type(source).__name__}; expected a study's directory, a CSV file or a DataFrame"
         )
-    return _table_state(frame, path, responses, factors, low, block, goal)
+    frame = source.rename(columns=str).reset_index(drop=True)
+    return _read_table(frame, Path("DataFrame"), responses, table)
 
 
-def _table_state(
-    frame: pd.DataFrame,
-    path: Path,
-    responses: Sequence[str],
-    factors: Sequence[str],
-    low: Mapping[str, str] | None,
-    block: str | None,
-    goal: str | None,
-) -> tuple[Overview, tuple[str, ...]]:
-    if isinstance(factors, str):
-        raise DoeError(f"factors={factors!r}: expected a list of columns, as in ['lr', 'augment']")
-    observed = observe_table(frame, factors, responses, low, block, goal)
-    return table_state(path, observed, goal), tuple(o.response for o in observed)
+def _read_table(
+    frame: pd.DataFrame, path: Path, responses: Sequence[str], table: TableOptions | None
+) -> Subject:
+    from doe.analysis.tables import NO_OPTIONS, table_datasets
+
+    options = table or NO_OPTIONS
+    return table_subject(path, table_datasets(frame, options, responses), options)
 
 
-def _study_state(
-    directory: Path, responses: Sequence[str], *of_tables: object
-) -> tuple[Overview, tuple[str, ...]]:
-    if any(of_tables):
-        raise DoeError("factors, low, block and goal belong to a table; a study knows them")
+def read_study(directory: Path, responses: Sequence[str]) -> Subject:
+    """Read a planned study with the responses that are named, by name or as a group.
+
+    Raises
+    ------
+    DoeError
+        If it has no such response, or no run is done.
+    """
     state = overview(directory)
-    names = tuple(responses) or state.study.responses.principal
+    known = state.study.responses
+    groups = {"all": (*known.metrics, *known.averages), "further": known.further}
+    names = [n for part in responses for n in groups.get(part, (part,))]
     for name in names:
         check_response(state.study, name)
     if not state.counts["done"]:
-        raise DoeError(f"no run of {directory} is done yet; start it with doe.run")
-    return state, names
+        raise DoeError(f"no run of {directory} is done yet; start it with doe run")
+    return study_subject(state, tuple(dict.fromkeys(names)) or known.principal)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -76,7 +76,7 @@ def overview(directory: Path) -> Overview:
         study=study,
         directory=directory,
         counts=counts(statuses),
-        failures=_failures(statuses),
+        failures=failures([(s.run.run_id, s.state, s.reason) for s in statuses]),
         again=again,
         running=running,
         left=time_left(statuses, ages, len(running), foreseen(files, statuses, ages))
@@ -121,11 +121,15 @@ def _note(run: RunDir, last: LeaseFile | None) -> str:
     return f"unknown since {moment}: no sign of life; `doe run` watches it and takes it over"
 
 
-def _failures(statuses: Sequence[RunStatus]) -> dict[str, list[str]]:
+def failures(runs: Iterable[tuple[str, str, str]]) -> dict[str, list[str]]:
+    """Reason -> the runs that failed or diverged for it, the most frequent first.
+
+    A run is its id, its state and its reason.
+    """
     groups: dict[str, list[str]] = {}
-    for status in statuses:
-        if status.state in ("failed", "diverged"):
-            groups.setdefault(f"{status.state}: {status.reason}", []).append(status.run.run_id)
+    for run_id, state, reason in runs:
+        if state in ("failed", "diverged"):
+            groups.setdefault(f"{state}: {reason}", []).append(run_id)
     return dict(sorted(groups.items(), key=lambda item: -len(item[1])))
 
 

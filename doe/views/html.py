@@ -12,21 +12,21 @@ import shlex
 from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import version
-from pathlib import Path
+from itertools import product
 from typing import Any
 
 import jinja2
 from markupsafe import Markup
 
+from doe.analysis.dataset import FactorColumn
 from doe.analysis.scales import choices
-from doe.design.runs import configuration_of
 from doe.errors import counted
 from doe.numbers import Spread, Value, cell_text, drawn, duration_text
 from doe.results.origins import commits
 from doe.results.report import Report, report_responses
 from doe.results.status import Overview
-from doe.results.table_report import BLOCK_SETTING, TABLE
-from doe.study.values import Factor, Study
+from doe.results.subject import Subject
+from doe.terms import config_label
 from doe.views import latex
 from doe.views.charts import catalogue, drawings, response_charts, study_charts
 from doe.views.charts.model import ChartData, Record, StudyChart
@@ -34,7 +34,7 @@ from doe.views.charts.theme import ON_DARK, RANKS, STATES, config
 from doe.views.headlines import headlines
 from doe.views.json import Json
 from doe.views.kept import kept
-from doe.views.profiler import excluded_json, factors_json, profile_json
+from doe.views.profiler import factors_json, profile_json
 from doe.views.run_cards import axes_json, cards_json
 from doe.views.status_tables import running_table
 from doe.views.table import Column, Row, Table
@@ -127,27 +127,26 @@ def vega_bundle() -> str:
 
 
 def _texts(report: Report) -> dict[str, Any]:
-    study, counts = report.study, report.state.counts
-    total = len(report.state.statuses)
+    subject = report.subject
     return {
-        "name": study.name,
-        "description": study.description,
+        "name": subject.name,
+        "description": subject.description,
         "facts": [
-            counted(len(study.factors), "factor").split(),
-            counted(len(report.cells), "configuration").split(),
-            counted(total, "run").split(),
-            (str(counts["done"]), "done"),
+            counted(len(subject.factors), "factor").split(),
+            counted(len(subject.cells), "configuration").split(),
+            counted(len(subject.runs), "run").split(),
+            (str(subject.done), "done"),
         ],
         "provisional": report.provisional,
-        **moment_texts(report.state),
+        **(moment_texts(subject.state) if subject.state else {}),
         "decision": report.decision.sentences if report.decision else (),
         "lost": _lost(report),
         "findings": [
-            (name, study.responses.unit_of(name), headlines(report.analyses[name]))
+            (name, subject.responses.unit_of(name), headlines(report.analyses[name]))
             for name in report.headline_responses
         ],
-        "design": _design(study),
-        "warnings": report.state.warnings,
+        "design": _design(subject),
+        "warnings": subject.warnings,
         "commands": commands(report),
     }
 
@@ -174,13 +173,11 @@ def moment(state: Overview) -> dict[str, Any]:
     }
 
 
-def _design(study: Study) -> str:
-    kind = f"Fraction {study.fraction}" if study.fraction else "Full factorial"
-    kind += f" without {'; '.join(study.exclude)}" if study.exclude else ""
-    half = (len(study.keys) + 1) // 2
-    across, down = ", ".join(study.keys[:half]), ", ".join(study.keys[half:])
+def _design(subject: Subject) -> str:
+    half = (len(subject.keys) + 1) // 2
+    across, down = ", ".join(subject.keys[:half]), ", ".join(subject.keys[half:])
     return (
-        f"{kind}, {counted(study.replicates, 'replicate')}. Each field is a configuration and each "
+        f"{subject.design}, {counted(subject.replicates, 'replicate')}. Each field is a configuration and each "
         "mark in it a run, replicates from left to right; "
         f"{across} change across, {down or 'nothing'} down."
     )
@@ -188,7 +185,7 @@ def _design(study: Study) -> str:
 
 def _lost(report: Report) -> str:
     """Runs that failed or diverged, by reason; empty if there are none."""
-    parts = [f"{len(runs)} × {reason}" for reason, runs in report.state.failures.items()]
+    parts = [f"{len(runs)} × {reason}" for reason, runs in report.subject.failures.items()]
     if not parts:
         return ""
     return f"{'; '.join(parts)}. They are named under Runs; effects are those of the other runs."
@@ -196,24 +193,24 @@ def _lost(report: Report) -> str:
 
 def commands(report: Report) -> list[tuple[str, str]]:
     """Purpose and command line of each step that leads to this page; a DataFrame has none."""
-    study, directory, options = report.study, report.state.directory, report.options
+    subject, path, options = report.subject, report.subject.path, report.options
     further = f" --transform {shlex.quote(options.transform)}" if options.transform else ""
     further += f" --terms {shlex.quote(','.join(options.terms))}" if options.terms else ""
     further += " --random-blocks" if options.random_blocks else ""
-    first = (*report.headline_responses, *report_responses(study))[0]
+    first = (*report.headline_responses, *report_responses(subject.responses))[0]
     analysed = f"--response {shlex.quote(first)}{further} --robust --json"
-    if study.backend == TABLE:
-        source = _table_options(study, directory)
-        responses = shlex.quote(",".join(study.responses.metrics))
+    if subject.state is None:
+        source = _table_options(subject)
+        responses = shlex.quote(",".join(subject.responses.metrics))
         steps = [
             ("The numbers on this page", f"doe analyze {source} {analysed}"),
             ("This page", f"doe report {source} --response {responses}{further}"),
         ]
-        return steps if directory.is_file() else []
-    path = directory.as_posix() if not directory.is_absolute() else f"runs/{directory.name}"
-    file, source = shlex.quote(f"{path}/study.toml"), f"--study {shlex.quote(path)}"
+        return steps if path.is_file() else []
+    place = path.as_posix() if not path.is_absolute() else f"runs/{path.name}"
+    file, source = shlex.quote(f"{place}/study.toml"), f"--study {shlex.quote(place)}"
     drop = shlex.quote(",".join(report.section.drop))
-    states_of_code = commits(report.state.statuses)
+    states_of_code = commits(subject.statuses)
     checkout = [("The code of the runs", f"git checkout {commit}") for commit in states_of_code]
     return [
         *(checkout if len(checkout) == 1 else []),
@@ -224,15 +221,17 @@ def commands(report: Report) -> list[tuple[str, str]]:
     ]
 
 
-def _table_options(study: Study, path: Path) -> str:
+def _table_options(subject: Subject) -> str:
     """The options that name a table and say what its columns are."""
-    lows = ",".join(f"{factor.key}={factor.low}" for factor in study.factors)
+    path, table = subject.path, subject.table
+    assert table is not None
     named = {
         "table": path.name if path.is_absolute() else path.as_posix(),
-        "factors": ",".join(study.keys),
-        "low": lows,
-        "goal": study.responses.goal,
-        "block": study.settings[BLOCK_SETTING],
+        "factors": ",".join(subject.keys),
+        "low": ",".join(f"{key}={level}" for key, level in table.low.items()),
+        "scale": ",".join(f"{key}={scale}" for key, scale in table.scale.items()),
+        "goal": table.goal,
+        "block": table.block,
     }
     return " ".join(f"--{name} {shlex.quote(text)}" for name, text in named.items() if text)
 
@@ -242,7 +241,7 @@ def _table_options(study: Study, path: Path) -> str:
 
 def payload(report: Report) -> Json:
     """Everything that the page's script draws, without a number that was not computed before."""
-    names = report_responses(report.study)
+    names = report_responses(report.subject.responses)
     by_response = {name: _response(report, name) for name in names}
     of_study = {name: chart_json(data) for name, data in study_charts(report).items()}
     shown = {*of_study, *(name for made in by_response.values() for name in made["charts"])}
@@ -274,8 +273,8 @@ def payload(report: Report) -> Json:
                 for section in ("all", "paper", "runs")
             },
         },
-        "factors": factors_json(report.study),
-        "excluded": excluded_json(report.study),
+        "factors": factors_json(report.subject.factors),
+        "excluded": report.subject.excluded,
         "grid": grid(report),
         "cards": cards_json(report),
         "option": OPTION.pattern,
@@ -288,12 +287,12 @@ def _response(report: Report, name: str) -> Json:
     analysis = report.analyses.get(name)
     charts = response_charts(report, name)
     return {
-        "unit": report.study.responses.unit_of(name),
+        "unit": report.subject.responses.unit_of(name),
         "refused": report.refused.get(name, ""),
         "charts": {key: chart_json(data) for key, data in charts.items()},
         "tables": [] if analysis is None else [table_json(t) for t in response_tables(analysis)],
         "headlines": None if analysis is None else headlines(analysis)._asdict(),
-        "profile": None if analysis is None else profile_json(report.study, analysis),
+        "profile": None if analysis is None else profile_json(report.subject, analysis),
     }
 
 
@@ -302,47 +301,48 @@ def grid(report: Report) -> Json:
 
     A design too large to be looked at so is a plain block of its configurations in standard order.
     """
-    study, statuses = report.study, report.state.statuses
-    across = (len(study.keys) + 1) // 2
-    wide = math.prod(study.sizes[:across])
-    square = len(study.keys) <= SQUARE_FACTORS and math.prod(study.sizes) <= 1 << SQUARE_FACTORS
-    square = square and not study.centre
-    index = {row: i for i, row in enumerate(sorted({status.run.row for status in statuses}))}
+    subject = report.subject
+    across = (len(subject.keys) + 1) // 2
+    wide, every = math.prod(subject.sizes[:across]), math.prod(subject.sizes)
+    index = {row: i for i, row in enumerate(sorted({run.row for run in subject.runs}))}
+    square = len(subject.keys) <= SQUARE_FACTORS and every <= 1 << SQUARE_FACTORS
+    square = square and max(index, default=0) < every
 
     def position(row: int) -> tuple[int, int]:
         return divmod(row, wide)[::-1] if square else divmod(index[row], GRID_COLUMNS)[::-1]
 
     runs = [
         {
-            "id": status.run.run_id,
-            "x": position(status.run.row)[0],
-            "y": position(status.run.row)[1],
-            "config": status.run.config,
-            "state": status.state,
-            "reason": status.reason,
+            "id": run.run_id,
+            "x": position(run.row)[0],
+            "y": position(run.row)[1],
+            "config": run.config,
+            "state": run.state,
+            "reason": run.reason,
         }
-        for status in statuses
+        for run in subject.runs
     ]
     tall = -(-len(index) // GRID_COLUMNS)
     return {
-        "columns": _headings(study.factors[:across])
+        "columns": _headings(subject.factors[:across])
         if square
         else [""] * min(GRID_COLUMNS, len(index)),
-        "rows": _headings(study.factors[across:]) if square else [""] * tall,
+        "rows": _headings(subject.factors[across:]) if square else [""] * tall,
         "runs": runs,
-        "values": {name: list(values) for name, values in report.values.items()},
+        "values": {name: list(values) for name, values in subject.values.items()},
         "texts": {
             name: [cell_text(value, "num") for value in values]
-            for name, values in report.values.items()
+            for name, values in subject.values.items()
         },
         "states": STATES,
     }
 
 
-def _headings(factors: tuple[Factor, ...]) -> list[str]:
+def _headings(factors: tuple[FactorColumn, ...]) -> list[str]:
     """Labels of all combinations of some factors, in standard order."""
-    rows = range(math.prod(len(factor.levels) for factor in factors))
-    return [configuration_of(factors, row).label for row in rows]
+    labels = [tuple(enumerate(factor.labels)) for factor in reversed(factors)]
+    keys = [factor.key for factor in factors]
+    return [config_label(keys, levels[::-1]) for levels in product(*labels)] if factors else [""]
 
 
 def table_json(table: Table) -> Json:

@@ -40,10 +40,11 @@ def roman(number: int) -> str:
     return ROMAN[number] if number < len(ROMAN) else str(number)
 
 
-def factors_table(study: Study) -> Table:
+def factors_table(factors: Sequence[FactorColumn], meanings: Mapping[str, str]) -> Table:
     """Factors with their levels, and scale and meaning where the study says so."""
-    two, described = study.two_level, any(factor.description for factor in study.factors)
-    scaled = not two or any(factor.scale == "log" for factor in study.factors)
+    two = all(len(factor.levels) == 2 for factor in factors)
+    described = any(meanings.values())
+    scaled = not two or any(factor.scale == "log" for factor in factors)
     ends = [Column("low", "Low (−1)"), Column("high", "High (+1)")]
     columns = (
         Column("key", "Factor"),
@@ -53,11 +54,11 @@ def factors_table(study: Study) -> Table:
         *([Column("description", "Meaning", keep=False)] if described else ()),
     )
     rows = []
-    for f in study.factors:
-        texts = [level_text(level) for level in f.levels]
-        shown = texts if two else [", ".join(texts)]
+    for f in factors:
+        shown = f.labels if two else [", ".join(f.labels)]
         scale = [f.scale if f.numeric else ""] if scaled else []
-        rows.append(Row((f.key, f.name, *shown, *scale, *([f.description] if described else ()))))
+        name = "" if f.name == f.key else f.name
+        rows.append(Row((f.key, name, *shown, *scale, *([meanings[f.key]] if described else ()))))
     return Table("factors", "Factors", columns, tuple(rows))
 
 

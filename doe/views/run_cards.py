@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from doe.numbers import cell_text, drawn, duration_text
+from doe.analysis.dataset import FactorColumn
+from doe.numbers import cell_text, drawn
 from doe.results.details import RunDetail
-from doe.results.origins import machine_text
 from doe.results.report import Report
-from doe.store.scan import RunStatus
-from doe.study.values import Study
+from doe.results.subject import RunRecord
 from doe.terms import level_text
 from doe.views.charts.learning_curves import thinned
 from doe.views.charts.shared import scale_type
@@ -23,16 +22,17 @@ WIDE = 10.0
 
 def cards_json(report: Report) -> list[Json]:
     """What opens when a run is chosen, in run order."""
-    details = report.details
-    return [_card(report.study, s, details.get(s.run.run_id)) for s in report.state.statuses]
+    subject, details = report.subject, report.details
+    return [_card(subject.factors, run, details.get(run.run_id)) for run in subject.runs]
 
 
-def _card(study: Study, status: RunStatus, detail: RunDetail | None) -> Json:
-    run = status.run
-    given = [level_text(run.levels[key]) for key in study.keys]
-    names = [[level_text(level) for level in factor.levels] for factor in study.factors]
+def _card(
+    factors: Sequence[FactorColumn], run: RunRecord, detail: RunDetail | None
+) -> Json:
+    given = [level_text(run.levels[factor.key]) for factor in factors]
+    names = [factor.labels for factor in factors]
     numbers = [n.index(x) if x in n else None for n, x in zip(names, given, strict=True)]
-    card: Json = {"levels": numbers, "given": given, "facts": _facts(status)}
+    card: Json = {"levels": numbers, "given": given, "facts": run.facts}
     if detail is None:
         return card
     return card | {
@@ -40,20 +40,6 @@ def _card(study: Study, status: RunStatus, detail: RunDetail | None) -> Json:
         "log": detail.log,
         "curves": [_curve(name, curve) for name, curve in detail.curves.items()],
     }
-
-
-def _facts(status: RunStatus) -> list[tuple[str, str]]:
-    """Whatever else is known of a run, each with its name."""
-    took = "" if status.seconds is None else duration_text(status.seconds)
-    name, _, text = status.run.seed_text.partition(" ")
-    facts = [
-        ("replicate", str(status.run.replicate)),
-        (name, text),
-        ("took", took),
-        ("on", machine_text(status)),
-        ("started", str(status.provenance.get("start", ""))[:16].replace("T", " ")),
-    ]
-    return [(name, text) for name, text in facts if text]
 
 
 def _curve(name: str, curve: Sequence[tuple[float, float]]) -> Json:
@@ -74,7 +60,7 @@ def _curve(name: str, curve: Sequence[tuple[float, float]]) -> Json:
 def axes_json(report: Report) -> Json:
     """Response -> its axis: what its ends are, and whether it is logarithmic."""
     axes: Json = {}
-    for name, values in report.values.items():
+    for name, values in report.subject.values.items():
         known = [value for value in values if value is not None]
         if not known:
             continue
@@ -84,6 +70,6 @@ def axes_json(report: Report) -> Json:
             "high": drawn(high),
             "texts": [cell_text(low, "num"), cell_text(high, "num")],
             "log": low > 0 and high > WIDE * low,
-            "goal": report.study.responses.goal_of(name),
+            "goal": report.subject.responses.goal_of(name),
         }
     return axes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from doe.design.runs import Run
@@ -84,7 +84,7 @@ def metric_text(name: str, value: float | None) -> str:
     return "" if value is None else f"{name} {cell_text(value, 'num')}".strip()
 
 
-def failure_table(state: Overview, named: int | None = 1) -> Table:
+def failure_table(failures: Mapping[str, Sequence[str]], named: int | None = 1, logged: bool = True) -> Table:
     """A row per reason, with how many runs it took and the first `named` of them, or all."""
     columns = (
         Column("runs", "runs", "int"),
@@ -92,7 +92,7 @@ def failure_table(state: Overview, named: int | None = 1) -> Table:
         Column("which", "first run" if named == 1 else "which"),
     )
     rows = tuple(
-        Row((len(runs), reason, ", ".join(runs[:named]))) for reason, runs in state.failures.items()
+        Row((len(runs), reason, ", ".join(runs[:named]))) for reason, runs in failures.items()
     )
-    notes = ("doe logs RUN shows a run's log; doe run --retry-failed runs failed ones again.",)
-    return Table("failures", "Failed and diverged runs", columns, rows, notes)
+    logs = "doe logs RUN shows a run's log; doe run --retry-failed runs failed ones again."
+    return Table("failures", "Failed and diverged runs", columns, rows, (logs,) if logged else ())

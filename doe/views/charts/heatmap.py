@@ -45,15 +45,15 @@ def draw() -> alt.TopLevelMixin:
 
 def data(report: Report) -> ChartData | None:
     """The strongest terms over all responses; a mark where the false discovery rate is met."""
-    across = report.effects_by_response
-    if across is None or len(report.analyses) < 2:
+    family = report.effects_by_response
+    if family is None or len(report.analyses) < 2:
         return None
-    keys = report.study.keys
-    short = term_labels([row.term for row in across.rows[:HEAT_TERMS]], keys)
+    rows = [row for row in family.rows if None not in row.effects]  # others have no direction
+    short = term_labels([row.term for row in rows[:HEAT_TERMS]], report.subject.keys)
     cells: list[Record] = []
-    for row in across.rows[:HEAT_TERMS]:
+    for row in rows[:HEAT_TERMS]:
         for response, effect, t, p, p_bh in zip(
-            across.responses, row.effects, row.t, row.p, row.p_bh, strict=True
+            family.responses, row.effects, row.t, row.p, row.p_bh, strict=True
         ):
             goal = report.analyses[response].goal
             towards = None if t is None or goal is None else abs(t) * (1 if helps(t, goal) else -1)
@@ -72,7 +72,7 @@ def data(report: Report) -> ChartData | None:
                     else "",
                 }
             )
-    return ChartData({"cells": cells}, {"height": 14 * len(short)})
+    return ChartData({"cells": cells}, {"height": 14 * len(short)}) if cells else None
 
 
 CHART = StudyChart(

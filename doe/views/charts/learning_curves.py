@@ -72,7 +72,7 @@ def data(report: Report, response: str) -> ChartData | None:
     ranked = () if analysis is None or analysis.best is None else analysis.best.cells
     best = [cell.config for cell in ranked if cell.config in curves][:NAMED]
     rest = [config for config in curves if config not in best]
-    label = f"{response}{unit_text(report.study.responses.unit_of(response))}"
+    label = f"{response}{unit_text(report.subject.responses.unit_of(response))}"
     short = config_labels(best)
     columns = 2 if max(map(len, short.values()), default=0) <= SHORT else 1
     return ChartData(

@@ -23,8 +23,8 @@ def draw() -> alt.TopLevelMixin:
 
 def data(report: Report, response: str) -> ChartData | None:
     """Mean and standard deviation of each configuration that has two runs or more."""
-    unit = unit_text(report.study.responses.unit_of(response))
-    spreads = {c.config: c.spreads[response] for c in report.cells if response in c.spreads}
+    unit = unit_text(report.subject.responses.unit_of(response))
+    spreads = {c.config: c.spreads[response] for c in report.subject.cells if response in c.spreads}
     rows: list[Record] = [
         {"config": config, "mean": spread.mean, "std": spread.std}
         for config, spread in spreads.items()

@@ -30,7 +30,7 @@ def draw() -> alt.TopLevelMixin:
 
 def data(report: Report) -> ChartData | None:
     """Runs with start and end since the first start, on a readable unit of time."""
-    spans = run_spans(report.state.statuses)
+    spans = run_spans(report.subject.statuses)
     if not spans:
         return None
     last = max(span.end for span in spans)

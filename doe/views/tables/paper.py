@@ -9,7 +9,8 @@ from doe.errors import counted
 from doe.numbers import Format
 from doe.results.cells import Cell, best_cells, best_first, is_baseline
 from doe.results.report import Report
-from doe.study.values import Group, ReportSection, Study
+from doe.results.subject import Subject
+from doe.subject.values import Group, ReportSection
 from doe.terms import config_header, level_text
 from doe.views.plan_tables import factors_table
 from doe.views.table import Column, Mark, Row, RowStyle, Table
@@ -21,41 +22,41 @@ EFFECTS = 10
 
 def paper_tables(report: Report) -> list[Table]:
     """Every table of the paper, in its order."""
-    study, section, cells = report.study, report.section, report.cells
-    tables = [best_rows(study, section, group, cells) for group in section.groups]
+    subject, section, cells = report.subject, report.section, report.subject.cells
+    tables = [best_rows(subject, section, group, cells) for group in section.groups]
     tables += [
-        effect_rows(group, report.group_effects[group.name], _runs_text(study))
+        effect_rows(group, report.group_effects[group.name], _runs_text(subject))
         for group in section.groups
         if group.name in report.group_effects
     ]
     if section.further is not None:
-        tables.append(best_rows(study, section, section.further, cells))
-    return [factors_table(study), *tables, *full_tables(study, section, cells)]
+        tables.append(best_rows(subject, section, section.further, cells))
+    return [factors_table(subject.factors, subject.meanings), *tables, *full_tables(subject, section, cells)]
 
 
 # Best rows --------------------------------------------------------------------------------------
 
 
-def best_rows(study: Study, section: ReportSection, group: Group, cells: Sequence[Cell]) -> Table:
+def best_rows(subject: Subject, section: ReportSection, group: Group, cells: Sequence[Cell]) -> Table:
     """The baseline, and each configuration that is best in some column, by parts of the design."""
     rows: list[Row] = []
-    for heading, part in _parts(study, section, cells):
+    for heading, part in _parts(subject, section, cells):
         baselines = [cell for cell in part if is_baseline(group, cell)]
         others = [cell for cell in part if cell not in baselines]
-        best = best_cells(others, group.responses, study.responses)
+        best = best_cells(others, group.responses, subject.responses)
         winners = [cell for cell in others if cell.row in best.values()]
         if heading:
             rows.append(Row((heading,), "section"))
         rows += [_spread_row(cell, group.responses, {}, "baseline") for cell in baselines]
         rows += [_spread_row(cell, group.responses, best) for cell in winners]
     best_text = "Best per column and part is underlined" if section.split else "Best is underlined"
-    title = f"{group.title} ({_runs_text(study)}, mean ± std{_unit(study, group)})."
+    title = f"{group.title} ({_runs_text(subject)}, mean ± std{_unit(subject, group)})."
     italic = ", baseline is italic." if group.baseline else "."
     name = group.name if group is section.further else f"{section.prefix}best-{group.name}"
     return Table(
         name,
         f"{title} {best_text}{italic}",
-        _columns(study, group.responses, "spread2"),
+        _columns(subject, group.responses, "spread2"),
         tuple(rows),
     )
 
@@ -67,26 +68,26 @@ def _spread_row(
     return Row((cell.row, cell.config, *map(cell.spreads.get, responses)), style, marks)
 
 
-def _columns(study: Study, responses: Sequence[str], form: Format) -> tuple[Column, ...]:
+def _columns(subject: Subject, responses: Sequence[str], form: Format) -> tuple[Column, ...]:
     return (
         Column("row", "Row", "int"),
-        Column("config", config_header(study.keys, "Config")),
+        Column("config", config_header(subject.keys, "Config")),
         *(Column(name, name, form) for name in responses),
     )
 
 
 def _parts(
-    study: Study, section: ReportSection, cells: Sequence[Cell]
+    subject: Subject, section: ReportSection, cells: Sequence[Cell]
 ) -> list[tuple[str, Sequence[Cell]]]:
     """The parts of the design with their headings, in standard order."""
     ordered = sorted(cells, key=lambda cell: cell.row)
     if not section.split:
         return [("", ordered)]
-    factor = study.factors[study.keys.index(section.split)]
-    name, switch = factor.name or section.split, factor.levels == (False, True)
+    factor = subject.factors[subject.keys.index(section.split)]
+    name, switch = factor.name, factor.levels == (False, True)
     parts: list[tuple[str, Sequence[Cell]]] = []
     for number, level in enumerate(factor.levels):
-        heading = f"{section.split}={level_text(level)}" + (f" ({name})" if factor.name else "")
+        heading = f"{section.split}={level_text(level)}" + (f" ({name})" if factor.name != factor.key else "")
         if switch:
             heading = f"{section.split}={number} ({name} {'on' if level else 'off'})"
         parts.append((heading, [c for c in ordered if c.levels[section.split] == level]))
@@ -118,23 +119,23 @@ def effect_rows(group: Group, table: EffectsByResponse, runs: str) -> Table:
 # Every configuration ----------------------------------------------------------------------------
 
 
-def full_tables(study: Study, section: ReportSection, cells: Sequence[Cell]) -> tuple[Table, ...]:
+def full_tables(subject: Subject, section: ReportSection, cells: Sequence[Cell]) -> tuple[Table, ...]:
     """Every configuration with every metric, a table for each part of the design."""
-    metrics = study.responses.metrics
+    metrics = subject.responses.metrics
     form: Format = "capped" if section.capped else "spread1"
     tables = []
-    for number, (heading, part) in enumerate(_parts(study, section, cells)):
-        best = best_cells(part, metrics, study.responses)
+    for number, (heading, part) in enumerate(_parts(subject, section, cells)):
+        best = best_cells(part, metrics, subject.responses)
         part_text = f"{heading}, " if heading else ""
         if len(part) > MOST_ROWS:  # where only some are printed, the best
-            part = best_first(part, metrics[0], study.responses.goal_of(metrics[0]))
+            part = best_first(part, metrics[0], subject.responses.goal_of(metrics[0]))
             part_text += f"by {metrics[0]}, "
         tables.append(
             Table(
                 section.prefix
                 + (f"full-columns-{section.split.lower()}{number}" if section.split else "full"),
-                f"Full factorial results ({part_text}{_runs_text(study)}, mean ± std).",
-                _columns(study, metrics, form),
+                f"Full factorial results ({part_text}{_runs_text(subject)}, mean ± std).",
+                _columns(subject, metrics, form),
                 tuple(_spread_row(cell, metrics, best) for cell in part),
                 ("A mean above 10, 20 or 50 is written as >10, >20 or >50.",)
                 if section.capped
@@ -144,12 +145,12 @@ def full_tables(study: Study, section: ReportSection, cells: Sequence[Cell]) -> 
     return tuple(tables)
 
 
-def _runs_text(study: Study) -> str:
-    return f"n = {counted(study.replicates, 'replicate')}"
+def _runs_text(subject: Subject) -> str:
+    return f"n = {counted(subject.replicates, 'replicate')}"
 
 
-def _unit(study: Study, group: Group) -> str:
-    units = {study.responses.unit_of(name) for name in group.responses} - {""}
+def _unit(subject: Subject, group: Group) -> str:
+    units = {subject.responses.unit_of(name) for name in group.responses} - {""}
     return f", {units.pop()}" if len(units) == 1 else ""
 
 

@@ -54,8 +54,12 @@ def decision_tables(report: Report) -> list[Table]:
 
 def run_tables(report: Report) -> list[Table]:
     """Tables about the runs themselves."""
-    failures = [failure_table(report.state, named=None)] if report.state.failures else []
-    return [*failures, provenance_table(report)]
+    subject, tables = report.subject, []
+    if subject.failures:
+        tables.append(failure_table(subject.failures, named=None, logged=subject.state is not None))
+    if subject.state is not None:
+        tables.append(provenance_table(report))
+    return tables
 
 
 def provenance_table(report: Report) -> Table:
@@ -63,7 +67,7 @@ def provenance_table(report: Report) -> Table:
     columns = (Column("fact", "Fact"), Column("value", "Value"), Column("runs", "Runs", "int"))
     rows = tuple(
         Row((name, value, count))
-        for name, values in shared_facts(report.state.statuses).items()
+        for name, values in shared_facts(report.subject.statuses).items()
         for value, count in values
     )
     return Table("provenance", "Where the results come from", columns, rows)

@@ -116,7 +116,7 @@ def load(directory: Path | str) -> pd.DataFrame:
     came from), then metrics, further metrics and averages. An average is the plain mean of its
     metrics. A missing value is NaN.
     """
-    from doe.results.observations import load as load_table
+    from doe.results.dataset import load as load_table
 
     return load_table(_path(directory, _PLANNED))
 

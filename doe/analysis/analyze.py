@@ -37,7 +37,7 @@ from doe.analysis.effects import (
     two_level_effects,
 )
 from doe.analysis.estimators import estimate_all
-from doe.analysis.fit import Fit, fit, refitted
+from doe.analysis.fit import Fit, fit
 from doe.analysis.fitted import FittedResponse
 from doe.analysis.lenth import Lenth
 from doe.analysis.means import (

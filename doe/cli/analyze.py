@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,6 +15,7 @@ from doe.cli.options import (
     LowOption,
     OrderOption,
     RandomBlocksOption,
+    ScaleOption,
     StudyOption,
     TableFactorsOption,
     TableOption,
@@ -24,20 +24,16 @@ from doe.cli.options import (
     chosen_study,
     one_thread,
     only_with_table,
+    say,
     split_names,
-    table_observations,
+    table_options,
 )
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from doe.analysis.across import Across
-    from doe.analysis.case import AnalysisOptions
+    from doe.analysis.analyze import Analysis
     from doe.analysis.censored import CensoredAnalysis
-    from doe.analysis.data import Observations
-    from doe.analysis.levels.layout import LevelObservations
-    from doe.analysis.response import ResponseAnalysis
-    from doe.views.table import Table
+    from doe.analysis.options import AnalysisOptions
+    from doe.results.subject import Subject
 
 TOP = 20
 """Rows of a ranked table."""
@@ -48,6 +44,7 @@ def analyze(
     table: TableOption = None,
     factors: TableFactorsOption = None,
     low: LowOption = None,
+    scale: ScaleOption = None,
     block: BlockOption = None,
     response: Annotated[
         list[str] | None,
@@ -100,8 +97,9 @@ def analyze(
 ) -> None:
     """Analyse the responses of a study, or of any table of results."""
     one_thread()
-    from doe.analysis.case import AnalysisOptions
+    from doe.analysis.options import AnalysisOptions
     from doe.errors import DoeError
+    from doe.results.sources import read_source
 
     if json + latex + csv + plot + brief > 1:
         raise DoeError(
@@ -120,144 +118,81 @@ def analyze(
         beats=() if beats is None else (beats,),
     )
     names = tuple(name for part in response or () for name in split_names(part))
-    only_with_table(study, table, factors=factors, low=low, block=block, goal=goal, ceiling=ceiling)
-    if table is not None:
-        observed = table_observations(table, factors, names, low, block, goal, ceiling)
-    else:
-        observed = _study_observations(study, names)
+    of_table = {"factors": factors, "low": low, "scale": scale, "block": block, "goal": goal}
+    only_with_table(study, table, **of_table, ceiling=ceiling)
+    options_of_table = table_options(table, factors, low, scale, block, goal, ceiling)
+    subject = read_source(table or chosen_study(study), names, options_of_table, say)
     forms = {"json": json, "latex": latex, "csv": csv, "plot": plot, "brief": brief}
     form = next((name for name, chosen in forms.items() if chosen), "")
     source = f" --table {table} --factors {factors}" if table else f" --study {study}"
     command = f"doe analyze{source if table or study else ''}"
-    _print(observed, options, ceiling, form, command)
+    _print(subject, options, form, command)
 
 
-def _study_observations(
-    path: Path | None, asked: tuple[str, ...]
-) -> list[Observations | LevelObservations]:
-    """The responses of a study that are asked for by name or group, else the principal ones."""
+def _print(subject: Subject, options: AnalysisOptions, form: str, command: str) -> None:
+    from doe.analysis.effects_by_response import effects_by_response
     from doe.errors import DoeError
-    from doe.results.looks import analysed
-    from doe.results.observations import confirming_runs, observations, scan_study, study_runs
-
-    directory = chosen_study(path)
-    study, scanned = scan_study(directory)
-    statuses = analysed(study, scanned)
-    answers = study.responses
-    groups = {"all": [*answers.metrics, *answers.averages], "further": list(answers.further)}
-    names = [n for part in asked for n in groups.get(part, [part])] or list(answers.principal)
-    if all(status.state != "done" for status in statuses):
-        raise DoeError(f"no run of {directory} is done yet; start it with `doe run`")
-    fresh = confirming_runs(study, scanned)
-    return observations(study, statuses, study_runs(study, statuses), names, fresh)
-
-
-def _print(
-    observed: list[Observations | LevelObservations],
-    options: AnalysisOptions,
-    ceiling: float | None,
-    form: str,
-    command: str,
-) -> None:
-    from doe.analysis.across import across
-    from doe.analysis.censored import CensoredAnalysis, analyze_censored
-    from doe.analysis.data import Observations
-    from doe.analysis.response import analyze_response
-    from doe.errors import DoeError
+    from doe.results.report import analyze_all, bound_all
     from doe.views import csv, latex
     from doe.views.json import to_plain
+    from doe.views.tables import paper_tables, whole_tables
+    from doe.views.tables.by_response import by_response_table
+    from doe.views.tables.lost import censored_table
     from doe.views.terminal import print_json
 
-    results: list[ResponseAnalysis | CensoredAnalysis] = []
-    refused: list[str] = []
-    for o in observed:
-        try:
-            if isinstance(o, Observations) and o.censored:
-                results.append(analyze_censored(o, options, ceiling))
-            else:
-                results.append(analyze_response(o, options))
-        except DoeError as error:
-            refused.append(str(error))
-            if len(refused) == len(observed):
-                raise
-    for reason in refused:
+    analyses, refused = analyze_all([d for d in subject.data.values() if not d.censored], options)
+    bounds, unbounded = bound_all(subject, options)
+    if len(refused) + len(unbounded) == len(subject.data):
+        raise DoeError(next(iter((refused | unbounded).values())))
+    for reason in (refused | unbounded).values():
         print(f"left out: {reason}", file=sys.stderr)
-    analyses = [result for result in results if not isinstance(result, CensoredAnalysis)]
-    family = across(analyses) if len(analyses) > 1 else None
+    results = list(analyses.values())
+    family = effects_by_response(results) if len(results) > 1 else None
     if form == "json":
-        plain = [to_plain(result, family) for result in results]
+        known = analyses | bounds
+        plain = [to_plain(known[name], family) for name in subject.data if name in known]
         print_json(plain[0] if len(plain) == 1 else plain)
     elif form in ("latex", "csv"):
-        render = latex.render if form == "latex" else csv.render
-        print("\n".join(render(table) for table in _files(results, family, form)), end="")
+        tables = [by_response_table(family, results)] if family is not None else []
+        tables += [censored_table(bounded) for bounded in bounds.values()]
+        for analysis in results:
+            tables += whole_tables(analysis) if form == "csv" else paper_tables(analysis)
+        text = csv.render_all(tables) if form == "csv" else "\n".join(map(latex.render, tables))
+        print(text, end="")
     else:
-        _show(results, family, form == "brief", command)
+        _show(results, list(bounds.values()), form == "brief", command)
         if form == "plot":
-            _plot(analyses)
-
-
-def _files(
-    results: list[ResponseAnalysis | CensoredAnalysis], family: Across | None, form: str
-) -> list[Table]:
-    """Tables to print whole: one for CSV, which has one header; effects and ANOVA for LaTeX."""
-    from doe.analysis.analyze import Analysis
-    from doe.analysis.censored import CensoredAnalysis
-    from doe.views.tables.across import across_table
-    from doe.views.tables.anova import anova_table
-    from doe.views.tables.censored import censored_table
-    from doe.views.tables.effects import effects_table
-    from doe.views.tables.level_anova import level_anova_table
-    from doe.views.tables.level_differences import differences_table
-    from doe.views.tables.level_means import level_means_table
-
-    analyses = [result for result in results if not isinstance(result, CensoredAnalysis)]
-    tables = [censored_table(result) for result in results if isinstance(result, CensoredAnalysis)]
-    if family is not None:
-        tables.insert(0, across_table(family, analyses))
-    if family is None or form == "latex":
-        for analysis in analyses:
-            if isinstance(analysis, Analysis):
-                tables.append(effects_table(analysis))
-                tables += [anova_table(analysis)] if form == "latex" else []
-            elif form == "csv":
-                tables.append(level_means_table(analysis))
-            else:
-                tables += [level_anova_table(analysis), level_means_table(analysis)]
-                tables.append(differences_table(analysis))
-    return tables
+            _plot(results)
 
 
 def _show(
-    results: list[ResponseAnalysis | CensoredAnalysis],
-    family: Across | None,
-    brief: bool,
-    command: str,
+    analyses: list[Analysis], bounds: list[CensoredAnalysis], brief: bool, command: str
 ) -> None:
     """Sentences, then tables, the shortest first."""
-    from doe.analysis.censored import CensoredAnalysis
+    from rich.text import Text
+
+    from doe.analysis.effects_by_response import effects_by_response
     from doe.views.tables import screen_tables
-    from doe.views.tables.across import across_table
-    from doe.views.tables.censored import censored_table
+    from doe.views.tables.by_response import by_response_table
+    from doe.views.tables.lost import censored_table
     from doe.views.terminal import console, print_sentences, print_table
 
     screen = console()
-    tables = []
-    analyses = [result for result in results if not isinstance(result, CensoredAnalysis)]
-    for result in results:
-        if not isinstance(result, CensoredAnalysis):
-            print_sentences(result, screen, command)
-        else:
-            tables.append(censored_table(result, TOP))
-            _warn(result.warnings, screen)
-    if family is not None:
-        tables.append(across_table(family, analyses, TOP))
+    for analysis in analyses:
+        print_sentences(analysis, screen, command)
+    for bounded in bounds:
+        for warning in bounded.warnings:
+            screen.print(Text("note: ", style="yellow"), Text(warning), end="\n", sep="")
+    tables = [censored_table(bounded, TOP) for bounded in bounds]
+    if len(analyses) > 1:
+        tables.append(by_response_table(effects_by_response(analyses), analyses, TOP))
     elif analyses and not brief:
         tables += screen_tables(analyses[0])
     for table in () if brief and analyses else sorted(tables, key=lambda table: len(table.rows)):
         print_table(table, screen)
 
 
-def _plot(analyses: list[ResponseAnalysis]) -> None:
+def _plot(analyses: list[Analysis]) -> None:
     from doe.views.plot import half_normal
     from doe.views.terminal import console
 
@@ -265,10 +200,3 @@ def _plot(analyses: list[ResponseAnalysis]) -> None:
     for analysis in analyses:
         if (plot := half_normal(analysis, screen.width)) is not None:
             screen.print(plot)
-
-
-def _warn(warnings: tuple[str, ...], screen: Console) -> None:
-    from rich.text import Text
-
-    for warning in warnings:
-        screen.print(Text("note: ", style="yellow"), Text(warning), end="\n", sep="")

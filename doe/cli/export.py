@@ -19,7 +19,7 @@ def export(
 ) -> None:
     """Write the table of all runs: factors, state, times, metrics."""
     from doe.errors import DoeError
-    from doe.results.observations import scan_study
+    from doe.results.dataset import scan_study
     from doe.results.responses import table_csv
     from doe.store.files import write_atomic
 
@@ -38,7 +38,7 @@ def export(
 
 def _write_parquet(directory: Path, out: Path) -> None:
     from doe.errors import DoeError
-    from doe.results.observations import load
+    from doe.results.dataset import load
 
     try:
         load(directory).to_parquet(out, index=False)

@@ -11,8 +11,7 @@ from doe.analysis.scales import choices
 from doe.cli.complete import complete_preset, complete_study
 
 if TYPE_CHECKING:
-    from doe.analysis.data import Observations
-    from doe.analysis.levels.layout import LevelObservations
+    from doe.analysis.tables import TableOptions
 
 FileArgument = Annotated[
     Path | None, typer.Argument(help="Study file (TOML) [default: study.toml].")
@@ -53,6 +52,9 @@ TableFactorsOption = Annotated[
 ]
 LowOption = Annotated[
     str | None, typer.Option("--low", help="Low levels of the table: lr=0.001,opt=sgd.")
+]
+ScaleOption = Annotated[
+    str | None, typer.Option("--scale", help="Scales of the table's numbers: lr=log.")
 ]
 BlockOption = Annotated[
     str | None, typer.Option("--block", help="Column of the table that names the block.")
@@ -102,22 +104,28 @@ def only_with_table(study: Path | None, table: Path | None, **table_options: obj
         )
 
 
-def table_observations(
-    table: Path,
+def table_options(
+    table: Path | None,
     factors: str | None,
-    responses: tuple[str, ...],
     low: str | None,
+    scale: str | None,
     block: str | None,
     goal: str | None,
     ceiling: float | None = None,
-) -> list[Observations | LevelObservations]:
-    """The responses of a table, by the options that say what its columns are."""
-    from doe.analysis.tables import observe_table  # pandas, which a study does without
-    from doe.results.table_file import read_table
+) -> TableOptions | None:
+    """What the columns of a table are; None without a table."""
+    if table is None:
+        return None
+    from doe.analysis.tables import TableOptions  # pandas, which a study does without
 
-    lows = pairs(low, "--low", "KEY=LEVEL, as in lr=0.001")
-    frame = read_table(table, say)
-    return observe_table(frame, split_names(factors), responses, lows, block, goal, ceiling)
+    return TableOptions(
+        factors=split_names(factors),
+        low=pairs(low, "--low", "KEY=LEVEL, as in lr=0.001"),
+        scale=pairs(scale, "--scale", "KEY=SCALE, as in lr=log"),
+        block=block,
+        goal=goal,
+        ceiling=ceiling,
+    )
 
 
 def say(sentence: str) -> None:

@@ -12,6 +12,7 @@ from doe.cli.options import (
     GoalOption,
     LowOption,
     RandomBlocksOption,
+    ScaleOption,
     StudyOption,
     TableFactorsOption,
     TableOption,
@@ -20,13 +21,15 @@ from doe.cli.options import (
     chosen_study,
     one_thread,
     only_with_table,
+    say,
     split_names,
-    table_observations,
+    table_options,
 )
 
 if TYPE_CHECKING:
     from doe.results.report import Report
     from doe.results.status import Overview
+    from doe.results.subject import Subject
 
 
 def report(
@@ -34,6 +37,7 @@ def report(
     table: TableOption = None,
     factors: TableFactorsOption = None,
     low: LowOption = None,
+    scale: ScaleOption = None,
     block: BlockOption = None,
     response: Annotated[
         str | None,
@@ -73,16 +77,14 @@ def report(
 ) -> None:
     """Write a page with charts and findings, the paper's tables in LaTeX, and figures."""
     one_thread()
-    from doe.analysis.case import AnalysisOptions
+    from doe.analysis.options import AnalysisOptions
     from doe.errors import DoeError
     from doe.results.report import report_of
-    from doe.results.status import overview
-    from doe.results.table_report import table_state
+    from doe.results.sources import page_source, study_page
     from doe.views.files import REPORTS
 
-    only_with_table(
-        study, table, factors=factors, low=low, block=block, response=response, goal=goal
-    )
+    of_table = {"factors": factors, "low": low, "scale": scale, "block": block, "goal": goal}
+    only_with_table(study, table, **of_table, response=response)
     options = AnalysisOptions(
         transform=transform,
         terms=None if terms is None else split_names(terms),
@@ -90,38 +92,33 @@ def report(
         robust=True,
     )
     left_out = None if drop is None else split_names(drop)
-
-    def make(state: Overview) -> Report:
-        return report_of(state, options, left_out)
-
-    if table is not None:
-        if serve is not None:
+    if serve is not None:
+        if table is not None:
             raise DoeError("--serve follows a study while it runs; a table has but its page")
-        names = split_names(response) or ("all",)
-        observed = table_observations(table, factors, names, low, block, goal)
-        state, name = table_state(table, observed, goal), table.stem
-    else:
-        directory = chosen_study(study)
-        if serve is not None:
-            from doe.views.serve import serve_page
+        from doe.views.serve import serve_page
 
-            serve_page(directory, make, serve)
-            return
-        state, name = overview(directory), directory.name
-    drawn = None if figures is None else _drawn_responses(state, figures)
-    _write(make(state), out or REPORTS / name, drawn)
+        def make(state: Overview) -> Report:
+            return report_of(study_page(state), options, left_out)
+
+        serve_page(chosen_study(study), make, serve)
+        return
+    options_of_table = table_options(table, factors, low, scale, block, goal)
+    source = table or chosen_study(study)
+    subject = page_source(source, split_names(response), options_of_table, say)
+    drawn = None if figures is None else _drawn_responses(subject, figures)
+    _write(report_of(subject, options, left_out), out or REPORTS / source.stem, drawn)
 
 
-def _drawn_responses(state: Overview, figures: str) -> tuple[str, ...]:
+def _drawn_responses(subject: Subject, figures: str) -> tuple[str, ...]:
     """Responses whose charts are saved, known before anything is computed."""
     from doe.errors import DoeError, nearest
 
-    answers, names = state.study.responses, split_names(figures)
-    known = answers.names
+    responses, names = subject.responses, split_names(figures)
+    known = responses.names
     if names == ("all",):
         return known
     if names == ("averages",):
-        return answers.headline
+        return responses.headline
     for name in names:
         if name not in known:
             raise DoeError(

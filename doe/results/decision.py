@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec.structs import replace
 
 from doe.design.changes import confirming, planned_replicates
-from doe.design.fractions import alias_chains, confounded_terms
 from doe.errors import DoeError, are, counted
 from doe.numbers import cell_text
 from doe.results.looks import analysed, stopping_rule
@@ -19,6 +18,8 @@ from doe.study.values import FIRST_LOOK, Stopping, Study
 from doe.terms import parse_term, term_name
 
 if TYPE_CHECKING:
+    from doe.analysis.contrasts import Floats
+    from doe.analysis.dataset import Runs
     from doe.analysis.sequential import TermDecision
 
 
@@ -50,7 +51,7 @@ class Decision(NamedTuple):
         return tuple(term for term in self.terms if term.state.verdict == "open")
 
     @property
-    def over(self) -> bool:
+    def is_final(self) -> bool:
         """Whether nothing more is to be run."""
         return not self.open or self.replicates >= self.rule.max_replicates
 
@@ -66,7 +67,7 @@ class Decision(NamedTuple):
         )
         if not self.open:
             return settled, "The study has stopped: no further replicate is run."
-        if self.over:
+        if self.is_final:
             return settled, "The last replicate is complete: what is open stays open."
         if self.expected is None:
             return settled, "The first look comes after the second replicate."
@@ -79,23 +80,24 @@ class Decision(NamedTuple):
         )
 
 
-def decided_terms(study: Study) -> tuple[int, ...]:
+def decided_terms(study: Study, runs: Runs) -> tuple[int, ...]:
     """Terms to decide: those named, else main effects and two-factor interactions.
 
     Of terms that the design cannot tell apart, the first stands for all.
     """
-    confounded = confounded_terms(study)
-    highest = len(study.keys)
+    from doe.analysis.model import make_model
+    from doe.terms import order, terms_up_to
+
     named = [parse_term(term, study.keys) for term in (study.stopping or Stopping(2)).terms]
-    chains = alias_chains(study.generators, highest, highest if named else 2)
-    leaders = [chain[0].mask for chain in chains if chain[0].mask not in confounded]
+    highest = max(map(order, named), default=min(2, len(study.keys)))
+    estimable = set(make_model(runs, (*terms_up_to(len(study.keys), highest), *named)).terms)
     for mask in named:
-        if mask not in leaders:
+        if mask not in estimable:
             raise DoeError(
                 f"{term_name(mask, study.keys)} cannot be decided: this design cannot tell it from "
                 "blocks or from other terms; `doe alias` shows which stand for it"
             )
-    return tuple(sorted(named or leaders))
+    return tuple(sorted(named or estimable))
 
 
 def decided_responses(study: Study) -> tuple[str, ...]:
@@ -111,30 +113,32 @@ def decision(study: Study, statuses: Sequence[RunStatus]) -> Decision | None:
     import numpy as np
 
     from doe.analysis.sequential import Start, decide, futures, looks_at
-    from doe.results.observations import observations, study_runs
+    from doe.results.dataset import datasets, study_runs
 
-    masks, names = decided_terms(study), decided_responses(study)
-    rule, family = stopping_rule(study.stopping), len(masks) * len(names)
     included = analysed(study, statuses)
-    complete = min(complete_replicates(included), rule.replicates)
     runs = study_runs(study, included)
+    masks, names = decided_terms(study, runs), decided_responses(study)
+    rule, family = stopping_rule(study.stopping), len(masks) * len(names)
+    complete = min(complete_replicates(included), rule.replicates)
     replicate = np.array([status.run.replicate for status in included], dtype=np.int64)
-    block = runs.block if runs.block is not None else np.zeros_like(replicate)
     cells = len({status.run.row for status in included})
     terms: list[TermState] = []
     ends = np.ones((1, 1), dtype=bool)
-    for observed in observations(study, included, runs, names):
-        looks = []
-        if complete in rule.looks:
-            looks = looks_at(observed.y, runs.cells, block, replicate, len(study.keys), rule)
-        matters = study.responses.matters_of(observed.response) or 0.0
+    for data in datasets(study, included, runs, names):
+        looks = looks_at(data.y, runs, replicate, rule) if complete in rule.looks else []
+        matters = study.responses.matters_of(data.response) or 0.0
         states = decide(looks, masks, family, rule, matters)
         chances: list[float | None] = [None] * len(masks)
         if looks and complete < rule.replicates:
-            sigma = float(np.mean(looks[-1].se)) * np.sqrt(complete * cells) / 2.0
-            effect = np.array([state.effect or 0.0 for state in states])
             closed = np.array([state.verdict != "open" for state in states], dtype=np.int64)
-            start = Start(complete, effect, float(sigma), closed)
+            start = Start(
+                complete,
+                np.array([state.effect or 0.0 for state in states]),
+                looks[-1].sigma,
+                closed,
+                np.array([state.df for state in states]),
+                _spreads(states, looks[-1].sigma, complete * cells),
+            )
             future = futures(start, cells, family, rule, matters)
             chances = [
                 float(chance) if not done else None
@@ -142,23 +146,31 @@ def decision(study: Study, statuses: Sequence[RunStatus]) -> Decision | None:
             ]
             ends = ends & future.all(axis=2)
         terms += [
-            TermState(observed.response, term_name(state.mask, study.keys), state, chance)
+            TermState(data.response, term_name(state.term, study.keys), state, chance)
             for state, chance in zip(states, chances, strict=True)
         ]
     expected = None
     if complete in rule.looks:
-        over = complete >= rule.replicates or all(t.state.verdict != "open" for t in terms)
+        final = complete >= rule.replicates or all(t.state.verdict != "open" for t in terms)
         expected = float(complete)
-        if not over:
+        if not final:
             expected += 1.0 + float((~ends[:, :-1]).sum(axis=1).mean())
     return Decision(study.stopping, complete, tuple(terms), expected, cells)
+
+
+def _spreads(states: Sequence[TermDecision], sigma: float, runs: int) -> Floats:
+    """Variance of each effect over σ² / runs; that of two levels where it is not known."""
+    import numpy as np
+
+    known = [(state.se / sigma) ** 2 * runs if state.se else 4.0 for state in states]
+    return np.array(known)
 
 
 def needed(
     study: Study, statuses: Sequence[RunStatus], reached: Decision | None
 ) -> list[RunStatus]:
     """The runs that the study asks for: not the replicates that a decision has made needless."""
-    if reached is None or not reached.over:
+    if reached is None or not reached.is_final:
         return list(statuses)
     wanted = {*range(1, reached.replicates + 1), *confirming(study)}
     return [status for status in statuses if status.run.replicate in wanted]
@@ -167,7 +179,7 @@ def needed(
 def is_decided(study: Study, statuses: Sequence[RunStatus]) -> bool:
     """Whether a study needs no further replicate."""
     reached = decision(study, statuses)
-    return reached is not None and reached.over
+    return reached is not None and reached.is_final
 
 
 def declare(directory: Path, terms: tuple[str, ...], replicates: int | None) -> Plan:
@@ -181,6 +193,7 @@ def declare(directory: Path, terms: tuple[str, ...], replicates: int | None) -> 
     plan = load_plan(directory)
     names = tuple(term_name(parse_term(term, plan.study.keys), plan.study.keys) for term in terms)
     complete = complete_replicates(plan.scan())
+    from doe.results.dataset import planned_runs
 
     def declared(study: Study) -> Stopping:
         planned = planned_replicates(study)
@@ -190,7 +203,7 @@ def declare(directory: Path, terms: tuple[str, ...], replicates: int | None) -> 
                 "there may be at most (max_replicates)"
             )
         rule = Stopping(replicates or planned, names, after=complete)
-        decided_terms(replace(study, stopping=rule))
+        decided_terms(replace(study, stopping=rule), planned_runs(study, plan.design.runs))
         return rule
 
     plan = declare_plan(directory, declared)
@@ -213,7 +226,7 @@ def decision_json(reached: Decision | None) -> dict[str, Any] | None:
     return {
         "replicates": reached.replicates,
         "max_replicates": reached.rule.max_replicates,
-        "over": reached.over,
+        "over": reached.is_final,
         "expected_replicates": reached.expected,
         "sentences": reached.sentences,
         "terms": [

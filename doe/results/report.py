@@ -11,7 +11,7 @@ import os
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -26,8 +26,11 @@ from doe.results.details import RunDetail, run_details
 from doe.results.status import Overview
 from doe.results.subject import Subject
 from doe.store.files import StudyDir
-from doe.study.values import ReportSection, Responses
+from doe.study.values import ReportSection
 from doe.terms import parse_term
+
+if TYPE_CHECKING:
+    from doe.analysis.censored import CensoredAnalysis
 
 WORTH_A_PROCESS = 4
 """Responses for which it is worth starting a process."""
@@ -86,15 +89,14 @@ def report_of(
         parse_term(term, subject.keys)
     if drop is not None:
         section = msgspec.structs.replace(section, drop=drop)
-    results = dict(zip(subject.data, _analyses(list(subject.data.values()), options), strict=True))
-    analyses = {name: a for name, a in results.items() if not isinstance(a, str)}
+    analyses, refused = analyze_all(list(subject.data.values()), options)
     curves, details, reached = _course(subject.state)
     return Report(
         subject=subject,
         options=options,
         section=section,
         analyses=analyses,
-        refused={name: a for name, a in results.items() if isinstance(a, str)},
+        refused=refused,
         effects_by_response=effects_by_response(list(analyses.values())) if analyses else None,
         group_effects=group_effects(subject, section, analyses),
         curves=curves,
@@ -115,9 +117,32 @@ def _course(
     return learning_curves(study, statuses, epochs), details, decision(study, statuses)
 
 
-def report_responses(responses: Responses) -> tuple[str, ...]:
-    """All responses, those that summarise first."""
-    return (*responses.averages, *responses.metrics, *responses.further)
+def analyze_all(
+    data: Sequence[Dataset], options: AnalysisOptions
+) -> tuple[dict[str, Analysis], dict[str, str]]:
+    """The analysis of each response, and why there is none of the others."""
+    results = dict(zip([d.response for d in data], _analyses(data, options), strict=True))
+    return (
+        {name: result for name, result in results.items() if not isinstance(result, str)},
+        {name: result for name, result in results.items() if isinstance(result, str)},
+    )
+
+
+def bound_all(
+    subject: Subject, options: AnalysisOptions
+) -> tuple[dict[str, CensoredAnalysis], dict[str, str]]:
+    """Bounds of the effects on each response with limits such as >50, and why there are none."""
+    from doe.analysis.censored import analyze_censored
+
+    bounds, refused = {}, {}
+    for name, data in subject.data.items():
+        if data.censored:
+            try:
+                ceiling = None if subject.table is None else subject.table.ceiling
+                bounds[name] = analyze_censored(data, options, ceiling)
+            except DoeError as error:
+                refused[name] = str(error)
+    return bounds, refused
 
 
 def _analyses(data: Sequence[Dataset], options: AnalysisOptions) -> list[Analysis | str]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from doe.errors import DoeError
 from doe.results.responses import check_response
-from doe.results.status import overview
-from doe.results.subject import Subject, study_subject, table_subject
+from doe.results.status import Overview, overview
+from doe.results.subject import Subject, report_responses, study_subject, table_subject
 from doe.results.table_file import Say, read_table
 from doe.store.files import StudyDir
 from doe.store.plan import RUNS, find_study
@@ -103,3 +103,33 @@ def read_study(directory: Path, responses: Sequence[str]) -> Subject:
     if not state.counts["done"]:
         raise DoeError(f"no run of {directory} is done yet; start it with doe run")
     return study_subject(state, tuple(dict.fromkeys(names)) or known.principal)
+
+
+def page_source(
+    source: Source, responses: Sequence[str], table: TableOptions | None, say: Say
+) -> Subject:
+    """Read what a page shows: a study with all its responses, or a table with those named.
+
+    Raises
+    ------
+    DoeError
+        As `read_source`, if responses of a study are named, or if a response has limits.
+    """
+    if is_study(source):
+        if responses:
+            raise DoeError("responses belong to a table; the page of a study has all of them")
+        if table is None:
+            path = RUNS / source.name if isinstance(source, Study) else Path(source)
+            return study_page(overview(find_study(path)))
+    subject = read_source(source, tuple(responses) or ("all",), table, say)
+    if limited := [name for name, data in subject.data.items() if data.censored]:
+        raise DoeError(
+            f"{limited[0]} holds limits such as >50, of which there is no page; leave it out, or "
+            "let `doe analyze` print what it tells"
+        )
+    return subject
+
+
+def study_page(state: Overview) -> Subject:
+    """A study as its page shows it: with all responses, as far as it has run."""
+    return study_subject(state, report_responses(state.study.responses))

@@ -1,4 +1,4 @@
-"""What a report is about: the runs of a study or of a table and their responses, as plain values."""
+"""What a report is about: the runs of a study or of a table with their responses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import numpy as np
 
 from doe.analysis.dataset import Dataset, FactorColumn, Runs
 from doe.design.changes import confirming
-from doe.errors import DoeError
 from doe.numbers import duration_text
 from doe.results.cells import Cell, cells_of
 from doe.results.dataset import confirming_runs, datasets, factor_columns, study_runs
@@ -169,6 +168,11 @@ def _excluded(study: Study) -> tuple[int, ...]:
     return tuple(row for row in range(math.prod(study.sizes)) if row not in allowed)
 
 
+def report_responses(responses: Responses) -> tuple[str, ...]:
+    """All responses, those that summarise first."""
+    return (*responses.averages, *responses.metrics, *responses.further)
+
+
 def report_section(section: ReportSection, responses: Responses) -> ReportSection:
     """A [report] section; without groups, one for each average, else for the metrics."""
     if section.groups:
@@ -253,12 +257,3 @@ def _table_record(
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
-
-
-def no_limits(data: Sequence[Dataset]) -> None:
-    """Refuse a page of responses with limits such as >50 by a DoeError."""
-    if limited := [d.response for d in data if d.censored]:
-        raise DoeError(
-            f"{limited[0]} holds limits such as >50, of which there is no page; leave it out, or "
-            "let `doe analyze` print what it tells"
-        )

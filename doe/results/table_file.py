@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from doe.errors import DoeError
-from doe.results.exports import recognised
+from doe.results.foreign_tables import recognised
 
 if TYPE_CHECKING:
     import pandas as pd

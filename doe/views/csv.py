@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+from collections.abc import Iterable, Sequence
 
 from doe.numbers import Spread, Value, cell_text
 from doe.views.table import Column, Table
@@ -20,12 +21,30 @@ def render(table: Table) -> str:
     section heading becomes the first column of the rows below it. Bars repeat a number of the same
     row and are left out.
     """
+    header, rows = _lines(table)
+    return _written([header, *rows])
+
+
+def render_all(tables: Sequence[Table]) -> str:
+    """Write several tables as one CSV: all columns of all tables, and which table a row is of.
+
+    A single table is written as `render` does, behind the column `table`.
+    """
+    parts = [(table.name, *_lines(table)) for table in tables]
+    keys = list(dict.fromkeys(key for _, header, _ in parts for key in header))
+    lines = [["table", *keys]]
+    for name, header, rows in parts:
+        for row in rows:
+            cells = dict(zip(header, row, strict=True))
+            lines.append([name, *(cells.get(key, "") for key in keys)])
+    return _written(lines)
+
+
+def _lines(table: Table) -> tuple[list[str], list[list[str]]]:
+    """The header of a table and its rows as cells of a file."""
     sections = any(row.style == "section" for row in table.rows)
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
     header = [key for column in table.columns for key in _keys(column)]
-    writer.writerow(["section", *header] if sections else header)
-    section = ""
+    rows, section = [], ""
     for row in table.rows:
         if row.style == "section":
             section = str(row.values[0])
@@ -35,7 +54,13 @@ def render(table: Table) -> str:
             for column, value in zip(table.columns, row.values, strict=True)
             for cell in _cells(column, value)
         ]
-        writer.writerow([section, *cells] if sections else cells)
+        rows.append([section, *cells] if sections else cells)
+    return (["section", *header] if sections else header), rows
+
+
+def _written(lines: Iterable[Sequence[str]]) -> str:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(lines)
     return out.getvalue()
 
 

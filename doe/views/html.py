@@ -23,9 +23,9 @@ from doe.analysis.scales import choices
 from doe.errors import counted
 from doe.numbers import Spread, Value, cell_text, drawn, duration_text
 from doe.results.origins import commits
-from doe.results.report import Report, report_responses
+from doe.results.report import Report
 from doe.results.status import Overview
-from doe.results.subject import Subject
+from doe.results.subject import Subject, report_responses
 from doe.terms import config_label
 from doe.views import latex
 from doe.views.charts import catalogue, drawings, response_charts, study_charts
@@ -177,8 +177,8 @@ def _design(subject: Subject) -> str:
     half = (len(subject.keys) + 1) // 2
     across, down = ", ".join(subject.keys[:half]), ", ".join(subject.keys[half:])
     return (
-        f"{subject.design}, {counted(subject.replicates, 'replicate')}. Each field is a configuration and each "
-        "mark in it a run, replicates from left to right; "
+        f"{subject.design}, {counted(subject.replicates, 'replicate')}. Each field is a "
+        "configuration and each mark in it a run, replicates from left to right; "
         f"{across} change across, {down or 'nothing'} down."
     )
 

@@ -9,21 +9,20 @@ from doe.design.fractions import alias_chains, format_chain, resolution, word_le
 from doe.design.runs import Design
 from doe.errors import counted
 from doe.numbers import cell_text, share_text
-from doe.study.values import Study
 from doe.terms import (
     Generator,
     SignedTerm,
     config_header,
     defining_relation,
     format_generators,
-    level_text,
     single_letters,
     term_name,
 )
 from doe.views.table import Column, Row, Table
 
 if TYPE_CHECKING:
-    from doe.analysis.levels.plan import DesignReport
+    from doe.analysis.dataset import FactorColumn
+    from doe.analysis.design_report import DesignReport
     from doe.design.power import DesignSize, PowerQuestion
     from doe.results.designs import TermDetection
 

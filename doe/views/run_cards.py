@@ -26,9 +26,7 @@ def cards_json(report: Report) -> list[Json]:
     return [_card(subject.factors, run, details.get(run.run_id)) for run in subject.runs]
 
 
-def _card(
-    factors: Sequence[FactorColumn], run: RunRecord, detail: RunDetail | None
-) -> Json:
+def _card(factors: Sequence[FactorColumn], run: RunRecord, detail: RunDetail | None) -> Json:
     given = [level_text(run.levels[factor.key]) for factor in factors]
     names = [factor.labels for factor in factors]
     numbers = [n.index(x) if x in n else None for n, x in zip(names, given, strict=True)]

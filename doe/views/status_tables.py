@@ -84,7 +84,9 @@ def metric_text(name: str, value: float | None) -> str:
     return "" if value is None else f"{name} {cell_text(value, 'num')}".strip()
 
 
-def failure_table(failures: Mapping[str, Sequence[str]], named: int | None = 1, logged: bool = True) -> Table:
+def failure_table(
+    failures: Mapping[str, Sequence[str]], named: int | None = 1, logged: bool = True
+) -> Table:
     """A row per reason, with how many runs it took and the first `named` of them, or all."""
     columns = (
         Column("runs", "runs", "int"),

@@ -80,6 +80,18 @@ def screen_tables(analysis: Analysis) -> list[Table]:
     return [table for table in made if table is not None]
 
 
+def whole_tables(analysis: Analysis) -> list[Table]:
+    """The tables of one response that the terminal shows, with all their rows."""
+    made = (e.make(analysis, None) for e in catalogue()[0] if e.on_terminal(analysis))
+    return [table for table in made if table is not None]
+
+
+def paper_tables(analysis: Analysis) -> list[Table]:
+    """The tables of one response that a paper needs."""
+    made = (entry.make(analysis, None) for entry in catalogue()[0] if entry.files == "paper")
+    return [table for table in made if table is not None]
+
+
 def study_tables(report: Report, section: str) -> list[Table]:
     """The tables of a section of the page."""
     return [

@@ -31,13 +31,19 @@ def paper_tables(report: Report) -> list[Table]:
     ]
     if section.further is not None:
         tables.append(best_rows(subject, section, section.further, cells))
-    return [factors_table(subject.factors, subject.meanings), *tables, *full_tables(subject, section, cells)]
+    return [
+        factors_table(subject.factors, subject.meanings),
+        *tables,
+        *full_tables(subject, section, cells),
+    ]
 
 
 # Best rows --------------------------------------------------------------------------------------
 
 
-def best_rows(subject: Subject, section: ReportSection, group: Group, cells: Sequence[Cell]) -> Table:
+def best_rows(
+    subject: Subject, section: ReportSection, group: Group, cells: Sequence[Cell]
+) -> Table:
     """The baseline, and each configuration that is best in some column, by parts of the design."""
     rows: list[Row] = []
     for heading, part in _parts(subject, section, cells):
@@ -87,7 +93,9 @@ def _parts(
     name, switch = factor.name, factor.levels == (False, True)
     parts: list[tuple[str, Sequence[Cell]]] = []
     for number, level in enumerate(factor.levels):
-        heading = f"{section.split}={level_text(level)}" + (f" ({name})" if factor.name != factor.key else "")
+        heading = f"{section.split}={level_text(level)}" + (
+            f" ({name})" if factor.name != factor.key else ""
+        )
         if switch:
             heading = f"{section.split}={number} ({name} {'on' if level else 'off'})"
         parts.append((heading, [c for c in ordered if c.levels[section.split] == level]))
@@ -119,7 +127,9 @@ def effect_rows(group: Group, table: EffectsByResponse, runs: str) -> Table:
 # Every configuration ----------------------------------------------------------------------------
 
 
-def full_tables(subject: Subject, section: ReportSection, cells: Sequence[Cell]) -> tuple[Table, ...]:
+def full_tables(
+    subject: Subject, section: ReportSection, cells: Sequence[Cell]
+) -> tuple[Table, ...]:
     """Every configuration with every metric, a table for each part of the design."""
     metrics = subject.responses.metrics
     form: Format = "capped" if section.capped else "spread1"

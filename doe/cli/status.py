@@ -66,7 +66,7 @@ def _ended(state: Overview) -> bool:
     from doe.results.decision import decision
 
     reached = decision(state.study, state.statuses)
-    stopped = reached is not None and reached.over
+    stopped = reached is not None and reached.is_final
     return not state.counts["running"] and (stopped or not state.counts["pending"])
 
 

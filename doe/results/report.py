@@ -57,7 +57,7 @@ class Report(NamedTuple):
     @property
     def provisional(self) -> bool:
         """Whether runs are still to come, so that every number may change."""
-        stopped = self.decision is not None and self.decision.over
+        stopped = self.decision is not None and self.decision.is_final
         states = {run.state for run in self.subject.runs}
         return "running" in states or ("pending" in states and not stopped)
 

@@ -32,7 +32,7 @@ def next_command(summary: Summary) -> str:
     """What to do about a study in this state."""
     if summary.counts["failed"]:
         return "doe status"
-    over = summary.decision is not None and summary.decision.over
+    over = summary.decision is not None and summary.decision.is_final
     if (summary.counts["pending"] or summary.counts["running"]) and not over:
         return "doe run"
     return "doe report"

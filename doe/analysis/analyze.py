@@ -147,6 +147,17 @@ def analyze(data: Dataset, options: AnalysisOptions = DEFAULTS) -> Analysis:
     DoeError
         If no run has a value, an option does not fit, or the response is censored.
     """
+    return _analysis(*_fitted(data, options))
+
+
+def fit_response(data: Dataset, options: AnalysisOptions = DEFAULTS) -> FittedResponse:
+    """Fit the model of one response and test its terms, and no more; raises as `analyze`."""
+    return _fitted(data, options)[0]
+
+
+def _fitted(
+    data: Dataset, options: AnalysisOptions
+) -> tuple[FittedResponse, Anova, HalfNormal]:
     if data.censored:
         raise DoeError(f"response {data.response!r} has limits such as >50; its effects are bounds")
     if np.isnan(data.y).all():
@@ -167,7 +178,7 @@ def analyze(data: Dataset, options: AnalysisOptions = DEFAULTS) -> Analysis:
     response = FittedResponse(data, fitted, effects, tests, transform, options)
     if data.runs.looked is not None:
         response, table = _with_looks(response, table)
-    return _analysis(response, table, plot)
+    return response, table, plot
 
 
 def model_of(data: Dataset, options: AnalysisOptions) -> Model:

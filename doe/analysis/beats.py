@@ -17,15 +17,13 @@ from msgspec import Struct
 from scipy import special
 
 from doe.analysis.best import Best, cell_estimates
-from doe.analysis.case import Case
 from doe.analysis.confirm import by_prediction
 from doe.analysis.contrasts import Floats, Ints
-from doe.analysis.data import Fresh
 from doe.analysis.diagnostics import Diagnostics, shows_spread, spread_checks
 from doe.analysis.fit import Fit
+from doe.analysis.fitted import FittedResponse
 from doe.analysis.streams import combined, layers
 from doe.errors import DoeError, nearest
-from doe.terms import config_name
 
 BEST, RUNNER_UP, BASELINE = "best", "runner-up", "baseline"
 CHOSEN_PAIRS = ((BEST, RUNNER_UP), (BEST, BASELINE))
@@ -120,36 +118,39 @@ def basis_of(fit: Fit, checks: Diagnostics, alpha: float) -> Basis:
 
 
 def beats(
-    case: Case, best: Best | None, baseline: str, fresh: Fresh | None, checks: Diagnostics
+    response: FittedResponse, best: Best | None, checks: Diagnostics
 ) -> tuple[Beats, ...]:
     """Every pair that was asked for; the usual ones where seeds have streams."""
-    if best is None and case.options.beats:
-        raise DoeError("nobody says which way is better, so nothing beats another; give a goal")
-    pairs = case.options.beats or (CHOSEN_PAIRS if case.fit.seeding is not None else ())
+    asked_for = response.options.beats
+    if best is None and asked_for:
+        raise DoeError("nothing says which way is better, so nothing beats another; give a goal")
+    pairs = asked_for or (CHOSEN_PAIRS if response.fit.seeding is not None else ())
     if best is None or not pairs:
         return ()
-    roles = _roles(case, best, baseline, fresh)
-    basis = basis_of(case.fit, checks, case.alpha)
+    roles = _roles(response, best)
+    basis = basis_of(response.fit, checks, response.alpha)
     answers = []
     for words in pairs:
         pair = (roles.get(words[0], words[0]), roles.get(words[1], words[1]))
         asked = f"{words[0]} against {words[1]}" if set(words) & roles.keys() else ""
         if pair[0] != pair[1] or not asked:  # the best may be the baseline itself
-            answers.append(_pair(case, best, pair, asked, fresh, basis))
+            answers.append(_pair(response, pair, asked, basis))
     return tuple(answers)
 
 
-def _roles(case: Case, best: Best, baseline: str, fresh: Fresh | None) -> dict[str, str]:
+def _roles(response: FittedResponse, best: Best) -> dict[str, str]:
     """The configurations that words stand for: those that were confirmed, if some were."""
-    order = list(fresh.configs) if fresh is not None else by_prediction(best, case.keys)
-    return {BEST: order[0], RUNNER_UP: order[1], BASELINE: baseline or case.runs.config(0)}
+    runs, fresh = response.runs, response.data.fresh
+    cells = () if fresh is not None else by_prediction(response, best)[:2]
+    order = list(map(runs.config, cells)) if fresh is None else list(fresh.configs)
+    baseline = response.data.baseline or runs.config(0)
+    return {BASELINE: baseline} | dict(zip((BEST, RUNNER_UP), order, strict=False))
 
 
-def _pair(
-    case: Case, best: Best, pair: tuple[str, str], asked: str, fresh: Fresh | None, basis: Basis
-) -> Beats:
-    cells = np.unique(case.fit.cells)
-    numbers = _numbers(case, cells)
+def _pair(response: FittedResponse, pair: tuple[str, str], asked: str, basis: Basis) -> Beats:
+    full, runs, fresh = response.fit, response.runs, response.data.fresh
+    cells = np.unique(full.cells).tolist()
+    numbers = runs.config_names(cells)
     for config in pair:
         if config not in numbers:
             raise DoeError(
@@ -157,25 +158,24 @@ def _pair(
                 f"such as {next(iter(numbers))!r}, or {BEST}, {RUNNER_UP}, {BASELINE}"
             )
     first, second = (numbers[config] for config in pair)
-    pair = (case.runs.config(first), case.runs.config(second))
+    pair = (runs.config(first), runs.config(second))
     if first == second:
         raise DoeError(f"{pair[0]} is compared with itself; expected two configurations")
-    sign = 1.0 if best.goal == "max" else -1.0
+    sign = 1.0 if response.goal == "max" else -1.0
     if fresh is not None and fresh.complete and set(pair) <= set(fresh.configs):
-        forward = case.transform.scale.forward
-        x, y = (forward(fresh.y[fresh.configs.index(config)]) for config in pair)
+        forward = response.transform.scale.forward
+        x, y = (forward(fresh.y[fresh.configs.index(config)]) / full.unit for config in pair)
         differences = sign * (x - y)[~np.isnan(x - y)]
         own: Basis = "seeds won" if basis == "seeds won" else "own runs"
-        answer = _of_runs(differences, None, own, case.alpha)
+        answer = _of_runs(differences, None, own, response.alpha)
         return Beats(*pair, asked, len(differences), True, own, *(answer or UNKNOWN))
-    differences, runs = _paired(case.fit, first, second)
-    alpha = case.alpha / _choices(len(cells), asked)
+    differences, of = _paired(full, first, second)
+    alpha = response.alpha / _choices(len(cells), asked)
     if basis == "all runs":
-        pooled = _pooled(case.fit, first, second, sign)
+        pooled = _pooled(full, first, second, sign)
         answer = None if pooled is None else pooled.probability(alpha)
     else:
-        seeding = case.fit.seeding
-        labels = None if seeding is None else seeding.seeds[:, runs]
+        labels = None if full.seeding is None else full.seeding.seeds[:, of]
         answer = _of_runs(sign * differences, labels, basis, alpha)
     return Beats(*pair, asked, len(differences), False, basis, *(answer or UNKNOWN))
 
@@ -194,13 +194,6 @@ def _of_runs(
     seeds = min(rows, default=len(differences))
     won = float((differences > 0.0).mean() + (differences == 0.0).mean() / 2.0)
     return wins(won * seeds, seeds, alpha)
-
-
-def _numbers(case: Case, cells: Ints) -> dict[str, int]:
-    """Number of every configuration by its name in files, and as it is shown."""
-    runs = case.runs
-    names = {config_name(runs.keys, runs.levels(cell)): cell for cell in cells.tolist()}
-    return names | {runs.config(cell): cell for cell in cells.tolist()}
 
 
 def _choices(cells: int, asked: str) -> int:
@@ -236,7 +229,7 @@ def _paired(fit: Fit, x: int, y: int) -> tuple[Floats, Ints]:
         first, second = ({int(fit.block[r]): r for r in of} for of in runs)
         pairs = [(first[block], second[block]) for block in sorted(first.keys() & second.keys())]
     first_runs, second_runs = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-    return fit.y[first_runs] - fit.y[second_runs], first_runs
+    return fit.u[first_runs] - fit.u[second_runs], first_runs
 
 
 def _of_series(differences: Floats, labels: Ints | None) -> _Difference | None:

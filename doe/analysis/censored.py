@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 import numpy as np
 from msgspec import Struct
 
-from doe.analysis.case import DEFAULTS, AnalysisOptions
-from doe.analysis.contrasts import MOST_RUNS, Floats, blocks_of, estimable
-from doe.analysis.data import FactorLevels, Observations
-from doe.analysis.fit import estimator
-from doe.analysis.rescale import units
+from doe.analysis.contrasts import MOST_RUNS, Floats
+from doe.analysis.dataset import Dataset, FactorColumn
+from doe.analysis.fit import coefficient_maps
+from doe.analysis.model import chosen_terms, make_model
+from doe.analysis.options import DEFAULTS, AnalysisOptions
 from doe.analysis.scales import Scale, scale_names, scale_of
 from doe.errors import DoeError
 from doe.numbers import cell_text
-from doe.terms import model_order, term_name
 
 NEED_VALUES = ("terms", "random_blocks", "error", "beats")
 """Options that ask for more than bounds."""
@@ -25,7 +23,6 @@ NEED_VALUES = ("terms", "random_blocks", "error", "beats")
 class BoundedEffect(Struct, frozen=True, gc=False):
     """An effect that is only known to lie between two values."""
 
-    UNITS: ClassVar = units(effect=1, low=1, high=1)
     term: str
     effect: float | None  # complete-case answer, or None for a censored table
     low: float
@@ -42,7 +39,7 @@ class CensoredAnalysis(Struct, frozen=True):
     n: int
     censored: int
     ceiling: float | None  # upper end of the highest class
-    factors: tuple[FactorLevels, ...]
+    factors: tuple[FactorColumn, ...]
     effects: tuple[BoundedEffect, ...]
     warnings: tuple[str, ...]
 
@@ -82,7 +79,7 @@ def bounded(
 
 
 def analyze_censored(
-    observed: Observations, options: AnalysisOptions, ceiling: float | None
+    observed: Dataset, options: AnalysisOptions, ceiling: float | None
 ) -> CensoredAnalysis:
     """Effect intervals of a table with censored or rounded values.
 
@@ -93,29 +90,34 @@ def analyze_censored(
     Raises
     ------
     DoeError
-        If something is asked for that limits cannot answer.
+        If something is asked for that limits cannot answer, or a factor has more than two levels.
     """
+    runs = observed.runs
+    if more := [factor.key for factor in runs.factors if len(factor.levels) > 2]:
+        raise DoeError(
+            f"{observed.response!r} has limits, of which bounds are known for effects between two "
+            f"levels; {', '.join(more)} has more: take two of them"
+        )
     for name in NEED_VALUES:
         if getattr(options, name) != getattr(DEFAULTS, name):
             raise DoeError(
                 f"{name.replace('_', ' ')}: {observed.response!r} has limits, of which only the "
                 "bounds of effects can be told; leave it out"
             )
-    runs = observed.runs
+    least, most = limits_of(observed)
     scale = _scale(observed, options.transform_of(observed.scale))
-    kept = np.flatnonzero(~np.isnan(observed.low))
+    kept = np.flatnonzero(~np.isnan(least))
     if len(kept) > MOST_RUNS:
         raise DoeError(f"{len(kept)} runs are too many for a censored table; at most {MOST_RUNS}")
-    cells = runs.cells[kept]
-    block = blocks_of(runs.block, kept)
-    factors = len(runs.keys)
-    model = estimable(cells, factors, model_order(options.order, factors), block)
-    shown = np.flatnonzero(options.shown(model.masks, runs.keys)).tolist()
-    maps = 2.0 * estimator(cells, block, model)[shown]
+    inside = runs.only(kept)
+    model = make_model(inside, chosen_terms(inside, None, options.order))
+    hidden = options.hidden(runs.keys)
+    shown = [term for term in model.shown_terms if not term & hidden]
+    rows = [int(model.columns(term)[0]) for term in shown]
     with np.errstate(divide="ignore"):
-        ends = [scale.forward(values[kept]) for values in (observed.low, observed.high)]
-    low, high = effect_bounds(maps, *ends)
-    names = [term_name(model.masks[i], runs.keys) for i in shown]
+        ends = [scale.forward(values[kept]) for values in (least, most)]
+    low, high = effect_bounds(2.0 * coefficient_maps(model)[rows], *ends)
+    names = [model.name(term) for term in shown]
     censored = int(np.isnan(observed.y[kept]).sum())
     return CensoredAnalysis(
         response=observed.response,
@@ -130,7 +132,12 @@ def analyze_censored(
     )
 
 
-def _scale(observed: Observations, transform: str) -> Scale:
+def limits_of(observed: Dataset) -> tuple[Floats, Floats]:
+    """Ends between which each value lies; NaN where there is none at all."""
+    return (observed.y, observed.y) if observed.limits is None else observed.limits
+
+
+def _scale(observed: Dataset, transform: str) -> Scale:
     """The scale that was asked for; an exponent cannot be estimated from limits."""
     if transform not in scale_names():
         raise DoeError(
@@ -138,7 +145,8 @@ def _scale(observed: Observations, transform: str) -> Scale:
             f"expected one of {', '.join(scale_names())}"
         )
     scale = scale_of(transform)
-    if (observed.low < scale.low).any() or (observed.high > scale.high).any():
+    low, high = limits_of(observed)
+    if (low < scale.low).any() or (high > scale.high).any():
         least = cell_text(scale.low, "short")
         raise DoeError(
             f"the transformation {transform} needs values above {least}, and "
@@ -148,12 +156,12 @@ def _scale(observed: Observations, transform: str) -> Scale:
 
 
 def _warnings(
-    observed: Observations, options: AnalysisOptions, ceiling: float | None, n: int
+    observed: Dataset, options: AnalysisOptions, ceiling: float | None, n: int
 ) -> tuple[str, ...]:
     warnings = list(observed.runs.notes)
     if options.robust:
         warnings.append("The robust methods are left out: limits leave no error to judge by.")
-    if ceiling is None and np.isinf(observed.high).any():
+    if ceiling is None and np.isinf(limits_of(observed)[1]).any():
         warnings.append(
             "The highest limit has no upper end, so that effects are unbounded: a ceiling, the "
             "largest possible value, would bound them."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import product
+from itertools import combinations, product
 from typing import NamedTuple
 
 import numpy as np
@@ -136,6 +136,24 @@ def term_width(factors: Sequence[FactorColumn], term: int) -> int:
     for i in factors_in(term):
         count *= 1 if is_squared(term, i) else width(factors[i])
     return count
+
+
+def level_patterns(factors: Sequence[FactorColumn], term: int) -> tuple[Floats, list[str]]:
+    """What a term does between two levels of each of its factors, and how that is called.
+
+    Patterns x columns of the term: products of differences of two levels' contrasts, halved for
+    each factor but the first, as the effect of a two-level term is twice its coefficient.
+    """
+    rows, labels = np.full((1, 1), 2.0), [""]
+    for i in factors_in(term):
+        factor = factors[i]
+        values = (factor.positions**2)[:, None] if is_squared(term, i) else contrasts(factor)
+        pairs = list(combinations(range(len(factor.levels)), 2))
+        steps = np.array([values[b] - values[a] for a, b in pairs]) / 2.0
+        rows = np.kron(rows, steps)
+        names = [f"{factor.labels[b]} − {factor.labels[a]}" for a, b in pairs]
+        labels = [" : ".join(filter(None, (lead, name))) for lead in labels for name in names]
+    return rows, labels
 
 
 def column_labels(factors: Sequence[FactorColumn], term: int) -> list[str]:

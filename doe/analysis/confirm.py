@@ -7,19 +7,17 @@ choice, so plain paired differences on them are honest.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 from msgspec import Struct
 
 from doe.analysis.best import Best, Prediction
-from doe.analysis.contrasts import Floats, cell_index, sign_columns
-from doe.analysis.data import Fresh
-from doe.analysis.fit import Fit
+from doe.analysis.contrasts import Floats
+from doe.analysis.dataset import FreshRuns
+from doe.analysis.fit import Fit, refitted
+from doe.analysis.fitted import FittedResponse
 from doe.analysis.pvalues import t_critical
-from doe.analysis.rescale import units
-from doe.terms import parse_term
 
 ConfirmationVerdict = Literal["confirmed", "refuted", "open"]
 
@@ -27,7 +25,6 @@ ConfirmationVerdict = Literal["confirmed", "refuted", "open"]
 class Gain(Struct, frozen=True):
     """The best minus another configuration, over the fresh seeds that both have."""
 
-    UNITS: ClassVar = units(difference=1, low=1, high=1)
     against: str
     seeds: int
     difference: float
@@ -39,7 +36,6 @@ class Gain(Struct, frozen=True):
 class Confirmation(Struct, frozen=True):
     """What fresh runs say of the configuration that came out best."""
 
-    UNITS: ClassVar = units(mean=1, predicted=1, predicted_low=1, predicted_high=1)
     config: str
     seeds: int
     mean: float
@@ -51,7 +47,7 @@ class Confirmation(Struct, frozen=True):
     """Over the baseline, or over the runner-up where it is the baseline itself."""
 
 
-def confirm(fresh: Fresh, best: Best, fitted: Fit | None, alpha: float) -> Confirmation:
+def confirm(fresh: FreshRuns, best: Best, fitted: Fit | None, alpha: float) -> Confirmation:
     """Judge fresh runs; without a fit on the scale of the response there is no prediction."""
     values = fresh.y[0][~np.isnan(fresh.y[0])]
     gains = [
@@ -59,7 +55,7 @@ def confirm(fresh: Fresh, best: Best, fitted: Fit | None, alpha: float) -> Confi
         for config, other in zip(reversed(fresh.configs[1:]), fresh.y[:0:-1], strict=True)
         if (gain := paired_gain(fresh.y[0], other, config, best.goal, alpha)) is not None
     ]
-    predicted = best.reduced.best
+    predicted = best.predicted
     low, high = prediction_interval(predicted, len(values), fitted, alpha)
     return Confirmation(
         config=fresh.configs[0],
@@ -80,7 +76,9 @@ def paired_gain(best: Floats, other: Floats, against: str, goal: str, alpha: flo
     if n < 2:
         return None
     mean = float(difference.mean())
-    reach = t_critical(alpha, n - 1) * float(difference.std(ddof=1)) / math.sqrt(n)
+    unit = float(np.abs(difference).max()) or 1.0  # squares of very large values have no number
+    spread = float((difference / unit).std(ddof=1)) * unit
+    reach = t_critical(alpha, n - 1) * spread / math.sqrt(n)
     better = -1.0 if goal == "min" else 1.0
     verdict: ConfirmationVerdict = "open"
     if abs(mean) > reach:
@@ -109,15 +107,28 @@ def prediction_interval(
         parts.append((variance * (1.0 / seeds + 1.0 / blocks), fitted.df_block))
     total = sum(part for part, _ in parts)
     df = total**2 / sum(part**2 / free for part, free in parts)
-    spread = t_critical(alpha, df) * math.sqrt(total)
+    spread = t_critical(alpha, df) * math.sqrt(total) * fitted.unit
     return low - spread, high + spread
 
 
-def by_prediction(best: Best, keys: Sequence[str]) -> list[str]:
-    """Configurations by what the reduced model predicts, then by their mean, the best first."""
+def by_prediction(response: FittedResponse, best: Best) -> list[int]:
+    """Configurations by what the reduced model predicts, then by their mean, the best first.
+
+    Of positive values some of which it predicts at 0 or below, the same model of their logarithms
+    ranks: one that is cut at the end of the range would win against all others.
+    """
+    small, cells = response.reduced, [cell.cell for cell in best.cells]
+    rows = small.model.cell_rows(cells)[:, small.model.kept]
+    predicted = rows @ small.coef
+    leaves = bool((small.shift + small.unit * predicted <= 0.0).any())
+    if response.transform.name == "none" and bool((small.y > 0.0).all()) and leaves:
+        predicted = rows @ refitted(small, np.log(small.y)).coef
     sign = 1.0 if best.goal == "min" else -1.0
-    coded = np.array([cell.coded for cell in best.cells])
-    masks = [parse_term(term, keys) for term in best.reduced.terms]
-    predicted = sign * sign_columns(cell_index(coded), masks) @ best.reduced.coefficients[1:]
-    order = np.argsort(np.round(predicted, 12), kind="stable")  # cells stand by their mean already
-    return [best.cells[i].config for i in order.tolist()]
+    order = np.argsort(np.round(sign * predicted, 12), kind="stable")  # cells stand by their mean
+    return [cells[i] for i in order.tolist()]
+
+
+def cells_to_confirm(response: FittedResponse, best: Best) -> tuple[int, ...]:
+    """The predicted best, the best observed and the predicted runner-up, each once."""
+    first, second, *_ = by_prediction(response, best)
+    return tuple(dict.fromkeys((first, best.cells[0].cell, second)))

@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from doe.analysis import distributions as stats
-from doe.analysis.case import Case
 from doe.analysis.contrasts import MOST_RUNS, Floats, Ints
 from doe.analysis.fit import Fit, without_blocks
-from doe.analysis.pvalues import f_upper, holm
-from doe.analysis.rescale import units
+from doe.analysis.fitted import FittedResponse
+from doe.analysis.pvalues import holm
 from doe.analysis.transform import BoxCox, Transformation, box_cox
 from doe.errors import listed
 from doe.numbers import cell_text
 
 CONFOUNDED = 0.5
-"""Share of a factor's variation explained by slots or hosts from which confounding is reported."""
+"""Share of a factor's variation explained by slots, hosts or other facts of the runs from which
+confounding is reported."""
 SHUFFLES, MANY_RUNS = 1999, 100
-"""Random assignments of slots that tell confounding from chance, for up to so many runs."""
+"""Random assignments of facts that tell confounding from chance, for up to so many runs."""
+
+T = TypeVar("T", bound=np.ndarray[Any, Any])
 
 
 class Residual(Struct, frozen=True, gc=False):
     """One observed run under the model."""
 
-    UNITS: ClassVar = units(fitted=1, residual=1)
     run_id: str
     run_order: int  # that of the table where the order of the runs is not known
     config: str
@@ -56,7 +56,6 @@ class Finding(Struct, frozen=True):
 class Diagnostics(Struct, frozen=True):
     """All checks of the model's assumptions."""
 
-    UNITS: ClassVar = units(spread=1)
     findings: tuple[Finding, ...]
     residuals: tuple[Residual, ...]  # in run order; empty in a saturated design
     spread: float | None  # root mean square of the residuals
@@ -82,13 +81,13 @@ class Cure(NamedTuple):
     remedies: tuple[str, ...]
 
 
-def diagnose(case: Case) -> Diagnostics:
+def diagnose(response: FittedResponse) -> Diagnostics:
     """All checks for the observed runs.
 
     Each has its own p value; alarms are raised at level α over all of them together (Holm), so
     that an analysis of clean data shows any alarm at all with probability α.
     """
-    fit, transform, alpha = case.fit, case.transform, case.alpha
+    fit, transform, alpha = response.fit, response.transform, response.alpha
     if fit.df_residual < 1 or fit.ss_residual <= 1e-24 * fit.ss_total or fit.exact:
         advice = (
             "No residual is left to check: the design is saturated or the fit exact. Read the "
@@ -96,26 +95,26 @@ def diagnose(case: Case) -> Diagnostics:
         )
         nothing = Finding("residuals", True, None, None, advice, remedies=("order",))
         return Diagnostics((nothing,), (), None, None)
-    residuals = residual_table(case)
+    residuals = residual_table(response)
     profile = box_cox(fit, alpha) if transform.name == "none" else None
-    distance, cells = distances(fit)
+    distance, run = distances(fit)
     cure = _cure(fit, transform)
     checks = [
         normality(fit, transform),
-        equal_variance(distance, cells, cure),
-        spread_by_factor(distance, cells, case.keys, cure, alpha),
-        drift(case),
-        *(check for name in ("slot", "host") for check in surroundings(case, name)),
+        equal_variance(distance, fit.groups[run], cure),
+        spread_by_factor(distance, fit.runs.index[run], response.keys, cure, alpha),
+        drift(fit),
+        *(check for name, labels in facts_of(fit) for check in surroundings(fit, name, labels, alpha)),
         outliers(residuals, fit, alpha),
         None if profile is None else _box_cox_check(profile),
     ]
     findings = judged([check for check in checks if check is not None], alpha)
-    if case.runs.run_order is None:
+    if fit.runs.run_order is None:
         advice = "The order of the runs is not known, so that drift cannot be checked."
         findings.append(Finding("drift", True, None, None, advice))
     if (leverage := high_leverage(residuals, fit)) is not None:
         findings.append(leverage)
-    spread = float(np.sqrt(fit.ss_residual / fit.n))
+    spread = float(np.sqrt(fit.ss_residual / fit.n)) * fit.unit
     return Diagnostics(tuple(findings), residuals, spread, profile)
 
 
@@ -140,12 +139,12 @@ def judged(checks: Sequence[Check], alpha: float) -> list[Finding]:
     return findings
 
 
-def residual_table(case: Case) -> tuple[Residual, ...]:
+def residual_table(response: FittedResponse) -> tuple[Residual, ...]:
     """Residuals in run order, externally studentized, with leverage and Cook's distance.
 
     ``t_i = e_i / (s_(i) sqrt(1 - h_i))``, ``D_i = e_i² h_i / (p s² (1 - h_i)²)``.
     """
-    fit, runs, kept = case.fit, case.runs, case.kept
+    fit, runs, kept = response.fit, response.runs, response.kept.tolist()
     times = runs.run_order or range(1, len(runs.run_ids) + 1)
     e, h = fit.residual, np.minimum(fit.leverage, 1.0)
     p, df = fit.n - fit.df_residual, fit.df_residual
@@ -165,8 +164,8 @@ def residual_table(case: Case) -> tuple[Residual, ...]:
             run_id=runs.run_ids[kept[i]],
             run_order=times[kept[i]],
             config=labels[int(fit.cells[i])],
-            fitted=float(fit.fitted[i]),
-            residual=float(e[i]),
+            fitted=fit.shift + fit.unit * float(fit.fitted[i]),
+            residual=fit.unit * float(e[i]),
             studentized=float(student[i]) if ok[i] and np.isfinite(student[i]) else None,
             leverage=float(h[i]),
             cook=float(cook[i]) if ok[i] else None,
@@ -185,80 +184,81 @@ def normality(fit: Fit, transform: Transformation) -> Check | None:
     cure = ", and try a transformation" if raw else ""
     alarm = f"Residuals are not normal: compare with the robust methods{cure}."
     remedies = (*_robust(fit), *(("transform=auto",) if raw else ()))
-    return Check("normality", w, p, "Residuals look normal; nothing to do.", alarm, remedies)
+    return Check("normality", w, p, "No sign that residuals are not normal.", alarm, remedies)
 
 
 def distances(fit: Fit) -> tuple[Floats, Ints]:
-    """Distances of runs from the median of their cell, without the structural zeros.
+    """Distances of runs from the median of their cell, and a run of that cell for each.
 
     Of an odd number of runs one is the median itself and is left out; of an even number the two in
     the middle are equally far from it, and ``|y_(m+1) - y_(m)| / √2`` stands for both, as in
     `levene.test` of R's lawstat, which names Hines and O'Hara Hines (2000). Otherwise small cells
     look alike whatever their spread.
     """
-    y = without_blocks(fit.y, fit.cells, fit.block)
-    order = np.lexsort((y, fit.cells))
-    distance, cells = [], []
-    for cell, runs in zip(*_grouped(fit.cells[order], y[order]), strict=True):
-        n, half = len(runs), len(runs) // 2
+    u = without_blocks(fit.u, fit.groups, fit.block)
+    order = np.lexsort((u, fit.groups))
+    distance, run = [np.empty(0)], [np.empty(0, np.int64)]
+    for runs in _grouped(fit.groups[order], order):
+        n, half, ranked = len(runs), len(runs) // 2, u[runs]
         if n < 2:
             continue
-        outer = np.abs(runs - np.median(runs))
+        outer = np.abs(ranked - np.median(ranked))
         if n % 2:
             values = np.delete(outer, half)
         else:
-            middle = (runs[half] - runs[half - 1]) / np.sqrt(2.0)
+            middle = (ranked[half] - ranked[half - 1]) / np.sqrt(2.0)
             values = np.append(np.delete(outer, (half - 1, half)), middle)
         distance.append(values)
-        cells.append(np.full(len(values), cell))
-    if not distance:
-        return np.empty(0), np.empty(0, np.int64)
-    return np.concatenate(distance), np.concatenate(cells)
+        run.append(np.full(len(values), runs[0]))
+    return np.concatenate(distance), np.concatenate(run)
 
 
-def _grouped(labels: Ints, values: Floats) -> tuple[list[int], list[Floats]]:
-    """Distinct labels, which come in runs of equal ones, and the values of each."""
-    starts = np.flatnonzero(np.diff(labels)) + 1
-    return labels[np.append(0, starts)].tolist(), np.split(values, starts)
+def _grouped(labels: Ints, values: T) -> list[T]:
+    """The values of each label; equal labels stand together."""
+    return np.split(values, np.flatnonzero(np.diff(labels)) + 1)
 
 
-def equal_variance(distance: Floats, cells: Ints, cure: Cure) -> Check | None:
+def equal_variance(distance: Floats, groups: Ints, cure: Cure) -> Check | None:
     """Brown and Forsythe's test over cells of three runs or more."""
-    if len(cells) == 0:
-        return None
-    groups = [group for group in _grouped(cells, distance)[1] if len(group) > 1]
-    if len(groups) < 2:
-        return None
-    f, p = (float(value) for value in stats.f_oneway(*groups))
-    if not np.isfinite(f):
+    tested = _between(distance, groups)
+    if tested is None:
         return None
     return Check(
-        *("equal variance", f, p),
-        fine="No sign that the spread differs between configurations; nothing to do.",
+        *("equal variance", *tested),
+        fine="No sign that the spread differs between configurations.",
         alarm=f"The spread differs between configurations: {cure.words}.",
         remedies=cure.remedies,
     )
 
 
-def spread_by_factor(
-    distance: Floats, cells: Ints, keys: Sequence[str], cure: Cure, alpha: float
-) -> Check | None:
-    """The same between the two levels of each factor, Holm-adjusted.
+def _between(distance: Floats, groups: Ints) -> tuple[float, float] | None:
+    """F and p of distances between groups of two or more; None where there are no two of them."""
+    order = np.argsort(groups, kind="stable")
+    several = [part for part in _grouped(groups[order], distance[order]) if len(part) > 1]
+    if len(several) < 2:
+        return None
+    f, p = stats.f_oneway(*several)
+    return (f, p) if np.isfinite(f) else None
 
-    Few runs in a cell say little about its own spread; half of all runs say more.
+
+def spread_by_factor(
+    distance: Floats, index: Ints, keys: Sequence[str], cure: Cure, alpha: float
+) -> Check | None:
+    """The same between the levels of each factor, Holm-adjusted.
+
+    Few runs in a cell say little about its own spread; all runs of a level say more.
     """
-    high = [(cells >> j & 1).astype(bool) for j in range(len(keys))]
-    if any(min(level.sum(), (~level).sum()) < 2 for level in high):
+    tests = {key: _between(distance, levels) for key, levels in zip(keys, index.T, strict=True)}
+    known = {key: test for key, test in tests.items() if test is not None}
+    if not known:
         return None
-    tests = np.array([stats.f_oneway(distance[level], distance[~level]) for level in high])
-    if not np.isfinite(tests).all():
-        return None
-    p = holm(tests[:, 1])
-    first = int(np.argmin(tests[:, 1]))
-    names = ", ".join(key for key, value in zip(keys, p, strict=True) if value < alpha)
+    f, p = np.array(list(known.values())).T
+    p_holm = holm(p)
+    first = int(np.argmin(p))
+    names = ", ".join(key for key, value in zip(known, p_holm, strict=True) if value < alpha)
     return Check(
-        *("spread by factor", float(tests[first, 0]), float(p[first])),
-        fine="No factor changes the spread; nothing to do.",
+        *("spread by factor", float(f[first]), float(p_holm[first])),
+        fine="No factor is shown to change the spread.",
         alarm=f"The spread differs between the levels of {names}: {cure.words}.",
         remedies=cure.remedies,
     )
@@ -279,7 +279,7 @@ def _robust(fit: Fit) -> tuple[str, ...]:
 
 def added_columns(fit: Fit, columns: Floats) -> tuple[float, float] | None:
     """F and p of further columns after the model; None where they add nothing to it."""
-    rest = columns - fit.basis @ (fit.basis.T @ columns)
+    rest = columns - fit.Q @ (fit.Q.T @ columns)
     vectors, sizes, _ = np.linalg.svd(rest, full_matrices=False)
     basis = vectors[:, sizes > 1e-8 * max(float(np.linalg.norm(columns)), 1e-300)]
     rank = basis.shape[1]
@@ -291,31 +291,34 @@ def added_columns(fit: Fit, columns: Floats) -> tuple[float, float] | None:
     return f, float(stats.f.sf(f, rank, df))
 
 
-def drift(case: Case) -> Check | None:
+def drift(fit: Fit) -> Check | None:
     """Linear trend over run order, tested after the model."""
-    fit, times = case.fit, case.runs.run_order
+    times = fit.runs.run_order
     if fit.n > MOST_RUNS or times is None:
         return None
-    x = stats.rankdata([times[i] for i in case.kept]) - (fit.n + 1) / 2
+    x = stats.rankdata(times) - (fit.n + 1) / 2
     trend = added_columns(fit, x[:, None])
     if trend is None:
         return None
     return Check(
         *("drift", *trend),
-        fine="No drift over run order; nothing to do.",
+        fine="No sign of drift over run order.",
         alarm="Results go with run order. If data, code and machines did not change between runs, "
         "this is chance; if they did, trust effects only where runs were randomised.",
     )
 
 
-def surroundings(case: Case, name: str) -> list[Check]:
-    """Whether slots or hosts explain results after the model (F), or stand in for a factor."""
-    runs, fit = case.runs, case.fit
-    all_labels = runs.slot if name == "slot" else runs.host
-    if all_labels is None or fit.n > MOST_RUNS:
-        return []
-    groups, group = np.unique([all_labels[i] for i in case.kept], return_inverse=True)
-    if len(groups) < 2:
+def facts_of(fit: Fit) -> list[tuple[str, tuple[str, ...]]]:
+    """What is known of the runs beside their factors: slot, host and others, by name."""
+    runs = fit.runs
+    facts = [("slot", runs.slot), ("host", runs.host), *runs.facts.items()]
+    return [(name, labels) for name, labels in facts if labels is not None]
+
+
+def surroundings(fit: Fit, name: str, labels: tuple[str, ...], alpha: float) -> list[Check]:
+    """Whether a fact explains results after the model (F), or stands in for a factor."""
+    groups, group = np.unique(labels, return_inverse=True)
+    if not 1 < len(groups) < fit.n or fit.n > MOST_RUNS:
         return []
     checks = []
     columns = (group[:, None] == np.arange(1, len(groups))).astype(np.float64)
@@ -323,17 +326,17 @@ def surroundings(case: Case, name: str) -> list[Check]:
         checks.append(
             Check(
                 *(name, *differ),
-                fine=f"No difference between {name}s; nothing to do.",
+                fine=f"No sign of a difference between {name}s.",
                 alarm=f"Residuals differ between {name}s: compare the {name}s' logs and versions.",
             )
         )
-    share, p = between_groups(runs.coded[list(case.kept)].astype(np.float64), group)
-    confounded = (share > CONFOUNDED) & (p < case.alpha)
-    tied = [key for key, is_tied in zip(runs.keys, confounded, strict=True) if is_tied]
+    share, p = between_groups(fit.runs.index, group)
+    confounded = (share > CONFOUNDED) & (p < alpha)
+    tied = [key for key, is_tied in zip(fit.runs.keys, confounded, strict=True) if is_tied]
     checks.append(
         Check(
             *(f"{name} confounding", float(share.max()), float(p.min()) if tied else 1.0),
-            fine=f"No factor goes with the {name}; nothing to do.",
+            fine=f"No factor is shown to go with the {name}.",
             alarm=f"Factor {', '.join(tied)} goes with the {name}: their effects cannot be told "
             "apart. Run the study again with its randomised order.",
         )
@@ -341,21 +344,29 @@ def surroundings(case: Case, name: str) -> list[Check]:
     return checks
 
 
-def between_groups(coded: Floats, group: NDArray[np.int64]) -> tuple[Floats, Floats]:
+def between_groups(index: Ints, group: Ints) -> tuple[Floats, Floats]:
     """Share of each factor's variation between groups beyond that of random ones, and its p.
 
-    p is the share of random assignments to the groups with as much variation between them, by F
-    where runs are many, Holm-adjusted over factors, and not looked for where no share is large.
+    The variation of levels (runs x factors) is that of one indicator per level (Light and Margolin
+    1971). p is the share of random assignments to the groups with as much variation between them,
+    by F where runs are many, Holm-adjusted over factors, and not looked for where no share is
+    large.
     """
     sizes = np.bincount(group)
     n, groups = len(group), len(sizes)
-    centred = coded - coded.mean(axis=0)
-    total = (centred**2).sum(axis=0)
+    present = [np.unique(levels) for levels in index.T]
+    columns = [lv[:, None] == at for lv, at in zip(index.T, present, strict=True)]
+    indicators = np.column_stack(columns).astype(np.float64)
+    centred = indicators - indicators.mean(axis=0)
+    counts = np.array([len(at) for at in present])
+    factor = np.repeat(np.arange(len(counts)), counts)
+    own = (factor[:, None] == np.arange(len(counts))).astype(np.float64)
+    total = np.maximum((centred**2).sum(axis=0) @ own, 1e-300)
 
-    def between(assigned: NDArray[np.int64]) -> Floats:
+    def between(assigned: Ints) -> Floats:
         sums = [(assigned == g) @ centred for g in range(groups)]
         squares = [part**2 / size for part, size in zip(sums, sizes.tolist(), strict=True)]
-        return np.asarray(np.sum(squares, axis=0) / total)
+        return np.asarray(np.sum(squares, axis=0) @ own / total)
 
     observed = between(group)
     chance = (groups - 1) / max(n - 1, 1)
@@ -363,8 +374,10 @@ def between_groups(coded: Floats, group: NDArray[np.int64]) -> tuple[Floats, Flo
     if (share <= CONFOUNDED).all():
         return share, np.ones(len(share))
     if n > MANY_RUNS:
-        rest = np.maximum(1.0 - observed, 1e-15) / max(n - groups, 1)
-        return share, holm(f_upper(observed / (groups - 1) / rest, groups - 1, max(n - groups, 1)))
+        free, df = max(n - groups, 1), counts - 1
+        f = observed / (groups - 1) / (np.maximum(1.0 - observed, 1e-15) / free)
+        p = np.asarray(stats.f.sf(f, df * (groups - 1), df * free))
+        return share, holm(np.nan_to_num(p, nan=1.0))  # of one level alone there is none
     shuffled = np.random.default_rng(0).permuted(np.tile(group, (SHUFFLES, 1)), axis=1)
     above = (between(shuffled) >= observed - 1e-12).sum(axis=0)
     return share, holm((1.0 + above) / (1.0 + SHUFFLES))
@@ -386,7 +399,7 @@ def outliers(residuals: Sequence[Residual], fit: Fit, alpha: float) -> Check | N
     p = min(1.0, float(2 * len(sizes) * stats.t.sf(largest, fit.df_residual - 1)))
     return Check(
         *("outliers", largest, p),
-        fine="No outlying run; nothing to do.",
+        fine="No run is far from the others.",
         alarm=_far_text(far, residuals),
         runs=tuple(r.run_id for r in far),
     )
@@ -431,7 +444,7 @@ def spread_checks(checks: Diagnostics) -> list[Finding]:
 
 def shows_spread(fit: Fit) -> bool:
     """Whether there are replicates enough for these checks to tell anything: more than two."""
-    return fit.n > 2 * len(np.unique(fit.cells))
+    return fit.n > 2 * (int(fit.groups.max()) + 1)
 
 
 def high_leverage(residuals: Sequence[Residual], fit: Fit) -> Finding | None:
@@ -452,7 +465,7 @@ def _box_cox_check(profile: BoxCox) -> Check:
     span = f"λ = {cell_text(profile.exponent, 'fixed2')} ({bounds})"
     return Check(
         *("box-cox", profile.exponent, profile.p_none),
-        fine=f"Box-Cox {span}: no sign against the scale as it is; nothing to do.",
+        fine=f"Box-Cox {span}: no sign against the scale as it is.",
         alarm=f"Box-Cox {span} asks for "
         + ("logarithms." if profile.suggestion == "log" else "a power."),
         remedies=(f"transform={profile.suggestion}",),

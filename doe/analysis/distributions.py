@@ -14,6 +14,8 @@ from scipy import special
 from doe.analysis.contrasts import Floats, Ints
 
 Number = Any  # a float or an array of them
+MOST_SPLITS, DRAWN = 1_000_000, 100_000
+"""Splits of events over groups up to which all are gone through, and how many are drawn else."""
 
 
 class Normal:
@@ -95,7 +97,8 @@ class FisherF:
     @staticmethod
     def isf(p: Number, df1: float, df2: float) -> Number:
         """Quantile with p beyond it."""
-        return special.fdtri(df1, df2, 1.0 - np.asarray(p))
+        w = special.betaincinv(df2 / 2.0, df1 / 2.0, p)  # exact in the far tail as well
+        return df2 * (1.0 - w) / (df1 * w)
 
 
 norm, t, chi2, f = Normal(), StudentT(), ChiSquared(), FisherF()
@@ -131,12 +134,41 @@ def trim_mean(values: Floats, share: float) -> float:
     return float(np.sort(values)[cut : len(values) - cut].mean())
 
 
-def fisher_exact(table: Ints) -> tuple[float, float]:
-    """Odds ratio and p of Fisher's exact test; rare, so that the import is worth its time."""
-    from scipy import stats
+def exact_rates(events: Ints, counts: Ints) -> float:
+    """Test of equal rates in groups: Fisher's exact, of more than two Freeman and Halton's (1951).
 
-    ratio, p = stats.fisher_exact(table)
-    return float(ratio), float(p)
+    p is the chance of all splits of the events over the groups that are no more likely than this
+    one; of very many splits the share of drawn ones.
+    """
+    largest_last = np.argsort(counts, kind="stable")
+    events, counts = events[largest_last], counts[largest_last]
+    total = int(events.sum())
+    size = int(np.prod(np.minimum(counts, total)[:-1] + 1.0))
+    weigh = _log_choices(np.arange(total + 1), counts)  # events x groups
+    seen = float(weigh[events, np.arange(len(counts))].sum())
+    if size > MOST_SPLITS:
+        rng = np.random.default_rng(0)
+        drawn = rng.multivariate_hypergeometric(counts, total, DRAWN)
+        logs = weigh[drawn, np.arange(len(counts))].sum(axis=1)
+        return float((1 + (logs <= seen + 1e-7).sum()) / (1 + DRAWN))
+    used, logs = np.zeros(1, np.int64), np.zeros(1)
+    for j in range(len(counts) - 1):
+        most = min(int(counts[j]), total) + 1
+        used = (used[:, None] + np.arange(most)).ravel()
+        logs = (logs[:, None] + weigh[:most, j]).ravel()
+        possible = used <= total
+        used, logs = used[possible], logs[possible]
+    logs = logs + weigh[total - used, -1]
+    chance = np.exp(logs - float(_log_choices(np.array([total]), counts.sum(keepdims=True))[0, 0]))
+    return min(1.0, float(chance[logs <= seen + 1e-7].sum()))
+
+
+def _log_choices(k: Ints, n: Ints) -> Floats:
+    """Logarithm of n over k, of k x n; -infinity where there is none."""
+    chosen, of = k[:, None], n[None, :]
+    log = special.gammaln(of + 1.0) - special.gammaln(chosen + 1.0)
+    log = log - special.gammaln(np.maximum(of - chosen, 0) + 1.0)
+    return np.where(chosen <= of, log, -np.inf)
 
 
 def shapiro(values: Floats) -> tuple[float, float]:

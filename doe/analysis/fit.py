@@ -56,6 +56,11 @@ class Fit:
         """Configuration of each run."""
         return self.runs.cells
 
+    @cached_property
+    def groups(self) -> Ints:
+        """Configuration of each run, those that have runs numbered from 0."""
+        return np.unique(self.cells, return_inverse=True)[1]
+
     @property
     def block(self) -> Ints | None:
         """Block of each run."""
@@ -96,11 +101,15 @@ class Fit:
         return self.ss_residual, self.df_residual
 
     @cached_property
+    def rounding(self) -> float:
+        """Differences of u up to this are rounding."""
+        return ROUNDING * float(np.abs(self.y).max()) / self.unit
+
+    @cached_property
     def exact(self) -> bool:
         """Whether runs are left for the error and differ by rounding alone."""
         ss, df = self.error_line
-        largest = float(np.abs(self.y).max()) / self.unit
-        return df > 0 and ss <= self.n * (ROUNDING * largest) ** 2
+        return df > 0 and ss <= self.n * self.rounding**2
 
     @property
     def error(self) -> str | None:
@@ -221,6 +230,12 @@ class Fit:
     def maps(self) -> Floats:
         """Matrix that takes u to the coefficients, kept columns x runs."""
         return np.asarray(scipy.linalg.solve_triangular(self.R, self.Q.T))
+
+    def term_basis(self, source: int) -> Floats:
+        """Orthonormal columns, in the coordinates of Q, of a source after all others."""
+        own = self.model.columns(source)
+        inverse = scipy.linalg.solve_triangular(self.R, np.eye(len(self.R)))[own]
+        return np.asarray(scipy.linalg.qr(inverse.T, mode="economic")[0])
 
     @cached_property
     def orthogonal(self) -> bool:
@@ -350,6 +365,13 @@ def decomposed(model: Model) -> tuple[Floats, Floats]:
     return spread, np.asarray(R * sign[:, None], dtype=np.float64)
 
 
+def coefficient_maps(model: Model) -> Floats:
+    """Matrix that takes the values of a model's runs to its coefficients, kept columns x runs."""
+    Q, R = decomposed(model)
+    maps = np.asarray(scipy.linalg.solve_triangular(R, Q.T))
+    return np.where(np.abs(maps) < 1e-12 * np.abs(maps).max(), 0.0, maps)
+
+
 def _between_blocks(u: Floats, block: Ints | None) -> float:
     """Sum of squares of the blocks' means."""
     if block is None:
@@ -423,7 +445,7 @@ def satterthwaite(full: Fit) -> float:
     It is small where a few cells carry the error, and on the safe side: for equal variances and n
     runs a cell it is about ``1 / (1 + 2 / (n - 1))`` of the degrees of freedom.
     """
-    groups = np.unique(full.cells, return_inverse=True)[1]
+    groups = full.groups
     within, _, df = within_cells(full.u, groups, full.block, full.model.solved_by_transform)
     counts = np.bincount(groups)
     several = counts > 1

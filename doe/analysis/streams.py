@@ -14,13 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
 
 from doe.analysis.contrasts import Floats, Ints
-from doe.analysis.rescale import units
 from doe.numbers import share_text
 
 DRAWS = 10_000
@@ -54,7 +53,6 @@ class Seeding:
 class Component(Struct, frozen=True):
     """What one stream contributes to the variance of a configuration's runs."""
 
-    UNITS: ClassVar = units(variance=2, variance_low=2, variance_high=2, common=2)
     stream: str
     seeds: int
     variance: float
@@ -201,9 +199,16 @@ def combined(split: Layers, squares: Floats, contrasts: int) -> OverSeeds:
 
 
 def variation(
-    y: Floats, cells: Ints, seeding: Seeding | None, alpha: float, seed: int
+    y: Floats,
+    cells: Ints,
+    seeding: Seeding | None,
+    alpha: float,
+    seed: int,
+    square: float = 1.0,
 ) -> Variation | None:
     """The variance of a configuration's runs by stream, with intervals.
+
+    `square` takes variances of y to those that are shown.
 
     A stream's variance is ``a_s + b_s``: what moves all configurations alike, from the mean over
     configurations, and what does not, from the deviations. Intervals are quantiles of generalised
@@ -225,7 +230,8 @@ def variation(
     low, high = np.quantile(drawn, tails, axis=1)
     share_low, share_high = np.quantile(shares, tails, axis=1)
     share = estimated / estimated.sum()
-    columns = (estimated, low, high, common, share, share_low, share_high)
+    variances = (square * part for part in (estimated, low, high, common))
+    columns = (*variances, share, share_low, share_high)
     components = [
         Component(stream, seeds, *map(float, line))
         for stream, seeds, line in zip(

@@ -99,7 +99,7 @@ def box_cox(fit: Fit, alpha: float) -> BoxCox | None:
     runs. The interval holds every λ with ``l(λ) >= l(λ̂) - χ²_1(1 - α) / 2``. None unless all
     values are positive and error is left.
     """
-    if fit.df_residual < 1 or fit.ss_residual <= 0 or len(fit.y) > MOST_RUNS:
+    if fit.df_residual < 1 or fit.exact or fit.n > MOST_RUNS:
         return None
     return box_cox_likelihood(fit.y, fit.Q, fit.df_residual, alpha)
 
@@ -158,6 +158,13 @@ def choose(asked: str, y: Floats, response: str, profile: BoxCox | None) -> Tran
             f"{response!r}; take logarithms instead"
         )
     exponent = round(profile.exponent, 2)
+    with np.errstate(over="ignore"):
+        powers = to_power(y, exponent)
+    if not np.isfinite(powers).all() or float(np.ptp(powers)) == 0.0:
+        raise DoeError(
+            f"the values of {response!r} reach {cell_text(float(y.max()), 'short')}; give them in "
+            "another unit to find a power"
+        )
     return Transformation("log" if exponent == 0.0 else "boxcox", exponent, asked)
 
 

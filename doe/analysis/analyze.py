@@ -261,7 +261,9 @@ def _analysis(response: FittedResponse, table: Anova, plot: HalfNormal) -> Analy
         scales=_side_by_side(response),
         looks=runs.looked is not None,
         confirmation=_confirmation(response, top, checks),
-        variation=variation(y, fitted.cells, fitted.seeding, alpha, options.seed),
+        variation=variation(
+            fitted.u, fitted.cells, fitted.seeding, alpha, options.seed, fitted.square
+        ),
         beats=beats(response, top, checks),
     )
 
@@ -313,7 +315,8 @@ def _with_looks(response: FittedResponse, table: Anova) -> tuple[FittedResponse,
     looked = response.runs.looked
     assert looked is not None
     rule = replace(looked.rule, alpha=response.alpha)
-    looks = looks_at(response, rule, looked.replicate)
+    terms = response.fit.model.terms
+    looks = looks_at(response.y, response.runs, looked.replicate, rule, terms)
     judged = decide(looks, [test.mask for test in response.tests], 1, rule, 0.0)
     p = np.array([np.nan if j.p is None else j.p for j in judged])
     columns = zip(plain(p), *map(plain, adjusted(p)), strict=True)

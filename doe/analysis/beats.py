@@ -117,9 +117,7 @@ def basis_of(fit: Fit, checks: Diagnostics, alpha: float) -> Basis:
     return "all runs" if even else "own runs"
 
 
-def beats(
-    response: FittedResponse, best: Best | None, checks: Diagnostics
-) -> tuple[Beats, ...]:
+def beats(response: FittedResponse, best: Best | None, checks: Diagnostics) -> tuple[Beats, ...]:
     """Every pair that was asked for; the usual ones where seeds have streams."""
     asked_for = response.options.beats
     if best is None and asked_for:

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 from msgspec import Struct
 
-from doe.analysis.best import Best, Prediction
+from doe.analysis.best import Best, Prediction, cell_estimates, cell_values, prediction
 from doe.analysis.contrasts import Floats
 from doe.analysis.dataset import FreshRuns
 from doe.analysis.fit import Fit, refitted
@@ -39,7 +39,7 @@ class Confirmation(Struct, frozen=True):
     config: str
     seeds: int
     mean: float
-    predicted: float
+    predicted: float | None
     predicted_low: float | None  # of the mean of so many fresh runs; None where nobody can say
     predicted_high: float | None
     gains: tuple[Gain, ...]  # over the baseline first
@@ -47,26 +47,36 @@ class Confirmation(Struct, frozen=True):
     """Over the baseline, or over the runner-up where it is the baseline itself."""
 
 
-def confirm(fresh: FreshRuns, best: Best, fitted: Fit | None, alpha: float) -> Confirmation:
-    """Judge fresh runs; without a fit on the scale of the response there is no prediction."""
+def confirm(
+    response: FittedResponse, fresh: FreshRuns, best: Best, fitted: Fit | None
+) -> Confirmation:
+    """Judge fresh runs; without a fit on the scale of the response there is no interval."""
+    alpha, chosen = response.alpha, fresh.configs[0]
     values = fresh.y[0][~np.isnan(fresh.y[0])]
     gains = [
         gain
         for config, other in zip(reversed(fresh.configs[1:]), fresh.y[:0:-1], strict=True)
         if (gain := paired_gain(fresh.y[0], other, config, best.goal, alpha)) is not None
     ]
-    predicted = best.predicted
+    cells = {cell.config: cell.cell for cell in best.cells}
+    predicted = predicted_at(response, cells[chosen]) if chosen in cells else None
     low, high = prediction_interval(predicted, len(values), fitted, alpha)
     return Confirmation(
-        config=fresh.configs[0],
+        config=chosen,
         seeds=len(values),
         mean=float(values.mean()),
-        predicted=predicted.mean,
+        predicted=None if predicted is None else predicted.mean,
         predicted_low=low,
         predicted_high=high,
         gains=tuple(gains),
         verdict=gains[0].verdict if gains else "open",
     )
+
+
+def predicted_at(response: FittedResponse, cell: int) -> Prediction:
+    """What the reduced model says of a configuration."""
+    value = float(cell_values(response.reduced, [cell])[0])
+    return prediction(response, cell_estimates(response.fit), cell, value)
 
 
 def paired_gain(best: Floats, other: Floats, against: str, goal: str, alpha: float) -> Gain | None:
@@ -87,7 +97,7 @@ def paired_gain(best: Floats, other: Floats, against: str, goal: str, alpha: flo
 
 
 def prediction_interval(
-    predicted: Prediction, seeds: int, fitted: Fit | None, alpha: float
+    predicted: Prediction | None, seeds: int, fitted: Fit | None, alpha: float
 ) -> tuple[float | None, float | None]:
     """Where the mean of fresh runs is expected to lie.
 
@@ -97,7 +107,7 @@ def prediction_interval(
     between blocks, on average, and its few degrees of freedom make the interval as wide as they
     must.
     """
-    low, high = predicted.ci_low, predicted.ci_high
+    low, high = (None, None) if predicted is None else (predicted.ci_low, predicted.ci_high)
     if low is None or high is None or fitted is None or fitted.df_error < 1 or seeds < 1:
         return None, None
     parts = [(fitted.ms_error / seeds, fitted.df_error)]
@@ -118,11 +128,10 @@ def by_prediction(response: FittedResponse, best: Best) -> list[int]:
     ranks: one that is cut at the end of the range would win against all others.
     """
     small, cells = response.reduced, [cell.cell for cell in best.cells]
-    rows = small.model.cell_rows(cells)[:, small.model.kept]
-    predicted = rows @ small.coef
+    predicted = cell_values(small, cells)
     leaves = bool((small.shift + small.unit * predicted <= 0.0).any())
     if response.transform.name == "none" and bool((small.y > 0.0).all()) and leaves:
-        predicted = rows @ refitted(small, np.log(small.y)).coef
+        predicted = cell_values(refitted(small, np.log(small.y)), cells)
     sign = 1.0 if best.goal == "min" else -1.0
     order = np.argsort(np.round(sign * predicted, 12), kind="stable")  # cells stand by their mean
     return [cells[i] for i in order.tolist()]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from doe.analysis import distributions as stats
 from doe.analysis.contrasts import MOST_RUNS, Floats, Ints
@@ -20,10 +21,10 @@ from doe.numbers import cell_text
 CONFOUNDED = 0.5
 """Share of a factor's variation explained by slots, hosts or other facts of the runs from which
 confounding is reported."""
+COURSE = ("replicate", "seed", "started", "ended", "seconds")
+"""Facts that are part of the design, or come of the run itself: no surroundings."""
 SHUFFLES, MANY_RUNS = 1999, 100
 """Random assignments of facts that tell confounding from chance, for up to so many runs."""
-
-T = TypeVar("T", bound=np.ndarray[Any, Any])
 
 
 class Residual(Struct, frozen=True, gc=False):
@@ -104,7 +105,11 @@ def diagnose(response: FittedResponse) -> Diagnostics:
         equal_variance(distance, fit.groups[run], cure),
         spread_by_factor(distance, fit.runs.index[run], response.keys, cure, alpha),
         drift(fit),
-        *(check for name, labels in facts_of(fit) for check in surroundings(fit, name, labels, alpha)),
+        *(
+            check
+            for name, labels in facts_of(fit)
+            for check in surroundings(fit, name, labels, alpha)
+        ),
         outliers(residuals, fit, alpha),
         None if profile is None else _box_cox_check(profile),
     ]
@@ -213,7 +218,7 @@ def distances(fit: Fit) -> tuple[Floats, Ints]:
     return np.concatenate(distance), np.concatenate(run)
 
 
-def _grouped(labels: Ints, values: T) -> list[T]:
+def _grouped(labels: Ints, values: NDArray[Any]) -> list[NDArray[Any]]:
     """The values of each label; equal labels stand together."""
     return np.split(values, np.flatnonzero(np.diff(labels)) + 1)
 
@@ -311,7 +316,8 @@ def drift(fit: Fit) -> Check | None:
 def facts_of(fit: Fit) -> list[tuple[str, tuple[str, ...]]]:
     """What is known of the runs beside their factors: slot, host and others, by name."""
     runs = fit.runs
-    facts = [("slot", runs.slot), ("host", runs.host), *runs.facts.items()]
+    others = [(name, labels) for name, labels in runs.facts.items() if name not in COURSE]
+    facts = [("slot", runs.slot), ("host", runs.host), *others]
     return [(name, labels) for name, labels in facts if labels is not None]
 
 

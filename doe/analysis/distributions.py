@@ -46,12 +46,12 @@ class StudentT:
     """Student's t."""
 
     @staticmethod
-    def sf(x: Number, df: float) -> Number:
+    def sf(x: Number, df: Number) -> Number:
         """Upper tail, by the lower one at -x."""
         return special.stdtr(df, -x)
 
     @staticmethod
-    def isf(p: Number, df: float) -> Number:
+    def isf(p: Number, df: Number) -> Number:
         """Quantile with p beyond it."""
         return -special.stdtrit(df, p)
 
@@ -60,28 +60,28 @@ class ChiSquared:
     """χ²."""
 
     @staticmethod
-    def logpdf(x: Number, df: float) -> Number:
+    def logpdf(x: Number, df: Number) -> Number:
         """Logarithm of the density."""
         log = special.xlogy(df / 2.0 - 1.0, x) - x / 2.0
         return log - special.gammaln(df / 2.0) - np.log(2.0) * df / 2.0
 
     @staticmethod
-    def pdf(x: Number, df: float) -> Number:
+    def pdf(x: Number, df: Number) -> Number:
         """Density."""
         return np.exp(ChiSquared.logpdf(x, df))
 
     @staticmethod
-    def sf(x: Number, df: float) -> Number:
+    def sf(x: Number, df: Number) -> Number:
         """Upper tail."""
         return special.chdtrc(df, x)
 
     @staticmethod
-    def isf(p: Number, df: float) -> Number:
+    def isf(p: Number, df: Number) -> Number:
         """Quantile with p beyond it."""
         return special.chdtri(df, p)
 
     @staticmethod
-    def ppf(p: Number, df: float) -> Number:
+    def ppf(p: Number, df: Number) -> Number:
         """Quantile with p below it."""
         return 2.0 * special.gammaincinv(df / 2.0, np.asarray(p))
 
@@ -90,12 +90,12 @@ class FisherF:
     """Fisher's F."""
 
     @staticmethod
-    def sf(x: Number, df1: float, df2: float) -> Number:
+    def sf(x: Number, df1: Number, df2: Number) -> Number:
         """Upper tail."""
         return special.fdtrc(df1, df2, x)
 
     @staticmethod
-    def isf(p: Number, df1: float, df2: float) -> Number:
+    def isf(p: Number, df1: Number, df2: Number) -> Number:
         """Quantile with p beyond it."""
         w = special.betaincinv(df2 / 2.0, df1 / 2.0, p)  # exact in the far tail as well
         return df2 * (1.0 - w) / (df1 * w)

@@ -367,6 +367,11 @@ def decomposed(model: Model) -> tuple[Floats, Floats]:
 
 def coefficient_maps(model: Model) -> Floats:
     """Matrix that takes the values of a model's runs to its coefficients, kept columns x runs."""
+    if model.solved_by_transform:  # all columns but those of the blocks are orthogonal
+        maps = model.fitted_columns.T / len(model.runs.cells)
+        blocks = model.columns(BLOCK)
+        maps[blocks] = np.linalg.pinv(model.fitted_columns[:, blocks])
+        return maps
     Q, R = decomposed(model)
     maps = np.asarray(scipy.linalg.solve_triangular(R, Q.T))
     return np.where(np.abs(maps) < 1e-12 * np.abs(maps).max(), 0.0, maps)

@@ -177,7 +177,7 @@ def term_look(full: Fit, term: int) -> TermLook:
 class TermDecision(Struct, frozen=True):
     """What is known of one term: its interval holds with all the others, over all looks so far."""
 
-    mask: int
+    term: int
     effect: float | None  # None where no look could estimate it
     se: float | None
     low: float | None  # the part that the intervals of all looks share
@@ -253,7 +253,7 @@ def _decision(mask: int, seen: _Seen, p: float) -> TermDecision:
     pattern = term.patterns[widest]
     ends = sorted((seen.low[pattern], seen.high[pattern]))  # looks that contradict leave a gap
     return TermDecision(
-        mask=mask,
+        term=mask,
         effect=float(term.effect[widest]),
         se=float(term.se[widest]),
         low=ends[0],

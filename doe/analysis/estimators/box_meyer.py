@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
 from msgspec import Struct
 
-from doe.analysis.case import Case
-from doe.analysis.contrasts import Floats, Ints, block_columns, sign_columns
-from doe.analysis.fitted import ROUNDING
+from doe.analysis.coding import FactorColumns, run_columns, term_columns
+from doe.analysis.contrasts import Floats, block_columns
+from doe.analysis.dataset import Runs
+from doe.analysis.fitted import FittedResponse
 
 PRIOR = 0.25
 GAMMA = 2.0
 ORDER = 3
 ENUMERATED_FACTORS, ENUMERATED_RUNS = 8, 256
 """The largest design whose sets of factors are all gone through."""
+MOST_EFFECTS = 512
+"""Columns of all factors together up to which these sets are gone through."""
 TOP_MODELS = 10
 
 
@@ -46,38 +48,39 @@ class BoxMeyer(Struct, frozen=True):
     rivals: int  # how many of them are at least half as probable as the first, itself included
 
 
-def estimate(case: Case) -> BoxMeyer | None:
-    """Posterior over the sets of active factors of one response."""
-    return box_meyer(case.fit.y, case.fit.cells, case.keys, case.fit.block)
+def estimate(response: FittedResponse) -> BoxMeyer | None:
+    """Posterior over the sets of active factors of one response.
+
+    None where runs that should differ by chance are equal: no spread is left to weigh effects by.
+    """
+    fit = response.fit
+    return None if fit.exact else box_meyer(fit.u, fit.runs, rounding=fit.rounding)
 
 
 def box_meyer(
-    y: Floats,
-    cells: Ints,
-    keys: Sequence[str],
-    block: Ints | None = None,
-    *,
-    gamma: float = GAMMA,
-    order: int = ORDER,
+    u: Floats, runs: Runs, *, gamma: float = GAMMA, order: int = ORDER, rounding: float = 0.0
 ) -> BoxMeyer | None:
     """Posterior over all sets of active factors; None for designs that are not small.
 
-    A factor is active with prior probability π. A set of f active factors has all their effects
-    and interactions up to `order`, each with prior variance γ²σ²; mean and blocks are flat. With
-    Γ = I/γ² on the effects,
+    A factor is active with prior probability π. A set of f active factors has all contrasts of
+    their levels and their products up to `order`, the effects, each with prior variance γ²σ²; mean
+    and blocks are flat. With Γ = I/γ² on the effects,
     ``p(set | y) ∝ (π / (1 - π))^f γ^-t |X0'X0|^½ / |Γ + X'X|^½ (S / S0)^(-(n - q) / 2)``
     where S = residual plus penalty, t the number of effects and q the columns of X0.
     """
-    factors = len(keys)
-    if factors > ENUMERATED_FACTORS or len(y) > ENUMERATED_RUNS or float(np.ptp(y)) == 0.0:
+    keys, factors = runs.keys, len(runs.factors)
+    if factors > ENUMERATED_FACTORS or len(u) > ENUMERATED_RUNS:
         return None
-    base = np.column_stack([np.ones(len(y)), block_columns(block, len(y))])
+    base = np.column_stack([np.ones(len(u)), block_columns(runs.block, len(u))])
     flat = np.linalg.qr(base)[0]
-    centred = y - flat @ (flat.T @ y)
-    if float(np.ptp(centred)) <= ROUNDING * float(np.abs(y).max()):
+    centred = u - flat @ (flat.T @ u)
+    if float(np.ptp(centred)) <= rounding:
         return None  # blocks take all of it
+    columns = _effect_columns(run_columns(runs), flat, order)
+    if sum(part.shape[1] for part in columns.values()) > MOST_EFFECTS:
+        return None
     sets = [c for size in range(factors + 1) for c in combinations(range(factors), size)]
-    logs = np.array([_log_weight(centred, flat, cells, chosen, gamma, order) for chosen in sets])
+    logs = np.array([_log_weight(centred, flat, columns, chosen, gamma) for chosen in sets])
     weights = np.exp(logs - logs.max())
     weights /= weights.sum()
     share = [
@@ -98,29 +101,35 @@ def box_meyer(
     )
 
 
+def _effect_columns(
+    factors: list[FactorColumns], flat: Floats, order: int
+) -> dict[tuple[int, ...], Floats]:
+    """Columns of every product of factors up to an order, without mean and blocks."""
+    columns = {}
+    for size in range(1, min(order, len(factors)) + 1):
+        for chosen in combinations(range(len(factors)), size):
+            own = term_columns(factors, sum(1 << i for i in chosen))
+            columns[chosen] = own - flat @ (flat.T @ own)
+    return columns
+
+
 def _log_weight(
     centred: Floats,
     flat: Floats,
-    cells: Ints,
+    columns: dict[tuple[int, ...], Floats],
     chosen: tuple[int, ...],
     gamma: float,
-    order: int,
 ) -> float:
     """Logarithm of the unnormalised posterior of one set of active factors."""
     free = len(centred) - int(flat.shape[1])
     odds = len(chosen) * math.log(PRIOR / (1.0 - PRIOR))
-    masks = [
-        sum(1 << i for i in part)
-        for size in range(1, min(order, len(chosen)) + 1)
-        for part in combinations(chosen, size)
-    ]
-    if not masks:
+    parts = [own for factors, own in columns.items() if set(factors) <= set(chosen)]
+    if not parts:
         return odds - 0.5 * free * math.log(float((centred**2).sum()))
-    columns = sign_columns(cells, masks)
-    columns = columns - flat @ (flat.T @ columns)
-    precision = columns.T @ columns + np.eye(len(masks)) / gamma**2
-    moment = columns.T @ centred
+    X = np.column_stack(parts)
+    precision = X.T @ X + np.eye(X.shape[1]) / gamma**2
+    moment = X.T @ centred
     rest = float(centred @ centred - moment @ np.linalg.solve(precision, moment))
     determinant = float(np.linalg.slogdet(precision)[1])
-    spread = len(masks) * math.log(gamma)
+    spread = int(X.shape[1]) * math.log(gamma)
     return odds - spread - 0.5 * determinant - 0.5 * free * math.log(rest)

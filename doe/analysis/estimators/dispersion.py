@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
 from scipy import special
 
 from doe.analysis import distributions as stats
-from doe.analysis.best import reduced_fit
-from doe.analysis.case import Case
-from doe.analysis.contrasts import Floats, Ints, estimable, names_of, sign_columns
-from doe.analysis.fit import Fit, estimator, without_blocks
+from doe.analysis.coding import level_patterns, run_columns, term_columns
+from doe.analysis.contrasts import MOST_RUNS, Floats, Ints
+from doe.analysis.dataset import Runs
+from doe.analysis.fit import Fit, coefficient_maps, wald, without_blocks
+from doe.analysis.fitted import FittedResponse
 from doe.analysis.lenth import Lenth, lenth
+from doe.analysis.model import Model, make_model
 from doe.analysis.pvalues import holm, significant
-from doe.analysis.rescale import units
 from doe.numbers import cell_text
 
 REWEIGHTED = 16
@@ -29,9 +31,12 @@ class DispersionEffect(Struct, frozen=True, gc=False):
     """Effect of a term on ln s² of the cells."""
 
     term: str
-    effect: float  # on ln s²
-    ratio: float  # variance at high / variance at low, exp(effect)
-    z: float | None  # effect over its standard error; None without replicates
+    df: int
+    effect: float | None  # on ln s²; that of the pair of levels that differ most
+    ratio: float | None  # variance at high / variance at low, exp(effect)
+    pattern: str  # these two levels, "" of one degree of freedom
+    z: float | None  # effect over its standard error; None of more df and without replicates
+    chi2: float | None  # z² of one degree of freedom
     p: float | None
     p_holm: float | None
 
@@ -39,81 +44,111 @@ class DispersionEffect(Struct, frozen=True, gc=False):
 class Dispersion(Struct, frozen=True):
     """Which factors change the spread between replicates, or that of residuals without them."""
 
-    UNITS: ClassVar = units(lenth=0)
     effects: tuple[DispersionEffect, ...]
     replicates: int  # fewest runs in a cell that was used; 1 where residuals stand in for them
     kurtosis: float | None  # excess of the errors, at least 0, which widens the standard errors
-    lenth: Lenth | None
+    lenth: Lenth | None  # where every term has one degree of freedom
     skipped: tuple[str, ...]  # configurations without a spread
     sentence: str
 
 
-def estimate(case: Case) -> Dispersion | None:
+def estimate(response: FittedResponse) -> Dispersion | None:
     """Effects on ln s² of the cells, after blocks; from residuals where runs are not repeated.
 
     ``Var(ln s²) = ψ'(ν / 2) + κ / n`` with ν = n - 1: what normal errors give (Bartlett and
-    Kendall 1946), and what their excess kurtosis κ adds (Layard 1973). Lenth's method stands
-    beside it. A cell whose replicates are all equal has no ln s² and is named.
+    Kendall 1946), and what their excess kurtosis κ adds (Layard 1973). A term is tested by
+    ``b' V^-1 b``, χ² with its degrees of freedom. Lenth's method stands beside it. A cell whose
+    replicates are all equal has no ln s² and is named.
     """
-    spreads = cell_spreads(case.fit)
+    fit = response.fit
+    if fit.exact:
+        return None
+    spreads = cell_spreads(fit)
     if spreads is None:
-        return of_residuals(case) if case.fit.df_pure == 0 else None
-    model = estimable(spreads.cells, len(case.keys), case.order, None)
-    if not model.masks:
+        return of_residuals(response) if fit.df_pure == 0 else None
+    model = make_model(spreads.runs, fit.model.terms, curved=not fit.pooled)
+    terms = model.shown_terms
+    if not terms or spreads.runs.count > MOST_RUNS:
         return None
     kurtosis = excess_kurtosis(spreads)
-    maps = estimator(spreads.cells, None, model)
-    effect = 2.0 * maps @ spreads.log_variance
+    maps = coefficient_maps(model)
     variance = special.polygamma(1, (spreads.n - 1) / 2.0) + kurtosis / spreads.n
-    z = effect / (2.0 * np.sqrt(maps**2 @ variance))
-    p = 2.0 * stats.norm.sf(np.abs(z))
-    names = names_of(model.masks, case.keys)
-    columns = (effect, np.exp(effect), z, p, holm(p))
+    coef = maps @ spreads.log_variance
+    own = [model.columns(term) for term in terms]
+    chi2 = np.array([wald(coef[at], (maps[at] * variance) @ maps[at].T) for at in own])
+    p = np.array([float(stats.chi2.sf(x, len(at))) for x, at in zip(chi2, own, strict=True)])
+    z = [float(np.copysign(np.sqrt(x), coef[at[0]])) for x, at in zip(chi2, own, strict=True)]
+    figures = zip(z, chi2.tolist(), p.tolist(), holm(p).tolist(), strict=True)
+    single = all(len(at) == 1 for at in own)
     effects = tuple(
-        DispersionEffect(*line)
-        for line in zip(names, *(column.tolist() for column in columns), strict=True)
+        DispersionEffect(
+            *(model.name(term), len(at), *_largest(model, term, coef)),
+            *(None if len(at) > 1 else line[0], *line[1:]),
+        )
+        for term, at, line in zip(terms, own, figures, strict=True)
     )
+    values, names = np.array([e.effect or 0.0 for e in effects]), [e.term for e in effects]
     return Dispersion(
         effects=effects,
         replicates=int(spreads.n.min()),
         kurtosis=kurtosis,
-        lenth=lenth(effect, names, case.alpha, tested=False),
-        skipped=tuple(case.runs.config(int(cell)) for cell in spreads.skipped),
-        sentence=_sentence(effects, case.alpha),
+        lenth=lenth(values, names, response.alpha, tested=False) if single else None,
+        skipped=tuple(response.runs.config(int(cell)) for cell in spreads.skipped),
+        sentence=_sentence(effects, response.alpha),
     )
 
 
-def of_residuals(case: Case) -> Dispersion | None:
+def _largest(model: Model, term: int, coef: Floats) -> tuple[float | None, float | None, str]:
+    """The largest effect of a term between two levels of each factor, as a ratio, and which."""
+    at = np.flatnonzero(model.source == term)
+    rows, labels = np.zeros((1, len(model.source))), [""]
+    rows[0, at] = 2.0
+    if len(at) > 1:
+        patterns, labels = level_patterns(model.runs.factors, term)
+        rows = np.zeros((len(patterns), len(model.source)))
+        rows[:, at] = patterns
+    known = np.flatnonzero(model.estimable(rows))
+    if not len(known):
+        return None, None, ""
+    values = rows[known][:, model.kept] @ coef
+    widest = int(np.argmax(np.abs(values)))
+    value = float(values[widest])
+    return value, float(np.exp(value)), labels[known[widest]]
+
+
+def of_residuals(response: FittedResponse) -> Dispersion | None:
     """``ln(s²(high) / s²(low))`` of the reduced model's residuals for each term, untested.
 
-    Box and Meyer (1986): what the active terms leave is split at each column of the design. None
-    where these terms leave fewer degrees of freedom than they take.
+    Box and Meyer (1986): what the active terms leave is split at each two-level column of the
+    design. None where these terms leave fewer degrees of freedom than they take.
     """
-    small = reduced_fit(case)
+    small, model = response.reduced, response.fit.model
     if small.exact or 2 * small.df_residual < small.n:
         return None
-    masks = case.fit.model.masks
-    if len(masks) * small.n > MOST_SIGNS:
-        masks = tuple(mask for mask in masks if mask.bit_count() <= 2)
+    terms = [term for term in model.two_level_terms if not small.runs.off.any()]
+    if len(terms) * small.n > MOST_SIGNS:
+        terms = [term for term in terms if term.bit_count() <= 2]
+    columns = run_columns(small.runs)
     effects = []
-    for name, mask in zip(names_of(masks, case.keys), masks, strict=True):
-        column = sign_columns(small.cells, [mask])[:, 0]
+    for term in terms:
+        column = term_columns(columns, term)[:, 0]
         halves = [small.residual[column > 0], small.residual[column < 0]]
-        if min(len(half) for half in halves) < 2 or min(np.ptp(half) for half in halves) == 0.0:
+        if min(len(half) for half in halves) < 2:
+            continue
+        if min(float(np.ptp(half)) for half in halves) <= small.rounding:
             continue
         ratio = float(halves[0].var(ddof=1) / halves[1].var(ddof=1))
-        effects.append(DispersionEffect(name, float(np.log(ratio)), ratio, None, None, None))
-    terms = " ".join(names_of(small.model.masks, case.keys)) or "the mean"
-    sentence = f"No run is repeated: spread of what {terms} leaves, which no test judges."
-    if not effects:
-        return None
-    return Dispersion(tuple(effects), 1, None, None, (), sentence)
+        figures = (float(np.log(ratio)), ratio, "", None, None, None, None)
+        effects.append(DispersionEffect(model.name(term), 1, *figures))
+    left = " ".join(small.model.name(term) for term in small.model.shown_terms) or "the mean"
+    sentence = f"No run is repeated: spread of what {left} leaves, which no test judges."
+    return Dispersion(tuple(effects), 1, None, None, (), sentence) if effects else None
 
 
 class Spreads(NamedTuple):
     """What the runs say of the spread within cells."""
 
-    cells: Ints
+    runs: Runs  # one of each cell, without blocks
     n: Ints  # runs in each cell
     log_variance: Floats  # ln s² of each cell
     foreseen: Floats  # the same by main effects alone
@@ -130,38 +165,34 @@ def cell_spreads(fit: Fit) -> Spreads | None:
     means. From `REWEIGHTED` cells on, cells count by the inverse of the variance that main effects
     on ln s² foresee, which undoes that; of fewer cells the weights themselves are too uncertain.
     """
-    unique, group, counts = np.unique(fit.cells, return_inverse=True, return_counts=True)
+    unique, first, counts = np.unique(fit.cells, return_index=True, return_counts=True)
+    group = fit.groups
     rounds = 3 if fit.block is not None and (counts >= 2).sum() >= REWEIGHTED else 1
+    each = replace(fit.runs, block=None).only(first)
+    X = np.column_stack([np.ones(len(first)), *(part.contrasts for part in run_columns(each))])
     weight: Floats | None = None
     for _ in range(rounds):
-        adjusted = without_blocks(fit.y, fit.cells, fit.block, weight)
+        adjusted = without_blocks(fit.u, group, fit.block, weight)
         within = adjusted - (np.bincount(group, weights=adjusted) / counts)[group]
         squares = np.bincount(group, weights=within**2)
-        floor = 1e-24 * max(float((adjusted**2).mean()), 1e-300)
-        usable = (counts >= 2) & (squares > floor)
+        usable = (counts >= 2) & (squares > counts * fit.rounding**2)
         if usable.sum() < 2:
             return None
         log_variance = np.log(squares[usable] / (counts[usable] - 1))
-        X = _main_effects(unique)
         slopes = np.linalg.lstsq(X[usable], log_variance, rcond=None)[0]
         foreseen = X @ slopes
         weight = np.exp(-foreseen)[group]
     chosen = usable[group]
     return Spreads(
-        cells=unique[usable],
+        runs=each.only(np.flatnonzero(usable)),
         n=counts[usable],
         log_variance=log_variance,
         foreseen=foreseen[usable],
         within=within[chosen],
-        cell_of_run=np.searchsorted(unique[usable], fit.cells[chosen]),
+        cell_of_run=(np.cumsum(usable) - 1)[group[chosen]],
         free=fit.df_pure / max(float((counts - 1).sum()), 1.0),
         skipped=unique[~usable],
     )
-
-
-def _main_effects(cells: Ints) -> Floats:
-    masks = [1 << i for i in range(int(cells.max()).bit_length())]
-    return np.column_stack([np.ones(len(cells)), sign_columns(cells, masks)])
 
 
 def excess_kurtosis(spreads: Spreads) -> float:
@@ -181,12 +212,17 @@ def excess_kurtosis(spreads: Spreads) -> float:
 
 def _sentence(effects: Sequence[DispersionEffect], alpha: float) -> str:
     called = [e for e in effects if significant(e.p_holm, alpha)]
-    surest = sorted(called, key=lambda e: -abs(e.z or 0.0))[:4]
+    surest = sorted(called, key=lambda e: e.p or 0.0)[:4]
     if not surest:
-        return "No term changes the spread between replicates beyond chance."
-    parts = [
-        f"{e.term} at high {'multiplies' if e.effect > 0 else 'divides'} the variance "
-        f"by {cell_text(max(e.ratio, 1 / e.ratio), 'short')}"
-        for e in surest
-    ]
-    return "; ".join(parts) + "."
+        return "No term is shown to change the spread between replicates."
+    return "; ".join(map(_change, surest)) + "."
+
+
+def _change(effect: DispersionEffect) -> str:
+    if effect.effect is None or effect.ratio is None:
+        return f"{effect.term} changes the variance"
+    factor = cell_text(max(effect.ratio, 1 / effect.ratio), "short")
+    verb = "multiplies" if effect.effect > 0 else "divides"
+    if effect.pattern:
+        return f"{effect.term} {verb} the variance by {factor} ({effect.pattern})"
+    return f"{effect.term} at high {verb} the variance by {factor}"

@@ -2,45 +2,52 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from functools import lru_cache
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import scipy
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from doe.analysis import distributions as stats
-from doe.analysis.case import Case
-from doe.analysis.contrasts import MOST_RUNS, Floats, Ints, exchanges, sign_columns
-from doe.analysis.fit import Fit, decomposed, estimator, without_blocks
-from doe.analysis.pvalues import holm
-from doe.analysis.rescale import units
+from doe.analysis.anova import leading_type, type_two_basis
+from doe.analysis.contrasts import MOST_RUNS, Floats, exchanges
+from doe.analysis.effects import TermTest
+from doe.analysis.fit import Fit, wald, without_blocks
+from doe.analysis.fitted import FittedResponse
+from doe.analysis.pvalues import adjusted
 from doe.numbers import cell_text
 
 BOOTSTRAPS = 2000
 FEWEST_DF = 12
 """Residual degrees of freedom from which the wild bootstrap can say anything."""
+FEWEST_HC3_DF = 2.0
+"""Degrees of freedom of HC3's variance below which its test finds too much: 0.08 for 0.05."""
+DECISIVE = 0.5
+"""Leverage from which a run's residual says little of its error, as with two runs in a cell."""
 TRIM = 0.25
-CHUNK = 2000
+CHUNK = 1000
+MOST_DENSE = 2048
+"""Runs for which a matrix of runs by runs is made."""
+MOST_WORK = 2e11
+"""Multiplications beyond which the responses are exchanged once for all terms."""
 
 
 class RobustRow(Struct, frozen=True, gc=False):
     """One term by several methods."""
 
-    UNITS: ClassVar = units(effect=1, boot_low=1, boot_high=1, trimmed=1, median=1)
     term: str
-    effect: float
+    df: int
+    effect: float | None  # of a term with one degree of freedom
     p: float | None  # the analysis's own
-    p_hc3: float | None  # None where all runs have the same leverage: it is the t test then
+    p_hc3: float | None  # None where it is the test itself, or says nothing
     p_permutation: float | None
     p_maxt: float | None  # permutation, adjusted for all terms at once
     p_wild: float | None  # wild bootstrap, adjusted for all terms at once
-    boot_low: float | None  # interval of the wild bootstrap for this term alone
+    boot_low: float | None  # interval of the wild bootstrap for this effect alone
     boot_high: float | None
-    trimmed: float | None  # contrast of cell means, a quarter trimmed off each end
-    median: float | None  # contrast of cell medians
+    trimmed: float | None  # effect from cell means, a quarter trimmed off each end
+    median: float | None  # effect from cell medians
     verdicts: tuple[bool | None, ...]  # by Holm, HC3 with Holm, max-T, wild bootstrap
     agree: bool
 
@@ -51,169 +58,325 @@ class Robust(Struct, frozen=True):
     rows: tuple[RobustRow, ...]
     alpha: float
     permutations: int
+    method: str  # what was exchanged: "Freedman and Lane", or "responses" as they are
     bootstraps: int
     seed: int
     sentence: str
 
 
-def hc3(fit: Fit) -> Floats | None:
-    """Two-sided p values of all terms with MacKinnon and White's HC3 standard errors.
+# HC3 ---------------------------------------------------------------------------------------------
 
-    ``V = (X'X)^-1 X' diag(e_i² / (1 - h_i)²) X (X'X)^-1``, t on the residual degrees of freedom.
-    None where a run decides its own fit, and where all runs have the same leverage: in a balanced
-    full model the variance of every contrast is the pooled one, so that nothing is added to t.
+
+def hc3_covariance(fit: Fit) -> Floats | None:
+    """MacKinnon and White's covariance of the coefficients of u.
+
+    ``(X'X)^-1 X' diag(e_i² / (1 - h_i)²) X (X'X)^-1``; None where a run decides its own fit.
     """
     free = 1.0 - fit.leverage
-    if fit.df_residual < 1 or (free < 1e-9).any() or float(np.ptp(free)) < 1e-9:
+    if fit.df_residual < 1 or fit.exact or (free < 1e-9).any():
         return None
-    maps = estimator(fit.cells, fit.block, fit.model)
-    variance = (maps**2) @ (fit.residual / free) ** 2
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(2.0 * stats.t.sf(np.abs(fit.coef) / np.sqrt(variance), fit.df_residual))
+    weighted = fit.maps * (fit.residual / free)
+    return np.asarray(weighted @ weighted.T)
 
 
-def permutation(fit: Fit, permutations: int, seed: int) -> tuple[Floats, Floats]:
-    """Permutation p of every term, alone and adjusted for all terms by the largest statistic.
+def hc3_freedom(fit: Fit) -> Floats | None:
+    """Satterthwaite's degrees of freedom of the variance that HC3 gives each coefficient.
 
-    Responses are exchanged within blocks; the statistic is |t| with the residual mean square of
-    the permuted data (|coef| in a saturated design), so that large effects do not hide small ones.
-    ``p = (1 + #{T* >= T}) / (1 + N)``.
+    ``(tr M)² / tr M²`` with ``M = Σ_i a_i² g_i g_i'``, ``g_i = (I - H)_i / (1 - h_i)`` and a the
+    row of the coefficient: those of the residual in a balanced model, and fewer where it rests on
+    runs of high leverage, as the corners beside centre runs. None of very many runs.
     """
-    Q, R, first = decomposed(fit.cells, fit.block, fit.model)
-    inverse = scipy.linalg.solve_triangular(R, np.eye(len(R)))[first:]
-    total = float(fit.y @ fit.y)
+    if fit.n > MOST_DENSE:
+        return None
+    free = 1.0 - fit.leverage
+    own = np.eye(fit.n) - fit.Q @ fit.Q.T
+    inner = (own / np.outer(free, free)) ** 2
+    weights = fit.maps**2
+    total = (weights / free).sum(axis=1)
+    return np.asarray(total**2 / np.einsum("ci,ij,cj->c", weights, inner, weights, optimize=True))
 
-    def statistic(rows: Floats) -> Floats:
-        z = rows @ Q
-        size = np.abs(z @ inverse.T) / np.sqrt(fit.scale)
-        if fit.df_residual < 1:
-            return np.asarray(size)
-        rest = np.maximum(total - (z**2).sum(axis=1), 1e-12 * total + 1e-300)
-        return np.asarray(size / np.sqrt(rest / fit.df_residual)[:, None])
 
-    observed = statistic(fit.y[None, :])[0]
+def hc3(fit: Fit) -> dict[int, float]:
+    """P values with HC3 in the place of one variance for all: Wald's F on the residual's df.
+
+    The hypotheses are those of type III, about means with every cell weighted alike: type II would
+    lean on the covariance with higher terms, which few replicates leave unknown. Nothing where a
+    run decides its own fit or cells are empty; no term of which so many residuals are 0 that its
+    covariance is singular, or whose variance rests on hardly more than one contrast; and none that
+    weighs runs of equal leverage alike, as two-level terms of a balanced design: its variance is
+    the pooled one, so that nothing is added to t.
+    """
+    even = float(np.ptp(fit.leverage)) < 1e-9
+    if (even and fit.model.solved_by_transform) or not fit.model.full_rank:
+        return {}
+    V = hc3_covariance(fit)
+    if V is None:
+        return {}
+    freedom = hc3_freedom(fit)
+    p_values: dict[int, float] = {}
+    for term in fit.model.shown_terms:
+        own = fit.model.columns(term)
+        weight = np.abs(fit.maps[own])
+        pooled = even and len(own) == 1 and float(np.ptp(weight)) < 1e-9 * float(weight.max())
+        covariance = V[np.ix_(own, own)]
+        known = freedom is None or float(freedom[own].min()) >= FEWEST_HC3_DF
+        if pooled or not known or np.linalg.matrix_rank(covariance, hermitian=True) < len(own):
+            continue
+        f = wald(fit.coef[own], covariance) / len(own)
+        p_values[term] = float(stats.f.sf(f, len(own), fit.df_residual))
+    return p_values
+
+
+# Terms as sums of squares of Q'y -----------------------------------------------------------------
+
+
+def term_bases(fit: Fit) -> dict[int, Floats]:
+    """Orthonormal columns of each term in the coordinates of Q, by the leading type of test."""
+    terms = fit.model.shown_terms
+    if fit.orthogonal or leading_type(fit) == "I":
+        identity = np.eye(fit.model.rank)
+        return {term: identity[:, fit.model.columns(term)] for term in terms}
+    if leading_type(fit) == "II":
+        return {term: type_two_basis(fit, term) for term in terms}
+    return {term: fit.term_basis(term) for term in terms}
+
+
+def _statistics(fit: Fit, basis: Floats, rows: Floats) -> Floats:
+    """F of one term for every row of responses, or its mean square where nothing is left."""
+    z = rows @ fit.Q
+    own = ((z @ basis) ** 2).sum(axis=1) / basis.shape[1]
+    if fit.df_residual < 1:
+        return np.asarray(own)
+    total = (rows**2).sum(axis=1)
+    rest = np.maximum(total - (z**2).sum(axis=1), 1e-12 * total + 1e-300)
+    return np.asarray(own / (rest / fit.df_residual))
+
+
+def _surprise(fit: Fit, f: Floats, df: Sequence[int]) -> Floats:
+    """How far out statistics (… x terms) lie, comparable over terms of different df."""
+    if len(set(df)) == 1:
+        return f
+    own = np.array(df)
+    if fit.df_residual < 1:
+        return np.asarray(-stats.chi2.sf(f * own / (fit.ss_total / (fit.n - 1)), own))
+    return np.asarray(-stats.f.sf(f, own, fit.df_residual))
+
+
+# Permutations ------------------------------------------------------------------------------------
+
+
+class Permuted(NamedTuple):
+    """Permutation p of every term in standard order."""
+
+    alone: Floats
+    largest: Floats  # adjusted for all terms at once
+    method: str
+    smallest: float  # the smallest p that there can be
+
+
+def permutation(fit: Fit, permutations: int, seed: int) -> Permuted:
+    """Permutation p of each term, ``(1 + #{F* >= F}) / (1 + N)``, exchanges within blocks.
+
+    Freedman and Lane (1983): what the model without the term leaves of the response is exchanged,
+    put back, and fitted anew, so that other terms stay where they are. The statistic is F against
+    the residual. A saturated design leaves nothing, and a large one too much to do: there the
+    responses themselves are exchanged, and without a residual the statistic is the mean square.
+    All terms are exchanged alike: adjusted p is the share of exchanges in which the term that is
+    farthest out is as far as this one, by F, or by its tail where degrees of freedom differ.
+    """
+    bases = term_bases(fit)
+    terms, df = list(bases), [basis.shape[1] for basis in bases.values()]
+    work = float(permutations) * fit.n * fit.model.rank * max(len(terms), 1)
+    lane = fit.df_residual > 0 and work <= MOST_WORK
+    starts = [
+        fit.residual + fit.Q @ (basis @ (basis.T @ fit.rotated)) if lane else fit.u - fit.u.mean()
+        for basis in bases.values()
+    ]
+    pairs = list(zip(bases.values(), starts, strict=True))
+    observed = np.array([_statistics(fit, basis, start[None, :])[0] for basis, start in pairs])
     # Ties count although they are rounded differently, of what is nothing but rounding too.
     limit = observed - 1e-9 * observed.max(initial=0.0)
-    block = None if fit.block is None else tuple(fit.block.tolist())
-    alone, largest = np.zeros(len(observed)), np.zeros(len(observed))
-    for order in _orders(block, fit.n, permutations, seed):
-        drawn = statistic(fit.y[order])
-        alone += (drawn >= limit).sum(axis=0)
-        peak = np.sort(drawn.max(axis=1))
-        largest += len(peak) - np.searchsorted(peak, limit, side="left")
-    return (1.0 + alone) / (1.0 + permutations), (1.0 + largest) / (1.0 + permutations)
-
-
-@lru_cache(maxsize=1)  # all responses of the same runs are exchanged alike
-def _orders(
-    block: tuple[int, ...] | None, n: int, permutations: int, seed: int
-) -> list[NDArray[np.uint16]]:
-    """Permutations x runs, in chunks: which run gives its response, one of the same block."""
-    numbers = None if block is None else np.array(block)
+    far = _surprise(fit, limit, df)
     rng = np.random.default_rng(seed)
-    sizes = [min(CHUNK, permutations - start) for start in range(0, permutations, CHUNK)]
-    # Numbers of at most MOST_RUNS runs fit into 16 bits.
-    return [exchanges(numbers, n, size, rng).astype(np.uint16) for size in sizes]
+    alone, largest = np.zeros(len(terms)), np.zeros(len(terms))
+    for start in range(0, permutations, CHUNK):
+        order = exchanges(fit.block, fit.n, min(CHUNK, permutations - start), rng)
+        drawn = np.column_stack([_statistics(fit, basis, u[order]) for basis, u in pairs])
+        alone += (drawn >= limit).sum(axis=0)
+        peak = np.sort(_surprise(fit, drawn, df).max(axis=1))
+        largest += len(peak) - np.searchsorted(peak, far, side="left")
+    method = "Freedman and Lane" if lane else "responses"
+    p = [(1.0 + count) / (1.0 + permutations) for count in (alone, largest)]
+    return Permuted(p[0], p[1], method, _smallest_p(fit, permutations))
+
+
+def _smallest_p(fit: Fit, permutations: int) -> float:
+    """The smallest p of exchanges within blocks: one over their number."""
+    sizes = [fit.n] if fit.block is None else np.bincount(fit.block).tolist()
+    log_count = sum(math.lgamma(size + 1.0) for size in sizes)
+    return max(1.0 / (1.0 + permutations), math.exp(-min(log_count, 700.0)))
+
+
+# Wild bootstrap ----------------------------------------------------------------------------------
 
 
 class Wild(NamedTuple):
-    """Answers of the wild bootstrap."""
+    """Answers of the wild bootstrap, by term in standard order."""
 
-    low: Floats  # intervals of the effects
-    high: Floats
     p: Floats  # over all terms at once
+    critical: Floats  # quantile of √F* of each term alone, which is |t*| of one degree of freedom
 
 
 def wild_bootstrap(fit: Fit, alpha: float, count: int, seed: int) -> Wild | None:
-    """Wild bootstrap of t, which holds where the spread differs between runs (Wu 1986; Liu 1988).
+    """Wild bootstrap of F, which holds where the spread differs between runs (Wu 1986; Liu 1988).
 
-    ``y* = ŷ + w e / sqrt(1 - h)`` with w = ±1 at random; t* is the deviation of a coefficient over
-    its standard error in y*. An interval is ``effect ± q se`` with q the quantile of |t*|, and p
-    the share of draws whose largest |t*| is at least |t|. None where few residuals are left, and
-    their signs alone leave q undetermined.
+    ``y* = ŷ + w e / sqrt(1 - h)`` with w = ±1 at random; F* is that of the deviation of a term's
+    coefficients in y*. p is the share of draws whose farthest F* is at least as far as F. None
+    where few residuals are left, and their signs alone leave the quantile undetermined.
     """
     free = 1.0 - fit.leverage
     if fit.df_residual < FEWEST_DF or (free < 1e-9).any():
         return None
-    Q, R, first = decomposed(fit.cells, fit.block, fit.model)
-    maps = scipy.linalg.solve_triangular(R, Q.T)[first:]
+    bases = term_bases(fit)
+    df = [basis.shape[1] for basis in bases.values()]
     error = fit.residual / np.sqrt(free)
     total = float(error @ error)
     rng = np.random.default_rng(seed)
-    drawn = error * rng.choice(np.array([-1.0, 1.0]), size=(count, fit.n))
-    rest = np.maximum(total - ((drawn @ Q) ** 2).sum(axis=1), 1e-12 * total)
-    size = np.sqrt(fit.scale * rest[:, None] / fit.df_residual)
-    t = np.abs(drawn @ maps.T) / size
-    se = 2.0 * np.sqrt(fit.scale * fit.ss_residual / fit.df_residual)
-    reach = np.quantile(t, 1.0 - alpha, axis=0) * se
-    peak = np.sort(t.max(axis=1))
-    above = count - np.searchsorted(peak, np.abs(fit.effect) / se, side="left")
-    p = np.asarray((1.0 + above) / (1.0 + count), dtype=np.float64)
-    return Wild(fit.effect - reach, fit.effect + reach, p)
+    z = (error * rng.choice(np.array([-1.0, 1.0]), size=(count, fit.n))) @ fit.Q
+    rest = np.maximum(total - (z**2).sum(axis=1), 1e-12 * total) / fit.df_residual
+    own = [((z @ basis) ** 2).sum(axis=1) / basis.shape[1] for basis in bases.values()]
+    drawn = np.column_stack(own) / rest[:, None]
+    ss = [float(((basis.T @ fit.rotated) ** 2).mean()) for basis in bases.values()]
+    observed = np.array(ss) / (fit.ss_residual / fit.df_residual)
+    peak = np.sort(_surprise(fit, drawn, df).max(axis=1))
+    far = _surprise(fit, observed, df)
+    p = (1.0 + count - np.searchsorted(peak, far, side="left")) / (1.0 + count)
+    return Wild(np.asarray(p), np.quantile(np.sqrt(drawn), 1.0 - alpha, axis=0))
 
 
-def robust_contrasts(fit: Fit) -> tuple[Floats | None, Floats | None]:
+# Contrasts of trimmed means and medians ----------------------------------------------------------
+
+
+def robust_contrasts(fit: Fit) -> tuple[dict[int, float], dict[int, float]]:
     """Effects from trimmed cell means (a quarter off each end) and from cell medians.
 
-    Trimming needs four runs in every cell, medians three; with fewer they are the means.
+    Trimming needs four runs in every cell, medians three; with fewer they are the means. Of terms
+    with one degree of freedom.
     """
-    y = without_blocks(fit.y, fit.cells, fit.block)
-    unique, counts = np.unique(fit.cells, return_counts=True)
-    groups = [y[fit.cells == cell] for cell in unique]
-    trimmed = median = None
+    u = without_blocks(fit.u, fit.groups, fit.block)
+    order = np.argsort(fit.groups, kind="stable")
+    counts = np.bincount(fit.groups)
+    groups = np.split(u[order], np.cumsum(counts)[:-1])
+    trimmed: dict[int, float] = {}
+    median: dict[int, float] = {}
     if counts.min() >= 4:
-        trimmed = _contrast(fit, unique, np.array([stats.trim_mean(g, TRIM) for g in groups]))
+        trimmed = _cell_effects(fit, np.array([stats.trim_mean(g, TRIM) for g in groups]))
     if counts.min() >= 3:
-        median = _contrast(fit, unique, np.array([np.median(g) for g in groups]))
+        median = _cell_effects(fit, np.array([np.median(g) for g in groups]))
     return trimmed, median
 
 
-def _contrast(fit: Fit, unique: Ints, values: Floats) -> Floats:
-    X = np.column_stack([np.ones(len(unique)), sign_columns(unique, fit.model.masks)])
-    return np.asarray(2.0 * np.linalg.lstsq(X, values, rcond=None)[0][1:])
+def _cell_effects(fit: Fit, values: Floats) -> dict[int, float]:
+    rows = fit.model.cell_rows(np.unique(fit.cells).tolist())[:, fit.model.kept]
+    coef = np.linalg.lstsq(rows, values, rcond=None)[0]
+    single = [t for t in fit.model.shown_terms if fit.model.df_asked(t) == 1]
+    return {t: 2.0 * fit.unit * float(coef[fit.model.columns(t)[0]]) for t in single}
 
 
-def estimate(case: Case) -> Robust | None:
-    """The shown effects by every method, and where the conclusions differ; None unless asked.
+# All of them -------------------------------------------------------------------------------------
 
-    None where replicates share seeds: every method takes replicates as independent.
+
+def estimate(response: FittedResponse) -> Robust | None:
+    """The shown terms by every method, and where the conclusions differ; None unless asked.
+
+    None where replicates share seeds, since every method takes them as independent, and where runs
+    that should differ by chance are equal.
     """
-    if not case.options.robust or case.fit.n > MOST_RUNS or case.fit.seeding is not None:
+    fit, options = response.fit, response.options
+    if not options.robust or fit.n > MOST_RUNS or fit.seeding is not None or fit.exact:
         return None
-    fit, alpha = case.fit, case.alpha
-    permutations, seed = case.options.permutations, case.options.seed
-    row_of = {name: i for i, name in enumerate(case.names)}
+    wild = wild_bootstrap(fit, options.alpha, BOOTSTRAPS, options.seed)
+    permuted = permutation(fit, options.permutations, options.seed)
+    rows = _rows(response, permuted, wild)
+    return Robust(
+        rows=rows,
+        alpha=options.alpha,
+        permutations=options.permutations,
+        method=permuted.method,
+        bootstraps=BOOTSTRAPS if wild is not None else 0,
+        seed=options.seed,
+        sentence=_sentence([row.term for row in rows if not row.agree], options.alpha),
+    )
+
+
+def _rows(response: FittedResponse, permuted: Permuted, wild: Wild | None) -> tuple[RobustRow, ...]:
+    fit, alpha = response.fit, response.alpha
+    at = {term: i for i, term in enumerate(fit.model.shown_terms)}
+    effects = {e.mask: e for e in response.effects}
     p_hc3 = hc3(fit)
-    hc3_holm = None if p_hc3 is None else holm(p_hc3)
-    alone, largest = permutation(fit, permutations, seed)
-    wild = wild_bootstrap(fit, alpha, BOOTSTRAPS, seed)
+    hc3_holm = _holm(p_hc3)
     trimmed, median = robust_contrasts(fit)
     rows = []
-    for effect in case.effects:
-        i = row_of[effect.term]
+    for test in response.tests:
+        i, effect = at[test.mask], effects.get(test.mask)
         p_wild = None if wild is None else float(wild.p[i])
-        family = (effect.p_holm, _at(hc3_holm, i), float(largest[i]), p_wild)
-        verdicts = tuple(_verdict(p, alpha) for p in family)
+        reach = None
+        if wild is not None and effect is not None:
+            reach = float(wild.critical[i]) * _residual_se(fit, test.mask)
+        verdicts = _verdicts(
+            fit, test, hc3_holm.get(test.mask), float(permuted.largest[i]), p_wild, permuted, alpha
+        )
         rows.append(
             RobustRow(
-                term=effect.term,
-                effect=effect.effect,
-                p=effect.p,
-                p_hc3=_at(p_hc3, i),
-                p_permutation=float(alone[i]),
-                p_maxt=float(largest[i]),
+                term=test.term,
+                df=test.df,
+                effect=None if effect is None else effect.effect,
+                p=test.p,
+                p_hc3=p_hc3.get(test.mask),
+                p_permutation=float(permuted.alone[i]),
+                p_maxt=float(permuted.largest[i]),
                 p_wild=p_wild,
-                boot_low=None if wild is None else float(wild.low[i]),
-                boot_high=None if wild is None else float(wild.high[i]),
-                trimmed=_at(trimmed, i),
-                median=_at(median, i),
+                boot_low=None if effect is None or reach is None else effect.effect - reach,
+                boot_high=None if effect is None or reach is None else effect.effect + reach,
+                trimmed=None if effect is None else trimmed.get(test.mask),
+                median=None if effect is None else median.get(test.mask),
                 verdicts=verdicts,
                 agree=not {True, False} <= set(verdicts),
             )
         )
-    bootstraps = BOOTSTRAPS if wild is not None else 0
-    sentence = _sentence([row.term for row in rows if not row.agree], alpha)
-    return Robust(tuple(rows), alpha, permutations, bootstraps, seed, sentence)
+    return tuple(rows)
+
+
+def _residual_se(fit: Fit, term: int) -> float:
+    """Standard error of an effect by the residual mean square."""
+    scale = float(fit.coef_of((term,))[1][0])
+    return 2.0 * fit.unit * math.sqrt(scale * fit.ss_residual / fit.df_residual)
+
+
+def _holm(p: dict[int, float]) -> dict[int, float]:
+    values = adjusted(np.array(list(p.values())))[0]
+    return dict(zip(p, values.tolist(), strict=True))
+
+
+def _verdicts(
+    fit: Fit,
+    test: TermTest,
+    hc3_holm: float | None,
+    largest: float,
+    p_wild: float | None,
+    permuted: Permuted,
+    alpha: float,
+) -> tuple[bool | None, ...]:
+    """By Holm, HC3, permutation and wild bootstrap; None of a method that cannot say no.
+
+    HC3 and the wild bootstrap go by single residuals, which say little where the model leaves half
+    of them or less: with two runs in a cell they find a term, or they do not know.
+    """
+    weak = float(fit.leverage.max()) >= DECISIVE - 1e-9
+    few = permuted.smallest >= alpha
+    methods = ((test.p_holm, False), (hc3_holm, weak), (largest, few), (p_wild, weak))
+    verdicts = [(_verdict(p, alpha), blind) for p, blind in methods]
+    return tuple(None if verdict is False and blind else verdict for verdict, blind in verdicts)
 
 
 def _verdict(p: float | None, alpha: float) -> bool | None:
@@ -221,10 +384,6 @@ def _verdict(p: float | None, alpha: float) -> bool | None:
     if p is None or alpha <= p <= 2.0 * alpha:
         return None
     return p < alpha
-
-
-def _at(values: Floats | None, i: int) -> float | None:
-    return None if values is None else float(values[i])
 
 
 def _sentence(differ: Sequence[str], alpha: float) -> str:

@@ -357,7 +357,8 @@ def prediction(
     variance = estimates.variance_of(weight) * fit.ms_error
     reach = t_critical(response.alpha / ways, fit.df_error) * np.sqrt(variance)
     ends = response.back(float(weight @ estimates.means) + reach * np.array([-1.0, 1.0]))
-    return Prediction(config, levels, mean, *plain(ends))
+    low, high = plain(ends)
+    return Prediction(config, levels, mean, low, high)
 
 
 def _levels_of(sizes: Sequence[int], cells: Ints) -> Ints:

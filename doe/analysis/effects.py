@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -148,23 +149,19 @@ def term_tests(
     names = names_of(shown, model.runs.keys)
     df = [model.df(t) for t in shown] if not model.runs.two_level else [1] * len(shown)
     if fit.df_error > 0:
-        squares = np.array([sums[term] for term in shown])
         with np.errstate(divide="ignore", invalid="ignore"):
-            f = squares / np.array(df) / fit.ms_error
+            f = np.array([sums[term] for term in shown]) / np.array(df) / fit.ms_error
         p = _f_upper(f, np.array(df), fit.df_error)
     else:
         f = np.full(len(shown), np.nan)
         p = _lenth_p(plot, names)
     p_holm, p_bh = adjusted(p)
-    columns = zip(*map(plain, (f, p, p_holm, p_bh)), strict=True)
     asked = df if model.full_rank else [model.df_asked(term) for term in shown]
-    total = fit.ss_total
-    return tuple(
-        TermTest(
-            name, d, a, sums[term] * fit.square, 100.0 * sums[term] / total, *figures, mask=term
-        )
-        for term, name, d, a, figures in zip(shown, names, df, asked, columns, strict=True)
-    )
+    squares = [sums[term] * fit.square for term in shown]
+    shares = [100.0 * sums[term] / fit.ss_total for term in shown]
+    figures = (names, df, asked, squares, shares, *map(plain, (f, p, p_holm, p_bh)), shown)
+    lines: Iterable[tuple[Any, ...]] = zip(*figures, strict=True)
+    return tuple(TermTest(*line) for line in lines)
 
 
 def _f_upper(f: Floats, df: Floats, df_error: float) -> Floats:
@@ -228,8 +225,9 @@ def two_level_effects(
         *(unit * value, unit * value / 2.0, unit * se, unit * low, unit * high),
         *(t, p, p_holm, p_bh, sums * fit.square, 100.0 * sums / fit.ss_total),
     )
-    rows = zip(chosen, known, zip(*map(plain, figures), strict=True), strict=True)
-    return tuple(Effect(test.term, *row, mask=test.mask) for (_, test), ok, row in rows if ok)
+    names = [test.term for _, test in chosen]
+    lines: Iterable[tuple[Any, ...]] = zip(names, *map(plain, figures), terms, strict=True)
+    return tuple(Effect(*line) for line, ok in zip(lines, known, strict=True) if ok)
 
 
 def _effect_values(fit: Fit, terms: tuple[int, ...]) -> tuple[Floats, Floats, list[bool]]:

@@ -1,8 +1,8 @@
 """Linear models with random groups: restricted maximum likelihood, and tests of the fixed part.
 
-``y = X b + sum_k Z_k u_k + e`` with independent normal ``u_k ~ N(0, θ_k)`` and ``e ~ N(0, σ²)``. All
-matrices are products of X, y and the indicators Z of the groups, so that the work grows with the
-groups and not with the runs.
+``y = X b + sum_k Z_k u_k + e`` with independent normal ``u_k ~ N(0, θ_k)`` and ``e ~ N(0, σ²)``.
+All matrices are products of X, y and the indicators Z of the groups, so that the work grows with
+the groups and not with the runs.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Reml:
         C = self.covariance
         slopes = [self.zvx[own].T @ self.zvx[own] for own in self._parts()]  # X'V^-1 V_i V^-1 X
         slopes.append(self.xvvx)
-        W = np.linalg.inv(self.information(expected=True))
+        W = np.asarray(np.linalg.inv(self.information(expected=True)), np.float64)
         adjusted = C + 2.0 * self._bias(slopes, W)
         theta = rows.T @ np.linalg.solve(rows @ C @ rows.T, rows)
         products = [theta @ C @ slope @ C for slope in slopes]

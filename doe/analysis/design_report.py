@@ -29,6 +29,7 @@ class Confounding(Struct, frozen=True, gc=False):
 
     term: str
     strength: float  # what one unit of the other adds to this one: 1 is the whole of it
+    sign: int = 1  # -1 where one column each has opposite signs
 
 
 class TermPlan(Struct, frozen=True):
@@ -125,6 +126,8 @@ def variance_inflation(model: Model) -> dict[int, tuple[float, float]]:
     of the term t and of all others o (Fox and Monette 1992). The variance is
     ``n trace[(X'X)^-1]_tt / df``: 1 where every level and combination has equally many runs.
     """
+    if model.solved_by_transform:
+        return dict.fromkeys(model.terms, (1.0, 1.0))
     X, source = model.fitted_columns, model.fitted_source
     covariance = np.linalg.inv(X.T @ X)
     inside = source != MEAN
@@ -148,37 +151,46 @@ def variance_inflation(model: Model) -> dict[int, tuple[float, float]]:
 
 def _links(model: Model) -> dict[int, tuple[Confounding, ...]]:
     """Of each term of the model: the terms that it cannot be told from, strongest first."""
-    links: dict[int, dict[int, float]] = {}
+    links: dict[int, dict[int, tuple[float, int]]] = {}
+    if model.solved_by_transform and len(model.terms) == model.runs.every - 1:
+        return {}
 
-    def link(term: int, other: int, strength: float) -> None:
+    def link(term: int, other: int, added: Floats) -> None:
+        strength = float(np.abs(added).max())
         if strength > 1e-7 and other not in (term, MEAN) and term > 0:
             known = links.setdefault(term, {})
-            known[other] = max(known.get(other, 0.0), strength)
+            sign = -1 if added.size == 1 and added.sum() < 0 else 1
+            known[other] = max(known.get(other, (0.0, 1)), (strength, sign))
 
     kept, lost = model.fitted_source, model.source[~model.kept]
     for j, term in enumerate(lost.tolist()):
         for other in np.unique(kept).tolist():
             # An empty cell ties an interaction to its own parts; that is no confounding.
             inside = other > 0 and (other == term or contains(term, other))
-            strength = float(np.abs(model.null[kept == other, j]).max())
+            added = model.null[kept == other, j]
             if not inside:
-                link(term, other, strength)
-                link(other, term, strength)
+                link(term, other, added)
+                link(other, term, added)
     gone = {*model.with_blocks, *model.inestimable}
     for other, alias in _left_out(model):
         for term in model.terms:
-            strength = float(np.abs(alias[kept == term]).max())
+            added = alias[kept == term]
             if other not in gone or not contains(other, term):
-                link(term, other, strength)
+                link(term, other, added)
                 if other in gone:
-                    link(other, term, strength)
+                    link(other, term, added)
     return {
         term: tuple(
-            Confounding(model.name(other), strength)
-            for other, strength in sorted(known.items(), key=lambda pair: (-pair[1], pair[0]))
+            Confounding(model.name(other), *added)
+            for other, added in sorted(known.items(), key=_strongest_first)
         )
         for term, known in links.items()
     }
+
+
+def _strongest_first(link: tuple[int, tuple[float, int]]) -> tuple[float, tuple[int, int]]:
+    """Key that sorts confounded terms by strength, and equals by rising order."""
+    return -round(link[1][0], 9), by_order(link[0])
 
 
 def _left_out(model: Model) -> list[tuple[int, Floats]]:
@@ -254,6 +266,8 @@ def term_powers(runs: Runs, order: int | None = None) -> tuple[TermPower, ...]:
     """
     model = make_model(runs, chosen_terms(runs, None, order))
     whole = [t for t in model.terms if t <= FACTORS and model.df(t) == model.df_asked(t)]
+    if model.solved_by_transform:
+        return tuple(TermPower(model.name(mask), 1, runs.count / 4.0) for mask in whole)
     if len(model.terms) > MOST_TYPE2:
         return ()
     return tuple(

@@ -10,7 +10,7 @@ import typer
 from doe.cli.options import FileArgument, FractionOption, JsonOption, PresetOption, chosen_study
 
 if TYPE_CHECKING:
-    from doe.analysis.levels.plan import DesignReport
+    from doe.results.designs import PlannedDesign
     from doe.store.plan import Outcome, Plan
     from doe.study.values import Study
 
@@ -91,77 +91,101 @@ def _refuse_to_change(*study_options: object) -> None:
 def _print(planned: Plan, outcome: Outcome) -> None:
     from rich.text import Text
 
-    from doe.results.designs import design_facts, told_by_levels
+    from doe.results.designs import planned_design
     from doe.store.file_system import file_system_notes
-    from doe.views.plan_tables import (
-        alias_table,
-        factors_table,
-        order_table,
-        telling_order,
-        terms_table,
-    )
+    from doe.views.plan_tables import clear, factors_table, order_table, terms_table
     from doe.views.terminal import console, print_table
 
     screen = console()
-    study, design = planned.study, planned.design
-    facts = design_facts(study, design) if told_by_levels(study) else None
+    design = planned_design(planned)
     screen.print(Text(f"{OUTCOMES[outcome]} {planned.directory}", style="bold"))
-    for line in two_level_lines(planned) if facts is None else level_lines(planned, facts):
+    for line in plan_lines(planned, design):
         screen.print(Text(line))
     for note in file_system_notes(planned.directory):
         screen.print(Text(f"warning: {note}", style="yellow"))
     screen.print()
-    print_table(factors_table(study), screen)
-    generators = study.generators
-    if facts is not None:
-        print_table(terms_table(facts, detectable_effects(planned, facts)), screen)
-    elif generators and not study.augment:
-        print_table(alias_table(generators, study.keys, telling_order(generators)), screen)
-    print_table(order_table(design, FIRST_RUNS), screen)
+    meanings = {factor.key: factor.description for factor in planned.study.factors}
+    print_table(factors_table(design.runs.factors, meanings), screen)
+    if not (design.regular and clear(design.facts)):
+        print_table(terms_table(design, detectable_effects(planned, design)), screen)
+    print_table(order_table(planned.design, FIRST_RUNS), screen)
 
 
-def two_level_lines(planned: Plan) -> list[str]:
-    """The plan in sentences: size, blocks, aliases, what effect can be seen."""
-    from doe.design.fractions import confounded_terms, resolution
-    from doe.design.power import design_size, detectable_effect
+def plan_lines(planned: Plan, design: PlannedDesign) -> list[str]:
+    """The plan in sentences: size, blocks, what is left out or aliased, what can be seen."""
+    from doe.design.fractions import confounded_terms
     from doe.errors import counted
-    from doe.numbers import cell_text
     from doe.terms import term_name
-    from doe.views.plan_tables import roman
 
-    study, design = planned.study, planned.design
-    generators = study.generators
-    k, p = len(study.factors), len(generators)
-    exponent = f"({k}−{p})" if p else str(k)
+    study, facts = planned.study, design.facts
+    cells = f"{facts.cells} of {facts.of} combinations"
+    if design.regular:
+        cells = counted(facts.cells, "configuration")
     lines = [
-        f"2^{exponent} design, {counted(1 << (k - p), 'configuration')}, "
-        f"{counted(study.replicates, 'replicate')}: {counted(len(design.runs), 'run')} in "
-        f"{counted(design.blocks, 'block')}, random order within each block."
+        f"{_shape(study)} design, {cells}, {counted(study.replicates, 'replicate')}: "
+        f"{counted(design.runs.count, 'run')} in {counted(design.blocks, 'block')}, random order "
+        "within each block.",
+        *_kind_lines(study, design),
     ]
-    if study.augment:
-        lines.append("Augmented; every added part is a block of its own.")
-    elif generators:
-        lines.append(f"Resolution {roman(resolution(generators) or 0)}: {study.fraction}.")
-    else:
-        lines.append("Full factorial: no effect is aliased with another.")
+    if centre := study.centre * study.replicates:
+        lines.append(f"{counted(centre, 'centre run')} with every factor at its middle.")
     if study.streams:
         lines.append(streams_line(study))
     if confounded := confounded_terms(study):
         names = ", ".join(term_name(mask, study.keys) for mask in sorted(confounded))
         lines.append(f"Confounded with blocks: {names}.")
-    size = design_size(study)
-    if size.df_error < 1:
-        lines.append(
-            "Without replicates there is no error to test against: Lenth's method judges the "
-            "effects, or leave out high orders at the analysis."
-        )
-    elif not study.augment and not study.streams:
-        effect = detectable_effect(1.0, size)
-        lines.append(
-            f"Detectable with 80 % power at α = 0.05: an effect of {cell_text(effect, 'num')} σ "
-            f"({counted(size.df_error, 'degree')} of freedom for error)."
-        )
+    if not design.regular:
+        lines += facts.sentences
+    return [*lines, *_power_lines(study, design)]
+
+
+def _shape(study: Study) -> str:
+    """The design by its levels: 2^(6−2), 3^4 or 3 × 2 × 2."""
+    sizes, generated = study.sizes, len(study.generators)
+    if len(set(sizes)) > 1:
+        return " × ".join(map(str, sizes))
+    return f"{sizes[0]}^" + (f"({len(sizes)}−{generated})" if generated else str(len(sizes)))
+
+
+def _kind_lines(study: Study, design: PlannedDesign) -> list[str]:
+    """How the runs were chosen from all combinations."""
+    from doe.design.fractions import resolution
+    from doe.views.plan_tables import roman
+
+    lines = []
+    if study.augment:
+        lines.append("Augmented; every added part is a block of its own.")
+    elif study.generators:
+        lines.append(f"Resolution {roman(resolution(study.generators) or 0)}: {study.fraction}.")
+    elif study.parts:
+        lines.append(f"A part, {study.fraction}, of all combinations (generalised subset design).")
+    elif design.facts.cells == design.facts.of:
+        lines.append("Full factorial: no effect is aliased with another.")
+    if study.exclude:
+        lines.append(f"Excluded: {'; '.join(study.exclude)}.")
     return lines
+
+
+def _power_lines(study: Study, design: PlannedDesign) -> list[str]:
+    """The effect that the design can see."""
+    from doe.design.power import detectable_effect
+    from doe.errors import counted
+    from doe.numbers import cell_text
+
+    size = design.size
+    if size.df_error < 1:
+        return [
+            "Nothing is left to estimate the error from: Lenth's method judges the effects, or "
+            "choose fewer terms at the analysis."
+        ]
+    if study.augment or study.streams:
+        return []
+    effect = f"{cell_text(detectable_effect(1.0, size), 'num')} σ"
+    what = f"an effect of {effect}"
+    if size.levels > 2:
+        what = f"a difference of {effect} between two levels of {design.widest.key}"
+    error = f"{counted(size.df_error, 'degree')} of freedom for error"
+    return [f"Detectable with 80 % power at α = 0.05: {what} ({error})."]
 
 
 def streams_line(study: Study) -> str:
@@ -174,56 +198,14 @@ def streams_line(study: Study) -> str:
     return f"Streams of seeds: {', '.join(parts)}; the analysis gives the share of each."
 
 
-def level_lines(planned: Plan, facts: DesignReport) -> list[str]:
-    """The plan of factors with levels in sentences: size, what is left out, what can be seen."""
-    from doe.design.power import detectable_effect
-    from doe.errors import counted
-    from doe.numbers import cell_text
-    from doe.results.designs import level_design_size
-
-    study, design = planned.study, planned.design
-    centre = study.centre * study.replicates
-    lines = [
-        f"{' × '.join(map(str, study.sizes))} design, {facts.cells} of {facts.of} combinations, "
-        f"{counted(study.replicates, 'replicate')}: {len(design.runs)} runs in "
-        f"{counted(design.blocks, 'block')}, random order within each block."
-    ]
-    if study.parts:
-        lines.append(f"A part, {study.fraction}, of all combinations (generalised subset design).")
-    if study.exclude:
-        lines.append(f"Excluded: {'; '.join(study.exclude)}.")
-    if centre:
-        lines.append(f"{counted(centre, 'centre run')} with every factor at its middle.")
-    if study.streams:
-        lines.append(streams_line(study))
-    lines += facts.sentences
-    size = level_design_size(study, design, facts)
-    if size.df_error < 1:
-        lines.append(
-            "Nothing is left to estimate the error from: Lenth's method judges the contrasts, or "
-            "choose fewer terms at the analysis."
-        )
-    elif not study.augment and not study.streams:
-        widest = max(study.factors, key=lambda factor: len(factor.levels))
-        effect = detectable_effect(1.0, size)
-        lines.append(
-            f"Detectable with 80 % power at α = 0.05: a difference of {cell_text(effect, 'num')} "
-            f"σ between two levels of {widest.key} ({counted(size.df_error, 'degree')} of freedom "
-            "for error)."
-        )
-    return lines
-
-
-def detectable_effects(planned: Plan, facts: DesignReport) -> dict[str, float | None]:
+def detectable_effects(planned: Plan, design: PlannedDesign) -> dict[str, float | None]:
     """Term -> effect in σ that its F test finds with 80 % power at α = 0.05."""
     from doe.design.power import PowerQuestion
-    from doe.results.designs import level_design_size, power_of_terms
+    from doe.results.designs import power_of_terms
 
-    study, design = planned.study, planned.design
-    if study.augment or study.streams:
+    if planned.study.augment or planned.study.streams:
         return {}
-    size = level_design_size(study, design, facts)
-    terms = power_of_terms(study, design).at(size, PowerQuestion())
+    terms = power_of_terms(design).at(design.size, PowerQuestion())
     return {term.term: term.detectable for term in terms if term.detectable is not None}
 
 
@@ -231,39 +213,34 @@ def plan_json(planned: Plan, outcome: Outcome) -> dict[str, Any]:
     """The plan as one JSON object."""
     import msgspec
 
-    from doe.design.fractions import alias_chains
-    from doe.design.power import design_size, detectable_effect
-    from doe.results.designs import design_facts, level_design_size, told_by_levels
+    from doe.design.power import detectable_effect
+    from doe.results.designs import planned_design
     from doe.store.file_system import file_system_notes
-    from doe.views.plan_tables import alias_json, telling_order
+    from doe.views.plan_tables import design_json
 
-    study = planned.study
-    generators = study.generators
-    facts = design_facts(study, planned.design) if told_by_levels(study) else None
-    chains = alias_chains(generators, len(study.keys), telling_order(generators))
-    size = design_size(study) if facts is None else level_design_size(study, planned.design, facts)
-    of_levels: dict[str, Any] = {}
-    if facts is not None:
-        of_levels["terms"] = msgspec.to_builtins(facts)
-        of_levels["detectable_by_term"] = detectable_effects(planned, facts)
+    study, design = planned.study, planned_design(planned)
+    size = design.size
     tested = size.df_error >= 1 and not study.augment and not study.streams
     factors = [
         {"key": f.key, "low": f.low, "high": f.high, **msgspec.structs.asdict(f)}
         for f in study.factors
     ]
+    facts = design_json(design)
+    structure = ("resolution", "defining_relation", "word_length_pattern", "aliases")
     return {
         "study": study.name,
         "directory": str(planned.directory),
         "outcome": outcome,
-        "runs": len(planned.design.runs),
-        "blocks": planned.design.blocks,
+        "runs": design.runs.count,
+        "blocks": design.blocks,
         "replicates": study.replicates,
         **({"seeds": study.streams} if study.streams else {}),
         "factors": factors,
         "fraction": study.fraction,
-        **alias_json(generators, study.keys, [chain for chain in chains if len(chain) > 1]),
+        **{name: facts.pop(name) for name in structure},
         "detectable_effect_per_sigma": detectable_effect(1.0, size) if tested else None,
-        **of_levels,
+        "terms": facts,
+        "detectable_by_term": detectable_effects(planned, design),
         "order": [run.run_id for run in planned.design.runs],
         "warnings": file_system_notes(planned.directory),
     }

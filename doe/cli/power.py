@@ -20,7 +20,7 @@ from doe.cli.options import (
 
 if TYPE_CHECKING:
     from doe.design.power import DesignSize
-    from doe.results.designs import PowerOfTerms
+    from doe.results.designs import PlannedDesign
 
 
 def power(
@@ -64,11 +64,13 @@ def power(
     """Power of a design by the noncentral t distribution."""
     from doe.design.power import PowerQuestion, power_rows, replicates_needed
     from doe.errors import DoeError
+    from doe.results.designs import power_of_terms
     from doe.views.plan_tables import detection_table, power_table
     from doe.views.terminal import print_json, print_table
 
     highest = 2 if sequential and order is None else order
-    base, pilot, by_term = _sizes(factors, fraction, study, highest, blocks, response)
+    design, pilot = _design(factors, fraction, study, highest, response)
+    base = design.size if blocks else design.size._replace(blocks_per_replicate=0)
     sigma = next(value for value in (sigma, pilot, 1.0) if value is not None)
     if sequential:
         if effect is not None:
@@ -79,10 +81,10 @@ def power(
         raise DoeError("--effects and --matters belong to --sequential; give it too")
     question = PowerQuestion(sigma, effect, alpha, target)
     rows = power_rows(base, replicates, question)
-    if by_term is not None:
-        for n, row in enumerate(rows, start=1):
-            terms = by_term.at(base._replace(replicates=n), question)
-            row["terms"] = [term._asdict() for term in terms]
+    by_term = power_of_terms(design)
+    for n, row in enumerate(rows, start=1):
+        terms = by_term.at(base._replace(replicates=n), question)
+        row["terms"] = [term._asdict() for term in terms]
     needed = needed_holm = None
     if effect is not None:
         needed = replicates_needed(effect, sigma, base, alpha, target)
@@ -102,7 +104,8 @@ def power(
         )
         return
     print_table(power_table(base, rows, question, response, (needed, needed_holm)))
-    if by_term is not None and (planned := by_term.at(base, question)):
+    if not design.regular:
+        planned = by_term.at(base, question)
         print_table(detection_table(planned, base.replicates, effect, target))
 
 
@@ -168,48 +171,28 @@ def _sequential(
     print_table(sequential_table(rows, base, course.replicates, sigma, matters, alpha))
 
 
-def _sizes(
+def _design(
     factors: int | None,
     fraction: str | None,
     study: Path | None,
     order: int | None,
-    blocks: bool,
     response: str | None,
-) -> tuple[DesignSize, float | None, PowerOfTerms | None]:
-    """The design, sigma where a pilot study has run, and the terms of factors with levels."""
-    from doe.cli.alias import lettered_fraction, with_fraction
-    from doe.design.fractions import alias_chains
-    from doe.design.power import DesignSize, design_size
+) -> tuple[PlannedDesign, float | None]:
+    """The design, and sigma where a pilot study has run."""
+    from doe.cli.alias import lettered_fraction
     from doe.errors import DoeError
-    from doe.results.designs import (
-        design_facts,
-        level_design_size,
-        pilot_sigma,
-        power_of_terms,
-        told_by_levels,
-    )
+    from doe.results.designs import lettered_design, pilot_sigma, planned_design
     from doe.store.plan import load_plan
-    from doe.terms import parse_generators
 
     if factors is None:
-        planned = load_plan(chosen_study(study))
-        if planned.study.streams:
+        plan = load_plan(chosen_study(study))
+        if plan.study.streams:
             raise DoeError(
                 "replicates of this study share seeds, and its power depends on the share of each "
                 "stream, which no plan knows; ask with --factors for replicates that share none"
             )
-        variant, design = with_fraction(planned, fraction)
-        by_term = None
-        if told_by_levels(variant):
-            by_term = power_of_terms(variant, design, order)
-            base = level_design_size(variant, design, design_facts(variant, design, order))
-        else:
-            base = design_size(variant, order)
-        pilot = pilot_sigma(planned, response) if response else None
-        return (base if blocks else base._replace(blocks_per_replicate=0)), pilot, by_term
+        pilot = pilot_sigma(plan, response) if response else None
+        return planned_design(plan, fraction, order), pilot
     if response is not None:
         raise DoeError("--response takes sigma from a study; name it with --study, not --factors")
-    keys, text = lettered_fraction(factors, fraction, study)
-    generators = parse_generators(text, keys)
-    terms = len(alias_chains(generators, len(keys), order or len(keys)))
-    return DesignSize(1 << (len(keys) - len(generators)), 1, int(blocks), terms), None, None
+    return lettered_design(*lettered_fraction(factors, fraction, study), order), None

@@ -35,7 +35,7 @@ def to_plain(
     whole: Json = finite(msgspec.to_builtins(analysis))
     if isinstance(analysis, CensoredAnalysis):
         return whole | {"factors": [factor.key for factor in analysis.factors]}
-    _without_masks(whole)
+    without_masks(whole)
     anova, lenth = whole["anova"], whole["half_normal"]["lenth"]
     diagnostics = whole["diagnostics"] | {
         **{name: whole[name] for name in PARTS},
@@ -70,15 +70,14 @@ def to_plain(
     }
 
 
-def _without_masks(value: Any) -> None:
-    """Remove terms as values, which mean nothing outside; their names stay."""
+def without_masks(value: Any) -> Any:
+    """Remove terms as values, which mean nothing outside, in place; their names stay."""
     if isinstance(value, dict):
         value.pop("mask", None)
-        for item in value.values():
-            _without_masks(item)
-    elif isinstance(value, list):
-        for item in value:
-            _without_masks(item)
+    for item in value.values() if isinstance(value, dict) else value:
+        if isinstance(item, (dict, list, tuple)):
+            without_masks(item)
+    return value
 
 
 def _family(analysis: Analysis, family: EffectsByResponse | None) -> Json:

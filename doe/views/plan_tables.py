@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from doe.design.fractions import alias_chains, format_chain, resolution, word_length_pattern
+from doe.design.fractions import alias_chains, resolution, word_length_pattern
 from doe.design.runs import Design
 from doe.errors import counted
 from doe.numbers import cell_text, share_text
@@ -22,9 +22,9 @@ from doe.views.table import Column, Row, Table
 
 if TYPE_CHECKING:
     from doe.analysis.dataset import FactorColumn
-    from doe.analysis.design_report import DesignReport
+    from doe.analysis.design_report import Confounding, DesignReport
     from doe.design.power import DesignSize, PowerQuestion
-    from doe.results.designs import TermDetection
+    from doe.results.designs import PlannedDesign, TermDetection
 
 CONFOUNDED = 0.01
 """Confounding that is worth a word: so much of a unit of another term."""
@@ -89,39 +89,23 @@ def order_table(design: Design, most: int) -> Table:
     return Table("run-order", f"Run order, first {len(rows)}", columns, rows, notes)
 
 
-def alias_table(generators: Sequence[Generator], keys: Sequence[str], highest: int) -> Table:
-    """Terms up to an order that the design cannot tell apart, a chain in each row."""
-    columns = (Column("term", "Estimates"), Column("chain", "Aliased with"))
-    chains = alias_chains(generators, len(keys), highest)
-    rows = tuple(
-        Row((term_name(chain[0].mask, keys), _others(chain, keys)))
-        for chain in chains
-        if len(chain) > 1
-    )
-    clear = [term_name(chain[0].mask, keys) for chain in chains if len(chain) == 1]
-    notes = _relation(generators, keys)
-    if generators and clear:
-        notes = (f"Clear of all terms up to order {highest}: {', '.join(clear)}", *notes)
-    return Table("aliases", f"Aliases up to order {highest}", columns, rows, notes)
-
-
-def terms_table(facts: DesignReport, detectable: Mapping[str, float | None] | None = None) -> Table:
+def terms_table(
+    design: PlannedDesign, detectable: Mapping[str, float | None] | None = None
+) -> Table:
     """What the runs can say about each term of the model."""
+    facts = design.facts
     columns = (
         Column("term", "Term"),
         Column("df", "df", "int"),
         Column("of", "of", "int"),
         Column("vif", "VIF", "num"),
-        *([Column("detectable", "80 % sees", "num")] if detectable else []),
+        *([Column("detectable", "80 % power", "num")] if detectable else []),
         Column("confounded", "Confounded with"),
     )
     rows = []
     for term in facts.terms:
         strong = [c for c in term.confounded if c.strength > CONFOUNDED]
-        shown = ", ".join(
-            c.term if c.strength > 1 - 1e-9 else f"{c.term} ({cell_text(c.strength, 'fixed2')})"
-            for c in strong[:CONFOUNDED_SHOWN]
-        )
+        shown = ", ".join(map(_confounding, strong[:CONFOUNDED_SHOWN]))
         more = len(strong) - CONFOUNDED_SHOWN
         rows.append(
             Row(
@@ -138,13 +122,20 @@ def terms_table(facts: DesignReport, detectable: Mapping[str, float | None] | No
         f"{facts.coefficients} coefficients, {facts.rank} of them estimable on {facts.runs} runs; "
         f"{facts.df_residual} degrees of freedom are left, {facts.df_pure} from repeated runs.",
         *([BRACKETS] if bracketed else []),
-        *(
-            [f"80 % sees: an effect of so many σ, at α = 0.05. {EFFECT_OF_TERM}"]
-            if detectable
-            else []
-        ),
+        *([f"{DETECTABLE} {EFFECT_OF_TERM}"] if detectable else []),
+        *(_relation(design.generators, design.runs.keys) if design.regular else ()),
     )
     return Table("terms", "What the runs can tell", columns, tuple(rows), notes)
+
+
+def _confounding(other: Confounding) -> str:
+    part = "" if other.strength > 1 - 1e-9 else f" ({cell_text(other.strength, 'fixed2')})"
+    return f"{'−' * (other.sign < 0)}{other.term}{part}"
+
+
+def clear(facts: DesignReport) -> bool:
+    """Whether the runs tell every term of the model from all others."""
+    return all(t.df == t.df_asked and not t.confounded and t.vif == 1.0 for t in facts.terms)
 
 
 def detection_table(
@@ -163,6 +154,7 @@ def detection_table(
     return Table("terms power", title, tuple(columns), rows, (EFFECT_OF_TERM,))
 
 
+DETECTABLE = "80 % power: an effect of so many σ is found with this power at α = 0.05."
 EFFECT_OF_TERM = (
     "Effect of a term: between two levels of each of its factors, the least favourable ones, with "
     "none of it at further levels. F test of the whole term by itself."
@@ -237,29 +229,30 @@ def sequential_table(
     return Table("sequential", "Stopping when it is decided", columns, body, notes)
 
 
-def alias_json(
-    generators: Sequence[Generator], keys: Sequence[str], chains: Sequence[Sequence[SignedTerm]]
-) -> dict[str, Any]:
-    """The structure of a fraction as JSON values, with the chains that are asked for."""
+def design_json(design: PlannedDesign) -> dict[str, Any]:
+    """What a design can tell as JSON values; of a regular fraction its structure as well."""
+    import msgspec
+
+    from doe.views.json import without_masks
+
+    keys, generators = design.runs.keys, design.generators
 
     def signed(terms: Sequence[SignedTerm]) -> list[dict[str, Any]]:
         return [{"term": term_name(t.mask, keys), "sign": t.sign} for t in terms]
 
-    return {
+    highest = min(design.order or telling_order(generators), len(keys))
+    chains = alias_chains(generators, len(keys), highest) if design.regular else ()
+    return without_masks(msgspec.to_builtins(design.facts)) | {
         "resolution": resolution(generators),
         "defining_relation": signed(defining_relation(generators)),
-        "aliases": [signed(chain) for chain in chains],
+        "word_length_pattern": list(word_length_pattern(generators, len(keys))),
+        "aliases": [signed(chain) for chain in chains if len(chain) > 1],
     }
 
 
 def telling_order(generators: Sequence[Generator]) -> int:
-    """The order up to which a table of aliases must go to show the first ones."""
+    """The order up to which aliases must be shown for the first ones to appear."""
     return max(2, ((resolution(generators) or 0) + 1) // 2)
-
-
-def _others(chain: tuple[SignedTerm, ...], keys: Sequence[str]) -> str:
-    first = term_name(chain[0].mask, keys)
-    return format_chain(chain, keys)[len(first) :].removeprefix(" + ").strip()
 
 
 def _relation(generators: Sequence[Generator], keys: Sequence[str]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from doe.numbers import Format
 from doe.results.cells import Cell, best_cells, best_first, is_baseline
 from doe.results.report import Report
 from doe.results.subject import Subject
-from doe.subject.values import Group, ReportSection
+from doe.study.values import Group, ReportSection
 from doe.terms import config_header, level_text
 from doe.views.plan_tables import factors_table
 from doe.views.table import Column, Mark, Row, RowStyle, Table

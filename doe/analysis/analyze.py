@@ -174,7 +174,8 @@ def _fitted(
     plot = half_normal_plot(fitted, options.alpha)
     tests = term_tests(fitted, sums, plot, options.hidden(data.runs.keys))
     effects = two_level_effects(fitted, tests, plot, options.alpha)
-    table = anova(fitted, kind, sums, data.runs.block_name, options.alpha)
+    block = None if fitted.block is None else data.runs.block_name
+    table = anova(fitted, kind, sums, block, options.alpha)
     response = FittedResponse(data, fitted, effects, tests, transform, options)
     if data.runs.looked is not None:
         response, table = _with_looks(response, table)

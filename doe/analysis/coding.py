@@ -126,7 +126,8 @@ def term_columns(columns: Sequence[FactorColumns], term: int) -> Floats:
     for i in factors_in(term):
         square = columns[i].square if is_squared(term, i) else None
         own = columns[i].contrasts if square is None else square[:, None]
-        products = (products[:, :, None] * own[:, None, :]).reshape(rows, -1)
+        width = products.shape[1] * own.shape[1]
+        products = (products[:, :, None] * own[:, None, :]).reshape(rows, width)
     return products
 
 

@@ -316,7 +316,8 @@ def drift(fit: Fit) -> Check | None:
 def facts_of(fit: Fit) -> list[tuple[str, tuple[str, ...]]]:
     """What is known of the runs beside their factors: slot, host and others, by name."""
     runs = fit.runs
-    others = [(name, labels) for name, labels in runs.facts.items() if name not in COURSE]
+    apart = (*COURSE, runs.block_name)
+    others = [(name, labels) for name, labels in runs.facts.items() if name not in apart]
     facts = [("slot", runs.slot), ("host", runs.host), *others]
     return [(name, labels) for name, labels in facts if labels is not None]
 

@@ -159,8 +159,8 @@ def exact_rates(events: Ints, counts: Ints) -> float:
         possible = used <= total
         used, logs = used[possible], logs[possible]
     logs = logs + weigh[total - used, -1]
-    chance = np.exp(logs - float(_log_choices(np.array([total]), counts.sum(keepdims=True))[0, 0]))
-    return min(1.0, float(chance[logs <= seen + 1e-7].sum()))
+    chance = np.exp(logs - logs.max())
+    return min(1.0, float(chance[logs <= seen + 1e-7].sum() / chance.sum()))
 
 
 def _log_choices(k: Ints, n: Ints) -> Floats:

@@ -10,6 +10,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from doe.analysis import distributions as stats
+from doe.analysis.anova import leading_type, sums_of_squares
 from doe.analysis.censored import BoundedEffect, bounded, effect_bounds
 from doe.analysis.coding import run_columns
 from doe.analysis.contrasts import MOST_RUNS, Floats, Ints, independent
@@ -17,7 +18,7 @@ from doe.analysis.dataset import OFF, Runs
 from doe.analysis.fit import coefficient_maps, fit
 from doe.analysis.fitted import FittedResponse
 from doe.analysis.model import make_model
-from doe.analysis.pvalues import adjusted, f_upper, holm, plain
+from doe.analysis.pvalues import holm
 from doe.terms import level_text
 
 WAITING = ("pending", "running")
@@ -62,9 +63,9 @@ class WorstRank(Struct, frozen=True, gc=False):
 
     term: str
     df: int
-    f: float | None
-    p: float | None
-    p_holm: float | None
+    f: float
+    p: float
+    p_holm: float
 
 
 class Missing(Struct, frozen=True):
@@ -303,7 +304,7 @@ def worst_ranks(response: FittedResponse, diverged: NDArray[np.bool_]) -> tuple[
     """Test the terms on ranks, every diverged run in the worst one (Lachin 1999).
 
     The ranks of all runs with a value and of those that diverged are fitted by the same model
-    (Conover and Iman 1981); each term is tested after all others.
+    (Conover and Iman 1981) and tested by the same type of sums of squares.
     """
     sign = 1.0 if response.goal == "min" else -1.0
     y = np.full(response.runs.count, np.nan)
@@ -315,10 +316,11 @@ def worst_ranks(response: FittedResponse, diverged: NDArray[np.bool_]) -> tuple[
     full = fit(stats.rankdata(y[ranked]), model, pooled=response.fit.pooled)
     if full.df_error == 0:
         return ()
+    sums = sums_of_squares(full, leading_type(full))
     df = np.array([model.df(term) for term in model.shown_terms])
-    f = np.array([full.wald(term) for term in model.shown_terms]) / df / full.ms_error
-    p = np.array([float(f_upper(f[i : i + 1], df[i], full.df_error)[0]) for i in range(len(f))])
-    lines = zip(df.tolist(), f.tolist(), p.tolist(), plain(adjusted(p)[0]), strict=True)
+    f = np.array([sums[term] for term in model.shown_terms]) / df / full.ms_error
+    p = np.asarray(stats.f.sf(f, df, full.df_error))
+    lines = zip(df.tolist(), f.tolist(), p.tolist(), holm(p).tolist(), strict=True)
     names = map(model.name, model.shown_terms)
     return tuple(WorstRank(name, *line) for name, line in zip(names, lines, strict=True))
 

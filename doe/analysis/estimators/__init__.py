@@ -1,8 +1,8 @@
 """Further analyses of a fitted response, one module each.
 
-A module here offers ``estimate(response) -> Struct | None``: a frozen value, or None where the data do
-not allow it. The JSON document shows the value under the module's name, and a view asks for
-it by its type, ``analysis.get(Dispersion)``. Nothing else needs to know the module.
+A module here offers ``estimate(response) -> Struct | None``: a frozen value, or None where the data
+do not allow it. The JSON document shows the value under the module's name, and a view asks for it
+by its type, ``analysis.get(Dispersion)``. Nothing else needs to know the module.
 """
 
 from __future__ import annotations

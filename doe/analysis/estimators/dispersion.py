@@ -18,7 +18,7 @@ from doe.analysis.fit import Fit, coefficient_maps, wald, without_blocks
 from doe.analysis.fitted import FittedResponse
 from doe.analysis.lenth import Lenth, lenth
 from doe.analysis.model import Model, make_model
-from doe.analysis.pvalues import holm, significant
+from doe.analysis.pvalues import adjusted, plain, significant
 from doe.numbers import cell_text
 
 REWEIGHTED = 16
@@ -36,7 +36,7 @@ class DispersionEffect(Struct, frozen=True, gc=False):
     ratio: float | None  # variance at high / variance at low, exp(effect)
     pattern: str  # these two levels, "" of one degree of freedom
     z: float | None  # effect over its standard error; None of more df and without replicates
-    chi2: float | None  # z² of one degree of freedom
+    chi2: float | None  # z² of one degree of freedom; None where empty cells leave it unknown
     p: float | None
     p_holm: float | None
 
@@ -76,16 +76,15 @@ def estimate(response: FittedResponse) -> Dispersion | None:
     coef = maps @ spreads.log_variance
     own = [model.columns(term) for term in terms]
     chi2 = np.array([wald(coef[at], (maps[at] * variance) @ maps[at].T) for at in own])
-    p = np.array([float(stats.chi2.sf(x, len(at))) for x, at in zip(chi2, own, strict=True)])
-    z = [float(np.copysign(np.sqrt(x), coef[at[0]])) for x, at in zip(chi2, own, strict=True)]
-    figures = zip(z, chi2.tolist(), p.tolist(), holm(p).tolist(), strict=True)
-    single = all(len(at) == 1 for at in own)
+    chi2[[not determined(model, term) for term in terms]] = np.nan
+    df = np.array([len(at) for at in own])
+    p = np.asarray(stats.chi2.sf(chi2, df))
+    z = np.where(df == 1, np.copysign(np.sqrt(chi2), coef[[at[0] for at in own]]), np.nan)
+    figures = zip(*map(plain, (z, chi2, p, adjusted(p)[0])), strict=True)
+    single = bool((df == 1).all())
     effects = tuple(
-        DispersionEffect(
-            *(model.name(term), len(at), *_largest(model, term, coef)),
-            *(None if len(at) > 1 else line[0], *line[1:]),
-        )
-        for term, at, line in zip(terms, own, figures, strict=True)
+        DispersionEffect(model.name(term), model.df(term), *_largest(model, term, coef), *line)
+        for term, line in zip(terms, figures, strict=True)
     )
     values, names = np.array([e.effect or 0.0 for e in effects]), [e.term for e in effects]
     return Dispersion(
@@ -96,6 +95,14 @@ def estimate(response: FittedResponse) -> Dispersion | None:
         skipped=tuple(response.runs.config(int(cell)) for cell in spreads.skipped),
         sentence=_sentence(effects, response.alpha),
     )
+
+
+def determined(model: Model, term: int) -> bool:
+    """Whether the runs determine all coefficients of a term, whatever other columns are kept."""
+    if model.full_rank:
+        return True
+    own = np.flatnonzero(model.source == term)
+    return bool(model.estimable(np.eye(len(model.source))[own]).all())
 
 
 def _largest(model: Model, term: int, coef: Floats) -> tuple[float | None, float | None, str]:

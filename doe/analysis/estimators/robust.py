@@ -38,7 +38,7 @@ class RobustRow(Struct, frozen=True, gc=False):
 
     term: str
     df: int
-    effect: float | None  # of a term with one degree of freedom
+    effect: float | None  # of a term of two-level factors, where no cells are empty
     p: float | None  # the analysis's own
     p_hc3: float | None  # None where it is the test itself, or says nothing
     p_permutation: float | None
@@ -312,7 +312,7 @@ def estimate(response: FittedResponse) -> Robust | None:
 def _rows(response: FittedResponse, permuted: Permuted, wild: Wild | None) -> tuple[RobustRow, ...]:
     fit, alpha = response.fit, response.alpha
     at = {term: i for i, term in enumerate(fit.model.shown_terms)}
-    effects = {e.mask: e for e in response.effects}
+    effects = {e.mask: e for e in response.effects if fit.model.full_rank}
     p_hc3 = hc3(fit)
     hc3_holm = _holm(p_hc3)
     trimmed, median = robust_contrasts(fit)

@@ -8,9 +8,13 @@ import numpy as np
 import pandas as pd
 
 from doe.analysis.analyze import Analysis, analyze
-from doe.analysis.case import AnalysisOptions
+from doe.analysis.dataset import Dataset, FactorColumn, Runs
 from doe.analysis.effects import Effect
-from doe.analysis.tables import observe, table_runs
+from doe.analysis.fit import Fit, fit
+from doe.analysis.model import make_model
+from doe.analysis.options import AnalysisOptions
+from doe.analysis.tables import TableOptions, table_dataset, table_runs
+from doe.terms import terms_up_to
 
 PLASMA = [550, 669, 633, 642, 1037, 749, 1075, 729, 604, 650, 601, 635, 1052, 868, 1063, 860]
 FILTRATION = [45, 71, 48, 65, 68, 60, 80, 65, 43, 100, 45, 104, 75, 86, 70, 96]
@@ -62,8 +66,32 @@ def study(
     frame: pd.DataFrame, keys: str, block: str | None = None, goal: str = "min", **options: object
 ) -> Analysis:
     """Analyse column y of a table."""
-    runs = table_runs(frame, list(keys), block=block)
-    return analyze(observe(frame, runs, "y", goal=goal), AnalysisOptions(**options))  # type: ignore[arg-type]
+    chosen = TableOptions(factors=tuple(keys), block=block, goal=goal)
+    return analyze(dataset(frame, chosen), AnalysisOptions(**options))  # type: ignore[arg-type]
+
+
+def dataset(frame: pd.DataFrame, options: TableOptions) -> Dataset:
+    """Column y of a table."""
+    return table_dataset(frame, table_runs(frame, options), "y", options)
+
+
+def two_level_runs(cells: Sequence[int], factors: int, block: np.ndarray | None = None) -> Runs:
+    """Runs of factors A, B, ... with levels 0 and 1, by their cell in standard order."""
+    columns = tuple(FactorColumn(key, key, (0, 1)) for key in "ABCDEFGH"[:factors])
+    index = np.asarray(cells, np.int64)[:, None] >> np.arange(factors) & 1
+    return Runs(columns, index, block=block)
+
+
+def two_level_fit(
+    y: Sequence[float],
+    cells: Sequence[int],
+    factors: int,
+    block: np.ndarray | None = None,
+    order: int | None = None,
+) -> Fit:
+    """Least squares of y on all terms up to an order."""
+    runs = two_level_runs(cells, factors, block)
+    return fit(np.asarray(y, dtype=float), make_model(runs, terms_up_to(factors, order)))
 
 
 def by_term(analysis: Analysis) -> dict[str, Effect]:

@@ -425,12 +425,14 @@ def second_order(runs: Runs) -> tuple[int, ...]:
 def margin_df(runs: Runs, term: int) -> int:
     """Degrees of freedom that a term's own margin allows, whatever other terms there are.
 
-    With every cell of the margin filled, the product of levels less one; else the filled cells
-    less the rank of the terms within it.
+    With every cell of the margin filled, and of a number that is fitted as a polynomial, the
+    product of levels less one; else the filled cells less the rank of the terms within it.
     """
     own = factors_in(term)
     filled = np.unique(runs.index[~runs.off][:, own], axis=0)
     factors = tuple(runs.factors[i] for i in own)
+    if any(factor.degree is not None for factor in factors):
+        return term_width(runs.factors, term)
     if len(filled) == np.prod([runs.sizes[i] for i in own]):
         return term_width(runs.factors, term)
     below = terms_up_to(len(own))[:-1]

@@ -19,7 +19,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
+    from doe.analysis.options import AnalysisOptions
+    from doe.analysis.tables import TableOptions
     from doe.results.sources import Source
+    from doe.running.trial import Trial
+    from doe.store.imports import Imported
     from doe.store.scan import RunState
     from doe.study.values import Study
     from doe.views.notebook import ResponseResult, Results
@@ -28,10 +32,24 @@ if TYPE_CHECKING:
 
 _PLANNED = "the directory of a planned study"
 
-__all__ = ["__version__", "analyze", "load", "plan", "report", "run"]
+__all__ = [
+    "Study",
+    "__version__",
+    "analyze",
+    "import_",
+    "load",
+    "plan",
+    "report",
+    "run",
+    "try_",
+]
 
 
-def __getattr__(name: str) -> str:
+def __getattr__(name: str) -> Any:
+    if name == "Study":
+        from doe.study.values import Study
+
+        return Study
     if name != "__version__":
         raise AttributeError(f"module 'doe' has no attribute {name!r}")
     from importlib.metadata import version
@@ -40,52 +58,106 @@ def __getattr__(name: str) -> str:
 
 
 def plan(
-    study: Study | Path | str | None = None,
+    study: Study | Mapping[str, Any] | Path | str | None = None,
     *,
     preset: str | None = None,
     replicates: int | None = None,
     fraction: str | None = None,
     out: Path | str | None = None,
+    augment: int | str | None = None,
+    confirm: int | None = None,
+    response: str | None = None,
 ) -> Path:
-    """Plan a study (a value, a TOML file or a preset) and return its directory.
+    """Plan a study (a value, the tables of a study file as a dict, a TOML file or a preset) and
+    return its directory.
 
-    Planning the same study again changes nothing.
+    Planning the same study again changes nothing. `augment` adds so many replicates, or the
+    "foldover" of a fraction, to the study planned in `out`; `confirm` adds runs with so many fresh
+    seeds of the configuration that is best by `response`, of the runner-up and of the baseline.
     """
-    from doe.design.changes import with_overrides
-    from doe.errors import DoeError
-    from doe.store.plan import RUNS, write_plan
-    from doe.study.presets import asked_study
-    from doe.study.values import Study
+    from doe.results.planning import PlanRequest, make_plan
+
+    request = PlanRequest(
+        study=Path(study) if isinstance(study, str) else study,
+        preset=preset,
+        replicates=replicates,
+        fraction=fraction,
+        out=None if out is None else _path(out, "the directory to plan in"),
+        augment=None if augment is None else str(augment),
+        confirm=confirm,
+        response=response,
+    )
+    return make_plan(request)[0].directory
+
+
+def try_(
+    study: Study | Mapping[str, Any] | Path | str | None = None,
+    *,
+    preset: str | None = None,
+    only: str | None = None,
+    gpu: int | None = None,
+) -> Trial:
+    """Run one configuration of a study now, as `doe try` does; nothing is recorded.
+
+    `only` names the configuration, which is by default the first to run.
+    """
+    from doe.design.runs import make_design, runs_of
+    from doe.results.planning import PlanRequest, requested_study
+    from doe.running.trial import try_run
 
     source = Path(study) if isinstance(study, str) else study
-    if not isinstance(source, (Study, Path, type(None))):
-        raise DoeError(f"got {type(study).__name__}; expected a Study or the path of a study file")
-    changed = with_overrides(asked_study(source, preset), replicates, fraction)
-    directory = RUNS / changed.name if out is None else _path(out, "the directory to plan in")
-    write_plan(changed, directory)
-    return directory
+    chosen = requested_study(PlanRequest(study=source, preset=preset))
+    runs = make_design(chosen).runs
+    return try_run(chosen, runs[0] if only is None else runs_of(runs, only)[0], gpu)
+
+
+def import_(
+    table: Path | str | pd.DataFrame,
+    study: Path | str | None = None,
+    *,
+    columns: Mapping[str, str] | None = None,
+    matching: bool = False,
+) -> Imported:
+    """Take past runs over as results of a study, matched by levels and seed.
+
+    `study` is its directory or its file, which is planned if need be. `columns` names the columns
+    of factors, responses and "seed" that have other names; `matching` leaves out rows that the plan
+    does not have.
+    """
+    from doe.results.planning import import_table, planned_or_new
+
+    planned, _ = planned_or_new(None if study is None else _path(study, _PLANNED))
+    source = Path(table) if isinstance(table, str) else table
+    return import_table(planned, source, columns or {}, matching, _say)
 
 
 def run(
     directory: Path | str,
     *,
     engine: str = "local",
+    detach: bool = False,
+    only: Sequence[str] = (),
+    replicate: int = 0,
+    until: str | None = None,
+    decide: Sequence[str] = (),
+    max_replicates: int | None = None,
+    limit: int = 0,
     retries: int = 2,
     retry_errors: bool = False,
     retry_failed: bool = False,
     timeout: float = 0.0,
-    limit: int = 0,
-    until_decided: bool = False,
+    grace: float = 10.0,
     **engine_settings: Any,
 ) -> dict[RunState, int]:
     """Run what is not yet done, as `doe run` does; return how many runs are in each state.
 
-    A study that declares when it may stop keeps to it; `until_decided` declares it.
+    A study that declares when it may stop keeps to it; `until="decided"` declares it, for the terms
+    in `decide` and at most `max_replicates`.
 
     Further arguments are settings of the engine, by the names of `doe run`'s options: `cpu=2`,
     `gpus="0,1"`, `partition="gpu"`.
     """
-    from doe.results.decision import declare, is_decided
+    from doe.results.decision import declare_until, is_decided
     from doe.running.execute import EngineChoice, run_study
     from doe.running.scheduler import RunOptions
     from doe.store.plan import load_plan
@@ -96,12 +168,15 @@ def run(
     options = RunOptions(
         policy=Policy(retries, retry_errors),
         timeout=timeout,
+        only=_names(only, "only", "configurations"),
+        replicates=(replicate,) if replicate else (),
         limit=limit,
         retry_failed=retry_failed,
+        grace=grace,
+        detach=detach,
     )
     study = _path(directory, _PLANNED)
-    if until_decided:
-        declare(study, (), None)
+    declare_until(study, until, _names(decide, "decide", "terms"), max_replicates)
     with open_display(console()) as display:
         choice = EngineChoice(engine, engine_settings)
         return run_study(load_plan(study), options, choice, display, is_decided).counts
@@ -121,36 +196,23 @@ def load(directory: Path | str) -> pd.DataFrame:
     return load_table(_path(directory, _PLANNED))
 
 
-def _path(path: Path | str, expected: str) -> Path:
-    from doe.errors import DoeError
-
-    if not isinstance(path, (str, Path)):
-        raise DoeError(f"got {type(path).__name__}; expected {expected}")
-    return Path(path)
-
-
-def _terms(terms: Sequence[str] | None) -> tuple[str, ...] | None:
-    from doe.errors import DoeError
-
-    if terms is None:
-        return None
-    if not isinstance(terms, (list, tuple)) or not all(isinstance(term, str) for term in terms):
-        raise DoeError(f"terms={terms!r}: expected a list of terms, as in ['A', 'B', 'AB']")
-    return tuple(terms)
-
-
 def analyze(
     source: Source,
     response: str | Sequence[str] | None = None,
     *,
     factors: Sequence[str] = (),
     low: Mapping[str, str] | None = None,
+    scale: Mapping[str, str] | None = None,
     block: str | None = None,
     goal: str | None = None,
     transform: str | None = None,
     order: int | None = None,
     terms: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    error: str = "pure",
+    random_blocks: bool = False,
     robust: bool = False,
+    permutations: int | None = None,
     alpha: float = 0.05,
     beats: Sequence[tuple[str, str]] = (),
 ) -> ResponseResult | Results:
@@ -161,40 +223,38 @@ def analyze(
     as Altair objects, and every number as a frozen value in `analysis`. Several, or none for those
     that the study names first, give `Results`, a mapping from names to them.
 
-    `factors`, `low` levels, `block` and `goal` ("min" or "max") are for files and DataFrames.
-    `beats` asks how likely one configuration beats another with a fresh seed, in `analysis.beats`:
-    pairs of names, or of "best", "runner-up", "baseline".
+    `factors`, `low` levels, `scale` ("linear" or "log"), `block` and `goal` ("min" or "max") are
+    for files and DataFrames. `terms` are the model, `drop` factors whose terms are not shown;
+    `error` is what tests are against where runs repeat, "pure" or "residual". `permutations` are of
+    the robust methods, and imply `robust`. `beats` asks how likely one configuration beats another
+    with a fresh seed, in `analysis.beats`: pairs of names, or of "best", "runner-up", "baseline".
     """
-    from doe.analysis.case import AnalysisOptions
     from doe.errors import DoeError
     from doe.results.report import report_of
-    from doe.results.sources import source_state
+    from doe.results.sources import read_source
     from doe.views.notebook import ResponseResult, Results
 
     responses = [response] if isinstance(response, str) else list(response or ())
     if wrong := [name for name in responses if not isinstance(name, str)]:
         raise DoeError(f"response {wrong[0]!r}: expected a name, or a list of names")
-    state, names = source_state(source, responses, _say, factors, low, block, goal)
-    options = AnalysisOptions(
+    options = _options(
         transform=transform,
         order=order,
-        terms=_terms(terms),
+        terms=terms,
+        drop=_names(drop, "drop", "factors"),
+        error=error,
+        random_blocks=random_blocks,
         robust=robust,
+        permutations=permutations,
         alpha=alpha,
         beats=tuple((first, second) for first, second in beats),
     )
-    analysed = report_of(state, options, responses=names)
-    for name in names:
-        if name in analysed.refused:
-            raise DoeError(analysed.refused[name])
-    results = [ResponseResult(analysed, name) for name in names]
+    table = _table(factors, low, scale, block, goal)
+    analysed = report_of(read_source(source, responses, table, _say), options)
+    for reason in analysed.refused.values():
+        raise DoeError(reason)
+    results = [ResponseResult(analysed, name) for name in analysed.analyses]
     return results[0] if isinstance(response, str) else Results(results)
-
-
-def _say(sentence: str) -> None:
-    import sys
-
-    print(sentence, file=sys.stderr)
 
 
 def report(
@@ -203,26 +263,88 @@ def report(
     out: Path | str | None = None,
     transform: str | None = None,
     terms: Sequence[str] | None = None,
+    random_blocks: bool = False,
+    drop: Sequence[str] | None = None,
     responses: Sequence[str] = (),
     factors: Sequence[str] = (),
     low: Mapping[str, str] | None = None,
+    scale: Mapping[str, str] | None = None,
     block: str | None = None,
     goal: str | None = None,
 ) -> Path:
     """Write the page and tables of a study, a CSV file or a DataFrame; return the page.
 
-    `responses`, `factors`, `low`, `block` and `goal` are for files and DataFrames.
+    `responses`, `factors`, `low`, `scale`, `block` and `goal` are for files and DataFrames. `drop`
+    are factors left out of the paper's tables of effects.
     """
-    from doe.analysis.case import AnalysisOptions
-    from doe.errors import DoeError
     from doe.results.report import report_of
-    from doe.results.sources import is_study, source_state
+    from doe.results.sources import page_source
     from doe.views.files import REPORTS, write_report
 
     target = None if out is None else _path(out, "the directory to write to")
-    if (planned := is_study(source)) and responses:
-        raise DoeError("responses belong to a table; the page of a study has all of them")
-    names = () if planned else tuple(responses) or ("all",)
-    state, _ = source_state(source, names, _say, factors, low, block, goal)
-    options = AnalysisOptions(transform=transform, terms=_terms(terms), robust=True)
-    return write_report(report_of(state, options), target or REPORTS / state.directory.stem).page
+    options = _options(transform=transform, terms=terms, random_blocks=random_blocks, robust=True)
+    names = _names(responses, "responses", "names")
+    table = _table(factors, low, scale, block, goal)
+    subject = page_source(source, names, table, _say)
+    left_out = None if drop is None else _names(drop, "drop", "factors")
+    page = report_of(subject, options, left_out)
+    return write_report(page, target or REPORTS / subject.path.stem).page
+
+
+# What is asked, as values -------------------------------------------------------------------------
+
+
+def _options(
+    terms: Sequence[str] | None,
+    robust: bool,
+    permutations: int | None = None,
+    **further: Any,
+) -> AnalysisOptions:
+    """The options of an analysis, checked; permutations imply the robust methods."""
+    from doe.analysis.options import DEFAULTS, AnalysisOptions
+
+    return AnalysisOptions(
+        terms=None if terms is None else _names(terms, "terms", "terms, as in ['A', 'B', 'AB']"),
+        robust=robust or permutations is not None,
+        permutations=permutations or DEFAULTS.permutations,
+        **further,
+    )
+
+
+def _table(
+    factors: Sequence[str],
+    low: Mapping[str, str] | None,
+    scale: Mapping[str, str] | None,
+    block: str | None,
+    goal: str | None,
+) -> TableOptions | None:
+    """What the columns of a table are; None where nothing is said of them."""
+    if not any((factors, low, scale, block, goal)):
+        return None
+    from doe.analysis.tables import TableOptions
+
+    names = _names(factors, "factors", "columns, as in ['lr', 'augment']")
+    lows = {key: str(level) for key, level in (low or {}).items()}
+    return TableOptions(names, lows, scale or {}, block, goal)
+
+
+def _names(names: Sequence[str], argument: str, expected: str) -> tuple[str, ...]:
+    from doe.errors import DoeError
+
+    if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
+        raise DoeError(f"{argument}={names!r}: expected a list of {expected}")
+    return tuple(names)
+
+
+def _path(path: Path | str, expected: str) -> Path:
+    from doe.errors import DoeError
+
+    if not isinstance(path, (str, Path)):
+        raise DoeError(f"got {type(path).__name__}; expected {expected}")
+    return Path(path)
+
+
+def _say(sentence: str) -> None:
+    import sys
+
+    print(sentence, file=sys.stderr)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from doe.cli.complete import complete_study
 from doe.cli.options import chosen_study, pairs, say
-
-if TYPE_CHECKING:
-    from doe.store.plan import Plan
 
 
 def import_table(
@@ -35,32 +32,18 @@ def import_table(
     ] = False,
 ) -> None:
     """Take past runs over as results, matched by levels and seed; `doe run` does the others."""
-    from doe.results.table_file import read_table
-    from doe.store.imports import import_runs
+    from doe.results.planning import import_table as take_over
+    from doe.results.planning import planned_or_new
 
-    plan = _plan(study)
-    frame = read_table(table, say)
-    rows = [dict(zip(frame.columns, row, strict=True)) for row in frame.to_numpy().tolist()]
+    is_file = study is not None and study.is_file()
+    plan, outcome = planned_or_new(study if is_file else chosen_study(study))
+    if outcome != "unchanged":
+        typer.echo(f"Planned {plan.directory}", err=True)
     columns = pairs(named, "--map", "NAME=COLUMN, as in lr=learning_rate")
-    done = import_runs(plan, rows, table.name, columns, matching)
+    done = take_over(plan, table, columns, matching, say)
     parts = [f"{len(done.new)} of {len(plan.design.runs)} runs were imported"]
     parts += [f"{len(done.known)} were there already"] if done.known else []
     parts += [f"{done.unfinished} rows have no result"] if done.unfinished else []
     parts += [f"{done.outside} rows are not planned"] if done.outside else []
     typer.echo(f"{'; '.join(parts)}.")
     typer.echo(f"next: doe run --study {plan.directory}")
-
-
-def _plan(path: Path | None) -> Plan:
-    """The planned study; a study file that is not the frozen one is planned first."""
-    from doe.store.files import StudyDir
-    from doe.store.plan import RUNS, load_plan, write_plan
-    from doe.study.file import load_study
-
-    if path is not None and path.is_file() and not StudyDir(path.parent).design.exists():
-        study = load_study(path)
-        plan, outcome = write_plan(study, RUNS / study.name)
-        if outcome != "unchanged":
-            typer.echo(f"Planned {plan.directory}", err=True)
-        return plan
-    return load_plan(chosen_study(path))

@@ -50,42 +50,18 @@ def plan(
     json: JsonOption = False,
 ) -> None:
     """Write the design of a study and say what it can tell."""
-    from doe.design.changes import with_overrides
-    from doe.store.plan import RUNS, augment_plan, write_plan
-    from doe.study.presets import asked_study
+    from doe.results.planning import PlanRequest, make_plan
 
-    if confirm is None and response is not None:
-        from doe.errors import DoeError
-
-        raise DoeError("--response belongs to --confirm N; give it too")
-    if confirm is not None:
-        from doe.results.confirm import confirm_plan
-
-        _refuse_to_change(file, preset, replicates, fraction, augment)
-        planned = confirm_plan(chosen_study(out), confirm, response)
-        outcome: Outcome = "augmented"
-    elif augment is not None:
-        _refuse_to_change(file, preset, replicates, fraction)
-        planned, outcome = augment_plan(chosen_study(out), augment), "augmented"
-    else:
-        study = with_overrides(asked_study(file, preset), replicates, fraction)
-        planned, outcome = write_plan(study, out or RUNS / study.name)
+    if augment is not None or confirm is not None:
+        out = chosen_study(out)
+    request = PlanRequest(file, preset, replicates, fraction, out, augment, confirm, response)
+    planned, outcome = make_plan(request)
     if json:
         from doe.views.terminal import print_json
 
         print_json(plan_json(planned, outcome))
     else:
         _print(planned, outcome)
-
-
-def _refuse_to_change(*study_options: object) -> None:
-    from doe.errors import DoeError
-
-    if any(option is not None for option in study_options):
-        raise DoeError(
-            "--augment and --confirm add to a planned study and take only --out with its "
-            "directory; leave out the study file, --preset, --replicates and --fraction"
-        )
 
 
 def _print(planned: Plan, outcome: Outcome) -> None:

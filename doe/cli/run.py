@@ -6,7 +6,6 @@ import contextlib
 import inspect
 import time
 from itertools import zip_longest
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
@@ -113,7 +112,7 @@ def run(
     Ctrl-C lets running runs finish and starts no more; a second Ctrl-C ends them.
     """
     from doe.errors import DoeError
-    from doe.results.decision import is_decided
+    from doe.results.decision import declare_until, is_decided
     from doe.results.summary import summarise
     from doe.running.execute import EngineChoice, run_study
     from doe.running.scheduler import RunOptions
@@ -137,7 +136,7 @@ def run(
         detach=detach,
     )
     directory = chosen_study(study)
-    _declare(directory, until, decide, max_replicates)
+    declare_until(directory, until, split_names(decide), max_replicates)
     plan = load_plan(directory)
     study_option = "" if study is None else f" --study {study}"
     began, screen = time.monotonic(), console()
@@ -167,22 +166,6 @@ def run(
         raise typer.Exit(130)
     if left_out or done.counts["failed"]:
         raise typer.Exit(3)
-
-
-def _declare(
-    directory: Path, until: str | None, decide: str | None, replicates: int | None
-) -> None:
-    """Write down when the study may stop, before it is looked at; refuse another rule later."""
-    from doe.errors import DoeError
-    from doe.results.decision import declare
-
-    if until is None:
-        if decide is not None or replicates is not None:
-            raise DoeError("--decide and --max-replicates belong to --until decided; give it too")
-        return
-    if until != "decided":
-        raise DoeError(f"--until {until!r} is unknown; expected decided")
-    declare(directory, split_names(decide), replicates)
 
 
 def _tell(command: str | None, summary: Summary, study_option: str) -> None:

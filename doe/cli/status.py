@@ -81,7 +81,7 @@ def _picture(state: Overview, width: int) -> RenderableType:
 
     parts: list[RenderableType] = [Text("\n".join(_lines(state)))]
     if (reached := decision(state.study, state.statuses)) is not None:
-        from doe.views.tables.decisions import decision_table
+        from doe.views.tables.study import decision_table
 
         parts += [Text("\n".join(reached.sentences))]
         parts += [Text(), render_table(decision_table(reached), width)]

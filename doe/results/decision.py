@@ -182,6 +182,22 @@ def is_decided(study: Study, statuses: Sequence[RunStatus]) -> bool:
     return reached is not None and reached.is_final
 
 
+def declare_until(
+    directory: Path, until: str | None, terms: tuple[str, ...], replicates: int | None
+) -> None:
+    """Write down when the study may stop, before it is looked at; refuse another rule later."""
+    if until is None:
+        if terms or replicates is not None:
+            raise DoeError(
+                "terms to decide and max_replicates belong to a study that runs until it is "
+                "decided; ask for that too (until decided)"
+            )
+        return
+    if until != "decided":
+        raise DoeError(f"until {until!r} is unknown; expected decided")
+    declare(directory, terms, replicates)
+
+
 def declare(directory: Path, terms: tuple[str, ...], replicates: int | None) -> Plan:
     """Declare that a study is looked at after each complete replicate, and when it may stop.
 

@@ -242,7 +242,8 @@ def design_json(design: PlannedDesign) -> dict[str, Any]:
 
     highest = min(design.order or telling_order(generators), len(keys))
     chains = alias_chains(generators, len(keys), highest) if design.regular else ()
-    return without_masks(msgspec.to_builtins(design.facts)) | {
+    facts: dict[str, Any] = without_masks(msgspec.to_builtins(design.facts))
+    return facts | {
         "resolution": resolution(generators),
         "defining_relation": signed(defining_relation(generators)),
         "word_length_pattern": list(word_length_pattern(generators, len(keys))),

@@ -1,0 +1,108 @@
+"""From what is asked to a plan on disk: new studies, added runs, past runs taken over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from doe.design.changes import with_overrides
+from doe.errors import DoeError
+from doe.results.table_file import Say, read_table
+from doe.store.files import StudyDir
+from doe.store.imports import Imported, import_runs
+from doe.store.plan import RUNS, Outcome, Plan, augment_plan, find_study, load_plan, write_plan
+from doe.study.file import checked_study, load_study
+from doe.study.presets import asked_study
+from doe.study.values import Study
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class PlanRequest(msgspec.Struct, frozen=True):
+    """What `doe plan` and `doe.plan` are asked for; raises DoeError where parts contradict."""
+
+    study: Study | Mapping[str, Any] | Path | None = None  # a value, its tables, or its file
+    preset: str | None = None
+    replicates: int | None = None
+    fraction: str | None = None
+    out: Path | None = None  # the study's directory
+    augment: str | None = None  # replicates to add, or foldover
+    confirm: int | None = None  # fresh seeds for the best configuration
+    response: str | None = None  # whose best is confirmed
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.study, (Study, Mapping, Path, type(None))):
+            raise DoeError(
+                f"got {type(self.study).__name__}; expected a Study, a dict or the path of a "
+                "study file"
+            )
+        if self.confirm is None and self.response is not None:
+            raise DoeError("a response belongs to confirming: say how many fresh seeds (confirm)")
+        changes = (self.study, self.preset, self.replicates, self.fraction)
+        both = self.augment is not None and self.confirm is not None
+        added = self.augment is not None or self.confirm is not None
+        if both or (added and any(change is not None for change in changes)):
+            raise DoeError(
+                "augment and confirm add to a planned study and take only its directory (out); "
+                "leave out the study, preset, replicates and fraction, and the other of the two"
+            )
+
+
+def make_plan(request: PlanRequest) -> tuple[Plan, Outcome]:
+    """Plan a study, or add runs to a planned one.
+
+    Raises
+    ------
+    DoeError
+        If the study cannot be planned so, or contradicts what is planned there.
+    """
+    if request.confirm is not None:
+        from doe.results.confirm import confirm_plan
+
+        directory = find_study(request.out)
+        return confirm_plan(directory, request.confirm, request.response), "augmented"
+    if request.augment is not None:
+        return augment_plan(find_study(request.out), request.augment), "augmented"
+    study = requested_study(request)
+    return write_plan(study, request.out or RUNS / study.name)
+
+
+def requested_study(request: PlanRequest) -> Study:
+    """The study that a request names, with its replicates and fraction."""
+    given = request.study
+    if isinstance(given, Mapping):
+        given = checked_study(given, "the study")
+    return with_overrides(asked_study(given, request.preset), request.replicates, request.fraction)
+
+
+def planned_or_new(path: Path | None) -> tuple[Plan, Outcome]:
+    """Load a planned study; a study file that is not the frozen one is planned first."""
+    if path is not None and path.is_file() and not StudyDir(path.parent).design.exists():
+        study = load_study(path)
+        return write_plan(study, RUNS / study.name)
+    return load_plan(find_study(path)), "unchanged"
+
+
+def import_table(
+    plan: Plan,
+    table: Path | pd.DataFrame,
+    columns: Mapping[str, str],
+    matching: bool,
+    say: Say,
+) -> Imported:
+    """Take past runs of a table over as results of a plan; see `import_runs`."""
+    frame = read_table(table, say) if isinstance(table, Path) else table.rename(columns=str)
+    rows = [
+        dict(zip(frame.columns, map(_cell, row), strict=True)) for row in frame.to_numpy().tolist()
+    ]
+    name = table.name if isinstance(table, Path) else "DataFrame"
+    return import_runs(plan, rows, name, columns, matching)
+
+
+def _cell(value: object) -> str:
+    """A cell as text; a gap is empty."""
+    return "" if value is None or value != value else str(value)

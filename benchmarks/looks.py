@@ -17,8 +17,7 @@ from scipy import special
 
 from benchmarks import write_table
 from doe.analysis.contrasts import fwht
-from doe.analysis.sequential import Look, Rule
-from doe.analysis.spending import SHAPES
+from doe.analysis.sequential import SHAPES, Rule
 from doe.terms import terms_up_to
 
 ALPHA = 0.05
@@ -52,8 +51,17 @@ class Rates(NamedTuple):
     studies: int
 
 
-def batch_looks(y: np.ndarray, masks: list[int], rule: Rule) -> Iterator[tuple[Look, np.ndarray]]:
-    """Looks at many studies (studies, replicates, cells), with nominal p (studies, terms)."""
+class Looks(NamedTuple):
+    """One look at many studies."""
+
+    effect: np.ndarray  # studies x terms
+    se: np.ndarray
+    df: np.ndarray
+    p: np.ndarray  # nominal
+
+
+def batch_looks(y: np.ndarray, masks: list[int], rule: Rule) -> Iterator[Looks]:
+    """Looks at many studies (studies, replicates, cells)."""
     cells = y.shape[2]
     for n in rule.looks:
         taken = y[:, :n]
@@ -66,7 +74,7 @@ def batch_looks(y: np.ndarray, masks: list[int], rule: Rule) -> Iterator[tuple[L
         effect = 2.0 * fwht(means)[:, masks] / cells
         df = squares.sum(axis=1) ** 2 / (squares**2).sum(axis=1) * (free / cells)
         p = 2.0 * special.stdtr(df[:, None], -np.abs(effect / se))
-        yield Look(n, tuple(masks), effect, se, df), p
+        yield Looks(effect, se, df, p)
 
 
 def measured(factors: int, draw: str, looks: int, count: int, seed: int = 0) -> dict[str, Rates]:
@@ -81,10 +89,10 @@ def measured(factors: int, draw: str, looks: int, count: int, seed: int = 0) -> 
     while studies < count:
         y = ERRORS[draw](rng, (batch, looks + 1, cells))
         outside = {s: np.zeros((2, batch, len(masks)), dtype=bool) for s in SHAPES}
-        for i, (_, p) in enumerate(batch_looks(y, masks, rules["pocock"])):
+        for i, look in enumerate(batch_looks(y, masks, rules["pocock"])):
             for shape in SHAPES:
                 for k in (0, 1):
-                    outside[shape][k] |= p <= levels[shape][k][i]
+                    outside[shape][k] |= look.p <= levels[shape][k][i]
         for shape in SHAPES:
             wrong[shape][0] += int(outside[shape][0].any(axis=1).sum())
             wrong[shape][1] += float(outside[shape][1].mean(axis=1).sum())

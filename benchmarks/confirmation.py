@@ -16,35 +16,28 @@ import numpy as np
 
 from benchmarks import write_table
 from benchmarks.looks import ERRORS
-from doe.analysis.analyze import analyze, predicting
-from doe.analysis.confirm import by_prediction, paired_gain, prediction_interval
-from doe.analysis.contrasts import estimable
-from doe.analysis.data import FactorLevels, Observations, Runs
-from doe.analysis.fit import fit
+from doe.analysis.analyze import fit_response, predicting
+from doe.analysis.best import best
+from doe.analysis.confirm import by_prediction, paired_gain, predicted_at, prediction_interval
+from doe.analysis.dataset import Dataset, FactorColumn, Runs
+from doe.analysis.diagnostics import diagnose
 
 PLANS = ((3, 4), (4, 3), (6, 3))
 """Factors and replicates."""
 SEEDS = 3
 
 
-def study(y: np.ndarray, factors: int) -> Observations:
-    """Observations of a study (replicates, cells) with replicates as blocks."""
+def study(y: np.ndarray, factors: int) -> Dataset:
+    """A response of a study (replicates, cells) with replicates as blocks."""
     replicates, cells = y.shape
     row = np.tile(np.arange(cells), replicates)
-    n = y.size
     runs = Runs(
-        factors=tuple(FactorLevels(key, "0", "1") for key in "ABCDEF"[:factors]),
-        coded=np.array([[2 * (r >> i & 1) - 1 for i in range(factors)] for r in row], np.int8),
+        factors=tuple(FactorColumn(key, key, (0, 1)) for key in "ABCDEF"[:factors]),
+        index=row[:, None] >> np.arange(factors) & 1,
         block=np.repeat(np.arange(replicates), cells),
         block_name="replicate",
-        run_ids=tuple(f"r{i}" for i in range(n)),
-        run_order=None,
-        slot=None,
-        host=None,
-        states=("",) * n,
     )
-    flat = y.ravel()
-    return Observations(runs, "y", flat, flat, flat, "", "max")
+    return Dataset(runs, "y", y.ravel(), goal="max")
 
 
 class Covered(NamedTuple):
@@ -69,16 +62,10 @@ def covered(factors: int, replicates: int, draw: str, count: int, seed: int = 0)
         blocks = rng.standard_normal((replicates + SEEDS, 1))
         effect = 3.0 * 2.0 / np.sqrt(cells * replicates)
         y = effect * (np.arange(cells) & 1) + blocks + errors
-        observed = study(y[:replicates], factors)
-        analysis = analyze(observed)
-        assert analysis.best is not None
-        chosen = by_prediction(analysis.best, observed.runs.keys)[0]
-        cell = next(r for r in range(cells) if observed.runs.config(r) == chosen)
-        runs = observed.runs
-        model = estimable(runs.cells, factors, factors, runs.block)
-        fitted = fit(observed.y, runs.cells, factors, runs.block, model)
-        trusted = predicting(fitted, analysis.transform, analysis.diagnostics)
-        low, high = prediction_interval(analysis.best.reduced.best, SEEDS, trusted, 0.05)
+        response = fit_response(study(y[:replicates], factors))
+        cell = by_prediction(response, best(response, "max"))[0]
+        trusted = predicting(response, diagnose(response))
+        low, high = prediction_interval(predicted_at(response, cell), SEEDS, trusted, 0.05)
         if low is not None and high is not None:
             shown += 1
             inside += low <= y[replicates:, cell].mean() <= high

@@ -18,17 +18,13 @@ import numpy as np
 from benchmarks import write_table
 from benchmarks.confirmation import study
 from benchmarks.looks import ERRORS
-from doe.analysis.analyze import core
+from doe.analysis.analyze import fit_response
 from doe.analysis.beats import CHOSEN_PAIRS, Beats, beats
 from doe.analysis.best import best
-from doe.analysis.case import AnalysisOptions, Case
-from doe.analysis.contrasts import estimable, names_of
-from doe.analysis.data import Observations
+from doe.analysis.dataset import Dataset
 from doe.analysis.diagnostics import diagnose
-from doe.analysis.effects import t_tests
-from doe.analysis.fit import fit
+from doe.analysis.options import AnalysisOptions
 from doe.analysis.streams import Component, Seeding, variation
-from doe.analysis.transform import Transformation
 
 PLANS = {
     "4 seeds": [[0, 1, 2, 3]],
@@ -75,8 +71,8 @@ def simulated(rng: np.random.Generator, labels: list[list[int]], draw: str, cell
     return y
 
 
-def observed_study(y: np.ndarray, factors: int, labels: list[list[int]]) -> Observations:
-    """Observations with their seeds."""
+def observed_study(y: np.ndarray, factors: int, labels: list[list[int]]) -> Dataset:
+    """A response with the seeds of its runs."""
     observed = study(y, factors)
     replicate = np.repeat(np.arange(len(y)), y.shape[1])
     names = tuple("abc"[: len(labels)])
@@ -88,14 +84,11 @@ def size(plan: str, factors: int, draw: str, count: int, pure: bool = False) -> 
     """How often an inert effect has p < 0.05, against the variation over seeds or pure error."""
     rng = np.random.default_rng([1, factors, list(PLANS).index(plan), list(ERRORS).index(draw)])
     labels, cells = PLANS[plan], 1 << factors
-    replicates = len(labels[0])
-    row, block = np.tile(np.arange(cells), replicates), np.repeat(np.arange(replicates), cells)
-    model = estimable(row, factors, factors, block)
     called = []
     for _ in range(count):
-        y = simulated(rng, labels, draw, cells).ravel()
-        seeding = None if pure else Seeding(("a",) * len(labels), block, np.array(labels)[:, block])
-        called.append(t_tests(fit(y, row, factors, block, model, seeding=seeding))[2] < 0.05)
+        y = simulated(rng, labels, draw, cells)
+        data = study(y, factors) if pure else observed_study(y, factors, labels)
+        called.append([(effect.p or 0.0) < 0.05 for effect in fit_response(data).effects])
     return float(np.mean(called))
 
 
@@ -127,18 +120,10 @@ def told(plan: str, factors: int, draw: str, count: int) -> tuple[float, float]:
     return share, variance
 
 
-def compared(observed: Observations, factors: int, named: tuple[str, str]) -> tuple[Beats, ...]:
+def compared(observed: Dataset, named: tuple[str, str]) -> tuple[Beats, ...]:
     """The chosen pairs and a named one, as `analyze` compares them."""
-    runs, options = observed.runs, AnalysisOptions(beats=(*CHOSEN_PAIRS, named))
-    model = estimable(runs.cells, factors, factors, runs.block)
-    fitted = fit(observed.y, runs.cells, factors, runs.block, model, seeding=runs.seeding)
-    names = names_of(model.masks, runs.keys)
-    effects = core(fitted, names, [True] * len(names), runs.block_name, options.alpha).effects
-    scale = Transformation("none", None, "none")
-    case = Case(
-        *(runs, range(fitted.n), fitted, names, effects, observed.goal, scale, factors, options)
-    )
-    return beats(case, best(case, "max"), "", None, diagnose(case))
+    response = fit_response(observed, AnalysisOptions(beats=(*CHOSEN_PAIRS, named)))
+    return beats(response, best(response, "max"), diagnose(response))
 
 
 def beaten(plan: str, factors: int, draw: str, count: int) -> list[float]:
@@ -159,7 +144,7 @@ def beaten(plan: str, factors: int, draw: str, count: int) -> list[float]:
         observed = observed_study(y, factors, labels)
         numbers = {observed.runs.config(c): c for c in range(cells)}
         named = (observed.runs.config(1), observed.runs.config(0))
-        for b in compared(observed, factors, named):
+        for b in compared(observed, named):
             one, other = numbers[b.config], numbers[b.against]
             chance = (means[one] + fresh[:, one] > means[other] + fresh[:, other]).mean()
             hits[b.asked].append(

@@ -322,7 +322,7 @@ def _rows(response: FittedResponse, permuted: Permuted, wild: Wild | None) -> tu
         p_wild = None if wild is None else float(wild.p[i])
         reach = None
         if wild is not None and effect is not None:
-            reach = float(wild.critical[i]) * _residual_se(fit, test.mask)
+            reach = float(wild.critical[i]) * residual_se(fit, test.mask)
         verdicts = _verdicts(
             fit, test, hc3_holm.get(test.mask), float(permuted.largest[i]), p_wild, permuted, alpha
         )
@@ -347,7 +347,7 @@ def _rows(response: FittedResponse, permuted: Permuted, wild: Wild | None) -> tu
     return tuple(rows)
 
 
-def _residual_se(fit: Fit, term: int) -> float:
+def residual_se(fit: Fit, term: int) -> float:
     """Standard error of an effect by the residual mean square."""
     scale = float(fit.coef_of((term,))[1][0])
     return 2.0 * fit.unit * math.sqrt(scale * fit.ss_residual / fit.df_residual)

@@ -47,8 +47,26 @@ def test_ranks_means_and_one_way_variance():
     assert distributions.trim_mean(values, 0.25) == stats.trim_mean(values, 0.25)
     groups = [RNG.standard_normal(k) + k for k in (3, 5, 9)]
     np.testing.assert_allclose(distributions.f_oneway(*groups), stats.f_oneway(*groups), rtol=1e-9)
-    table = [[3, 9], [8, 2]]
-    assert distributions.fisher_exact(table) == tuple(stats.fisher_exact(table))
+
+
+@pytest.mark.parametrize(
+    ("events", "counts"),
+    [([3, 8], [12, 10]), ([0, 6], [24, 24]), ([5, 0], [6, 42]), ([1, 1], [2, 2])],
+)
+def test_exact_rates_of_two_groups_are_fishers(events, counts):
+    table = [events, [n - k for k, n in zip(events, counts, strict=True)]]
+    found = distributions.exact_rates(np.array(events), np.array(counts))
+    assert found == pytest.approx(stats.fisher_exact(table)[1], rel=1e-9)
+
+
+def test_exact_rates_of_more_groups_are_freeman_and_haltons():
+    # fisher.test(rbind(c(0, 6, 0), c(12, 6, 12))) and (rbind(c(1, 5, 2, 0), c(7, 3, 4, 9))) of R
+    few, counts = np.array([0, 6, 0]), np.array([12] * 3)
+    assert distributions.exact_rates(few, counts) == pytest.approx(0.001423149905, rel=1e-8)
+    events, counts = np.array([1, 5, 2, 0]), np.array([8, 8, 6, 9])
+    assert distributions.exact_rates(events, counts) == pytest.approx(0.01331685412, rel=1e-8)
+    drawn = distributions.exact_rates(10 * events, 10 * counts)  # too many splits to go through
+    assert drawn < 1e-4
 
 
 @pytest.mark.parametrize(

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.formula.api as smf
-from factorial_tables import by_term, study, table
+from factorial_tables import by_term, study, table, two_level_fit
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from level_tables import full, words
 from scipy import stats
 from statsmodels.stats.anova import anova_lm
 
-from doe.analysis.contrasts import Model, estimable, evaluate, fwht, names_of, sign_columns
-from doe.analysis.estimators.robust import hc3, permutation, wild_bootstrap
+from doe.analysis.contrasts import evaluate, fwht, names_of, sign_columns
+from doe.analysis.dataset import Runs
+from doe.analysis.estimators.box_meyer import BoxMeyer
+from doe.analysis.estimators.dispersion import Dispersion
+from doe.analysis.estimators.robust import (
+    Robust,
+    hc3,
+    permutation,
+    residual_se,
+    wild_bootstrap,
+)
 from doe.analysis.fit import fit
 from doe.analysis.lenth import lenth, scale_estimates, simulated_p
+from doe.analysis.model import BLOCK, make_model
 from doe.analysis.pvalues import benjamini_hochberg, f_upper, holm, t_two_sided
 from doe.terms import term_name, terms_up_to
 
@@ -42,12 +55,15 @@ def test_transform_and_least_squares_agree(
     cells = np.tile(np.arange(1 << factors), replicates)
     block = np.repeat(np.arange(replicates), 1 << factors) if blocks and replicates > 1 else None
     y = 10 * rng.normal(size=len(cells))
-    model = estimable(cells, factors, factors, block)
-    assert model.balanced
-    fast = fit(y, cells, factors, block, model)
-    slow = fit(y, cells, factors, block, Model(model.masks, {}, (), (), False))
-    for name in ("mean", "coef", "scale", "ss", "fitted", "leverage", "ss_residual", "ss_pure"):
-        assert getattr(fast, name) == pytest.approx(getattr(slow, name), rel=1e-10, abs=1e-10)
+    fast = two_level_fit(y, cells, factors, block)
+    assert fast.model.solved_by_transform
+    slow = fit(y, replace(fast.model, solved_by_transform=False))
+    assert fast.scale == pytest.approx(np.diag(slow.scale), rel=1e-10)
+    for name in ("coef", "rotated", "fitted", "leverage", "ss_residual", "ss_pure"):
+        one, other = getattr(fast, name), getattr(slow, name)
+        if name == "rotated":  # the columns of the blocks are not orthogonal
+            one, other = one[fast.model.df(BLOCK) + 1 :], other[fast.model.df(BLOCK) + 1 :]
+        assert one == pytest.approx(other, rel=1e-10, abs=1e-10)
 
 
 @given(seeds)
@@ -107,14 +123,13 @@ def test_adjusted_p_values_agree_with_scipy_and_keep_their_order(values: list[fl
 def test_permutation_p_is_uniform_under_the_null() -> None:
     cells = np.tile(np.arange(4), 3)
     block = np.repeat(np.arange(3), 4)
-    model = estimable(cells, 2, 2, block)
     rng = np.random.default_rng(11)
     alone, most = [], []
     for i in range(300):
         y = rng.normal(size=12) + 5 * block
-        p, adjusted = permutation(fit(y, cells, 2, block, model), 199, seed=i)
-        alone.append(p[0])
-        most.append(adjusted.min())
+        found = permutation(two_level_fit(y, cells, 2, block), 199, seed=i)
+        alone.append(found.alone[0])
+        most.append(found.largest.min())
     jitter = rng.random(300) / 200
     assert stats.kstest(np.array(alone) - jitter, "uniform").pvalue > 0.01
     assert stats.kstest(np.array(most) - jitter, "uniform").pvalue > 0.01
@@ -124,35 +139,68 @@ def test_permutation_within_blocks_does_not_see_the_blocks() -> None:
     cells = np.tile(np.arange(4), 4)
     block = np.repeat(np.arange(4), 4)
     y = np.random.default_rng(1).normal(size=16)
-    model = estimable(cells, 2, 2, block)
-    plain = permutation(fit(y, cells, 2, block, model), 500, seed=1)
-    shifted = permutation(fit(y + 100.0 * block, cells, 2, block, model), 500, seed=1)
-    assert plain[0] == pytest.approx(shifted[0])
-    assert (plain[1] >= plain[0]).all()
+    plain = permutation(two_level_fit(y, cells, 2, block), 500, seed=1)
+    shifted = permutation(two_level_fit(y + 100.0 * block, cells, 2, block), 500, seed=1)
+    assert plain.alone == pytest.approx(shifted.alone)
+    assert (plain.largest >= plain.alone).all()
+
+
+def test_permutation_leaves_other_terms_where_they_are() -> None:
+    """Freedman and Lane: a large effect beside it does not change the p of a term."""
+    rng = np.random.default_rng(8)
+    cells = np.tile(np.arange(8), 3)
+    y = rng.normal(size=24)
+    plain = permutation(two_level_fit(y, cells, 3), 999, seed=1)
+    beside = permutation(two_level_fit(y + 50.0 * (cells >> 2), cells, 3), 999, seed=1)
+    assert plain.method == "Freedman and Lane"
+    assert beside.alone[:3] == pytest.approx(plain.alone[:3])
+    assert beside.alone[3] == 1 / 1000
+
+
+def test_permutation_p_of_terms_with_any_degrees_of_freedom_is_uniform() -> None:
+    rng = np.random.default_rng(12)
+    runs = Runs(words((3, 2)), full((3, 2), 3))
+    model = make_model(runs, (1, 2, 3))
+    alone, most = [], []
+    for i in range(300):
+        found = permutation(fit(rng.normal(size=18), model), 199, seed=i)
+        alone.append(found.alone[0])
+        most.append(found.largest.min())
+    jitter = rng.random(300) / 200
+    assert stats.kstest(np.array(alone) - jitter, "uniform").pvalue > 0.01
+    assert stats.kstest(np.array(most) - jitter, "uniform").pvalue > 0.01
+
+
+def test_a_fit_of_nothing_but_copies_has_no_robust_answer() -> None:
+    y = np.tile([1.0, 2.0, 4.0, 3.0], 3)
+    found = study(table("AB", y), "AB", robust=True, permutations=99)
+    assert found.get(Robust) is None
+    assert found.get(BoxMeyer) is None
+    assert found.get(Dispersion) is None
 
 
 @pytest.mark.parametrize("ratio", [1.0, 6.0])
 def test_wild_bootstrap_intervals_cover_where_the_spread_differs(ratio: float) -> None:
     cells = np.tile(np.arange(8), 4)
     block = np.repeat(np.arange(4), 8)
-    model = estimable(cells, 3, 3, block)
     rng = np.random.default_rng(5)
     hits = 0
     for i in range(200):
         y = rng.normal(size=32) * np.where(cells & 2, ratio, 1.0) + (cells & 1) + block
-        wild = wild_bootstrap(fit(y, cells, 3, block, model), 0.05, 400, seed=i)
+        full_fit = two_level_fit(y, cells, 3, block)
+        wild = wild_bootstrap(full_fit, 0.05, 400, seed=i)
         assert wild is not None
-        hits += wild.low[0] <= 1.0 <= wild.high[0]
+        effect = 2.0 * full_fit.unit * full_fit.coef_of((1,))[0][0]
+        hits += abs(effect - 1.0) <= wild.critical[0] * residual_se(full_fit, 1)
     assert 0.91 <= hits / 200 <= 0.995
 
 
 def test_wild_bootstrap_p_holds_over_all_terms() -> None:
     cells = np.tile(np.arange(16), 2)
-    model = estimable(cells, 4, 4, None)
     rng = np.random.default_rng(6)
     smallest = []
     for i in range(200):
-        wild = wild_bootstrap(fit(rng.normal(size=32), cells, 4, None, model), 0.05, 400, seed=i)
+        wild = wild_bootstrap(two_level_fit(rng.normal(size=32), cells, 4), 0.05, 400, seed=i)
         assert wild is not None
         smallest.append(wild.p.min())
     assert np.mean(np.array(smallest) < 0.05) <= 0.09
@@ -161,9 +209,25 @@ def test_wild_bootstrap_p_holds_over_all_terms() -> None:
 def test_hc3_is_silent_where_it_is_the_t_test() -> None:
     cells = np.tile(np.arange(8), 2)
     y = np.random.default_rng(3).normal(size=16)
-    assert hc3(fit(y, cells, 3, None, estimable(cells, 3, 3, None))) is None
-    short = fit(y[1:], cells[1:], 3, None, estimable(cells[1:], 3, 1, None))
-    assert hc3(short) is not None
+    assert hc3(two_level_fit(y, cells, 3)) == {}
+    assert hc3(two_level_fit(y, cells, 3, order=1)) == {}
+    assert set(hc3(two_level_fit(y[1:], cells[1:], 3, order=1))) == {1, 2, 4}
+
+
+def test_hc3_adds_to_the_test_of_a_factor_with_three_levels() -> None:
+    """A level's own runs tell the variance of its mean, whatever the leverages."""
+    index = full((3, 2), 4)
+    y = np.random.default_rng(4).normal(size=24) * (1.0 + 3.0 * (index[:, 0] == 2))
+    fitted = fit(y, make_model(Runs(words((3, 2)), index), (1, 2, 3)))
+    assert np.ptp(fitted.leverage) < 1e-12
+    frame = pd.DataFrame({"y": y, "a": index[:, 0], "b": index[:, 1]})
+    peer = smf.ols("y ~ C(a, Sum) * C(b, Sum)", frame).fit()
+    robust = peer.get_robustcov_results("HC3")
+    names = peer.model.exog_names
+    rows = np.eye(len(names))[[i for i, n in enumerate(names) if "C(a" in n and ":" not in n]]
+    found = hc3(fitted)
+    assert found[1] == pytest.approx(float(robust.f_test(rows).pvalue), rel=1e-8)
+    assert set(found) == {1, 3}  # b has two levels: its variance is the pooled one
 
 
 def test_lenth_p_is_uniform_for_inert_effects() -> None:

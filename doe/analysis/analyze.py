@@ -155,9 +155,7 @@ def fit_response(data: Dataset, options: AnalysisOptions = DEFAULTS) -> FittedRe
     return _fitted(data, options)[0]
 
 
-def _fitted(
-    data: Dataset, options: AnalysisOptions
-) -> tuple[FittedResponse, Anova, HalfNormal]:
+def _fitted(data: Dataset, options: AnalysisOptions) -> tuple[FittedResponse, Anova, HalfNormal]:
     if data.censored:
         raise DoeError(f"response {data.response!r} has limits such as >50; its effects are bounds")
     if np.isnan(data.y).all():

@@ -170,19 +170,23 @@ class Fit:
 
         `rows` has a column per column of the model, kept or not; what the blocks do is left out.
         """
-        inside = rows[:, self.model.kept]
-        return inside @ self.coef, self._covariance(inside)
+        inside, coef, scale = self._inside(rows)
+        weighted = inside * scale if scale.ndim == 1 else inside @ scale
+        return inside @ coef, np.asarray(weighted @ inside.T)
 
     def variance(self, rows: Floats) -> Floats:
         """Variance over σ² of linear functions of the coefficients, of u."""
-        inside = rows[:, self.model.kept]
-        if self.scale.ndim == 1:
-            return np.asarray((inside**2) @ self.scale)
-        return np.asarray(((inside @ self.scale) * inside).sum(axis=1))
+        inside, _, scale = self._inside(rows)
+        if scale.ndim == 1:
+            return np.asarray((inside**2) @ scale)
+        return np.asarray(((inside @ scale) * inside).sum(axis=1))
 
-    def _covariance(self, inside: Floats) -> Floats:
-        weighted = inside * self.scale if self.scale.ndim == 1 else inside @ self.scale
-        return np.asarray(weighted @ inside.T)
+    def _inside(self, rows: Floats) -> tuple[Floats, Floats, Floats]:
+        """Kept columns in which some row is not zero, with their coefficients and covariance."""
+        inside = rows if self.model.full_rank else rows[:, self.model.kept]
+        own = np.flatnonzero(inside.any(axis=0))
+        scale = self.scale[own] if self.scale.ndim == 1 else self.scale[np.ix_(own, own)]
+        return inside[:, own], self.coef[own], scale
 
     def wald(self, source: int) -> float:
         """Wald's statistic ``b'[(X'X)^-1]^-1 b`` of a source: its sum of squares after all others.
@@ -357,6 +361,8 @@ def decomposed(model: Model) -> tuple[Floats, Floats]:
     Runs of one cell and block share a row of X: the matrix that is decomposed does not grow with
     replicates.
     """
+    if model.solved_by_transform:
+        return _orthogonal_columns(model)
     first, row = model.distinct
     root = np.sqrt(np.bincount(row))[:, None]
     Q, R = scipy.linalg.qr(root * model.fitted_columns[first], mode="economic")
@@ -375,6 +381,18 @@ def coefficient_maps(model: Model) -> Floats:
     Q, R = decomposed(model)
     maps = np.asarray(scipy.linalg.solve_triangular(R, Q.T))
     return np.where(np.abs(maps) < 1e-12 * np.abs(maps).max(), 0.0, maps)
+
+
+def _orthogonal_columns(model: Model) -> tuple[Floats, Floats]:
+    """Q and R where all columns but those of the blocks are orthogonal already."""
+    X, n = model.X, model.runs.count
+    own = model.columns(BLOCK)
+    Q, R = X / np.sqrt(n), np.eye(X.shape[1]) * np.sqrt(n)
+    if len(own):
+        basis, triangle = scipy.linalg.qr(X[:, own], mode="economic")
+        sign = np.sign(np.diag(triangle))
+        Q[:, own], R[np.ix_(own, own)] = basis * sign, triangle * sign[:, None]
+    return np.asarray(Q), np.asarray(R)
 
 
 def _between_blocks(u: Floats, block: Ints | None) -> float:

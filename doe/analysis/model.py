@@ -15,6 +15,7 @@ from doe.analysis.coding import (
     AVERAGED,
     column_labels,
     columns_at,
+    contrasts,
     run_columns,
     term_columns,
     term_width,
@@ -33,6 +34,7 @@ from doe.errors import DoeError
 from doe.terms import (
     FACTORS,
     MEAN,
+    SQUARE,
     by_order,
     factors_in,
     is_squared,
@@ -48,6 +50,7 @@ from doe.terms import (
 BLOCK = -1
 CURVATURE = -2
 SOURCES = {BLOCK: "Block", CURVATURE: "Curvature"}
+NONE: Ints = np.empty(0, dtype=np.int64)
 EVERY_ORDER = 12
 """Two-level factors up to which interactions of every order are tried."""
 
@@ -114,15 +117,23 @@ class Model:
 
     def columns(self, source: int) -> Ints:
         """Positions of a source among the kept columns."""
-        return np.flatnonzero(self.fitted_source == source)
+        return self._kept_columns.get(source, NONE)
 
     def df(self, source: int) -> int:
         """Degrees of freedom that the runs give to a source."""
-        return int((self.fitted_source == source).sum())
+        return len(self.columns(source))
 
     def df_asked(self, source: int) -> int:
         """Degrees of freedom that a source has where every cell has runs."""
-        return int((self.source == source).sum())
+        return len(self._columns.get(source, NONE))
+
+    @cached_property
+    def _columns(self) -> dict[int, Ints]:
+        return _positions_of(self.source)
+
+    @cached_property
+    def _kept_columns(self) -> dict[int, Ints]:
+        return self._columns if self.full_rank else _positions_of(self.fitted_source)
 
     def name(self, source: int) -> str:
         """Name of a source as the analysis of variance shows it."""
@@ -152,15 +163,29 @@ class Model:
 
     def rows_at(self, index: Ints, position: Floats | None = None) -> Floats:
         """Rows of the model matrix at points, blocks averaged; AVERAGED leaves a factor open."""
-        columns = columns_at(self.runs.factors, index, position)
+        factors = self.runs.factors
+        columns = columns_at(factors, index, position)
         rows = np.zeros((len(index), len(self.source)))
-        rows[:, self.source == MEAN] = 1.0
-        start = 1 + self.df_asked(BLOCK)
-        for term in self.terms:
-            values = term_columns(columns, term)
-            rows[:, start : start + values.shape[1]] = values
-            start += values.shape[1]
+        rows[:, 0] = 1.0
+        gone = sum(  # contrasts of an averaged factor leave nothing
+            1 << i
+            for i, factor in enumerate(factors)
+            if (index[:, i] == AVERAGED).all() and not contrasts(factor).mean(axis=0).any()
+        )
+        for term in self._terms_without(gone):
+            rows[:, self._columns[term]] = term_columns(columns, term)
         return rows
+
+    def _terms_without(self, gone: int) -> list[int]:
+        """Terms without the factors of `gone`, but for squares of these."""
+        left = FACTORS & ((1 << len(self.runs.factors)) - 1) & ~gone
+        if 1 << left.bit_count() < len(self.terms) and not self._squares:
+            return [part for part in (*parts_of(left), left) if part in self._columns]
+        return [t for t in self.terms if not t & gone & ~(t >> SQUARE)]
+
+    @cached_property
+    def _squares(self) -> bool:
+        return any(term > FACTORS for term in self.terms)
 
     def cell_rows(self, cells: Sequence[int]) -> Floats:
         """Rows of the model matrix at configurations, those of centre runs with their curvature."""
@@ -174,7 +199,7 @@ class Model:
                 ]
             )
         rows = self.rows_at(levels.reshape(len(cells), len(self.runs.factors)), position)
-        rows[:, self.source == CURVATURE] = (np.asarray(cells) < 0)[:, None]
+        rows[:, self._columns.get(CURVATURE, NONE)] = (np.asarray(cells) < 0)[:, None]
         return rows
 
     def margin_row(self, held: dict[int, int]) -> Floats:
@@ -194,6 +219,14 @@ class Model:
             return np.ones(len(rows), dtype=bool)
         away = rows[:, ~self.kept] - rows[:, self.kept] @ self.null
         return np.asarray(np.abs(away).max(axis=1) < 1e-7 * (1.0 + np.abs(rows).max(axis=1)))
+
+
+def _positions_of(source: NDArray[Any]) -> dict[int, Ints]:
+    """Positions of each source, which come in runs of equal ones."""
+    positions: dict[int, list[int]] = {}
+    for i, name in enumerate(source.tolist()):
+        positions.setdefault(name, []).append(i)
+    return {name: np.array(found) for name, found in positions.items()}
 
 
 def make_model(runs: Runs, terms: Sequence[int], *, curved: bool = True) -> Model:

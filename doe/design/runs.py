@@ -341,7 +341,7 @@ def planned_rows(text: str, study: Study) -> list[int]:
     are not all there.
     """
     if study.parts or (study.generators and study.exclude):
-        return []  # how many there are, only pyDOE2 knows
+        return []  # how many there are, only pydoe knows
     if not study.generators:
         return allowed_rows(study)
     blocks = 1 << len(study.block_words)

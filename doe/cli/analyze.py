@@ -26,6 +26,7 @@ from doe.cli.options import (
     only_with_table,
     split_names,
     table_observations,
+    warn_changed,
 )
 
 if TYPE_CHECKING:
@@ -142,6 +143,7 @@ def _study_observations(
 
     directory = chosen_study(path)
     study, scanned = scan_study(directory)
+    warn_changed(study, scanned)
     statuses = analysed(study, scanned)
     answers = study.responses
     groups = {"all": [*answers.metrics, *answers.averages], "further": list(answers.further)}

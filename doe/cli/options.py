@@ -11,8 +11,12 @@ from doe.analysis.scales import choices
 from doe.cli.complete import complete_preset, complete_study
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from doe.analysis.data import Observations
     from doe.analysis.levels.layout import LevelObservations
+    from doe.store.scan import RunStatus
+    from doe.study.values import Study
 
 FileArgument = Annotated[
     Path | None, typer.Argument(help="Study file (TOML) [default: study.toml].")
@@ -133,6 +137,14 @@ def chosen_study(path: Path | None) -> Path:
     if path is None and (number := len(planned_studies())) > 1:
         typer.echo(f"study: {directory}, the last planned of {number}", err=True)
     return directory
+
+
+def warn_changed(study: Study, statuses: Sequence[RunStatus]) -> None:
+    """Say on standard error that results answer another request than the study makes now."""
+    from doe.store.requests import changed_warning
+
+    if text := changed_warning(study, statuses):
+        typer.echo(f"warning: {text}", err=True)
 
 
 def one_thread() -> None:

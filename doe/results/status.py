@@ -14,7 +14,7 @@ from doe.store.files import RunDir, StudyDir
 from doe.store.leases import WAITING, LeaseFile, age, silent_since
 from doe.store.plan import load_plan
 from doe.store.progress import read_progress
-from doe.store.requests import changed_runs
+from doe.store.requests import changed_warning
 from doe.store.scan import RunState, RunStatus, counts, retried_reason, scan
 from doe.store.verdicts import IMPORTED, UNREAD
 from doe.study.values import Study
@@ -132,12 +132,8 @@ def _failures(statuses: Sequence[RunStatus]) -> dict[str, list[str]]:
 def _warnings(study: Study, statuses: Sequence[RunStatus]) -> list[str]:
     """What makes runs of one study differ in more than their factors."""
     warnings = []
-    if changed := changed_runs(study, statuses):
-        number = len(changed)
-        warnings.append(
-            f"The study file was changed after {counted(number, 'run')} {were(number)} done "
-            f"(the first is {changed[0].run.run_id}); their results answer another request."
-        )
+    if changed := changed_warning(study, statuses):
+        warnings.append(changed)
     warnings += _origin_warnings([status.provenance for status in statuses if status.result])
     if unreadable := [f"{s.run.run_id}: {s.problem}" for s in statuses if s.problem]:
         warnings.append(f"Unreadable, left alone while the rest goes on: {listed(unreadable, 1)}.")

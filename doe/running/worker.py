@@ -29,6 +29,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import msgspec
 
+from doe.errors import DoeError
 from doe.running.backend import Backend
 from doe.running.processes import (
     adopt_orphans,
@@ -130,6 +131,13 @@ def work(run: RunDir, order: WorkOrder, prepared: Prepared | None = None) -> int
     held = begin(run, order, new_owner(order.job, order.slot, order.supervisor), Watch())
     if isinstance(held, int):
         return held
+    try:
+        unchanged = read_request(run)[1] == digest
+    except DoeError:
+        unchanged = False
+    if not unchanged:  # the study was planned again before this lease could be seen
+        held.release()
+        return LOST
     return _execute(held, order, request, digest, prepared)
 
 

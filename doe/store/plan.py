@@ -8,15 +8,15 @@ import os
 from collections.abc import Callable, Iterator
 from functools import reduce
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import BinaryIO, Literal, NamedTuple
 
 import msgspec
 
 from doe.design.changes import augmented, planned_replicates
 from doe.design.runs import Design, design_csv, make_design, planned_rows
 from doe.errors import DoeError
-from doe.store.files import RunDir, StudyDir, write_atomic
-from doe.store.requests import request_bytes
+from doe.store.files import StudyDir, write_atomic
+from doe.store.requests import prepare, request_bytes
 from doe.store.scan import RunStatus, scan
 from doe.study.checks import check_study
 from doe.study.file import dump_study, parse_study, study_differences
@@ -89,20 +89,43 @@ def _replace_plan(old: Plan, study: Study, differences: list[str]) -> tuple[Plan
     if _same_runs(old, new):
         _write(new)
         return new, "amended"
-    begun = [status for status in old.scan() if _begun(status)]
-    if begun or any(files.engine(name).exists() for name in ENGINES):
-        listing = "\n".join(f"  - {line}" for line in differences)
-        raise DoeError(
-            f"{old.directory} holds another plan, of which {len(begun)} of {len(old.design.runs)} "
-            f"runs have begun, so it stays as it is. What differs:\n{listing}\n"
-            f"{_way_out(old, study)}"
-        )
-    for run in old.design.runs:
-        _forget(files.run(run.run_id))
-    with contextlib.suppress(OSError):  # what cannot be removed cannot be written either
-        files.design.unlink()  # so that it never stands beside the new study
-    _write(new)
+    with _exclusive(files.study) as unused:
+        begun = _begun(old)
+        handed_over = any(files.engine(name).exists() for name in ENGINES)
+        if begun or handed_over or not unused:
+            raise _refusal(old, study, differences, len(begun), not unused)
+        with contextlib.suppress(OSError):  # what cannot be removed cannot be written either
+            files.design.unlink()  # so that it never stands beside the new study
+        _write(new)
+        # A scheduler reads the study after it wrote a request, and a worker reads its request after
+        # it took its lease: whoever began meanwhile is seen here, or sees this and stops.
+        for run in old.design.runs:
+            with contextlib.suppress(OSError):
+                files.run(run.run_id).request.unlink()
+        if begun := _begun(old):
+            files.design.unlink(missing_ok=True)
+            _write(old)
+            for status in begun:
+                prepare(files.run(status.run.run_id), old.study, status.run)
+            raise _refusal(old, study, differences, len(begun))
+        for run in old.design.runs:
+            with contextlib.suppress(OSError):
+                files.run(run.run_id).path.rmdir()
     return new, "replanned"
+
+
+def _refusal(
+    old: Plan, study: Study, differences: list[str], begun: int, in_use: bool = False
+) -> DoeError:
+    """Say why another plan stays as it is."""
+    listing = "\n".join(f"  - {line}" for line in differences)
+    reason = f"of which {begun} of {len(old.design.runs)} runs have begun"
+    if in_use and not begun:
+        reason = "which a `doe run` executes at present"
+    return DoeError(
+        f"{old.directory} holds another plan, {reason}, so it stays as it is. What differs:\n"
+        f"{listing}\n{_way_out(old, study)}"
+    )
 
 
 def _same_runs(old: Plan, new: Plan) -> bool:
@@ -112,15 +135,9 @@ def _same_runs(old: Plan, new: Plan) -> bool:
     )
 
 
-def _begun(status: RunStatus) -> bool:
-    return bool(status.result or status.lease or status.damaged or status.problem)
-
-
-def _forget(run: RunDir) -> None:
-    """Remove the request of a run that never began; anything else that is there stays."""
-    with contextlib.suppress(OSError):
-        run.request.unlink(missing_ok=True)
-        run.path.rmdir()
+def _begun(plan: Plan) -> list[RunStatus]:
+    """Runs of which somebody has taken a lease, or left anything else."""
+    return [s for s in plan.scan() if s.result or s.lease or s.damaged or s.problem]
 
 
 def _way_out(old: Plan, study: Study) -> str:
@@ -230,6 +247,62 @@ def _alone(directory: Path) -> Iterator[None]:
     finally:
         if handle >= 0:
             os.close(handle)
+
+
+@contextlib.contextmanager
+def _exclusive(study: Path) -> Iterator[bool]:
+    """Keep schedulers from beginning with a study file; False if one is at work (`PlanInUse`)."""
+    with study.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        except OSError:  # a file system without locks
+            pass
+        yield True
+
+
+class PlanInUse:
+    """A plan under execution: `doe plan` does not replace it, or else `check` tells."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan, self._content = plan, b""
+        self._locked: BinaryIO | None = None
+
+    def check(self) -> None:
+        """Compare the plan with study.toml.
+
+        Raises
+        ------
+        DoeError
+            If study.toml asks for other runs by now.
+        """
+        directory, study, design = self._plan
+        file = self._plan.files.study.open("rb")
+        content = file.read()
+        if content == self._content:
+            file.close()
+            return
+        self.release()
+        self._content, self._locked = content, file
+        with contextlib.suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_SH)
+        if not study_differences(study, parse_study(content, source=file.name)):
+            return
+        now = load_plan(directory)
+        planned = {run.run_id: request_bytes(now.study, run) for run in now.design.runs}
+        if any(planned.get(run.run_id) != request_bytes(study, run) for run in design.runs):
+            raise DoeError(
+                f"{directory} was planned again meanwhile: no more runs of the former plan are "
+                "started. `doe run` executes the new one"
+            )
+
+    def release(self) -> None:
+        """Let others replace the plan."""
+        if self._locked is not None:
+            self._locked.close()
+            self._locked = None
 
 
 def change_plan(directory: Path, changed: Callable[[Study], Study]) -> Plan:

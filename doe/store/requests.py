@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from doe.design.runs import Run
-from doe.errors import DoeError
+from doe.errors import DoeError, counted, were
 from doe.store.files import STRANGE, RunDir, StudyDir, read_file, write_atomic
 from doe.store.scan import RunStatus
 from doe.study.levels import settings_of
@@ -126,6 +126,18 @@ def changed_runs(study: Study, statuses: Iterable[RunStatus]) -> list[RunStatus]
         for status in statuses
         if status.result and status.provenance.get("request") != request_digest(study, status.run)
     ]
+
+
+def changed_warning(study: Study, statuses: Iterable[RunStatus]) -> str:
+    """One sentence if some results answer another request than the study makes now, else empty."""
+    changed = changed_runs(study, statuses)
+    if not changed:
+        return ""
+    number = len(changed)
+    return (
+        f"The study file was changed after {counted(number, 'run')} {were(number)} done "
+        f"(the first is {changed[0].run.run_id}); their results answer another request."
+    )
 
 
 def check_unchanged(study: Study, statuses: Iterable[RunStatus], files: StudyDir) -> None:

@@ -92,7 +92,6 @@ def _print(planned: Plan, outcome: Outcome) -> None:
     from rich.text import Text
 
     from doe.results.designs import design_facts, told_by_levels
-    from doe.store.file_system import file_system_notes
     from doe.views.plan_tables import (
         alias_table,
         factors_table,
@@ -108,7 +107,7 @@ def _print(planned: Plan, outcome: Outcome) -> None:
     screen.print(Text(f"{OUTCOMES[outcome]} {planned.directory}", style="bold"))
     for line in two_level_lines(planned) if facts is None else level_lines(planned, facts):
         screen.print(Text(line))
-    for note in file_system_notes(planned.directory):
+    for note in plan_notes(planned):
         screen.print(Text(f"warning: {note}", style="yellow"))
     screen.print()
     print_table(factors_table(study), screen)
@@ -118,6 +117,21 @@ def _print(planned: Plan, outcome: Outcome) -> None:
     elif generators and not study.augment:
         print_table(alias_table(generators, study.keys, telling_order(generators)), screen)
     print_table(order_table(design, FIRST_RUNS), screen)
+
+
+def plan_notes(planned: Plan) -> list[str]:
+    """What may go wrong with a plan: its command, and where it lies."""
+    from doe.store.file_system import file_system_notes
+    from doe.study.command import command_doubts
+
+    return [*command_doubts(planned.study), *file_system_notes(planned.directory)]
+
+
+def promises_power(study: Study) -> bool:
+    """Whether the error of a study is known to be that of as many independent replicates."""
+    from doe.study.command import has_copies
+
+    return not study.augment and not study.streams and not has_copies(study)
 
 
 def two_level_lines(planned: Plan) -> list[str]:
@@ -155,7 +169,7 @@ def two_level_lines(planned: Plan) -> list[str]:
             "Without replicates there is no error to test against: Lenth's method judges the "
             "effects, or leave out high orders at the analysis."
         )
-    elif not study.augment and not study.streams:
+    elif promises_power(study):
         effect = detectable_effect(1.0, size)
         lines.append(
             f"Detectable with 80 % power at α = 0.05: an effect of {cell_text(effect, 'num')} σ "
@@ -203,7 +217,7 @@ def level_lines(planned: Plan, facts: DesignReport) -> list[str]:
             "Nothing is left to estimate the error from: Lenth's method judges the contrasts, or "
             "choose fewer terms at the analysis."
         )
-    elif not study.augment and not study.streams:
+    elif promises_power(study):
         widest = max(study.factors, key=lambda factor: len(factor.levels))
         effect = detectable_effect(1.0, size)
         lines.append(
@@ -220,7 +234,7 @@ def detectable_effects(planned: Plan, facts: DesignReport) -> dict[str, float | 
     from doe.results.designs import level_design_size, power_of_terms
 
     study, design = planned.study, planned.design
-    if study.augment or study.streams:
+    if not promises_power(study):
         return {}
     size = level_design_size(study, design, facts)
     terms = power_of_terms(study, design).at(size, PowerQuestion())
@@ -234,7 +248,6 @@ def plan_json(planned: Plan, outcome: Outcome) -> dict[str, Any]:
     from doe.design.fractions import alias_chains
     from doe.design.power import design_size, detectable_effect
     from doe.results.designs import design_facts, level_design_size, told_by_levels
-    from doe.store.file_system import file_system_notes
     from doe.views.plan_tables import alias_json, telling_order
 
     study = planned.study
@@ -246,7 +259,7 @@ def plan_json(planned: Plan, outcome: Outcome) -> dict[str, Any]:
     if facts is not None:
         of_levels["terms"] = msgspec.to_builtins(facts)
         of_levels["detectable_by_term"] = detectable_effects(planned, facts)
-    tested = size.df_error >= 1 and not study.augment and not study.streams
+    tested = size.df_error >= 1 and promises_power(study)
     factors = [
         {"key": f.key, "low": f.low, "high": f.high, **msgspec.structs.asdict(f)}
         for f in study.factors
@@ -265,5 +278,5 @@ def plan_json(planned: Plan, outcome: Outcome) -> dict[str, Any]:
         "detectable_effect_per_sigma": detectable_effect(1.0, size) if tested else None,
         **of_levels,
         "order": [run.run_id for run in planned.design.runs],
-        "warnings": file_system_notes(planned.directory),
+        "warnings": plan_notes(planned),
     }

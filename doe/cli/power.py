@@ -189,6 +189,7 @@ def _sizes(
         told_by_levels,
     )
     from doe.store.plan import load_plan
+    from doe.study.command import has_copies
     from doe.terms import parse_generators
 
     if factors is None:
@@ -197,6 +198,11 @@ def _sizes(
             raise DoeError(
                 "replicates of this study share seeds, and its power depends on the share of each "
                 "stream, which no plan knows; ask with --factors for replicates that share none"
+            )
+        if has_copies(planned.study):
+            raise DoeError(
+                "the command of this study does not use {seed}: its replicates are copies, from "
+                "which no power follows; put {seed} in, or ask with --factors"
             )
         variant, design = with_fraction(planned, fraction)
         by_term = None

@@ -16,7 +16,7 @@ from doe.store.plan import load_plan
 from doe.store.progress import read_progress
 from doe.store.requests import changed_warning
 from doe.store.scan import RunState, RunStatus, counts, retried_reason, scan
-from doe.store.verdicts import IMPORTED, UNREAD
+from doe.store.verdicts import FILES, IMPORTED, UNREAD
 from doe.study.values import Study
 
 
@@ -170,10 +170,22 @@ def _origin_warnings(every: Sequence[Mapping[str, Any]]) -> list[str]:
         warnings.append(
             f"{counted(dirty, 'run')} {were(dirty)} made by code with uncommitted changes."
         )
+    if names := _changed_files(origins):
+        warnings.append(f"Files of the command changed between runs: {', '.join(names)}.")
     versions = {str(origin.get("versions", {})) for origin in origins}
     if len(versions) > 1:
         warnings.append(f"Package versions changed between runs: {len(versions)} sets of versions.")
     return warnings
+
+
+def _changed_files(origins: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Files of a command whose hashes differ between runs."""
+    digests: dict[str, set[object]] = {}
+    for origin in origins:
+        files = origin.get(FILES)
+        for name, digest in files.items() if isinstance(files, dict) else ():
+            digests.setdefault(name, set()).add(digest)
+    return [name for name, known in digests.items() if len(known) > 1]
 
 
 def _listing(counter: Counter[str]) -> str:

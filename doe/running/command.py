@@ -24,7 +24,7 @@ from doe.running.metrics import (
 from doe.running.processes import end_by_signal, end_with_parent
 from doe.store.files import RunDir
 from doe.store.requests import read_request
-from doe.study.command import STDOUT, STEP, TOTAL, Piece, pieces
+from doe.study.command import STDOUT, STEP, TOTAL, Piece, pieces, printed_number
 from doe.study.values import Level, MetricsSection, ProgressSection
 from doe.terms import level_text
 
@@ -55,7 +55,7 @@ def run_program(
     section = asked.progress or ProgressSection()
     words = substitute(command, {**values, "run_dir": str(run_dir)})
     old = files_now(run_dir, source)
-    output = Output(source)
+    output = Output(source, (*asked.metrics, *asked.further))
     progress = ProgressReader(section, values, run_dir, report)
     listeners: list[Listener] = [output.hear] if source.file == STDOUT else []
     if section.pattern:
@@ -182,7 +182,9 @@ class ProgressReader:
     def hear(self, line: str) -> None:
         """Report the step that a printed line names."""
         if match := self._pattern.search(line):
-            self._tell(match.groupdict())
+            self._tell(
+                {name: printed_number(text or "") for name, text in match.groupdict().items()}
+            )
 
     def look(self) -> None:
         """Report the steps that the command's CSV has gained."""

@@ -14,12 +14,14 @@ from typing import Any, NamedTuple
 
 from doe.errors import DoeError, listed, nearest
 from doe.store.files import RunDir
-from doe.study.command import STDOUT
+from doe.study.command import STDOUT, printed_name, printed_number, printed_pattern
 from doe.study.values import MetricsSection
 
 LISTED = 20
 """Names that a message lists at most."""
 LAST_LINES = 3
+COLOURS = re.compile(r"\x1b\[[\d;]*[A-Za-z]")
+"""Codes by which a program colours its output."""
 
 Stamps = dict[Path, tuple[int, int]]
 """Time and size of files."""
@@ -39,20 +41,23 @@ class NumberSource(NamedTuple):
 class Output:
     """Listens to what a command prints for the metrics that are asked of it."""
 
-    def __init__(self, section: MetricsSection) -> None:
+    def __init__(self, section: MetricsSection, metrics: Iterable[str]) -> None:
         listens = section.file == STDOUT
-        self._patterns = {p: re.compile(p) for p in section.keys.values()} if listens else {}
+        names = metrics if listens else ()
+        keys = {name: section.keys.get(name, printed_name(name)) for name in names}
+        self._patterns = {name: printed_pattern(key) for name, key in keys.items()}
         self.matches: dict[str, str] = {}
-        """Pattern -> the number as it stood in its last match."""
+        """Metric -> the number as it stood in its last match."""
         self.last: deque[str] = deque(maxlen=LAST_LINES)
 
     def hear(self, line: str) -> None:
         """Look at one line."""
-        if line.strip():
-            self.last.append(line.strip())
-        for pattern, compiled in self._patterns.items():
-            for match in compiled.finditer(line):
-                self.matches[pattern] = match[1]
+        plain = COLOURS.sub("", line)
+        if plain.strip():
+            self.last.append(plain.strip())
+        for name, compiled in self._patterns.items():
+            for match in compiled.finditer(plain):
+                self.matches[name] = match[1]
 
 
 def files_now(run_dir: Path, section: MetricsSection) -> Stamps:
@@ -76,7 +81,7 @@ def read_metrics(
         If a file, key or match is missing; says what was looked for and what was there.
     """
     if section.file == STDOUT:
-        return _collect(_printed(output), section, metrics, further)
+        return _collect(_printed(output), MetricsSection(), metrics, further)
     paths = [path for path in _left(run_dir, section) if stamp(path) != old.get(path)]
     if not paths:
         raise DoeError(_absent(section.file, run_dir, bool(old)))
@@ -269,4 +274,10 @@ def _events(paths: Sequence[Path], file: str) -> NumberSource:
 
 def _printed(output: Output) -> NumberSource:
     last = " | ".join(output.last) or "nothing"
-    return NumberSource("the output", (f"as its last lines: {last}",), output.matches.__getitem__)
+
+    def value(name: str) -> float | str:
+        text = output.matches[name]
+        number = printed_number(text)
+        return text if number is None else number
+
+    return NumberSource("the output", (f"as its last lines: {last}",), value)

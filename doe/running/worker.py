@@ -249,7 +249,7 @@ def _facts(request: RunRequest, device: str) -> dict[str, Any]:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "0").partition(",")[0]
     gpus = ask_gpus() if device != "cpu" else ()
     gpu = next((gpu for gpu in gpus if str(gpu.number) == visible), None)
-    return static_facts(request.backend, gpu)
+    return static_facts(request.backend, gpu, request.command)
 
 
 def _keep(pid: int, held: Held, order: WorkOrder, stop: Stop) -> tuple[int, bool]:
@@ -362,7 +362,7 @@ def record_crash(
         lease = held.lease
         held.release()
     request, digest = read_request(run)
-    facts = static_facts(request.backend) | {"host": lease.host}
+    facts = static_facts(request.backend, None, request.command) | {"host": lease.host}
     origin = provenance(facts, lease, request, digest, lease.since, age(lease))
     failure = Failure("timeout" if late else "crash", message, log=log_tail(run))
     record_failure(run, lease.attempt, Result("failed", {}, failure, origin), owner.nonce)

@@ -21,6 +21,8 @@ IMPORTED = "imported"
 """Fact of the provenance: the table that a verdict was taken from, where nothing was run here."""
 UNREAD = "unread"
 """Fact of the provenance: factors that a backend function never looked at."""
+FILES = "files"
+"""Fact of the provenance: the files that a command names, and the hash of each at its start."""
 
 
 FailureKind = Literal["exception", "crash", "timeout", "gpu-memory"]

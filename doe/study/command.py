@@ -27,6 +27,17 @@ LOG, PROGRESS = "log.txt", "progress.jsonl"
 RESERVED = (REQUEST, RESULT, LEASE, LOG, PROGRESS)
 """Names in a run's directory that are not the command's."""
 
+SIGN = "[-+\u2212]"
+NUMBER = (
+    rf"{SIGN}?(?:(?:\d+\.?\d*|\.\d+)(?:e{SIGN}?\d+)?|nan|inf(?:inity)?)"
+    r"(?!\w|\.\d|,\d)"  # neither half a number nor half a word: 1,203.5 and 5M are none
+)
+"""A number as programs print it, whatever follows it: 1.2e-3; or [371.] or 9812/10000 or 0.91%."""
+GAP = rf"(?:[^\w+\-\u2212.]|\.(?!\d)|{SIGN}(?=[\s>]))+"
+"""What may stand between a name and its number; a sign belongs to the number."""
+WRAPPER = r"(?:[\w.]+[(\[]+)?"
+"""As in np.float64(0.5), tensor(0.5, …)."""
+
 
 class Piece(NamedTuple):
     """A literal text and the placeholder that follows it, if any."""
@@ -64,6 +75,25 @@ def pieces(word: str) -> list[Piece]:
     return parts
 
 
+def printed_name(name: str) -> str:
+    """A pattern for the name of a metric as programs print it: test_loss as in `Test loss`."""
+    return r"[\W_]*".join(re.escape(word) for word in name.split("_") if word)
+
+
+def printed_pattern(key: str) -> re.Pattern[str]:
+    """A pattern with one group, the number: `key` itself if it has one, else what precedes it."""
+    compiled = re.compile(key)
+    if compiled.groups:
+        return compiled
+    return re.compile(rf"(?<!\w)(?:{key}){GAP}{WRAPPER}({NUMBER})", re.IGNORECASE)
+
+
+def printed_number(text: str) -> float | None:
+    """The number that a text begins with, without brackets and what follows; else None."""
+    match = re.match(rf"[\s(\[{{\"'=:]*{WRAPPER}({NUMBER})", text, re.IGNORECASE)
+    return float(match[1].replace("\u2212", "-")) if match else None
+
+
 def flat_settings(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Level]:
     """Settings that are one value each, nested ones by their dotted name."""
     values: dict[str, Level] = {}
@@ -73,6 +103,36 @@ def flat_settings(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Le
         elif isinstance(value, (bool, int, float, str)):
             values[f"{prefix}{key}"] = value
     return values
+
+
+# Doubts -----------------------------------------------------------------------------------------
+
+
+def has_copies(study: Study) -> bool:
+    """Whether replicates are copies of each other: their command is not told the seed."""
+    repeated = study.replicates > 1 or any(step.seeds for step in study.augment)
+    names = {str(piece.name) for piece in _used(study, lambda _: None)}
+    told = any(name.partition(".")[0] == "seed" for name in names)
+    return study.backend == "command" and repeated and not told
+
+
+def command_doubts(study: Study) -> list[str]:
+    """What is not wrong with a command and yet may end in wrong numbers, a sentence each."""
+    doubts = []
+    if has_copies(study):
+        doubts.append(
+            "the command does not use {seed}: unless it draws a seed of its own, its replicates "
+            "are copies, which show no error to test against; put {seed} where its seed belongs"
+        )
+    for name, pattern in study.metrics.keys.items() if study.metrics.file == STDOUT else ():
+        group = re.search(r"(?<!\\)\((?!\?)([^()]*)\)", pattern)
+        if group and not all(re.fullmatch(group[1], text) for text in ("nan", "-1.5e-3")):
+            doubts.append(
+                f"metrics.keys.{name}: its group ({group[1]}) cannot read every number, among nan "
+                "and -1.5e-3, so that an earlier one would be recorded; leave the group out, and "
+                "the number that follows is read"
+            )
+    return doubts
 
 
 # Checks -----------------------------------------------------------------------------------------
@@ -161,15 +221,12 @@ def _check_metrics(section: MetricsSection, study: Study, add: AddProblem) -> No
     _check_inside(section.file, "metrics.file", add)
     if section.file != STDOUT:
         return
-    for name in answers.metrics:
-        if name not in section.keys:
-            add(f"metrics.keys.{name}: missing; expected a regular expression on the output")
     for name, pattern in section.keys.items():
         compiled = _compiled(pattern, f"metrics.keys.{name}", add)
-        if compiled is not None and compiled.groups != 1:
+        if compiled is not None and compiled.groups > 1:
             add(
                 f"metrics.keys.{name} = {short(pattern)}: got {compiled.groups} groups; expected "
-                "one, the number, as in 'accuracy: (\\S+)'"
+                "the words before the number, or one group, the number, as in 'accuracy: (\\S+)'"
             )
 
 

@@ -93,7 +93,7 @@ MISTAKES = [
     ("t {lr}", "[metrics]\nfile = 'result.json'\n", ["result.json", "taken"]),
     ("t {lr}", "[metrics]\nfile = '../x.json'\n", ["inside the run's directory"]),
     ("t {lr}", SECTIONS.format("acc ("), ["metrics.keys.acc", "no regular expression"]),
-    ("t {lr}", SECTIONS.format("acc"), ["metrics.keys.acc", "expected one"]),
+    ("t {lr}", SECTIONS.format("(a)(b)"), ["metrics.keys.acc", "2 groups", "or one group"]),
     ("t {lr}", "[progress]\npattern = 'x'\ntotal = 3\n", ["(?P<step>"]),
     ("t {lr}", "[progress]\npattern = '(?P<step>.)'\n", ["progress.total", "missing"]),
     ("t {lr}", "[progress]\nfile = 'a.csv'\ntotal = 'epoch'\n", ["neither a factor nor"]),
@@ -249,7 +249,7 @@ MISSING = [
     (
         {"file": "stdout", "keys": {"acc": r"acc (\S+)", "loss": r"loss (\S+)"}},
         "print('loss 3'); print('accuracy 4')",
-        [r"no 'acc (\\S+)'", "loss 3 | accuracy 4"],
+        ["no 'acc'", "loss 3 | accuracy 4"],
     ),
     (
         {"file": "stdout", "keys": {"acc": r"acc (\S+)", "loss": r"loss (\S+)"}},

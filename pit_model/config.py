@@ -22,6 +22,9 @@ CHOICES = {
     "fuse_relu": ("all", "residual"),
     "first_weights": ("dark", "alive", "pytorch"),
     "decoder_losses": ("with_A", "always"),
+    "coordinates": ("paper", "aligned"),
+    "readout": ("paper", "local"),
+    "physics": ("paper", "reflect", "exact"),
 }
 """The settings that are one of a few words."""
 
@@ -92,6 +95,30 @@ class Config:
     """When C, D and E act at the decoder's two scales: `with_A` (the paper) or `always`."""
     target_sigma: float = 1.0
     """Standard deviation of the Gaussian heatmap targets, in heatmap pixels."""
+    coordinates: str = "paper"
+    """Place of heatmap cell c in the image at stride a: `paper`, its corner a·c; `aligned`, its
+    middle a·(c + ½) − ½, where upsampling puts it."""
+    readout: str = "paper"
+    """Soft positions of the three scales: `paper`, each by its own operator; `local`, each by the
+    centroid about its peak."""
+    physics: str = "paper"
+    """`paper`: Verlet steps that stop at a wall; `reflect`: steps that are reflected by it, from a
+    first velocity corrected by g/2; `exact`: least squares of exact flight."""
+    physics_window: int = 3
+    """Frames that exact flight is fitted to: 3, 5, 7 or 9, no more than a chunk has."""
+
+    reconstruction_weight: float = 1.0
+    """Weight of the reconstruction loss in the total."""
+    cone_weight: float = 1.0
+    """Weight of the cone loss."""
+    heatmap_weight: float = 1.0
+    """Weight of the heatmap loss (C)."""
+    pill_weight: float = 1.0
+    """Weight of PILL (D) behind its ramp."""
+    pills_weight: float = 1.0
+    """Weight of PILLS (E) behind its ramp."""
+    bounce_weight: float = 0.01
+    """Weight of the bounce flag within PILLS."""
 
     epochs: int = 40
     """Passes over the training windows."""
@@ -145,6 +172,8 @@ class Config:
             self.radius_px,
             f"a ball that fits into {size} pixels",
         )
+        window, windows = self.physics_window, (3, 5, 7, 9)
+        _expect(window in windows, "physics_window", window, f"one of {windows}")
         _expect(0 <= self.restitution <= 1, "restitution", self.restitution, "between 0 and 1")
 
     @classmethod
@@ -216,6 +245,12 @@ _AT_LEAST = {
     "v_max_mps": 0.0,
     "warmup_steps": 0,
     "gradient_norm": 0.0,
+    "reconstruction_weight": 0.0,
+    "cone_weight": 0.0,
+    "heatmap_weight": 0.0,
+    "pill_weight": 0.0,
+    "pills_weight": 0.0,
+    "bounce_weight": 0.0,
     "epochs": 1,
     "batch_windows": 1,
     "chunk_windows": 1,

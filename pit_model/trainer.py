@@ -19,14 +19,14 @@ import torch
 from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
 
-from pit_model import checkpoint, metrics
+from pit_model import checkpoint, init, metrics
 from pit_model.adam import Adam
-from pit_model.config import Config, Units
+from pit_model.config import Config
 from pit_model.dataset import Split, evaluation_batches, make_split, training_batches
 from pit_model.errors import PitError
 from pit_model.losses import PARTS, total_loss, window_truth
 from pit_model.network import Maps, Network
-from pit_model.predict import METRICS, predict, training_needs
+from pit_model.predict import METRICS, predict, wanted_in_training
 from pit_model.runtime import arithmetic, keep_freed_memory
 from pit_model.selection import choose_epochs, epochs_to_keep
 
@@ -144,9 +144,9 @@ def train(
         forward = make_forward(run.network, config, device)
         train_split = splits(config, "train", device)
         val_split = splits(config, "val", device)
-        if saved is None and config.first_weights != "pytorch":
+        if saved is None:
             first = next(training_batches(train_split, seed, 0))
-            run.network.set_first_heatmaps(first.frames)
+            init.set_first_heatmaps(run.network, first.frames, config)
         while len(run.history) < config.epochs and run.divergence is None:
             _advance(run, forward, train_split, val_split, seed)
             checkpoint.save(path, run.state(), mark)
@@ -167,11 +167,8 @@ def _check_length(run: Run, config: Config) -> None:
 
 
 def new_run(config: Config, seed: int, device: torch.device) -> Run:
-    """Draw the first weights from the seed, without touching the global random numbers."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        network = Network(config)
-    network.to(device)
+    """Draw the first weights from the seed and make their optimiser."""
+    network = init.draw(config, seed).to(device)
     if device.type == "cuda":
         network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     return Run(network, make_optimizer(network, config))
@@ -212,16 +209,15 @@ def train_epoch(
     not finite (the number of steps if the weights broke in the last one, −1 if all is well).
     """
     config = split.config
-    units, needs = Units.of(config), training_needs(config)
+    wanted = wanted_in_training(config)
     run.network.train()
     sums: dict[str, Tensor] = {}
     steps = 0
     finite_steps = torch.zeros((), device=split.position.device)
     still_finite = torch.ones((), device=split.position.device)
     for batch in training_batches(split, seed, epoch):
-        losses = total_loss(
-            predict(forward, batch.frames, units, needs), window_truth(batch), config, epoch
-        )
+        prediction = predict(forward, batch.frames, config, wanted, with_image=True)
+        losses = total_loss(prediction, window_truth(batch), config, epoch)
         run.optimizer.zero_grad()
         losses.total.backward()  # type: ignore[no-untyped-call]
         if config.gradient_norm:
@@ -242,11 +238,10 @@ def train_epoch(
 @torch.inference_mode()
 def evaluate(network: Network, forward: Forward, split: Split) -> dict[str, float]:
     """Compute the 15 metrics of a network on a split."""
-    units = Units.of(split.config)
     network.eval()
     totals = metrics.no_totals(split.position.device)
     for batch in evaluation_batches(split):
-        prediction = predict(forward, batch.frames, units, METRICS)
+        prediction = predict(forward, batch.frames, split.config, METRICS)
         totals = metrics.add(totals, prediction.scales, batch)
     return metrics.read(totals, split.config.scales)
 

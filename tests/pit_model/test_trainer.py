@@ -131,20 +131,19 @@ def test_first_weights_leave_the_global_random_numbers_alone():
     assert torch.equal(torch.get_rng_state(), before)
 
 
-@pytest.mark.parametrize(("first_weights", "starts"), [("dark", 1), ("alive", 1), ("pytorch", 0)])
-def test_first_heatmaps_are_set_once(first_weights, starts, tmp_path, monkeypatch):
+def test_first_heatmaps_are_set_once(tmp_path, monkeypatch):
     """By the first batch of a run that begins, not by one that goes on."""
     seen = []
     monkeypatch.setattr(
-        trainer.Network, "set_first_heatmaps", lambda _, frames: seen.append(frames)
+        trainer.init, "set_first_heatmaps", lambda _, frames, __: seen.append(frames)
     )
-    config = config_of(first_weights=first_weights, epochs=1)
+    config = config_of(epochs=1)
     trainer.train(config, 5, "cpu", tmp_path, quiet)
     trainer.train(config, 5, "cpu", tmp_path, quiet)
-    assert len(seen) == starts
+    assert len(seen) == 1
     split = dataset.make_split(config, "train")
     first = next(dataset.training_batches(split, 5, 0)).frames
-    assert all(torch.equal(frames, first) for frames in seen)
+    assert torch.equal(seen[0], first)
 
 
 def test_the_decoder_has_a_step_size_of_its_own():
@@ -223,7 +222,7 @@ def test_test_values_come_from_the_kept_weights(whole, tmp_path):
         run = trainer.new_run(config, 5, torch.device("cpu"))
         train_split = dataset.make_split(config, "train")
         first = next(dataset.training_batches(train_split, 5, 0))
-        run.network.set_first_heatmaps(first.frames)
+        trainer.init.set_first_heatmaps(run.network, first.frames, config)
         for e in range(epoch + 1):
             trainer.train_epoch(run, run.network, train_split, 5, e)
         values = trainer.evaluate(run.network, run.network, split)

@@ -33,9 +33,9 @@ def standard_rows(study: Study) -> list[int]:
     """
     if study.parts:
         return part_rows(study, study.parts)[0]
-    if study.two_level:
+    if study.generators:
         return allowed_rows(study, _two_level_rows(len(study.factors), study.generators))
-    return allowed_rows(study, _rows(_pydoe().fullfact(list(study.sizes)), study.sizes))
+    return allowed_rows(study)
 
 
 def part_rows(study: Study, parts: int) -> list[list[int]]:
@@ -94,9 +94,7 @@ def _rows(matrix: Any, sizes: Sequence[int]) -> list[int]:
 
 
 def _two_level_rows(factors: int, generators: Sequence[Generator]) -> list[int]:
-    """Rows of `ff2n`, or of `fracfact` with its generators."""
-    if not generators:
-        return _rows(_pydoe().ff2n(factors) > 0, (2,) * factors)
+    """Rows of `fracfact` with its generators."""
     words = _words(factors, generators)
     # pydoe refuses two factors of one word, such as C=AB and D=-AB.
     distinct = list(dict.fromkeys(word for _, word in words))

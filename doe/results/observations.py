@@ -13,7 +13,8 @@ from doe.analysis.data import FactorLevels, Fresh, Looked, Observations, Runs, n
 from doe.analysis.levels.layout import MIDDLE, FactorColumn, LevelObservations, LevelRuns
 from doe.analysis.streams import Seeding
 from doe.design.changes import confirming
-from doe.design.runs import CENTRE, Run
+from doe.design.configurations import CENTRE
+from doe.design.runs import Run
 from doe.results.cells import baseline, cells_of
 from doe.results.looks import look_notes, stopping_rule
 from doe.results.responses import (

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from doe.analysis.data import Observations
 from doe.analysis.levels.layout import LevelObservations
-from doe.design.runs import CENTRE, Run, configuration_of
+from doe.design.configurations import CENTRE, configuration_of
+from doe.design.runs import Run
 from doe.errors import DoeError
 from doe.results.status import Overview
 from doe.store.scan import RunStatus, counts

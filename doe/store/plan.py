@@ -13,13 +13,22 @@ from typing import BinaryIO, Literal, NamedTuple
 import msgspec
 
 from doe.design.changes import augmented, planned_replicates
-from doe.design.runs import Design, design_csv, make_design, planned_rows
+from doe.design.runs import Design, extended_design, make_design
+from doe.design.table import design_csv, design_digest, design_request, read_design
 from doe.errors import DoeError
 from doe.store.files import StudyDir, write_atomic
 from doe.store.requests import prepare, request_bytes
 from doe.store.scan import RunStatus, scan
 from doe.study.checks import check_study
-from doe.study.file import dump_study, parse_study, study_differences
+from doe.study.file import (
+    FROZEN,
+    checked_study,
+    dump_study,
+    frozen_table,
+    parse_study,
+    read_toml,
+    study_differences,
+)
 from doe.study.values import ENGINES, STUDY_FILE, Stopping, Study
 
 RUNS = Path("runs")
@@ -85,7 +94,8 @@ def _write_plan(study: Study, directory: Path) -> tuple[Plan, Outcome]:
 def _replace_plan(old: Plan, study: Study, differences: list[str]) -> tuple[Plan, Outcome]:
     """Put another plan in the place of one that it contradicts in no run."""
     files = old.files
-    new = Plan(old.directory, study, make_design(study))
+    same = design_request(old.study) == design_request(study)
+    new = Plan(old.directory, study, old.design if same else make_design(study))
     if _same_runs(old, new):
         _write(new)
         return new, "amended"
@@ -157,10 +167,11 @@ def _way_out(old: Plan, study: Study) -> str:
 
 
 def load_plan(directory: Path) -> Plan:
-    """Read a planned study and check that its design is the one that the study asks for.
+    """Read a planned study with its design, frozen by the digest in study.toml.
 
-    Nothing is written: where a kill left design.csv missing or without its last blocks, the whole
-    design is in the answer, and `complete_design` puts it on disk.
+    Nothing is written: where a kill left design.csv missing or without its last blocks, the design
+    is made again from the study and whole in the answer; `complete_design` puts it on disk. So is
+    that of a study of format 1, which has no digest.
     """
     files = StudyDir(directory)
     if not files.study.exists():
@@ -169,11 +180,21 @@ def load_plan(directory: Path) -> Plan:
         if path.exists() and not path.is_file():  # a pipe would be waited for
             raise DoeError(f"{path} is no plain file; restore it")
     data, text = _study_and_design(files)
-    study = parse_study(data, source=str(files.study))
-    design = make_design(study, planned_rows(text, study))
+    table = read_toml(data, str(files.study))
+    study = checked_study(table, str(files.study))
+    digest = table.get(FROZEN, {}).get("digest", "")
+    if text and digest == design_digest(study, text):
+        return Plan(directory, study, read_design(text, study))
+    design = make_design(study)
     expected = design_csv(design)
     if not expected.startswith(text):
         raise _edited(files, text, expected)
+    if digest not in ("", design_digest(study, expected)):
+        raise DoeError(
+            f"{files.study} was changed by hand after planning: it no longer has the digest that "
+            f"it froze beside {files.design.name}. Restore both, or plan the change under another "
+            "name; `doe plan --augment` adds runs to a study"
+        )
     return Plan(directory, study, design)
 
 
@@ -306,23 +327,25 @@ class PlanInUse:
 
 
 def change_plan(directory: Path, changed: Callable[[Study], Study]) -> Plan:
-    """Write a planned study anew where `changed` adds to it; its first replicate stays."""
+    """Write a planned study anew where `changed` adds to it; every run that is planned stays."""
     with _alone(directory):
         old = load_plan(directory)
         study = changed(old.study)
         if study == old.study:
             return old
         check_study(study)
-        rows = planned_rows(design_csv(old.design), study)
-        plan = Plan(directory, study, make_design(study, rows))
+        steps = study.augment[len(old.study.augment) :]
+        plan = Plan(directory, study, extended_design(study, old.design, steps))
         _write(plan)
         return plan
 
 
 def _write(plan: Plan) -> None:
     # The study first: a design that is missing or short is completed from it.
-    write_atomic(plan.files.study, dump_study(plan.study))
-    write_atomic(plan.files.design, design_csv(plan.design))
+    text = design_csv(plan.design)
+    frozen = frozen_table(design_digest(plan.study, text))
+    write_atomic(plan.files.study, dump_study(plan.study) + frozen)
+    write_atomic(plan.files.design, text)
 
 
 def _study_and_design(files: StudyDir) -> tuple[bytes, str]:

@@ -90,8 +90,27 @@ class Factor(msgspec.Struct, frozen=True):
         low, high = min(numbers), max(numbers)
         middle = math.sqrt(low) * math.sqrt(high) if self.scale == "log" else low / 2 + high / 2
         middle = float(f"{middle:.12g}")
-        whole = all(isinstance(level, int) for level in self.levels) and middle.is_integer()
-        return int(middle) if whole else middle
+        return int(middle) if self.whole and middle.is_integer() else middle
+
+    @property
+    def whole(self) -> bool:
+        """Whether every level is a whole number."""
+        return self.numeric and all(isinstance(level, int) for level in self.levels)
+
+    def position(self, level: Level) -> float:
+        """Where a number lies on the scale: −1 at the first level, +1 at the last."""
+        at = math.log if self.scale == "log" else float
+        low, high, value = (at(float(number)) for number in (self.low, self.high, level))
+        return 2 * (value - low) / (high - low) - 1
+
+    def level_at(self, position: float) -> Level:
+        """The number at a position of the scale, to twelve figures; whole where the levels are."""
+        share = (position + 1) / 2
+        low, high = float(self.low), float(self.high)
+        value = (
+            low ** (1 - share) * high**share if self.scale == "log" else low + share * (high - low)
+        )
+        return round(value) if self.whole else float(f"{value:.12g}")
 
 
 class Responses(msgspec.Struct, frozen=True):

@@ -19,7 +19,7 @@ import jinja2
 from markupsafe import Markup
 
 from doe.analysis.scales import choices
-from doe.design.runs import configuration_of
+from doe.design.configurations import configuration_of
 from doe.errors import counted
 from doe.numbers import Spread, Value, cell_text, drawn, duration_text
 from doe.results.origins import commits

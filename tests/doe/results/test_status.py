@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.live import Live
 
 from doe import load
-from doe.design.runs import design_csv
+from doe.design.table import design_csv
 from doe.numbers import duration_text
 from doe.results.status import Running, overview
 from doe.results.time_left import foresee, time_left

@@ -157,7 +157,8 @@ def _absent(file: str, run_dir: Path, stale: bool) -> str:
     if stale:
         return f"the command left no new {file}: the one that is there is of an earlier attempt"
     names = sorted(str(path.relative_to(run_dir)) for path in run_dir.rglob("*") if path.is_file())
-    others = [name for name in names if not RunDir(run_dir).is_own(name)]
+    run = RunDir(run_dir)  # of an earlier version, where a command shares it with us
+    others = [name for name in names if not (run.request.exists() and run.is_own(name))]
     looked = f"the command left no {file} in its run directory, which holds "
     if not others:
         return f"{looked}no file of the command; does it know {{run_dir}}?"

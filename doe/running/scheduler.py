@@ -382,6 +382,9 @@ class Scheduler:
         if ended.code == BUSY:
             self.elsewhere.add(run_id)  # until it is looked at again
             return
+        self._ready.discard(run_id)  # its backend may have removed the request
+        if not self._prepare(run_id):
+            return
         recorded = failure_recorded(run_dir, ended.job)
         self._unseen[run_id] = self._unseen.get(run_id, 0) + ended.unseen
         excused = ended.interrupted and self._unseen[run_id] <= self.options.policy.retries

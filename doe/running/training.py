@@ -103,8 +103,10 @@ def train(training: Training, backend: Backend | None, reply: SharedReply) -> No
     except Interrupted:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTERM)
-    except BaseException:
+    except BaseException as error:  # ours, not the backend's
         write_log(training.run, traceback.format_exc())
+        reason = f"the run's process could not begin: {type(error).__name__}: {error}"
+        reply.write(Result("failed", error=Failure("crash", encodable(reason))))
     finally:
         os._exit(1)
 

@@ -87,6 +87,8 @@ ROOM_SECONDS = 5.0
 """Time between two tries to write a verdict."""
 LATE_SECONDS = 2.0
 """How long after its time limit a run that did not end itself is killed."""
+RESTORE_SECONDS = 1.0
+"""How long the lease is missing before it is put back: who deletes a study may be at it."""
 POLL_SECONDS = 0.2
 """Time between two looks at what was asked of a keeper."""
 
@@ -203,6 +205,7 @@ def _execute(
         alone=order.alone,
         mark=run_mark(run, lease),
     )
+    held.keep()
     adopt_orphans()
     began, ticks = time.time(), time.monotonic()
     pid = os.fork()
@@ -260,12 +263,16 @@ def _keep(pid: int, held: Held, order: WorkOrder, stop: Stop) -> tuple[int, bool
     wait = _waiter(pid)
     began = beaten = time.monotonic()
     limit = began + order.timeout + LATE_SECONDS if order.timeout > 0 else float("inf")
-    asked, lost = float("inf"), False
+    asked, lost, there = float("inf"), False, began
     while True:
         code = wait(POLL_SECONDS)
         if code is not None:
             return code, lost
         now = time.monotonic()
+        with contextlib.suppress(OSError):
+            there = there if held.removed() else now
+            if now - there >= RESTORE_SECONDS:
+                lost = lost or not _put_back(held)
         if now - beaten >= BEAT_SECONDS:
             beaten = now
             with contextlib.suppress(OSError):  # the disk is away for a while
@@ -281,6 +288,13 @@ def _keep(pid: int, held: Held, order: WorkOrder, stop: Stop) -> tuple[int, bool
             signal_all(descendants(), signal.SIGTERM)
         if now >= min(limit, asked + (0.0 if lost else order.grace)):
             signal_all(descendants(), signal.SIGKILL)
+
+
+def _put_back(held: Held) -> bool:
+    """Put back what the backend has removed of ours; False if somebody else has the run."""
+    ours = held.restore()
+    write_log(held.run, "doe: the run's directory was emptied; what is ours was put back\n")
+    return ours
 
 
 def _waiter(pid: int) -> Callable[[float], int | None]:
@@ -309,6 +323,8 @@ def finish(held: Held, order: WorkOrder, outcome: Result) -> int:
     began = time.monotonic()
     while True:
         try:
+            if held.removed():
+                _put_back(held)
             _record(held, order, outcome)
             break
         except OSError as error:

@@ -16,16 +16,16 @@ from doe.design.changes import augmented, planned_replicates
 from doe.design.runs import Design, extended_design, make_design
 from doe.design.table import design_csv, design_digest, design_request, read_design
 from doe.errors import DoeError
-from doe.store.files import StudyDir, write_atomic
+from doe.store.files import StudyDir, read_file, write_atomic
 from doe.store.requests import prepare, request_bytes
 from doe.store.scan import RunStatus, scan
 from doe.study.checks import check_study
 from doe.study.file import (
     FROZEN,
-    checked_study,
     dump_study,
     frozen_table,
     parse_study,
+    planned_study,
     read_toml,
     study_differences,
 )
@@ -84,6 +84,8 @@ def _write_plan(study: Study, directory: Path) -> tuple[Plan, Outcome]:
         _write(plan)
         return plan, "created"
     planned = load_plan(directory)
+    if not planned.study.cwd:  # of an earlier version
+        study = msgspec.structs.replace(study, cwd="")
     if differences := study_differences(planned.study, study):
         return _replace_plan(planned, study, differences)
     with contextlib.suppress(OSError):  # a study that one may only read
@@ -177,11 +179,11 @@ def load_plan(directory: Path) -> Plan:
     if not files.study.exists():
         raise DoeError(f"{directory} holds no study.toml; plan a study with `doe plan`")
     for path in (files.study, files.design):
-        if path.exists() and not path.is_file():  # a pipe would be waited for
+        if os.path.lexists(path) and (path.is_symlink() or not path.is_file()):
             raise DoeError(f"{path} is no plain file; restore it")
     data, text = _study_and_design(files)
     table = read_toml(data, str(files.study))
-    study = checked_study(table, str(files.study))
+    study = planned_study(table, str(files.study))
     digest = table.get(FROZEN, {}).get("digest", "")
     if text and digest == design_digest(study, text):
         return Plan(directory, study, read_design(text, study))
@@ -364,7 +366,7 @@ def _study_and_design(files: StudyDir) -> tuple[bytes, str]:
 
 def _study_bytes(files: StudyDir) -> bytes:
     try:
-        return files.study.read_bytes()
+        return read_file(files.study)
     except OSError as error:
         raise DoeError(f"cannot read {files.study}: {error.strerror}") from error
 
@@ -372,7 +374,7 @@ def _study_bytes(files: StudyDir) -> bytes:
 def _design_text(files: StudyDir) -> str:
     """What stands in design.csv; an empty text where there is none."""
     try:
-        return files.design.read_text(encoding="utf-8")
+        return read_file(files.design).decode().replace("\r\n", "\n")
     except FileNotFoundError:
         return ""
     except (OSError, UnicodeDecodeError) as error:

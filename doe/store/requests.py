@@ -43,6 +43,8 @@ class RunRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     threads: int = 1
     seeds: dict[str, int] = {}
     """Stream -> its seed, where the study has several streams."""
+    cwd: str = ""
+    """Where a command runs; empty for a function, and in requests of earlier versions."""
 
 
 def request_bytes(study: Study, run: Run) -> bytes:
@@ -64,6 +66,7 @@ def request_bytes(study: Study, run: Run) -> bytes:
         progress=study.progress if study.progress != DEFAULT_PROGRESS else None,
         threads=study.threads,
         seeds=run.seeds,
+        cwd=study.cwd if study.command else "",
     )
     return msgspec.json.format(msgspec.json.encode(request), indent=1) + b"\n"
 

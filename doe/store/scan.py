@@ -65,13 +65,19 @@ def scan(files: StudyDir, runs: Iterable[Run], watch: Watch | None = None) -> li
     """
     watch = watch or Watch()
     try:
-        begun = set(os.listdir(files.root))
+        with os.scandir(files.root) as entries:
+            begun = {entry.name: entry.is_symlink() for entry in entries}
     except OSError as error:
         raise DoeError(f"cannot read {files.root}: {error.strerror}") from error
-    return [
-        look(files, run, watch) if run.run_id in begun else RunStatus(run, "pending")
-        for run in runs
-    ]
+    return [_scanned(files, run, watch, begun.get(run.run_id)) for run in runs]
+
+
+def _scanned(files: StudyDir, run: Run, watch: Watch, link: bool | None) -> RunStatus:
+    """Look at a run that has begun; at one whose directory is a link to elsewhere not at all."""
+    if link:
+        problem = "its directory is a link: move what it names into the study"
+        return RunStatus(run, "pending", problem=problem)
+    return RunStatus(run, "pending") if link is None else look(files, run, watch)
 
 
 def look(files: StudyDir, run: Run, watch: Watch) -> RunStatus:

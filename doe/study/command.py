@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from doe.errors import AddProblem, nearest, short
 from doe.study.values import (
+    OWN,
     Level,
     MetricsSection,
     ProgressSection,
@@ -24,8 +25,8 @@ STDOUT = "stdout"
 TOTAL, STEP = "total", "step"
 REQUEST, RESULT, LEASE = "request.json", "result.json", "lease.json"
 LOG, PROGRESS = "log.txt", "progress.jsonl"
-RESERVED = (REQUEST, RESULT, LEASE, LOG, PROGRESS)
-"""Names in a run's directory that are not the command's."""
+OUT = "out"
+"""Where a command runs and writes, in the run's directory."""
 
 SIGN = "[-+\u2212]"
 NUMBER = (
@@ -175,6 +176,7 @@ def check_command(study: Study, add: AddProblem) -> None:
             add(
                 f"command: it does not use {name}, which the levels of {key} set; put {{{name}}} in"
             )
+    _check_cwd(study.cwd, add)
     _check_metrics(study.metrics, study, add)
     _check_progress(study.progress, [*study.keys, *settings, *made], add)
 
@@ -209,6 +211,14 @@ def _check_switch(name: str, study: Study, settings: Mapping[str, Level], add: A
         add(
             f"command: {{{name}:…}} is a switch, so {name} must be true or false; got "
             f"{' and '.join(short(level) for level in levels)}"
+        )
+
+
+def _check_cwd(cwd: str, add: AddProblem) -> None:
+    if cwd != OWN and (cwd.startswith(("/", "~")) or "{" in cwd):
+        add(
+            f'cwd = {short(cwd)}: expected "{OWN}", a directory of each run\'s own, or a path from '
+            'where `doe run` is started, as in "."'
         )
 
 
@@ -256,8 +266,6 @@ def _check_progress(section: ProgressSection, known: list[str], add: AddProblem)
 
 
 def _check_inside(file: str, key: str, add: AddProblem) -> None:
-    if file in RESERVED:
-        add(f"{key} = {short(file)}: this name is taken in a run's directory; choose another")
     if not file or file.startswith(("/", "~")) or ".." in file.split("/"):
         add(f"{key} = {short(file)}: expected a path inside the run's directory, {{run_dir}}")
 

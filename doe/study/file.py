@@ -61,6 +61,13 @@ def parse_study(data: bytes, source: str = "the study") -> Study:
     return checked_study(read_toml(data, source), source)
 
 
+def planned_study(table: Mapping[str, Any], source: str) -> Study:
+    """Build the study of a plan; a command without `cwd` there is of an earlier version."""
+    study = checked_study(table, source)
+    earlier = study.command and "cwd" not in table
+    return msgspec.structs.replace(study, cwd="") if earlier else study
+
+
 def dump_study(study: Study) -> str:
     """Write a study as TOML, every setting explicit, always the same bytes for the same study."""
     table: dict[str, Any] = {
@@ -69,6 +76,8 @@ def dump_study(study: Study) -> str:
         if field not in (*SECTIONS, "settings", *RENAMED)
         and not _left_out(study, field, ("exclude", "centre"))
     }
+    if not study.command or not study.cwd:
+        del table["cwd"]
     if study.streams:
         table["seeds"] = _plain(study.streams)
     table["settings"] = study.settings

@@ -18,6 +18,8 @@ ENGINES = {
     "ray": "doe.running.engines.ray",
 }
 """What executes runs, and the module of each; a study file may have a table of any."""
+OWN = "{run_dir}"
+"""As the working directory of a command: one of its own in the run's."""
 STUDY_FILE = "study.toml"
 """A study as it is written by hand, and frozen in the directory of its plan."""
 NAME = "[A-Za-z][A-Za-z0-9_]*"
@@ -273,6 +275,9 @@ class Study(msgspec.Struct, frozen=True):
     description: str = ""
     command: tuple[str, ...] = ()
     """Program and arguments when `backend` is "command"."""
+    cwd: str = OWN
+    """Where a command runs: "{run_dir}", a directory of its own in each run's, or a path from where
+    `doe run` was started, as in "."; empty in plans of versions that had no such directory."""
     metrics: MetricsSection = MetricsSection()
     progress: ProgressSection = ProgressSection()
     replicates: int = 1

@@ -90,7 +90,6 @@ MISTAKES = [
     ("t {lr}", "[metrics]\nfiel = 'x'\n", ["metrics.fiel", "did you mean 'file'"]),
     ("t {lr}", "[metrics]\nkeys = { ac = 'x' }\n", ["metrics.keys.ac", "'acc'"]),
     ("t {lr}", "[metrics]\nfile = '/etc/x.json'\n", ["inside the run's directory"]),
-    ("t {lr}", "[metrics]\nfile = 'result.json'\n", ["result.json", "taken"]),
     ("t {lr}", "[metrics]\nfile = '../x.json'\n", ["inside the run's directory"]),
     ("t {lr}", SECTIONS.format("acc ("), ["metrics.keys.acc", "no regular expression"]),
     ("t {lr}", SECTIONS.format("(a)(b)"), ["metrics.keys.acc", "2 groups", "or one group"]),
@@ -113,7 +112,7 @@ def test_each_mistake_of_a_command_is_one_sentence(command, sections, said):
 
 def test_sections_of_a_command_need_a_command():
     text = study_text("t {lr}", '[metrics]\nfile = "x.csv"\n').replace('"command"', '"m:f"', 1)
-    with pytest.raises(SpecError, match="metrics: the section is for"):
+    with pytest.raises(SpecError, match="metrics: it is for backend"):
         parse_study(text.replace('command = "t {lr}"\n', "").encode())
 
 

@@ -335,7 +335,7 @@ def meanwhile(monkeypatch, name, deed):
     monkeypatch.setattr(plans, name, called)
 
 
-@pytest.mark.parametrize("name", ["_study_bytes", "_design_text", "checked_study"])
+@pytest.mark.parametrize("name", ["_study_bytes", "_design_text", "planned_study"])
 @pytest.mark.parametrize("change", ["augmented", "replanned"])
 def test_a_plan_that_changes_while_it_is_read_is_read_whole(tmp_path, monkeypatch, name, change):
     old, _ = write_plan(preset_study("demo"), tmp_path)
@@ -348,7 +348,7 @@ def test_a_plan_that_changes_while_it_is_read_is_read_whole(tmp_path, monkeypatc
     read = load_plan(tmp_path)
     new = load_plan(tmp_path)
     assert new != old
-    assert read == (old if name == "checked_study" else new)
+    assert read == (old if name == "planned_study" else new)
 
 
 @pytest.mark.parametrize("change", ["augmented", "replanned"])

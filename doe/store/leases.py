@@ -161,6 +161,8 @@ def holds_file(pid: int, path: Path) -> bool | None:
     for handle in handles:
         try:
             status = os.stat(f"/proc/{pid}/fd/{handle}")
+        except PermissionError:  # another user's process
+            return None
         except OSError:
             continue
         if (status.st_ino, status.st_dev) == (wanted.st_ino, wanted.st_dev):

@@ -8,12 +8,11 @@ import sys
 import time
 
 import pytest
+from users import USERS, as_user, share, users_allowed
 
 from doe.store.leases import last_lease
 from doe.store.plan import load_plan
 from doe.store.verdicts import failed_attempts, read_verdict
-
-from users import USERS, as_user, share, users_allowed
 
 pytestmark = pytest.mark.skipif(not users_allowed(), reason="needs root and setpriv")
 

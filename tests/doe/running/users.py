@@ -1,4 +1,4 @@
-"""Two users of one group, for studies that are shared: made from root's rights, without accounts."""
+"""Two users of one group, for studies that are shared: of root's making, without accounts."""
 
 import os
 import shutil

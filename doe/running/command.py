@@ -13,16 +13,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from doe.errors import DoeError
-from doe.running.metrics import (
-    Output,
-    as_number,
-    files_now,
-    matching,
-    read_metrics,
-    read_rows,
-    stamp,
-)
+from doe.running.metrics import Output, as_number, files_now, read_metrics
 from doe.running.processes import end_by_signal, end_with_parent
+from doe.running.sources import STEP_COLUMNS, matching, read_rows, stamp
 from doe.store.files import RunDir
 from doe.store.requests import read_request
 from doe.study.command import STDOUT, STEP, TOTAL, Piece, pieces, printed_number
@@ -36,7 +29,6 @@ Listener = Callable[[str], None]
 LOOK_SECONDS = 1.0
 """Time between two looks at the CSV that a command writes."""
 CHUNK_BYTES = 65536
-STEP_COLUMNS = ("step", "epoch")
 
 
 def run_program(

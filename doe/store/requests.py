@@ -62,13 +62,25 @@ def request_bytes(study: Study, run: Run) -> bytes:
         settings=settings_of(study, run.levels),
         metrics=study.responses.metrics,
         further=study.responses.further,
-        source=study.metrics if study.metrics != DEFAULT_METRICS else None,
+        source=_source(study) if study.metrics != DEFAULT_METRICS else None,
         progress=study.progress if study.progress != DEFAULT_PROGRESS else None,
         threads=study.threads,
         seeds=run.seeds,
         cwd=study.cwd if study.command else "",
     )
     return msgspec.json.format(msgspec.json.encode(request), indent=1) + b"\n"
+
+
+def _source(study: Study) -> MetricsSection:
+    """Where a command leaves its metrics, "best" spelt out by the goal of the response."""
+    section = study.metrics
+    if not section.reduce:
+        return section
+    words = {
+        name: study.responses.goal_of(name) or "min" if how == "best" else how
+        for name, how in section.reduce.items()
+    }
+    return msgspec.structs.replace(section, reduce=words)
 
 
 def request_digest(study: Study, run: Run) -> str:

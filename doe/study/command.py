@@ -228,6 +228,14 @@ def _check_metrics(section: MetricsSection, study: Study, add: AddProblem) -> No
     for name in section.keys:
         if name not in own:
             add(f"metrics.keys.{name}: no such metric{nearest(name, own)}")
+    for name, how in (section.reduce or {}).items():
+        if name not in own:
+            add(f"metrics.reduce.{name}: no such metric{nearest(name, own)}")
+        if not re.fullmatch(r"last|best|min|max|mean [1-9]\d*|at \d+(\.\d+)?", how):
+            add(
+                f"metrics.reduce.{name} = {short(how)}: expected last, best, mean K as in "
+                "'mean 20', or at STEP as in 'at 1000'"
+            )
     _check_inside(section.file, "metrics.file", add)
     if section.file != STDOUT:
         return

@@ -249,7 +249,9 @@ class MetricsSection(msgspec.Struct, frozen=True):
     file: str = "metrics.json"
     """In the run's directory: JSON, JSON lines, CSV or TensorBoard events; or "stdout"."""
     keys: dict[str, str] = {}
-    """Response -> key (dots lead into nested objects), column, or regular expression."""
+    """Response -> key (dots lead into nested objects), column, tag, or words before the number."""
+    reduce: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
+    """Response -> which of several values counts: last, best, mean K or at STEP."""
 
 
 class ProgressSection(msgspec.Struct, frozen=True):

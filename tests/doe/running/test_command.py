@@ -235,7 +235,7 @@ MISSING = [
         left("metrics.json", '{"final": {"los": 1}, "eval/acc": 2}'),
         ["no 'eval/accuracy', 'final.loss'", "it has final.los, eval/acc"],
     ),
-    ({}, left("metrics.json", '{"acc": [1], "loss": 2}'), ["'acc' is [1]", "expected a number"]),
+    ({}, left("metrics.json", '{"acc": [[1]], "loss": 2}'), ["'acc' is [1]", "expected a number"]),
     ({}, left("metrics.json", '{"acc": true, "loss": 2}'), ["'acc' is true"]),
     ({}, left("metrics.json", "[1]"), ["no JSON object"]),
     ({}, left("metrics.json", '{"acc": '), ["metrics.json is no JSON"]),

@@ -18,13 +18,14 @@ FACTORS = ("A", "B", "C", "D", "E", "F")
 """The paper's six factors, in standard order (A varies fastest)."""
 
 CHOICES = {
+    "scene": ("paper", "camera"),
     "noise": ("static", "per_frame"),
     "fuse_relu": ("all", "residual"),
     "first_weights": ("dark", "alive", "pytorch"),
     "decoder_losses": ("with_A", "always"),
     "coordinates": ("paper", "aligned"),
     "readout": ("paper", "local"),
-    "physics": ("paper", "reflect", "exact"),
+    "physics": ("paper", "reflect", "exact", "free"),
 }
 """The settings that are one of a few words."""
 
@@ -65,6 +66,9 @@ class Config:
     data_seed: int = 42
     """Seed of the initial conditions and of the noise images; a study's stream `data` sets it."""
 
+    scene: str = "paper"
+    """`paper`: a disc before black or noise, in the one world that the next settings describe;
+    `camera`: each video has a world, a ball and a background of its own, drawn at random."""
     domain_m: float = 4.48
     """Side of the physical domain in metres, the same at every image size."""
     dt: float = 0.04
@@ -103,7 +107,8 @@ class Config:
     centroid about its peak."""
     physics: str = "paper"
     """`paper`: Verlet steps that stop at a wall; `reflect`: steps that are reflected by it, from a
-    first velocity corrected by g/2; `exact`: least squares of exact flight."""
+    first velocity corrected by g/2; `exact`: least squares of exact flight; `free`: the parabola
+    through three landmarks whatever its gravity, for unknown worlds."""
     physics_window: int = 3
     """Frames that exact flight is fitted to: 3, 5, 7 or 9, no more than a chunk has."""
 

@@ -30,9 +30,9 @@ class Truth(NamedTuple):
     frames: Tensor
     """(N, 3, S, S)."""
     position: Tensor
-    """(N, 3, 2), pixels."""
+    """(N, 3, 2), pixels; not a number where there is no ball."""
     velocity: Tensor
-    """(N, 3, 2), pixels per frame."""
+    """(N, 3, 2), pixels per frame; likewise."""
     bounce: Tensor
     """(N, 3)."""
 
@@ -74,7 +74,7 @@ def cone_loss(image: Tensor, frames: Tensor, centre: Tensor, radius: float) -> T
     x, y = (exponent / (2 * sigma**2)).exp().unbind(-2)  # (N, 3, n) each, peak 1
     drawn, inside = take(image, grid)
     wanted, _ = take(frames, grid)
-    cone = torch.where(inside, y[..., :, None] * x[..., None, :], 0)  # (N, 3, n, n)
+    cone = torch.where(inside, y[..., :, None] * x[..., None, :], 0).nan_to_num()  # (N, 3, n, n)
     return ((torch.sigmoid(drawn) - wanted).abs() * cone).sum() / image.numel()
 
 
@@ -98,7 +98,7 @@ def heatmap_loss(logits: Tensor, centre: Tensor, sigma: float) -> Tensor:
     grid = grid_around(centre, ceil(REACH * sigma), logits.shape[-1])  # (N, 3, 2, n)
     x, y = (-((grid - centre[..., None]) ** 2) / (2 * sigma**2)).exp().unbind(-2)
     near, inside = take(logits, grid)
-    target = torch.where(inside, y[..., :, None] * x[..., None, :], 0)  # (N, 3, n, n)
+    target = torch.where(inside, y[..., :, None] * x[..., None, :], 0).nan_to_num()
     positive = target > 0.5
     heat = torch.sigmoid(near)
     gain = torch.where(positive, (1 - heat) ** 2 * functional.logsigmoid(near), 0)
@@ -116,11 +116,11 @@ def pill_loss(scale: Track) -> Tensor:
 
 
 def pills_loss(scale: Track, truth: Truth, bounce_weight: float = 0.01) -> Tensor:
-    """L_PILLS: ``‖p − p*‖₁ + ‖v − v*‖₁ + 0.01 |b − b*|``, the same mean."""
+    """L_PILLS: ``‖p − p*‖₁ + ‖v − v*‖₁ + 0.01 |b − b*|``, the same mean; 0 without a ball."""
     bounce = (scale.bounce - truth.bounce).abs().mean()
     return (
-        _l1(scale.position, truth.position)
-        + _l1(scale.velocity, truth.velocity)
+        _l1(*_where_known(scale.position, truth.position))
+        + _l1(*_where_known(scale.velocity, truth.velocity))
         + bounce_weight * bounce
     )
 
@@ -169,6 +169,11 @@ def total_loss(prediction: Prediction, truth: Truth, config: Config, epoch: int)
 
 def _sum(parts: Iterable[Tensor]) -> Tensor:
     return torch.stack(list(parts)).sum()
+
+
+def _where_known(said: Tensor, true: Tensor) -> tuple[Tensor, Tensor]:
+    """Let both be 0, without a gradient, where the truth is not a number."""
+    return torch.where(true.isnan(), 0, said), true.nan_to_num()
 
 
 def _l1(a: Tensor, b: Tensor) -> Tensor:

@@ -2,7 +2,7 @@
 
 The paper's is velocity-Verlet with wall collisions, in pixels and frames (Δt = 1); every decision
 is a `torch.where` over whole batches. Two others err less (`Config.physics`): steps that walls
-reflect, and exact flight fitted to a longer window.
+reflect, and exact flight fitted to a longer window. A fourth knows nothing of the world.
 """
 
 from typing import NamedTuple
@@ -37,6 +37,8 @@ def refine(landmarks: Tensor, chunks: int, config: Config) -> Trajectory:
         return trajectory(landmarks, units)
     if config.physics == "reflect":
         return reflected_trajectory(landmarks, units)
+    if config.physics == "free":
+        return free_trajectory(landmarks)
     return exact_trajectory(landmarks, chunks, units, config.physics_window)
 
 
@@ -92,6 +94,18 @@ def reflected_trajectory(landmarks: Tensor, units: Units) -> Trajectory:
     first, second, third = landmarks.unbind(-2)
     stepped = _two_steps(first, second - first - gravity / 2, gravity, units, reflect=True)
     return _unless_free(stepped, _parabola(first, (third - first) / 2 - gravity, gravity))
+
+
+def free_trajectory(landmarks: Tensor) -> Trajectory:
+    """Fly through three landmarks, (..., 3, 2), under whatever acceleration they show.
+
+    The positions are the landmarks; gravity is their second difference, and there is no wall.
+    """
+    first, second, third = landmarks.unbind(-2)
+    gravity = first - 2 * second + third
+    middle = (third - first) / 2
+    velocity = torch.stack([middle - gravity, middle, middle + gravity], -2)
+    return Trajectory(landmarks, velocity, torch.zeros_like(landmarks[..., 0]))
 
 
 def exact_trajectory(landmarks: Tensor, chunks: int, units: Units, window: int) -> Trajectory:

@@ -47,6 +47,7 @@ def test_doe_does_without_the_trainers_packages(package):
     assert package not in imported("doe") | declared(PROJECT["dependencies"])
 
 
-def test_what_the_trainer_imports_is_in_its_extra():
-    extra = declared(PROJECT["optional-dependencies"]["pit"])
+def test_what_the_trainer_imports_is_in_its_extras():
+    extras = PROJECT["optional-dependencies"]
+    extra = declared(extras["pit"]) | declared(extras["video"])
     assert imported("pit_model") - declared(PROJECT["dependencies"]) == extra

@@ -11,6 +11,7 @@ import typer
 from doe.cli.complete import complete_response
 from doe.cli.options import (
     BlockOption,
+    DecimalOption,
     GoalOption,
     JsonOption,
     LowOption,
@@ -50,6 +51,7 @@ def analyze(
     factors: TableFactorsOption = None,
     low: LowOption = None,
     block: BlockOption = None,
+    decimal: DecimalOption = None,
     response: Annotated[
         list[str] | None,
         typer.Option(
@@ -121,9 +123,18 @@ def analyze(
         beats=() if beats is None else (beats,),
     )
     names = tuple(name for part in response or () for name in split_names(part))
-    only_with_table(study, table, factors=factors, low=low, block=block, goal=goal, ceiling=ceiling)
+    only_with_table(
+        study,
+        table,
+        factors=factors,
+        low=low,
+        block=block,
+        decimal=decimal,
+        goal=goal,
+        ceiling=ceiling,
+    )
     if table is not None:
-        observed = table_observations(table, factors, names, low, block, goal, ceiling)
+        observed = table_observations(table, factors, names, low, block, goal, ceiling, decimal)
     else:
         observed = _study_observations(study, names)
     forms = {"json": json, "latex": latex, "csv": csv, "plot": plot, "brief": brief}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from doe.cli.complete import complete_study
-from doe.cli.options import chosen_study, pairs, say
+from doe.cli.options import DecimalOption, chosen_study, pairs, say
 
 if TYPE_CHECKING:
     from doe.store.plan import Plan
@@ -30,6 +30,7 @@ def import_table(
         str | None,
         typer.Option("--map", help="Columns with other names: lr=learning_rate,acc=val/acc."),
     ] = None,
+    decimal: DecimalOption = None,
     matching: Annotated[
         bool, typer.Option("--matching", help="Leave out rows that the plan does not have.")
     ] = False,
@@ -39,7 +40,7 @@ def import_table(
     from doe.store.imports import import_runs
 
     plan = _plan(study)
-    frame = read_table(table, say)
+    frame = read_table(table, say, decimal)
     rows = [dict(zip(frame.columns, row, strict=True)) for row in frame.to_numpy().tolist()]
     columns = pairs(named, "--map", "NAME=COLUMN, as in lr=learning_rate")
     done = import_runs(plan, rows, table.name, columns, matching)

@@ -58,6 +58,10 @@ TableFactorsOption = Annotated[
 LowOption = Annotated[
     str | None, typer.Option("--low", help="Low levels of the table: lr=0.001,opt=sgd.")
 ]
+DecimalOption = Annotated[
+    str | None,
+    typer.Option("--decimal", help="What is decimal in the table: , or . [default: by its cells]."),
+]
 BlockOption = Annotated[
     str | None, typer.Option("--block", help="Column of the table that names the block.")
 ]
@@ -114,13 +118,14 @@ def table_observations(
     block: str | None,
     goal: str | None,
     ceiling: float | None = None,
+    decimal: str | None = None,
 ) -> list[Observations | LevelObservations]:
     """The responses of a table, by the options that say what its columns are."""
     from doe.analysis.tables import observe_table  # pandas, which a study does without
     from doe.results.table_file import read_table
 
     lows = pairs(low, "--low", "KEY=LEVEL, as in lr=0.001")
-    frame = read_table(table, say)
+    frame = read_table(table, say, decimal)
     return observe_table(frame, split_names(factors), responses, lows, block, goal, ceiling)
 
 

@@ -9,6 +9,7 @@ import typer
 
 from doe.cli.options import (
     BlockOption,
+    DecimalOption,
     GoalOption,
     LowOption,
     RandomBlocksOption,
@@ -35,6 +36,7 @@ def report(
     factors: TableFactorsOption = None,
     low: LowOption = None,
     block: BlockOption = None,
+    decimal: DecimalOption = None,
     response: Annotated[
         str | None,
         typer.Option("--response", "-r", help="Responses of the table: a,b [default: all]."),
@@ -81,7 +83,14 @@ def report(
     from doe.views.files import REPORTS
 
     only_with_table(
-        study, table, factors=factors, low=low, block=block, response=response, goal=goal
+        study,
+        table,
+        factors=factors,
+        low=low,
+        block=block,
+        decimal=decimal,
+        response=response,
+        goal=goal,
     )
     options = AnalysisOptions(
         transform=transform,
@@ -98,7 +107,7 @@ def report(
         if serve is not None:
             raise DoeError("--serve follows a study while it runs; a table has but its page")
         names = split_names(response) or ("all",)
-        observed = table_observations(table, factors, names, low, block, goal)
+        observed = table_observations(table, factors, names, low, block, goal, decimal=decimal)
         state, name = table_state(table, observed, goal), table.stem
     else:
         directory = chosen_study(study)

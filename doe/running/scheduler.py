@@ -371,6 +371,8 @@ class Scheduler:
             self._settled(status, slot)
         elif status.state == "running" and not gone:
             self.elsewhere.add(run_id)
+        elif status.problem:
+            self._skip(run_id, status.problem)
         else:
             self._without_verdict(ended, status, slot)
 

@@ -10,7 +10,15 @@ from doe.design.runs import Run
 from doe.errors import DoeError
 from doe.store.files import StudyDir
 from doe.store.leases import Lease, LeaseFile, Watch, last_lease
-from doe.store.verdicts import Result, State, checksum, failed_attempts, settles, verdict_in
+from doe.store.verdicts import (
+    LATER,
+    Result,
+    State,
+    checksum,
+    failed_attempts,
+    settles,
+    verdict_in,
+)
 
 RunState = State | Literal["running", "pending"]
 STATES: tuple[RunState, ...] = (*get_args(State), "running", "pending")
@@ -94,6 +102,8 @@ def _look(files: StudyDir, run: Run, watch: Watch) -> RunStatus:
     verdict = verdict_in(files.verdict(run.run_id))
     if verdict is not None and verdict.result is not None:
         return RunStatus(run, verdict.result.state, verdict.result, checksum(verdict.raw))
+    if verdict is not None and verdict.later:
+        return RunStatus(run, "pending", problem=LATER)
     run_dir = files.run(run.run_id)
     lease = last_lease(run_dir)
     state: RunState = "running" if lease and not watch.over(run_dir, lease) else "pending"

@@ -56,7 +56,7 @@ def test_a_verdict_is_plain_json_with_its_checksum_last(tmp_path):
     run = RunDir(tmp_path)
     commit(run, GOOD, "n")
     text = json.loads(run.result.read_text())
-    assert list(text) == ["state", "metrics", "error", "provenance", "checksum"]
+    assert list(text) == ["state", "metrics", "error", "provenance", "format", "checksum"]
     assert text["checksum"] == checksum(run.result.read_bytes())
 
 

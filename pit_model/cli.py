@@ -26,7 +26,7 @@ Preset = Annotated[str, typer.Option(help="paper, small, demo or camera.")]
 Settings = Annotated[
     list[str], typer.Option("--set", metavar="KEY=VALUE", help="Override a setting; repeatable.")
 ]
-Device = Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")]
+Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:N, xpu:N or mps.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads; all cores by default.")]
 RunDir = Annotated[Path, typer.Argument(help="The directory of a trained run.")]
 

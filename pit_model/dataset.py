@@ -97,7 +97,7 @@ class Split:
             for video, start in zip(chunks.videos, chunks.starts, strict=True)
             for t in range(chunks.length)
         )
-        return torch.stack([noise_image(k, size, self.config.sigma) for k in keys]).to(device)
+        return torch.stack([noise_image(k, size, self.config.sigma, device) for k in keys])
 
 
 def make_split(config: Config, name: str, device: str | torch.device = "cpu") -> Split:

@@ -2,8 +2,8 @@
 
 After each epoch the validation set is evaluated and each metric chooses its own best epoch; weights
 are kept for the epochs that are chosen at the time. The test set is made and read once, at the end.
-The state of a run is saved after each epoch, so that a killed run goes on where it was and ends
-with the same numbers.
+The state of a run is saved after each epoch, so that a killed run goes on where it was and, on the
+CPU, ends with the same numbers.
 """
 
 import csv
@@ -27,7 +27,7 @@ from pit_model.errors import PitError
 from pit_model.losses import PARTS, total_loss, window_truth
 from pit_model.network import Maps, Network
 from pit_model.predict import METRICS, predict, wanted_in_training
-from pit_model.runtime import arithmetic, keep_freed_memory
+from pit_model.runtime import arithmetic, keep_freed_memory, peak_gpu_mb
 from pit_model.selection import choose_epochs, epochs_to_keep
 
 CHECKPOINT = "checkpoint"
@@ -121,8 +121,9 @@ def train(
     Returns
     -------
     The 15 test metrics at the epochs they choose; for each ``<metric>_epoch``, the epoch chosen,
-    and ``<metric>_final``, the value after the last epoch; ``train_seconds``; ``diverged`` (0, 1),
-    ``diverged_epoch`` and ``diverged_step`` (−1 if it did not).
+    and ``<metric>_final``, the value after the last epoch; ``train_seconds``; on a GPU
+    ``peak_gpu_mb``; ``diverged`` (0, 1), ``diverged_epoch`` and ``diverged_step`` (−1 if it did
+    not).
 
     Raises
     ------
@@ -269,6 +270,7 @@ def _advance(run: Run, forward: Forward, train_split: Split, val_split: Split, s
             "train_windows_per_s": config.train_sequences * per_video / (trained - started),
             "eval_windows_per_s": config.val_sequences * per_video / (ended - trained),
             "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+            **peak_gpu_mb(train_split.position.device),
         }
     )
     now = {name: value.detach().cpu().clone() for name, value in run.network.state_dict().items()}
@@ -292,6 +294,7 @@ def _result(run: Run, forward: Forward, test_split: Split) -> dict[str, float]:
         **{f"{name}_epoch": float(epoch) for name, epoch in chosen.items()},
         **{f"{name}_final": values[last][name] for name in chosen},
         "train_seconds": run.seconds,
+        **peak_gpu_mb(test_split.position.device),
         "diverged": float(run.divergence is not None),
         "diverged_epoch": float(divergence.epoch),
         "diverged_step": float(divergence.step),
@@ -310,6 +313,7 @@ def write_rows(path: Path, rows: list[dict[str, float]], config: Config) -> None
     """Write the table of epochs anew, whole or not at all; a loss that is off stays empty."""
     columns = ["epoch", "loss", *PARTS, *metrics.metric_names(config.scales)]
     columns += ["train_windows_per_s", "eval_windows_per_s", "peak_rss_mb"]
+    columns += ["peak_gpu_mb"] if any("peak_gpu_mb" in row for row in rows) else []
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     with beside.open("w", newline="") as file:
         table = csv.DictWriter(file, columns)

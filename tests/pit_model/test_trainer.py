@@ -15,7 +15,7 @@ from pit_model.config import Config, parse_label
 from pit_model.errors import PitError
 from pit_model.losses import PARTS
 from pit_model.metrics import metric_names
-from pit_model.runtime import arithmetic
+from pit_model.runtime import arithmetic, peak_gpu_mb
 from pit_model.selection import choose_epochs
 
 from .conftest import TINY
@@ -429,8 +429,24 @@ def test_the_network_can_be_compiled(monkeypatch):
 
 
 def test_tf32_is_set_for_the_run_and_put_back():
-    before = torch.backends.cuda.matmul.allow_tf32
-    with arithmetic(config_of(tf32=not before)):
-        assert torch.backends.cuda.matmul.allow_tf32 is not before
-        assert torch.backends.cudnn.allow_tf32 is not before
-    assert torch.backends.cuda.matmul.allow_tf32 is before
+    """By the newer of torch's two ways: after it the older one can no longer be read."""
+
+    def precisions():
+        return [b.fp32_precision for b in (torch.backends.cuda.matmul, torch.backends.cudnn.conv)]
+
+    before = precisions()
+    with arithmetic(config_of(tf32=True)):
+        assert precisions() == ["tf32", "tf32"]
+        with arithmetic(config_of(tf32=False)):
+            assert precisions() == ["ieee", "ieee"]
+        assert precisions() == ["tf32", "tf32"]
+    assert precisions() == before
+
+
+def test_the_memory_of_a_gpu_is_noted_beside_that_of_the_process(tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "max_memory_reserved", lambda device: 3 * 2**20)
+    assert peak_gpu_mb(torch.device("cuda:0")) == {"peak_gpu_mb": 3.0}
+    assert peak_gpu_mb(torch.device("cpu")) == {}
+    rows = [{"epoch": 0, "peak_gpu_mb": 3.0}]
+    trainer.write_rows(tmp_path / "epochs.csv", rows, config_of())
+    assert (tmp_path / "epochs.csv").read_text().splitlines()[0].endswith(",peak_gpu_mb")

@@ -81,7 +81,7 @@ def work(kind: str, case: Case) -> dict[str, float]:
     from pit_model.dataset import Chunks, make_split
     from pit_model.losses import total_loss, window_truth
     from pit_model.network import Network
-    from pit_model.predict import METRICS, predict, training_needs
+    from pit_model.predict import METRICS, predict, wanted_in_training
     from pit_model.runtime import keep_freed_memory
     from pit_model.trainer import make_optimizer
 
@@ -93,6 +93,7 @@ def work(kind: str, case: Case) -> dict[str, float]:
 
     config = Config.from_settings({"image_size": size, "train_sequences": 4})
     units, split = Units.of(config), make_split(config, "train")
+    wanted = wanted_in_training(config)
     torch.manual_seed(0)
     network: Any = PlainNetwork() if kind == "plain" else Network(config)
     optimizer: Any
@@ -112,7 +113,7 @@ def work(kind: str, case: Case) -> dict[str, float]:
         if kind == "plain":
             loss = plain_loss(network, window_truth(batch), config, 5)
         else:
-            prediction = predict(network, batch.frames, units, training_needs(config))
+            prediction = predict(network, batch.frames, config, wanted, True)
             loss = total_loss(prediction, window_truth(batch), config, 5).total
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
@@ -123,7 +124,7 @@ def work(kind: str, case: Case) -> dict[str, float]:
         if kind == "plain":
             plain_read_out(network, batch.frames, units)
         else:
-            predict(network, batch.frames, units, METRICS)
+            predict(network, batch.frames, config, METRICS)
 
     if mode == "eval":
         network.eval()

@@ -1,5 +1,6 @@
 """The function that a study calls: one training run from a request to its metrics."""
 
+import os
 from collections.abc import Mapping
 from math import nan
 from pathlib import Path
@@ -13,6 +14,8 @@ from pit_model.metrics import metric_names
 from pit_model.rundir import METRICS, write_json, write_run
 from pit_model.trainer import EpochListener, train
 
+COMPILED = ".compiled"
+"""Name of the directory of a study with what torch.compile has made of the network."""
 STREAMS = ("init", "data")
 """Streams of seeds that a study may vary: weights and order of batches, and the videos."""
 
@@ -38,7 +41,7 @@ class Request(Protocol):
 
     @property
     def device(self) -> str:
-        """``cpu``, ``cuda`` or ``cuda:1``."""
+        """``cpu``, ``cuda``, ``cuda:1``, ``xpu:0`` or ``mps``."""
 
     @property
     def threads(self) -> int:
@@ -65,6 +68,8 @@ def run(request: Request) -> dict[str, float]:
     seed = request.seeds.get("init", request.seed)
     device = find_device(request.device)
     torch.set_num_threads(request.threads)
+    if config.compile:  # what one run of the study has compiled, the others read
+        os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(request.run_dir.parent / COMPILED))
     write_run(request.run_dir, config, seed)
     values = train(config, seed, device, request.run_dir, request.report)
     answer = {**dict.fromkeys(metric_names(config.scales), nan), **values}
@@ -93,8 +98,11 @@ def seeded_settings(request: Request) -> dict[str, Any]:
 
 def find_device(name: str) -> torch.device:
     """Return a device that is there, or say which ones are."""
-    there = ["cpu", *(f"cuda:{i}" for i in range(torch.cuda.device_count()))]
-    wanted = "cuda:0" if name == "cuda" else name
+    there = ["cpu"]
+    there += [f"cuda:{i}" for i in range(torch.cuda.device_count())]
+    there += [f"xpu:{i}" for i in range(torch.xpu.device_count())]
+    there += ["mps"] if torch.backends.mps.is_available() else []
+    wanted = f"{name}:0" if name in ("cuda", "xpu") else name
     if wanted not in there:
         raise PitError(f"device {name!r} is not there; this machine has {', '.join(there)}")
     return torch.device(wanted)

@@ -7,15 +7,16 @@ stands still.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from pit_model import metrics
-from pit_model.config import Config, Units
+from pit_model.config import Config
 from pit_model.dataset import evaluation_batches, make_split, windows
-from pit_model.physics import trajectory
+from pit_model.metrics import Track
+from pit_model.physics import refine
 
 THRESHOLD = 0.05
 """Brightness over the background from which a pixel counts as ball."""
@@ -25,16 +26,6 @@ VIDEOS: dict[str, dict[str, Any]] = {
     "noise of every frame": {"F": True, "noise": "per_frame"},
 }
 """Kinds of background, by the settings that make them."""
-
-
-class Track(NamedTuple):
-    """Positions of a baseline and the physics behind them, for N windows; see `metrics.Track`."""
-
-    soft: Tensor
-    hard: Tensor
-    position: Tensor
-    velocity: Tensor
-    bounce: Tensor
 
 
 def three_frame_difference(frames: Tensor) -> Tensor:
@@ -76,18 +67,18 @@ def centroid(mask: Tensor) -> tuple[Tensor, Tensor]:
     return torch.stack([x, y], -1), mass[..., None] > 0
 
 
-def track(position: Tensor, units: Units) -> Track:
+def track(position: Tensor, chunks: int, config: Config) -> Track:
     """Round positions (N, 3, 2) to pixels for H, and put them through the physics for P and V."""
-    return Track(position, position.round(), *trajectory(position, units))
+    refined = refine(position, chunks, config)
+    return Track(soft=position, hard=position.round(), **refined._asdict())
 
 
 def evaluate(config: Config) -> dict[str, dict[str, float]]:
     """Run the baselines on the test videos of a run; metrics at the full image size by method."""
-    units = Units.of(config)
     totals = {name: metrics.no_totals(scales=1) for name in METHODS}
     for batch in evaluation_batches(make_split(config, "test")):
         for name, method in METHODS.items():
-            said = track(method(batch.frames), units)
+            said = track(method(batch.frames), len(batch.frames), config)
             totals[name] = metrics.add(totals[name], [said], batch)
     scales = (config.image_size,)
     return {name: metrics.read(total, scales) for name, total in totals.items()}

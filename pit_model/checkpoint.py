@@ -2,7 +2,9 @@
 
 A checkpoint is a dictionary of plain values and tensors. Two things go with it: the fingerprint of
 what it belongs to, and the state of the random number generators, so that a resumed run draws what
-the uninterrupted one would have drawn. The file starts with the SHA-256 of what follows.
+the uninterrupted one would have drawn. On the CPU it ends with the same numbers, bit for bit; GPUs
+add up in an order of their own each time, and nothing exact is promised there. The file starts with
+the SHA-256 of what follows.
 """
 
 import hashlib
@@ -96,12 +98,16 @@ def resume(path: Path, mark: str) -> dict[str, Any] | None:
 
 
 def random_state() -> dict[str, Any]:
-    """Return the state of torch's generators, on the CPU and on each CUDA device."""
-    return {"cpu": torch.get_rng_state(), "cuda": torch.cuda.get_rng_state_all()}
+    """Return the state of torch's generators, on the CPU and on each CUDA device in use.
+
+    A run on the CPU leaves CUDA alone: asking for its states would initialise every GPU.
+    """
+    used = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    return {"cpu": torch.get_rng_state(), "cuda": torch.cuda.get_rng_state_all() if used else []}
 
 
 def set_random_state(state: Mapping[str, Any]) -> None:
     """Put torch's generators back; CUDA ones only where the same number of devices is there."""
     torch.set_rng_state(state["cpu"])
-    if len(state["cuda"]) == torch.cuda.device_count():
+    if state["cuda"] and len(state["cuda"]) == torch.cuda.device_count():
         torch.cuda.set_rng_state_all(state["cuda"])

@@ -13,20 +13,20 @@ from pit_model.errors import PitError
 
 app = typer.Typer(
     name="pit",
-    help="Physics-Informed Tracking: simulate, train, evaluate, draw, compare.",
+    help="Physics-Informed Tracking: simulate, train, evaluate, draw, compare, track.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help, as that of `doe`
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-EXTRA = ("torch", "matplotlib", "PIL")
-"""Modules that come with the extra `pit` of the package."""
+EXTRA = {"torch": "pit", "matplotlib": "pit", "PIL": "pit", "av": "pit,video"}
+"""Modules that come with extras of the package, and which."""
 
-Preset = Annotated[str, typer.Option(help="paper, small or demo.")]
+Preset = Annotated[str, typer.Option(help="paper, small, demo or camera.")]
 Settings = Annotated[
     list[str], typer.Option("--set", metavar="KEY=VALUE", help="Override a setting; repeatable.")
 ]
-Device = Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")]
+Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:N, xpu:N or mps.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads; all cores by default.")]
 RunDir = Annotated[Path, typer.Argument(help="The directory of a trained run.")]
 
@@ -40,8 +40,9 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if error.name not in EXTRA:
             raise
+        extra = EXTRA[error.name]
         sys.exit(
-            _complain(f"{error.name} is not installed; `pit` needs pip install 'pit-doe[pit]'")
+            _complain(f"{error.name} is not installed; this needs pip install 'pit-doe[{extra}]'")
         )
     except OSError as error:
         sys.exit(_complain(f"{error.filename or 'file'}: {error.strerror or error}"))
@@ -62,7 +63,7 @@ def _root(
         typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Physics-Informed Tracking: simulate, train, evaluate, draw, compare."""
+    """Physics-Informed Tracking: simulate, train, evaluate, draw, compare, track."""
 
 
 def _complain(message: str) -> int:
@@ -149,7 +150,9 @@ def figures(
 
 @app.command()
 def baseline(
-    preset: Annotated[str | None, typer.Option(help="paper (the default), small or demo.")] = None,
+    preset: Annotated[
+        str | None, typer.Option(help="paper (the default), small, demo or camera.")
+    ] = None,
     run_dir: Annotated[
         Path | None, typer.Option("--run", help="Take the videos of this run and show it beside.")
     ] = None,
@@ -165,6 +168,50 @@ def baseline(
         raise PitError("--run brings its own settings; leave out --preset and --set")
     else:
         display.baselines_beside(run_dir, threads)
+
+
+@app.command()
+def track(
+    video: Annotated[Path, typer.Argument(help="A video of one ball, from a camera at rest.")],
+    weights: Annotated[
+        Path | None, typer.Option(help="File of weights or trained run; those that come along.")
+    ] = None,
+    dark: Annotated[
+        bool | None, typer.Option("--dark/--bright", help="The ball against its background.")
+    ] = None,
+    median: Annotated[
+        bool | None, typer.Option("--median/--raw", help="Whether to subtract the median frame.")
+    ] = None,
+    width: Annotated[int | None, typer.Option(min=16, help="Width that the network sees.")] = None,
+    fps: Annotated[float | None, typer.Option(min=0.001, help="Frames per second.")] = None,
+    scale: Annotated[float | None, typer.Option(min=0.001, help="Pixels per metre.")] = None,
+    g: Annotated[float | None, typer.Option(min=0.001, help="Gravity in m/s².")] = None,
+    adapt: Annotated[bool, typer.Option("--adapt", help="Train on the clip's own arcs.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Directory; VIDEO-track by default.")] = None,
+    threads: Threads = None,
+) -> None:
+    """Track a ball in a video: positions, arcs of flight, hits, g, restitution, scale.
+
+    What is not given is found by trial (--dark, --median, --width) or read from the file (--fps).
+    With --scale gravity is measured, with --g the scale.
+    """
+    from pit_model import display
+
+    options = {"width": width, "dark": dark, "subtract": median, "scale": scale, "g": g}
+    out = out or Path(f"{video.stem}-track")
+    display.track_video(video, weights, fps, adapt, options, out, threads)
+
+
+@app.command()
+def weights(
+    run_dir: RunDir,
+    out: Annotated[Path, typer.Option(help="The file to write.")],
+) -> None:
+    """Write the best weights of a trained run as one file for `pit track --weights`."""
+    from pit_model.weights import write_weights
+
+    write_weights(run_dir, out)
+    print(f"{out}: {out.stat().st_size / 1e6:.1f} MB")
 
 
 def parse_settings(pairs: list[str]) -> Mapping[str, Any]:

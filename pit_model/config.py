@@ -18,10 +18,14 @@ FACTORS = ("A", "B", "C", "D", "E", "F")
 """The paper's six factors, in standard order (A varies fastest)."""
 
 CHOICES = {
+    "scene": ("paper", "camera"),
     "noise": ("static", "per_frame"),
     "fuse_relu": ("all", "residual"),
     "first_weights": ("dark", "alive", "pytorch"),
     "decoder_losses": ("with_A", "always"),
+    "coordinates": ("paper", "aligned"),
+    "readout": ("paper", "local"),
+    "physics": ("paper", "reflect", "exact", "free"),
 }
 """The settings that are one of a few words."""
 
@@ -62,6 +66,9 @@ class Config:
     data_seed: int = 42
     """Seed of the initial conditions and of the noise images; a study's stream `data` sets it."""
 
+    scene: str = "paper"
+    """`paper`: a disc before black or noise, in the one world that the next settings describe;
+    `camera`: each video has a world, a ball and a background of its own, drawn at random."""
     domain_m: float = 4.48
     """Side of the physical domain in metres, the same at every image size."""
     dt: float = 0.04
@@ -92,6 +99,31 @@ class Config:
     """When C, D and E act at the decoder's two scales: `with_A` (the paper) or `always`."""
     target_sigma: float = 1.0
     """Standard deviation of the Gaussian heatmap targets, in heatmap pixels."""
+    coordinates: str = "paper"
+    """Place of heatmap cell c in the image at stride a: `paper`, its corner a·c; `aligned`, its
+    middle a·(c + ½) − ½, where upsampling puts it."""
+    readout: str = "paper"
+    """Soft positions of the three scales: `paper`, each by its own operator; `local`, each by the
+    centroid about its peak."""
+    physics: str = "paper"
+    """`paper`: Verlet steps that stop at a wall; `reflect`: steps that are reflected by it, from a
+    first velocity corrected by g/2; `exact`: least squares of exact flight; `free`: the parabola
+    through three landmarks whatever its gravity, for unknown worlds."""
+    physics_window: int = 3
+    """Frames that exact flight is fitted to: 3, 5, 7 or 9, no more than a chunk has."""
+
+    reconstruction_weight: float = 1.0
+    """Weight of the reconstruction loss in the total."""
+    cone_weight: float = 1.0
+    """Weight of the cone loss."""
+    heatmap_weight: float = 1.0
+    """Weight of the heatmap loss (C)."""
+    pill_weight: float = 1.0
+    """Weight of PILL (D) behind its ramp."""
+    pills_weight: float = 1.0
+    """Weight of PILLS (E) behind its ramp."""
+    bounce_weight: float = 0.01
+    """Weight of the bounce flag within PILLS."""
 
     epochs: int = 40
     """Passes over the training windows."""
@@ -145,6 +177,8 @@ class Config:
             self.radius_px,
             f"a ball that fits into {size} pixels",
         )
+        window, windows = self.physics_window, (3, 5, 7, 9)
+        _expect(window in windows, "physics_window", window, f"one of {windows}")
         _expect(0 <= self.restitution <= 1, "restitution", self.restitution, "between 0 and 1")
 
     @classmethod
@@ -216,6 +250,12 @@ _AT_LEAST = {
     "v_max_mps": 0.0,
     "warmup_steps": 0,
     "gradient_norm": 0.0,
+    "reconstruction_weight": 0.0,
+    "cone_weight": 0.0,
+    "heatmap_weight": 0.0,
+    "pill_weight": 0.0,
+    "pills_weight": 0.0,
+    "bounce_weight": 0.0,
     "epochs": 1,
     "batch_windows": 1,
     "chunk_windows": 1,

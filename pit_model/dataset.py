@@ -57,6 +57,8 @@ class Split:
     """(V, S, S): the background of each video; none for clean videos or noise of every frame."""
     noise_keys: tuple[int, ...]
     """What the noise of each video is drawn from."""
+    films: Tensor | None = None
+    """(V, T, S, S), 8 bits: the videos of the scene `camera`; others are drawn batch by batch."""
 
     def __len__(self) -> int:
         return len(self.position)
@@ -68,14 +70,14 @@ class Split:
         start = torch.tensor(chunks.starts, device=device)[:, None]
         time = start + torch.arange(chunks.length, device=device)  # (K, L)
         position = self.position[video, time]  # (K, L, 2)
-        frames = draw(
-            self._background(chunks),
-            position.flatten(0, 1),
-            self.config.radius_px,
-            self.config.antialias,
-        )
+        if self.films is None:
+            radius, antialias = self.config.radius_px, self.config.antialias
+            drawn = draw(self._background(chunks), position.flatten(0, 1), radius, antialias)
+            frames = drawn.view(*time.shape, *drawn.shape[1:])  # (K, L, S, S)
+        else:
+            frames = self.films[video, time].float() / 255
         return Batch(
-            frames.view(*time.shape, *frames.shape[1:]),  # (K, L, S, S)
+            frames,
             position,
             self.velocity[video, time],
             self.bounce[video, time],
@@ -95,7 +97,7 @@ class Split:
             for video, start in zip(chunks.videos, chunks.starts, strict=True)
             for t in range(chunks.length)
         )
-        return torch.stack([noise_image(k, size, self.config.sigma) for k in keys]).to(device)
+        return torch.stack([noise_image(k, size, self.config.sigma, device) for k in keys])
 
 
 def make_split(config: Config, name: str, device: str | torch.device = "cpu") -> Split:
@@ -106,6 +108,8 @@ def make_split(config: Config, name: str, device: str | torch.device = "cpu") ->
         "test": config.test_sequences,
     }[name]
     data_seed = (config.data_seed,)
+    if config.scene == "camera":
+        return _film_split(config, name, count, device)
     flight = simulate_split(name, count, config.frames, Units.of(config), data_seed)
     keys = tuple(int(stream(data_seed, name, i, _NOISE).integers(2**62)) for i in range(count))
     noise = None
@@ -116,6 +120,27 @@ def make_split(config: Config, name: str, device: str | torch.device = "cpu") ->
         torch.from_numpy(part).to(device=device, dtype=torch.float32) for part in flight
     )
     return Split(config, position, velocity, bounce, noise, keys)
+
+
+def _film_split(config: Config, name: str, count: int, device: str | torch.device) -> Split:
+    """Draw the videos of the scene `camera`; the ball leaves the picture in training videos only.
+
+    A metric is about balls that are there.
+    """
+    from pit_model.camera import draw_film  # loads SciPy, which other scenes do without
+
+    drawn = [
+        draw_film(
+            stream((config.data_seed,), name, i), config.image_size, config.frames, name == "train"
+        )
+        for i in range(count)
+    ]
+    films = torch.stack([(255 * frames).round().byte() for frames, _ in drawn]).to(device)
+    position, velocity, bounce = (
+        torch.from_numpy(np.stack(parts)).to(device=device, dtype=torch.float32)
+        for parts in zip(*(flight for _, flight in drawn), strict=True)
+    )
+    return Split(config, position, velocity, bounce, None, (), films)
 
 
 def training_batches(split: Split, seed: int, epoch: int) -> Iterator[Batch]:

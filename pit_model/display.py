@@ -10,7 +10,14 @@ from typing import Any
 
 import torch
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 
 from pit_model import backend, baseline, checkpoint, rundir
@@ -122,6 +129,61 @@ def baselines_beside(run_dir: Path, threads: int | None) -> None:
     videos = f"σ = {config.sigma:g}, {config.noise}" if config.F else "clean"
     groups = {videos: {**baseline.evaluate(config), **run}}
     Console().print(_baseline_table(config, groups))
+
+
+def track_video(
+    video: Path,
+    weights: Path | None,
+    fps: float | None,
+    adapts: bool,
+    options: Mapping[str, Any],
+    out: Path,
+    threads: int | None,
+) -> None:
+    """Track a ball in a video, write the files and print what was found."""
+    from pit_model.adapt import adapt
+    from pit_model.clip import LARGEST, read_clip
+    from pit_model.track import Tracker
+    from pit_model.track_files import sentences, write_track
+    from pit_model.weights import SHIPPED
+
+    torch.set_num_threads(threads or os.cpu_count() or 1)
+    console = Console()
+    tracker = Tracker.load(weights or SHIPPED)
+    with Steps(console) as steps:
+        clip = read_clip(video, fps, max(LARGEST, options["width"] or 0), steps)
+        track = tracker.track(clip, **options, progress=steps)
+        note = ""
+        if adapts:
+            known = {"scale": options["scale"], "g": options["g"]}
+            _, track, note = adapt(tracker, track, **known, progress=steps)
+        paths = write_track(track, video, out, steps)
+    for sentence in (*sentences(track), *([note] if note else [])):
+        console.print(sentence, highlight=False)
+    console.print(f"{', '.join(path.name for path in paths)} are in {out}", highlight=False)
+
+
+class Steps:
+    """Shows how the steps of a command come along: a bar for each, on a terminal only."""
+
+    def __init__(self, console: Console) -> None:
+        columns = TextColumn("{task.description:<9}"), BarColumn(), MofNCompleteColumn()
+        self._bar = Progress(*columns, TimeRemainingColumn(), console=console, transient=True)
+        self._bar.disable = not console.is_terminal
+        self._tasks: dict[str, TaskID] = {}
+
+    def __enter__(self) -> "Steps":
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        """Take the report of a step."""
+        if what not in self._tasks:
+            self._tasks[what] = self._bar.add_task(what)
+        self._bar.update(self._tasks[what], completed=done, total=total or None)
 
 
 def _baseline_table(

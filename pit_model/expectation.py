@@ -15,6 +15,20 @@ RADIUS = 3
 """Half the window of the coarse-to-fine operator, in heatmap pixels."""
 
 
+def to_image(cell: Tensor, stride: int, coordinates: str) -> Tensor:
+    """Return the place in the image of heatmap coordinates, in pixels.
+
+    `paper`: ``a·c``, the corner of the a × a pixels that a cell covers; `aligned`: their middle,
+    ``a·(c + ½) − ½``, where bilinear upsampling puts the cell.
+    """
+    return stride * cell if coordinates == "paper" else stride * (cell + 0.5) - 0.5
+
+
+def to_map(position: Tensor, stride: int, coordinates: str) -> Tensor:
+    """Return the heatmap coordinates of places in the image; the inverse of `to_image`."""
+    return position / stride if coordinates == "paper" else (position + 0.5) / stride - 0.5
+
+
 def bilinear(heatmap: Tensor) -> Tensor:
     """Return the centroid of the whole map: ``x = Σ j·H / M``, ``y = Σ i·H / M``, ``M = Σ H + ε``.
 

@@ -11,7 +11,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pit_model.config import Config, Units
+from pit_model.config import Config
 from pit_model.dataset import Chunks, Split, make_split
 from pit_model.errors import PitError
 from pit_model.predict import METRICS, predict
@@ -68,7 +68,7 @@ def inspect_run(trained: Trained, video: int | None, device: torch.device) -> In
     batch = split.batch(Chunks((video,), (0,), config.frames))
     with torch.inference_mode():
         forward = make_forward(network, config, device)
-        fine = predict(forward, batch.frames, Units.of(config), METRICS).scales[-1]
+        fine = predict(forward, batch.frames, config, METRICS).scales[-1]
     said = (fine.heatmap, fine.soft, fine.position, fine.velocity)
     heatmap, soft, physics, velocity = (by_frame(x) for x in said if x is not None)
     frames, *truth = (x[0].cpu().numpy() for x in batch)

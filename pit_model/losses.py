@@ -10,9 +10,11 @@ from torch.nn import functional
 
 from pit_model.config import Config
 from pit_model.dataset import Batch, windows
+from pit_model.expectation import to_map
+from pit_model.metrics import Track
 from pit_model.network import STRIDES
 from pit_model.patches import grid_around, take
-from pit_model.predict import Prediction, Scale
+from pit_model.predict import Prediction
 
 PARTS = ("ae", "cone", "hm", "pill", "pills")
 """The terms of the total, in the order of the paper."""
@@ -20,8 +22,6 @@ REACH = 6
 """Standard deviations after which a Gaussian of peak 1 is below the resolution of a float."""
 PILL_FLOOR, PILLS_FLOOR = 0.01, 0.001
 """Weights w_min that the two physics losses start from."""
-BOUNCE_WEIGHT = 0.01
-"""Weight of the bounce indicator within PILLS."""
 
 
 class Truth(NamedTuple):
@@ -30,9 +30,9 @@ class Truth(NamedTuple):
     frames: Tensor
     """(N, 3, S, S)."""
     position: Tensor
-    """(N, 3, 2), pixels."""
+    """(N, 3, 2), pixels; not a number where there is no ball."""
     velocity: Tensor
-    """(N, 3, 2), pixels per frame."""
+    """(N, 3, 2), pixels per frame; likewise."""
     bounce: Tensor
     """(N, 3)."""
 
@@ -74,7 +74,7 @@ def cone_loss(image: Tensor, frames: Tensor, centre: Tensor, radius: float) -> T
     x, y = (exponent / (2 * sigma**2)).exp().unbind(-2)  # (N, 3, n) each, peak 1
     drawn, inside = take(image, grid)
     wanted, _ = take(frames, grid)
-    cone = torch.where(inside, y[..., :, None] * x[..., None, :], 0)  # (N, 3, n, n)
+    cone = torch.where(inside, y[..., :, None] * x[..., None, :], 0).nan_to_num()  # (N, 3, n, n)
     return ((torch.sigmoid(drawn) - wanted).abs() * cone).sum() / image.numel()
 
 
@@ -98,7 +98,7 @@ def heatmap_loss(logits: Tensor, centre: Tensor, sigma: float) -> Tensor:
     grid = grid_around(centre, ceil(REACH * sigma), logits.shape[-1])  # (N, 3, 2, n)
     x, y = (-((grid - centre[..., None]) ** 2) / (2 * sigma**2)).exp().unbind(-2)
     near, inside = take(logits, grid)
-    target = torch.where(inside, y[..., :, None] * x[..., None, :], 0)  # (N, 3, n, n)
+    target = torch.where(inside, y[..., :, None] * x[..., None, :], 0).nan_to_num()
     positive = target > 0.5
     heat = torch.sigmoid(near)
     gain = torch.where(positive, (1 - heat) ** 2 * functional.logsigmoid(near), 0)
@@ -106,18 +106,22 @@ def heatmap_loss(logits: Tensor, centre: Tensor, sigma: float) -> Tensor:
     return -(far + (gain + mend).sum()) / positive.sum().clamp_min(1)
 
 
-def pill_loss(scale: Scale) -> Tensor:
-    """L_PILL: mean over windows and frames of ``‖f(a·c) − a·c‖₁``, physics against landmarks."""
+def pill_loss(scale: Track) -> Tensor:
+    """L_PILL: mean over windows and frames of ``‖f(a·c) − a·c‖₁``, physics against landmarks.
+
+    The paper's f prefers a landmark that stands still to a true flight. Exact flight over five
+    frames and more (`physics_window`) does not.
+    """
     return _l1(scale.position, scale.soft)
 
 
-def pills_loss(scale: Scale, truth: Truth) -> Tensor:
-    """L_PILLS: ``‖p − p*‖₁ + ‖v − v*‖₁ + 0.01 |b − b*|``, the same mean."""
+def pills_loss(scale: Track, truth: Truth, bounce_weight: float = 0.01) -> Tensor:
+    """L_PILLS: ``‖p − p*‖₁ + ‖v − v*‖₁ + 0.01 |b − b*|``, the same mean; 0 without a ball."""
     bounce = (scale.bounce - truth.bounce).abs().mean()
     return (
-        _l1(scale.position, truth.position)
-        + _l1(scale.velocity, truth.velocity)
-        + BOUNCE_WEIGHT * bounce
+        _l1(*_where_known(scale.position, truth.position))
+        + _l1(*_where_known(scale.velocity, truth.velocity))
+        + bounce_weight * bounce
     )
 
 
@@ -141,23 +145,35 @@ def total_loss(prediction: Prediction, truth: Truth, config: Config, epoch: int)
         parts["cone"] = cone_loss(image, truth.frames, centre, config.radius_px)
     if config.C:
         parts["hm"] = _sum(
-            heatmap_loss(scale.logits, truth.position / stride, config.target_sigma)
+            heatmap_loss(
+                scale.logits,
+                to_map(truth.position, stride, config.coordinates),
+                config.target_sigma,
+            )
             for scale, stride in zip(tracked, STRIDES, strict=False)
         )
     if config.D:
         parts["pill"] = _sum(pill_loss(scale) for scale in tracked)
     if config.E:
-        parts["pills"] = _sum(pills_loss(scale, truth) for scale in tracked)
+        parts["pills"] = _sum(pills_loss(scale, truth, config.bounce_weight) for scale in tracked)
     weights = {
-        "pill": ramp(epoch, PILL_FLOOR, config.pill_ramp),
-        "pills": ramp(epoch, PILLS_FLOOR, config.pills_ramp),
+        "ae": config.reconstruction_weight,
+        "cone": config.cone_weight,
+        "hm": config.heatmap_weight,
+        "pill": config.pill_weight * ramp(epoch, PILL_FLOOR, config.pill_ramp),
+        "pills": config.pills_weight * ramp(epoch, PILLS_FLOOR, config.pills_ramp),
     }
-    total = torch.stack([weights.get(name, 1.0) * part for name, part in parts.items()]).sum()
+    total = torch.stack([weights[name] * part for name, part in parts.items()]).sum()
     return Losses(total, parts)
 
 
 def _sum(parts: Iterable[Tensor]) -> Tensor:
     return torch.stack(list(parts)).sum()
+
+
+def _where_known(said: Tensor, true: Tensor) -> tuple[Tensor, Tensor]:
+    """Let both be 0, without a gradient, where the truth is not a number."""
+    return torch.where(true.isnan(), 0, said), true.nan_to_num()
 
 
 def _l1(a: Tensor, b: Tensor) -> Tensor:

@@ -6,36 +6,39 @@ centre of a 224-pixel image scores about 57 pixels.
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from pit_model.dataset import Batch, windows
 
+NOT_ASKED = torch.empty(0)
+"""Stands for an output that nobody asked for."""
 
-class Track(Protocol):
+
+@dataclass(frozen=True)
+class Track:
     """What a tracker says at one scale on N windows of three frames, in image pixels and frames."""
 
-    @property
-    def soft(self) -> Tensor:
-        """(N, 3, 2): position of the soft-argmax."""
+    logits: Tensor = NOT_ASKED
+    """(N, 3, s, s): the heatmap before its sigmoid, of a tracker that has one."""
+    soft: Tensor = NOT_ASKED
+    """(N, 3, 2): sub-pixel positions, B in the metrics."""
+    hard: Tensor = NOT_ASKED
+    """(N, 3, 2): positions of the peaks, H in the metrics."""
+    position: Tensor = NOT_ASKED
+    """(N, 3, 2): positions of the physics module, P in the metrics."""
+    velocity: Tensor = NOT_ASKED
+    """(N, 3, 2): its velocities in pixels per frame, V in the metrics."""
+    bounce: Tensor = NOT_ASKED
+    """(N, 3): its bounce flags, 0 or 1."""
 
     @property
-    def hard(self) -> Tensor:
-        """(N, 3, 2): position of the hard argmax."""
-
-    @property
-    def position(self) -> Tensor:
-        """(N, 3, 2): position of the physics module."""
-
-    @property
-    def velocity(self) -> Tensor:
-        """(N, 3, 2): velocity of the physics module, pixels per frame."""
-
-    @property
-    def bounce(self) -> Tensor:
-        """(N, 3): bounce flag of the physics module."""
+    def heatmap(self) -> Tensor:
+        """(N, 3, s, s): σ of the logits."""
+        return torch.sigmoid(self.logits)
 
 
 class Kind(NamedTuple):
@@ -62,7 +65,7 @@ class Totals(NamedTuple):
     """Summed errors so far. Adding to them never waits for the device."""
 
     sums: Tensor
-    """(kinds, scales) in double precision."""
+    """(kinds, scales) in double precision, where the device has it."""
     windows: int
 
 
@@ -73,7 +76,8 @@ def metric_names(scales: Sequence[int]) -> tuple[str, ...]:
 
 def no_totals(device: torch.device | str = "cpu", scales: int = 3) -> Totals:
     """Return the totals of no window at all."""
-    return Totals(torch.zeros(len(KINDS), scales, dtype=torch.float64, device=device), 0)
+    dtype = torch.float32 if torch.device(device).type == "mps" else torch.float64
+    return Totals(torch.zeros(len(KINDS), scales, dtype=dtype, device=device), 0)
 
 
 def add(totals: Totals, tracks: Sequence[Track], batch: Batch) -> Totals:
@@ -82,7 +86,12 @@ def add(totals: Totals, tracks: Sequence[Track], batch: Batch) -> Totals:
     The windows of the tracks are in the order of `dataset.windows`: chunk by chunk, then in time.
     """
     errors = [
-        torch.stack([_mean_error(kind.said(track), windows(kind.true(batch))) for track in tracks])
+        torch.stack(
+            [
+                _mean_error(kind.said(track), windows(kind.true(batch)), totals.sums.dtype)
+                for track in tracks
+            ]
+        )
         for kind in KINDS.values()
     ]
     count = len(windows(batch.bounce))
@@ -95,6 +104,6 @@ def read(totals: Totals, scales: Sequence[int]) -> dict[str, float]:
     return dict(zip(metric_names(scales), means, strict=True))
 
 
-def _mean_error(said: Tensor, true: Tensor) -> Tensor:
+def _mean_error(said: Tensor, true: Tensor, dtype: torch.dtype) -> Tensor:
     """ℓ1: the mean over windows, frames and coordinates of |said − true|, a scalar."""
-    return (said - true).abs().double().mean()
+    return (said - true).abs().to(dtype).mean()

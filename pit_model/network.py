@@ -4,8 +4,6 @@ The encoder and its two heads see each frame once; windows of three consecutive 
 behind them, so that neighbouring windows share the work on the frames that they share.
 """
 
-import copy
-from math import log, pi
 from typing import NamedTuple
 
 import torch
@@ -21,11 +19,6 @@ RESIDUAL = 6
 """Residual channels of a frame, C_r in the paper."""
 STRIDES = (4, 2, 1)
 """Image pixels per heatmap pixel at the three scales, coarse to fine."""
-FIRST_LOGIT = 3.0
-"""First mean of the encoder's heatmaps that start alive: above the floor of their ReLU, not far."""
-DARK_LOGIT = -8.0
-"""First bias of a decoder's heatmaps that start dark: at 0.0003, the 50,000 pixels of a map weigh
-as much as three balls."""
 
 
 class Maps(NamedTuple):
@@ -113,18 +106,6 @@ class Decoder(nn.Module):
         d4 = torch.cat([self.up2(d2).relu_(), *skips], 1)  # (N, 14, 4s, 4s)
         return middle, self.center4(d4), self.image(d4) if with_image else d4.new_empty(0)
 
-    @torch.no_grad()
-    def start_dark(self) -> None:
-        """Let both heatmaps start near zero everywhere.
-
-        Where all pixels start at a half, the focal loss begins by darkening them, whatever that
-        does to the features and, with A, to the encoder's heatmaps; and it hardly goes on where
-        they are dark, while the centroid of a whole map needs them darker still.
-        """
-        for head in (self.center2, self.center4):
-            assert head.bias is not None
-            head.bias.fill_(DARK_LOGIT)
-
     def _heatmap(self, logits: Tensor) -> Tensor:
         """A heatmap as the decoder may use it: without gradient if A = 0."""
         return torch.sigmoid(logits if self.heatmap_gradient else logits.detach())
@@ -136,26 +117,19 @@ class Network(nn.Module):
     def __init__(self, config: Config) -> None:
         super().__init__()
         self.fuse_relu = config.fuse_relu
-        self.first_weights = config.first_weights
-        self.target_sigma = config.target_sigma
         self.encoder = Encoder()
         self.center = nn.Conv2d(64, 1, 1)
         self.residual = nn.Conv2d(64, RESIDUAL, 3, padding=1)
         fused = WINDOW * (1 + RESIDUAL)
         self.fuse = nn.Conv2d(fused, fused, 1)
         self.decoder = Decoder(config.A, config.B)
-        if config.first_weights != "pytorch":
-            self._start_alive()
-        if config.first_weights == "dark":
-            self._start_with_bright_blobs()
-            self.decoder.start_dark()
 
     def forward(self, frames: Tensor, with_image: bool = True) -> Maps:
         """Map K chunks of L frames, (K, L, S, S), to their N = K·(L − 2) windows.
 
         Windows are ordered by chunk and then by time; (N, 3, …) holds the frames of a window.
         """
-        fused = self._fuse(frames)
+        fused = self.fused_windows(frames)
         if self.fuse_relu == "all":
             fused = fused.relu_()
         logits, rest = fused[:, :WINDOW], fused[:, WINDOW:]  # (N, 3, s, s), (N, 18, s, s)
@@ -164,53 +138,8 @@ class Network(nn.Module):
         middle, fine, image = self.decoder(logits, rest, with_image)
         return Maps((logits, middle, fine), image)
 
-    @torch.no_grad()
-    def set_first_heatmaps(self, frames: Tensor) -> None:
-        """Shift the encoder's heatmaps over these frames to where their training shall begin.
-
-        If all heatmaps start dark, as many pixels are above the floor of the ReLU as are positive
-        in the targets: the two sides of the focal loss are about equally strong from the first
-        step, and a ball among the brightest pixels stays there.
-
-        Otherwise their mean becomes `FIRST_LOGIT`. Under noise they would start at twice that and
-        more, the ball little brighter than the rest. The focal loss takes all of it down at the
-        same speed, and with some seeds below the floor together. A shorter way down leaves the ball
-        above it; from too near the floor the first steps of an untrained decoder push the ball
-        under.
-        """
-        trial = copy.deepcopy(self)  # its running statistics move, ours begin with the training
-        maps = trial._fuse(frames)[:, :WINDOW]  # (N, 3, s, s)
-        if self.first_weights == "dark":
-            positive = 2 * log(2) * pi * self.target_sigma**2  # pixels of a Gaussian above 1/2
-            pixels = maps.transpose(0, 1).flatten(1)  # (3, N·s·s)
-            bright = min(max(1, round(positive * len(maps))), pixels.shape[1])
-            shift = -pixels.topk(bright).values[:, -1]
-        else:
-            shift = FIRST_LOGIT - maps.mean((0, 2, 3))
-        assert self.fuse.bias is not None
-        self.fuse.bias[:WINDOW] += shift
-
-    @torch.no_grad()
-    def _start_with_bright_blobs(self) -> None:
-        """Let the first filters add up the brightness of neighbours, none subtract it.
-
-        Differences of neighbours hardly tell a ball from noise of the same brightness; their sums
-        do, by several standard deviations.
-        """
-        self.encoder.conv1.conv.weight.abs_()
-
-    def _start_alive(self) -> None:
-        """Let each heatmap start as its own frame's, brightest where features are strongest.
-
-        The focal loss pushes a whole background down. Behind the ReLU of LatentFuse a heatmap whose
-        ball starts no brighter than its background would sink below zero with it, for good.
-        """
-        with torch.no_grad():
-            self.center.weight.abs_()
-            self.fuse.weight.add_(torch.eye(len(self.fuse.weight))[..., None, None])
-
-    def _fuse(self, frames: Tensor) -> Tensor:
-        """Chunks (K, L, S, S) to LatentFuse of their windows, (N, 3 + 18, s, s), before ReLU."""
+    def fused_windows(self, frames: Tensor) -> Tensor:
+        """Fuse the windows of chunks (K, L, S, S), without the ReLU: (N, 3 + 18, s, s)."""
         center, residual = self._encode(frames.flatten(0, 1)[:, None])
         chunks = frames.shape[:2]
         center = windows(center.view(*chunks, *center.shape[1:]))  # (N, 3, 1, s, s)

@@ -1,95 +1,69 @@
-"""The one forward path of training and evaluation: network, expectation, physics.
-
-`Needs` says which outputs somebody will look at; the others are not computed.
-"""
+"""The one forward path of training and evaluation: network, expectation, physics."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
-from pit_model.config import Config, Units
-from pit_model.expectation import bicubic, biquadratic, coarse_to_fine, hard_argmax
+from pit_model.config import Config
+from pit_model.expectation import bicubic, biquadratic, coarse_to_fine, hard_argmax, to_image
+from pit_model.metrics import Track
 from pit_model.network import STRIDES, Maps
-from pit_model.physics import trajectory
+from pit_model.physics import refine
 
-OPERATORS: tuple[Callable[[Tensor], Tensor], ...] = (coarse_to_fine, biquadratic, bicubic)
-"""The soft-argmax of each scale, coarse to fine."""
+Operator = Callable[[Tensor], Tensor]
+OPERATORS: dict[str, tuple[Operator, Operator, Operator]] = {
+    "paper": (coarse_to_fine, biquadratic, bicubic),
+    "local": (coarse_to_fine, coarse_to_fine, coarse_to_fine),
+}
+"""The soft-argmax of each scale, coarse to fine, by the setting `readout`."""
 
-
-NOT_ASKED = torch.empty(0)
-"""Stands for an output that nobody asked for."""
-
-
-class Needs(NamedTuple):
-    """The outputs that a caller wants beside the heatmaps."""
-
-    soft: tuple[bool, bool, bool]
-    """Soft positions and the physics behind them, for each scale."""
-    hard: tuple[bool, bool, bool]
-    """Hard positions, for each scale."""
-    image: bool
-    """The reconstruction."""
-
-
-METRICS = Needs(soft=(True, True, True), hard=(True, True, True), image=False)
+Wanted = tuple[frozenset[str], frozenset[str], frozenset[str]]
+"""What a caller will look at beside the heatmaps, for each scale: `soft` positions with the physics
+behind them, `hard` positions. Others are not computed."""
+METRICS: Wanted = (frozenset({"soft", "hard"}),) * 3
 """What the 15 metrics are made of."""
-
-
-class Scale(NamedTuple):
-    """The outputs at one scale for N windows; positions are in image pixels."""
-
-    logits: Tensor
-    """(N, 3, s, s): the heatmap before its sigmoid."""
-    soft: Tensor = NOT_ASKED
-    """(N, 3, 2): sub-pixel positions, B in the metrics."""
-    hard: Tensor = NOT_ASKED
-    """(N, 3, 2): positions of the peaks, H in the metrics."""
-    position: Tensor = NOT_ASKED
-    """(N, 3, 2): positions refined by physics, P in the metrics."""
-    velocity: Tensor = NOT_ASKED
-    """(N, 3, 2): pixels per frame, V in the metrics."""
-    bounce: Tensor = NOT_ASKED
-    """(N, 3): 0 or 1."""
-
-    @property
-    def heatmap(self) -> Tensor:
-        """(N, 3, s, s): σ of the logits."""
-        return torch.sigmoid(self.logits)
 
 
 class Prediction(NamedTuple):
     """The paper's returned outputs."""
 
-    scales: tuple[Scale, Scale, Scale]
+    scales: tuple[Track, Track, Track]
     """At S/4, S/2 and S."""
     image: Tensor
-    """(N, 3, S, S): the reconstruction in logit space."""
+    """(N, 3, S, S): the reconstruction in logit space; empty where it was not asked for."""
 
 
-def training_needs(config: Config) -> Needs:
+def wanted_in_training(config: Config) -> Wanted:
     """Name the outputs that the active losses look at.
 
     PILL and PILLS need the physics at the scales that they act on. The cone stands on the predicted
-    peak of the finest scale where there is no supervision (A = 1, C = E = 0). The reconstruction is
-    always trained.
+    peak of the finest scale where there is no supervision (A = 1, C = E = 0).
     """
-    unsupervised_cone = config.A and not (config.C or config.E)
-    coarse = config.D or config.E
-    finer = coarse and config.tracked_scales > 1
-    return Needs((coarse, finer, finer), hard=(False, False, unsupervised_cone), image=True)
+    wanted: list[set[str]] = [set(), set(), set()]
+    if config.D or config.E:
+        for scale in wanted[: config.tracked_scales]:
+            scale.add("soft")
+    if config.A and not (config.C or config.E):
+        wanted[-1].add("hard")
+    coarse, middle, fine = map(frozenset, wanted)
+    return coarse, middle, fine
 
 
 def predict(
-    network: Callable[[Tensor, bool], Maps], frames: Tensor, units: Units, needs: Needs
+    network: Callable[[Tensor, bool], Maps],
+    frames: Tensor,
+    config: Config,
+    wanted: Wanted,
+    with_image: bool = False,
 ) -> Prediction:
     """Run K chunks of L frames, (K, L, S, S), and read out their N = K·(L − 2) windows."""
-    maps = network(frames, needs.image)
+    maps = network(frames, with_image)
     coarse, middle, fine = (
-        _read_out(logits.float(), stride, operator, soft, hard, units)
-        for logits, stride, operator, soft, hard in zip(
-            maps.heatmaps, STRIDES, OPERATORS, needs.soft, needs.hard, strict=True
+        _read_out(logits.float(), stride, operator, outputs, len(frames), config)
+        for logits, stride, operator, outputs in zip(
+            maps.heatmaps, STRIDES, OPERATORS[config.readout], wanted, strict=True
         )
     )
     return Prediction((coarse, middle, fine), maps.image.float())
@@ -98,20 +72,20 @@ def predict(
 def _read_out(
     logits: Tensor,
     stride: int,
-    operator: Callable[[Tensor], Tensor],
-    soft: bool,
-    hard: bool,
-    units: Units,
-) -> Scale:
-    """Positions of one scale in image pixels (heatmap coordinate × stride) and their physics."""
-    scale = Scale(logits)
-    if not (soft or hard):
-        return scale
-    heatmap = scale.heatmap
-    if hard:
-        scale = scale._replace(hard=stride * hard_argmax(heatmap))
-    if not soft:
-        return scale
-    landmarks = stride * operator(heatmap)
-    position, velocity, bounce = trajectory(landmarks, units)
-    return scale._replace(soft=landmarks, position=position, velocity=velocity, bounce=bounce)
+    operator: Operator,
+    outputs: frozenset[str],
+    chunks: int,
+    config: Config,
+) -> Track:
+    """Positions of one scale in image pixels and their physics, as far as they are wanted."""
+    track = Track(logits)
+    if not outputs:
+        return track
+    heatmap = track.heatmap
+    if "hard" in outputs:
+        track = replace(track, hard=to_image(hard_argmax(heatmap), stride, config.coordinates))
+    if "soft" not in outputs:
+        return track
+    soft = to_image(operator(heatmap), stride, config.coordinates)
+    position, velocity, bounce = refine(soft, chunks, config)
+    return replace(track, soft=soft, position=position, velocity=velocity, bounce=bounce)

@@ -10,13 +10,15 @@ import torch
 from torch import Tensor
 
 
-def noise_image(key: int, size: int, sigma: float) -> Tensor:
+def noise_image(key: int, size: int, sigma: float, device: torch.device | str = "cpu") -> Tensor:
     """Background of standard deviation `sigma`, clipped to [0, 1]; the key decides it: (S, S).
 
-    It is drawn on the CPU, so that it is the same whatever device trains.
+    Each kind of device has random numbers of its own: drawn on the CPU it is the same whatever
+    device trains, drawn on a GPU it need not be sent there.
     """
-    generator = torch.Generator().manual_seed(key)
-    return torch.randn(size, size, generator=generator).mul_(sigma).clamp_(0.0, 1.0)
+    generator = torch.Generator(device).manual_seed(key)
+    noise = torch.randn(size, size, generator=generator, device=device)
+    return noise.mul_(sigma).clamp_(0.0, 1.0)
 
 
 def draw(background: Tensor, position: Tensor, radius: float, antialias: bool = False) -> Tensor:

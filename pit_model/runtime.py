@@ -27,10 +27,27 @@ def keep_freed_memory() -> None:
 
 @contextmanager
 def arithmetic(config: Config) -> Iterator[None]:
-    """Allow TF32 on CUDA if the settings say so, and put things back afterwards."""
-    before = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = config.tf32
+    """Allow TF32 on CUDA if the settings say so, and put things back afterwards.
+
+    By `fp32_precision`: once anybody has used it, the older `allow_tf32` can no longer be read.
+    """
+    backends = torch.backends.cuda.matmul, torch.backends.cudnn.conv  # type: ignore[attr-defined]
+    before = [backend.fp32_precision for backend in backends]
+    for backend in backends:
+        backend.fp32_precision = "tf32" if config.tf32 else "ieee"
     try:
         yield
     finally:
-        torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = before
+        for backend, precision in zip(backends, before, strict=True):
+            backend.fp32_precision = precision
+
+
+def peak_gpu_mb(device: torch.device) -> dict[str, float]:
+    """Return the most memory that torch has held on a GPU so far; nothing on the CPU.
+
+    It is what one run needs of the GPU, beside the 300 to 500 MB of the CUDA context.
+    """
+    if device.type not in ("cuda", "xpu"):
+        return {}
+    held = getattr(torch, device.type).max_memory_reserved(device)
+    return {"peak_gpu_mb": held / 2**20}

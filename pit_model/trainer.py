@@ -2,8 +2,8 @@
 
 After each epoch the validation set is evaluated and each metric chooses its own best epoch; weights
 are kept for the epochs that are chosen at the time. The test set is made and read once, at the end.
-The state of a run is saved after each epoch, so that a killed run goes on where it was and ends
-with the same numbers.
+The state of a run is saved after each epoch, so that a killed run goes on where it was and, on the
+CPU, ends with the same numbers.
 """
 
 import csv
@@ -19,15 +19,15 @@ import torch
 from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
 
-from pit_model import checkpoint, metrics
+from pit_model import checkpoint, init, metrics
 from pit_model.adam import Adam
-from pit_model.config import Config, Units
+from pit_model.config import Config
 from pit_model.dataset import Split, evaluation_batches, make_split, training_batches
 from pit_model.errors import PitError
 from pit_model.losses import PARTS, total_loss, window_truth
 from pit_model.network import Maps, Network
-from pit_model.predict import METRICS, predict, training_needs
-from pit_model.runtime import arithmetic, keep_freed_memory
+from pit_model.predict import METRICS, predict, wanted_in_training
+from pit_model.runtime import arithmetic, keep_freed_memory, peak_gpu_mb
 from pit_model.selection import choose_epochs, epochs_to_keep
 
 CHECKPOINT = "checkpoint"
@@ -121,8 +121,9 @@ def train(
     Returns
     -------
     The 15 test metrics at the epochs they choose; for each ``<metric>_epoch``, the epoch chosen,
-    and ``<metric>_final``, the value after the last epoch; ``train_seconds``; ``diverged`` (0, 1),
-    ``diverged_epoch`` and ``diverged_step`` (−1 if it did not).
+    and ``<metric>_final``, the value after the last epoch; ``train_seconds``; on a GPU
+    ``peak_gpu_mb``; ``diverged`` (0, 1), ``diverged_epoch`` and ``diverged_step`` (−1 if it did
+    not).
 
     Raises
     ------
@@ -144,9 +145,9 @@ def train(
         forward = make_forward(run.network, config, device)
         train_split = splits(config, "train", device)
         val_split = splits(config, "val", device)
-        if saved is None and config.first_weights != "pytorch":
+        if saved is None:
             first = next(training_batches(train_split, seed, 0))
-            run.network.set_first_heatmaps(first.frames)
+            init.set_first_heatmaps(run.network, first.frames, config)
         while len(run.history) < config.epochs and run.divergence is None:
             _advance(run, forward, train_split, val_split, seed)
             checkpoint.save(path, run.state(), mark)
@@ -167,11 +168,8 @@ def _check_length(run: Run, config: Config) -> None:
 
 
 def new_run(config: Config, seed: int, device: torch.device) -> Run:
-    """Draw the first weights from the seed, without touching the global random numbers."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        network = Network(config)
-    network.to(device)
+    """Draw the first weights from the seed and make their optimiser."""
+    network = init.draw(config, seed).to(device)
     if device.type == "cuda":
         network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     return Run(network, make_optimizer(network, config))
@@ -212,16 +210,15 @@ def train_epoch(
     not finite (the number of steps if the weights broke in the last one, −1 if all is well).
     """
     config = split.config
-    units, needs = Units.of(config), training_needs(config)
+    wanted = wanted_in_training(config)
     run.network.train()
     sums: dict[str, Tensor] = {}
     steps = 0
     finite_steps = torch.zeros((), device=split.position.device)
     still_finite = torch.ones((), device=split.position.device)
     for batch in training_batches(split, seed, epoch):
-        losses = total_loss(
-            predict(forward, batch.frames, units, needs), window_truth(batch), config, epoch
-        )
+        prediction = predict(forward, batch.frames, config, wanted, with_image=True)
+        losses = total_loss(prediction, window_truth(batch), config, epoch)
         run.optimizer.zero_grad()
         losses.total.backward()  # type: ignore[no-untyped-call]
         if config.gradient_norm:
@@ -242,11 +239,10 @@ def train_epoch(
 @torch.inference_mode()
 def evaluate(network: Network, forward: Forward, split: Split) -> dict[str, float]:
     """Compute the 15 metrics of a network on a split."""
-    units = Units.of(split.config)
     network.eval()
     totals = metrics.no_totals(split.position.device)
     for batch in evaluation_batches(split):
-        prediction = predict(forward, batch.frames, units, METRICS)
+        prediction = predict(forward, batch.frames, split.config, METRICS)
         totals = metrics.add(totals, prediction.scales, batch)
     return metrics.read(totals, split.config.scales)
 
@@ -274,6 +270,7 @@ def _advance(run: Run, forward: Forward, train_split: Split, val_split: Split, s
             "train_windows_per_s": config.train_sequences * per_video / (trained - started),
             "eval_windows_per_s": config.val_sequences * per_video / (ended - trained),
             "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+            **peak_gpu_mb(train_split.position.device),
         }
     )
     now = {name: value.detach().cpu().clone() for name, value in run.network.state_dict().items()}
@@ -297,6 +294,7 @@ def _result(run: Run, forward: Forward, test_split: Split) -> dict[str, float]:
         **{f"{name}_epoch": float(epoch) for name, epoch in chosen.items()},
         **{f"{name}_final": values[last][name] for name in chosen},
         "train_seconds": run.seconds,
+        **peak_gpu_mb(test_split.position.device),
         "diverged": float(run.divergence is not None),
         "diverged_epoch": float(divergence.epoch),
         "diverged_step": float(divergence.step),
@@ -315,6 +313,7 @@ def write_rows(path: Path, rows: list[dict[str, float]], config: Config) -> None
     """Write the table of epochs anew, whole or not at all; a loss that is off stays empty."""
     columns = ["epoch", "loss", *PARTS, *metrics.metric_names(config.scales)]
     columns += ["train_windows_per_s", "eval_windows_per_s", "peak_rss_mb"]
+    columns += ["peak_gpu_mb"] if any("peak_gpu_mb" in row for row in rows) else []
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     with beside.open("w", newline="") as file:
         table = csv.DictWriter(file, columns)

@@ -68,7 +68,7 @@ def test_types_studies_and_templates_are_in_it(wheel):
 def test_the_trainers_packages_are_not_brought_along(programs):
     code = "from importlib.metadata import distributions as d; print(*[x.name for x in d()])"
     names = set(call(programs / "python", "-c", code, cwd="/").lower().split())
-    assert {"pit-doe", "pydoe2"} <= names
+    assert {"pit-doe", "pydoe"} <= names
     assert not names & {"torch", "matplotlib", "pillow", "pytest"}
     assert not [name for name in names if name.startswith("nvidia")]
 

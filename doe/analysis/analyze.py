@@ -344,8 +344,10 @@ def _with_looks(response: FittedResponse, table: Anova) -> tuple[FittedResponse,
 def _alias_chains(model: Model) -> tuple[tuple[str, ...], ...]:
     """A line per group of aliased terms, the estimated one first: ("AB", "−CD")."""
     return tuple(
-        (model.name(leader) if leader else "I",)
-        + tuple(f"{'−' * (alias.sign < 0)}{model.name(alias.term)}" for alias in chain)
+        (
+            model.name(leader),
+            *(f"{'−' * (alias.sign < 0)}{model.name(alias.term)}" for alias in chain),
+        )
         for leader, chain in model.aliases.items()
     )
 

@@ -61,7 +61,7 @@ class Anova(Struct, frozen=True):
     blocking: Blocking | None
 
 
-def anova(fit: Fit, kind: str, sums: dict[int, float], block: str, alpha: float) -> Anova:
+def anova(fit: Fit, kind: str, sums: dict[int, float], block: str | None, alpha: float) -> Anova:
     """Table with an F test of every term against the error, and the model's summary figures.
 
     `sums` are the sums of squares of type `kind`.
@@ -175,7 +175,7 @@ def _closing_rows(fit: Fit) -> list[AnovaRow]:
     return rows
 
 
-def blocking(fit: Fit, name: str, alpha: float) -> Blocking | None:
+def blocking(fit: Fit, name: str | None, alpha: float) -> Blocking | None:
     """Variance component of blocks and the efficiency of blocking against none.
 
     ``s²_block = max(0, (MS_block - MS_error) / c)`` and, for b blocks of c runs,

@@ -254,9 +254,9 @@ def make_model(runs: Runs, terms: Sequence[int], *, curved: bool = True) -> Mode
     widths = [term_width(runs.factors, term) for term in terms]
     if min(sum(widths) + 1, runs.count) > MOST_COLUMNS:
         raise DoeError(
-            f"{sum(widths)} coefficients on {runs.count} runs of an unbalanced design are more than "
-            f"{MOST_COLUMNS}; choose fewer terms, or a lower order: 2 has the main effects and "
-            "two-factor interactions alone"
+            f"{sum(widths)} terms on {runs.count} runs of an unbalanced design are too many; "
+            "choose fewer terms, or a lower order: 2 has the main effects and two-factor "
+            "interactions alone"
         )
     first, _ = distinct_rows(runs)
     leaders, aliases = _distinct_terms(runs, terms, widths)

@@ -55,6 +55,7 @@ class TableOptions(Struct, frozen=True):
     block: str | None = None
     goal: str | None = None  # min, max, or None where neither is known
     ceiling: float | None = None  # the largest possible value, where cells are limits such as >50
+    decimal: str | None = None  # what a comma in a number of a file is: "," decimal, "." thousands
 
     def __post_init__(self) -> None:
         if isinstance(self.factors, str):

@@ -10,6 +10,7 @@ import typer
 from doe.cli.complete import complete_response
 from doe.cli.options import (
     BlockOption,
+    DecimalOption,
     GoalOption,
     JsonOption,
     LowOption,
@@ -46,6 +47,7 @@ def analyze(
     low: LowOption = None,
     scale: ScaleOption = None,
     block: BlockOption = None,
+    decimal: DecimalOption = None,
     response: Annotated[
         list[str] | None,
         typer.Option(
@@ -119,8 +121,8 @@ def analyze(
     )
     names = tuple(name for part in response or () for name in split_names(part))
     of_table = {"factors": factors, "low": low, "scale": scale, "block": block, "goal": goal}
-    only_with_table(study, table, **of_table, ceiling=ceiling)
-    options_of_table = table_options(table, factors, low, scale, block, goal, ceiling)
+    only_with_table(study, table, **of_table, decimal=decimal, ceiling=ceiling)
+    options_of_table = table_options(table, factors, low, scale, block, goal, ceiling, decimal)
     subject = read_source(table or chosen_study(study), names, options_of_table, say)
     forms = {"json": json, "latex": latex, "csv": csv, "plot": plot, "brief": brief}
     form = next((name for name, chosen in forms.items() if chosen), "")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from doe.cli.options import StudyOption, chosen_study
+from doe.cli.options import StudyOption, chosen_study, warn_changed
 
 
 def export(
@@ -24,13 +24,15 @@ def export(
     from doe.store.files import write_atomic
 
     directory = chosen_study(study)
+    planned, statuses = scan_study(directory)
+    warn_changed(planned, statuses)
     if out is None:
-        typer.echo(table_csv(*scan_study(directory)), nl=False)
+        typer.echo(table_csv(planned, statuses), nl=False)
         return
     if out.suffix == ".parquet":
         _write_parquet(directory, out)
     elif out.suffix == ".csv":
-        write_atomic(out, table_csv(*scan_study(directory)))
+        write_atomic(out, table_csv(planned, statuses))
     else:
         raise DoeError(f"--out {out}: expected a name that ends in .csv or .parquet")
     typer.echo(f"Wrote {out}")

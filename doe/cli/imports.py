@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from doe.cli.complete import complete_study
-from doe.cli.options import chosen_study, pairs, say
+from doe.cli.options import DecimalOption, chosen_study, pairs, say
 
 
 def import_table(
@@ -27,6 +27,7 @@ def import_table(
         str | None,
         typer.Option("--map", help="Columns with other names: lr=learning_rate,acc=val/acc."),
     ] = None,
+    decimal: DecimalOption = None,
     matching: Annotated[
         bool, typer.Option("--matching", help="Leave out rows that the plan does not have.")
     ] = False,
@@ -40,7 +41,7 @@ def import_table(
     if outcome != "unchanged":
         typer.echo(f"Planned {plan.directory}", err=True)
     columns = pairs(named, "--map", "NAME=COLUMN, as in lr=learning_rate")
-    done = take_over(plan, table, columns, matching, say)
+    done = take_over(plan, table, columns, matching, say, decimal)
     parts = [f"{len(done.new)} of {len(plan.design.runs)} runs were imported"]
     parts += [f"{len(done.known)} were there already"] if done.known else []
     parts += [f"{done.unfinished} rows have no result"] if done.unfinished else []

@@ -11,6 +11,7 @@ import typer
 if TYPE_CHECKING:
     from doe.study.draft import Draft, Proposal
     from doe.study.help_text import Option
+    from doe.study.values import Study
 
 HELP_SECONDS = 120.0
 WITHOUT_HELP = (
@@ -69,13 +70,13 @@ def init(
     draft = _answers(draft, metric or [], goal, metrics_file, replicates)
     draft = replace(draft, name=name or _default_name(draft, words))
     text = draft_text(draft)
-    parse_study(text.encode(), source="the proposed study")
+    study = parse_study(text.encode(), source="the proposed study")
     try:
         with open(out, "x", encoding="utf-8") as file:
             file.write(text)
     except OSError as error:
         raise DoeError(f"cannot write {out}: {error.strerror}") from error
-    _say(draft, out)
+    _say(draft, study, out)
 
 
 # What is studied --------------------------------------------------------------------------------
@@ -194,7 +195,6 @@ def _answers(
     from msgspec.structs import replace
 
     from doe.errors import DoeError
-    from doe.study.command import STDOUT
 
     if not metrics:
         answer = _ask("Metrics of a run, as in accuracy or loss", "metric")
@@ -210,8 +210,6 @@ def _answers(
     elif file:
         raise DoeError("--metrics-file is for a program; a function returns its metrics")
     keys = {name: key for name, key in pairs.items() if key}
-    if file == STDOUT:
-        keys = {name: key or _printed(name) for name, key in pairs.items()}
     number = replicates or _number(_ask("Replicates", "replicates", "2"))
     return replace(
         draft,
@@ -225,11 +223,6 @@ def _answers(
 
 def _likely_goal(metric: str) -> str:
     return "max" if re.search(r"acc|auc|f1|score|reward|psnr|iou|map|r2", metric.lower()) else "min"
-
-
-def _printed(name: str) -> str:
-    """A pattern for a number that is printed behind its name: test_loss as in `test loss: 0.5`."""
-    return re.sub("[_ ]", "[_ ]", name) + r"\W+(-?[\d.]\S*)"
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -253,12 +246,16 @@ def _default_name(draft: Draft, words: list[str]) -> str:
     return re.sub(r"[^\w-]+", "-", name).strip("-.") or "study"
 
 
-def _say(draft: Draft, out: Path) -> None:
+def _say(draft: Draft, study: Study, out: Path) -> None:
+    from doe.study.command import command_doubts
+
     names = ", ".join(proposal.key for proposal in draft.factors)
     runs = 2 ** len(draft.factors) * draft.replicates
     typer.echo(f"Wrote {out}: {names} at two levels, {runs} runs.")
     for edit in draft.edits:
         typer.echo(f"Edit it first: {edit}.")
+    for doubt in command_doubts(study):
+        typer.echo(f"Warning: {doubt}.")
     file = "" if str(out) == "study.toml" else f" {out}"
     typer.echo(
         f"Next: look at its levels, then doe try{file}, doe plan{file}, doe run, doe report."

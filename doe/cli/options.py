@@ -11,7 +11,11 @@ from doe.analysis.scales import choices
 from doe.cli.complete import complete_preset, complete_study
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from doe.analysis.tables import TableOptions
+    from doe.store.scan import RunStatus
+    from doe.study.values import Study
 
 FileArgument = Annotated[
     Path | None, typer.Argument(help="Study file (TOML) [default: study.toml].")
@@ -55,6 +59,10 @@ LowOption = Annotated[
 ]
 ScaleOption = Annotated[
     str | None, typer.Option("--scale", help="Scales of the table's numbers: lr=log.")
+]
+DecimalOption = Annotated[
+    str | None,
+    typer.Option("--decimal", help="What is decimal in the table: , or . [default: by its cells]."),
 ]
 BlockOption = Annotated[
     str | None, typer.Option("--block", help="Column of the table that names the block.")
@@ -112,6 +120,7 @@ def table_options(
     block: str | None,
     goal: str | None,
     ceiling: float | None = None,
+    decimal: str | None = None,
 ) -> TableOptions | None:
     """What the columns of a table are; None without a table."""
     if table is None:
@@ -125,6 +134,7 @@ def table_options(
         block=block,
         goal=goal,
         ceiling=ceiling,
+        decimal=decimal,
     )
 
 
@@ -141,6 +151,14 @@ def chosen_study(path: Path | None) -> Path:
     if path is None and (number := len(planned_studies())) > 1:
         typer.echo(f"study: {directory}, the last planned of {number}", err=True)
     return directory
+
+
+def warn_changed(study: Study, statuses: Sequence[RunStatus]) -> None:
+    """Say on standard error that results answer another request than the study makes now."""
+    from doe.store.requests import changed_warning
+
+    if text := changed_warning(study, statuses):
+        typer.echo(f"warning: {text}", err=True)
 
 
 def one_thread() -> None:

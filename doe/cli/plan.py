@@ -68,7 +68,6 @@ def _print(planned: Plan, outcome: Outcome) -> None:
     from rich.text import Text
 
     from doe.results.designs import planned_design
-    from doe.store.file_system import file_system_notes
     from doe.views.plan_tables import clear, factors_table, order_table, terms_table
     from doe.views.terminal import console, print_table
 
@@ -77,7 +76,7 @@ def _print(planned: Plan, outcome: Outcome) -> None:
     screen.print(Text(f"{OUTCOMES[outcome]} {planned.directory}", style="bold"))
     for line in plan_lines(planned, design):
         screen.print(Text(line))
-    for note in file_system_notes(planned.directory):
+    for note in plan_notes(planned):
         screen.print(Text(f"warning: {note}", style="yellow"))
     screen.print()
     meanings = {factor.key: factor.description for factor in planned.study.factors}
@@ -85,6 +84,21 @@ def _print(planned: Plan, outcome: Outcome) -> None:
     if not (design.regular and clear(design.facts)):
         print_table(terms_table(design, detectable_effects(planned, design)), screen)
     print_table(order_table(planned.design, FIRST_RUNS), screen)
+
+
+def plan_notes(planned: Plan) -> list[str]:
+    """What may go wrong with a plan: its command, and where it lies."""
+    from doe.store.file_system import file_system_notes
+    from doe.study.command import command_doubts
+
+    return [*command_doubts(planned.study), *file_system_notes(planned.directory)]
+
+
+def promises_power(study: Study) -> bool:
+    """Whether the error of a study is known to be that of as many independent replicates."""
+    from doe.study.command import has_copies
+
+    return not study.augment and not study.streams and not has_copies(study)
 
 
 def plan_lines(planned: Plan, design: PlannedDesign) -> list[str]:
@@ -179,7 +193,7 @@ def detectable_effects(planned: Plan, design: PlannedDesign) -> dict[str, float 
     from doe.design.power import PowerQuestion
     from doe.results.designs import power_of_terms
 
-    if planned.study.augment or planned.study.streams:
+    if not promises_power(planned.study):
         return {}
     terms = power_of_terms(design).at(design.size, PowerQuestion())
     return {term.term: term.detectable for term in terms if term.detectable is not None}
@@ -191,12 +205,11 @@ def plan_json(planned: Plan, outcome: Outcome) -> dict[str, Any]:
 
     from doe.design.power import detectable_effect
     from doe.results.designs import planned_design
-    from doe.store.file_system import file_system_notes
     from doe.views.plan_tables import design_json
 
     study, design = planned.study, planned_design(planned)
     size = design.size
-    tested = size.df_error >= 1 and not study.augment and not study.streams
+    tested = size.df_error >= 1 and promises_power(study)
     factors = [
         {"key": f.key, "low": f.low, "high": f.high, **msgspec.structs.asdict(f)}
         for f in study.factors
@@ -218,5 +231,5 @@ def plan_json(planned: Plan, outcome: Outcome) -> dict[str, Any]:
         "terms": facts,
         "detectable_by_term": detectable_effects(planned, design),
         "order": [run.run_id for run in planned.design.runs],
-        "warnings": file_system_notes(planned.directory),
+        "warnings": plan_notes(planned),
     }

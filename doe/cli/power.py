@@ -183,6 +183,7 @@ def _design(
     from doe.errors import DoeError
     from doe.results.designs import lettered_design, pilot_sigma, planned_design
     from doe.store.plan import load_plan
+    from doe.study.command import has_copies
 
     if factors is None:
         plan = load_plan(chosen_study(study))
@@ -190,6 +191,11 @@ def _design(
             raise DoeError(
                 "replicates of this study share seeds, and its power depends on the share of each "
                 "stream, which no plan knows; ask with --factors for replicates that share none"
+            )
+        if has_copies(plan.study):
+            raise DoeError(
+                "the command of this study does not use {seed}: its replicates are copies, from "
+                "which no power follows; put {seed} in, or ask with --factors"
             )
         pilot = pilot_sigma(plan, response) if response else None
         return planned_design(plan, fraction, order), pilot

@@ -9,6 +9,7 @@ import typer
 
 from doe.cli.options import (
     BlockOption,
+    DecimalOption,
     GoalOption,
     LowOption,
     RandomBlocksOption,
@@ -39,6 +40,7 @@ def report(
     low: LowOption = None,
     scale: ScaleOption = None,
     block: BlockOption = None,
+    decimal: DecimalOption = None,
     response: Annotated[
         str | None,
         typer.Option("--response", "-r", help="Responses of the table: a,b [default: all]."),
@@ -84,7 +86,7 @@ def report(
     from doe.views.files import REPORTS
 
     of_table = {"factors": factors, "low": low, "scale": scale, "block": block, "goal": goal}
-    only_with_table(study, table, **of_table, response=response)
+    only_with_table(study, table, **of_table, decimal=decimal, response=response)
     options = AnalysisOptions(
         transform=transform,
         terms=None if terms is None else split_names(terms),
@@ -102,7 +104,7 @@ def report(
 
         serve_page(chosen_study(study), make, serve)
         return
-    options_of_table = table_options(table, factors, low, scale, block, goal)
+    options_of_table = table_options(table, factors, low, scale, block, goal, decimal=decimal)
     source = table or chosen_study(study)
     subject = page_source(source, split_names(response), options_of_table, say)
     drawn = None if figures is None else _drawn_responses(subject, figures)

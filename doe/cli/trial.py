@@ -9,21 +9,29 @@ import typer
 from doe.cli.options import FileArgument, PresetOption
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from doe.design.runs import Run
     from doe.running.trial import Trial
     from doe.study.values import Study
+
+SECOND_RUN_SECONDS = 60.0
+"""A run that took no longer is followed by its opposite, which may be much slower, or fail."""
 
 
 def trial(
     file: FileArgument = None,
     preset: PresetOption = None,
     only: Annotated[
-        str | None, typer.Option(help="This configuration [default: the first to run].")
+        str | None,
+        typer.Option(help="This configuration [default: the first to run, then its opposite]."),
     ] = None,
     gpu: Annotated[int | None, typer.Option(min=0, help="On this GPU [default: CPU].")] = None,
 ) -> None:
-    """Run one configuration now, show its output, metrics and time; record nothing."""
+    """Run a configuration now, show its output, metrics and time; record nothing."""
     from doe.design.runs import make_design, runs_of
     from doe.running.trial import try_run
+    from doe.study.command import command_doubts
     from doe.study.presets import asked_study
     from doe.terms import level_text
     from doe.views.terminal import console
@@ -32,21 +40,50 @@ def trial(
     design = make_design(study)
     run = design.runs[0] if only is None else runs_of(design.runs, only)[0]
     screen = console()
-    levels = ", ".join(f"{key} = {level_text(level)}" for key, level in run.levels.items())
-    screen.print(f"Trying {levels}, {run.seed_text}.", markup=False, highlight=False)
-    try:
-        outcome = try_run(study, run, gpu)
-    except KeyboardInterrupt:
-        screen.print("Stopped; nothing was recorded.")
-        raise typer.Exit(130) from None
-    for line in outcome_lines(study, outcome, len(design.runs), gpu):
+
+    def say(line: str) -> None:
         screen.print(line, markup=False, highlight=False)
-    if outcome.problem:
-        raise typer.Exit(3)
+
+    seconds: list[float] = []
+    runs = [run, *([] if only else [opposite(study, run, design.runs)])]
+    for chosen in runs:
+        if seconds and (seconds[0] > SECOND_RUN_SECONDS or chosen.levels == run.levels):
+            break  # of a long training one is enough
+        levels = ", ".join(f"{key} = {level_text(level)}" for key, level in chosen.levels.items())
+        say(f"{'And the opposite' if seconds else 'Trying'}: {levels}, {chosen.seed_text}.")
+        try:
+            outcome = try_run(study, chosen, gpu)
+        except KeyboardInterrupt:
+            say("Stopped; nothing was recorded.")
+            raise typer.Exit(130) from None
+        for line in outcome_lines(study, outcome):
+            say(line)
+        if outcome.problem:
+            raise typer.Exit(3)
+        seconds.append(outcome.seconds)
+    for doubt in command_doubts(study):
+        say(f"Warning: {doubt}.")
+    for line in time_lines(seconds, len(design.runs), gpu, study.threads):
+        say(line)
 
 
-def outcome_lines(study: Study, outcome: Trial, runs: int, gpu: int | None) -> list[str]:
-    """What a trial says: metrics, doubts, how long the whole study will take."""
+def opposite(study: Study, run: Run, runs: Sequence[Run]) -> Run:
+    """The run whose levels are farthest from those of another."""
+
+    def distance(other: Run) -> int:
+        numbers = (
+            (factor.levels.index(one), factor.levels.index(two))
+            for factor in study.factors
+            if (one := run.levels[factor.key]) in factor.levels
+            and (two := other.levels[factor.key]) in factor.levels
+        )
+        return sum(abs(first - second) for first, second in numbers)
+
+    return max(runs, key=distance)
+
+
+def outcome_lines(study: Study, outcome: Trial) -> list[str]:
+    """What a trial says: metrics and doubts."""
     from doe.numbers import cell_text
 
     if outcome.problem:
@@ -68,17 +105,25 @@ def outcome_lines(study: Study, outcome: Trial, runs: int, gpu: int | None) -> l
     if (study.progress.pattern or study.progress.file) and not outcome.reports:
         source = "line of the output" if study.progress.pattern else f"row of {study.progress.file}"
         lines.append(f"Warning: no {source} was read as progress; see [progress].")
-    return [*lines, *_time_lines(outcome.seconds, runs, gpu, study.threads)]
+    return lines
 
 
-def _time_lines(seconds: float, runs: int, gpu: int | None, threads: int) -> list[str]:
+def time_lines(seconds: Sequence[float], runs: int, gpu: int | None, threads: int) -> list[str]:
+    """How long the whole study will take: from the fastest and the slowest run that was tried."""
     from doe.errors import counted
     from doe.numbers import cell_text, duration_text
     from doe.running.engines.local import cpu_slots
 
+    def span(slots: int) -> str:
+        ends = [duration_text(runs * end / slots) for end in (min(seconds), max(seconds))]
+        return " to ".join(dict.fromkeys(ends))
+
     slots = 1 if gpu is not None else len(cpu_slots(threads))
-    total = f"{counted(runs, 'run')} like this: {duration_text(runs * seconds)} one after the other"
+    total = f"{counted(runs, 'run')} like {'this' if len(seconds) == 1 else 'these'}: {span(1)} "
+    total += "one after the other"
     if slots > 1:
-        total += f", about {duration_text(runs * seconds / slots)} with --cpu {slots}"
-    took = f"It took {cell_text(seconds, 'fixed1')} s. {total}."
-    return [took, "Nothing was recorded; next: doe plan, doe run."]
+        total += f", {span(slots)} with --cpu {slots}"
+    if len(seconds) == 1:
+        total += "; other configurations may be slower"
+    took = " and ".join(cell_text(value, "fixed1") for value in seconds)
+    return [f"It took {took} s. {total}.", "Nothing was recorded; next: doe plan, doe run."]

@@ -59,7 +59,7 @@ def with_confirmation(study: Study, configs: tuple[str, ...], response: str, num
 
 
 def _next_part(study: Study) -> int:
-    number = max((step.part for step in study.augment), default=1) + 1
+    number = max((1, *(step.part for step in study.augment))) + 1
     if not study.parts:
         raise DoeError(
             "a further part belongs to a design that was planned as 1/N; add replicates, or the "

@@ -1,12 +1,14 @@
-"""The rows of a design, as pyDOE2 makes them."""
+"""The rows of a design, as pydoe makes them."""
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import sys
 import types
 from collections.abc import Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from doe.errors import DoeError
@@ -15,7 +17,12 @@ from doe.study.values import Study
 from doe.terms import Generator
 
 LETTERS = "abcdefghijklmnop"
-"""Names of the basic factors in pyDOE2's generators."""
+"""Names of the basic factors in pydoe's generators."""
+PYDOE = {
+    "pydoe": ("factorial/factorial.py", "factorial/gsd.py"),
+    "pyDOE2": ("doe_factorial.py", "doe_gsd.py"),
+}
+"""Packages that make designs, and their files; pydoe is the maintained one."""
 
 
 def standard_rows(study: Study) -> list[int]:
@@ -26,9 +33,9 @@ def standard_rows(study: Study) -> list[int]:
     """
     if study.parts:
         return part_rows(study, study.parts)[0]
-    if study.two_level:
+    if study.generators:
         return allowed_rows(study, _two_level_rows(len(study.factors), study.generators))
-    return allowed_rows(study, _rows(_pydoe().fullfact(list(study.sizes)), study.sizes))
+    return allowed_rows(study)
 
 
 def part_rows(study: Study, parts: int) -> list[list[int]]:
@@ -87,14 +94,17 @@ def _rows(matrix: Any, sizes: Sequence[int]) -> list[int]:
 
 
 def _two_level_rows(factors: int, generators: Sequence[Generator]) -> list[int]:
-    """Rows of `ff2n`, or of `fracfact` with its generators."""
-    pydoe = _pydoe()
-    matrix = pydoe.fracfact(_words(factors, generators)) if generators else pydoe.ff2n(factors)
-    return _rows(matrix > 0, (2,) * factors)
+    """Rows of `fracfact` with its generators."""
+    words = _words(factors, generators)
+    # pydoe refuses two factors of one word, such as C=AB and D=-AB.
+    distinct = list(dict.fromkeys(word for _, word in words))
+    matrix = _pydoe().fracfact(" ".join(distinct))
+    columns = [distinct.index(word) for _, word in words]
+    return _rows(matrix[:, columns] * [sign for sign, _ in words] > 0, (2,) * factors)
 
 
-def _words(factors: int, generators: Sequence[Generator]) -> str:
-    """Generators in pyDOE2's form: a word per factor, the basic ones a, b, c, …"""
+def _words(factors: int, generators: Sequence[Generator]) -> list[tuple[int, str]]:
+    """The sign and the word of each factor in pydoe's form, the basic ones a, b, c, …"""
     generated = {generator.factor: generator for generator in generators}
     masks = [1 << i for i in range(factors)]
     basic = [mask for mask in masks if mask not in generated]
@@ -103,20 +113,38 @@ def _words(factors: int, generators: Sequence[Generator]) -> str:
     for mask in masks:
         if generator := generated.get(mask):
             word = "".join(letters[m] for m in basic if generator.interaction & m)
-            words.append(f"-{word}" if generator.sign < 0 else word)
+            words.append((generator.sign, word))
         else:
-            words.append(letters[mask])
-    return " ".join(words)
+            words.append((1, letters[mask]))
+    return words
 
 
+@cache
 def _pydoe() -> Any:
-    """Import pyDOE2, which asks for the module `imp` (gone in Python 3.12) and never uses it."""
-    absent = "imp" not in sys.modules
+    """Functions of pydoe, or of pyDOE2 where that is installed: both make the same rows.
+
+    The modules are loaded from their files: importing either package imports most of SciPy.
+    """
+    for package, files in PYDOE.items():
+        spec = importlib.util.find_spec(package)
+        if spec is not None and spec.submodule_search_locations:
+            folder = Path(spec.submodule_search_locations[0])
+            modules = [_loaded(package, folder / file) for file in files]
+            return types.SimpleNamespace(**{k: v for m in modules for k, v in vars(m).items()})
+    raise DoeError("designs are made by the package pydoe; install it with pip install pydoe")
+
+
+def _loaded(package: str, path: Path) -> types.ModuleType:
+    spec = importlib.util.spec_from_file_location(f"{package}.{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise DoeError(f"cannot load {path}; install pydoe again")
+    module = importlib.util.module_from_spec(spec)
+    absent = "imp" not in sys.modules  # pyDOE2 imports it, gone in Python 3.12, and never uses it
     if absent:
         sys.modules["imp"] = types.ModuleType("imp")
     try:
-        import pyDOE2
+        spec.loader.exec_module(module)
     finally:
         if absent:
             del sys.modules["imp"]
-    return pyDOE2
+    return module

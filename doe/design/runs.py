@@ -1,33 +1,24 @@
-"""Designs, full and fractional, replicated, blocked, with centre runs, in random order."""
+"""Designs: replicated, blocked, with centre runs, in random order; and runs added to them."""
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
-import math
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache, partial
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from doe.design.configurations import (
+    CENTRE,
+    Coded,
+    Configuration,
+    Configurations,
+    Levels,
+    centre_levels,
+    levels_of_rows,
+)
 from doe.design.matrix import part_rows, standard_rows
 from doe.errors import DoeError, nearest
-from doe.study.levels import allowed_rows, coded_level, level_numbers, row_of
-from doe.study.values import (
-    RUN_COLUMNS,
-    Augment,
-    Factor,
-    Level,
-    Study,
-    coded_columns,
-    seed_columns,
-)
-from doe.terms import config_label, config_name, level_text, single_letters
-
-Coded = tuple[int, ...]
-"""Levels of one run as numbers around zero, one per factor: −1 and +1 of two levels."""
-CENTRE = "centre"
-"""The configuration of a centre run."""
+from doe.study.values import Augment, Level, Study
 
 
 class Run(NamedTuple):
@@ -37,8 +28,8 @@ class Run(NamedTuple):
     run_order: int
     """Position in the random order, from 1."""
     row: int
-    """Number of the configuration in the standard order of the full factorial, from 0; a centre run
-    has the next number after the last."""
+    """Number of the configuration in the standard order of the full factorial, from 0; those
+    between the levels, such as the centre, have the next numbers."""
     replicate: int
     block: int
     seed: int
@@ -51,12 +42,19 @@ class Run(NamedTuple):
     coded: Coded
     seeds: dict[str, int] = {}  # noqa: RUF012 - never written to
     """Stream -> its seed, where a study has several streams."""
+    whole_plot: int = 0
+    """The whole plot that it belongs to; 0 where nothing is hard to change."""
 
     @property
     def cells(self) -> tuple[str | int, ...]:
         """What it has in `RUN_COLUMNS`, and its seed of each stream."""
         planned = (self.run_order, self.row, self.replicate, self.block, self.seed)
         return (self.run_id, *planned, self.name, *self.seeds.values())
+
+    @property
+    def given(self) -> Levels:
+        """Its levels in the order of the factors."""
+        return tuple(self.levels.values())
 
     @property
     def seed_text(self) -> str:
@@ -79,43 +77,72 @@ class Design(NamedTuple):
         return max(run.block for run in self.runs)
 
 
+class Point(NamedTuple):
+    """A configuration of a replicate, wherever its levels lie."""
+
+    levels: Levels
+    block: int = 0
+    """Within its replicate, from 0."""
+
+
 class _Unordered(NamedTuple):
     """A run before it has its place in the order."""
 
-    row: int
+    levels: Levels
     replicate: int
     block: int
     seed: int
-    centre: int = 0
-    """Number of a centre run within its replicate; 0 for all others."""
+    row: int
+    repeat: int = 1
+    """Number among the runs of its configuration within its replicate."""
 
 
-def make_design(study: Study, rows: Sequence[int] = ()) -> Design:
-    """Build the design that a study asks for; the same study always gives the same design.
+def make_design(study: Study) -> Design:
+    """Build the design that a study asks for; the same study always gives the same design."""
+    points = _points(study)
+    blocks = max(1 << len(study.block_words), *(point.block + 1 for point in points))
+    number = Configurations(study.factors).number
+    repeats = _repeats(number(point.levels) for point in points)
+    numbered = [(*pair, *point) for pair, point in zip(repeats, points, strict=True)]
+    planned = []
+    for replicate in range(1, study.replicates + 1):
+        seed = next(iter(study.streams.values()), study.seeds)[replicate - 1]
+        first = (replicate - 1) * blocks + 1
+        planned += [
+            _Unordered(levels, replicate, first + block, seed, row, repeat)
+            for row, repeat, levels, block in numbered
+        ]
+    design = _with_runs(study, Design(study.keys, (), tuple(study.streams)), planned)
+    return extended_design(study, design, study.augment)
 
-    Parameters
-    ----------
-    rows : sequence of int
-        Configurations of one replicate where they are known from `planned_rows`: making their
-        matrix takes a second of imports.
-    """
-    planned = _base(study, rows)
-    for step in study.augment:
-        planned += _augmented(study, planned, step)
-    ordered = sorted(planned, key=lambda s: (s.block, _random_rank(study.order_seed, s)))
-    width = max(3, len(str(math.prod(study.sizes) - 1)))
-    configuration = _configurations(study.factors)
-    runs = tuple(
-        _run(
-            run,
-            i,
-            centre_of(study.factors) if run.centre else configuration(run.row),
-            width,
-            stream_seeds(study, run.replicate, run.seed),
-        )
-        for i, run in enumerate(ordered, start=1)
-    )
-    return Design(study.keys, runs, tuple(study.streams))
+
+def _points(study: Study) -> list[Point]:
+    """Configurations of one replicate with their blocks in it, centre runs at the end."""
+    words = study.block_words
+    rows = standard_rows(study)
+    points = [
+        Point(levels, sum(1 << i for i, word in enumerate(words) if _sign(row, word) > 0))
+        for row, levels in zip(rows, levels_of_rows(study.factors, rows), strict=True)
+    ]
+    if study.centre:  # dealt to the blocks of the replicate in turn
+        middle, blocks = centre_levels(study), 1 << len(words)
+        points += [Point(middle, i % blocks) for i in range(study.centre)]
+    return points
+
+
+def _sign(row: int, term: int) -> int:
+    """Value of a term of two-level factors in a row: the product of their codes."""
+    return -1 if (~row & term).bit_count() % 2 else 1
+
+
+def _repeats(rows: Iterable[int]) -> list[tuple[int, int]]:
+    """Each row with its number among those that are the same."""
+    counts: Counter[int] = Counter()
+    numbered = []
+    for row in rows:
+        counts[row] += 1
+        numbered.append((row, counts[row]))
+    return numbered
 
 
 def stream_seeds(study: Study, replicate: int, seed: int) -> dict[str, int]:
@@ -126,155 +153,112 @@ def stream_seeds(study: Study, replicate: int, seed: int) -> dict[str, int]:
     }
 
 
-def _sign(numbers: Sequence[int], term: int) -> int:
-    """Value of a term of two-level factors at some levels: the product of their codes."""
-    low = sum(term >> i & 1 and number == 0 for i, number in enumerate(numbers))
-    return 1 if low % 2 == 0 else -1
+def _with_runs(study: Study, design: Design, added: Iterable[_Unordered]) -> Design:
+    """The design with runs in new blocks behind all others, in random order within each."""
+    named = Configurations(study.factors)
+    known: dict[int, Configuration] = {}
+    width = max(3, len(str(named.combinations - 1)))
+    placed = []
+    for run in added:
+        if (configuration := known.get(run.row)) is None:
+            configuration = known[run.row] = named.at(run.levels)
+        centre = configuration.name == CENTRE
+        placed.append((run.block, _random_rank(study.order_seed, run, centre), run, configuration))
+    runs = []
+    for i, (_, _, run, configuration) in enumerate(sorted(placed), start=len(design.runs) + 1):
+        seeds = stream_seeds(study, run.replicate, run.seed)
+        numbers = (i, run.row, run.replicate, run.block, run.seed)
+        runs.append(Run(_run_id(run, configuration.name, width), *numbers, *configuration, seeds))
+    return design._replace(runs=(*design.runs, *runs))
 
 
-def _base(study: Study, rows: Sequence[int]) -> list[_Unordered]:
-    rows = rows or standard_rows(study)
-    words = study.block_words
-    within = dict.fromkeys(rows, 0)
-    if words:
-        for row in rows:
-            numbers = level_numbers(row, study.sizes)
-            within[row] = sum(1 << i for i, word in enumerate(words) if _sign(numbers, word) > 0)
-    planned = []
-    for replicate in range(1, study.replicates + 1):
-        first = (replicate - 1 << len(words)) + 1
-        seed = next(iter(study.streams.values()), study.seeds)[replicate - 1]
-        planned += [_Unordered(row, replicate, first + within[row], seed) for row in rows]
-        for i in range(study.centre):  # dealt to the blocks of the replicate in turn
-            block = first + i % (1 << len(words))
-            planned.append(_Unordered(math.prod(study.sizes), replicate, block, seed, i + 1))
-    return planned
+def _random_rank(order_seed: int, run: _Unordered, centre: bool) -> bytes:
+    """A rank that is random, yet the same for ever: no generator that a release could change."""
+    repeat = f"/{run.repeat}" if centre or run.repeat > 1 else ""
+    return hashlib.sha256(f"{order_seed}/{run.block}/{run.row}{repeat}".encode()).digest()
 
 
-def _augmented(study: Study, planned: list[_Unordered], step: Augment) -> list[_Unordered]:
+def _run_id(run: _Unordered, name: str, width: int) -> str:
+    if name == CENTRE:
+        return f"{CENTRE}{run.repeat}-r{run.replicate}"
+    again = f"x{run.repeat}" if run.repeat > 1 else ""
+    return f"{run.row:0{width}d}{again}-r{run.replicate}"
+
+
+# Runs added to a design -------------------------------------------------------------------------
+
+
+def extended_design(study: Study, design: Design, steps: Sequence[Augment]) -> Design:
+    """The design with runs added; those that it has stay as they are."""
+    for step in steps:
+        design = _with_runs(study, design, _added(study, design, step))
+    return design
+
+
+def _added(study: Study, design: Design, step: Augment) -> list[_Unordered]:
     """Runs added to what is planned: new replicates, all runs with levels flipped, another part.
 
     Each new replicate is one block; so is a fold-over of a block, and a part in a replicate.
     """
-    block = max(run.block for run in planned)
     if step.part:
-        return _part(study, planned, step.part)
+        return _part(study, design, step.part)
     if step.flip:
-        added = [
-            run._replace(row=_flipped(study, run.row, step.flip), block=run.block + block)
-            for run in planned
-            if not run.centre
-        ]
-        taken = {(run.row, run.replicate) for run in planned}
-        if any((run.row, run.replicate) in taken for run in added):
-            raise DoeError(
-                f"exchanging the levels of {', '.join(step.flip)} repeats planned runs; choose "
-                "factors that stand in an odd number in some word of the defining relation"
-            )
-        return added
-    replicate = max(run.replicate for run in planned)
-    rows = sorted({(run.row, run.centre) for run in planned})
-    if step.confirm:
-        rows = [
-            (row, 0)
-            for row, c in rows
-            if not c and configuration_of(study.factors, row).name in step.confirm
-        ]
+        return _foldover(study, design, step.flip)
+    replicate = max(run.replicate for run in design.runs)
     return [
-        _Unordered(row, replicate + i, block + i, seed, centre)
+        _Unordered(levels, replicate + i, design.blocks + i, seed, row, repeat)
         for i, seed in enumerate(step.seeds, start=1)
-        for row, centre in rows
+        for row, levels, repeats in _planned_points(design, step.confirm)
+        for repeat in range(1, 1 + (1 if step.confirm else repeats))
     ]
 
 
-def _flipped(study: Study, row: int, flip: tuple[str, ...]) -> int:
-    """The row with the levels of some factors exchanged."""
-    numbers = level_numbers(row, study.sizes)
-    turned = [
-        size - 1 - number if key in flip else number
-        for number, size, key in zip(numbers, study.sizes, study.keys, strict=True)
-    ]
-    return row_of(turned, study.sizes)
+def _planned_points(design: Design, names: Sequence[str]) -> list[tuple[int, Levels, int]]:
+    """Configurations of a design, or those named: row, levels, most runs in one replicate."""
+    counts = Counter((run.row, run.replicate) for run in design.runs)
+    most: dict[int, int] = {}
+    for (row, _), count in counts.items():
+        most[row] = max(most.get(row, 0), count)
+    levels = {r.row: r.given for r in design.runs if not names or r.name in names}
+    return [(row, levels[row], most[row]) for row in sorted(levels)]
 
 
-def _part(study: Study, planned: list[_Unordered], number: int) -> list[_Unordered]:
+def _foldover(study: Study, design: Design, flip: Sequence[str]) -> list[_Unordered]:
+    """All runs at the levels of two-level factors with some of them exchanged."""
+    rows = {run.given: run.row for run in design.runs}
+    number = Configurations(study.factors, rows).number
+    taken = {(run.row, run.replicate) for run in design.runs}
+    added = []
+    for run in design.runs:
+        if run.name == CENTRE:
+            continue
+        levels = tuple(
+            factor.low
+            if factor.key in flip and level == factor.high
+            else factor.high
+            if factor.key in flip
+            else level
+            for factor, level in zip(study.factors, run.given, strict=True)
+        )
+        block = run.block + design.blocks
+        added.append(_Unordered(levels, run.replicate, block, run.seed, number(levels)))
+    if any((run.row, run.replicate) in taken for run in added):
+        raise DoeError(
+            f"exchanging the levels of {', '.join(flip)} repeats planned runs; choose "
+            "factors that stand in an odd number in some word of the defining relation"
+        )
+    return added
+
+
+def _part(study: Study, design: Design, number: int) -> list[_Unordered]:
     """A further part of the design, in every replicate as a block of its own."""
     rows = part_rows(study, study.parts)[number - 1]
-    block = max(run.block for run in planned)
-    replicates = sorted({(run.replicate, run.seed) for run in planned})
+    replicates = sorted({(run.replicate, run.seed) for run in design.runs})
     return [
-        _Unordered(row, replicate, block + i, seed)
+        _Unordered(levels, replicate, design.blocks + i, seed, row)
         for i, (replicate, seed) in enumerate(replicates, start=1)
-        for row in rows
+        for row, levels in zip(rows, levels_of_rows(study.factors, rows), strict=True)
     ]
-
-
-def _random_rank(order_seed: int, run: _Unordered) -> bytes:
-    """A rank that is random, yet the same for ever: no generator that a release could change."""
-    centre = f"/{run.centre}" if run.centre else ""
-    return hashlib.sha256(f"{order_seed}/{run.block}/{run.row}{centre}".encode()).digest()
-
-
-def _run(
-    run: _Unordered, run_order: int, configuration: Configuration, width: int, seeds: dict[str, int]
-) -> Run:
-    name = f"centre{run.centre}" if run.centre else f"{run.row:0{width}d}"
-    run_id = f"{name}-r{run.replicate}"
-    numbers = (run_order, run.row, run.replicate, run.block, run.seed)
-    return Run(run_id, *numbers, *configuration, seeds)
-
-
-class Configuration(NamedTuple):
-    """The levels of some factors: as they are shown, as they are named, as given, coded."""
-
-    label: str
-    name: str
-    levels: dict[str, Level]
-    coded: Coded
-
-
-def centre_of(factors: Sequence[Factor]) -> Configuration:
-    """The middle of every factor."""
-    levels: dict[str, Level] = {factor.key: factor.centre for factor in factors}
-    return Configuration(CENTRE, CENTRE, levels, (0,) * len(factors))
-
-
-TOGETHER = 8
-"""Factors whose combinations are made once and looked up: a design may have 100,000 rows."""
-
-
-def _configurations(factors: Sequence[Factor]) -> Callable[[int], Configuration]:
-    """How to find the configuration of a row; labels of one-letter keys follow each other."""
-    single = single_letters([factor.key for factor in factors])
-    size = TOGETHER if single else len(factors)
-    parts = [factors[i : i + size] for i in range(0, len(factors), size)]
-    sizes = [math.prod(len(factor.levels) for factor in part) for part in parts]
-    tables = [cache(partial(configuration_of, part)) for part in parts]
-    pairs = list(zip(tables, sizes, strict=True))
-
-    def configuration(row: int) -> Configuration:
-        label, name, levels, coded = Configuration("", "", {}, ())
-        for table, size in pairs:
-            row, number = divmod(row, size)
-            part_label, part_name, part_levels, part_coded = table(number)
-            label += part_label
-            name += part_name
-            levels = {**levels, **part_levels}
-            coded += part_coded
-        return Configuration(label, name, levels, coded)
-
-    return configuration
-
-
-def configuration_of(factors: Sequence[Factor], row: int) -> Configuration:
-    """The configuration in a row of the full factorial of some factors."""
-    sizes = [len(factor.levels) for factor in factors]
-    numbers = level_numbers(row, sizes)
-    levels = {f.key: f.levels[number] for f, number in zip(factors, numbers, strict=True)}
-    texts = [level_text(level) for level in levels.values()]
-    keys, numbered = list(levels), list(zip(numbers, texts, strict=True))
-    coded = tuple(map(coded_level, numbers, sizes))
-    return Configuration(config_label(keys, numbered), config_name(keys, numbered), levels, coded)
 
 
 def runs_of(runs: Sequence[Run], config: str) -> list[Run]:
@@ -291,66 +275,3 @@ def runs_of(runs: Sequence[Run], config: str) -> list[Run]:
     raise DoeError(
         f"no configuration {config!r} is planned{nearest(config, names)}; they look like {names[0]}"
     )
-
-
-# The CSV form -----------------------------------------------------------------------------------
-
-
-def csv_header(design: Design) -> list[str]:
-    """Columns of design.csv: the run, its seed of each stream, its levels as given and coded."""
-    keys = design.keys
-    return [*RUN_COLUMNS, *seed_columns(design.streams), *keys, *coded_columns(keys)]
-
-
-class _Cells(dict[Level, str]):
-    """Levels of one factor, codes or names as cells of CSV, made when first asked for."""
-
-    def __missing__(self, level: Level) -> str:
-        self[level] = _csv_line([level_text(level), ""])[:-2]
-        return self[level]
-
-
-def _csv_line(cells: Sequence[str]) -> str:
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerow(cells)
-    return out.getvalue()
-
-
-def _csv_lines(design: Design) -> Iterator[str]:
-    """A line per run: a design may have 100,000, of few different cells."""
-    yield _csv_line(csv_header(design))
-    factors, codes, names = [_Cells() for _ in design.keys], _Cells(), _Cells()
-    for run in design.runs:  # `Run.cells`, without asking each for its kind
-        numbers = f"{run.run_order},{run.row},{run.replicate},{run.block},{run.seed}"
-        name = run.name if run.name.isalnum() else names[run.name]
-        levels = [cells[level] for cells, level in zip(factors, run.levels.values(), strict=True)]
-        coded = [codes[code] for code in run.coded]
-        seeds = map(str, run.seeds.values())
-        yield ",".join([run.run_id, numbers, name, *seeds, *levels, *coded]) + "\n"
-
-
-def design_csv(design: Design) -> str:
-    """Write a design as CSV, a line per run in run order."""
-    return "".join(_csv_lines(design))
-
-
-def planned_rows(text: str, study: Study) -> list[int]:
-    """Configurations of the first replicate as far as no matrix is needed to know them.
-
-    Those of a full factorial are all; those of a fraction stand in its design.csv. None where they
-    are not all there.
-    """
-    if study.parts or (study.generators and study.exclude):
-        return []  # how many there are, only pyDOE2 knows
-    if not study.generators:
-        return allowed_rows(study)
-    blocks = 1 << len(study.block_words)
-    rows = {
-        int(row)
-        for line in csv.reader(io.StringIO(text))
-        for _, _, row, replicate, block in [(*line, *RUN_COLUMNS)[:5]]
-        if replicate == "1" and block.isdecimal() and int(block) <= blocks and row.isdecimal()
-    }
-    rows.discard(math.prod(study.sizes))  # centre runs
-    planned = math.prod(study.sizes) >> len(study.generators)
-    return sorted(rows) if len(rows) == planned else []

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from doe.store.files import RunDir, StudyDir
+from doe.store.files import RunDir, StudyDir, read_inside
 from doe.store.progress import read_steps
 from doe.store.scan import RunStatus
 from doe.study.values import Study
@@ -55,10 +56,10 @@ def learning_curves(
 
 
 def _epochs(run: RunDir) -> Lines:
-    try:
-        text = run.epochs.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        return []
+    text = ""
+    for path in (run.epochs, run.out / run.epochs.name):
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            text = text or read_inside(path, run.path).decode()
     header, *lines = csv.reader(text.splitlines()) if text else [[]]
     return [
         {name: _number(cell) for name, cell in zip(header, line, strict=True)}

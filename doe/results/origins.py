@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from doe.store.scan import RunStatus
-from doe.store.verdicts import IMPORTED
+from doe.store.verdicts import FILES, IMPORTED
 
 MACHINE = ("host", "hardware", "device", "driver", "threads")
 
@@ -78,6 +78,7 @@ def _facts(origin: Mapping[str, Any]) -> list[tuple[str, str]]:
     facts += [(name, str(origin[name])) for name in MACHINE if origin.get(name)]
     versions = origin.get("versions") or {}
     facts += [(f"version of {name}", str(versions[name])) for name in versions]
+    facts += [(f"SHA-256 of {name}", str(d)[:12]) for name, d in (origin.get(FILES) or {}).items()]
     if origin.get("attempt"):
         facts.append(("attempt", str(origin["attempt"])))
     return facts

@@ -93,9 +93,12 @@ def import_table(
     columns: Mapping[str, str],
     matching: bool,
     say: Say,
+    decimal: str | None = None,
 ) -> Imported:
     """Take past runs of a table over as results of a plan; see `import_runs`."""
-    frame = read_table(table, say) if isinstance(table, Path) else table.rename(columns=str)
+    frame = (
+        read_table(table, say, decimal) if isinstance(table, Path) else table.rename(columns=str)
+    )
     rows = [
         dict(zip(frame.columns, map(_cell, row), strict=True)) for row in frame.to_numpy().tolist()
     ]

@@ -13,6 +13,7 @@ from doe.results.subject import Subject, report_responses, study_subject, table_
 from doe.results.table_file import Say, read_table
 from doe.store.files import StudyDir
 from doe.store.plan import RUNS, find_study
+from doe.store.requests import changed_warning
 from doe.study.values import Study
 
 if TYPE_CHECKING:
@@ -60,13 +61,14 @@ def read_source(
                     "factors, low, scale, block, goal and ceiling belong to a table; a study knows "
                     "them"
                 )
-            return read_study(find_study(path), responses)
+            return read_study(find_study(path), responses, say)
         if not path.is_file():
             raise DoeError(
                 f"there is neither a study nor a table at {path}; plan a study with doe.plan, or "
                 "name a CSV file"
             )
-        return _read_table(read_table(path, say), path, responses, table)
+        frame = read_table(path, say, None if table is None else table.decimal)
+        return _read_table(frame, path, responses, table)
     import pandas as pd
 
     if not isinstance(source, pd.DataFrame):
@@ -86,7 +88,7 @@ def _read_table(
     return table_subject(path, table_datasets(frame, options, responses), options)
 
 
-def read_study(directory: Path, responses: Sequence[str]) -> Subject:
+def read_study(directory: Path, responses: Sequence[str], say: Say) -> Subject:
     """Read a planned study with the responses that are named, by name or as a group.
 
     Raises
@@ -102,6 +104,8 @@ def read_study(directory: Path, responses: Sequence[str]) -> Subject:
         check_response(state.study, name)
     if not state.counts["done"]:
         raise DoeError(f"no run of {directory} is done yet; start it with doe run")
+    if text := changed_warning(state.study, state.statuses):
+        say(f"warning: {text}")
     return study_subject(state, tuple(dict.fromkeys(names)) or known.principal)
 
 

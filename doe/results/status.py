@@ -14,9 +14,9 @@ from doe.store.files import RunDir, StudyDir
 from doe.store.leases import WAITING, LeaseFile, age, silent_since
 from doe.store.plan import load_plan
 from doe.store.progress import read_progress
-from doe.store.requests import changed_runs
+from doe.store.requests import changed_warning
 from doe.store.scan import RunState, RunStatus, counts, retried_reason, scan
-from doe.store.verdicts import IMPORTED, UNREAD
+from doe.store.verdicts import FILES, IMPORTED, UNREAD
 from doe.study.values import Study
 
 
@@ -136,12 +136,8 @@ def failures(runs: Iterable[tuple[str, str, str]]) -> dict[str, list[str]]:
 def _warnings(study: Study, statuses: Sequence[RunStatus]) -> list[str]:
     """What makes runs of one study differ in more than their factors."""
     warnings = []
-    if changed := changed_runs(study, statuses):
-        number = len(changed)
-        warnings.append(
-            f"The study file was changed after {counted(number, 'run')} {were(number)} done "
-            f"(the first is {changed[0].run.run_id}); their results answer another request."
-        )
+    if changed := changed_warning(study, statuses):
+        warnings.append(changed)
     warnings += _origin_warnings([status.provenance for status in statuses if status.result])
     if unreadable := [f"{s.run.run_id}: {s.problem}" for s in statuses if s.problem]:
         warnings.append(f"Unreadable, left alone while the rest goes on: {listed(unreadable, 1)}.")
@@ -178,10 +174,22 @@ def _origin_warnings(every: Sequence[Mapping[str, Any]]) -> list[str]:
         warnings.append(
             f"{counted(dirty, 'run')} {were(dirty)} made by code with uncommitted changes."
         )
+    if names := _changed_files(origins):
+        warnings.append(f"Files of the command changed between runs: {', '.join(names)}.")
     versions = {str(origin.get("versions", {})) for origin in origins}
     if len(versions) > 1:
         warnings.append(f"Package versions changed between runs: {len(versions)} sets of versions.")
     return warnings
+
+
+def _changed_files(origins: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Files of a command whose hashes differ between runs."""
+    digests: dict[str, set[object]] = {}
+    for origin in origins:
+        files = origin.get(FILES)
+        for name, digest in files.items() if isinstance(files, dict) else ():
+            digests.setdefault(name, set()).add(digest)
+    return [name for name, known in digests.items() if len(known) > 1]
 
 
 def _listing(counter: Counter[str]) -> str:

@@ -18,23 +18,26 @@ if TYPE_CHECKING:
 Say = Callable[[str], None]
 """Told what was recognised, a sentence at a time."""
 
+MOST_CHARACTERS = csv.field_size_limit()
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 WITH_COMMA = re.compile(r"[<>≤≥]?\s*[-+]?(\d*,\d+)([eE][-+]?\d+)?")
 WITH_POINT = re.compile(r"[<>≤≥]?\s*[-+]?(\d*\.\d+)([eE][-+]?\d+)?")
+THOUSANDS = re.compile(r"[<>≤≥]?\s*[-+]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
 WHOLE = re.compile(r"[<>≤≥]?\s*[-+]?\d+([eE][-+]?\d+)?")
 
 
-def read_table(path: Path, say: Say) -> pd.DataFrame:
+def read_table(path: Path, say: Say, decimal: str | None = None) -> pd.DataFrame:
     """Read a CSV file as text: what a cell means is decided later, not by a parser's guess.
 
     Separators other than commas, decimal commas, Latin-1 and UTF-16 are recognised, and so are the
     exports of W&B, MLflow and Optuna, whose columns get the plain names of their parameters and
-    metrics.
+    metrics. `decimal` says what a comma in a number is: "," decimal, "." between thousands.
 
     Raises
     ------
     DoeError
-        If the file cannot be read, is no table, or has two columns of one name.
+        If the file cannot be read, is no table, has two columns of one name, or numbers such as
+        1,200 that may be either.
     """
     import pandas as pd
 
@@ -47,10 +50,14 @@ def read_table(path: Path, say: Say) -> pd.DataFrame:
     text, encoding = decoded(raw)
     separator = separator_of(text)
     names, rows = _cells(path, text, separator)
-    commas = _decimal_points(names, rows, path)
+    if decimal not in (None, ",", "."):
+        raise DoeError(f"--decimal {decimal!r}: expected , or .")
+    commas = [] if decimal == "." else _decimal_points(names, rows, path, decimal == ",")
+    thousands = _without_thousands(names, rows) if decimal == "." else []
     unusual = [encoding] if encoding != "UTF-8" else []
     unusual += [f"separated by {SEPARATORS[separator]}"] if separator != "," else []
     unusual += [f"decimal commas in {', '.join(commas)}"] if commas else []
+    unusual += [f"commas between thousands in {', '.join(thousands)}"] if thousands else []
     if unusual:
         say(f"{path.name} was read as: {', '.join(unusual)}")
     frame = pd.DataFrame(rows, columns=pd.Index(names), dtype=str)
@@ -73,7 +80,7 @@ def decoded(raw: bytes) -> tuple[str, str]:
 
 def separator_of(text: str) -> str:
     """What separates the cells of the header: the sign that gives the most of them."""
-    header = text.lstrip("\r\n").partition("\n")[0]
+    header = re.split("[\r\n]", text.lstrip("\r\n"), maxsplit=1)[0][:MOST_CHARACTERS]
 
     def cells(separator: str) -> int:
         return len(next(csv.reader([header], delimiter=separator), []))
@@ -99,6 +106,8 @@ def _cells(path: Path, text: str, separator: str) -> tuple[list[str], list[list[
     if not rows or not any(rows[0]):
         raise DoeError(f"{path} is not a CSV table: it is empty")
     names = rows.pop(0)
+    if names.count("") > 1:
+        names = [name or f"column {i}" for i, name in enumerate(names, start=1)]
     if twice := [name for name in names if name and names.count(name) > 1]:
         raise DoeError(
             f"{path} has {names.count(twice[0])} columns named {twice[0]!r}; rename all but one"
@@ -108,12 +117,15 @@ def _cells(path: Path, text: str, separator: str) -> tuple[list[str], list[list[
     return names, rows
 
 
-def _decimal_points(names: Sequence[str], rows: list[list[str]], path: Path) -> list[str]:
+def _decimal_points(
+    names: Sequence[str], rows: list[list[str]], path: Path, certain: bool
+) -> list[str]:
     """Write decimal commas as points; return the columns that had them.
 
-    A column has them where all its cells are numbers and some have a comma.
+    A column has them where all its cells are numbers and some have a comma. Where each of those
+    cells may as well be thousands, and no other column of the table tells, it is refused.
     """
-    changed = []
+    columns = {}
     for i, name in enumerate(names):
         cells = [row[i] for row in rows if row[i]]
         commas = [cell for cell in cells if WITH_COMMA.fullmatch(cell)]
@@ -123,12 +135,33 @@ def _decimal_points(names: Sequence[str], rows: list[list[str]], path: Path) -> 
         if points:
             raise DoeError(
                 f"{path}: column {name!r} holds both {commas[0]} and {points[0]}; write all "
-                "numbers with the same decimal sign"
+                "numbers with the same decimal sign, or say --decimal . where commas stand between "
+                "thousands"
             )
-        changed.append(name)
+        columns[i] = commas
+    certain |= any(_count(THOUSANDS, commas) < len(commas) for commas in columns.values())
+    for i, commas in columns.items():
+        if not certain:
+            number = commas[0]
+            raise DoeError(
+                f"{path}: {number} in column {names[i]!r} may be {number.replace(',', '.')} or "
+                f"{number.replace(',', '')}; say --decimal , for decimal commas, or --decimal . "
+                "for commas between thousands"
+            )
         for row in rows:
             row[i] = row[i].replace(",", ".")
-    return changed
+    return [names[i] for i in columns]
+
+
+def _without_thousands(names: Sequence[str], rows: list[list[str]]) -> list[str]:
+    """Take commas between thousands out of numbers; return the columns that had them."""
+    columns = []
+    for i, name in enumerate(names):
+        if any(THOUSANDS.fullmatch(row[i]) for row in rows):
+            columns.append(name)
+            for row in rows:
+                row[i] = row[i].replace(",", "") if THOUSANDS.fullmatch(row[i]) else row[i]
+    return columns
 
 
 def _count(pattern: re.Pattern[str], cells: Iterable[str]) -> int:

@@ -10,22 +10,16 @@ import shlex
 import subprocess
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from doe.errors import DoeError
-from doe.running.metrics import (
-    Output,
-    as_number,
-    files_now,
-    matching,
-    read_metrics,
-    read_rows,
-    stamp,
-)
+from doe.running.metrics import Output, as_number, files_now, read_metrics
 from doe.running.processes import end_by_signal, end_with_parent
+from doe.running.sources import STEP_COLUMNS, matching, read_rows, stamp
 from doe.store.files import RunDir
 from doe.store.requests import read_request
-from doe.study.command import STDOUT, STEP, TOTAL, Piece, pieces
-from doe.study.values import Level, MetricsSection, ProgressSection
+from doe.study.command import STDOUT, STEP, TOTAL, Piece, pieces, printed_number
+from doe.study.values import OWN, Level, MetricsSection, ProgressSection
 from doe.terms import level_text
 
 ReportStep = Callable[..., None]
@@ -35,7 +29,6 @@ Listener = Callable[[str], None]
 LOOK_SECONDS = 1.0
 """Time between two looks at the CSV that a command writes."""
 CHUNK_BYTES = 65536
-STEP_COLUMNS = ("step", "epoch")
 
 
 def run_program(
@@ -53,18 +46,22 @@ def run_program(
     asked, _ = read_request(RunDir(run_dir))
     source = asked.source or MetricsSection()
     section = asked.progress or ProgressSection()
+    if asked.cwd:
+        run_dir = RunDir(run_dir).out
+        run_dir.mkdir(exist_ok=True)
     words = substitute(command, {**values, "run_dir": str(run_dir)})
+    call = _placed(words, asked.cwd, run_dir)
     old = files_now(run_dir, source)
-    output = Output(source)
+    output = Output(source, (*asked.metrics, *asked.further))
     progress = ProgressReader(section, values, run_dir, report)
     listeners: list[Listener] = [output.hear] if source.file == STDOUT else []
     if section.pattern:
         listeners.append(progress.hear)
-    code = _execute(words, listeners, progress.look)
+    code = _execute(call, listeners, progress.look)
     if code < 0:
         end_by_signal(-code)  # as the command did: a crash is not a clean failure
     if code > 0:
-        raise DoeError(f"the command ended with exit code {code}")
+        raise DoeError(f"the command ended with exit code {code}{_where(asked.cwd)}")
     return read_metrics(source, asked.metrics, asked.further, run_dir, old, output)
 
 
@@ -89,18 +86,82 @@ def substitute(command: Iterable[str], values: Mapping[str, Level]) -> list[str]
     return words
 
 
+# Where it runs ----------------------------------------------------------------------------------
+
+
+class Call(NamedTuple):
+    """A command as it is started."""
+
+    words: list[str]
+    cwd: Path
+    environment: Mapping[str, str] = {}
+    """What its environment has besides ours."""
+
+
+def _placed(words: list[str], cwd: str, run_dir: Path) -> Call:
+    """Where a command runs, as the study's `cwd` says."""
+    start = Path.cwd()
+    if cwd == OWN:
+        return Call(resolved(words, start), run_dir, _module_path(words, start))
+    if not (start / cwd).is_dir():
+        raise DoeError(f"cwd = {cwd!r} of the study file: there is no such directory in {start}")
+    return Call(words, start / cwd)
+
+
+def resolved(words: Iterable[str], start: Path) -> list[str]:
+    """Words for another working directory: what names a path of `start` is made absolute.
+
+    That is an existing file, or a directory that is written with a slash, as a word or after the
+    first `=` of one. A bare name of a directory may be a word like any other (`train`), and that of
+    a program is looked up on the PATH.
+    """
+    program, *rest = words
+    first = _absolute(program, start) if os.sep in program else program
+    return [first, *(_resolved(word, start) for word in rest)]
+
+
+def _resolved(word: str, start: Path) -> str:
+    head, equals, tail = word.partition("=")
+    if equals and re.fullmatch(r"[\w.+-]+", head):
+        return f"{head}={_absolute(tail, start)}"
+    return _absolute(word, start)
+
+
+def _absolute(word: str, start: Path) -> str:
+    path = os.path.join(start, word)
+    slashed = os.sep in word or word in (".", "..")
+    there = os.path.isfile(path) or (slashed and os.path.isdir(path))
+    return path if there else word
+
+
+def _module_path(words: Iterable[str], start: Path) -> dict[str, str]:
+    """Let `python -m` and `python -c` find modules of `start`, as they do when started there."""
+    if not {"-m", "-c"} & set(words):
+        return {}
+    paths = (str(start), os.environ.get("PYTHONPATH", ""))
+    return {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+
+
+def _where(cwd: str) -> str:
+    own = '; it ran in its own directory, and `cwd = "."` in the study file runs it where doe is'
+    return own if cwd == OWN else ""
+
+
 # The process ------------------------------------------------------------------------------------
 
 
-def _execute(words: list[str], listeners: list[Listener], look: Callable[[], None]) -> int:
+def _execute(call: Call, listeners: list[Listener], look: Callable[[], None]) -> int:
     """Run a program to its end; its output goes on to ours, line by line to the listeners."""
+    words = call.words
     try:
         process = subprocess.Popen(
             words,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE if listeners else None,
             stderr=subprocess.STDOUT if listeners else None,
-            env={**os.environ, "PYTHONUNBUFFERED": "1"},  # lines come when they are printed
+            cwd=call.cwd,
+            # Lines come when they are printed.
+            env={**os.environ, "PYTHONUNBUFFERED": "1", **call.environment},
             preexec_fn=end_with_parent,
         )
     except FileNotFoundError:
@@ -182,7 +243,9 @@ class ProgressReader:
     def hear(self, line: str) -> None:
         """Report the step that a printed line names."""
         if match := self._pattern.search(line):
-            self._tell(match.groupdict())
+            self._tell(
+                {name: printed_number(text or "") for name, text in match.groupdict().items()}
+            )
 
     def look(self) -> None:
         """Report the steps that the command's CSV has gained."""

@@ -1,58 +1,53 @@
-"""The metrics that a command leaves: in JSON, in the rows of a CSV, in events, in its output."""
+"""The metrics of a command: found in its files or its output, and reduced to one number each."""
 
 from __future__ import annotations
 
-import csv
-import json
 import math
-import os
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from doe.errors import DoeError, listed, nearest
+from doe.running.sources import NumberSource, Series, Stamps, brief, matching, read_source, stamp
 from doe.store.files import RunDir
-from doe.study.command import STDOUT
+from doe.study.command import STDOUT, printed_name, printed_number, printed_pattern
 from doe.study.values import MetricsSection
 
 LISTED = 20
 """Names that a message lists at most."""
 LAST_LINES = 3
-
-Stamps = dict[Path, tuple[int, int]]
-"""Time and size of files."""
-
-
-class NumberSource(NamedTuple):
-    """Something that holds numbers by name."""
-
-    file: str
-    names: tuple[str, ...]
-    value: Callable[[str], Any]
-    """The value of a name; a KeyError where there is none."""
-    extra: Mapping[str, Any] = {}
-    """Numbers that are taken along without being asked for."""
+COLOURS = re.compile(r"\x1b\[[\d;]*[A-Za-z]")
+"""Codes by which a program colours its output."""
+PRINTED_STEP = printed_pattern("(?:global[_ ])?step|iter(?:ation)?|epoch|episode")
 
 
 class Output:
     """Listens to what a command prints for the metrics that are asked of it."""
 
-    def __init__(self, section: MetricsSection) -> None:
-        listens = section.file == STDOUT
-        self._patterns = {p: re.compile(p) for p in section.keys.values()} if listens else {}
-        self.matches: dict[str, str] = {}
-        """Pattern -> the number as it stood in its last match."""
+    def __init__(self, section: MetricsSection, metrics: Iterable[str]) -> None:
+        names = metrics if section.file == STDOUT else ()
+        keys = {name: section.keys.get(name, printed_name(name)) for name in names}
+        self._patterns = {name: printed_pattern(key) for name, key in keys.items()}
+        self._step: float | None = None
+        self.series: dict[str, Series] = {}
+        """Metric -> its numbers as they were printed, with the step printed last."""
         self.last: deque[str] = deque(maxlen=LAST_LINES)
 
     def hear(self, line: str) -> None:
         """Look at one line."""
-        if line.strip():
-            self.last.append(line.strip())
-        for pattern, compiled in self._patterns.items():
-            for match in compiled.finditer(line):
-                self.matches[pattern] = match[1]
+        plain = COLOURS.sub("", line)
+        if plain.strip():
+            self.last.append(plain.strip())
+        if match := PRINTED_STEP.search(plain):
+            self._step = printed_number(match[1])
+        for name, pattern in self._patterns.items():
+            for match in pattern.finditer(plain):
+                values = self.series.setdefault(name, [])
+                step = float(len(values)) if self._step is None else self._step
+                number = printed_number(match[1])
+                values.append((step, match[1] if number is None else number))
 
 
 def files_now(run_dir: Path, section: MetricsSection) -> Stamps:
@@ -76,11 +71,13 @@ def read_metrics(
         If a file, key or match is missing; says what was looked for and what was there.
     """
     if section.file == STDOUT:
-        return _collect(_printed(output), section, metrics, further)
+        last = f"as its last lines: {' | '.join(output.last) or 'nothing'}"
+        source = NumberSource("the output", (last,), output.series.__getitem__)
+        return _collect(source, dict.fromkeys(output.series), section, metrics, further)
     paths = [path for path in _left(run_dir, section) if stamp(path) != old.get(path)]
     if not paths:
         raise DoeError(_absent(section.file, run_dir, bool(old)))
-    return _collect(_read(paths, run_dir), section, metrics, further)
+    return _collect(read_source(paths, run_dir), section.keys, section, metrics, further)
 
 
 def as_number(value: object) -> float | None:
@@ -95,25 +92,69 @@ def as_number(value: object) -> float | None:
     return None
 
 
+def reduced(series: Series, how: str) -> Any:
+    """One value of many: the last, the least or greatest, the mean of the last K, that at a step.
+
+    A run whose last value is not finite has diverged, however good it was before.
+
+    Raises
+    ------
+    ValueError
+        If a value is no number, or the step was not reached.
+    """
+    word, _, argument = how.partition(" ")
+    if word == "last":
+        return series[-1][1]
+    if word == "at":
+        return _at(series, float(argument))
+    numbers = [math.nan if value is None else as_number(value) for _, value in series]
+    wrong = [value for (_, value), number in zip(series, numbers, strict=True) if number is None]
+    if wrong:
+        raise ValueError(f"is {brief(wrong[0])}; expected a number")
+    values = [number for number in numbers if number is not None]
+    if not math.isfinite(values[-1]):
+        return values[-1]
+    if word == "mean":
+        chosen = values[-int(argument) :]
+        return sum(chosen) / len(chosen)
+    return (min if word == "min" else max)(value for value in values if not math.isnan(value))
+
+
+def _at(series: Series, step: float) -> Any:
+    """The value that was current at a step: the last one logged up to it."""
+    before = [value for at, value in series if at <= step]
+    last = max(at for at, _ in series)
+    if last < step or not before:
+        first = min(at for at, _ in series)
+        raise ValueError(f"has no value at step {step:g}, its steps are {first:g} to {last:g}")
+    return before[-1]
+
+
 def _collect(
-    source: NumberSource, section: MetricsSection, metrics: Iterable[str], further: Iterable[str]
+    source: NumberSource,
+    keys: dict[str, Any],
+    section: MetricsSection,
+    metrics: Iterable[str],
+    further: Iterable[str],
 ) -> dict[str, float]:
     values: dict[str, float] = {}
     absent: list[str] = []
-    if not section.keys:
+    if not keys:
         values |= {name: float(value) for name, value in source.extra.items()}
     required = tuple(metrics)
     for name in (*required, *further):
-        key = section.keys.get(name, name)
+        key = keys.get(name) or name
         try:
-            value = source.value(key)
+            value = reduced(source.series(key), (section.reduce or {}).get(name, "last"))
         except KeyError:
             if name in required:
                 absent.append(key)
             continue
+        except ValueError as error:
+            raise DoeError(f"{source.file}: {key!r} {error}") from None
         number = math.nan if value is None else as_number(value)
         if number is None:
-            raise DoeError(f"{source.file}: {key!r} is {_brief(value)}; expected a number")
+            raise DoeError(f"{source.file}: {key!r} is {brief(value)}; expected a number")
         values[name] = number
     if absent:
         names = listed(source.names, LISTED) or "nothing"
@@ -125,25 +166,6 @@ def _collect(
     return values
 
 
-def _brief(value: object) -> str:
-    text = json.dumps(value, default=str)
-    return text if len(text) <= 40 else text[:37] + "..."
-
-
-# What is there ----------------------------------------------------------------------------------
-
-
-def stamp(path: Path) -> tuple[int, int]:
-    """Time and size of a file, which change when it is written to."""
-    stat = path.stat()
-    return stat.st_mtime_ns, stat.st_size
-
-
-def matching(run_dir: Path, pattern: str) -> list[Path]:
-    """Files of a run that a pattern names, the one written last at the end."""
-    return sorted(filter(Path.is_file, run_dir.glob(pattern)), key=os.path.getmtime)
-
-
 def _left(run_dir: Path, section: MetricsSection) -> list[Path]:
     return [] if section.file == STDOUT else matching(run_dir, section.file)
 
@@ -152,121 +174,9 @@ def _absent(file: str, run_dir: Path, stale: bool) -> str:
     if stale:
         return f"the command left no new {file}: the one that is there is of an earlier attempt"
     names = sorted(str(path.relative_to(run_dir)) for path in run_dir.rglob("*") if path.is_file())
-    others = [name for name in names if not RunDir(run_dir).is_own(name)]
+    run = RunDir(run_dir)  # of an earlier version, where a command shares it with us
+    others = [name for name in names if not (run.request.exists() and run.is_own(name))]
     looked = f"the command left no {file} in its run directory, which holds "
     if not others:
         return f"{looked}no file of the command; does it know {{run_dir}}?"
     return f"{looked}{', '.join(others[:LISTED])}; say which is meant by file in [metrics]"
-
-
-def _read(paths: Sequence[Path], run_dir: Path) -> NumberSource:
-    path = paths[-1]
-    file = str(path.relative_to(run_dir))
-    try:
-        if "tfevents" in path.name:
-            return _events(paths, file)
-        if path.suffix.lower() in (".csv", ".tsv", ".jsonl"):
-            return _rows(read_rows(path), file)
-        return _document(path, file)
-    except UnicodeDecodeError as error:
-        raise DoeError(f"{file} is no UTF-8 text: byte {error.start}") from None
-    except OSError as error:
-        raise DoeError(f"cannot read {file}: {error.strerror}") from error
-
-
-# Documents --------------------------------------------------------------------------------------
-
-
-def _document(path: Path, file: str) -> NumberSource:
-    try:
-        tree = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise DoeError(f"{file} is no JSON: {error}") from None
-    if not isinstance(tree, dict):
-        raise DoeError(f"{file} is no JSON object but {_brief(tree)}")
-    plain = {
-        key: value
-        for key, value in tree.items()
-        if isinstance(value, (int, float)) and not isinstance(value, bool)
-    }
-    return NumberSource(file, tuple(_leaves(tree)), lambda key: _lookup(tree, key), plain)
-
-
-def _lookup(tree: object, key: str) -> object:
-    """The value under a key; a dot may be part of a key or lead into a nested object."""
-    if isinstance(tree, list):
-        tree = {str(i): item for i, item in enumerate(tree)} | ({"-1": tree[-1]} if tree else {})
-    if not isinstance(tree, dict):
-        raise KeyError(key)
-    if key in tree:
-        return tree[key]
-    for i, letter in enumerate(key):
-        if letter == "." and key[:i] in tree:
-            try:
-                return _lookup(tree[key[:i]], key[i + 1 :])
-            except KeyError:
-                continue
-    raise KeyError(key)
-
-
-def _leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterable[str]:
-    for key, value in tree.items():
-        if isinstance(value, dict):
-            yield from _leaves(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}"
-
-
-# Rows -------------------------------------------------------------------------------------------
-
-
-def read_rows(path: Path) -> list[dict[str, Any]]:
-    """Rows of a CSV (comma, semicolon or tab) or of JSON lines, as mappings."""
-    text = path.read_text(encoding="utf-8-sig")
-    if path.suffix.lower() == ".jsonl":
-        try:
-            rows = [json.loads(line) for line in text.splitlines() if line.strip()]
-        except json.JSONDecodeError as error:
-            raise DoeError(f"{path.name} holds a line that is no JSON: {error}") from None
-        return [row for row in rows if isinstance(row, dict)]
-    header = text.partition("\n")[0]
-    separator = max(",;\t", key=header.count)
-    lines = csv.reader(text.splitlines(), delimiter=separator)
-    names = [name.strip() for name in next(lines, [])]
-    return [dict(zip(names, line, strict=True)) for line in lines if len(line) == len(names)]
-
-
-def _rows(rows: Sequence[Mapping[str, Any]], file: str) -> NumberSource:
-    """The last row that has a value counts: loggers leave cells empty that have not changed."""
-    last: dict[str, Any] = {}
-    names: dict[str, None] = {}
-    for row in rows:
-        names |= dict.fromkeys(row)
-        last |= {name: value for name, value in row.items() if value != ""}
-    return NumberSource(file, tuple(names), last.__getitem__)
-
-
-def _events(paths: Sequence[Path], file: str) -> NumberSource:
-    try:
-        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-        from tensorboard.util.tensor_util import make_ndarray
-    except ModuleNotFoundError:
-        raise DoeError(
-            f"{file} is a file of TensorBoard; reading it needs pip install 'pit-doe[tensorboard]'"
-        ) from None
-    last: dict[str, Any] = {}
-    for path in paths:
-        events = EventAccumulator(str(path), size_guidance={"scalars": 0, "tensors": 0})
-        events.Reload()
-        tags = events.Tags()
-        last |= {tag: events.Scalars(tag)[-1].value for tag in tags["scalars"]}
-        for tag in tags["tensors"]:
-            array = make_ndarray(events.Tensors(tag)[-1].tensor_proto)
-            if array.size == 1 and array.dtype.kind in "fiu":
-                last[tag] = float(array.reshape(()))
-    return NumberSource(file, tuple(last), last.__getitem__)
-
-
-def _printed(output: Output) -> NumberSource:
-    last = " | ".join(output.last) or "nothing"
-    return NumberSource("the output", (f"as its last lines: {last}",), output.matches.__getitem__)

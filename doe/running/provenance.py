@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import importlib.metadata
 import importlib.util
 import platform
+import re
+import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +20,9 @@ from doe.store.requests import RunRequest
 
 PACKAGES = ("pit-doe", "numpy", "torch", "scikit-learn")
 """Packages whose versions are noted where installed."""
+INTERPRETER = re.compile(r"(python|pypy|Rscript|julia|node|perl|ruby|bash)[\d.]*(?:\.exe)?")
+LARGEST_FILE = 1 << 26
+"""Bytes of a file that is hashed: larger ones are data."""
 
 
 class Gpu(NamedTuple):
@@ -38,13 +44,16 @@ def ask_gpus() -> tuple[Gpu, ...]:
     return tuple(Gpu(int(index), name, driver) for index, name, driver in lines)
 
 
-def static_facts(backend: str, gpu: Gpu | None = None) -> dict[str, Any]:
-    """What is the same for all runs of one process."""
-    commit, dirty = code_version(backend)
+def static_facts(
+    backend: str, gpu: Gpu | None = None, command: Sequence[str] = ()
+) -> dict[str, Any]:
+    """What is the same for all runs of one process; of a command, nothing of this interpreter."""
+    commit, dirty = code_version(backend, command)
+    versions = {"python": platform.python_version(), **_versions(PACKAGES)}
     return {
         "commit": commit,
         "dirty": dirty,
-        "versions": {"python": platform.python_version(), **_versions()},
+        "versions": command_versions(command) if backend == "command" else versions,
         "host": platform.node(),
         "hardware": gpu.name if gpu else cpu_name(),
         "driver": gpu.driver if gpu else "",
@@ -82,9 +91,43 @@ def _timestamp(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
 
 
-def code_version(backend: str) -> tuple[str, bool]:
+def command_files(command: Sequence[str]) -> dict[str, str]:
+    """File name -> SHA-256 of the program, script and small data that a command names outright."""
+    first, *rest = command
+    words = rest if _interpreter(first) else [shutil.which(first) or first, *rest]
+    digests = {}
+    for path in _files(words):
+        with contextlib.suppress(OSError):
+            if path.stat().st_size <= LARGEST_FILE:
+                digests[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return digests
+
+
+def command_versions(command: Sequence[str]) -> dict[str, str]:
+    """The version of what interprets a command, and of pit-doe, which started it."""
+    versions = _versions(PACKAGES[:1])
+    if command and (name := _interpreter(command[0])):
+        call = [command[0], "--version"]
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            said = subprocess.run(call, capture_output=True, text=True, timeout=30, check=True)
+            if match := re.search(r"\d+(\.\d+)+", said.stdout + said.stderr):
+                versions[name] = match[0]
+    return versions
+
+
+def _interpreter(word: str) -> str:
+    """The name of the interpreter that a word starts, or an empty text."""
+    match = INTERPRETER.fullmatch(Path(word).name)
+    return match[1] if match else ""
+
+
+def _files(words: Sequence[str]) -> list[Path]:
+    return [Path(word) for word in words if word and "{" not in word and Path(word).is_file()]
+
+
+def code_version(backend: str, command: Sequence[str] = ()) -> tuple[str, bool]:
     """Commit of the backend's code and whether tracked files differ from it; "" without git."""
-    directory = _code_directory(backend)
+    directory = _command_directory(command) if command else _code_directory(backend)
     commit = _git(directory, "rev-parse", "HEAD")
     if commit is None:
         return "", False
@@ -101,8 +144,14 @@ def cpu_name() -> str:
     return names[0] if names else platform.processor() or platform.machine()
 
 
+def _command_directory(command: Sequence[str]) -> Path:
+    """Where the script or program of a command stands, else here."""
+    words = command[1:] if _interpreter(command[0]) else command
+    return next((path.resolve().parent for path in _files(words)), Path.cwd())
+
+
 def _code_directory(backend: str) -> Path:
-    """Where a backend's code stands: its package's directory, or for a command, here."""
+    """Where a function's package stands, else here."""
     try:
         spec = importlib.util.find_spec(backend.partition(":")[0].partition(".")[0])
     except (ImportError, ValueError):
@@ -119,9 +168,9 @@ def _git(directory: Path, *words: str) -> str | None:
     return answer.stdout.strip()
 
 
-def _versions() -> dict[str, str]:
+def _versions(packages: Sequence[str]) -> dict[str, str]:
     versions = {}
-    for package in PACKAGES:
+    for package in packages:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             versions[package] = importlib.metadata.version(package)
     return versions

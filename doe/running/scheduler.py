@@ -31,7 +31,7 @@ from doe.store.leases import (
     process_alive,
     process_name,
 )
-from doe.store.plan import Plan
+from doe.store.plan import Plan, PlanInUse
 from doe.store.requests import check_unchanged, prepare
 from doe.store.scan import RunStatus, look, scan
 from doe.store.verdicts import UNREAD, Failure, Policy, failed_attempts, sweep_leftovers
@@ -124,6 +124,7 @@ class Scheduler:
         self._looked = 0.0
         self._root = -1
         """The study's directory, held open: its name may come to mean another one."""
+        self._plan = PlanInUse(plan)
 
     def run(self, interrupts: Callable[[], int] = lambda: 0) -> bool:
         """Work until nothing is left to do; False if interrupted.
@@ -182,6 +183,7 @@ class Scheduler:
 
     def close(self) -> None:
         """Let go of the study's directory."""
+        self._plan.release()
         if self._root >= 0:
             os.close(self._root)
             self._root = -1
@@ -198,6 +200,7 @@ class Scheduler:
                 with contextlib.suppress(OSError):
                     sweep_leftovers(self.files.run(status.run.run_id))
         check_unchanged(self.study, self.statuses.values(), self.named)
+        self._plan.check()
         if any(status.state == "done" for status in self.statuses.values()):
             self.breaker.prove()
         self._queue_asked()
@@ -239,7 +242,7 @@ class Scheduler:
         return status.state == "running" and (certain or not self.options.detach)
 
     def check_place(self) -> None:
-        """Refuse to write into a study that has taken the place of this one."""
+        """Refuse to go on in a study that has taken the place of this one, or its plan of ours."""
         held = os.fstat(self._root)
         try:
             named = os.stat(self.named.root)
@@ -254,6 +257,7 @@ class Scheduler:
                 "on, and put their results where their own directories are now. Start `doe run` "
                 "again there"
             )
+        self._plan.check()
 
     # Choosing -------------------------------------------------------------------------------------
 
@@ -286,6 +290,7 @@ class Scheduler:
                 if job := self._job(run_id, slot, alone):
                     jobs.append(job)
         if jobs:
+            self.check_place()  # after their requests were written
             self.engine.start(jobs)
         for run_id in list(islice(self._queue, len(self.engine.slots))):
             # While the slots work, not while they wait.
@@ -366,20 +371,27 @@ class Scheduler:
             self._settled(status, slot)
         elif status.state == "running" and not gone:
             self.elsewhere.add(run_id)
+        elif status.problem:
+            self._skip(run_id, status.problem)
         else:
             self._without_verdict(ended, status, slot)
 
     def _without_verdict(self, ended: Ended, status: RunStatus, slot: str) -> None:
         """A process is gone and left no verdict: a failed attempt, a crash, or an interruption."""
+        self.check_place()
         run_id = status.run.run_id
         run_dir = self.files.run(run_id)
         if ended.code == BUSY:
             self.elsewhere.add(run_id)  # until it is looked at again
             return
+        self._ready.discard(run_id)  # its backend may have removed the request
+        if not self._prepare(run_id):
+            return
         recorded = failure_recorded(run_dir, ended.job)
         self._unseen[run_id] = self._unseen.get(run_id, 0) + ended.unseen
         excused = ended.interrupted and self._unseen[run_id] <= self.options.policy.retries
         if excused and not recorded:
+            self._ready.discard(run_id)
             self._queue.appendleft(run_id)
             return
         if not recorded:

@@ -15,7 +15,7 @@ import signal
 import sys
 import traceback
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import msgspec
 
@@ -23,11 +23,12 @@ from doe.errors import DoeError
 from doe.numbers import cell_text
 from doe.running.backend import Backend, call, resolve
 from doe.running.processes import bear_mark, end_with_parent, thread_environment
+from doe.running.provenance import command_files
 from doe.store.files import RunDir, encodable
 from doe.store.log import open_log, write_log
 from doe.store.progress import Reporter
 from doe.store.requests import RunRequest
-from doe.store.verdicts import UNREAD, Failure, FailureKind, Result
+from doe.store.verdicts import FILES, UNREAD, Failure, FailureKind, Result
 
 REPLY_BYTES = 1 << 24
 """Room for an answer; memory that is not written to costs nothing."""
@@ -102,8 +103,10 @@ def train(training: Training, backend: Backend | None, reply: SharedReply) -> No
     except Interrupted:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTERM)
-    except BaseException:
+    except BaseException as error:  # ours, not the backend's
         write_log(training.run, traceback.format_exc())
+        reason = f"the run's process could not begin: {type(error).__name__}: {error}"
+        reply.write(Result("failed", error=Failure("crash", encodable(reason))))
     finally:
         os._exit(1)
 
@@ -124,9 +127,13 @@ def _call(training: Training, backend: Backend) -> Result:
     if torch is not None:
         torch.set_num_threads(request.threads)
     report, resumed = Reporter(training.run), training.attempt > 1
+    origin: dict[str, Any] = {}
+    if request.backend == "command":
+        origin[FILES] = command_files(request.command)  # as they are when it starts
     reply = call(backend, request, training.run_dir, training.device, report, resumed)
     values = {name: v if abs(v) < float("inf") else None for name, v in reply.metrics.items()}
-    origin = {UNREAD: list(reply.unread)} if reply.unread else {}
+    if reply.unread:
+        origin[UNREAD] = list(reply.unread)
     if reply.not_finite:
         return Result("diverged", values, Failure("diverged", reply.not_finite), origin)
     return Result("done", values, None, origin)

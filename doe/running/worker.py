@@ -29,6 +29,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import msgspec
 
+from doe.errors import DoeError
 from doe.running.backend import Backend
 from doe.running.processes import (
     adopt_orphans,
@@ -86,6 +87,8 @@ ROOM_SECONDS = 5.0
 """Time between two tries to write a verdict."""
 LATE_SECONDS = 2.0
 """How long after its time limit a run that did not end itself is killed."""
+RESTORE_SECONDS = 1.0
+"""How long the lease is missing before it is put back: who deletes a study may be at it."""
 POLL_SECONDS = 0.2
 """Time between two looks at what was asked of a keeper."""
 
@@ -130,6 +133,13 @@ def work(run: RunDir, order: WorkOrder, prepared: Prepared | None = None) -> int
     held = begin(run, order, new_owner(order.job, order.slot, order.supervisor), Watch())
     if isinstance(held, int):
         return held
+    try:
+        unchanged = read_request(run)[1] == digest
+    except DoeError:
+        unchanged = False
+    if not unchanged:  # the study was planned again before this lease could be seen
+        held.release()
+        return LOST
     return _execute(held, order, request, digest, prepared)
 
 
@@ -195,6 +205,7 @@ def _execute(
         alone=order.alone,
         mark=run_mark(run, lease),
     )
+    held.keep()
     adopt_orphans()
     began, ticks = time.time(), time.monotonic()
     pid = os.fork()
@@ -241,7 +252,7 @@ def _facts(request: RunRequest, device: str) -> dict[str, Any]:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "0").partition(",")[0]
     gpus = ask_gpus() if device != "cpu" else ()
     gpu = next((gpu for gpu in gpus if str(gpu.number) == visible), None)
-    return static_facts(request.backend, gpu)
+    return static_facts(request.backend, gpu, request.command)
 
 
 def _keep(pid: int, held: Held, order: WorkOrder, stop: Stop) -> tuple[int, bool]:
@@ -252,12 +263,16 @@ def _keep(pid: int, held: Held, order: WorkOrder, stop: Stop) -> tuple[int, bool
     wait = _waiter(pid)
     began = beaten = time.monotonic()
     limit = began + order.timeout + LATE_SECONDS if order.timeout > 0 else float("inf")
-    asked, lost = float("inf"), False
+    asked, lost, there = float("inf"), False, began
     while True:
         code = wait(POLL_SECONDS)
         if code is not None:
             return code, lost
         now = time.monotonic()
+        with contextlib.suppress(OSError):
+            there = there if held.removed() else now
+            if now - there >= RESTORE_SECONDS:
+                lost = lost or not _put_back(held)
         if now - beaten >= BEAT_SECONDS:
             beaten = now
             with contextlib.suppress(OSError):  # the disk is away for a while
@@ -273,6 +288,13 @@ def _keep(pid: int, held: Held, order: WorkOrder, stop: Stop) -> tuple[int, bool
             signal_all(descendants(), signal.SIGTERM)
         if now >= min(limit, asked + (0.0 if lost else order.grace)):
             signal_all(descendants(), signal.SIGKILL)
+
+
+def _put_back(held: Held) -> bool:
+    """Put back what the backend has removed of ours; False if somebody else has the run."""
+    ours = held.restore()
+    write_log(held.run, "doe: the run's directory was emptied; what is ours was put back\n")
+    return ours
 
 
 def _waiter(pid: int) -> Callable[[float], int | None]:
@@ -301,6 +323,8 @@ def finish(held: Held, order: WorkOrder, outcome: Result) -> int:
     began = time.monotonic()
     while True:
         try:
+            if held.removed():
+                _put_back(held)
             _record(held, order, outcome)
             break
         except OSError as error:
@@ -354,7 +378,7 @@ def record_crash(
         lease = held.lease
         held.release()
     request, digest = read_request(run)
-    facts = static_facts(request.backend) | {"host": lease.host}
+    facts = static_facts(request.backend, None, request.command) | {"host": lease.host}
     origin = provenance(facts, lease, request, digest, lease.since, age(lease))
     failure = Failure("timeout" if late else "crash", message, log=log_tail(run))
     record_failure(run, lease.attempt, Result("failed", {}, failure, origin), owner.nonce)

@@ -21,15 +21,15 @@ import errno
 import os
 import re
 import stat
-import tempfile
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from doe.errors import DoeError
-from doe.study.command import LEASE, LOG, PROGRESS, REQUEST, RESULT
+from doe.study.command import LEASE, LOG, OUT, PROGRESS, REQUEST, RESULT
 from doe.study.values import STUDY_FILE
 
 DESIGN_FILE = "design.csv"
+EPOCHS = "epochs.csv"
 
 
 def step(name: str) -> None:
@@ -85,9 +85,14 @@ class RunDir(NamedTuple):
         return self.path / LOG
 
     @property
+    def out(self) -> Path:
+        """Where a command runs and writes: what is ours is not in its way."""
+        return self.path / OUT
+
+    @property
     def epochs(self) -> Path:
-        """A line per epoch, where the backend writes them."""
-        return self.path / "epochs.csv"
+        """A line per epoch, where a function writes them; a command does so in `out`."""
+        return self.path / EPOCHS
 
     @property
     def progress(self) -> Path:
@@ -107,8 +112,13 @@ class RunDir(NamedTuple):
         return self.path / f"{self.result.name}.{kind}-{attempt}"
 
     def held_open(self) -> RunDir:
-        """The same directory by an open descriptor, which nobody closes."""
-        return RunDir(held_name(os.open(self.path, os.O_RDONLY | os.O_DIRECTORY), self.path))
+        """The same name in the study's directory by an open descriptor, which nobody closes.
+
+        A study that is moved is followed, and a directory that its backend made anew is found.
+        """
+        study = self.path.parent
+        handle = os.open(study, os.O_RDONLY | os.O_DIRECTORY)
+        return RunDir(held_name(handle, study) / self.path.name)
 
     # The same names, read: 0 for a name that is none of the kind.
 
@@ -144,15 +154,14 @@ class RunDir(NamedTuple):
         """Whether a killed writer of a lease, a failure or a verdict has left this."""
         return _LEFTOVER.match(name) is not None
 
+    def is_record(self, name: str) -> bool:
+        """Whether this name tells what the run is and what became of its attempts."""
+        numbered = (self.lease_number, self.attempt_number, self.aside_number)
+        return name == REQUEST or any(number(name) for number in numbered)
+
     def is_own(self, name: str) -> bool:
         """Whether this name is the study's, not a file of the backend."""
-        fixed = (self.request, self.result, self.log, self.progress)
-        numbered = (self.lease_number, self.attempt_number, self.aside_number)
-        return (
-            name in {path.name for path in fixed}
-            or any(number(name) for number in numbered)
-            or name.startswith(".")
-        )
+        return name in (RESULT, LOG, PROGRESS) or self.is_record(name) or name.startswith(".")
 
 
 _LEASE = re.compile(r"lease(?:-(\d+))?\.json")
@@ -181,8 +190,10 @@ def read_file(path: Path | str) -> bytes:
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     try:  # plain calls: a study has tens of thousands of these files
         status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > MOST_BYTES:
+        if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "not a plain file", str(path))
+        if status.st_size > MOST_BYTES:
+            raise OSError(errno.EINVAL, "larger than any file of a study", str(path))
         data = os.read(handle, status.st_size + 1)
         while len(data) != status.st_size and (more := os.read(handle, 65536)):
             data += more  # it grew, or came in parts
@@ -191,9 +202,21 @@ def read_file(path: Path | str) -> bytes:
         os.close(handle)
 
 
+def read_inside(path: Path, directory: Path) -> bytes:
+    """Read a plain file that lies in a directory; OSError where a link leads out of it."""
+    if not path.resolve().is_relative_to(directory.resolve()):
+        raise OSError(errno.ELOOP, "a link that leads elsewhere", str(path))
+    return read_file(path)
+
+
 def open_plain(path: Path) -> BinaryIO:
-    """Open a plain file for reading; OSError for anything else, without waiting for a pipe."""
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    """Open a plain file of a run for reading; OSError for anything else.
+
+    Neither waits for a pipe nor follows a link, be it the file or the run's directory.
+    """
+    if path.parent.is_symlink():
+        raise OSError(errno.ELOOP, "its directory is a link", str(path))
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise OSError(errno.EINVAL, "not a plain file", str(path))
@@ -207,10 +230,15 @@ def read_end(path: Path, most: int) -> bytes:
         return file.read(most)
 
 
+def open_to_append(path: Path) -> int:
+    """Open a file to be added to, with the mode that the umask leaves; no link is followed."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_NOFOLLOW
+    return os.open(path, flags, 0o666)
+
+
 def append(path: Path, data: bytes) -> None:
     """Add to a file by its name, without waiting for who might read a pipe in its place."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK
-    with os.fdopen(os.open(path, flags, 0o644), "ab", buffering=0) as file:
+    with os.fdopen(open_to_append(path), "ab", buffering=0) as file:
         file.write(data)
 
 
@@ -236,17 +264,15 @@ def write_atomic(path: Path, text: str) -> None:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
         try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+            with open(temporary, "x", encoding="utf-8", newline="") as file:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
-            os.chmod(name, 0o644)
-            os.replace(name, path)
+            os.replace(temporary, path)
         except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(name)
+            temporary.unlink(missing_ok=True)
             raise
         _sync_directory(path.parent)
     except OSError as error:

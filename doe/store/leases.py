@@ -24,6 +24,7 @@ import msgspec
 
 from doe.store import files
 from doe.store.files import STRANGE, RunDir, put_once, read_file
+from doe.study.values import STUDY_FILE
 
 BEAT_SECONDS = 5.0
 """Time between two heartbeats."""
@@ -160,6 +161,8 @@ def holds_file(pid: int, path: Path) -> bool | None:
     for handle in handles:
         try:
             status = os.stat(f"/proc/{pid}/fd/{handle}")
+        except PermissionError:  # another user's process
+            return None
         except OSError:
             continue
         if (status.st_ino, status.st_dev) == (wanted.st_ino, wanted.st_dev):
@@ -286,6 +289,9 @@ class Held:
         self.lease = lease
         self._count = 0
         self._file = os.open(run.lease(lease.attempt), os.O_WRONLY)
+        self._study = run.path.parent / STUDY_FILE
+        self._planned = _is_there(self._study)
+        self._kept: dict[str, bytes] = {}
         self._beat_offset = msgspec.json.encode(lease).index(b'"beat":"') + len(b'"beat":"')
 
     def beat(self, waiting: bool = False) -> None:
@@ -295,12 +301,41 @@ class Held:
         os.fsync(self._file)  # or an NFS client would keep it to itself
 
     def lost(self) -> bool:
-        """Whether somebody else holds the run by now, or the study was deleted with this lease."""
+        """Whether somebody else holds the run by now, or the study was deleted."""
         return self.deleted() or self.run.lease(self.lease.attempt + 1).exists()
 
     def deleted(self) -> bool:
-        """Whether the lease was deleted, and the study with it."""
-        return os.fstat(self._file).st_nlink == 0
+        """Whether the study was deleted; that of a run alone is its backend's doing."""
+        return self._planned and not _is_there(self._study)
+
+    def keep(self) -> None:
+        """Remember what is ours in the run's directory, lest the backend empties it."""
+        for name in filter(self.run.is_record, self.run.names()):
+            with contextlib.suppress(OSError):  # something else has that name
+                self._kept[name] = read_file(self.run.path / name)
+
+    def removed(self) -> bool:
+        """Whether this lease is gone from its place while the study is not."""
+        try:
+            named = os.stat(self.run.lease(self.lease.attempt))
+        except (FileNotFoundError, NotADirectoryError):
+            return not self.deleted()
+        held = os.fstat(self._file)
+        return (named.st_dev, named.st_ino) != (held.st_dev, held.st_ino)
+
+    def restore(self) -> bool:
+        """Put back what the backend has removed; False if another has the run meanwhile."""
+        self.run.path.mkdir(exist_ok=True)
+        put_back = {
+            name: put_once(self.run.path / name, raw, self.lease.nonce, False)
+            for name, raw in self._kept.items()
+        }
+        own = self.run.lease(self.lease.attempt)
+        if not put_back.get(own.name):
+            return False
+        former, self._file = self._file, os.open(own, os.O_WRONLY)
+        os.close(former)
+        return True
 
     def release(self, verdict: str = "") -> None:
         """Give the lease back: the next attempt may begin at once, on any machine.
@@ -317,6 +352,15 @@ class Held:
 
     def _write(self, beat: str) -> None:
         os.pwrite(self._file, beat.encode(), self._beat_offset)
+
+
+def _is_there(path: Path) -> bool:
+    """Whether a file exists; OSError where the disk does not tell."""
+    try:
+        os.stat(path)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def acquire(run: RunDir, owner: Lease, watch: Watch, over: str = "") -> Held | None:

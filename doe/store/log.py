@@ -8,7 +8,7 @@ import os
 import sys
 from typing import BinaryIO
 
-from doe.store.files import STRANGE, RunDir, append, read_end
+from doe.store.files import RunDir, append, open_to_append, read_end
 
 LOG_LINES = 40
 """Lines of the log that a failure tells."""
@@ -22,17 +22,13 @@ ATTEMPT = "== attempt "
 def open_log(run: RunDir, attempt: int) -> None:
     """Send standard output and error of this process and its children to the run's log.
 
-    They go nowhere if something else stands in its place.
+    A log that cannot be written, as of another user, is set aside; where that cannot be done, or
+    something else stands in its place, they go nowhere: no run fails for want of a log.
     """
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):  # whatever stands there instead of a stream
             stream.flush()
-    try:
-        handle = os.open(run.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK, 0o644)
-    except OSError as error:
-        if error.errno not in STRANGE:
-            raise
-        handle = os.open(os.devnull, os.O_WRONLY)
+    handle = _log_handle(run, attempt)
     os.dup2(handle, 1)
     os.dup2(handle, 2)
     if handle > 2:
@@ -42,6 +38,16 @@ def open_log(run: RunDir, attempt: int) -> None:
             stream.reconfigure(line_buffering=True)  # a crash must not take the last lines along
     if attempt > 1:
         os.write(1, f"\n{ATTEMPT}{attempt} ==\n".encode())
+
+
+def _log_handle(run: RunDir, attempt: int) -> int:
+    with contextlib.suppress(OSError):
+        try:
+            return open_to_append(run.log)
+        except PermissionError:
+            os.rename(run.log, run.path / f"log-{attempt - 1}.txt")
+            return open_to_append(run.log)
+    return os.open(os.devnull, os.O_WRONLY)
 
 
 def write_log(run: RunDir, text: str) -> None:

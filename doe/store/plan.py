@@ -8,18 +8,27 @@ import os
 from collections.abc import Callable, Iterator
 from functools import reduce
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import BinaryIO, Literal, NamedTuple
 
 import msgspec
 
 from doe.design.changes import augmented, planned_replicates
-from doe.design.runs import Design, design_csv, make_design, planned_rows
+from doe.design.runs import Design, extended_design, make_design
+from doe.design.table import design_csv, design_digest, design_request, read_design
 from doe.errors import DoeError
-from doe.store.files import RunDir, StudyDir, write_atomic
-from doe.store.requests import request_bytes
+from doe.store.files import StudyDir, read_file, write_atomic
+from doe.store.requests import prepare, request_bytes
 from doe.store.scan import RunStatus, scan
 from doe.study.checks import check_study
-from doe.study.file import dump_study, parse_study, study_differences
+from doe.study.file import (
+    FROZEN,
+    dump_study,
+    frozen_table,
+    parse_study,
+    planned_study,
+    read_toml,
+    study_differences,
+)
 from doe.study.values import ENGINES, STUDY_FILE, Stopping, Study
 
 RUNS = Path("runs")
@@ -75,6 +84,8 @@ def _write_plan(study: Study, directory: Path) -> tuple[Plan, Outcome]:
         _write(plan)
         return plan, "created"
     planned = load_plan(directory)
+    if not planned.study.cwd:  # of an earlier version
+        study = msgspec.structs.replace(study, cwd="")
     if differences := study_differences(planned.study, study):
         return _replace_plan(planned, study, differences)
     with contextlib.suppress(OSError):  # a study that one may only read
@@ -85,24 +96,48 @@ def _write_plan(study: Study, directory: Path) -> tuple[Plan, Outcome]:
 def _replace_plan(old: Plan, study: Study, differences: list[str]) -> tuple[Plan, Outcome]:
     """Put another plan in the place of one that it contradicts in no run."""
     files = old.files
-    new = Plan(old.directory, study, make_design(study))
+    same = design_request(old.study) == design_request(study)
+    new = Plan(old.directory, study, old.design if same else make_design(study))
     if _same_runs(old, new):
         _write(new)
         return new, "amended"
-    begun = [status for status in old.scan() if _begun(status)]
-    if begun or any(files.engine(name).exists() for name in ENGINES):
-        listing = "\n".join(f"  - {line}" for line in differences)
-        raise DoeError(
-            f"{old.directory} holds another plan, of which {len(begun)} of {len(old.design.runs)} "
-            f"runs have begun, so it stays as it is. What differs:\n{listing}\n"
-            f"{_way_out(old, study)}"
-        )
-    for run in old.design.runs:
-        _forget(files.run(run.run_id))
-    with contextlib.suppress(OSError):  # what cannot be removed cannot be written either
-        files.design.unlink()  # so that it never stands beside the new study
-    _write(new)
+    with _exclusive(files.study) as unused:
+        begun = _begun(old)
+        handed_over = any(files.engine(name).exists() for name in ENGINES)
+        if begun or handed_over or not unused:
+            raise _refusal(old, study, differences, len(begun), not unused)
+        with contextlib.suppress(OSError):  # what cannot be removed cannot be written either
+            files.design.unlink()  # so that it never stands beside the new study
+        _write(new)
+        # A scheduler reads the study after it wrote a request, and a worker reads its request after
+        # it took its lease: whoever began meanwhile is seen here, or sees this and stops.
+        for run in old.design.runs:
+            with contextlib.suppress(OSError):
+                files.run(run.run_id).request.unlink()
+        if begun := _begun(old):
+            files.design.unlink(missing_ok=True)
+            _write(old)
+            for status in begun:
+                prepare(files.run(status.run.run_id), old.study, status.run)
+            raise _refusal(old, study, differences, len(begun))
+        for run in old.design.runs:
+            with contextlib.suppress(OSError):
+                files.run(run.run_id).path.rmdir()
     return new, "replanned"
+
+
+def _refusal(
+    old: Plan, study: Study, differences: list[str], begun: int, in_use: bool = False
+) -> DoeError:
+    """Say why another plan stays as it is."""
+    listing = "\n".join(f"  - {line}" for line in differences)
+    reason = f"of which {begun} of {len(old.design.runs)} runs have begun"
+    if in_use and not begun:
+        reason = "which a `doe run` executes at present"
+    return DoeError(
+        f"{old.directory} holds another plan, {reason}, so it stays as it is. What differs:\n"
+        f"{listing}\n{_way_out(old, study)}"
+    )
 
 
 def _same_runs(old: Plan, new: Plan) -> bool:
@@ -112,15 +147,9 @@ def _same_runs(old: Plan, new: Plan) -> bool:
     )
 
 
-def _begun(status: RunStatus) -> bool:
-    return bool(status.result or status.lease or status.damaged or status.problem)
-
-
-def _forget(run: RunDir) -> None:
-    """Remove the request of a run that never began; anything else that is there stays."""
-    with contextlib.suppress(OSError):
-        run.request.unlink(missing_ok=True)
-        run.path.rmdir()
+def _begun(plan: Plan) -> list[RunStatus]:
+    """Runs of which somebody has taken a lease, or left anything else."""
+    return [s for s in plan.scan() if s.result or s.lease or s.damaged or s.problem]
 
 
 def _way_out(old: Plan, study: Study) -> str:
@@ -140,23 +169,34 @@ def _way_out(old: Plan, study: Study) -> str:
 
 
 def load_plan(directory: Path) -> Plan:
-    """Read a planned study and check that its design is the one that the study asks for.
+    """Read a planned study with its design, frozen by the digest in study.toml.
 
-    Nothing is written: where a kill left design.csv missing or without its last blocks, the whole
-    design is in the answer, and `complete_design` puts it on disk.
+    Nothing is written: where a kill left design.csv missing or without its last blocks, the design
+    is made again from the study and whole in the answer; `complete_design` puts it on disk. So is
+    that of a study of format 1, which has no digest.
     """
     files = StudyDir(directory)
     if not files.study.exists():
         raise DoeError(f"{directory} holds no study.toml; plan a study with `doe plan`")
     for path in (files.study, files.design):
-        if path.exists() and not path.is_file():  # a pipe would be waited for
+        if os.path.lexists(path) and (path.is_symlink() or not path.is_file()):
             raise DoeError(f"{path} is no plain file; restore it")
     data, text = _study_and_design(files)
-    study = parse_study(data, source=str(files.study))
-    design = make_design(study, planned_rows(text, study))
+    table = read_toml(data, str(files.study))
+    study = planned_study(table, str(files.study))
+    digest = table.get(FROZEN, {}).get("digest", "")
+    if text and digest == design_digest(study, text):
+        return Plan(directory, study, read_design(text, study))
+    design = make_design(study)
     expected = design_csv(design)
     if not expected.startswith(text):
         raise _edited(files, text, expected)
+    if digest not in ("", design_digest(study, expected)):
+        raise DoeError(
+            f"{files.study} was changed by hand after planning: it no longer has the digest that "
+            f"it froze beside {files.design.name}. Restore both, or plan the change under another "
+            "name; `doe plan --augment` adds runs to a study"
+        )
     return Plan(directory, study, design)
 
 
@@ -232,24 +272,82 @@ def _alone(directory: Path) -> Iterator[None]:
             os.close(handle)
 
 
+@contextlib.contextmanager
+def _exclusive(study: Path) -> Iterator[bool]:
+    """Keep schedulers from beginning with a study file; False if one is at work (`PlanInUse`)."""
+    with study.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        except OSError:  # a file system without locks
+            pass
+        yield True
+
+
+class PlanInUse:
+    """A plan under execution: `doe plan` does not replace it, or else `check` tells."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan, self._content = plan, b""
+        self._locked: BinaryIO | None = None
+
+    def check(self) -> None:
+        """Compare the plan with study.toml.
+
+        Raises
+        ------
+        DoeError
+            If study.toml asks for other runs by now.
+        """
+        directory, study, design = self._plan
+        file = self._plan.files.study.open("rb")
+        content = file.read()
+        if content == self._content:
+            file.close()
+            return
+        self.release()
+        self._content, self._locked = content, file
+        with contextlib.suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_SH)
+        if not study_differences(study, parse_study(content, source=file.name)):
+            return
+        now = load_plan(directory)
+        planned = {run.run_id: request_bytes(now.study, run) for run in now.design.runs}
+        if any(planned.get(run.run_id) != request_bytes(study, run) for run in design.runs):
+            raise DoeError(
+                f"{directory} was planned again meanwhile: no more runs of the former plan are "
+                "started. `doe run` executes the new one"
+            )
+
+    def release(self) -> None:
+        """Let others replace the plan."""
+        if self._locked is not None:
+            self._locked.close()
+            self._locked = None
+
+
 def change_plan(directory: Path, changed: Callable[[Study], Study]) -> Plan:
-    """Write a planned study anew where `changed` adds to it; its first replicate stays."""
+    """Write a planned study anew where `changed` adds to it; every run that is planned stays."""
     with _alone(directory):
         old = load_plan(directory)
         study = changed(old.study)
         if study == old.study:
             return old
         check_study(study)
-        rows = planned_rows(design_csv(old.design), study)
-        plan = Plan(directory, study, make_design(study, rows))
+        steps = study.augment[len(old.study.augment) :]
+        plan = Plan(directory, study, extended_design(study, old.design, steps))
         _write(plan)
         return plan
 
 
 def _write(plan: Plan) -> None:
     # The study first: a design that is missing or short is completed from it.
-    write_atomic(plan.files.study, dump_study(plan.study))
-    write_atomic(plan.files.design, design_csv(plan.design))
+    text = design_csv(plan.design)
+    frozen = frozen_table(design_digest(plan.study, text))
+    write_atomic(plan.files.study, dump_study(plan.study) + frozen)
+    write_atomic(plan.files.design, text)
 
 
 def _study_and_design(files: StudyDir) -> tuple[bytes, str]:
@@ -268,7 +366,7 @@ def _study_and_design(files: StudyDir) -> tuple[bytes, str]:
 
 def _study_bytes(files: StudyDir) -> bytes:
     try:
-        return files.study.read_bytes()
+        return read_file(files.study)
     except OSError as error:
         raise DoeError(f"cannot read {files.study}: {error.strerror}") from error
 
@@ -276,7 +374,7 @@ def _study_bytes(files: StudyDir) -> bytes:
 def _design_text(files: StudyDir) -> str:
     """What stands in design.csv; an empty text where there is none."""
     try:
-        return files.design.read_text(encoding="utf-8")
+        return read_file(files.design).decode().replace("\r\n", "\n")
     except FileNotFoundError:
         return ""
     except (OSError, UnicodeDecodeError) as error:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from doe.design.runs import Run
-from doe.errors import DoeError
+from doe.errors import DoeError, counted, were
 from doe.store.files import STRANGE, RunDir, StudyDir, read_file, write_atomic
 from doe.store.scan import RunStatus
 from doe.study.levels import settings_of
@@ -43,6 +43,8 @@ class RunRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     threads: int = 1
     seeds: dict[str, int] = {}
     """Stream -> its seed, where the study has several streams."""
+    cwd: str = ""
+    """Where a command runs; empty for a function, and in requests of earlier versions."""
 
 
 def request_bytes(study: Study, run: Run) -> bytes:
@@ -60,12 +62,25 @@ def request_bytes(study: Study, run: Run) -> bytes:
         settings=settings_of(study, run.levels),
         metrics=study.responses.metrics,
         further=study.responses.further,
-        source=study.metrics if study.metrics != DEFAULT_METRICS else None,
+        source=_source(study) if study.metrics != DEFAULT_METRICS else None,
         progress=study.progress if study.progress != DEFAULT_PROGRESS else None,
         threads=study.threads,
         seeds=run.seeds,
+        cwd=study.cwd if study.command else "",
     )
     return msgspec.json.format(msgspec.json.encode(request), indent=1) + b"\n"
+
+
+def _source(study: Study) -> MetricsSection:
+    """Where a command leaves its metrics, "best" spelt out by the goal of the response."""
+    section = study.metrics
+    if not section.reduce:
+        return section
+    words = {
+        name: study.responses.goal_of(name) or "min" if how == "best" else how
+        for name, how in section.reduce.items()
+    }
+    return msgspec.structs.replace(section, reduce=words)
 
 
 def request_digest(study: Study, run: Run) -> str:
@@ -126,6 +141,18 @@ def changed_runs(study: Study, statuses: Iterable[RunStatus]) -> list[RunStatus]
         for status in statuses
         if status.result and status.provenance.get("request") != request_digest(study, status.run)
     ]
+
+
+def changed_warning(study: Study, statuses: Iterable[RunStatus]) -> str:
+    """One sentence if some results answer another request than the study makes now, else empty."""
+    changed = changed_runs(study, statuses)
+    if not changed:
+        return ""
+    number = len(changed)
+    return (
+        f"The study file was changed after {counted(number, 'run')} {were(number)} done "
+        f"(the first is {changed[0].run.run_id}); their results answer another request."
+    )
 
 
 def check_unchanged(study: Study, statuses: Iterable[RunStatus], files: StudyDir) -> None:

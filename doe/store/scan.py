@@ -10,7 +10,15 @@ from doe.design.runs import Run
 from doe.errors import DoeError
 from doe.store.files import StudyDir
 from doe.store.leases import Lease, LeaseFile, Watch, last_lease
-from doe.store.verdicts import Result, State, checksum, failed_attempts, settles, verdict_in
+from doe.store.verdicts import (
+    LATER,
+    Result,
+    State,
+    checksum,
+    failed_attempts,
+    settles,
+    verdict_in,
+)
 
 RunState = State | Literal["running", "pending"]
 STATES: tuple[RunState, ...] = (*get_args(State), "running", "pending")
@@ -65,13 +73,19 @@ def scan(files: StudyDir, runs: Iterable[Run], watch: Watch | None = None) -> li
     """
     watch = watch or Watch()
     try:
-        begun = set(os.listdir(files.root))
+        with os.scandir(files.root) as entries:
+            begun = {entry.name: entry.is_symlink() for entry in entries}
     except OSError as error:
         raise DoeError(f"cannot read {files.root}: {error.strerror}") from error
-    return [
-        look(files, run, watch) if run.run_id in begun else RunStatus(run, "pending")
-        for run in runs
-    ]
+    return [_scanned(files, run, watch, begun.get(run.run_id)) for run in runs]
+
+
+def _scanned(files: StudyDir, run: Run, watch: Watch, link: bool | None) -> RunStatus:
+    """Look at a run that has begun; at one whose directory is a link to elsewhere not at all."""
+    if link:
+        problem = "its directory is a link: move what it names into the study"
+        return RunStatus(run, "pending", problem=problem)
+    return RunStatus(run, "pending") if link is None else look(files, run, watch)
 
 
 def look(files: StudyDir, run: Run, watch: Watch) -> RunStatus:
@@ -88,6 +102,8 @@ def _look(files: StudyDir, run: Run, watch: Watch) -> RunStatus:
     verdict = verdict_in(files.verdict(run.run_id))
     if verdict is not None and verdict.result is not None:
         return RunStatus(run, verdict.result.state, verdict.result, checksum(verdict.raw))
+    if verdict is not None and verdict.later:
+        return RunStatus(run, "pending", problem=LATER)
     run_dir = files.run(run.run_id)
     lease = last_lease(run_dir)
     state: RunState = "running" if lease and not watch.over(run_dir, lease) else "pending"

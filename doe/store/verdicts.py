@@ -21,6 +21,8 @@ IMPORTED = "imported"
 """Fact of the provenance: the table that a verdict was taken from, where nothing was run here."""
 UNREAD = "unread"
 """Fact of the provenance: factors that a backend function never looked at."""
+FILES = "files"
+"""Fact of the provenance: the files that a command names, and the hash of each at its start."""
 
 
 FailureKind = Literal["exception", "crash", "timeout", "gpu-memory"]
@@ -45,6 +47,11 @@ class Failure(msgspec.Struct, frozen=True):
         return f"{self.type}: {first}" if self.type else first
 
 
+FORMAT = 2
+"""Format of verdicts that is written; those of format 1 do not name it."""
+LATER = "its result was written by a later version of doe, and stays as it is: update doe"
+
+
 class Result(msgspec.Struct, frozen=True):
     """A verdict: what `result.json` holds besides its checksum."""
 
@@ -53,17 +60,23 @@ class Result(msgspec.Struct, frozen=True):
     """A metric that is not finite is null; the error tells which it was."""
     error: Failure | None = None
     provenance: dict[str, Any] = {}
+    format: int = FORMAT
 
 
 class Verdict(NamedTuple):
-    """What stands in `result.json`: a result, or None if the file is damaged."""
+    """What stands in `result.json`: a result, or None if it is damaged or of a later version."""
 
     result: Result | None
     raw: bytes
 
+    @property
+    def later(self) -> bool:
+        """Whether it is whole and cannot be understood: a later version wrote it."""
+        return self.result is None and _is_whole(self.raw)
+
     def stands(self, replace: str = "") -> bool:
         """Whether it settles its run, where the one of the checksum `replace` shall not."""
-        return settles(self.result, checksum(self.raw), replace)
+        return self.later or settles(self.result, checksum(self.raw), replace)
 
 
 def settles(result: Result | None, name: str, replace: str) -> bool:
@@ -87,17 +100,24 @@ def encode_result(result: Result) -> bytes:
 
 
 def decode_result(raw: bytes) -> Result | None:
-    """Read a verdict; None if a byte of it is missing or altered."""
-    if hashlib.sha256(raw[:-_SEAL_BYTES]).hexdigest() != checksum(raw):
+    """Read a verdict; None if a byte of it is missing or altered, or it cannot be understood."""
+    if not _is_whole(raw):
         return None
     try:
         result = _RESULTS.decode(raw)
     except msgspec.MsgspecError:
         return None
+    if result.format > FORMAT:
+        return None
     if not _sound(result.provenance):  # signed again by another hand
         kept = {key: value for key, value in result.provenance.items() if _sound({key: value})}
         result = msgspec.structs.replace(result, provenance=kept)
     return result
+
+
+def _is_whole(raw: bytes) -> bool:
+    """Whether the bytes are those that were written."""
+    return hashlib.sha256(raw[:-_SEAL_BYTES]).hexdigest() == checksum(raw)
 
 
 Moment = Annotated[datetime, msgspec.Meta(tz=True)]

@@ -7,6 +7,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from doe.errors import AddProblem, DoeError, SpecError, nearest, short
 from doe.study.command import PLACEHOLDERS, check_command
 from doe.study.levels import allowed_rows, inestimable_factor, kind_of
@@ -237,9 +239,10 @@ def _check_backend(study: Study, add: AddProblem) -> None:
         )
     if study.command:
         add('command: given, but backend is not "command"; remove one of the two')
-    for name in ("metrics", "progress"):
-        if getattr(study, name) != type(getattr(study, name))():
-            add(f'{name}: the section is for backend = "command"; remove one of the two')
+    defaults = {field.name: field.default for field in msgspec.structs.fields(Study)}
+    for name in ("cwd", "metrics", "progress"):
+        if getattr(study, name) != defaults[name]:
+            add(f'{name}: it is for backend = "command"; remove one of the two')
 
 
 def _check_plain(value: object, path: str, add: AddProblem) -> None:

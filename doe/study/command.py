@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from doe.errors import AddProblem, nearest, short
 from doe.study.values import (
+    OWN,
     Level,
     MetricsSection,
     ProgressSection,
@@ -24,8 +25,19 @@ STDOUT = "stdout"
 TOTAL, STEP = "total", "step"
 REQUEST, RESULT, LEASE = "request.json", "result.json", "lease.json"
 LOG, PROGRESS = "log.txt", "progress.jsonl"
-RESERVED = (REQUEST, RESULT, LEASE, LOG, PROGRESS)
-"""Names in a run's directory that are not the command's."""
+OUT = "out"
+"""Where a command runs and writes, in the run's directory."""
+
+SIGN = "[-+\u2212]"
+NUMBER = (
+    rf"{SIGN}?(?:(?:\d+\.?\d*|\.\d+)(?:e{SIGN}?\d+)?|nan|inf(?:inity)?)"
+    r"(?!\w|\.\d|,\d)"  # neither half a number nor half a word: 1,203.5 and 5M are none
+)
+"""A number as programs print it, whatever follows it: 1.2e-3; or [371.] or 9812/10000 or 0.91%."""
+GAP = rf"(?:[^\w+\-\u2212.]|\.(?!\d)|{SIGN}(?=[\s>]))+"
+"""What may stand between a name and its number; a sign belongs to the number."""
+WRAPPER = r"(?:[\w.]+[(\[]+)?"
+"""As in np.float64(0.5), tensor(0.5, …)."""
 
 
 class Piece(NamedTuple):
@@ -64,6 +76,25 @@ def pieces(word: str) -> list[Piece]:
     return parts
 
 
+def printed_name(name: str) -> str:
+    """A pattern for the name of a metric as programs print it: test_loss as in `Test loss`."""
+    return r"[\W_]*".join(re.escape(word) for word in name.split("_") if word)
+
+
+def printed_pattern(key: str) -> re.Pattern[str]:
+    """A pattern with one group, the number: `key` itself if it has one, else what precedes it."""
+    compiled = re.compile(key)
+    if compiled.groups:
+        return compiled
+    return re.compile(rf"(?<!\w)(?:{key}){GAP}{WRAPPER}({NUMBER})", re.IGNORECASE)
+
+
+def printed_number(text: str) -> float | None:
+    """The number that a text begins with, without brackets and what follows; else None."""
+    match = re.match(rf"[\s(\[{{\"'=:]*{WRAPPER}({NUMBER})", text, re.IGNORECASE)
+    return float(match[1].replace("\u2212", "-")) if match else None
+
+
 def flat_settings(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Level]:
     """Settings that are one value each, nested ones by their dotted name."""
     values: dict[str, Level] = {}
@@ -73,6 +104,36 @@ def flat_settings(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Le
         elif isinstance(value, (bool, int, float, str)):
             values[f"{prefix}{key}"] = value
     return values
+
+
+# Doubts -----------------------------------------------------------------------------------------
+
+
+def has_copies(study: Study) -> bool:
+    """Whether replicates are copies of each other: their command is not told the seed."""
+    repeated = study.replicates > 1 or any(step.seeds for step in study.augment)
+    names = {str(piece.name) for piece in _used(study, lambda _: None)}
+    told = any(name.partition(".")[0] == "seed" for name in names)
+    return study.backend == "command" and repeated and not told
+
+
+def command_doubts(study: Study) -> list[str]:
+    """What is not wrong with a command and yet may end in wrong numbers, a sentence each."""
+    doubts = []
+    if has_copies(study):
+        doubts.append(
+            "the command does not use {seed}: unless it draws a seed of its own, its replicates "
+            "are copies, which show no error to test against; put {seed} where its seed belongs"
+        )
+    for name, pattern in study.metrics.keys.items() if study.metrics.file == STDOUT else ():
+        group = re.search(r"(?<!\\)\((?!\?)([^()]*)\)", pattern)
+        if group and not all(re.fullmatch(group[1], text) for text in ("nan", "-1.5e-3")):
+            doubts.append(
+                f"metrics.keys.{name}: its group ({group[1]}) cannot read every number, among nan "
+                "and -1.5e-3, so that an earlier one would be recorded; leave the group out, and "
+                "the number that follows is read"
+            )
+    return doubts
 
 
 # Checks -----------------------------------------------------------------------------------------
@@ -115,6 +176,7 @@ def check_command(study: Study, add: AddProblem) -> None:
             add(
                 f"command: it does not use {name}, which the levels of {key} set; put {{{name}}} in"
             )
+    _check_cwd(study.cwd, add)
     _check_metrics(study.metrics, study, add)
     _check_progress(study.progress, [*study.keys, *settings, *made], add)
 
@@ -152,24 +214,37 @@ def _check_switch(name: str, study: Study, settings: Mapping[str, Level], add: A
         )
 
 
+def _check_cwd(cwd: str, add: AddProblem) -> None:
+    if cwd != OWN and (cwd.startswith(("/", "~")) or "{" in cwd):
+        add(
+            f'cwd = {short(cwd)}: expected "{OWN}", a directory of each run\'s own, or a path from '
+            'where `doe run` is started, as in "."'
+        )
+
+
 def _check_metrics(section: MetricsSection, study: Study, add: AddProblem) -> None:
     answers = study.responses
     own = (*answers.metrics, *answers.further)
     for name in section.keys:
         if name not in own:
             add(f"metrics.keys.{name}: no such metric{nearest(name, own)}")
+    for name, how in (section.reduce or {}).items():
+        if name not in own:
+            add(f"metrics.reduce.{name}: no such metric{nearest(name, own)}")
+        if not re.fullmatch(r"last|best|min|max|mean [1-9]\d*|at \d+(\.\d+)?", how):
+            add(
+                f"metrics.reduce.{name} = {short(how)}: expected last, best, mean K as in "
+                "'mean 20', or at STEP as in 'at 1000'"
+            )
     _check_inside(section.file, "metrics.file", add)
     if section.file != STDOUT:
         return
-    for name in answers.metrics:
-        if name not in section.keys:
-            add(f"metrics.keys.{name}: missing; expected a regular expression on the output")
     for name, pattern in section.keys.items():
         compiled = _compiled(pattern, f"metrics.keys.{name}", add)
-        if compiled is not None and compiled.groups != 1:
+        if compiled is not None and compiled.groups > 1:
             add(
                 f"metrics.keys.{name} = {short(pattern)}: got {compiled.groups} groups; expected "
-                "one, the number, as in 'accuracy: (\\S+)'"
+                "the words before the number, or one group, the number, as in 'accuracy: (\\S+)'"
             )
 
 
@@ -199,8 +274,6 @@ def _check_progress(section: ProgressSection, known: list[str], add: AddProblem)
 
 
 def _check_inside(file: str, key: str, add: AddProblem) -> None:
-    if file in RESERVED:
-        add(f"{key} = {short(file)}: this name is taken in a run's directory; choose another")
     if not file or file.startswith(("/", "~")) or ".." in file.split("/"):
         add(f"{key} = {short(file)}: expected a path inside the run's directory, {{run_dir}}")
 

@@ -328,13 +328,13 @@ def _factor_lines(proposal: Proposal) -> list[str]:
 
 def _metrics_lines(draft: Draft) -> list[str]:
     lines = ["# Where the command leaves its numbers, in {run_dir}: JSON, CSV (the last row), or"]
-    lines += ['# "stdout" with a regular expression for each response.', "[metrics]"]
+    lines += ['# "stdout", where each stands behind its name.', "[metrics]"]
     lines.append(f"file = {_toml(draft.file)}")
     if draft.keys:
         pairs = ", ".join(f"{name} = {_toml(key)}" for name, key in draft.keys.items())
         lines.append(f"keys = {{ {pairs} }}")
     else:
-        lines.append('# keys = { accuracy = "eval/accuracy" }  # where names differ')
+        lines.append('# keys = { accuracy = "eval/accuracy" }  # where its name is another')
     return lines
 
 

@@ -35,6 +35,11 @@ COMMAND_SECTIONS = {"metrics": MetricsSection, "progress": ProgressSection}
 SECTIONS = ("factors", "responses", "augment", "report", "stopping", *COMMAND_SECTIONS)
 """Tables of the file that have a form of their own."""
 
+FROZEN = "plan"
+"""Table that `doe plan` adds to the study in its directory: format and digest of the plan."""
+FORMAT = 2
+"""Format of planned studies that is written. Format 1 has no table and no digest."""
+
 
 def load_study(path: Path) -> Study:
     """Read and check a study file.
@@ -56,6 +61,13 @@ def parse_study(data: bytes, source: str = "the study") -> Study:
     return checked_study(read_toml(data, source), source)
 
 
+def planned_study(table: Mapping[str, Any], source: str) -> Study:
+    """Build the study of a plan; a command without `cwd` there is of an earlier version."""
+    study = checked_study(table, source)
+    earlier = study.command and "cwd" not in table
+    return msgspec.structs.replace(study, cwd="") if earlier else study
+
+
 def dump_study(study: Study) -> str:
     """Write a study as TOML, every setting explicit, always the same bytes for the same study."""
     table: dict[str, Any] = {
@@ -64,6 +76,8 @@ def dump_study(study: Study) -> str:
         if field not in (*SECTIONS, "settings", *RENAMED)
         and not _left_out(study, field, ("exclude", "centre"))
     }
+    if not study.command or not study.cwd:
+        del table["cwd"]
     if study.streams:
         table["seeds"] = _plain(study.streams)
     table["settings"] = study.settings
@@ -95,6 +109,23 @@ def dump_study(study: Study) -> str:
             for step in study.augment
         ]
     return msgspec.toml.encode(table).decode()
+
+
+def frozen_table(digest: str) -> str:
+    """The table that freezes a plan, to stand at the end of its study."""
+    return f'\n[{FROZEN}]\nformat = {FORMAT}\ndigest = "{digest}"\n'
+
+
+def _check_format(table: Mapping[str, Any], source: str) -> None:
+    """Refuse a plan of a later format, before anything else in it looks wrong."""
+    frozen = table.get(FROZEN, {})
+    if not isinstance(frozen, dict) or not isinstance(frozen.get("format", 1), int):
+        raise SpecError(source, [f"{FROZEN} = {short(frozen)}: expected what `doe plan` wrote"])
+    if frozen.get("format", 1) > FORMAT:
+        raise DoeError(
+            f"{source} was planned by a later version: its format is {frozen['format']}, and this "
+            f"version reads formats up to {FORMAT}; upgrade pit-doe"
+        )
 
 
 def _left_out(struct: msgspec.Struct, field: str, optional: Sequence[str]) -> bool:
@@ -174,9 +205,10 @@ def read_toml(data: bytes, source: str) -> dict[str, Any]:
 
 def checked_study(table: Mapping[str, Any], source: str) -> Study:
     """Build a Study from a parsed TOML table, or raise SpecError with all its mistakes."""
+    _check_format(table, source)
     problems: list[str] = []
     add = problems.append
-    plain = {key: value for key, value in table.items() if key not in SECTIONS}
+    plain = {key: value for key, value in table.items() if key not in (*SECTIONS, FROZEN)}
     if isinstance(plain.get("command"), str):
         plain["command"] = split_command(plain["command"], add)
     streams = _streams(plain, add)

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from doe.study import values
+from doe.study.file import FROZEN
 from doe.study.values import ENGINES, NAME, Study
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -45,6 +46,7 @@ def study_schema() -> dict[str, Any]:
     for name in ENGINES:
         described = f"What `doe run --engine {name}` is asked for."
         properties[name] = {**of_engine, "description": described}
+    properties[FROZEN] = {"type": "object", "description": "Written by `doe plan`; leave it alone."}
     seeds = properties["seeds"]
     alone = {"type": "array", "items": {**seeds["items"], "minimum": 0}}
     properties["seeds"] = {

@@ -18,6 +18,8 @@ ENGINES = {
     "ray": "doe.running.engines.ray",
 }
 """What executes runs, and the module of each; a study file may have a table of any."""
+OWN = "{run_dir}"
+"""As the working directory of a command: one of its own in the run's."""
 STUDY_FILE = "study.toml"
 """A study as it is written by hand, and frozen in the directory of its plan."""
 NAME = "[A-Za-z][A-Za-z0-9_]*"
@@ -90,8 +92,27 @@ class Factor(msgspec.Struct, frozen=True):
         low, high = min(numbers), max(numbers)
         middle = math.sqrt(low) * math.sqrt(high) if self.scale == "log" else low / 2 + high / 2
         middle = float(f"{middle:.12g}")
-        whole = all(isinstance(level, int) for level in self.levels) and middle.is_integer()
-        return int(middle) if whole else middle
+        return int(middle) if self.whole and middle.is_integer() else middle
+
+    @property
+    def whole(self) -> bool:
+        """Whether every level is a whole number."""
+        return self.numeric and all(isinstance(level, int) for level in self.levels)
+
+    def position(self, level: Level) -> float:
+        """Where a number lies on the scale: −1 at the first level, +1 at the last."""
+        at = math.log if self.scale == "log" else float
+        low, high, value = (at(float(number)) for number in (self.low, self.high, level))
+        return 2 * (value - low) / (high - low) - 1
+
+    def level_at(self, position: float) -> Level:
+        """The number at a position of the scale, to twelve figures; whole where the levels are."""
+        share = (position + 1) / 2
+        low, high = float(self.low), float(self.high)
+        value = (
+            low ** (1 - share) * high**share if self.scale == "log" else low + share * (high - low)
+        )
+        return round(value) if self.whole else float(f"{value:.12g}")
 
 
 class Responses(msgspec.Struct, frozen=True):
@@ -228,7 +249,9 @@ class MetricsSection(msgspec.Struct, frozen=True):
     file: str = "metrics.json"
     """In the run's directory: JSON, JSON lines, CSV or TensorBoard events; or "stdout"."""
     keys: dict[str, str] = {}
-    """Response -> key (dots lead into nested objects), column, or regular expression."""
+    """Response -> key (dots lead into nested objects), column, tag, or words before the number."""
+    reduce: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
+    """Response -> which of several values counts: last, best, mean K or at STEP."""
 
 
 class ProgressSection(msgspec.Struct, frozen=True):
@@ -254,6 +277,9 @@ class Study(msgspec.Struct, frozen=True):
     description: str = ""
     command: tuple[str, ...] = ()
     """Program and arguments when `backend` is "command"."""
+    cwd: str = OWN
+    """Where a command runs: "{run_dir}", a directory of its own in each run's, or a path from where
+    `doe run` was started, as in "."; empty in plans of versions that had no such directory."""
     metrics: MetricsSection = MetricsSection()
     progress: ProgressSection = ProgressSection()
     replicates: int = 1

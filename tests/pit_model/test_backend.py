@@ -1,4 +1,5 @@
 import csv
+import os
 from math import isfinite
 
 import pytest
@@ -71,6 +72,30 @@ def test_a_device_that_is_not_there_is_named():
         find_device("cuda:9")
     with pytest.raises(PitError, match="'gpu' is not there"):
         find_device("gpu")
+
+
+@pytest.mark.parametrize(
+    ("name", "found"), [("cuda", "cuda:0"), ("xpu", "xpu:0"), ("xpu:1", "xpu:1"), ("mps", "mps")]
+)
+def test_devices_of_three_makers_have_names(name, found, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch.xpu, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    assert find_device(name) == torch.device(found)
+    with pytest.raises(PitError, match="cpu, cuda:0, xpu:0, xpu:1, mps"):
+        find_device("xpu:2")
+
+
+def test_what_is_compiled_is_shared_by_the_runs_of_a_study(tmp_path, monkeypatch):
+    monkeypatch.setattr(backend, "train", lambda *_: {"B4": 1.0})
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "unset it again at the end")
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR")
+    run_dir = tmp_path / "000-r1"
+    run_dir.mkdir()
+    backend.run(Asked(run_dir))
+    assert "TORCHINDUCTOR_CACHE_DIR" not in os.environ
+    backend.run(Asked(run_dir, settings={**TINY, "compile": True}))
+    assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == str(tmp_path / ".compiled")
 
 
 def test_a_bad_setting_ends_before_anything_is_written(tmp_path):

@@ -9,7 +9,7 @@ from pit_model.config import Config, Units
 from pit_model.dataset import Chunks, make_split
 from pit_model.losses import total_loss, window_truth
 from pit_model.network import Network
-from pit_model.predict import METRICS, predict, training_needs
+from pit_model.predict import METRICS, predict, wanted_in_training
 
 
 def both():
@@ -25,7 +25,7 @@ def test_the_same_loss_and_gradient():
     config, network, plain = both()
     batch = make_split(config, "train").batch(Chunks((0, 1, 2, 3), (0,) * 4, 3))
     truth = window_truth(batch)
-    said = predict(network, batch.frames, Units.of(config), training_needs(config))
+    said = predict(network, batch.frames, config, wanted_in_training(config), True)
     mine = total_loss(said, truth, config, 3).total
     theirs = plain_loss(plain, truth, config, 3)
     assert mine.item() == pytest.approx(theirs.item(), rel=1e-4)
@@ -39,9 +39,9 @@ def test_the_same_outputs():
     config, network, plain = both()
     batch = make_split(config, "train").batch(Chunks((0, 1), (0, 0), 3))
     with torch.no_grad():
-        said = predict(network.eval(), batch.frames, Units.of(config), METRICS)
+        said = predict(network.eval(), batch.frames, config, METRICS)
         theirs = plain_read_out(plain.eval(), batch.frames, Units.of(config))
-    mine = [value for scale in said.scales for value in scale[1:]]
+    mine = [value for scale in said.scales for value in list(vars(scale).values())[1:]]
     for a, b in zip(mine, theirs, strict=True):
         assert torch.allclose(a, b.float(), atol=1e-2)
 

@@ -4,6 +4,7 @@ import os
 import pytest
 import torch
 
+from pit_model import checkpoint
 from pit_model.checkpoint import fingerprint, load, resume, save
 from pit_model.config import Config
 from pit_model.errors import PitError
@@ -103,3 +104,14 @@ def test_nothing_but_data_is_loaded(tmp_path):
     save(path, {"model": torch.nn.Linear(1, 1)}, MARK)
     with pytest.raises(PitError, match="does not hold plain data"):
         load(path, MARK)
+
+
+def test_a_run_on_the_cpu_leaves_cuda_alone(monkeypatch):
+    def initialise():
+        raise AssertionError("this would initialise every GPU")
+
+    monkeypatch.setattr(torch.cuda, "get_rng_state_all", initialise)
+    monkeypatch.setattr(torch.cuda, "set_rng_state_all", initialise)
+    state = checkpoint.random_state()
+    assert state["cuda"] == []
+    checkpoint.set_random_state(state)

@@ -1,8 +1,10 @@
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 import torch
 
+from pit_model import dataset
 from pit_model.config import Config
 from pit_model.dataset import (
     Chunks,
@@ -112,3 +114,18 @@ def test_windows_are_in_order_chunk_by_chunk():
     x = torch.arange(10).view(2, 5)
     assert windows(x).tolist() == [[0, 1, 2], [1, 2, 3], [2, 3, 4], [5, 6, 7], [6, 7, 8], [7, 8, 9]]
     assert windows(torch.zeros(2, 5, 4, 3)).shape == (6, 3, 4, 3)
+
+
+def test_noise_of_every_frame_is_drawn_on_the_device(monkeypatch):
+    """So that it need not be sent there; torch's device `meta` stands for a GPU."""
+    devices = []
+
+    def noise(key, size, sigma, device="cpu"):
+        devices.append(str(device))
+        return torch.zeros(size, size, device=device)
+
+    monkeypatch.setattr(dataset, "noise_image", noise)
+    split = make_split(small(F=True, noise="per_frame"), "train")
+    on_device = replace(split, position=split.position.to("meta"))
+    assert on_device._background(Chunks((0,), (0,), 5)).shape == (5, 32, 32)
+    assert devices == ["meta"] * 5

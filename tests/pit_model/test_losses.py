@@ -1,3 +1,4 @@
+from dataclasses import replace
 from math import exp, log
 
 import pytest
@@ -16,7 +17,8 @@ from pit_model.losses import (
     total_loss,
     window_truth,
 )
-from pit_model.predict import Prediction, Scale
+from pit_model.metrics import Track
+from pit_model.predict import Prediction
 
 
 def test_reconstruction_is_the_mean_cross_entropy():
@@ -116,7 +118,7 @@ def moving_scale(logits=None):
     position = soft + torch.tensor([[[0.0, 0.0], [1.0, -2.0], [0.0, 0.5]]])
     velocity = torch.full((1, 3, 2), 2.0)
     bounce = torch.tensor([[0.0, 0.0, 1.0]])
-    return Scale(logits, soft, soft, position, velocity, bounce)
+    return Track(logits, soft, soft, position, velocity, bounce)
 
 
 def test_pill_sums_coordinates_and_averages_windows_and_frames():
@@ -168,7 +170,7 @@ def test_without_a_tracking_losses_act_on_the_encoder_alone(key, part, a, decode
     """Which scales have a gradient, under the paper's reading and under the other one."""
     logits = [torch.zeros(1, 3, s, s, requires_grad=True) for s in (4, 8, 16)]
     scales = tuple(
-        Scale(x, *(x.mean() + value for value in moving_scale()[1:]))  # each hangs on its map
+        Track(x, *(x.mean() + y for y in list(vars(moving_scale()).values())[1:]))  # hang on it
         for x in logits
     )
     image = torch.zeros(1, 3, 16, 16)
@@ -183,7 +185,7 @@ def test_without_a_tracking_losses_act_on_the_encoder_alone(key, part, a, decode
 
 def test_the_cone_stands_on_the_truth_only_where_it_is_used():
     """C or E: ground truth; neither: the predicted peak."""
-    scale = moving_scale(torch.zeros(1, 3, 16, 16))._replace(hard=torch.full((1, 3, 2), 3.0))
+    scale = replace(moving_scale(torch.zeros(1, 3, 16, 16)), hard=torch.full((1, 3, 2), 3.0))
     image = torch.full((1, 3, 16, 16), -100.0)
     image[:, :, 3, 3] = 100.0
     position = torch.full((1, 3, 2), 12.0)

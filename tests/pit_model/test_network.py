@@ -3,11 +3,11 @@ import copy
 import pytest
 import torch
 
-from pit_model.config import Config, Units
-from pit_model.dataset import Chunks, make_split, training_batches
+from pit_model import init
+from pit_model.config import Config
+from pit_model.dataset import Chunks, make_split
 from pit_model.losses import total_loss, window_truth
-from pit_model.network import STRIDES, Network
-from pit_model.predict import predict, training_needs
+from pit_model.predict import METRICS, predict
 
 TINY = {
     "image_size": 16,
@@ -24,7 +24,7 @@ def config_of(**factors):
 
 def network_of(config, seed=0):
     torch.manual_seed(seed)
-    return Network(config)
+    return init.draw(config, seed)
 
 
 def count(module):
@@ -135,112 +135,18 @@ def test_the_relu_of_latent_fuse(fuse_relu):
     assert (seen["d56"][:, 3:] == 0).all()
 
 
-def test_heatmaps_start_alive_unless_the_first_weights_are_pytorchs():
-    """Both draw the same random numbers; the first brightens, each frame its own heatmap."""
-    alive = network_of(Config.from_settings({**TINY, "first_weights": "alive"}))
-    plain = network_of(Config.from_settings({**TINY, "first_weights": "pytorch"}))
-    assert torch.equal(alive.center.weight, plain.center.weight.abs())
-    assert (plain.center.weight < 0).any()
-    identity = torch.eye(21)[..., None, None]
-    assert torch.equal(alive.fuse.weight, plain.fuse.weight + identity)
-    for (name, a), b in zip(alive.named_parameters(), plain.parameters(), strict=True):
-        assert name in ("center.weight", "fuse.weight") or torch.equal(a, b)
-
-
-def test_decoders_that_start_dark_hold_every_pixel_near_zero():
-    """By two biases; their heatmaps are then below a hundredth on any frame."""
-    alive = network_of(Config.from_settings({**TINY, "first_weights": "alive"}))
-    dark = network_of(Config.from_settings({**TINY, "first_weights": "dark"}))
-    others = ("encoder.conv1.conv.weight", "decoder.center2.bias", "decoder.center4.bias")
-    for (name, a), b in zip(alive.named_parameters(), dark.parameters(), strict=True):
-        assert torch.equal(a, b) == (name not in others), name
-    frames = torch.rand(2, 5, 16, 16)
-    brightest = [
-        [torch.sigmoid(maps).max().item() for maps in network(frames).heatmaps[1:]]
-        for network in (alive, dark)
-    ]
-    assert min(brightest[0]) > 0.3
-    assert max(brightest[1]) < 0.01
-
-
-def test_a_ball_in_noise_stands_out_of_heatmaps_that_start_dark():
-    """In standard deviations of its heatmap, averaged over the balls of noisy videos."""
-    contrast = {}
-    for first_weights in ("dark", "alive"):
-        settings = {**TINY, "image_size": 56, "first_weights": first_weights}
-        config = Config.from_settings(settings, {"F": True})
-        batch = next(training_batches(make_split(config, "train"), 5, 0))
-        logits = before_the_floor(network_of(config), batch.frames)  # (N, 3, 14, 14)
-        at = (window_truth(batch).position / STRIDES[0]).round().long().clamp(0, 13)
-        n, t = torch.meshgrid(*map(torch.arange, logits.shape[:2]), indexing="ij")
-        ball = logits[n, t, at[..., 1], at[..., 0]]
-        contrast[first_weights] = ((ball - logits.mean()) / logits.std()).mean().item()
-    assert contrast["dark"] > 2 > contrast["alive"]
-
-
-@pytest.mark.parametrize("brightness", [1.0, 50.0])
-@pytest.mark.parametrize("first_weights", ["alive", "dark"])
-def test_first_heatmaps_are_set_by_a_shift_of_their_biases(first_weights, brightness):
-    """A shift of three biases by what the frames show, and no trace in the running statistics."""
-    network = network_of(Config.from_settings({**TINY, "first_weights": first_weights}))
-    before = copy.deepcopy(network)
-    frames = brightness * torch.rand(2, 5, 16, 16)
-    network.set_first_heatmaps(frames)
-    for name, a in network.state_dict().items():
-        b = before.state_dict()[name]
-        if name == "fuse.bias":
-            assert (a[:3] != b[:3]).all()
-            assert torch.equal(a[3:], b[3:])
-        else:
-            assert torch.equal(a, b), name
-
-
-def test_heatmaps_start_a_little_above_their_floor():
-    network = network_of(Config.from_settings({**TINY, "first_weights": "alive"}))
-    frames = torch.rand(2, 5, 16, 16)
-    network.set_first_heatmaps(frames)
-    means = before_the_floor(network, frames).mean((0, 2, 3))
-    assert means == pytest.approx([3.0, 3.0, 3.0], abs=1e-5)
-
-
-def test_heatmaps_that_start_dark_have_as_many_bright_pixels_as_their_targets():
-    """A Gaussian with σ = 2 is above a half within 2.35 pixels: 17.4 of 256, in six windows."""
-    network = network_of(Config.from_settings({**TINY, "image_size": 64, "target_sigma": 2.0}))
-    frames = torch.rand(2, 5, 64, 64)
-    network.set_first_heatmaps(frames)
-    bright = (before_the_floor(network, frames) > -1e-5).sum((0, 2, 3))
-    assert bright.tolist() == [105, 105, 105]
-
-
-def test_heatmaps_of_few_pixels_start_above_their_floor_whole():
-    network = network_of(Config.from_settings({**TINY, "target_sigma": 5.0}))
-    frames = torch.rand(2, 5, 16, 16)
-    network.set_first_heatmaps(frames)
-    assert (before_the_floor(network, frames) > -1e-5).all()
-
-
-def before_the_floor(network, frames):
-    """Heatmaps of the encoder as they come into the ReLU of LatentFuse."""
-    outputs = []
-    hook = network.fuse.register_forward_hook(lambda _, __, out: outputs.append(out[:, :3].clone()))
-    with torch.no_grad():
-        network(frames)
-    hook.remove()
-    return outputs[0]
-
-
 def test_layouts_agree():
     """The blocked layout of the CPU and plain double precision: the same network and gradient."""
     network = network_of(config_of())
     exact = copy.deepcopy(network).double()
-    frames = torch.rand(2, 5, 16, 16)
+    frames = torch.rand(2, 5, 16, 16, generator=torch.manual_seed(0))
     values = []
     for net, x in ((network, frames), (exact, frames.double())):
         maps = net(x)
         sum((m**2).mean() for m in (*maps.heatmaps, maps.image)).backward()
         values.append([*maps.heatmaps, maps.image, *(p.grad for p in net.parameters())])
     for a, b in zip(*values, strict=True):
-        assert torch.allclose(a.double(), b, rtol=1e-3, atol=1e-5)
+        assert torch.allclose(a.double(), b, rtol=1e-3, atol=1e-4)
     for a, b in zip(network.buffers(), exact.buffers(), strict=True):
         assert torch.allclose(a.double(), b.double(), atol=1e-5)
 
@@ -248,8 +154,7 @@ def test_layouts_agree():
 def loss_of(config, network, part):
     """One named loss on a batch."""
     batch = make_split(config, "train").batch(Chunks((0, 1), (0, 0), 5))
-    needs = training_needs(config)._replace(soft=(True, True, True))
-    prediction = predict(network, batch.frames, Units.of(config), needs)
+    prediction = predict(network, batch.frames, config, METRICS, with_image=True)
     if part in ("hm4", "hm16"):
         index = {"hm4": 0, "hm16": 2}[part]
         return (prediction.scales[index].heatmap ** 2).sum()

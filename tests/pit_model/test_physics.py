@@ -2,19 +2,18 @@ import pytest
 import torch
 
 from pit_model.config import Config, Units
-from pit_model.physics import trajectory, verlet_step
+from pit_model.dataset import make_split, windows
+from pit_model.physics import refine, trajectory, verlet_step
 from pit_model.simulate import simulate_split
 
 UNITS = Units.of(Config.from_settings({}))
 
 
-def windows_of_flight():
-    """Windows of simulated flight with the number of bounces in each."""
+def windows_of_flight(length=3):
+    """Windows of simulated flight with the bounce flags in each."""
     flight = simulate_split("train", 40, 40, UNITS, (42,))
-    position, velocity, bounce = (torch.from_numpy(part).double() for part in flight)
-    parts = [x.unfold(1, 3, 1).movedim(-1, 2).flatten(0, 1) for x in (position, velocity)]
-    flags = bounce.unfold(1, 3, 1).flatten(0, 1)
-    return (*parts, flags)
+    parts = (torch.from_numpy(part) for part in flight)
+    return [x.unfold(1, length, 1).movedim(-1, 2).flatten(0, 1) for x in parts]
 
 
 def test_free_flight_is_exact_in_every_frame():
@@ -117,3 +116,81 @@ def test_gradients_away_from_the_kinks():
         assert torch.autograd.gradcheck(
             lambda p: trajectory(p, UNITS)[:2], landmarks.requires_grad_()
         )
+
+
+def floors(config):
+    """Errors of P, V and bounce on true positions of whole test videos, as chunks."""
+    split = make_split(config, "test")
+    position, velocity, bounce = (
+        windows(x.double()) for x in (split.position, split.velocity, split.bounce)
+    )
+    said = refine(position, len(split), config)
+    true = (position, velocity, bounce)
+    return [(a - b).abs().mean().item() for a, b in zip(said, true, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("physics", "window", "position", "velocity"),
+    [
+        ("paper", 3, 0.168, 0.376),
+        ("reflect", 3, 0.067, 0.359),
+        ("exact", 3, 0, 0),
+        ("exact", 7, 0, 0),
+    ],
+)
+def test_floors_of_the_three_models_on_true_positions(physics, window, position, velocity):
+    """Means over the paper's 100 test videos, 15.5 % of whose windows hold a hit."""
+    config = Config.from_settings({"physics": physics, "physics_window": window})
+    p, v, bounce = floors(config)
+    assert p == pytest.approx(position, abs=1e-3)
+    assert v == pytest.approx(velocity, abs=3e-3)
+    assert bounce < (0.07 if window == 3 else 0.01)
+
+
+def test_a_stuck_point_pleases_the_papers_module_and_no_longer_window():
+    """Mean distance from landmarks, summed over x and y: true flight and a point at rest."""
+    position = windows(make_split(Config(), "test").position.double())
+    stuck = torch.full_like(position, 112.0)
+
+    def residual(landmarks, physics, window):
+        config = Config(physics=physics, physics_window=window)
+        said = refine(landmarks, 100, config).position
+        return (said - landmarks).abs().sum(-1).mean().item()
+
+    assert residual(position, "paper", 3) == pytest.approx(0.337, abs=2e-3)
+    assert residual(stuck, "paper", 3) == pytest.approx(0.131, abs=1e-3)
+    for window, least in ((5, 0.5), (7, 1.2), (9, 2.1)):
+        assert residual(position, "exact", window) < 0.01
+        assert residual(stuck, "exact", window) > least
+
+
+def test_reflected_steps_pass_on_what_they_overshoot():
+    gravity = torch.tensor([0.0, 0.0])
+    place, speed, hit = verlet_step(
+        torch.tensor([220.0, 100.0]), torch.tensor([10.0, 0.0]), gravity, UNITS, reflect=True
+    )
+    assert hit
+    assert place.tolist() == pytest.approx([222 - 0.75 * 8, 100])
+    assert speed.tolist() == pytest.approx([-7.5, 0])
+
+
+def test_exact_flight_uses_all_three_landmarks_of_free_flight():
+    landmarks = torch.tensor([[[100.0, 100.0], [105.0, 99.0], [110.0, 100.0]]]).double()
+    for physics, reached in (("paper", False), ("reflect", False), ("exact", True)):
+        z = landmarks.clone().requires_grad_()
+        refine(z, 1, Config(physics=physics)).position.sum().backward()
+        assert bool((z.grad[0, 1] != 0).all()) == reached
+
+
+def test_longer_windows_average_the_landmarks_of_a_frame():
+    """Two chunks of eight frames: at their ends the window of seven is shifted inwards."""
+    position, _, bounce = windows_of_flight(8)
+    quiet = position[bounce[:, 1:].sum(1) == 0][:2]
+    landmarks = windows(quiet)  # (12, 3, 2)
+    config = Config(physics="exact", physics_window=7)
+    assert torch.allclose(refine(landmarks, 2, config).position, landmarks, atol=1e-6)
+    moved = landmarks.clone().requires_grad_()
+    refine(moved, 2, config).position[0].sum().backward()
+    touched = moved.grad.abs().sum((1, 2)) > 0
+    assert touched.tolist() == [True] * 6 + [False] * 6
+    assert moved.grad[5, 2].abs().sum() == 0  # frame 7 is beyond the first window of seven

@@ -15,7 +15,7 @@ from pit_model.config import Config, parse_label
 from pit_model.errors import PitError
 from pit_model.losses import PARTS
 from pit_model.metrics import metric_names
-from pit_model.runtime import arithmetic
+from pit_model.runtime import arithmetic, peak_gpu_mb
 from pit_model.selection import choose_epochs
 
 from .conftest import TINY
@@ -131,20 +131,19 @@ def test_first_weights_leave_the_global_random_numbers_alone():
     assert torch.equal(torch.get_rng_state(), before)
 
 
-@pytest.mark.parametrize(("first_weights", "starts"), [("dark", 1), ("alive", 1), ("pytorch", 0)])
-def test_first_heatmaps_are_set_once(first_weights, starts, tmp_path, monkeypatch):
+def test_first_heatmaps_are_set_once(tmp_path, monkeypatch):
     """By the first batch of a run that begins, not by one that goes on."""
     seen = []
     monkeypatch.setattr(
-        trainer.Network, "set_first_heatmaps", lambda _, frames: seen.append(frames)
+        trainer.init, "set_first_heatmaps", lambda _, frames, __: seen.append(frames)
     )
-    config = config_of(first_weights=first_weights, epochs=1)
+    config = config_of(epochs=1)
     trainer.train(config, 5, "cpu", tmp_path, quiet)
     trainer.train(config, 5, "cpu", tmp_path, quiet)
-    assert len(seen) == starts
+    assert len(seen) == 1
     split = dataset.make_split(config, "train")
     first = next(dataset.training_batches(split, 5, 0)).frames
-    assert all(torch.equal(frames, first) for frames in seen)
+    assert torch.equal(seen[0], first)
 
 
 def test_the_decoder_has_a_step_size_of_its_own():
@@ -223,7 +222,7 @@ def test_test_values_come_from_the_kept_weights(whole, tmp_path):
         run = trainer.new_run(config, 5, torch.device("cpu"))
         train_split = dataset.make_split(config, "train")
         first = next(dataset.training_batches(train_split, 5, 0))
-        run.network.set_first_heatmaps(first.frames)
+        trainer.init.set_first_heatmaps(run.network, first.frames, config)
         for e in range(epoch + 1):
             trainer.train_epoch(run, run.network, train_split, 5, e)
         values = trainer.evaluate(run.network, run.network, split)
@@ -430,8 +429,24 @@ def test_the_network_can_be_compiled(monkeypatch):
 
 
 def test_tf32_is_set_for_the_run_and_put_back():
-    before = torch.backends.cuda.matmul.allow_tf32
-    with arithmetic(config_of(tf32=not before)):
-        assert torch.backends.cuda.matmul.allow_tf32 is not before
-        assert torch.backends.cudnn.allow_tf32 is not before
-    assert torch.backends.cuda.matmul.allow_tf32 is before
+    """By the newer of torch's two ways: after it the older one can no longer be read."""
+
+    def precisions():
+        return [b.fp32_precision for b in (torch.backends.cuda.matmul, torch.backends.cudnn.conv)]
+
+    before = precisions()
+    with arithmetic(config_of(tf32=True)):
+        assert precisions() == ["tf32", "tf32"]
+        with arithmetic(config_of(tf32=False)):
+            assert precisions() == ["ieee", "ieee"]
+        assert precisions() == ["tf32", "tf32"]
+    assert precisions() == before
+
+
+def test_the_memory_of_a_gpu_is_noted_beside_that_of_the_process(tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "max_memory_reserved", lambda device: 3 * 2**20)
+    assert peak_gpu_mb(torch.device("cuda:0")) == {"peak_gpu_mb": 3.0}
+    assert peak_gpu_mb(torch.device("cpu")) == {}
+    rows = [{"epoch": 0, "peak_gpu_mb": 3.0}]
+    trainer.write_rows(tmp_path / "epochs.csv", rows, config_of())
+    assert (tmp_path / "epochs.csv").read_text().splitlines()[0].endswith(",peak_gpu_mb")

@@ -75,7 +75,7 @@ def half_normal_data(analysis: Analysis) -> ChartData | None:
     points: list[Record] = []
     for point in lenth.points:
         contrast = contrasts[point.term]
-        axes = {"magnitude": point.magnitude, "quantile": point.quantile}
+        axes: Record = {"magnitude": point.magnitude, "quantile": point.quantile}
         if effect := effects.get(point.term):
             found = direction_of(effect, analysis)
             points.append(effect_record(effect) | axes | {"direction": found})

@@ -23,7 +23,7 @@ LONG = 14
 
 
 def draw() -> alt.TopLevelMixin:
-    """Means along the levels of one factor, a line for each level of the other, named at its end."""
+    """Means along the levels of one factor, a line for each level of the other."""
     base = mean_by_level().encode(
         color=alt.Color("line:N", scale=alt.Scale(range=list(SEVERAL)), legend=None),
         tooltip=hover("pair", "first", "second", "mean", "ci_low", "ci_high"),

@@ -87,10 +87,8 @@ def _notes(analysis: Analysis, left_out: int) -> tuple[str, ...]:
         pairs = zip(table.rows, table.type2, strict=True)
         other = [f"{b.source} {cell_text(b.p, 'p')}" for a, b in pairs if b.f is not None]
         notes.append(f"p of type II, after all terms that do not contain it: {', '.join(other)}.")
-    for blocks in (analysis.random_blocks, table.blocking):
-        if blocks is not None:
-            notes.append(blocks.sentence)
-    return tuple(notes)
+    blocks = (analysis.random_blocks, table.blocking)
+    return (*notes, *(part.sentence for part in blocks if part is not None))
 
 
 def parts_table(analysis: Analysis, top: int | None = None) -> Table | None:

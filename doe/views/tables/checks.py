@@ -48,7 +48,7 @@ def robust_table(analysis: Analysis, top: int | None = None) -> Table | None:
     robust = analysis.get(Robust)
     if robust is None:
         return None
-    ranked = sorted(robust.rows, key=lambda r: (r.agree, -abs(r.effect)))[:top]
+    ranked = sorted(robust.rows, key=lambda r: (r.agree, -abs(r.effect or 0.0), r.p or 0.0))[:top]
     columns = (
         Column("term", "Term"),
         Column("effect", "Effect", "signed"),
@@ -117,7 +117,9 @@ def dispersion_table(analysis: Analysis, top: int | None = None) -> Table | None
     dispersion = analysis.get(Dispersion)
     if dispersion is None:
         return None
-    ranked = sorted(dispersion.effects, key=lambda e: -abs(e.effect))[:top]
+    ranked = sorted(
+        dispersion.effects, key=lambda e: (e.p is None, e.p or 0.0, -abs(e.effect or 0.0))
+    )[:top]
     columns = (
         Column("term", "Term"),
         Column("effect", "Effect on ln s²", "signed"),

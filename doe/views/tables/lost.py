@@ -18,22 +18,21 @@ def rates_table(analysis: Analysis, top: int | None = None) -> Table | None:
         return None
     columns = (
         Column("factor", "Factor"),
-        Column("low", "lost at low"),
-        Column("high", "lost at high"),
+        Column("lost", "Lost at each level"),
         Column("p_exact", "p exact", "p"),
-        Column("log_odds", "log odds", "signed"),
         Column("p_firth", "p Firth", "p"),
-        Column("stars", "", "stars"),
         Column("p_holm", "p Holm", "p"),
+        Column("stars", "", "stars"),
+        Column("log_odds", "log odds", "signed", keep=False),
     )
     rows = tuple(
         Row(
             (
                 r.factor,
-                f"{r.low_lost} of {r.low_n}",
-                f"{r.high_lost} of {r.high_n}",
-                *(r.p_exact, r.log_odds, r.p_firth, starred(r.p_firth), r.p_holm),
-            )
+                ", ".join(f"{level.level}: {level.lost} of {level.n}" for level in r.levels),
+                *(r.p_exact, r.p_firth, r.p_holm, starred(r.p_holm), r.log_odds),
+            ),
+            marks={"factor": "strong"} if r.p_holm <= analysis.alpha else {},
         )
         for r in missing.rates[:top]
     )
@@ -42,26 +41,66 @@ def rates_table(analysis: Analysis, top: int | None = None) -> Table | None:
     return Table(f"lost {analysis.response}", "Lost runs by factor", columns, rows, notes)
 
 
-def bounds_table(analysis: Analysis, top: int | None = None) -> Table | None:
-    """Effects with the lost values anywhere in the observed range."""
+def pairs_table(analysis: Analysis, top: int | None = None) -> Table | None:
+    """Pairs of levels that lose runs, the surest first."""
     missing = analysis.missing
-    if missing is None or not missing.bounds:
+    if missing is None or not missing.pairs:
         return None
-    ranked = sorted(missing.bounds, key=lambda b: -abs(b.effect or 0.0))[:top]
+    columns = (
+        Column("pair", "Levels"),
+        Column("lost", "Lost", "int"),
+        Column("n", "of", "int"),
+        Column("p", "p exact", "p"),
+        Column("p_holm", "p Holm", "p"),
+        Column("stars", "", "stars"),
+    )
+    rows = tuple(
+        Row(
+            (
+                ", ".join(f"{k} = {v}" for k, v in zip(r.factors, r.levels, strict=True)),
+                *(r.lost, r.n, r.p, r.p_holm, starred(r.p_holm)),
+            ),
+            marks={"pair": "strong"} if r.p_holm <= analysis.alpha else {},
+        )
+        for r in missing.pairs[:top]
+    )
+    title = "Lost runs by pairs of levels"
+    return Table(f"lost pairs {analysis.response}", title, columns, rows)
+
+
+def bounds_table(analysis: Analysis, top: int | None = None) -> Table | None:
+    """Effects if the lost values lay in the observed range, or anywhere beyond its worse end."""
+    missing = analysis.missing
+    if missing is None or not missing.in_range:
+        return None
+    beyond = {bound.term: bound for bound in missing.beyond}
+    ranked = sorted(missing.in_range, key=lambda b: -abs(b.effect or 0.0))[:top]
     columns = (
         Column("term", "Term"),
-        Column("effect", "Complete cases", "signed"),
-        Column("low", "Worst case low", "signed"),
+        Column("effect", "Observed runs", "signed"),
+        Column("low", "In range: low", "signed"),
         Column("high", "high", "signed"),
         Column("sign", "Sign"),
+        *([Column("beyond", "Sign beyond")] if beyond else []),
     )
-    rows = tuple(Row((b.term, b.effect, b.low, b.high, b.sign)) for b in ranked)
-    note = (
-        f"Every lost value anywhere between {cell_text(missing.bound_low, 'short')} and "
-        f"{cell_text(missing.bound_high, 'short')}, the range of the values that are there."
+    rows = tuple(
+        Row(
+            (
+                *(b.term, b.effect, b.low, b.high, b.sign),
+                *([beyond[b.term].sign if b.term in beyond else "?"] if beyond else []),
+            )
+        )
+        for b in ranked
     )
+    low, high = (cell_text(end, "short") for end in (missing.range_low, missing.range_high))
+    notes = [
+        f"In range: every lost value somewhere between {low} and {high}, the range of the values "
+        "observed. A run that diverged would have ended beyond it."
+    ]
+    if beyond:
+        notes.append("Beyond: every lost value anywhere past the worse end of that range.")
     title = "What the lost runs could change"
-    return Table(f"worst case {analysis.response}", title, columns, rows, (note,))
+    return Table(f"lost values {analysis.response}", title, columns, rows, tuple(notes))
 
 
 def censored_table(bounds: CensoredAnalysis, top: int | None = None) -> Table:
@@ -88,5 +127,6 @@ def censored_table(bounds: CensoredAnalysis, top: int | None = None) -> Table:
 
 ENTRIES = (
     ResponseTable(80, rates_table),
+    ResponseTable(85, pairs_table, on_screen=6),
     ResponseTable(90, bounds_table, on_screen=6),
 )

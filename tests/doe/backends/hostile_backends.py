@@ -3,6 +3,7 @@
 import ctypes
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -160,3 +161,49 @@ DEEDS = {
     "leave fork": _leave_a_fork,
     "leave then wait": lambda request: _leave()(request) or time.sleep(600),
 }
+
+
+def _note(request):
+    """Count an execution outside of the run's directory."""
+    with open(request.run_dir.parent / f"calls-{request.run_dir.name}", "a") as file:
+        file.write("x\n")
+
+
+def _emptied(request):
+    """Begin with a clean output directory, as many scripts do; wait until the lease is back."""
+    _note(request)
+    shutil.rmtree(request.run_dir)
+    request.run_dir.mkdir()
+    end = time.monotonic() + 30
+    while not list(request.run_dir.glob("lease*")) and time.monotonic() < end:
+        time.sleep(0.05)
+
+
+def empties(request):
+    """Empty the run's directory at once and again at the end."""
+    _emptied(request)
+    back = sorted(path.name for path in request.run_dir.iterdir())
+    shutil.rmtree(request.run_dir)
+    return {"y": float(back == ["lease.json", "log.txt", "request.json"])}
+
+
+def empties_and_crashes(request):
+    _emptied(request)
+    os._exit(7)
+
+
+def moves_away(request):
+    """Keep what an earlier run left under another name, as many scripts do."""
+    _note(request)
+    request.run_dir.rename(request.run_dir.with_name(f"{request.run_dir.name}.bak"))
+    return {"y": 1.0}
+
+
+def empties_and_kills_its_keeper(request):
+    """Only in the first attempt, which leaves a mark outside."""
+    _note(request)
+    mark = request.run_dir.parent / f"calls-{request.run_dir.name}"
+    if mark.read_text() == "x\n":
+        shutil.rmtree(request.run_dir)
+        os.kill(os.getppid(), signal.SIGKILL)
+    return {"y": 1.0}

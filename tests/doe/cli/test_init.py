@@ -105,6 +105,14 @@ def test_a_program_without_help_is_told_where_its_factors_go(tmp_path):
     assert "loss  " in doe("try")[1]
 
 
+def test_a_program_that_is_told_no_seed_is_announced(tmp_path):
+    (tmp_path / "go.sh").write_text('echo "loss: -$1"\n')
+    words = ["--factor", "x=1,2", "--metric", "loss", "--metrics-file", "stdout"]
+    code, said = doe("init", *words, "--", "sh", "go.sh", "{x}")
+    assert (code, "Warning: the command does not use {seed}" in said) == (0, True), said
+    assert "  loss  \u22121" in doe("try")[1]
+
+
 @pytest.mark.parametrize("trainer", [f"{PYTHON} train.py", "train:run"])
 def test_what_trains_is_asked_for(tmp_path, monkeypatch, trainer):
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)

@@ -7,9 +7,9 @@ from typer.testing import CliRunner
 
 from doe.cli import app
 from doe.errors import DoeError
+from doe.store import plan
 from doe.store.files import StudyDir
 from doe.store.verdicts import Result, encode_result
-from doe.study import file
 
 
 @pytest.fixture
@@ -41,13 +41,13 @@ def call(plan, *words):
 )
 def test_the_study_is_read_once(finished, tmp_path, monkeypatch, words):
     monkeypatch.chdir(tmp_path)
-    check, sources = file.checked_study, []
+    check, sources = plan.checked_study, []
 
     def counted(data, source):
         sources.append(source)
         return check(data, source)
 
-    monkeypatch.setattr(file, "checked_study", counted)
+    monkeypatch.setattr(plan, "checked_study", counted)
     call(finished, *words)
     assert len(sources) == 1
 

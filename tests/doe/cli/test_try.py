@@ -1,9 +1,11 @@
 """`doe try`: one run in the foreground, nothing on record."""
 
+import json
 import sys
 
 import pytest
 
+from doe.cli.trial import time_lines
 from doe.design.runs import make_design
 from doe.study.file import parse_study
 from tests.command_line import doe
@@ -65,12 +67,13 @@ def attempt(tmp_path):
 def test_a_function_is_tried(attempt):
     only = max(run.config for run in make_design(parse_study(text("m:f").encode())).runs)
     said = attempt("backends:good", "--only", only)
-    assert "Trying lr = 0.2, aug = true, seed 1." in said
+    assert "Trying: lr = 0.2, aug = true, seed 1." in said
     assert "1/2 loss 0.5" in said
     assert "training 0.2 True 1" in said
     assert "acc 0.2" in said
     assert "need not be: flops" in said
     assert "4 runs like this:" in said
+    assert "other configurations may be slower" in said
     assert "Warning" not in said
 
 
@@ -108,6 +111,55 @@ def test_a_command_is_tried(attempt, tmp_path):
     assert "epoch 1 of 1" in said
     assert "Metrics found: acc 0." in said
     assert "no line of the output was read as progress" in said
+
+
+def test_the_whole_study_is_foretold_as_a_range():
+    (two, _), (one, _) = time_lines([4.875, 29.5], 32, 0, 1), time_lines([4.875], 32, 0, 1)
+    assert "32 runs like these: 2 min 36 s to 15 min 44 s one after the other" in two
+    assert "32 runs like this: 2 min 36 s one after the other; other configurations may be" in one
+
+
+def test_the_opposite_configuration_is_tried_too(attempt, tmp_path):
+    code = "def run(r):\n    return {'acc': 1 / (r.factors['aug'] == FIRST)}\n"
+    first = make_design(parse_study(text("m:f").encode())).runs[0].levels
+    (tmp_path / "half.py").write_text(code.replace("FIRST", str(first["aug"])))
+    said = attempt("half:run", code=3)
+    other = "false" if first["aug"] else "true"
+    assert f"And the opposite: lr = {0.3 - first['lr']:.1f}, aug = {other}" in said
+    assert said.index("acc 1") < said.index("Failed: ZeroDivisionError")
+
+
+def command_of(tmp_path, words, more=""):
+    (tmp_path / "train.py").write_text("import sys\nprint('acc', len(sys.argv))\n")
+    return f'command = "{sys.executable} train.py {words}"\nmetrics = {{ file = "stdout" }}\n{more}'
+
+
+def test_replicates_without_a_seed_are_announced(attempt, tmp_path):
+    more = command_of(tmp_path, "{lr} {aug:--aug}", "replicates = 2\n")
+    assert "Warning: the command does not use {seed}" in attempt("command", more=more)
+    said = " ".join(doe("plan", cwd=tmp_path).stdout.split())
+    assert "warning: the command does not use {seed}" in said
+    assert "Detectable" not in said
+    planned = json.loads(doe("plan", "--json", cwd=tmp_path).stdout)
+    assert planned["detectable_effect_per_sigma"] is None
+    assert "its replicates are copies" in planned["warnings"][0]
+    assert "from which no power follows" in doe("power", cwd=tmp_path, code=1).stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "more"), [("{lr} {aug:--aug} {seed}", "replicates = 2\n"), ("{lr} {aug:--aug}", "")]
+)
+def test_a_seed_or_a_single_replicate_makes_no_copies(attempt, tmp_path, words, more):
+    assert "{seed}" not in attempt("command", more=command_of(tmp_path, words, more))
+    assert ("Detectable" in doe("plan", cwd=tmp_path).stdout) is bool(more)
+
+
+def test_a_pattern_that_cannot_read_a_nan_is_announced(attempt, tmp_path):
+    more = command_of(tmp_path, "{lr} {aug:--aug}").replace(
+        '"stdout"', "\"stdout\", keys = { acc = 'acc (\\d+)' }"
+    )
+    said = attempt("command", more=more)
+    assert r"its group (\d+) cannot read every number, among nan and -1.5e-3" in said
 
 
 def test_an_unknown_configuration_is_named(attempt):

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from doe.design.changes import augmented
-from doe.design.runs import design_csv, make_design, planned_rows, runs_of
+from doe.design.configurations import Configurations
+from doe.design.runs import make_design, runs_of
+from doe.design.table import design_csv, design_digest, read_design
 from doe.errors import DoeError
 from doe.store.requests import request_bytes
 from doe.study.presets import preset_study
@@ -166,23 +168,6 @@ def test_the_matrix_has_the_columns_that_its_generators_define(fraction):
             assert run.coded[factor.bit_length() - 1] == sign * product
 
 
-@pytest.mark.parametrize("changes", [{}, {"fraction": "D=ABC", "blocks": "AB"}])
-def test_a_planned_design_is_made_again_from_its_rows_without_the_matrix(changes, monkeypatch):
-    asked = study(4, replicates=2, augment=(Augment(seeds=(9,)),), **changes)
-    text = design_csv(make_design(asked))
-    monkeypatch.setattr("doe.design.runs.standard_rows", None)
-    assert design_csv(make_design(asked, planned_rows(text, asked))) == text
-
-
-def test_rows_of_a_design_that_was_cut_off_are_not_trusted():
-    asked = study(4, fraction="D=ABC")
-    design = make_design(asked)
-    lines = design_csv(design).splitlines(keepends=True)
-    assert planned_rows("".join(lines), asked) == sorted(run.row for run in design.runs)
-    assert planned_rows("".join(lines[:-1]), asked) == []
-    assert planned_rows("no,such,columns\n1,2,3\n", asked) == []
-
-
 # Factors with levels ------------------------------------------------------------------------------
 
 
@@ -211,7 +196,6 @@ def test_excluded_combinations_never_run():
     runs = make_design(left).runs
     assert len(runs) == 15
     assert not any(r.levels["optimizer"] == "sgd" and r.levels["augment"] for r in runs)
-    assert planned_rows(design_csv(make_design(left)), left) == sorted(r.row for r in runs)
 
 
 def test_a_part_of_a_mixed_design_estimates_every_main_effect_and_the_parts_make_the_whole():
@@ -223,6 +207,8 @@ def test_a_part_of_a_mixed_design_estimates_every_main_effect_and_the_parts_make
     assert max(run.block for run in make_design(whole).runs) == 2
     with pytest.raises(DoeError, match="all 2 parts"):
         augmented(whole, "part")
+    later = augmented(augmented(third, "1"), "part")
+    assert later.augment[-1].part == 2, "the first part is planned already"
 
 
 def test_a_part_that_cannot_tell_the_main_effects_apart_is_refused():
@@ -241,3 +227,71 @@ def test_centre_runs_have_every_factor_at_the_middle_of_its_scale():
     assert centre[0].coded == (0, 0)
     more = make_design(augmented(study(2, factors=two, centre=3), "1"))
     assert sum(run.config == "centre" for run in more.runs) == 6
+
+
+# A design is data --------------------------------------------------------------------------------
+
+RANGE = Factor("lr", (0.25, 4.0), scale="log")
+ALIKE = Factor("alike", ("1", 1))  # told apart by their codes alone
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        study(3, blocks="ABC", replicates=2, centre=3),
+        study(4, fraction="D=ABC", augment=(Augment(flip=("D",)), Augment(seeds=(9,)))),
+        study(2, factors=(LR, Factor("words", ("a,b", 'c"d', "é")), AUGMENT), replicates=2),
+        study(2, factors=(Factor("lr", (0.1, 1e-5)), Factor("n", (1, 2, 7))), centre=2),
+        study(2, factors=(ALIKE, AUGMENT)),
+        study(2, replicates=2, seeds=(), streams={"init": (1, 2), "data": (7, 7)}),
+    ],
+)
+def test_a_design_is_read_back_as_it_was_written(asked):
+    design = make_design(asked)
+    again = read_design(design_csv(design), asked)
+    assert again == design
+    for read, made in zip(again.runs, design.runs, strict=True):
+        assert request_bytes(asked, read) == request_bytes(asked, made)
+
+
+def test_a_configuration_between_the_levels_has_its_levels_for_a_name_and_the_next_number():
+    factors = (RANGE, Factor("n", (10, 30)))
+    named = Configurations(factors)
+    assert [named.number(levels) for levels in [(0.25, 10), (4.0, 30), (2.0, 10), (1.0, 20)]] == [
+        *(0, 3, 4, 5)
+    ]
+    assert named.number((2.0, 10)) == 4
+    between = named.at((2.0, 10))
+    assert between.label == "2.0 · 10"
+    assert between.name == "lr=2.0,n=10"
+    assert between.coded == (0.5, -1)
+    assert named.at((1.0, 20)).name == named.at((1.0, 20)).label == "centre"
+    later = Configurations(factors, {(2.0, 10): 4, (0.25, 10): 0})
+    assert later.number((1.0, 10)) == 5
+    letters = Configurations((Factor("A", (0.0, 1.0)), Factor("B", (0.0, 1.0))))
+    assert letters.at((0.25, 1.0)).label == "A=0.25,B=1.0"
+    with pytest.raises(DoeError, match="'adagrad' is no level of optimizer; expected sgd, adam"):
+        Configurations((OPTIMIZERS,)).at(("adagrad",))
+
+
+@pytest.mark.parametrize("scale", ["linear", "log"])
+def test_positions_and_levels_are_each_others_inverse(scale):
+    factor = Factor("x", (0.25, 4.0), scale=scale)
+    assert [factor.level_at(p) for p in (-1, 0, 1)] == [0.25, factor.centre, 4.0]
+    for position in (-1.2, -0.3, 0.8):
+        assert factor.position(factor.level_at(position)) == pytest.approx(position, abs=1e-11)
+    assert Factor("n", (16, 64), scale="log").level_at(0.5) == 45
+
+
+def test_the_digest_covers_the_design_and_what_decides_it_and_no_words():
+    asked = study(3)
+    text = design_csv(make_design(asked))
+    renamed = msgspec.structs.replace(asked.factors[0], name="other", description="words")
+    same = study(3, factors=(renamed, *asked.factors[1:]), description="words")
+    assert design_digest(same, text) == design_digest(asked, text)
+    others = [study(3, order_seed=0), study(3, replicates=2), study(3, centre=1)]
+    digests = {
+        design_digest(s, t)
+        for s, t in [(asked, text), (asked, text + "x"), *((o, text) for o in others)]
+    }
+    assert len(digests) == 5

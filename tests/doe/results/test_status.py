@@ -1,5 +1,7 @@
 """What status, logs, the live view and the responses table say."""
 
+import hashlib
+import importlib.metadata
 import io
 import json
 import math
@@ -15,16 +17,17 @@ from rich.console import Console
 from rich.live import Live
 
 from doe import load
-from doe.design.runs import design_csv
+from doe.design.table import design_csv
 from doe.numbers import duration_text
 from doe.results.status import Running, overview
 from doe.results.time_left import foresee, time_left
 from doe.running.scheduler import RunOptions, Scheduler
 from doe.store.files import StudyDir, write_atomic
-from doe.store.plan import load_plan
+from doe.store.plan import load_plan, write_plan
 from doe.store.progress import Progress, read_progress
 from doe.store.scan import RunStatus
 from doe.store.verdicts import Result, commit
+from doe.study.file import parse_study
 from doe.views.live import LiveDisplay, picture, sparkline
 from doe.views.status_tables import running_table, what_varies
 from tests.command_line import doe
@@ -123,6 +126,35 @@ def test_provenance_says_where_a_result_comes_from(planned, go):
         assert key in told
     assert len(told["commit"]) == 40
     assert told["versions"]["python"] == ".".join(map(str, sys.version_info[:3]))
+
+
+def test_provenance_of_a_command_is_that_of_its_program(tmp_path, go):
+    """Not that of the interpreter and packages of `doe`, which it does not use."""
+    fake = tmp_path / "python"
+    fake.write_text('#!/bin/sh\n[ "$1" = --version ] && echo Python 2.7.18 || sh "$@"\n')
+    fake.chmod(0o755)
+    script = tmp_path / "train.sh"
+    script.write_text("echo y $1\n")
+    text = (
+        f'name = "own"\nbackend = "command"\ncommand = "{fake} {script} {{a}} {{seed}}"\n'
+        "metrics = { file = 'stdout' }\nfactors = { a = { low = 1, high = 2 } }\n"
+        'responses = { metrics = ["y"] }\n'
+    )
+    plan, _ = write_plan(parse_study(text.encode()), tmp_path / "runs")
+    go(plan, options=RunOptions(limit=1))
+    before = script.read_bytes()
+    script.write_text("echo y -$1\n")
+    go(plan)
+    told = [
+        json.loads(path.read_text())["provenance"]
+        for path in sorted(plan.directory.glob("*/result.json"))
+    ]
+    version = importlib.metadata.version("pit-doe")
+    assert [one["versions"] for one in told] == 2 * [{"pit-doe": version, "python": "2.7.18"}]
+    digests = {hashlib.sha256(data).hexdigest() for data in (before, script.read_bytes())}
+    assert {one["files"]["train.sh"] for one in told} == digests
+    warnings = "\n".join(overview(plan.directory).warnings)
+    assert "Files of the command changed between runs: train.sh." in warnings
 
 
 def test_logs_are_printed_and_followed_to_the_end(planned, mixed):

@@ -1,5 +1,6 @@
 """Tables as programs and people leave them: dialects of CSV, and exports of other tools."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from doe.analysis.analyze import analyze
 from doe.analysis.tables import observe_table
 from doe.errors import DoeError
 from doe.results.table_file import read_table
+from tests.command_line import called, doe
 
 EXPORTS = Path(__file__).parent / "exports"
 PLAIN = "lr,größe,y\n0.1,a,1.5\n0.2,b,2.25\n"
@@ -26,6 +28,7 @@ def read(tmp_path, raw):
         (PLAIN.encode(), []),
         (PLAIN.encode("utf-8-sig"), []),
         (PLAIN.replace("\n", "\r\n").encode(), []),
+        (PLAIN.replace("\n", "\r").encode(), []),
         (PLAIN.encode("latin-1"), ["Latin-1"]),
         (PLAIN.encode("utf-16"), ["UTF-16"]),
         (PLAIN.encode("utf-16-le"), ["UTF-16"]),
@@ -140,3 +143,85 @@ def test_trials_without_times_and_objectives_without_names(tmp_path):
     frame, said = read(tmp_path, f"{head}\n0,COMPLETE,0.5,2,0.1\n".encode())
     assert "an export of Optuna" in said[0]
     assert list(frame.columns) == ["lr", "run_id", "state", "values_0", "values_1"]
+
+
+# Commas between thousands -------------------------------------------------------------------------
+
+THOUSANDS = 'A,B,y\n0,0,"1,200"\n1,0,900\n0,1,"1,350"\n1,1,870\n0,0,"1,220"\n1,0,910\n'
+THOUSANDS += '0,1,"1,340"\n1,1,880\n'
+
+
+@pytest.mark.parametrize("separator", [",", ";"])
+def test_numbers_that_may_be_thousands_are_refused(tmp_path, separator):
+    text = THOUSANDS if separator == "," else "y;z\n1,200;a\n900;b\n"
+    with pytest.raises(DoeError, match=r"1,200 in column 'y' may be 1.200 or 1200; say --decimal"):
+        read(tmp_path, text.encode())
+
+
+@pytest.mark.parametrize(
+    ("raw", "y"),
+    [
+        ("y;z\n1,200;0,5\n2,300;1\n", ["1.200", "2.300"]),  # another column tells
+        ("y;z\n0,200;a\n1,300;b\n", ["0.200", "1.300"]),
+        ("y;z\n1,2003;a\n1,300;b\n", ["1.2003", "1.300"]),
+        ("y;z\n1234,567;a\n1,300;b\n", ["1234.567", "1.300"]),
+    ],
+)
+def test_decimal_commas_that_can_be_nothing_else_are_read(tmp_path, raw, y):
+    assert read(tmp_path, raw.encode())[0]["y"].tolist() == y
+
+
+def effect(table, *more):
+    words = ("--table", table, "--factors", "A,B", "--json")
+    return json.loads(doe("analyze", *words, *more).stdout)["effects"][0]["effect"]
+
+
+def test_the_decimal_sign_decides_what_a_comma_is(tmp_path):
+    path = tmp_path / "results.csv"
+    path.write_text(THOUSANDS)
+    assert effect(path, "--decimal", ".") == pytest.approx(-387.5)
+    assert effect(path, "--decimal", ",") == pytest.approx(890 - 1.2775)
+    path.write_text(THOUSANDS.replace("900", '"1,234,900.5"'))
+    assert effect(path, "--decimal", ".") > 1e5
+    for words in (("--decimal", "x"), ()):
+        ended = called("analyze", "--table", path, "--factors", "A,B", *words)
+        assert ended.code == 1
+    assert called("analyze", "--decimal", ",", "--study", tmp_path).code == 1
+
+
+def test_an_import_commits_no_thousandth(tmp_path):
+    study = "name = 's'\nbackend = 'm:f'\nreplicates = 2\n"
+    study += "".join(f"[factors.{key}]\nlow = 0\nhigh = 1\n" for key in "AB")
+    (tmp_path / "study.toml").write_text(f"{study}[responses]\nmetrics = ['y']\n")
+    rows = THOUSANDS.replace("A,B,y", "A,B,seed,y").splitlines()
+    seeded = [
+        row.replace(",", f",{1 + (i > 4)},", 2).replace(f",{1 + (i > 4)},", ",", 1)
+        for i, row in enumerate(rows[1:], start=1)
+    ]
+    (tmp_path / "past.csv").write_text("\n".join([rows[0], *seeded]) + "\n")
+    words = ("import", "past.csv", "--study", "study.toml")
+    ended = called(*words, cwd=tmp_path)
+    assert ended.code == 1
+    assert "may be 1.200 or 1200" in " ".join(ended.stderr.split())
+    assert not list(tmp_path.glob("runs/*/*/result.json"))
+    doe(*words, "--decimal", ".", cwd=tmp_path)
+    values = [
+        json.loads(path.read_text())["metrics"]["y"]
+        for path in tmp_path.glob("runs/*/*/result.json")
+    ]
+    assert max(values) == 1350.0
+
+
+# Tables that no parser likes ----------------------------------------------------------------------
+
+
+def test_columns_without_a_name_get_one(tmp_path):
+    frame, _ = read(tmp_path, b",,y\n1,2,3\n4,5,6\n")
+    assert list(frame.columns) == ["column 1", "column 2", "y"]
+    frame, _ = read(tmp_path, b",y\n1,3\n4,6\n")
+    assert list(frame.columns) == ["", "y"]
+
+
+def test_a_header_beyond_all_measure_is_one_message(tmp_path):
+    with pytest.raises(DoeError, match="field larger than field limit"):
+        read(tmp_path, b"A," + b"y" * 200_000 + b"\n1,2\n")

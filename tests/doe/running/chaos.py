@@ -44,6 +44,7 @@ MODES = {
     "lock": "the backend holds the interpreter lock all the time",
     "signals": "TERM, INT, HUP, USR1, SEGV, real-time signals and STOP instead of kill -9",
     "replaced": "half-way, the study is moved away and planned anew with other seeds",
+    "replanned": "while its first schedulers begin, the study is planned with other seeds",
     "namespaces": "each scheduler in a process namespace of its own, where numbers begin at 1",
 }
 SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1", "SIGSEGV", "SIGSTOP", "SIGRTMIN", "SIGKILL")
@@ -181,6 +182,8 @@ class Chaos:
     def torment(self, kills: int, deadline: float) -> int:
         """Kill up to so many times while the study runs; return how many hit."""
         hit = 0
+        if self.mode == "replanned":
+            self.replan()
         while hit < kills and time.monotonic() < deadline:
             self.reap()
             self.look()
@@ -193,6 +196,15 @@ class Chaos:
             time.sleep(self.rng.choice((0.0, 0.05, 0.1, 0.2, 0.4, 1.0)))
             hit += self.kill()
         return hit
+
+    def replan(self) -> None:
+        """Plan with other seeds as schedulers begin: no result may answer another plan."""
+        for seed in range(10, 60, 10):
+            self.reap()
+            self.start(self.rng.choice((1, 2)))
+            time.sleep(self.rng.uniform(0.2, 0.8))
+            with contextlib.suppress(DoeError):
+                self.plan = make_study(self.files.root, self.mode, self.seconds, first_seed=seed)
 
     def replace(self) -> None:
         """Move the study away and plan another of the same name: it must get nothing of the old."""

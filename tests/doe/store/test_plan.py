@@ -9,7 +9,8 @@ from typer.testing import CliRunner
 from doe.cli import app
 from doe.cli.options import chosen_study
 from doe.design.changes import with_overrides
-from doe.design.runs import design_csv, make_design
+from doe.design.runs import make_design
+from doe.design.table import design_csv
 from doe.errors import DoeError
 from doe.store import plan as plans
 from doe.store.files import StudyDir
@@ -22,13 +23,15 @@ from doe.store.plan import (
     load_plan,
     write_plan,
 )
-from doe.store.requests import prepare
+from doe.store.requests import changed_runs, prepare
 from doe.store.verdicts import Result, commit
+from doe.study.file import load_study
 from doe.study.presets import preset_study
 from doe.study.values import ReportSection
 from tests.command_line import doe
 
 run = CliRunner().invoke
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
@@ -252,6 +255,61 @@ def test_reading_a_plan_writes_nothing_and_running_completes_it(tmp_path):
     assert not complete_design(plan)
 
 
+def test_a_planned_design_is_read_back_and_not_made_again(tmp_path, monkeypatch):
+    plan, _ = write_plan(preset_study("demo"), tmp_path)
+    monkeypatch.setattr(plans, "make_design", None)
+    assert load_plan(tmp_path) == plan
+    assert write_plan(preset_study("demo"), tmp_path)[1] == "unchanged"
+    words = msgspec.structs.replace(preset_study("demo"), description="other words")
+    assert write_plan(words, tmp_path)[1] == "amended"
+    assert extend_plan(tmp_path, 4).design.runs[: len(plan.design.runs)] == plan.design.runs
+
+
+def test_a_study_changed_by_hand_is_refused(tmp_path):
+    write_plan(preset_study("demo"), tmp_path)
+    files = StudyDir(tmp_path)
+    text = files.study.read_text()
+    files.study.write_text(text.replace("order_seed = 42", "order_seed = 43"))
+    with pytest.raises(DoeError, match="from line 2 on"):
+        load_plan(tmp_path)
+    files.study.write_text(
+        text.replace("replicates = 2", "replicates = 3").replace("101,", "101,102,")
+    )
+    with pytest.raises(DoeError, match="was changed by hand after planning"):
+        load_plan(tmp_path)
+    files.study.write_text(text.replace('description = "', 'description = "Read again. '))
+    assert load_plan(tmp_path).study.description.startswith("Read again. ")
+
+
+def test_a_plan_of_a_later_format_is_refused_with_one_sentence(tmp_path):
+    write_plan(preset_study("demo"), tmp_path)
+    study = StudyDir(tmp_path).study
+    text = study.read_text().replace("format = 2", "format = 3")
+    study.write_text('unheard_of = "x"\n' + text)
+    with pytest.raises(DoeError) as refused:
+        load_plan(tmp_path)
+    assert "\n" not in str(refused.value)
+    assert "its format is 3, and this version reads formats up to 2" in str(refused.value)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "runs").glob("*/study.toml")), ids=str)
+def test_studies_of_earlier_versions_load_unchanged(path):
+    """They have no digest; every verdict answers the request that the plan makes today."""
+    plan = load_plan(path.parent)
+    assert "[plan]" not in path.read_text()
+    assert design_csv(plan.design) == plan.files.design.read_text()
+    statuses = plan.scan()
+    assert sum(status.state == "done" for status in statuses) > 0
+    assert not changed_runs(plan.study, statuses)
+
+
+def test_a_frozen_study_is_planned_elsewhere_as_any_study_file(tmp_path):
+    write_plan(preset_study("demo"), tmp_path / "a")
+    study = load_study(StudyDir(tmp_path / "a").study)
+    assert study == preset_study("demo")
+    assert write_plan(study, tmp_path / "b")[1] == "created"
+
+
 @pytest.mark.parametrize("fraction", ["", "F=ABCDE"])
 def test_replicates_are_added_without_making_the_matrix_again(tmp_path, monkeypatch, fraction):
     """Which takes the import of pyDOE2, most of a second."""
@@ -277,7 +335,7 @@ def meanwhile(monkeypatch, name, deed):
     monkeypatch.setattr(plans, name, called)
 
 
-@pytest.mark.parametrize("name", ["_study_bytes", "_design_text", "parse_study"])
+@pytest.mark.parametrize("name", ["_study_bytes", "_design_text", "planned_study"])
 @pytest.mark.parametrize("change", ["augmented", "replanned"])
 def test_a_plan_that_changes_while_it_is_read_is_read_whole(tmp_path, monkeypatch, name, change):
     old, _ = write_plan(preset_study("demo"), tmp_path)
@@ -290,7 +348,7 @@ def test_a_plan_that_changes_while_it_is_read_is_read_whole(tmp_path, monkeypatc
     read = load_plan(tmp_path)
     new = load_plan(tmp_path)
     assert new != old
-    assert read == (old if name == "parse_study" else new)
+    assert read == (old if name == "planned_study" else new)
 
 
 @pytest.mark.parametrize("change", ["augmented", "replanned"])

@@ -25,7 +25,6 @@ from doe.store.verdicts import (
     read_verdict,
     set_aside,
 )
-from doe.study.command import RESERVED
 
 GOOD = Result("done", {"y": 0.1 + 0.2, "z": None}, None, {"seed": 1})
 
@@ -57,7 +56,7 @@ def test_a_verdict_is_plain_json_with_its_checksum_last(tmp_path):
     run = RunDir(tmp_path)
     commit(run, GOOD, "n")
     text = json.loads(run.result.read_text())
-    assert list(text) == ["state", "metrics", "error", "provenance", "checksum"]
+    assert list(text) == ["state", "metrics", "error", "provenance", "format", "checksum"]
     assert text["checksum"] == checksum(run.result.read_bytes())
 
 
@@ -173,6 +172,9 @@ def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch):
 
 def test_names_of_a_run_are_told_from_files_of_the_backend(tmp_path):
     run = RunDir(tmp_path)
-    numbered = (run.lease(1), run.lease(7), run.attempt(2), run.aside("failed", 3))
-    assert all(map(run.is_own, [*RESERVED, *(path.name for path in numbered), ".result.json.x"]))
+    records = (run.request, run.lease(1), run.lease(7), run.attempt(2), run.aside("failed", 3))
+    others = (run.result.name, run.log.name, run.progress.name, ".result.json.x")
+    assert all(run.is_own(path.name) and run.is_record(path.name) for path in records)
+    assert all(map(run.is_own, others))
+    assert not any(map(run.is_record, others))
     assert not any(map(run.is_own, ("metrics.json", "epochs.csv", "lease-a.json", "log.txt.1")))

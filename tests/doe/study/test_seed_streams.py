@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 
 from doe.cli import app
 from doe.design.changes import augmented, with_confirmation, with_overrides
-from doe.design.runs import design_csv, make_design
+from doe.design.runs import make_design
+from doe.design.table import design_csv
 from doe.errors import DoeError, SpecError
 from doe.store.imports import import_runs
 from doe.store.plan import change_plan, load_plan, write_plan

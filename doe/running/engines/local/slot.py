@@ -111,7 +111,8 @@ class SlotProcess:
         if os.getppid() != setup.scheduler:  # which was killed before the kernel knew
             return
         adopt_orphans()
-        facts = static_facts(setup.backend, setup.gpu)  # from here, wherever the import goes
+        # From here, wherever the import goes.
+        facts = static_facts(setup.backend, setup.gpu, setup.command)
         try:
             backend = resolve(setup.backend, setup.command)
         except BaseException as error:

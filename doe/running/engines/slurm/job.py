@@ -167,7 +167,8 @@ def warm(run: RunDir) -> Prepared | None:
         backend = resolve(request.backend, request.command)
     except Exception:  # the first worker meets it again and leaves a verdict
         return None
-    return Prepared(backend, static_facts(request.backend)) if forkable() else None
+    facts = static_facts(request.backend, None, request.command)
+    return Prepared(backend, facts) if forkable() else None
 
 
 def _execute(run: RunDir, entry: Entry, prepared: Prepared | None, stop: JobStop) -> int:

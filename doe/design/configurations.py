@@ -1,0 +1,134 @@
+"""Configurations: a level of every factor, wherever it lies, with its code, name and number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate, product
+from operator import getitem, mul
+from typing import NamedTuple
+
+from doe.errors import DoeError
+from doe.study.levels import coded_level
+from doe.study.values import Factor, Level, Study
+from doe.terms import BETWEEN, level_text, single_letters
+
+Levels = tuple[Level, ...]
+"""One level per factor, in the order of the factors."""
+Code = int | float
+Coded = tuple[Code, ...]
+"""Levels of one run as numbers around zero, one per factor: −1 and +1 of two levels."""
+CENTRE = "centre"
+"""The configuration with every factor at its middle, where that is none of its levels."""
+
+
+class Configuration(NamedTuple):
+    """The levels of some factors: as they are shown, as they are named, as given, coded."""
+
+    label: str
+    name: str
+    levels: dict[str, Level]
+    coded: Coded
+
+
+class _Codes(dict[Level, Code]):
+    """Level of one factor -> its code, worked out when first asked for between the levels."""
+
+    def __init__(self, factor: Factor) -> None:
+        size = len(factor.levels)
+        super().__init__({level: coded_level(i, size) for i, level in enumerate(factor.levels)})
+        self._factor = factor
+
+    def __missing__(self, level: Level) -> Code:
+        self[level] = code_between(self._factor, level)
+        return self[level]
+
+
+def code_between(factor: Factor, level: Level) -> Code:
+    """Code of a number that is none of the factor's levels; 0 is the middle of its scale."""
+    if not factor.numeric or isinstance(level, str):
+        known = ", ".join(map(level_text, factor.levels))
+        raise DoeError(f"{level_text(level)!r} is no level of {factor.key}; expected {known}")
+    if level == factor.centre:
+        return 0
+    outermost = coded_level(len(factor.levels) - 1, len(factor.levels))
+    return float(f"{factor.position(level) * outermost:.12g}")
+
+
+class Configurations:
+    """Names, codes and numbers of the configurations of some factors.
+
+    A design may have 100,000, so what they are made of is looked up.
+    """
+
+    def __init__(self, factors: Sequence[Factor], known: Mapping[Levels, int] = {}) -> None:
+        """`known` numbers the configurations of a design that is there."""
+        self.factors = tuple(factors)
+        self.keys = [factor.key for factor in factors]
+        self.combinations = math.prod(len(factor.levels) for factor in factors)
+        weights = accumulate((len(f.levels) for f in factors), mul, initial=1)
+        self._places = [
+            {level: i * weight for i, level in enumerate(factor.levels)}
+            for factor, weight in zip(factors, weights, strict=False)
+        ]
+        self._codes = [_Codes(factor) for factor in factors]
+        self._single = single_letters(self.keys)
+        self._names = [
+            {
+                level: f"{factor.key}{i}" if self._single else f"{factor.key}={level_text(level)}"
+                for i, level in enumerate(factor.levels)
+            }
+            for factor in factors
+        ]
+        between = {levels: row for levels, row in known.items() if row >= self.combinations}
+        self._between = between
+        self._next = max(between.values(), default=self.combinations - 1) + 1
+
+    def number(self, levels: Levels) -> int:
+        """Number in the standard order of the full factorial, from 0, the first factor fastest.
+
+        Configurations between the levels have the next numbers, as they come.
+        """
+        try:
+            return sum(map(getitem, self._places, levels))
+        except KeyError:
+            row = self._between.setdefault(levels, self._next)
+            self._next = max(self._next, row + 1)
+            return row
+
+    def at(self, levels: Levels) -> Configuration:
+        """The configuration with these levels."""
+        coded = tuple(map(getitem, self._codes, levels))
+        try:
+            parts = list(map(getitem, self._names, levels))
+            name = ("" if self._single else ",").join(parts)
+        except KeyError:
+            pairs = zip(self.keys, map(level_text, levels), strict=True)
+            name = CENTRE if not any(coded) else ",".join(f"{key}={text}" for key, text in pairs)
+        label = name if self._single else shown_label(name, map(level_text, levels))
+        return Configuration(label, name, dict(zip(self.keys, levels, strict=True)), coded)
+
+
+def shown_label(name: str, texts: Iterable[str]) -> str:
+    """A configuration of factors with longer keys as it is shown, by the texts of its levels."""
+    return CENTRE if name == CENTRE else BETWEEN.join(texts)
+
+
+def centre_levels(study: Study) -> Levels:
+    """The middle of every factor."""
+    return tuple(factor.centre for factor in study.factors)
+
+
+def levels_of_rows(factors: Sequence[Factor], rows: Iterable[int]) -> list[Levels]:
+    """Levels in rows of the full factorial, the first factor fastest."""
+    half = len(factors) // 2
+    first, second = (
+        [levels[::-1] for levels in product(*(f.levels for f in reversed(part)))]
+        for part in (factors[:half], factors[half:])
+    )
+    return [first[row % len(first)] + second[row // len(first)] for row in rows]
+
+
+def configuration_of(factors: Sequence[Factor], row: int) -> Configuration:
+    """The configuration in a row of the full factorial of some factors."""
+    return Configurations(factors).at(levels_of_rows(factors, [row])[0])

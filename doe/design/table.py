@@ -1,0 +1,158 @@
+"""The CSV form of a design, written by `doe plan` and read back by everything else."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from doe.design.configurations import Code, shown_label
+from doe.design.runs import Design, Run
+from doe.study.levels import coded_level
+from doe.study.values import (
+    RUN_COLUMNS,
+    Factor,
+    Level,
+    Study,
+    coded_columns,
+    seed_columns,
+)
+from doe.terms import level_text, single_letters
+
+DESIGN_FIELDS = (
+    *("replicates", "seeds", "streams", "order_seed"),
+    *("fraction", "exclude", "centre", "blocks", "augment"),
+)
+"""What decides the design of a study beside its factors."""
+WORDS = ("name", "description", "sets")
+"""What a factor has that decides nothing in the design."""
+
+
+def csv_header(design: Design) -> list[str]:
+    """Columns of design.csv: the run, its seed of each stream, its levels as given and coded."""
+    keys = design.keys
+    return [*RUN_COLUMNS, *seed_columns(design.streams), *keys, *coded_columns(keys)]
+
+
+class _Cells(dict[Level, str]):
+    """Levels of one factor, codes or names as cells of CSV, made when first asked for."""
+
+    def __missing__(self, level: Level) -> str:
+        self[level] = _csv_line([level_text(level), ""])[:-2]
+        return self[level]
+
+
+def _csv_line(cells: Sequence[str]) -> str:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerow(cells)
+    return out.getvalue()
+
+
+def _csv_lines(design: Design) -> Iterator[str]:
+    """A line per run: a design may have 100,000, of few different cells."""
+    yield _csv_line(csv_header(design))
+    factors, codes, names = [_Cells() for _ in design.keys], _Cells(), _Cells()
+    for run in design.runs:  # `Run.cells`, without asking each for its kind
+        numbers = f"{run.run_order},{run.row},{run.replicate},{run.block},{run.seed}"
+        name = run.name if run.name.isalnum() else names[run.name]
+        levels = [cells[level] for cells, level in zip(factors, run.levels.values(), strict=True)]
+        coded = [codes[code] for code in run.coded]
+        seeds = map(str, run.seeds.values())
+        yield ",".join([run.run_id, numbers, name, *seeds, *levels, *coded]) + "\n"
+
+
+def design_csv(design: Design) -> str:
+    """Write a design as CSV, a line per run in run order."""
+    return "".join(_csv_lines(design))
+
+
+class _ReadLevels(dict[tuple[str, str], Level]):
+    """Text and code of a factor's level -> the level; any other text is a number between them."""
+
+    def __init__(self, factor: Factor) -> None:
+        size = len(factor.levels)
+        super().__init__(
+            ((level_text(level), str(coded_level(i, size))), level)
+            for i, level in enumerate(factor.levels)
+        )
+
+    def __missing__(self, cell: tuple[str, str]) -> Level:
+        self[cell] = _number(cell[0])
+        return self[cell]
+
+
+class _ReadCodes(dict[str, Code]):
+    def __missing__(self, text: str) -> Code:
+        self[text] = _number(text)
+        return self[text]
+
+
+def _number(text: str) -> Code:
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
+def read_design(text: str, study: Study) -> Design:
+    """The design of a study from its CSV form, as `design_csv` wrote it."""
+    keys, streams = study.keys, tuple(study.streams)
+    lines = csv.reader(io.StringIO(text))
+    next(lines)
+    single = single_letters(keys)
+    first, codes = len(RUN_COLUMNS) + len(streams), _ReadCodes()
+    factors = [_ReadLevels(factor) for factor in study.factors]
+    runs = []
+    for cells in lines:
+        run_id, order, row, replicate, block, seed, name = cells[: len(RUN_COLUMNS)]
+        texts, coded = cells[first : first + len(keys)], cells[first + len(keys) :]
+        given = map(_ReadLevels.__getitem__, factors, zip(texts, coded, strict=True))
+        seeds = dict(zip(streams, map(int, cells[len(RUN_COLUMNS) : first]), strict=True))
+        runs.append(
+            Run(
+                run_id,
+                int(order),
+                int(row),
+                int(replicate),
+                int(block),
+                int(seed),
+                name if single else shown_label(name, texts),
+                name,
+                dict(zip(keys, given, strict=True)),
+                tuple(map(codes.__getitem__, coded)),
+                seeds,
+            )
+        )
+    return Design(keys, tuple(runs), streams)
+
+
+def design_request(study: Study) -> dict[str, Any]:
+    """What a study says that decides its design; what has its default is left out."""
+    said = _said(study)
+    factors = [{k: v for k, v in f.items() if k not in WORDS} for f in said["factors"]]
+    return {"factors": factors} | {k: said[k] for k in DESIGN_FIELDS if k in said}
+
+
+def _said(value: Any) -> Any:
+    """A struct as plain values without its defaults, so that later fields change nothing here."""
+    if isinstance(value, tuple):
+        return [_said(item) for item in value]
+    if not isinstance(value, msgspec.Struct):
+        return value
+    said = {}
+    for field in msgspec.structs.fields(value):
+        factory = field.default_factory
+        default = field.default if factory is msgspec.NODEFAULT else factory()
+        if (own := getattr(value, field.name)) != default:
+            said[field.name] = _said(own)
+    return said
+
+
+def design_digest(study: Study, text: str) -> str:
+    """Digest of a design in its CSV form, together with what decides it in the study."""
+    request = msgspec.json.encode(design_request(study), order="sorted")
+    return hashlib.sha256(request + b"\n" + text.encode()).hexdigest()

@@ -1,0 +1,205 @@
+"""Numbers in the files that programs leave: JSON, rows of a CSV, TensorBoard, W&B, MLflow."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from doe.errors import DoeError
+from doe.running.events import Curves, tensorboard_curves, wandb_curves
+
+STEP_COLUMNS = ("step", "global_step", "_step", "iteration", "iter", "epoch", "Step", "Epoch")
+ROWS = (".csv", ".tsv", ".jsonl")
+MLRUNS = "mlruns"
+"""MLflow's store of files, a directory; its other store is an SQLite database."""
+
+Stamps = dict[Path, tuple[int, int]]
+"""Time and size of files."""
+Series = list[tuple[float, Any]]
+"""Values with their steps."""
+
+
+class NumberSource(NamedTuple):
+    """Something that holds numbers by name."""
+
+    file: str
+    names: tuple[str, ...]
+    series: Callable[[str], Series]
+    """The values of a name; a KeyError where there is none."""
+    extra: Mapping[str, Any] = {}
+    """Numbers that are taken along without being asked for."""
+
+
+def stamp(path: Path) -> tuple[int, int]:
+    """Time and size of a file, or of all in a directory, which change when it is written to."""
+    if path.is_dir():
+        stamps = [stamp(inner) for inner in path.rglob("*") if inner.is_file()]
+        return max((time for time, _ in stamps), default=0), sum(size for _, size in stamps)
+    stat = path.stat()
+    return stat.st_mtime_ns, stat.st_size
+
+
+def matching(root: Path, pattern: str) -> list[Path]:
+    """Files that a pattern names, the one written last at the end."""
+    paths = [path for path in root.glob(pattern) if path.is_file() or path.name == MLRUNS]
+    return sorted(paths, key=os.path.getmtime)
+
+
+def read_source(paths: Sequence[Path], root: Path) -> NumberSource:
+    """Read the file written last; of TensorBoard, all of them."""
+    path = paths[-1]
+    file = str(path.relative_to(root))
+    try:
+        if "tfevents" in path.name:
+            return _curves(tensorboard_curves(paths), file)
+        if path.suffix == ".wandb":
+            return _curves(wandb_curves(path), file)
+        if path.name == MLRUNS:
+            return _curves(_mlflow_files(path), file)
+        if path.suffix == ".db":
+            return _curves(_mlflow_database(path), file)
+        if path.suffix.lower() in ROWS:
+            return _curves(row_curves(read_rows(path)), file)
+        return _document(path, file)
+    except UnicodeDecodeError as error:
+        raise DoeError(f"{file} is no UTF-8 text: byte {error.start}") from None
+    except OSError as error:
+        raise DoeError(f"cannot read {file}: {error.strerror}") from error
+    except sqlite3.Error as error:
+        raise DoeError(f"{file} is no database of MLflow: {error}") from None
+
+
+def _curves(curves: Curves, file: str) -> NumberSource:
+    return NumberSource(file, tuple(curves), curves.__getitem__)
+
+
+# Documents --------------------------------------------------------------------------------------
+
+
+def _document(path: Path, file: str) -> NumberSource:
+    try:
+        tree = json.loads(path.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise DoeError(f"{file} is no JSON: {error}") from None
+    if isinstance(tree, list) and tree and all(isinstance(row, dict) for row in tree):
+        return _curves(row_curves(tree), file)
+    if not isinstance(tree, dict):
+        raise DoeError(f"{file} is no JSON object but {brief(tree)}")
+    plain = {
+        key: value
+        for key, value in tree.items()
+        if isinstance(value, (int, float)) and not isinstance(value, bool)
+    }
+    return NumberSource(file, tuple(_leaves(tree)), lambda key: _values(tree, key), plain)
+
+
+def _values(tree: object, key: str) -> Series:
+    """What a document holds under a key: one value, or a list of values, as a history has."""
+    value = _lookup(tree, key)
+    values = value if isinstance(value, list) and value else [value]
+    return list(enumerate(values))
+
+
+def _lookup(tree: object, key: str) -> object:
+    """The value under a key; a dot may be part of a key or lead into a nested object."""
+    if isinstance(tree, list):
+        rows = [row for row in tree if isinstance(row, dict)]
+        if held := [row[key] for row in rows if key in row]:
+            return held
+        tree = {str(i): item for i, item in enumerate(tree)} | ({"-1": tree[-1]} if tree else {})
+    if not isinstance(tree, dict):
+        raise KeyError(key)
+    if key in tree:
+        return tree[key]
+    for i, letter in enumerate(key):
+        if letter == "." and key[:i] in tree:
+            try:
+                return _lookup(tree[key[:i]], key[i + 1 :])
+            except KeyError:
+                continue
+    raise KeyError(key)
+
+
+def _leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    for key, value in tree.items():
+        rows = [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
+        if isinstance(value, dict):
+            yield from _leaves(value, f"{prefix}{key}.")
+        elif rows:
+            yield from dict.fromkeys(f"{prefix}{key}.{name}" for row in rows for name in row)
+        else:
+            yield f"{prefix}{key}"
+
+
+def brief(value: object) -> str:
+    """A value as JSON, cut where it is long."""
+    text = json.dumps(value, default=str)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+# Rows -------------------------------------------------------------------------------------------
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """Rows of a CSV (comma, semicolon or tab) or of JSON lines, as mappings."""
+    text = path.read_text(encoding="utf-8-sig")
+    if path.suffix.lower() == ".jsonl":
+        try:
+            rows = [json.loads(line) for line in text.splitlines() if line.strip()]
+        except json.JSONDecodeError as error:
+            raise DoeError(f"{path.name} holds a line that is no JSON: {error}") from None
+        return [row for row in rows if isinstance(row, dict)]
+    header = text.partition("\n")[0]
+    separator = max(",;\t", key=header.count)
+    lines = csv.reader(text.splitlines(), delimiter=separator)
+    names = [name.strip() for name in next(lines, [])]
+    return [dict(zip(names, line, strict=True)) for line in lines if len(line) == len(names)]
+
+
+def row_curves(rows: Iterable[Mapping[str, Any]]) -> Curves:
+    """Columns with their steps; loggers leave cells empty that have not changed."""
+    curves: Curves = {}
+    for number, row in enumerate(rows):
+        try:
+            step = float(
+                next(row[name] for name in STEP_COLUMNS if row.get(name) not in (None, ""))
+            )
+        except (StopIteration, ValueError, TypeError):
+            step = number
+        for name, value in row.items():
+            if value != "":
+                curves.setdefault(name, []).append((step, value))
+    return curves
+
+
+# MLflow -----------------------------------------------------------------------------------------
+
+
+def _mlflow_files(store: Path) -> Curves:
+    """Metrics of MLflow's files, `EXPERIMENT/RUN/metrics/NAME`: time, value, step in each line."""
+    curves: Curves = {}
+    for path in sorted(store.glob("*/*/metrics/**/*"), key=os.path.getmtime):
+        if path.is_file():
+            rows = [line.split() for line in path.read_text().splitlines() if line.strip()]
+            name = "/".join(path.relative_to(store).parts[3:])
+            curves[name] = [(float((*row, "0")[2]), row[1]) for row in rows if len(row) > 1]
+    return curves
+
+
+def _mlflow_database(path: Path) -> Curves:
+    """Metrics of the run that began last in MLflow's database."""
+    query = """SELECT key, step, value, is_nan FROM metrics WHERE run_uuid =
+        (SELECT run_uuid FROM runs ORDER BY start_time DESC LIMIT 1) ORDER BY timestamp, step"""
+    curves: Curves = {}
+    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    try:
+        for name, step, value, is_nan in connection.execute(query):
+            curves.setdefault(name, []).append((step, float("nan") if is_nan else value))
+    finally:
+        connection.close()
+    return curves

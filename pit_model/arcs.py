@@ -1,0 +1,244 @@
+"""Arcs of free flight among detections: consensus of samples first, then one fit of all arcs.
+
+A ball between two hits flies along ``p(t) = p₀ + v t + a t²/2`` with the same acceleration a in
+every arc of a clip. At a hit its position is continuous and its velocity jumps, so that a chain of
+arcs is ``p₀ + v₀ t + a t²/2 + Σ Δv_k max(t − τ_k, 0)``: exact flight with hits at times τ_k between
+frames, without any knowledge of floor, walls or restitution.
+
+Samples are enumerated, not drawn, so that the same clip gives the same arcs. Times are in frames,
+positions in pixels, y points downwards.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+
+STEPS = (1, 2, 3, 5, 8, 13)
+"""Frames between the detections of a sample: short ones for short arcs, long ones for accuracy."""
+REACH = 30
+"""Frames on each side of a sample that vote for it."""
+MISSES = 2
+"""Frames in a row that may lack a detection within an arc."""
+TILT = 0.27
+"""Largest sideways part of the acceleration: a camera that is tilted by 15 degrees."""
+CHUNK = 2048
+"""Samples that are counted at once."""
+
+
+class Detections(NamedTuple):
+    """Up to K places in each of T frames where a ball may be, the likeliest first."""
+
+    time: Floats
+    """(T,) in frames."""
+    position: Floats
+    """(T, K, 2), not a number where there are fewer."""
+    confidence: Floats
+    """(T, K), 0 to 1."""
+
+
+class Arc(NamedTuple):
+    """Free flight through some detections."""
+
+    frames: Ints
+    """(n,) numbers of the frames that confirm it, in order."""
+    choice: Ints
+    """(n,): which of the frame's detections it goes through."""
+    origin: float
+    """Time that the coefficients count from."""
+    coefficients: Floats
+    """(3, 2): position, velocity and acceleration at the origin."""
+
+    def at(self, time: Floats) -> Floats:
+        """Positions (T, 2) at some times."""
+        return _path(self.coefficients, time - self.origin)
+
+
+class Sample(NamedTuple):
+    """M hypotheses of free flight, each through two or three detections."""
+
+    seed: Ints
+    """(M,): the frame that their coefficients count from."""
+    coefficients: Floats
+    """(M, 3, 2)."""
+
+
+def find_arcs(
+    detections: Detections,
+    tolerance: float,
+    acceleration: Floats | None = None,
+    least: int = 5,
+) -> list[Arc]:
+    """Find arcs that share no frame, those with most support first; returned in order of time.
+
+    Parameters
+    ----------
+    tolerance
+        Distance in pixels within which a detection confirms an arc.
+    acceleration
+        (2,), if known; every arc has its own otherwise.
+    least
+        Frames that have to confirm an arc. It has to bend by more than the tolerance as well: what
+        rests or glides is not known to fly.
+    """
+    sample = _sample(detections, tolerance, acceleration)
+    free = np.ones(len(detections.time), bool)
+    score = _support(sample, detections, free, tolerance)
+    arcs = []
+    while len(score) and (best := int(score.argmax())) >= 0 and score[best] > 0:
+        arc = _grow(sample, best, detections, free, tolerance, acceleration)
+        if arc is None or len(arc.frames) < least or not _bends(arc, detections.time, tolerance):
+            score[best] = 0
+            continue
+        arcs.append(arc)
+        first, last = arc.frames[0], arc.frames[-1]
+        free[first : last + 1] = False
+        near = (sample.seed >= first - 2 * REACH) & (sample.seed <= last + 2 * REACH) & (score > 0)
+        rest = Sample(*(part[near] for part in sample))
+        score[near] = np.where(free[rest.seed], _support(rest, detections, free, tolerance), 0)
+    return sorted(arcs, key=lambda arc: int(arc.frames[0]))
+
+
+def _path(coefficients: Floats, s: Floats) -> Floats:
+    """``c₀ + c₁ s + c₂ s²/2``: coefficients (…, 3, 2) and times (…, n) to (…, n, 2)."""
+    c = coefficients[..., None, :]
+    s = s[..., None]
+    out: Floats = c[..., 0, :, :] + c[..., 1, :, :] * s + c[..., 2, :, :] * s**2 / 2
+    return out
+
+
+def _sample(detections: Detections, tolerance: float, acceleration: Floats | None) -> Sample:
+    """Put a parabola through every two (acceleration known) or three detections of equal step."""
+    time, position, _ = detections
+    frames, most = position.shape[:2]
+    seeds, coefficients = [], []
+    ends = (-1, 1) if acceleration is None else (1,)
+    for step in STEPS:
+        seed = np.arange(step if len(ends) == 2 else 0, max(frames - step, 0))
+        choices = np.stack(np.meshgrid(*[np.arange(most)] * (1 + len(ends))), -1)
+        for choice in choices.reshape(-1, 1 + len(ends)):
+            start = position[seed, choice[0]]  # (n, 2)
+            s = np.stack([time[seed + end * step] - time[seed] for end in ends], -1)  # (n, ends)
+            moved = (
+                np.stack(
+                    [
+                        position[seed + end * step, k]
+                        for end, k in zip(ends, choice[1:], strict=True)
+                    ],
+                    1,
+                )
+                - start[:, None]
+            )  # (n, ends, 2)
+            if acceleration is None:
+                solved = np.linalg.solve(np.stack([s, s**2 / 2], -1), moved)  # (n, 2, 2)
+                velocity, bend = solved[:, 0], solved[:, 1]
+                slack = 4 * tolerance / step**2
+                flies = (bend[:, 1] > 0) & (np.abs(bend[:, 0]) < TILT * bend[:, 1] + slack)
+            else:
+                bend = np.broadcast_to(acceleration, start.shape)
+                velocity = moved[:, 0] / s - bend * s / 2
+                flies = np.isfinite(velocity).all(1)
+            seeds.append(seed[flies])
+            coefficients.append(np.stack([start, velocity, bend], 1)[flies])
+    return Sample(np.concatenate(seeds), np.concatenate(coefficients))
+
+
+def _support(sample: Sample, detections: Detections, free: Bools, tolerance: float) -> Floats:
+    """(M,): confidence of the detections near each sample, the nearer the more."""
+    scores = [np.zeros(0)]
+    around = np.arange(-REACH, REACH + 1)
+    for first in range(0, len(sample.seed), CHUNK):
+        seed = sample.seed[first : first + CHUNK]
+        frame = seed[:, None] + around  # (M, R)
+        there = (frame >= 0) & (frame < len(free))
+        frame = frame.clip(0, len(free) - 1)
+        s = detections.time[frame] - detections.time[seed, None]
+        path = _path(sample.coefficients[first : first + CHUNK], s)
+        error, choice = _nearest(detections, frame, path)
+        near = (error < tolerance) & there & free[frame]
+        weight = detections.confidence[frame, choice] * (1 - (error / tolerance) ** 2)
+        scores.append(np.where(_unbroken(near), weight, 0).sum(1))
+    return np.concatenate(scores)
+
+
+def _nearest(detections: Detections, frame: Ints, path: Floats) -> tuple[Floats, Ints]:
+    """Distance to the nearest detection of each frame (infinite if none) and which one it is."""
+    distance = np.linalg.norm(detections.position[frame] - path[..., None, :], axis=-1)
+    distance = np.where(np.isnan(distance), np.inf, distance)
+    choice = distance.argmin(-1)
+    return np.take_along_axis(distance, choice[..., None], -1)[..., 0], choice
+
+
+def _unbroken(near: Bools) -> Bools:
+    """Keep what is joined to the middle column of (M, 2R + 1) with at most `MISSES` between."""
+    middle = near.shape[1] // 2
+    kept = near.copy()
+    for side in (slice(middle, None), slice(middle, None, -1)):
+        part = near[:, side]
+        gap = ~part
+        broken = np.zeros_like(part)
+        broken[:, MISSES:] = gap[:, MISSES:]
+        for back in range(1, MISSES + 1):
+            broken[:, MISSES:] &= gap[:, MISSES - back : part.shape[1] - back]
+        kept[:, side] &= ~np.logical_or.accumulate(broken, 1)
+    return kept
+
+
+def _grow(
+    sample: Sample,
+    number: int,
+    detections: Detections,
+    free: Bools,
+    tolerance: float,
+    acceleration: Floats | None,
+) -> Arc | None:
+    """Fit a sample to all frames that agree with it, again and again until none is added."""
+    time = detections.time
+    seed, coefficients = int(sample.seed[number]), sample.coefficients[number]
+    frames = np.arange(len(time))
+    origin = float(time[seed])
+    before = np.empty(0, int)
+    for _ in range(20):
+        error, choice = _nearest(detections, frames, _path(coefficients, time - origin))
+        near = (error < tolerance) & free
+        if not near.any():
+            return None
+        seed = int(frames[near][np.abs(frames[near] - seed).argmin()])
+        low, high = _run(near, seed)
+        inside = frames[low : high + 1][near[low : high + 1]]
+        if np.array_equal(inside, before):
+            break
+        before = inside
+        if len(inside) < (3 if acceleration is None else 2):
+            return None
+        points = detections.position[inside, choice[inside]]
+        coefficients = _fit(time[inside] - origin, points, acceleration)
+    return Arc(inside, choice[inside], origin, coefficients)
+
+
+def _run(near: Bools, seed: int) -> tuple[int, int]:
+    """First and last frame that are joined to `seed` with at most `MISSES` frames between."""
+    there = np.flatnonzero(near)
+    breaks = np.flatnonzero(np.diff(there) > MISSES + 1)
+    part = int(np.searchsorted(there[breaks], seed, side="left"))
+    starts, ends = np.r_[there[0], there[breaks + 1]], np.r_[there[breaks], there[-1]]
+    return int(starts[part]), int(ends[part])
+
+
+def _fit(s: Floats, points: Floats, acceleration: Floats | None) -> Floats:
+    """Least squares of free flight: times (n,) and points (n, 2) to (3, 2)."""
+    columns = np.stack([np.ones_like(s), s, s**2 / 2], 1)
+    if acceleration is None:
+        return np.asarray(np.linalg.lstsq(columns, points, rcond=None)[0], float)
+    rest = points - columns[:, 2:] * acceleration
+    return np.vstack([np.linalg.lstsq(columns[:, :2], rest, rcond=None)[0], acceleration])
+
+
+def _bends(arc: Arc, time: Floats, tolerance: float) -> bool:
+    """Whether the arc differs from even motion by more than the tolerance at its middle."""
+    duration = time[arc.frames[-1]] - time[arc.frames[0]]
+    return bool(arc.coefficients[2, 1] * duration**2 / 8 > tolerance)

@@ -1,0 +1,241 @@
+"""Track a ball in a video: network, local read-out, arcs of exact flight.
+
+Covers one ball at a time before a camera that stands still and looks across the plane of flight.
+Several balls, moving cameras and perspective are not covered.
+"""
+
+from itertools import product
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+from torch.nn import functional
+
+from pit_model.arcs import Detections, Floats
+from pit_model.clip import Clip, Listener, clip_of
+from pit_model.config import Config
+from pit_model.errors import PitError
+from pit_model.expectation import RADIUS, coarse_to_fine, hard_argmax
+from pit_model.hits import Flights, fit_flights
+from pit_model.network import WINDOW, Network
+from pit_model.regime import SAMPLE, Levels, Regime, levels, network_input, resize
+from pit_model.weights import SHIPPED, read_weights
+
+WIDTHS = (224, 448, 112)
+"""Widths that are tried, in this order."""
+TRIAL = 40
+"""Frames of a trial, at most."""
+CANDIDATES = 3
+"""Places in a frame that arcs may choose from."""
+CLEAR = RADIUS + 2
+"""Distance along each axis to which a place is cleared before the next is looked for."""
+DOUBT = 0.05
+"""Confidence below which a place is none."""
+TOLERANCE = 1.0
+"""Distance within which a detection confirms an arc, in pixels of the network."""
+BATCH = 1_000_000
+"""Pixels that go through the network at once, at most."""
+
+
+def quiet(what: str, done: int, total: int) -> None:
+    """Show no progress."""
+
+
+class Track(NamedTuple):
+    """What is known of a clip of T frames.
+
+    Positions are in pixels of the clip, whose pixel centres lie at whole numbers; y points down.
+    """
+
+    clip: Clip
+    regime: Regime
+    detections: Detections
+    flights: Flights
+    scale: float | None
+    """Pixels per metre: as given, or from g."""
+    g: float | None
+    """m/s²: as given, or from the scale."""
+
+    @property
+    def position(self) -> Floats:
+        """(T, 2): detections that an arc confirms; not a number elsewhere."""
+        choice = self.flights.choice
+        chosen = self.detections.position[np.arange(len(choice)), choice.clip(0)]
+        return np.where(choice[:, None] >= 0, chosen, np.nan)
+
+    @property
+    def confidence(self) -> Floats:
+        """(T,): of the detection that an arc confirms, or else of the best one."""
+        choice = self.flights.choice.clip(0)
+        return np.asarray(self.detections.confidence[np.arange(len(choice)), choice])
+
+
+class Tracker:
+    """A trained network that finds a ball in videos."""
+
+    def __init__(self, network: Network, config: Config) -> None:
+        self.network = network.eval()
+        self.config = config
+
+    @classmethod
+    def load(cls, weights: str | Path = SHIPPED) -> "Tracker":
+        """Take the weights of a file or of a trained run's directory."""
+        config, state = read_weights(Path(weights))
+        network = Network(config)
+        network.load_state_dict(state)
+        return cls(network, config)
+
+    def track(
+        self,
+        frames: ArrayLike | Clip,
+        fps: float = 1.0,
+        *,
+        width: int | None = None,
+        dark: bool | None = None,
+        subtract: bool | None = None,
+        scale: float | None = None,
+        g: float | None = None,
+        progress: Listener = quiet,
+    ) -> Track:
+        """Track the ball of a clip.
+
+        Parameters
+        ----------
+        frames, fps
+            A clip, or frames and frames per second as in `clip_of`.
+        width
+            Width in pixels that the network sees; a few are tried by default.
+        dark, subtract
+            Whether the ball is darker than what is behind it, and whether the median of the clip is
+            subtracted; both are tried by default.
+        scale, g
+            Pixels per metre, or gravity in m/s²: either gives the other.
+        progress
+            Hears what is being done.
+        """
+        clip = frames if isinstance(frames, Clip) else clip_of(frames, fps)
+        if len(clip.frames) < WINDOW:
+            raise PitError(f"the clip has {len(clip.frames)} frames; expected {WINDOW} or more")
+        if scale is not None and g is not None:
+            raise PitError("scale and g are both given; expected one: it gives the other")
+        regime = self.choose_regime(clip, width, dark, subtract, progress)
+        return self.track_in(regime, clip, scale, g, progress)
+
+    def track_in(
+        self,
+        regime: Regime,
+        clip: Clip,
+        scale: float | None = None,
+        g: float | None = None,
+        progress: Listener = quiet,
+    ) -> Track:
+        """Track the ball of a clip that the network sees in a given regime."""
+        detections = self.detect(clip, regime, range(len(clip.frames)), progress)
+        flights = fit_flights(detections, _tolerance(clip, regime))
+        pull = flights.gravity * clip.fps**2  # px/s²
+        if flights.arcs and g is not None:
+            scale = pull / g
+        elif flights.arcs and scale is not None:
+            g = pull / scale
+        return Track(clip, regime, detections, flights, scale, g)
+
+    def choose_regime(
+        self,
+        clip: Clip,
+        width: int | None,
+        dark: bool | None,
+        subtract: bool | None,
+        progress: Listener = quiet,
+    ) -> Regime:
+        """Try what is not given on a part of the clip; arcs say which sees the ball best."""
+        widths = [w for w in WIDTHS if w <= clip.size[0]] if width is None else [width]
+        widths = widths or [clip.size[0]]
+        looks = [
+            (is_dark, has_median)
+            for is_dark in ((False, True) if dark is None else (dark,))
+            for has_median in ((True, False) if subtract is None else (subtract,))
+        ]
+        first = Regime(widths[0], *looks[0])
+        if len(widths) * len(looks) == 1:
+            return first
+        part = _busiest(clip)
+        scores: dict[Regime, float] = {}
+        for tried, (w, look) in enumerate(product(widths, looks)):
+            best = max(scores, key=scores.__getitem__, default=first)
+            if w != widths[0] and scores[best] > 0 and look != best[1:]:
+                continue  # polarity and background are settled by the first width that sees a ball
+            progress("trying", tried, len(widths) * len(looks))
+            regime = Regime(w, *look)
+            found = self.detect(clip, regime, part)
+            flights = fit_flights(found, _tolerance(clip, regime))
+            seen = np.flatnonzero(flights.choice >= 0)
+            scores[regime] = float(found.confidence[seen, flights.choice[seen]].sum())
+        return max(scores, key=scores.__getitem__)
+
+    @torch.inference_mode()
+    def detect(
+        self, clip: Clip, regime: Regime, part: range, progress: Listener = quiet
+    ) -> Detections:
+        """Find the likeliest places of a ball in some consecutive frames, in pixels of the clip.
+
+        A frame stands in up to three windows: the mean of its heatmaps is read out.
+        """
+        measured = measure(clip, regime)
+        height, width = resize(clip.frames[:1].float(), regime.width).shape[1:]
+        step = max(WINDOW, BATCH // (height * width)) - WINDOW + 1
+        total, count = torch.zeros(len(part), height, width), torch.zeros(len(part), 1, 1)
+        for first in range(0, len(part) - WINDOW + 1, step):
+            inside = part[first : first + step + WINDOW - 1]
+            grey = resize(clip.frames[inside.start : inside.stop].float() / 255, regime.width)
+            seen = network_input(grey, regime.dark, measured)
+            heatmaps = torch.sigmoid(self.network(seen[None], False).heatmaps[-1])  # (N, 3, h, w)
+            for k in range(WINDOW):
+                at = slice(first + k, first + k + len(heatmaps))
+                total[at] += heatmaps[:, k]
+                count[at] += 1
+            progress("tracking", first + len(inside), len(part))
+        position, confidence = read_places(total / count)
+        scale = torch.tensor([clip.size[0] / width, clip.size[1] / height])
+        in_clip = (position + 0.5) * scale - 0.5
+        in_clip[confidence < DOUBT] = torch.nan
+        time = clip.time[part.start : part.stop] * clip.fps
+        return Detections(time, in_clip.double().numpy(), confidence.double().numpy())
+
+
+def read_places(heatmap: Tensor) -> tuple[Tensor, Tensor]:
+    """Positions (T, K, 2) and heights (T, K) of the highest peaks of maps (T, h, w)."""
+    heatmap = heatmap.clone()
+    rows, columns = (torch.arange(side) for side in heatmap.shape[1:])
+    positions, heights = [], []
+    for _ in range(CANDIDATES):
+        positions.append(coarse_to_fine(heatmap))
+        heights.append(heatmap.flatten(1).amax(1))
+        x, y = hard_argmax(heatmap)[..., None].unbind(1)  # (T, 1) each
+        beside = ((columns - x).abs() > CLEAR)[:, None, :] | ((rows - y).abs() > CLEAR)[:, :, None]
+        heatmap *= beside
+    return torch.stack(positions, 1), torch.stack(heights, 1)
+
+
+def measure(clip: Clip, regime: Regime) -> Levels:
+    """Levels of a clip at the size of the network."""
+    some = clip.frames[:: -(-len(clip.frames) // SAMPLE)].float() / 255
+    return levels(resize(some, regime.width), regime.dark, regime.subtract)
+
+
+def _tolerance(clip: Clip, regime: Regime) -> float:
+    """Distance within which a detection confirms an arc, in pixels of the clip."""
+    return TOLERANCE * clip.size[0] / regime.width
+
+
+def _busiest(clip: Clip) -> range:
+    """The `TRIAL` frames in a row between which most changes."""
+    if len(clip.frames) <= TRIAL:
+        return range(len(clip.frames))
+    small = functional.avg_pool2d(clip.frames[:, None].float(), 8)[:, 0]
+    change = small.diff(dim=0).abs().flatten(1).amax(1).double().numpy()
+    sums = np.convolve(change, np.ones(TRIAL - 1), "valid")
+    first = int(sums.argmax())
+    return range(first, first + TRIAL)

@@ -58,7 +58,7 @@ def _best(study: Study, statuses: Sequence[RunStatus]) -> tuple[BestSoFar, ...]:
     names = answers.principal
     rows = [response_values(study, status) for status in statuses]
     values = {name: [row[name] for row in rows] for name in names}
-    cells = {cell.row: cell for cell in cells_of(statuses, values)}
+    cells = {cell.row: cell for cell in cells_of([status.run for status in statuses], values)}
     best = best_cells(list(cells.values()), names, answers)
     return tuple(
         BestSoFar(

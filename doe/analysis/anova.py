@@ -185,7 +185,7 @@ def blocking(fit: Fit, name: str | None, alpha: float) -> Blocking | None:
     no block the blocks carry confounded terms as well, and nothing can be said. Where replicates
     share seeds, `streams` says where the variance comes from.
     """
-    if fit.df_block == 0 or fit.df_error == 0 or fit.seeding is not None:
+    if name is None or fit.df_block == 0 or fit.df_error == 0 or fit.seeding is not None:
         return None
     blocks = fit.df_block + 1
     if fit.n - len(np.unique(fit.cells)) - fit.df_pure < fit.df_block:

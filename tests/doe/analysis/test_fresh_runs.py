@@ -4,11 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from level_tables import full, words
 
 from benchmarks.confirmation import covered, study
-from doe.analysis.analyze import analyze
-from doe.analysis.confirm import by_prediction, paired_gain
-from doe.analysis.data import Fresh
+from doe.analysis.analyze import analyze, fit_response
+from doe.analysis.best import best
+from doe.analysis.confirm import by_prediction, cells_to_confirm, paired_gain
+from doe.analysis.dataset import Dataset, FreshRuns, Runs
 
 
 def test_a_paired_difference_has_the_t_interval_of_the_textbook():
@@ -26,11 +28,56 @@ def test_a_paired_difference_has_the_t_interval_of_the_textbook():
 def test_the_model_ranks_and_means_break_its_ties():
     rng = np.random.default_rng(0)
     y = 5.0 * (np.arange(8) & 1) + 0.3 * rng.standard_normal((4, 8))
-    analysis = analyze(study(y, 3))  # the larger the better, A alone is active
-    assert analysis.best.reduced.terms == ("A",)
-    order = by_prediction(analysis.best, "ABC")
-    means = [cell.config for cell in analysis.best.cells]
-    assert order == [c for c in means if "A1" in c] + [c for c in means if "A0" in c]
+    response = fit_response(study(y, 3))  # the larger the better, A alone is active
+    top = best(response, "max")
+    assert top.reduced.terms == ("A",)
+    means = [cell.cell for cell in top.cells]
+    assert by_prediction(response, top) == [c for c in means if c & 1] + [
+        c for c in means if not c & 1
+    ]
+
+
+def test_the_best_observed_is_among_those_to_confirm():
+    rng = np.random.default_rng(5)
+    y = 2.0 * (np.arange(8) & 1) + 0.3 * rng.standard_normal((4, 8))
+    y[:, 4] += 4.0  # by an interaction that is not in the model
+    response = fit_response(replace(study(y, 3), terms=(1,)))
+    top = best(response, "max")
+    first, second, *_ = by_prediction(response, top)
+    assert top.cells[0].cell not in (first, second)
+    assert cells_to_confirm(response, top) == (first, top.cells[0].cell, second)
+
+
+def test_a_prediction_below_zero_does_not_win():
+    """Halving by A and by B: the sum of both effects is below zero, their product is not."""
+    rng = np.random.default_rng(6)
+    cells = np.arange(4)
+    truth = np.array([100.0, 20.0, 20.0, 8.0])[cells]
+    y = truth * np.exp(0.05 * rng.standard_normal((4, 4)))
+    observed = replace(study(y, 2), goal="min", terms=(1, 2))
+    response = fit_response(observed)
+    additive = response.reduced.shift + response.reduced.unit * (
+        response.reduced.model.cell_rows(range(4))[:, response.reduced.model.kept]
+        @ response.reduced.coef
+    )
+    assert additive.min() < 0.0
+    assert by_prediction(response, best(response, "min"))[0] == 3
+
+
+def test_a_factor_of_three_levels_is_confirmed():
+    rng = np.random.default_rng(7)
+    index = full((3, 2), 4)
+    runs = Runs(words((3, 2)), index, block=np.repeat(np.arange(4), 6))
+    y = 5.0 * (index[:, 0] == 2) + 0.3 * rng.standard_normal(24)
+    top = runs.config(2)
+    fresh = FreshRuns(
+        (top, runs.config(5), runs.config(0)),
+        np.array([[5.1, 4.9, 5.2], [5.0, 5.0, 5.1], [0.1, -0.2, 0.3]]),
+    )
+    found = analyze(Dataset(runs, "y", y, goal="max", fresh=fresh)).confirmation
+    assert (found.config, found.verdict) == (top, "confirmed")
+    assert found.predicted == pytest.approx(5.0, abs=0.3)
+    assert found.predicted_low < found.mean < found.predicted_high
 
 
 def test_fresh_runs_bring_a_verdict_and_change_nothing_else():
@@ -39,7 +86,7 @@ def test_fresh_runs_bring_a_verdict_and_change_nothing_else():
     before = analyze(observed)
     assert before.confirmation is None
     y = np.array([[5.1, 4.9, 5.2], [5.0, 5.0, 5.1], [0.1, -0.2, 0.3]])
-    fresh = Fresh(("A1B0C0", "A1B1C0", "A0B0C0"), y)
+    fresh = FreshRuns(("A1B0C0", "A1B1C0", "A0B0C0"), y)
     after = analyze(replace(observed, fresh=fresh))
     assert after.effects == before.effects
     assert after.best == before.best
@@ -47,7 +94,7 @@ def test_fresh_runs_bring_a_verdict_and_change_nothing_else():
     assert verdict.verdict == "confirmed"
     assert [gain.against for gain in verdict.gains] == ["A0B0C0", "A1B1C0"]
     assert verdict.predicted_low < verdict.mean < verdict.predicted_high
-    nothing = Fresh(fresh.configs, np.full((3, 3), np.nan))
+    nothing = FreshRuns(fresh.configs, np.full((3, 3), np.nan))
     assert analyze(replace(observed, fresh=nothing)).confirmation is None
 
 
@@ -63,5 +110,5 @@ def test_no_prediction_is_shown_where_a_factor_changes_the_spread():
     rng = np.random.default_rng(2)
     y = rng.standard_normal((6, 16)) * np.where(np.arange(16) & 1, 8.0, 1.0)
     observed = study(y, 4)
-    fresh = Fresh(("A1B0C0D0", "A0B0C0D0"), rng.standard_normal((2, 3)))
+    fresh = FreshRuns(("A1B0C0D0", "A0B0C0D0"), rng.standard_normal((2, 3)))
     assert analyze(replace(observed, fresh=fresh)).confirmation.predicted_low is None

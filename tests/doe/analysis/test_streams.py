@@ -6,16 +6,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from factorial_tables import two_level_runs
+from level_tables import full, words
 from scipy import stats
 
 from benchmarks.streams import beaten, size, told
 from doe.analysis.analyze import analyze
 from doe.analysis.beats import noncentrality, wins
-from doe.analysis.case import AnalysisOptions
-from doe.analysis.data import FactorLevels, Fresh, Observations, Runs
-from doe.analysis.levels.analyze import analyze_levels
-from doe.analysis.levels.layout import LevelObservations, layout_of
-from doe.analysis.response import analyze_response
+from doe.analysis.dataset import Dataset, FreshRuns, Runs
+from doe.analysis.estimators.robust import Robust
+from doe.analysis.options import AnalysisOptions
 from doe.analysis.streams import Seeding, layers, over_seeds, stream_variances, variation
 from doe.errors import DoeError
 
@@ -50,20 +50,10 @@ def study_of(case, **more):
     """A 2^3 with 12 replicates: 3 seeds of init crossed with 4 of data."""
     cell, init, data = (np.array(case[name]) for name in ("cell", "init", "data"))
     replicate = (init - 1) * 4 + data - 1
-    y = np.array(case["y"])
-    runs = Runs(
-        factors=tuple(FactorLevels(key, "0", "1") for key in "ABC"),
-        coded=np.array([[2 * (c >> i & 1) - 1 for i in range(3)] for c in cell], np.int8),
-        block=replicate,
-        block_name="replicate",
-        run_ids=tuple(f"r{i}" for i in range(len(y))),
-        run_order=None,
-        slot=None,
-        host=None,
-        states=("",) * len(y),
-        seeding=Seeding(("init", "data"), replicate, np.stack([init, data])),
-    )
-    return Observations(runs, "y", y, y, y, "", **({"goal": "min"} | more))
+    seeding = Seeding(("init", "data"), replicate, np.stack([init, data]))
+    runs = two_level_runs(cell, 3, np.unique(replicate, return_inverse=True)[1])
+    runs = replace(runs, block_name="replicate", seeding=seeding)
+    return Dataset(runs, "y", np.array(case["y"]), **({"goal": "min"} | more))
 
 
 def test_a_study_has_the_components_and_the_standard_error_of_lme4():
@@ -142,10 +132,9 @@ def test_methods_that_take_replicates_as_independent_are_left_out():
     assert analysis.estimates["robust"] is None
     assert any("robust methods are left out" in warning for warning in analysis.warnings)
     with pytest.raises(DoeError, match="share seeds"):
-        analyze_response(observed, AnalysisOptions(random_blocks=True))
-    chosen = analyze_response(observed, AnalysisOptions(terms=("A", "B"), robust=True))
-    assert chosen.permutations is None
-    assert all(test.p_hc3 is None for test in chosen.tests)
+        analyze(observed, AnalysisOptions(random_blocks=True))
+    chosen = analyze(observed, AnalysisOptions(terms=("A", "B"), robust=True))
+    assert chosen.get(Robust) is None
     assert any("robust methods are left out" in warning for warning in chosen.warnings)
 
 
@@ -153,13 +142,13 @@ def test_a_chosen_model_is_tested_against_the_variation_over_seeds():
     observed = study_of(KNOWN["study"])
     whole = analyze(observed)
     terms = tuple(effect.term for effect in whole.effects)
-    chosen = analyze_response(observed, AnalysisOptions(terms=terms))
+    chosen = analyze(observed, AnalysisOptions(terms=terms))
     assert chosen.anova.error == "variation over seeds"
     assert {e.term: e.p for e in chosen.effects} == pytest.approx(
         {e.term: e.p for e in whole.effects}
     )
     assert chosen.variation == whole.variation
-    few = analyze_response(observed, AnalysisOptions(terms=("A",)))
+    few = analyze(observed, AnalysisOptions(terms=("A",)))
     (a,) = few.effects
     assert a.se == pytest.approx(KNOWN["study"]["se"], rel=1e-4)
     lack = next(row for row in few.anova.rows if row.source == "Lack of fit")
@@ -175,12 +164,10 @@ def test_factors_with_levels_have_streams_too():
         own = rng.normal(size=(2, 6, 2))
         y = rng.normal(size=24) + sum(own[s, 2 * a + b, seeds[s, replicate]] for s in (0, 1))
         y += rng.normal(size=(2, 2))[0][seeds[0, replicate]]
-        columns = {"A": a.tolist(), "B": b.tolist()}
-        runs = replace(
-            layout_of(columns, block=replicate.tolist()),
-            seeding=Seeding(("init", "data"), replicate, seeds[:, replicate]),
-        )
-        analysis = analyze_levels(LevelObservations(runs, "y", y, goal="max"))
+        seeding = Seeding(("init", "data"), replicate, seeds[:, replicate])
+        index = np.column_stack([a, b])
+        runs = Runs(words((3, 2)), index, block=replicate, seeding=seeding)
+        analysis = analyze(Dataset(runs, "y", y, goal="max"))
         size += sum(test.p < 0.05 for test in analysis.tests)
     assert analysis.anova.error == "variation over seeds"
     assert [c.stream for c in analysis.variation.components] == ["init", "data", "rest"]
@@ -201,7 +188,7 @@ def test_the_interval_of_a_noncentrality_inverts_its_distribution(t, df, alpha):
 def plain(y, goal, **more):
     observed = study_of(KNOWN["study"], goal=goal)
     runs = replace(observed.runs, seeding=None)
-    return replace(observed, runs=runs, y=y, low=y, high=y, **more)
+    return replace(observed, runs=runs, y=y, **more)
 
 
 def test_better_is_what_the_goal_says():
@@ -229,13 +216,31 @@ def test_the_probability_is_that_of_the_standardised_difference():
     assert answer.seeds == 12
 
 
+def test_configurations_of_any_levels_are_compared():
+    rng = np.random.default_rng(9)
+    index = full((3, 2), 6)
+    runs = Runs(words((3, 2)), index, block=np.repeat(np.arange(6), 6))
+    y = rng.normal(size=36) + 1.5 * (index[:, 0] == 2)
+    data = Dataset(runs, "y", y, goal="max")
+    pairs = (("best", "baseline"), ("A2B0", "A0B0"))
+    best, answer = analyze(data, AnalysisOptions(beats=pairs)).beats
+    assert best.against == "A0B0"
+    cells = runs.cells
+    analysis = analyze(data)
+    difference = y[cells == 2].mean() - y[cells == 0].mean()
+    assert answer.probability == pytest.approx(
+        stats.norm.cdf(difference / np.sqrt(2) / analysis.sigma)
+    )
+    assert answer.low < answer.probability < answer.high
+
+
 def test_names_that_are_none_and_goals_that_nobody_gave_are_refused():
     y = np.array(KNOWN["study"]["y"])
-    for pair, words in (
+    for pair, said in (
         (("A1B1C1", "A0B0C9"), "no configuration with runs"),
         (("A1B1C1", "A1B1C1"), "compared with itself"),
     ):
-        with pytest.raises(DoeError, match=words):
+        with pytest.raises(DoeError, match=said):
             analyze(plain(y, "min"), AnalysisOptions(beats=(pair,)))
     with pytest.raises(DoeError, match="give a goal"):
         analyze(plain(y, None), AnalysisOptions(beats=(("best", "baseline"),)))
@@ -250,7 +255,7 @@ def test_chosen_pairs_are_wider_and_fresh_runs_take_their_place():
     assert chosen.low < named.low
     assert chosen.high > named.high
     values = np.array([[1.0, 1.2, 0.9, 1.1], [2.0, 2.3, 1.7, 2.2], [3.0, 3.1, 3.2, 2.8]])
-    fresh = Fresh(("A1B0C0", "A0B0C0", "A1B1C1"), values)
+    fresh = FreshRuns(("A1B0C0", "A0B0C0", "A1B1C1"), values)
     (confirmed,) = analyze(
         plain(y, "min", fresh=fresh), AnalysisOptions(beats=(("best", "runner-up"),))
     ).beats
@@ -302,7 +307,7 @@ def test_an_unequal_spread_leaves_the_differences_of_the_two():
 def test_without_blocks_runs_pair_up_in_their_order():
     cells = np.array(KNOWN["study"]["cell"])
     observed = plain(shaped(np.exp(2.0 * np.random.default_rng(4).normal(size=96))), "max")
-    observed = replace(observed, runs=replace(observed.runs, block=None, block_name=None))
+    observed = replace(observed, runs=replace(observed.runs, block=None))
     (answer,) = analyze(observed, AnalysisOptions(beats=(("A1B0C0", "A0B0C0"),))).beats
     assert answer.seeds == 12
     assert answer.probability == (observed.y[cells == 1] > observed.y[cells == 0]).mean()

@@ -58,11 +58,7 @@ def _best(study: Study, statuses: Sequence[RunStatus]) -> tuple[BestSoFar, ...]:
     names = answers.principal
     rows = [response_values(study, status) for status in statuses]
     values = {name: [row[name] for row in rows] for name in names}
-<<<<<<< HEAD
-    cells = {cell.row: cell for cell in cells_of([s.run for s in statuses], values)}
-=======
     cells = {cell.row: cell for cell in cells_of([status.run for status in statuses], values)}
->>>>>>> 1e940e072a180102a10bb8f4a6d6326a20184af7
     best = best_cells(list(cells.values()), names, answers)
     return tuple(
         BestSoFar(

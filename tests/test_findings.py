@@ -8,8 +8,9 @@ from pathlib import Path
 import findings
 import pytest
 
-from doe.analysis.case import AnalysisOptions
+from doe.analysis.options import AnalysisOptions
 from doe.results.report import report_of
+from doe.results.sources import study_page
 from doe.results.status import overview
 from doe.store.files import StudyDir
 from doe.store.plan import load_plan
@@ -107,7 +108,7 @@ def data_of(page: Path) -> dict[str, object]:
 
 def test_the_report_is_that_of_the_runs(tmp_path):
     written = write_report(
-        report_of(overview(findings.STUDY), AnalysisOptions(robust=True)), tmp_path
+        report_of(study_page(overview(findings.STUDY)), AnalysisOptions(robust=True)), tmp_path
     )
     committed = sorted(path.name for path in (REPORT / "tables").glob("*.csv"))
     assert sorted(path.name for path in (tmp_path / "tables").glob("*.csv")) == committed

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from factorial_tables import study, table
 
-from doe.analysis.hsu import critical_value, maximum_modulus, with_the_best
+from doe.analysis.best import critical_value, maximum_modulus, with_the_best
 from doe.views.tables.anova import anova_table
 from doe.views.tables.best import best_table
 

@@ -6,7 +6,7 @@ import pytest
 from level_tables import full, seen, words
 
 from doe.analysis.analyze import analyze
-from doe.analysis.case import AnalysisOptions
+from doe.analysis.options import AnalysisOptions
 from doe.analysis.levels.analyze import analyze_levels
 from doe.analysis.tables import observe_table
 from doe.views.tables import response_tables, screen_tables

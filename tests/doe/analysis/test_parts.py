@@ -12,7 +12,7 @@ from doe.analysis.estimators.box_meyer import box_meyer
 from doe.analysis.estimators.dispersion import Dispersion
 from doe.analysis.estimators.means import Means
 from doe.analysis.estimators.robust import Robust
-from doe.analysis.hsu import critical_value, with_the_best
+from doe.analysis.best import critical_value, with_the_best
 from doe.analysis.transform import from_power, to_power
 from doe.errors import DoeError
 from doe.views.json import to_plain

@@ -15,7 +15,7 @@ import pytest
 from factorial_tables import study, table
 
 from doe.analysis import estimators, scales
-from doe.analysis.case import AnalysisOptions
+from doe.analysis.options import AnalysisOptions
 from doe.views.json import to_plain
 from doe.views.tables.effects import effects_table
 from doe.views.words import advice_text

@@ -25,7 +25,7 @@ from factorial_tables import (
 )
 from typer.testing import CliRunner
 
-from doe.analysis.hsu import critical_value, with_the_best
+from doe.analysis.best import critical_value, with_the_best
 from doe.analysis.lenth import critical_values, critical_values_t
 from doe.cli import app
 

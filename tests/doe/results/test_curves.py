@@ -3,7 +3,7 @@
 import textwrap
 
 from doe.results.curves import epoch_lines, learning_curves
-from doe.results.observations import scan_study
+from doe.results.dataset import scan_study
 from doe.store.files import StudyDir
 from doe.store.plan import write_plan
 from doe.store.progress import BURST, ProgressLine, Reporter, read_steps

@@ -3,8 +3,9 @@
 import pytest
 from synthetic import study_directory
 
-from doe.analysis.case import AnalysisOptions
+from doe.analysis.options import AnalysisOptions
 from doe.results.report import report_of
+from doe.results.sources import study_page
 from doe.results.status import overview
 
 
@@ -16,7 +17,9 @@ def paper_study(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def paper_report(paper_study):
-    return report_of(overview(paper_study), AnalysisOptions(robust=True, permutations=199))
+    return report_of(
+        study_page(overview(paper_study)), AnalysisOptions(robust=True, permutations=199)
+    )
 
 
 IMAGE = "<img src=x onerror=hacked=1>"
@@ -40,4 +43,6 @@ def unfinished_study(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def unfinished_report(unfinished_study):
-    return report_of(overview(unfinished_study), AnalysisOptions(robust=True, permutations=199))
+    return report_of(
+        study_page(overview(unfinished_study)), AnalysisOptions(robust=True, permutations=199)
+    )

@@ -103,9 +103,10 @@ def readme_images(page_file: Path) -> None:
 
 def main(out: Path) -> None:
     """Report on both studies into a directory that is left behind, and take the pictures."""
-    from doe.analysis.case import AnalysisOptions
+    from doe.analysis.options import AnalysisOptions
     from doe.results.report import report_of
-    from doe.results.status import overview
+    from doe.results.sources import study_page
+from doe.results.status import overview
     from doe.views import html
 
     out.mkdir(parents=True, exist_ok=True)
@@ -114,7 +115,7 @@ def main(out: Path) -> None:
         for name, study in studies.items():
             page = Path(root) / f"{name}.html"
             page.write_text(
-                html.render(report_of(overview(study), AnalysisOptions(robust=True)), "today")
+                html.render(report_of(study_page(overview(study)), AnalysisOptions(robust=True)), "today")
             )
             shoot(page, name, out)
             if study == REFERENCE:

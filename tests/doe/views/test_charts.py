@@ -5,9 +5,10 @@ import re
 import altair as alt
 import pytest
 
-from doe.analysis.case import AnalysisOptions
+from doe.analysis.options import AnalysisOptions
 from doe.results.origins import run_spans
 from doe.results.report import report_of
+from doe.results.sources import study_page
 from doe.results.status import overview
 from doe.terms import level_text
 from doe.views.charts import catalogue, response_charts, study_charts
@@ -120,8 +121,8 @@ def test_pareto_ranks_by_magnitude_and_tells_better_from_worse(paper_report):
 
 
 def test_means_are_those_of_the_runs(paper_report):
-    values = paper_report.values["dec_avg"]
-    views = paper_report.state.statuses
+    values = paper_report.subject.values["dec_avg"]
+    views = paper_report.subject.statuses
     analysis = paper_report.analyses["dec_avg"]
     main = main_data(analysis).datasets["main"]
     high = [v for v, seen in zip(values, views, strict=True) if seen.run.coded[0] > 0]
@@ -141,7 +142,7 @@ def test_means_are_those_of_the_runs(paper_report):
 def test_each_panel_of_interactions_names_the_levels_of_its_own_factor(tmp_path):
     from screenshots import long_study
 
-    report = report_of(overview(long_study(tmp_path)), AnalysisOptions())
+    report = report_of(study_page(overview(long_study(tmp_path))), AnalysisOptions())
     pairs = interaction_data(report.analyses["validation_loss"]).datasets["pairs"]
     levels = {factor.key: factor for factor in report.study.factors}
     panels = {record["panel"]: record for record in pairs}
@@ -182,7 +183,7 @@ def test_a_configuration_of_one_step_is_a_point_beside_the_lines(paper_report):
 
 
 def test_the_timeline_counts_from_the_first_start_and_keeps_slots_together(paper_report):
-    spans = run_spans(paper_report.state.statuses)
+    spans = run_spans(paper_report.subject.statuses)
     assert len(spans) == 256
     assert min(span.start for span in spans) == 0.0
     assert {span.end - span.start for span in spans} == {28.0}

@@ -3,37 +3,28 @@
 import msgspec
 import pytest
 
-from doe.analysis.data import FactorLevels
-from doe.analysis.estimators.means import Means
+from doe.analysis.dataset import FactorColumn
 from doe.numbers import cell_text
 from doe.views.headlines import headlines
 
 
-def test_the_largest_effects_come_first_with_interval_p_and_direction(paper_report):
+def test_the_largest_effects_come_first_with_their_interval(paper_report):
     analysis = paper_report.analyses["dec_avg"]
     largest = max(analysis.effects, key=lambda e: abs(e.effect))
     first = headlines(analysis).effects[0]
-    low, high = cell_text(largest.ci_low, "num"), cell_text(largest.ci_high, "num")
-    assert first == (
-        f"Noise ({largest.term}) changes dec_avg by {cell_text(largest.effect, 'signed')} px "
-        f"(95 % interval {low} to {high}; "
-        f"Holm-adjusted p = {cell_text(largest.p_holm, 'p')}), for the worse."
-    )
-    found = sum(e.p_holm <= 0.05 for e in analysis.effects)
-    assert headlines(analysis).effects[-1].startswith(f"{found} of 63 effects are significant")
+    low, high = cell_text(largest.ci_low, "short"), cell_text(largest.ci_high, "short")
+    size = cell_text(largest.effect, "short")
+    assert largest.effect > 0
+    assert first == f"Noise ({largest.term}) raises dec_avg by {size} px (95 % CI {low} to {high})."
+    found = sum(test.p_holm <= 0.05 for test in analysis.tests)
+    assert headlines(analysis).effects[-1].startswith(f"{found} of 63 terms are significant")
 
 
-def test_with_a_goal_of_more_the_same_effect_is_for_the_better(paper_report):
-    analysis = msgspec.structs.replace(paper_report.analyses["dec_avg"], goal="max")
-    assert headlines(analysis).effects[0].endswith("for the better.")
-
-
-def test_an_effect_that_may_be_chance_is_called_so(paper_report):
+def test_effects_that_may_be_chance_are_no_findings(paper_report):
     analysis = paper_report.analyses["dec_avg"]
-    inert = [e for e in analysis.effects if e.p_holm > 0.05]
-    told = headlines(msgspec.structs.replace(analysis, effects=tuple(inert))).effects
-    assert all(sentence.endswith("which may be chance.") for sentence in told[:-1])
-    assert told[-1].startswith(f"None of {len(inert)} effects")
+    inert = tuple(test for test in analysis.tests if test.p_holm > 0.05)
+    told = headlines(msgspec.structs.replace(analysis, tests=inert)).effects
+    assert told == (f"None of {len(inert)} terms is significant after Holm's adjustment.",)
 
 
 def test_the_best_configuration_and_what_is_fragile_are_told(paper_report, unfinished_report):
@@ -50,24 +41,25 @@ def test_the_best_configuration_and_what_is_fragile_are_told(paper_report, unfin
 
 
 def test_ratios_on_the_log_scale(paper_study):
-    from doe.analysis.case import AnalysisOptions
+    from doe.analysis.options import AnalysisOptions
     from doe.results.report import report_of
-    from doe.results.status import overview
+    from doe.results.sources import study_page
+from doe.results.status import overview
 
-    analysis = report_of(overview(paper_study), AnalysisOptions(transform="log")).analyses[
+    analysis = report_of(study_page(overview(paper_study)), AnalysisOptions(transform="log")).analyses[
         "dec_avg"
     ]
     back = {s.term: s for s in analysis.response_scale}
     largest = max(analysis.effects, key=lambda e: abs(e.effect)).term
-    expected = f"AELO ({largest}) multiplies dec_avg by {cell_text(back[largest].value, 'num')}"
+    expected = f"AELO ({largest}) multiplies dec_avg by {cell_text(back[largest].value, 'short')}"
     assert headlines(analysis).effects[0].startswith(expected)
 
 
 def test_an_interaction_says_what_a_factor_does_at_either_level_of_another(paper_report):
     analysis = paper_report.analyses["dec_avg"]
-    pair = analysis.get(Means).interactions[0]
+    pair = analysis.interactions[0]
     assert pair.term in ("CF", "AF")
-    values, runs = paper_report.values["dec_avg"], [s.run for s in paper_report.state.statuses]
+    values, runs = paper_report.subject.values["dec_avg"], [s.run for s in paper_report.subject.statuses]
 
     def mean(x, y):
         signs = {pair.factor: x, pair.other: y}
@@ -79,20 +71,20 @@ def test_an_interaction_says_what_a_factor_does_at_either_level_of_another(paper
         return sum(chosen) / len(chosen)
 
     low, high = mean(1, -1) - mean(-1, -1), mean(1, 1) - mean(-1, 1)
-    assert pair.at_low.mean == pytest.approx(low)
-    assert pair.at_high.mean == pytest.approx(high)
+    assert pair.at[0].effect == pytest.approx(low)
+    assert pair.at[1].effect == pytest.approx(high)
     sentence = next(s for s in headlines(analysis).effects if f"({pair.term}, " in s)
-    assert f" {cell_text(abs(low), 'num')} px without " in sentence
-    assert f" {cell_text(abs(high), 'num')} px with it " in sentence
-    verbs = [word for word in sentence.split() if word in ("costs", "saves")]
-    assert verbs == ["costs" if low > 0 else "saves"]
+    assert f" by {cell_text(abs(low), 'short')} px without " in sentence
+    assert f" by {cell_text(abs(high), 'short')} px with it " in sentence
+    verbs = [word for word in sentence.split() if word in ("raises", "lowers")]
+    assert verbs == ["raises" if low > 0 else "lowers"]
 
 
 def test_levels_that_are_no_switch_are_named(paper_report):
     analysis = paper_report.analyses["dec_avg"]
-    factors = tuple(FactorLevels(f.key, "0.1", "0.01") for f in analysis.factors)
+    factors = tuple(FactorColumn(f.key, f.key, ("0.1", "0.01")) for f in analysis.factors)
     named = msgspec.structs.replace(analysis, factors=factors, goal="max")
-    pair = analysis.get(Means).interactions[0]
+    pair = analysis.interactions[0]
     sentence = next(s for s in headlines(named).effects if f"({pair.term}, " in s)
     assert f"at {pair.other} = 0.1 and" in sentence
     assert "at 0.01 (" in sentence

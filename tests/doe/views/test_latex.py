@@ -108,7 +108,7 @@ def test_every_table_of_a_report_compiles_without_overfull_boxes(paper_report, t
 def test_keys_levels_and_units_of_any_length_fit_the_page(length, tmp_path):
     from synthetic import study_directory
 
-    from doe.analysis.case import AnalysisOptions
+    from doe.analysis.options import AnalysisOptions
     from doe.results.report import report_of
     from doe.results.status import overview
     from doe.study.values import Factor, Responses, Study

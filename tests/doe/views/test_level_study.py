@@ -12,11 +12,12 @@ import pytest
 from typer.testing import CliRunner
 
 import doe
-from doe.analysis.case import AnalysisOptions
+from doe.analysis.options import AnalysisOptions
 from doe.cli import app
 from doe.design.power import DesignSize, detectable_effect
 from doe.errors import DoeError
 from doe.results.report import report_of
+from doe.results.sources import study_page
 from doe.results.status import overview
 from doe.study.values import Factor, Responses, Study
 from doe.views.charts import catalogue, response_charts
@@ -50,7 +51,7 @@ def test_accuracy_is_ranked_upwards_and_loss_downwards_on_its_log_scale(study):
     found = json.loads(said("analyze", "--study", study, "-r", "accuracy,loss", "--json"))
     accuracy, loss = found
     assert [row["source"] for row in accuracy["anova"]][:4] == [
-        *("Block", "lr", "optimizer", "augment")
+        *("Block", "lr", "optimizer", "lr:optimizer")
     ]
     assert {row["source"]: row["df"] for row in accuracy["anova"]}["lr:optimizer"] == 2
     levels = {row["level"]: row for row in accuracy["levels"] if row["factor"] == "optimizer"}
@@ -86,10 +87,10 @@ def test_blocks_as_random_are_told_to_be_too_few(study):
 
 def test_the_terminal_says_levels_and_names(study):
     text = said("analyze", "--study", study, "-r", "accuracy")
-    assert "Optimizer (optimizer) matters" in text
+    assert "Optimizer (optimizer): adam is " in text
     assert "lr · optimizer · augment" in text
     assert "0.01 · adam · false" in text
-    best = r"Its mean is [\d.]+ %, before fresh seeds have confirmed it\."
+    best = r"Its mean is [\d.]+ %, not yet confirmed with new seeds\."
     assert re.search(best, " ".join(text.split())), "and no interval of the one that was chosen"
 
 
@@ -108,13 +109,10 @@ def test_the_plan_says_what_the_runs_can_tell(study):
 
 
 def test_the_report_has_every_table_and_chart_of_levels(study, tmp_path):
-    report = report_of(overview(study), AnalysisOptions(robust=True))
+    report = report_of(study_page(overview(study)), AnalysisOptions(robust=True))
     assert set(report.analyses) == {"accuracy", "loss"}
     drawn = response_charts(report, "loss")
-    assert {name for name in drawn if name.startswith("level-")} == {
-        *("level-half-normal", "level-means", "level-pairs", "level-interactions"),
-        "level-residuals",
-    }
+    assert {"half-normal", "main-effects", "level-pairs", "interactions", "residuals"} <= set(drawn)
     assert {"cell-means"} <= set(drawn)
     for chart in catalogue():
         if chart.name in drawn:
@@ -175,8 +173,8 @@ def test_the_report_of_a_chosen_model_has_its_terms_alone(study, tmp_path):
 
 
 def test_the_profiler_has_every_combination_of_levels(study):
-    report = report_of(overview(study), AnalysisOptions())
-    profile = profile_json(report.study, report.analyses["accuracy"])
+    report = report_of(study_page(overview(study)), AnalysisOptions())
+    profile = profile_json(report.subject, report.analyses["accuracy"])
     table = doe.load(study)
     assert len(profile["rows"]) == 12
     for row, line in enumerate(profile["rows"]):

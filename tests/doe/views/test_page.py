@@ -14,11 +14,11 @@ import pytest
 from synthetic import study_directory
 
 from doe.analysis.analyze import analyze
-from doe.analysis.case import AnalysisOptions
-from doe.analysis.estimators.means import Means
+from doe.analysis.options import AnalysisOptions
 from doe.numbers import cell_text
-from doe.results.observations import observations, study_runs
+from doe.results.dataset import datasets, study_runs
 from doe.results.report import report_of
+from doe.results.sources import study_page
 from doe.results.status import overview
 from doe.store.leases import Watch, acquire, new_owner
 from doe.store.progress import Reporter
@@ -194,10 +194,10 @@ def profile_cells(page, response):
     return row.all_inner_texts()
 
 
-def analysed(analysis, coded):
+def analysed(analysis, levels):
     """The same three as the analysis has them."""
-    at = next(p for p in analysis.get(Means).predictions if p.coded == coded)
-    cell = next(c for c in analysis.best.cells if c.coded == coded)
+    at = next(p for p in analysis.predictions if p.levels == levels)
+    cell = next(c for c in analysis.best.cells if c.levels == levels)
     low, high = cell_text(at.ci_low, "num"), cell_text(at.ci_high, "num")
     observed = f"{cell_text(cell.mean, 'num')} ({cell.n} runs)"
     return [cell_text(at.mean, "num"), f"{low} to {high}", observed]
@@ -208,13 +208,13 @@ def test_the_profiler_starts_at_the_best_and_says_what_the_analysis_says(
     visit, paper_page, paper_report
 ):
     page = visit(paper_page.as_uri())
-    coded = list(paper_report.analyses["enc_avg"].best.cells[0].coded)
+    levels = list(paper_report.analyses["enc_avg"].best.cells[0].levels)
     assert "the best configuration of enc_avg" in page.inner_text("#profiled")
     for factor, level in (("A", 0), ("F", 1), ("C", 0), ("C", 1)):
         for name, analysis in paper_report.analyses.items():
-            assert profile_cells(page, name) == analysed(analysis, tuple(coded)), name
+            assert profile_cells(page, name) == analysed(analysis, tuple(levels)), name
         button = page.locator(f'#switches [data-factor="{factor}"] button').nth(level)
-        coded["ABCDEF".index(factor)] = 2 * level - 1
+        levels["ABCDEF".index(factor)] = level
         foretold = button.locator("small").inner_text()
         button.click()
         assert profile_cells(page, "enc_avg")[0] == foretold
@@ -294,8 +294,8 @@ def test_a_run_opens_with_its_settings_responses_curve_log_and_failure(
         "the last line of 001-r1",
     ):
         assert text in told, text
-    runs = [status.run.run_id for status in unfinished_report.state.statuses]
-    value = unfinished_report.values["dec_avg"][runs.index("001-r1")]
+    runs = [status.run.run_id for status in unfinished_report.subject.statuses]
+    value = unfinished_report.subject.values["dec_avg"][runs.index("001-r1")]
     assert f"dec_avg\n{cell_text(value, 'num')} px" in told
     assert page.locator("#run-body [data-curve=loss] polyline").count() == 1
     page.keyboard.press("Escape")
@@ -346,9 +346,11 @@ def test_ranges_on_axes_choose_runs(look, paper_page, paper_report):
     kept = page.eval_on_selector_all("#parallel .kept", "lines => lines.map(l => l.dataset.run)")
     values = {
         s.run.run_id: v
-        for s, v in zip(paper_report.state.statuses, paper_report.values["enc_avg"], strict=True)
+        for s, v in zip(
+            paper_report.subject.statuses, paper_report.subject.values["enc_avg"], strict=True
+        )
     }
-    on = {s.run.run_id for s in paper_report.state.statuses if s.run.coded[0] > 0}
+    on = {s.run.run_id for s in paper_report.subject.statuses if s.run.coded[0] > 0}
     assert 0 < len(kept) < 128
     assert set(kept) <= on
     assert max(values[run] for run in kept) <= min(values[run] for run in on - set(kept))
@@ -378,7 +380,9 @@ def test_a_served_page_renews_itself_while_the_study_runs(visit, tmp_path, keys)
     )
     runs = 2 ** len(keys)
     directory = study_directory(tmp_path, study=study, unfinished=1)
-    pages = Pages(directory, lambda state: report_of(state, AnalysisOptions()), rest=0.0)
+    pages = Pages(
+        directory, lambda state: report_of(study_page(state), AnalysisOptions()), rest=0.0
+    )
     server = make_server(pages, 0)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
@@ -574,7 +578,7 @@ def long_page(tmp_path_factory):
     from screenshots import long_study
 
     root = tmp_path_factory.mktemp("long")
-    report = report_of(overview(long_study(root)), AnalysisOptions(robust=True))
+    report = report_of(study_page(overview(long_study(root))), AnalysisOptions(robust=True))
     path = root / "index.html"
     path.write_text(html.render(report, "2026-11-16"), encoding="utf-8")
     return path
@@ -710,8 +714,8 @@ def test_no_row_is_half_empty_however_many_charts_there_are(visit, long_page):
 
 
 def test_numbers_in_the_page_equal_those_of_json(paper_report):
-    study, views = paper_report.study, paper_report.state.statuses
-    observed = observations(study, views, study_runs(study, views), ["dec_avg"])[0]
+    study, views = paper_report.subject.state.study, paper_report.subject.statuses
+    observed = datasets(study, views, study_runs(study, views), ["dec_avg"])[0]
     plain = to_plain(analyze(observed, paper_report.options))
     tables = html.payload(paper_report)["byResponse"]["dec_avg"]["tables"]
     effects = next(table for table in tables if table["name"] == "effects dec_avg")
@@ -746,7 +750,7 @@ def test_the_page_names_no_other_place(paper_page):
 
 def test_a_study_without_a_result_still_has_a_page(tmp_path):
     directory = study_directory(tmp_path, preset="demo", replicates=1, unfinished=64)
-    report = report_of(overview(directory), AnalysisOptions())
+    report = report_of(study_page(overview(directory)), AnalysisOptions())
     assert report.analyses == {}
     assert set(report.refused) == set(report.values)
     page = html.render(report, "today")
@@ -765,7 +769,9 @@ def test_a_study_with_words_for_keys_and_a_goal_of_its_own(tmp_path):
         replicates=2,
         seeds=(1, 2),
     )
-    report = report_of(overview(study_directory(tmp_path, study=study)), AnalysisOptions())
+    report = report_of(
+        study_page(overview(study_directory(tmp_path, study=study))), AnalysisOptions()
+    )
     data = html.payload(report)
     assert data["grid"]["columns"][1] == "0.01 · off"
     assert msgspec.json.encode(data)
@@ -793,7 +799,9 @@ def test_a_large_design_is_a_block_of_its_configurations(tmp_path):
         fraction="H=ABC,J=BCD,K=CDE,L=DEF,M=EFG",
         seeds=(1,),
     )
-    found = grid(report_of(overview(study_directory(tmp_path, study=study)), AnalysisOptions()))
+    found = grid(
+        report_of(study_page(overview(study_directory(tmp_path, study=study))), AnalysisOptions())
+    )
     assert (len(found["columns"]), len(found["rows"])) == (32, 4)
     places = {(run["x"], run["y"]) for run in found["runs"]}
     assert len(places) == 128
@@ -818,7 +826,9 @@ def levels_page(tmp_path_factory):
     )
     directory = study_directory(tmp_path_factory.mktemp("levels"), study=study)
     path = tmp_path_factory.mktemp("levels-page") / "index.html"
-    path.write_text(html.render(report_of(overview(directory), AnalysisOptions()), "2026-11-16"))
+    path.write_text(
+        html.render(report_of(study_page(overview(directory)), AnalysisOptions()), "2026-11-16")
+    )
     return path
 
 

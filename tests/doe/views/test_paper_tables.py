@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from doe.analysis.across import Across, TermAcross
+from doe.analysis.effects_by_response import EffectsByResponse, TermByResponse
 from doe.numbers import Spread, cell_text
 from doe.results.cells import Cell, best_cells, cell_spread
 from doe.results.report import report_section
@@ -79,10 +79,10 @@ def test_the_encoders_baseline_is_heatmap_supervision_alone():
 
 def test_effects_are_ten_rows_and_the_first_average_is_underlined():
     rows = tuple(
-        TermAcross(f"T{i}", (-1.0 * i, 2.0 * i), (1.0, 1.0), (0.1, 0.1), (0.1, 0.1), 0.5 * i)
+        TermByResponse(f"T{i}", (-1.0 * i, 2.0 * i), (1.0, 1.0), (0.1, 0.1), (0.1, 0.1), 0.5 * i)
         for i in range(12, 0, -1)
     )
-    effects = Across(("B56", "H56"), rows, "|average effect|", 24)
+    effects = EffectsByResponse(("B56", "H56"), rows, "|average effect|", 24)
     table = effect_rows(SECTION.groups[0], effects, "n = 4 replicates")
     assert len(table.rows) == 10
     assert [c.title for c in table.columns] == ["Factor", "B56", "H56", "Avg"]
@@ -92,7 +92,9 @@ def test_effects_are_ten_rows_and_the_first_average_is_underlined():
     assert written == ["−12.00", "+24.00", "+6.00"]
     undeclared = tuple(msgspec.structs.replace(row, average=None) for row in rows)
     plain = effect_rows(
-        SECTION.groups[0], Across(("B56", "H56"), undeclared, "smallest adjusted p", 24), "n = 4"
+        SECTION.groups[0],
+        EffectsByResponse(("B56", "H56"), undeclared, "smallest adjusted p", 24),
+        "n = 4",
     )
     assert [c.title for c in plain.columns] == ["Factor", "B56", "H56"]
     assert "Ranked by smallest adjusted p" in plain.title

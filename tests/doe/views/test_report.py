@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 from synthetic import study_directory
 
-from doe.analysis.case import AnalysisOptions
+from doe.analysis.options import AnalysisOptions
 from doe.errors import DoeError
 from doe.results.report import fingerprint, report_of
+from doe.results.sources import study_page
 from doe.results.status import overview
 from doe.store.files import StudyDir
 from doe.store.plan import load_plan
@@ -134,12 +135,12 @@ def test_a_report_of_a_moved_study_names_no_absolute_path(written, paper_study):
 
 def test_drop_and_transform_reach_the_tables(paper_study, tmp_path):
     state = overview(paper_study)
-    report = report_of(state, AnalysisOptions(transform="log"), ("E", "F"))
+    report = report_of(study_page(state), AnalysisOptions(transform="log"), ("E", "F"))
     assert report.analyses["dec_avg"].transform.name == "log"
     terms = [row.term for row in report.group_effects["enc"].rows]
     assert not any(set("EF") & set(term) for term in terms)
     with pytest.raises(DoeError, match="no factor"):
-        report_of(state, AnalysisOptions(), ("X",))
+        report_of(study_page(state), AnalysisOptions(), ("X",))
 
 
 def test_errors_are_one_line_without_a_traceback(tmp_path):

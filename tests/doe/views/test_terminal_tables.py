@@ -120,9 +120,9 @@ def test_the_plot_looks_as_it_did(width):
 
 
 def test_headings_of_parts_stand_over_the_configurations(paper_report):
-    study = paper_report.study
+    study = paper_report.subject.state.study
     section = report_section(study)
-    table = best_rows(study, section, section.groups[0], paper_report.cells)
+    table = best_rows(study, section, section.groups[0], paper_report.subject.cells)
     lines = drawn(render_table(table, 80), 80).splitlines()
     heading = next(line for line in lines if "F=0 (Noise off)" in line)
     row = next(line for line in lines if "A0B0C1D0E0F0" in line)

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from doe.analysis import distributions as stats
 from doe.analysis.anova import leading_type, type_two_basis
-from doe.analysis.contrasts import MOST_RUNS, Floats, exchanges
+from doe.analysis.contrasts import MOST_RUNS, Floats, Ints, exchanges
 from doe.analysis.effects import TermTest
 from doe.analysis.fit import Fit, wald, without_blocks
 from doe.analysis.fitted import FittedResponse
@@ -29,7 +29,7 @@ TRIM = 0.25
 CHUNK = 1000
 MOST_DENSE = 2048
 """Runs for which a matrix of runs by runs is made."""
-MOST_WORK = 2e11
+MOST_WORK = 2e9
 """Multiplications beyond which the responses are exchanged once for all terms."""
 
 
@@ -141,15 +141,18 @@ def term_bases(fit: Fit) -> dict[int, Floats]:
     return {term: fit.term_basis(term) for term in terms}
 
 
-def _statistics(fit: Fit, basis: Floats, rows: Floats) -> Floats:
-    """F of one term for every row of responses, or its mean square where nothing is left."""
+def _statistics(fit: Fit, bases: Sequence[Floats], rows: Floats) -> Floats:
+    """F of terms for every row of responses, or their mean squares where nothing is left."""
     z = rows @ fit.Q
-    own = ((z @ basis) ** 2).sum(axis=1) / basis.shape[1]
+    if all(basis.shape[1] == 1 for basis in bases):
+        own = (z @ np.column_stack(bases)) ** 2
+    else:
+        own = np.column_stack([((z @ b) ** 2).sum(axis=1) / b.shape[1] for b in bases])
     if fit.df_residual < 1:
         return np.asarray(own)
     total = (rows**2).sum(axis=1)
     rest = np.maximum(total - (z**2).sum(axis=1), 1e-12 * total + 1e-300)
-    return np.asarray(own / (rest / fit.df_residual))
+    return np.asarray(own / (rest / fit.df_residual)[:, None])
 
 
 def _surprise(fit: Fit, f: Floats, df: Sequence[int]) -> Floats:
@@ -179,33 +182,38 @@ def permutation(fit: Fit, permutations: int, seed: int) -> Permuted:
 
     Freedman and Lane (1983): what the model without the term leaves of the response is exchanged,
     put back, and fitted anew, so that other terms stay where they are. The statistic is F against
-    the residual. A saturated design leaves nothing, and a large one too much to do: there the
-    responses themselves are exchanged, and without a residual the statistic is the mean square.
-    All terms are exchanged alike: adjusted p is the share of exchanges in which the term that is
-    farthest out is as far as this one, by F, or by its tail where degrees of freedom differ.
+    the residual. Where that is too much to do, the residuals of the full model are exchanged once
+    for all terms (ter Braak 1992). A saturated design leaves no residual: there the responses
+    themselves are exchanged, and the statistic is the mean square. All terms are exchanged alike:
+    adjusted p is the share of exchanges in which the term that is farthest out is as far as this
+    one, by F, or by its tail where degrees of freedom differ.
     """
     bases = term_bases(fit)
-    terms, df = list(bases), [basis.shape[1] for basis in bases.values()]
-    work = float(permutations) * fit.n * fit.model.rank * max(len(terms), 1)
+    df = [basis.shape[1] for basis in bases.values()]
+    work = float(permutations) * fit.n * fit.model.rank * max(len(bases), 1)
     lane = fit.df_residual > 0 and work <= MOST_WORK
-    starts = [
-        fit.residual + fit.Q @ (basis @ (basis.T @ fit.rotated)) if lane else fit.u - fit.u.mean()
-        for basis in bases.values()
-    ]
-    pairs = list(zip(bases.values(), starts, strict=True))
-    observed = np.array([_statistics(fit, basis, start[None, :])[0] for basis, start in pairs])
+    shared = fit.residual if fit.df_residual > 0 else fit.u - fit.u.mean()
+    starts = [fit.residual + fit.Q @ (basis @ (basis.T @ fit.rotated)) for basis in bases.values()]
+
+    def drawn(orders: Ints) -> Floats:
+        """Statistics of every term, exchanges x terms."""
+        if lane:
+            pairs = zip(bases.values(), starts, strict=True)
+            return np.column_stack([_statistics(fit, [b], u[orders])[:, 0] for b, u in pairs])
+        return _statistics(fit, list(bases.values()), shared[orders])
+
+    observed = _statistics(fit, list(bases.values()), fit.u[None, :])[0]
     # Ties count although they are rounded differently, of what is nothing but rounding too.
     limit = observed - 1e-9 * observed.max(initial=0.0)
     far = _surprise(fit, limit, df)
     rng = np.random.default_rng(seed)
-    alone, largest = np.zeros(len(terms)), np.zeros(len(terms))
+    alone, largest = np.zeros(len(bases)), np.zeros(len(bases))
     for start in range(0, permutations, CHUNK):
-        order = exchanges(fit.block, fit.n, min(CHUNK, permutations - start), rng)
-        drawn = np.column_stack([_statistics(fit, basis, u[order]) for basis, u in pairs])
-        alone += (drawn >= limit).sum(axis=0)
-        peak = np.sort(_surprise(fit, drawn, df).max(axis=1))
+        values = drawn(exchanges(fit.block, fit.n, min(CHUNK, permutations - start), rng))
+        alone += (values >= limit).sum(axis=0)
+        peak = np.sort(_surprise(fit, values, df).max(axis=1))
         largest += len(peak) - np.searchsorted(peak, far, side="left")
-    method = "Freedman and Lane" if lane else "responses"
+    method = "Freedman and Lane" if lane else "ter Braak" if fit.df_residual > 0 else "responses"
     p = [(1.0 + count) / (1.0 + permutations) for count in (alone, largest)]
     return Permuted(p[0], p[1], method, _smallest_p(fit, permutations))
 

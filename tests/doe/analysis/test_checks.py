@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 import pytest
 from factorial_tables import study, table
+from level_tables import full, words
 
-from doe.analysis.analyze import Analysis
+from doe.analysis.analyze import Analysis, analyze
+from doe.analysis.dataset import Dataset, Runs
 from doe.analysis.diagnostics import Finding, between_groups
 
 
@@ -141,3 +145,67 @@ def test_box_cox_intervals_cover() -> None:
         assert profile is not None
         covered += profile.low <= 0.0 <= profile.high
     assert covered / 200 >= 0.90
+
+
+# Factors of more levels --------------------------------------------------------------------------
+
+WILD = [10.03, 11.36, 11.22, 9.49, 60.0, 9.47, 10.57, 9.94, 10.75, 8.15, 11.57, 9.9]
+WILD += [10.68, 9.86, 9.62, 10.46, 10.82, 9.8, 9.85, 10.69, 9.13, 8.49, 10.39, 9.33]
+WILD += [8.08, 9.19, 9.53, 8.81, 8.51, 10.04, 10.9, 9.77, 9.26, 10.38, 10.72, 9.7]
+
+
+def levels_checks(y: Sequence[float], **facts: object) -> dict[str, Finding]:
+    """Checks of a 3 x 2 x 2 study of three runs each."""
+    runs = Runs(words((3, 2, 2)), full((3, 2, 2), 3), **facts)  # type: ignore[arg-type]
+    return checks(analyze(Dataset(runs, "y", np.asarray(y), goal="max")))
+
+
+def test_one_wild_value_among_three_levels_is_told() -> None:
+    # m <- lm(y ~ A * B * C); shapiro.test(resid(m)); max(abs(rstudent(m)))
+    found = levels_checks(WILD)
+    assert found["normality"].statistic == pytest.approx(0.4517918395, rel=1e-8)
+    assert found["normality"].p == pytest.approx(1.88624809e-10, rel=1e-4)
+    assert found["outliers"].statistic == pytest.approx(45.6797373304, rel=1e-9)
+    assert found["outliers"].runs == ("row 5",)
+    assert not found["box-cox"].ok
+
+
+def test_spread_is_compared_over_all_levels_of_a_factor() -> None:
+    # anova(lm(d ~ factor(C))) and (d ~ cell) of distances from the medians, without these
+    found = levels_checks(WILD)
+    assert found["spread by factor"].statistic == pytest.approx(1.1869444580, rel=1e-8)
+    assert found["equal variance"].statistic == pytest.approx(1.1358368832, rel=1e-8)
+    assert found["equal variance"].p == pytest.approx(0.4129738248, rel=1e-6)
+    rng = np.random.default_rng(2)
+    y = rng.normal(size=36) * np.array([1.0, 1.0, 12.0])[full((3, 2, 2), 3)[:, 0]]
+    assert "between the levels of A" in levels_checks(y)["spread by factor"].advice
+
+
+def test_a_factor_of_three_levels_goes_with_the_host() -> None:
+    rng = np.random.default_rng(3)
+    hosts = tuple(f"node{i}" for i in full((3, 2, 2), 3)[:, 0])
+    found = levels_checks(rng.normal(size=36), host=hosts)["host confounding"]
+    assert not found.ok
+    assert "Factor A goes with the host" in found.advice
+    mixed = tuple(f"node{i}" for i in rng.integers(0, 3, size=36))
+    assert levels_checks(rng.normal(size=36), host=mixed)["host confounding"].ok
+
+
+def test_other_facts_of_the_runs_are_checked_as_hosts_are() -> None:
+    rng = np.random.default_rng(4)
+    kind = rng.integers(0, 2, size=36)
+    facts = {"gpu": tuple("AH"[i] + "100" for i in kind), "seconds": ("1",) * 18 + ("2",) * 18}
+    found = levels_checks(rng.normal(size=36) + 6.0 * kind, facts=facts)
+    assert "Residuals differ between gpus" in found["gpu"].advice
+    assert "seconds" not in found  # what a run took is no surrounding
+
+
+def test_shares_of_three_levels_between_groups() -> None:
+    """Light and Margolin's share: 0 beyond chance where groups are drawn, 1 where they are it."""
+    rng = np.random.default_rng(5)
+    index = full((3,), 200)
+    alike = np.mean([between_groups(index, rng.permutation(600) % 4)[0] for _ in range(50)])
+    assert alike == pytest.approx(0.0, abs=0.002)
+    share, p = between_groups(index, index[:, 0])
+    assert share == pytest.approx(1.0)
+    assert p < 1e-12

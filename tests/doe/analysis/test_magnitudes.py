@@ -12,7 +12,7 @@ from factorial_tables import FILTRATION, PLASMA, study, table
 from doe.analysis.analyze import Analysis
 from doe.analysis.estimators.box_meyer import BoxMeyer
 from doe.errors import DoeError
-from doe.views.tables.box_meyer import box_meyer_table
+from doe.views.tables.checks import box_meyer_table
 
 
 def same(found: Analysis, reference: Analysis, factor: float) -> None:
@@ -99,8 +99,13 @@ def test_a_saturated_design_and_logarithms_at_any_magnitude() -> None:
     same(study(tiny, "ABCD"), reference, 1e-200)
     found = study(tiny, "ABCD", transform="log")
     assert [e.effect for e in found.effects] == pytest.approx([e.effect for e in logs.effects])
+    power = study(frame, "ABCD", transform="boxcox", order=2).transform.exponent
+    assert power is not None
+    assert power < 0
+    assert study(tiny, "ABCD", transform="boxcox", order=2).transform.exponent == power
+    large = frame.assign(y=frame["y"] * 1e250)  # whose powers are all the same number
     with pytest.raises(DoeError, match="another unit"):
-        study(tiny, "ABCD", transform="boxcox", order=2)
+        study(large, "ABCD", transform="boxcox", order=2)
 
 
 def test_values_that_blocks_alone_explain() -> None:

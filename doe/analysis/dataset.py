@@ -143,6 +143,14 @@ class Runs:
         place = np.where(self.index == OFF, np.round(self.position, 9), 0.0)
         return np.column_stack([self.index.astype(np.float64), place])
 
+    @property
+    def has_surface(self) -> bool:
+        """Whether runs lie at more places between levels than one centre."""
+        if not self.off.any() or self.position is None:
+            return False
+        places = np.where(self.index == OFF, np.round(self.position, 9), np.inf)[self.off]
+        return len(np.unique(places, axis=0)) > 1
+
     @cached_property
     def cells(self) -> Ints:
         """Number of each run's configuration, the first factor fastest.

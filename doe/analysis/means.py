@@ -166,9 +166,9 @@ def mean_at(fit: Fit, held: Held, alpha: float) -> LevelMean:
     """
     runs = fit.runs
     label = BETWEEN.join(runs.factors[i].labels[held[i]] for i in sorted(held))
-    inside = ~runs.off
+    inside = np.ones(fit.n, dtype=bool) if held else ~runs.off
     for factor, level in held.items():
-        inside = inside & (runs.index[:, factor] == level)
+        inside &= runs.index[:, factor] == level
     function = mean_function(fit, held)
     mean = se = low = high = None
     if (estimate := _value(fit, function)) is not None:

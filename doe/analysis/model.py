@@ -418,7 +418,7 @@ def default_terms(runs: Runs) -> tuple[int, ...]:
     does. Of points at more than one place between levels a full second-order model.
     """
     count = len(runs.factors)
-    if len(runs.off_points) > 1:
+    if runs.has_surface:
         return second_order(runs)
     if runs.two_level:
         return _two_level_terms(runs)

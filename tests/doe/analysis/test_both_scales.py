@@ -3,11 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+from doe.analysis.levels.analyze import analyze_levels
 from level_tables import full, seen, words
 
 from doe.analysis.analyze import analyze
 from doe.analysis.options import AnalysisOptions
-from doe.analysis.levels.analyze import analyze_levels
 from doe.analysis.tables import observe_table
 from doe.views.tables import response_tables, screen_tables
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from doe.analysis.case import AnalysisOptions, Case
 
 from benchmarks import DOCUMENT
 from benchmarks.calibrate import (
@@ -23,7 +24,6 @@ from benchmarks.calibrate import (
     measured_levels,
     simulated,
 )
-from doe.analysis.case import AnalysisOptions, Case
 from doe.analysis.contrasts import estimable
 from doe.analysis.estimators.dispersion import estimate
 from doe.analysis.fit import fit

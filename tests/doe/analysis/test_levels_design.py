@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from level_tables import factor, full, seen, words
+from level_tables import factor, fitted, full, seen, words
 from pyDOE2 import gsd
 
-from doe.analysis.options import AnalysisOptions
 from doe.analysis.analyze import analyze
-from doe.analysis.coding import centre_row, column_labels, contrast_labels, contrasts
-from doe.analysis.dataset import Runs, layout_of
+from doe.analysis.coding import (
+    column_labels,
+    contrast_labels,
+    contrasts,
+    contrasts_between,
+)
+from doe.analysis.dataset import Runs
+from doe.analysis.design_report import design_report
 from doe.analysis.means import level_differences, level_means
-from doe.analysis.model import chosen_terms, default_terms, margin_df, model_matrix
-from doe.analysis.design_report import design_report, matrix_report
+from doe.analysis.model import chosen_terms, default_terms, make_model, margin_df
+from doe.analysis.options import AnalysisOptions
 from doe.errors import DoeError
 
 
 def layout(sizes: list[int], index: np.ndarray, block: list[int] | None = None) -> Runs:
     blocks = None if block is None else np.array(block)
-    return Runs(words(sizes), np.asarray(index, np.int64), blocks)
+    return Runs(words(sizes), np.asarray(index, np.int64), block=blocks)
 
 
 # Contrasts
@@ -58,16 +63,18 @@ def test_numbers_have_orthogonal_polynomials_on_their_scale() -> None:
         [1.406930010624, 0.14334554477],
     ]
     assert uneven == pytest.approx(np.array(expected), rel=1e-10)
-    assert centre_row(factor("a", [1, 2, 3], "linear")) == pytest.approx(evenly[1])
-    assert centre_row(factor("a", [1, 9], "linear")) == pytest.approx(0)
+    assert contrasts_between(factor("a", [1, 2, 3], "linear"), np.zeros(1))[0] == pytest.approx(
+        evenly[1]
+    )
+    assert contrasts_between(factor("a", [1, 9], "linear"), np.zeros(1))[0] == pytest.approx(0)
 
 
 def test_labels_say_what_a_contrast_compares() -> None:
     columns = (factor("opt", ["sgd", "adam", "lion"]), factor("lr", [1, 2, 3], "linear"))
     assert contrast_labels(columns[0]) == ("adam − sgd", "lion − mean of 2 before")
     design = Runs((*columns, factor("aug", [False, True])), full([3, 3, 2]))
-    assert column_labels(design, 0b110) == ["lr linear : aug", "lr quadratic : aug"]
-    assert column_labels(design, 0b100) == ["aug"]
+    assert column_labels(design.factors, 0b110) == ["lr linear : aug", "lr quadratic : aug"]
+    assert column_labels(design.factors, 0b100) == ["aug"]
 
 
 # Models
@@ -109,8 +116,8 @@ def test_a_third_of_three_to_the_three_has_main_effects_alone() -> None:
 def test_asked_terms_of_a_fraction_name_what_they_are_confounded_with() -> None:
     fraction = np.array(gsd([3, 3, 3], 3))
     design = layout([3, 3, 3], fraction)
-    masks, broken = chosen_terms(design, ["A", "B", "C", "AB", "AC"], None)
-    report = matrix_report(model_matrix(design, masks), broken)
+    terms = chosen_terms(design, ["A", "B", "C", "AB", "AC"], None)
+    report = design_report(design, terms=terms)
     plans = {plan.term: plan for plan in report.terms}
     assert (plans["AB"].df, plans["AB"].df_asked) == (2, 4)
     assert (plans["AC"].df, report.inestimable) == (0, ("AC",))
@@ -119,26 +126,24 @@ def test_asked_terms_of_a_fraction_name_what_they_are_confounded_with() -> None:
     assert any("AB has 2 of its 4" in s and "confounded with C" in s for s in report.sentences)
 
 
-def test_a_two_level_fraction_stops_at_main_effects() -> None:
+def test_a_two_level_fraction_has_a_leader_of_each_alias_chain() -> None:
     half = full([2, 2, 2])
     half = np.column_stack([half, half.sum(axis=1) % 2])
     report = design_report(layout([2, 2, 2, 2], half))
-    assert [plan.term for plan in report.terms] == ["A", "B", "C", "D"]
+    assert [plan.term for plan in report.terms] == ["A", "B", "C", "D", "AB", "AC", "BC"]
     asked = design_report(layout([2, 2, 2, 2], half), order=2)
-    assert asked.inestimable == ("AD", "BD", "CD")
     plans = {plan.term: plan for plan in asked.terms}
-    assert [c.term for c in plans["CD"].confounded] == ["AB"]
-    assert plans["CD"].confounded[0].strength == pytest.approx(1)
+    assert plans["AB"].confounded[0].term == "CD"
+    assert plans["AB"].confounded[0].strength == pytest.approx(1)
 
 
 def test_a_term_confounded_with_blocks_is_left_out_and_named() -> None:
     cells = full([2, 2, 2])
     block = (cells.sum(axis=1) % 2).tolist()
     design = layout([2, 2, 2], cells, block)
-    assert max(mask.bit_count() for mask in default_terms(design)) == 2
+    assert make_model(design, default_terms(design)).with_blocks == (0b111,)
     report = design_report(design, order=3)
     assert report.inestimable == ("ABC",)
-    assert any("ABC" in s and "confounded with Block" in s for s in report.sentences)
 
 
 def test_an_excluded_combination_costs_its_interaction_alone() -> None:
@@ -174,20 +179,30 @@ def test_unequal_replicates_inflate_the_variance() -> None:
     assert all((plan.variance or 0) > 1 for plan in report.terms)
 
 
-def test_differences_without_a_shared_combination_do_not_exist() -> None:
+def test_an_interaction_that_never_ran_is_taken_as_zero_and_named() -> None:
     cells = np.array([[0, 0], [1, 1], [2, 0], [2, 1]] * 2)
     y = np.random.default_rng(0).normal(size=8)
     observed = seen(words([3, 2]), cells, y)
-    fit = fit_levels(observed, chosen_terms(observed.runs, ["A", "B", "AB"], None)[0])
-    pairs = {(d.level, d.other): d for d in level_differences(fit, 0)}
-    assert pairs["a2", "a1"].difference is None
-    assert pairs["a2", "a1"].cells == 0
-    assert pairs["a3", "a1"].difference == pytest.approx(y[[2, 6]].mean() - y[[0, 4]].mean())
-    assert pairs["a3", "a1"].cells == 1
-    assert [(mean.cells, mean.of) for mean in level_means(fit, 0)] == [(1, 2), (1, 2), (2, 2)]
+    fit = fitted(observed, ["A", "B", "AB"])
+    assert fit.model.inestimable == (0b11,)
+    pairs = {(d.level, d.other): d.difference for d in level_differences(fit, 0)}
+    a1, a2, low, high = (y[[i, i + 4]].mean() for i in range(4))
+    assert pairs["a2", "a1"] == pytest.approx(a2 - (high - low) - a1)
+    assert pairs["a3", "a1"] == pytest.approx(low - a1)
     found = analyze(observed, AnalysisOptions(terms=("A", "B", "AB")))
-    assert found.mean.mean is not None  # over the cells that ran
-    assert (found.mean.cells, found.mean.of) == (4, 6)
+    assert any("assumed to be zero: AB" in warning for warning in found.warnings)
+
+
+def test_differences_without_a_shared_combination_do_not_exist() -> None:
+    cells = np.array([[0, 0], [1, 1], [2, 0], [2, 1], [0, 2], [1, 2]] * 2)
+    y = np.random.default_rng(0).normal(size=12)
+    fit = fitted(seen(words([3, 3]), cells, y), ["A", "B", "AB"])
+    assert fit.model.df(0b11) == 1  # of four: some of it can be estimated, so none of it is zero
+    pairs = {(d.level, d.other): d for d in level_differences(fit, 0)}
+    assert pairs["a2", "a1"].cells == 1
+    expected = y[[5, 11]].mean() - y[[4, 10]].mean()
+    assert pairs["a2", "a1"].difference == pytest.approx(expected)
+    assert [(mean.cells, mean.of) for mean in level_means(fit, 0)] == [(2, 3)] * 3
 
 
 def test_a_level_without_any_run_has_no_mean() -> None:
@@ -198,15 +213,15 @@ def test_a_level_without_any_run_has_no_mean() -> None:
     assert levels["a2"].mean is None
     assert levels["a2"].n == 0
     assert levels["a3"].mean == pytest.approx(y[cells[:, 0] == 2].mean())
-    assert found.warnings[0].startswith("4 of 12 planned runs have no value")
+    assert "4 of 12 planned runs have no value" in found.warnings[0]
 
 
 def test_chosen_terms_keep_the_hierarchy_or_say_that_they_break_it() -> None:
     design = layout([2, 3, 2], full([2, 3, 2], 2))
-    masks, said = chosen_terms(design, ["A", "B", "AB"], None)
-    assert (masks, said) == ((0b001, 0b010, 0b011), ())
-    _, said = chosen_terms(design, ["A", "ABC"], None)
-    assert len(said) == 1
+    terms = chosen_terms(design, ["A", "B", "AB"], None)
+    assert terms == (0b001, 0b010, 0b011)
+    assert design_report(design, terms=terms).sentences == ()
+    said = design_report(design, terms=chosen_terms(design, ["A", "ABC"], None)).sentences
     assert said[0].startswith(
         "ABC is in the model without B, AB, C, AC, BC: the hierarchy is broken"
     )
@@ -218,7 +233,7 @@ def test_chosen_terms_keep_the_hierarchy_or_say_that_they_break_it() -> None:
 
 def test_columns_that_are_not_kept_are_sums_of_the_others() -> None:
     cells = full([3, 3])[:-2]
-    matrix = model_matrix(layout([3, 3], cells), [1, 2, 3])
+    matrix = make_model(layout([3, 3], cells), [1, 2, 3])
     assert matrix.rank == 7
     assert matrix.X[:, ~matrix.kept] == pytest.approx(matrix.fitted_columns @ matrix.null)
 
@@ -248,72 +263,8 @@ def test_layouts_that_cannot_be_analysed() -> None:
         layout([2, 2], np.array([[0, 2]]))
     with pytest.raises(DoeError, match="expected \\(1, 2\\)"):
         layout([2, 2], np.array([[0]]))
-    with pytest.raises(DoeError, match="centre runs need numbers on a factor; A"):
-        seen(words([2]), np.array([[0], [1], [-1]]), [1, 2, 3], centre=[False, False, True])
-
-
-# Layouts from columns
-
-
-def test_levels_take_their_natural_order() -> None:
-    made = layout_of(
-        {
-            "lr": [0.1, 0.001, 0.01, 0.1],
-            "opt": ["sgd", "adam", "adam", "lion"],
-            "aug": [True, False, False, True],
-        },
-        block=["mon", "tue", "mon", "tue"],
-    )
-    assert [column.labels for column in made.factors] == [
-        ("0.001", "0.01", "0.1"),
-        ("adam", "lion", "sgd"),
-        ("false", "true"),
-    ]
-    assert [column.numeric for column in made.factors] == [True, False, False]
-    assert made.index.tolist() == [[2, 2, 1], [0, 0, 0], [1, 0, 0], [2, 1, 1]]
-    assert made.block.tolist() == [0, 1, 0, 1]
-    assert made.centre is None
-    assert made.config(int(made.cells[0])) == "0.1 · sgd · true"
-
-
-def test_centre_runs_are_found_in_a_table() -> None:
-    lr, width = [1, 1, 4, 4, 2, 2], [10, 30, 10, 30, 20, 20]
-    made = layout_of({"lr": lr, "width": width})
-    assert made.centre.tolist() == [False] * 4 + [True] * 2
-    assert made.factors[0].levels == (1, 4)
-    assert made.index[-1].tolist() == [-1, -1]
-    # a middle level that occurs elsewhere is a level
-    assert layout_of({"lr": [*lr, 2], "width": [*width, 10]}).centre is None
-    assert layout_of({"lr": [*lr, 1], "width": [*width, 20]}).centre is None
-    # and so is one that was said to be
-    assert layout_of({"lr": lr, "width": width}, levels={"lr": [1, 2, 4]}).centre is None
-    # one factor alone has no centre, and words have none
-    assert layout_of({"lr": lr}).centre is None
-    assert layout_of({"lr": lr, "opt": ["a", "b", "a", "b", "c", "c"]}).centre is None
-
-
-def test_a_level_that_was_not_said_is_refused() -> None:
-    with pytest.raises(
-        DoeError, match="a run has opt = lion, which is no level; they are sgd, adam"
-    ):
-        layout_of({"opt": ["sgd", "lion"]}, levels={"opt": ["sgd", "adam"]})
-
-
-def test_factors_without_a_middle_keep_their_levels_in_centre_runs() -> None:
-    lr, width = [1, 4, 1, 4, 1, 4, 1, 4, 2, 2, 2], [10, 10, 40, 40, 10, 10, 40, 40, 20, 20, 20]
-    opt = ["adam"] * 4 + ["sgd"] * 4 + ["adam", "sgd", "sgd"]
-    made = layout_of({"lr": lr, "opt": opt, "width": width})
-    assert made.centre is not None
-    assert made.centre.tolist() == [False] * 8 + [True] * 3
-    assert made.centred.tolist() == [True, False, True]
-    assert made.index[8:].tolist() == [[-1, 0, -1], [-1, 1, -1], [-1, 1, -1]]
-    # Runs with adam and with sgd are not replicates of one another.
-    assert made.cells[8:].tolist() == [-1, -2, -2]
-    assert [made.cell_levels(c) for c in (-1, -2)] == [(-1, 0, -1), (-1, 1, -1)]
-    assert made.config(-2) == "centre · sgd · centre"
-    # A word that occurs nowhere else, or a third level of one factor alone, is no centre.
-    assert layout_of({"lr": lr, "opt": [*opt[:8], *["lion"] * 3], "width": width}).centre is None
-    assert layout_of({"lr": [1, 2, 4] * 2, "opt": ["a"] * 3 + ["b"] * 3}).centre is None
+    with pytest.raises(DoeError, match="between the levels of A, which are no numbers"):
+        seen(words([2]), np.array([[0], [1], [-1]]), [1, 2, 3])
 
 
 def test_the_error_of_centre_runs_is_within_the_levels_that_they_keep() -> None:
@@ -325,7 +276,7 @@ def test_the_error_of_centre_runs_is_within_the_levels_that_they_keep() -> None:
         factor("C", ["x", "y"]),
     ]
     y = [1, 3, 2, 4, 11, 13, 12, 14, 3, 3.5, 13, 13.5]
-    found = analyze(seen(columns, cells, y, centre=[False] * 8 + [True] * 4))
+    found = analyze(seen(columns, cells, y))
     rows = {row.source: row for row in found.anova.rows}
     assert (rows["Error"].df, rows["Error"].ss) == (2, pytest.approx(0.25))
     assert {m.level: m.n for m in found.levels if m.factor == "C"} == {"x": 6, "y": 6}
@@ -334,8 +285,6 @@ def test_the_error_of_centre_runs_is_within_the_levels_that_they_keep() -> None:
     assert effects["C"] == pytest.approx(10)
     assert found.curvature is not None
     assert found.curvature.difference == pytest.approx(0.75)
-    pooled = analyze(
-        seen(columns, cells, y, centre=[False] * 8 + [True] * 4), AnalysisOptions(error="residual")
-    )
+    pooled = analyze(seen(columns, cells, y), AnalysisOptions(error="residual"))
     assert pooled.curvature is None
     assert pooled.df_error == found.df_error + 2  # curvature, and how it differs between x and y

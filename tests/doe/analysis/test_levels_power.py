@@ -4,11 +4,12 @@ import math
 
 import numpy as np
 import pytest
-from level_tables import full, seen, words
+from level_tables import fitted, full, seen, words
 
-from doe.analysis.anova import sums_of_squares, term_tests
+from doe.analysis.anova import leading_type, sums_of_squares
 from doe.analysis.dataset import Runs
 from doe.analysis.design_report import term_powers
+from doe.analysis.effects import half_normal_plot, term_tests
 from doe.design.power import DesignSize, detectable_by_term, detectable_effect, term_power
 
 
@@ -16,7 +17,7 @@ def layout(sizes, replicates, drop=()):
     index = full(sizes, replicates)
     block = np.repeat(np.arange(replicates), math.prod(sizes))
     keep = [i for i in range(len(index)) if i not in drop]
-    return Runs(words(sizes), index[keep], block[keep])
+    return Runs(words(sizes), index[keep], block=block[keep])
 
 
 # pf(qf(a, u, v, lower.tail = FALSE), u, v, ncp = l, lower.tail = FALSE) of R, which is what
@@ -70,9 +71,11 @@ def test_the_rate_of_significant_f_tests_is_the_power(drop, term, pattern):
     rng = np.random.default_rng(11)
     count, called, df = 400, 0, 0
     for _ in range(count):
-        y = effect * sign + plan.block + rng.normal(0.0, 1.0, plan.runs)
+        y = effect * sign + plan.block + rng.normal(0.0, 1.0, plan.count)
         fit = fitted(seen(plan.factors, plan.index, y, plan.block))
-        tests = {test.term: test for test in term_tests(fit, sums_of_squares(fit, "II"))}
+        sums = sums_of_squares(fit, leading_type(fit))
+        found = term_tests(fit, sums, half_normal_plot(fit, 0.05))
+        tests = {test.term: test for test in found}
         called += tests[term].p < 0.05
         df = fit.df_error
     expected = term_power(effect, 1.0, power.noncentrality, (power.df, df), 0.05)

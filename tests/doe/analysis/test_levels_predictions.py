@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 from level_tables import factor, full, seen, words
 
-from doe.analysis.options import AnalysisOptions
 from doe.analysis.analyze import analyze
-from doe.analysis.response import with_levels
-from doe.analysis.tables import observe_table
+from doe.analysis.options import AnalysisOptions
 
 
 def additive(keep=None, spread=0.05):
@@ -56,31 +54,12 @@ def test_an_interaction_says_nothing_of_a_combination_that_never_ran():
 def test_centre_runs_come_last_and_logarithms_come_back():
     factors = (factor("a", (1.0, 100.0), "log"), factor("b", (0, 2), "linear"))
     index = np.vstack([full((2, 2), 3), np.full((2, 2), -1)])
-    centre = [False] * 12 + [True] * 2
     noise = np.random.default_rng(2).normal(0.0, 0.02, 14)
     y = np.exp(np.append(index[:12, 0] * 2.0, [1.5, 1.5]) + noise)
-    case = seen(factors, index, y, None, centre)
-    found = analyze(case, AnalysisOptions(transform="log"))
+    found = analyze(seen(factors, index, y), AnalysisOptions(transform="log"))
     last = found.predictions[-1]
     assert (last.levels, last.mean, last.n) == ((-1, -1), None, 2)
     assert last.observed == pytest.approx(np.exp(np.log(y[12:]).mean()))
     first = found.predictions[0]
     assert first.mean == pytest.approx(np.exp(np.log(y[:12][index[:12, 0] == 0]).mean()))
     assert first.ci_low > 0
-
-
-def test_two_levels_by_this_way_are_those_of_the_balanced_one():
-    import pandas as pd
-
-    from doe.analysis.analyze import analyze
-    from doe.analysis.estimators.means import Means
-
-    index = full((2, 2, 2), 2)
-    y = 3.0 * index[:, 0] + index[:, 1] + np.random.default_rng(5).normal(0, 0.3, 16) + 9.0
-    frame = pd.DataFrame(index, columns=list("ABC")).assign(y=y)
-    (observed,) = observe_table(frame, ("A", "B", "C"), ("y",), {}, None, "max")
-    two = analyze(observed).get(Means).predictions
-    any_number = analyze(with_levels(observed)).predictions
-    for a, b in zip(two, any_number, strict=True):
-        assert tuple((x + 1) // 2 for x in a.coded) == b.levels
-        assert (a.mean, a.ci_low, a.ci_high) == pytest.approx((b.mean, b.ci_low, b.ci_high))

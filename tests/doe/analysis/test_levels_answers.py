@@ -12,16 +12,15 @@ import statsmodels.api as sm
 from level_tables import case_of_r, factor, fitted, full, seen, words
 from scipy import stats
 
-from doe.analysis.options import AnalysisOptions
-from doe.analysis.contrasts import exchanges
 from doe.analysis.analyze import Analysis, analyze
-from doe.analysis.fit import Fit
+from doe.analysis.contrasts import exchanges
 from doe.analysis.dataset import Dataset
-from doe.analysis.means import on_response_scale
-from doe.analysis.random_blocks import random_blocks
+from doe.analysis.estimators.robust import Permuted, Robust, permutation
+from doe.analysis.fit import Fit
+from doe.analysis.means import on_response_scale, range_critical, range_upper, tukey_p
 from doe.analysis.model import BLOCK
-from doe.analysis.levels.permutation import permutation_tests
-from doe.analysis.means import range_critical, range_upper, tukey_p
+from doe.analysis.options import AnalysisOptions
+from doe.analysis.random_blocks import random_blocks
 from doe.errors import DoeError
 
 DIGITS = (
@@ -59,8 +58,9 @@ def test_answers_do_not_depend_on_the_unit(size: float) -> None:
         assert mean.ci_low == pytest.approx(other.ci_low * size, rel=1e-9)
     for test, other in zip(found.tests, expected.tests, strict=True):
         assert test.percent == pytest.approx(other.percent, rel=1e-9)
-        assert test.p_hc3 == pytest.approx(other.p_hc3, rel=1e-6)
-    assert found.permutations == expected.permutations
+    for row, other in zip(found.get(Robust).rows, expected.get(Robust).rows, strict=True):
+        assert row.p_hc3 == (other.p_hc3 and pytest.approx(other.p_hc3, rel=1e-6))
+        assert (row.p_permutation, row.p_maxt) == (other.p_permutation, other.p_maxt)
     assert found.random_blocks.share == pytest.approx(expected.random_blocks.share, abs=1e-6)
 
 
@@ -286,10 +286,16 @@ def test_hc3_of_a_term_whose_residuals_are_zero_is_not_given() -> None:
     y = np.array([1.0, 2.0, 5.0, 1.0, 2.0, 6.0])  # two levels repeat themselves
     found = analyze(seen(words([3]), cells, y), AnalysisOptions(robust=True, permutations=19))
     assert found.tests[0].p is not None
-    assert found.tests[0].p_hc3 is None
+    assert found.get(Robust).rows[0].p_hc3 is None
 
 
 # Permutation and random blocks
+
+
+def permuted(fit: Fit, found: Permuted) -> dict[str, float]:
+    """Permutation p of each term alone."""
+    names = map(fit.model.name, fit.model.shown_terms)
+    return dict(zip(names, found.alone.tolist(), strict=True))
 
 
 def test_permutation_p_is_uniform_where_nothing_acts_and_small_where_something_does() -> None:
@@ -300,9 +306,9 @@ def test_permutation_p_is_uniform_where_nothing_acts_and_small_where_something_d
         y = rng.exponential(size=18) + 3.0 * cells[:, 0] + np.repeat([0, 5, -5], 6)
         y[4] = np.nan
         fit = fitted(seen(words([3, 2]), cells, y, np.repeat([0, 1, 2], 6)))
-        tests = permutation_tests(fit, 99, seed)
+        tests = permutation(fit, 99, seed)
         assert tests.method == "Freedman and Lane"
-        by_term = {test.term: test.p for test in tests.tests}
+        by_term = permuted(fit, tests)
         assert by_term["A"] <= 0.05
         p.append(by_term["B"])
     assert stats.kstest(np.array(p) - 0.005, "uniform").pvalue > 0.01
@@ -310,18 +316,18 @@ def test_permutation_p_is_uniform_where_nothing_acts_and_small_where_something_d
 
 def test_permutation_agrees_with_f_for_normal_errors() -> None:
     fit = fitted(made(3))
-    tests = {test.term: test.p for test in permutation_tests(fit, 4999, 1).tests}
+    tests = permuted(fit, permutation(fit, 4999, 1))
     for test in analyze(made(3)).tests:
         assert tests[test.term] == pytest.approx(test.p, abs=0.03)
 
 
 def test_permutation_stays_within_blocks_and_repeats() -> None:
     fit = fitted(made(4))
-    assert permutation_tests(fit, 200, 7) == permutation_tests(fit, 200, 7)
+    assert permuted(fit, permutation(fit, 200, 7)) == permuted(fit, permutation(fit, 200, 7))
     saturated = fitted(seen(words([3, 2]), full([3, 2]), [1, 2, 9, 1.5, 2.5, 8]))
-    tests = permutation_tests(saturated, 500, 7)
+    tests = permutation(saturated, 500, 7)
     assert tests.method == "responses"
-    assert {t.term: t.p for t in tests.tests}["A"] < 0.25
+    assert permuted(saturated, tests)["A"] < 0.25
 
 
 def test_random_blocks_against_statsmodels() -> None:
@@ -382,7 +388,7 @@ def test_blocks_that_do_not_differ_have_no_variance() -> None:
 
 def on_auto(y: np.ndarray, **options: object) -> Analysis:
     known = made()
-    observed = Dataset(known.runs, "y", y, "", "min", "auto")
+    observed = Dataset(known.runs, "y", y, goal="min", scale="auto")
     return analyze(observed, AnalysisOptions(**options))  # type: ignore[arg-type]
 
 
@@ -446,10 +452,9 @@ def test_options_that_do_not_fit() -> None:
     for options, message in [
         ({"alpha": 1.0}, "between 0 and 1"),
         ({"error": "guess"}, "not one of pure, residual"),
-        ({"transform": "boxcox"}, "take log, auto or none"),
         ({"terms": ("opt:aog",)}, "did you mean 'aug'"),
-        ({"drop": ("aug",)}, "cannot be hidden"),
-        ({"beats": (("best", "baseline"),)}, "leave it out"),
+        ({"drop": ("aog",)}, "cannot be left out: no factor has that name"),
+        ({"beats": (("best", "nothing"),)}, "no configuration with runs"),
     ]:
         with pytest.raises(DoeError, match=message):
             analyze(made(), AnalysisOptions(**options))
@@ -460,8 +465,8 @@ def test_empty_cells_leave_no_type_three_and_no_hc3() -> None:
     y = np.where((known.runs.index[:, 0] == 1) & (known.runs.index[:, 1] == 1), np.nan, known.y)
     options = AnalysisOptions(robust=True, permutations=19)
     found = analyze(Dataset(known.runs, "y", y), options)
-    assert (found.anova.kind, found.anova.type3) == ("II", None)
-    assert all(test.p_hc3 is None for test in found.tests)
+    assert (found.anova.kind, found.anova.type2) == ("II", None)
+    assert all(row.p_hc3 is None for row in found.get(Robust).rows)
 
 
 def test_views_find_what_they_draw() -> None:
@@ -496,7 +501,7 @@ def test_permutation_of_a_term_does_not_see_the_others() -> None:
     index = known.runs.index
     moved = known.y + 100.0 * index[:, 0] + 50.0 * known.runs.block
     fits = [fitted(seen(DIGITS, index, y, known.runs.block)) for y in (known.y, moved)]
-    before, after = ({t.term: t.p for t in permutation_tests(fit, 99).tests} for fit in fits)
+    before, after = (permuted(fit, permutation(fit, 99, 42)) for fit in fits)
     assert before["opt"] == after["opt"] == 1 / 100  # never zero
     assert {k: p for k, p in before.items() if k != "opt"} == {
         k: p for k, p in after.items() if k != "opt"
@@ -533,15 +538,14 @@ def test_hc3_is_silent_where_its_variance_rests_on_one_contrast() -> None:
     cells = np.vstack([corners, np.full((4, 3), -1)])
     columns = [factor(key, [1, 2], "linear") for key in "ABC"]
     y = np.random.default_rng(0).normal(size=12)
-    centre = [False] * 8 + [True] * 4
     options = AnalysisOptions(order=2, robust=True, permutations=19)
-    found = analyze(seen(columns, cells, y, centre=centre), options)
-    assert [t.p_hc3 for t in found.tests] == [None] * 6
+    found = analyze(seen(columns, cells, y), options)
+    assert [row.p_hc3 for row in found.get(Robust).rows] == [None] * 6
     # Two runs of each corner leave enough.
     twice = np.vstack([corners, cells])
     y = np.random.default_rng(0).normal(size=20)
-    found = analyze(seen(columns, twice, y, centre=[False] * 8 + centre), options)
-    assert all(t.p_hc3 is not None for t in found.tests)
+    found = analyze(seen(columns, twice, y), options)
+    assert all(row.p_hc3 is not None for row in found.get(Robust).rows)
 
 
 def test_a_factor_that_the_model_leaves_out_has_no_levels_to_compare() -> None:

@@ -168,7 +168,7 @@ def _power_lines(study: Study, design: PlannedDesign) -> list[str]:
             "Nothing is left to estimate the error from: Lenth's method judges the effects, or "
             "choose fewer terms at the analysis."
         ]
-    if study.augment or study.streams:
+    if not promises_power(study):
         return []
     effect = f"{cell_text(detectable_effect(1.0, size), 'num')} σ"
     what = f"an effect of {effect}"

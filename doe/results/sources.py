@@ -62,7 +62,7 @@ def read_source(
                     "them"
                 )
             return read_study(find_study(path), responses, say)
-        if not path.is_file():
+        if table is None and not path.is_file():
             raise DoeError(
                 f"there is neither a study nor a table at {path}; plan a study with doe.plan, or "
                 "name a CSV file"

@@ -36,12 +36,12 @@ def result(study):
 
 def test_a_result_shows_sentences_and_tables(result):
     assert len(repr(result)) < 2000
-    assert "A changes y by +3.0" in " ".join(repr(result).split())
+    assert "A raises y by 3.0" in " ".join(repr(result).split())
     assert all(len(line) <= 80 for line in str(result).splitlines())
     assert "Analysis of variance" in str(result)
     html = result._repr_html_()
     assert html.count("<table") >= 2
-    assert "<li>A changes y by" in html
+    assert "<li>A raises y by" in html
 
 
 def test_a_result_gives_data_frames(result):
@@ -125,7 +125,7 @@ def test_a_data_frame_has_a_page(tmp_path):
         (lambda study: doe.report(study, responses=["y"]), "responses belong to a table"),
         (lambda study: doe.plan(preset="demo", out=5), "got int; expected the directory to plan"),
         (lambda study: doe.plan("absent.toml"), "cannot read the study file absent.toml"),
-        (lambda study: doe.plan(3), "got int; expected a Study or the path"),
+        (lambda study: doe.plan(3), "got int; expected a Study, a dict or the path"),
         (lambda study: doe.run(3), "got int; expected the directory"),
         (lambda study: doe.run(study, cpus=2), "cpus"),
         (lambda study: doe.run(study, engine="slrm"), "slrm"),

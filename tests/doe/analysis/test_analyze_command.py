@@ -37,6 +37,11 @@ def fails(*arguments: str) -> str:
     return str(error.value)
 
 
+def rows_of(text: str, table: str) -> list[dict[str, str]]:
+    """The rows of one table of `--csv`."""
+    return [row for row in csv.DictReader(io.StringIO(text)) if row["table"] == table]
+
+
 def test_json_is_one_object_and_a_list_for_several(plasma: str) -> None:
     base = ("--table", plasma, "--factors", "A,B,C", "--json")
     one = json.loads(run(*base, "--response", "y"))
@@ -72,7 +77,7 @@ def test_terminal_shows_effects_variance_and_advice(plasma: str) -> None:
     assert "***" in shown
     assert "+306.1" in shown
     assert "What to do" in shown
-    assert "A0B1C1 is best" in shown
+    assert "A0B1C1 has the best observed mean" in shown
     robust = run(
         *("--table", plasma, "--factors", "A,B,C", "-r", "y", "--permutations", "199"),
     )
@@ -81,14 +86,32 @@ def test_terminal_shows_effects_variance_and_advice(plasma: str) -> None:
 
 def test_csv_and_latex_render_the_same_effects(plasma: str) -> None:
     base = ("--table", plasma, "--factors", "A,B,C", "--response", "y")
-    lines = list(csv.DictReader(io.StringIO(run(*base, "--csv"))))
+    lines = rows_of(run(*base, "--csv"), "effects y")
     assert [line["term"] for line in lines] == ["C", "AC", "A", "AB", "B", "ABC", "BC"]
     assert float(lines[0]["effect"]) == 306.125
     latex = run(*base, "--latex", "--order", "1")
     assert "\\toprule" in latex
     assert "Lack of fit" in latex
-    dropped = list(csv.DictReader(io.StringIO(run(*base, "--csv", "--drop", "A"))))
+    dropped = rows_of(run(*base, "--csv", "--drop", "A"), "effects y")
     assert {line["term"] for line in dropped} == {"B", "C", "BC"}
+
+
+def test_csv_has_every_table_of_the_terminal(plasma: str) -> None:
+    base = ("--table", plasma, "--factors", "A,B,C", "--goal", "max", "--block", "day")
+    text = run(*base, "--response", "y", "--csv")
+    tables = {row["table"] for row in csv.DictReader(io.StringIO(text))}
+    titles = {"effects": "Effects on y", "anova": "Analysis of variance"}
+    titles |= {"best": "Configurations by y", "diagnostics": "Diagnostics"}
+    shown = run(*base, "--response", "y")
+    for name, title in titles.items():
+        assert f"{name} y" in tables
+        assert title in shown
+    best = rows_of(text, "best y")
+    assert (len(best), best[0]["config"]) == (8, "A0B1C1")
+    both = run(*base, "--response", "y,z", "--csv")
+    assert {"effects", "effects y", "effects z"} <= {
+        row["table"] for row in csv.DictReader(io.StringIO(both))
+    }
 
 
 def test_log_shows_ratios(plasma: str) -> None:
@@ -136,7 +159,7 @@ def test_one_constant_response_does_not_stop_the_others(
 
 def test_stars_of_the_csv_are_stars(plasma: str) -> None:
     text = run("--table", plasma, "--factors", "A,B,C", "--response", "y", "--csv")
-    lines = {line["term"]: line["stars"] for line in csv.DictReader(io.StringIO(text))}
+    lines = {line["term"]: line["stars"] for line in rows_of(text, "effects y")}
     assert (lines["C"], lines["A"], lines["B"]) == ("***", "**", "")
 
 
@@ -165,14 +188,14 @@ def test_bounds_beyond_all_numbers_are_infinite(
     base += ("--alpha", "1e-12", "--transform", transform)
     assert json.loads(run(*base, "--json"))["df_error"] == 1
     text = run(*base)
-    assert ("∞" in text) == (transform == "log")
+    assert ("∞" in text) == (transform == "log" and third), "means of levels are shown"
     assert "on 1 degree of freedom" in text
 
 
 @pytest.mark.parametrize(("alpha", "level"), [("0.05", "95"), ("0.1", "90"), ("0.001", "99.9")])
 def test_intervals_are_called_by_their_level(plasma: str, alpha: str, level: str) -> None:
     base = ("--table", plasma, "--factors", "A,B,C", "--response", "y", "--brief")
-    assert f"({level} % interval " in run(*base, "--alpha", alpha)
+    assert f"({level} % CI " in run(*base, "--alpha", alpha)
 
 
 def test_a_check_that_cannot_be_made_is_not_called_ok(tmp_path: Path) -> None:
@@ -199,7 +222,7 @@ def test_sentences_name_the_terms_that_a_fraction_cannot_tell_apart(tmp_path: Pa
     frame = table("ABCD", np.random.default_rng(0).normal(size=8) / 100, rows)
     frame["y"] += 10.0 * (frame["C"] == frame["D"])  # CD is +10
     frame.drop(columns="day").to_csv(path, index=False)
-    shown = run("--table", str(path), "--factors", "A,B,C,D", "--brief")
+    shown = " ".join(run("--table", str(path), "--factors", "A,B,C,D", "--brief").split())
     assert "(AB = −CD, Holm-adjusted p" in shown
     assert "I = −ABCD" in shown
 
@@ -209,7 +232,7 @@ def test_effects_that_cannot_be_tested_are_neither_better_nor_worse(tmp_path: Pa
     table("ABC", np.repeat([3.0, 8.0], 8)).to_csv(path, index=False)
     shown = run("--table", str(path), "--factors", "A,B,C", "--block", "day", "-r", "y", "--brief")
     assert "for the better" not in shown
-    assert "None of 7 effects can be tested." in shown
+    assert "None of 7 terms can be tested: there is no error to test against." in shown
 
 
 def test_no_option_is_advised_that_would_be_left_out(tmp_path: Path) -> None:

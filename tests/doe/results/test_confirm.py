@@ -43,7 +43,7 @@ def test_a_winner_is_confirmed_by_fresh_seeds(finished):
     assert refused.exit_code == 1
     assert "runs are still to come" in str(refused.exception)
     assert run(finished).exit_code == 0
-    assert "before confirmation" in sentences(finished)
+    assert "not yet confirmed" in sentences(finished)
     before = doe.analyze(finished, "y").analysis
     assert confirm(finished, "4").exit_code == 0
     plan = load_plan(finished)
@@ -54,7 +54,7 @@ def test_a_winner_is_confirmed_by_fresh_seeds(finished):
     assert {r.config for r in fresh} == set(step.confirm)
     assert len(fresh) == 4 * len(step.confirm)
     assert "A0B0C0" in step.confirm, "the baseline"
-    assert "before confirmation" in sentences(finished)
+    assert "not yet confirmed" in sentences(finished)
     assert run(finished).exit_code == 0
     after = doe.analyze(finished, "y").analysis
     assert after.effects == before.effects
@@ -63,7 +63,7 @@ def test_a_winner_is_confirmed_by_fresh_seeds(finished):
     text = sentences(finished)
     assert "With 4 fresh seeds" in text
     assert "Confirmed to be better than A0B0C0" in text
-    assert "before confirmation" not in text
+    assert "not yet confirmed" not in text
     for words in (["--confirm", "4"], ["--augment", "1"]):
         again = invoke(app, ["plan", "--out", str(finished), *words])
         assert again.exit_code == 1
@@ -90,4 +90,4 @@ def test_what_cannot_be_asked(finished):
     assert "at least 2 fresh seeds" in str(confirm(finished, "1").exception)
     assert "none of the study's" in str(confirm(finished, "2", "--response", "z").exception)
     alone = invoke(app, ["plan", "--out", str(finished), "--response", "y"])
-    assert "belongs to --confirm" in str(alone.exception)
+    assert "belongs to confirming" in str(alone.exception)

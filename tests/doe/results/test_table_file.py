@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from doe.analysis.analyze import analyze
-from doe.analysis.tables import observe_table
+from doe.analysis.tables import TableOptions, table_datasets
 from doe.errors import DoeError
 from doe.results.table_file import read_table
 from tests.command_line import called, doe
@@ -103,8 +103,9 @@ def test_exports_are_read_as_they_come(name, tool, response, left_out):
     assert frame["seed"].tolist() == ["1"] * 4 + ["2"] * 4
     if "seconds" in frame:
         assert all(0 < float(cell) < 70 for cell in frame["seconds"])
-    (observed,) = observe_table(frame, ["lr", "augment"], [response], block="seed", goal="max")
-    effects = {effect.term: effect.effect for effect in analyze(observed).effects}
+    options = TableOptions(("lr", "augment"), block="seed", goal="max")
+    (data,) = table_datasets(frame, options, [response])
+    effects = {effect.term: effect.effect for effect in analyze(data).effects}
     assert effects["augment"] == pytest.approx(0.05, abs=0.006)
     assert effects["lr"] == pytest.approx(-0.018, abs=0.006)
 

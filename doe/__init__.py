@@ -205,6 +205,8 @@ def analyze(
     scale: Mapping[str, str] | None = None,
     block: str | None = None,
     goal: str | None = None,
+    ceiling: float | None = None,
+    decimal: str | None = None,
     transform: str | None = None,
     order: int | None = None,
     terms: Sequence[str] | None = None,
@@ -223,8 +225,9 @@ def analyze(
     as Altair objects, and every number as a frozen value in `analysis`. Several, or none for those
     that the study names first, give `Results`, a mapping from names to them.
 
-    `factors`, `low` levels, `scale` ("linear" or "log"), `block` and `goal` ("min" or "max") are
-    for files and DataFrames. `terms` are the model, `drop` factors whose terms are not shown;
+    `factors`, `low` levels, `scale` ("linear" or "log"), `block`, `goal` ("min" or "max"), the
+    `ceiling` of a response with limits such as ">50" and the `decimal` sign of a file are for
+    tables. `terms` are the model, `drop` factors whose terms are not shown;
     `error` is what tests are against where runs repeat, "pure" or "residual". `permutations` are of
     the robust methods, and imply `robust`. `beats` asks how likely one configuration beats another
     with a fresh seed, in `analysis.beats`: pairs of names, or of "best", "runner-up", "baseline".
@@ -249,7 +252,7 @@ def analyze(
         alpha=alpha,
         beats=tuple((first, second) for first, second in beats),
     )
-    table = _table(factors, low, scale, block, goal)
+    table = _table(factors, low, scale, block=block, goal=goal, ceiling=ceiling, decimal=decimal)
     analysed = report_of(read_source(source, responses, table, _say), options)
     for reason in analysed.refused.values():
         raise DoeError(reason)
@@ -271,11 +274,11 @@ def report(
     scale: Mapping[str, str] | None = None,
     block: str | None = None,
     goal: str | None = None,
+    decimal: str | None = None,
 ) -> Path:
     """Write the page and tables of a study, a CSV file or a DataFrame; return the page.
 
-    `responses`, `factors`, `low`, `scale`, `block` and `goal` are for files and DataFrames. `drop`
-    are factors left out of the paper's tables of effects.
+    `responses`, `factors`, `low`, `scale`, `block`, `goal` and `decimal` are for tables. `drop` are factors left out of the paper's tables of effects.
     """
     from doe.results.report import report_of
     from doe.results.sources import page_source
@@ -284,7 +287,7 @@ def report(
     target = None if out is None else _path(out, "the directory to write to")
     options = _options(transform=transform, terms=terms, random_blocks=random_blocks, robust=True)
     names = _names(responses, "responses", "names")
-    table = _table(factors, low, scale, block, goal)
+    table = _table(factors, low, scale, block=block, goal=goal, decimal=decimal)
     subject = page_source(source, names, table, _say)
     left_out = None if drop is None else _names(drop, "drop", "factors")
     page = report_of(subject, options, left_out)
@@ -315,17 +318,16 @@ def _table(
     factors: Sequence[str],
     low: Mapping[str, str] | None,
     scale: Mapping[str, str] | None,
-    block: str | None,
-    goal: str | None,
+    **further: Any,
 ) -> TableOptions | None:
     """What the columns of a table are; None where nothing is said of them."""
-    if not any((factors, low, scale, block, goal)):
+    if not any((factors, low, scale)) and all(value is None for value in further.values()):
         return None
     from doe.analysis.tables import TableOptions
 
     names = _names(factors, "factors", "columns, as in ['lr', 'augment']")
     lows = {key: str(level) for key, level in (low or {}).items()}
-    return TableOptions(names, lows, scale or {}, block, goal)
+    return TableOptions(names, lows, scale or {}, **further)
 
 
 def _names(names: Sequence[str], argument: str, expected: str) -> tuple[str, ...]:

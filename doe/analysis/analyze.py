@@ -57,7 +57,7 @@ from doe.analysis.model import CURVATURE, Model, chosen_terms, make_model
 from doe.analysis.options import DEFAULTS, AnalysisOptions
 from doe.analysis.pvalues import adjusted, plain
 from doe.analysis.random_blocks import RandomBlocks, random_blocks
-from doe.analysis.sequential import decide, looks_at
+from doe.analysis.sequential import Rule, decide, looks_at
 from doe.analysis.streams import Variation, variation
 from doe.analysis.transform import ScaleEffect, Transformation, back, box_cox, choose
 from doe.errors import DoeError, listed
@@ -313,7 +313,7 @@ def _with_looks(response: FittedResponse, table: Anova) -> tuple[FittedResponse,
     """The same tests with p and intervals that hold over all looks so far."""
     looked = response.runs.looked
     assert looked is not None
-    rule = replace(looked.rule, alpha=response.alpha)
+    rule = Rule(looked.replicates, response.alpha, looked.spending)
     terms = response.fit.model.terms
     looks = looks_at(response.y, response.runs, looked.replicate, rule, terms)
     judged = decide(looks, [test.mask for test in response.tests], 1, rule, 0.0)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TypeGuard
 
 import numpy as np
 from msgspec import Struct
@@ -15,9 +15,6 @@ from doe.analysis.contrasts import Floats, Ints
 from doe.analysis.streams import Seeding
 from doe.errors import DoeError
 from doe.terms import BETWEEN, LevelOf, config_label, config_name, level_text, single_letters
-
-if TYPE_CHECKING:
-    from doe.analysis.sequential import Rule
 
 Level = bool | int | float | str
 OFF = -1
@@ -70,7 +67,8 @@ class FactorColumn(Struct, frozen=True):
 class Looked:
     """Runs that were looked at after each complete replicate, as declared beforehand."""
 
-    rule: Rule
+    replicates: int  # at most
+    spending: str  # shape of the error spent over the looks
     replicate: Ints  # of each run, from 1
 
 

@@ -23,7 +23,7 @@ from doe.analysis.streams import Seeding
 from doe.design.changes import confirming
 from doe.design.runs import Run
 from doe.results.cells import baseline, cells_of
-from doe.results.looks import look_notes, stopping_rule
+from doe.results.looks import look_notes
 from doe.results.responses import (
     check_response,
     columns,
@@ -106,7 +106,7 @@ def _looked(study: Study, planned: Sequence[Run]) -> Looked | None:
     replicate = np.array([run.replicate for run in planned], dtype=np.int64)
     if study.stopping is None or int(replicate.max()) < FIRST_LOOK:
         return None
-    return Looked(stopping_rule(study.stopping), replicate)
+    return Looked(study.stopping.max_replicates, study.stopping.spending, replicate)
 
 
 def _seeding(study: Study, planned: Sequence[Run]) -> Seeding | None:

@@ -55,7 +55,7 @@ def read_source(
     """
     if isinstance(source, (Study, str, Path)):
         path = RUNS / source.name if isinstance(source, Study) else Path(source)
-        if is_study(source):
+        if is_study(source) and not (path.is_file() and table is not None):
             if table is not None:
                 raise DoeError(
                     "factors, low, scale, block, goal and ceiling belong to a table; a study knows "

@@ -251,7 +251,7 @@ def test_a_mistake_in_the_file_is_seen_by_trying(tmp_path, old, new, message):
 
 LATER = [
     (["try", "--only", "lr=1"], "no configuration 'lr=1' is planned"),
-    (["plan", "--augment", "2", "study.toml"], "--augment and --confirm add to a planned study"),
+    (["plan", "--augment", "2", "study.toml"], "augment and confirm add to a planned study"),
     (["plan", "--fraction", "1/3"], "1/3"),
     (["run", "--engine", "slrm"], "did you mean 'slurm'"),
     (["run", "--only", "lr=1"], "no configuration 'lr=1' is planned"),

@@ -197,7 +197,7 @@ def test_plan_command_prints_the_plan(here):
 
 @pytest.mark.parametrize(
     ("fraction", "resolution", "chain"),
-    [("1/2", "Resolution VI", "DEF"), ("E=ABC,F=BCD", "Resolution IV", "AE + DF")],
+    [("1/2", "Resolution VI", "DEF"), ("E=ABC,F=BCD", "Resolution IV", "AE, DF")],
 )
 def test_plan_of_a_fraction_prints_resolution_and_aliases(here, fraction, resolution, chain):
     result = run(app, ["plan", "--preset", "demo", "--fraction", fraction])

@@ -120,10 +120,10 @@ def _say_why_there_is_none(directory: Path, run: Run) -> NoReturn:
     from doe.running.engines import waiting_reasons
     from doe.store.files import StudyDir
     from doe.store.leases import Watch
-    from doe.store.scan import look, retried_reason
+    from doe.store.scan import read_status, retried_reason
 
     files = StudyDir(directory)
-    status = look(files, run, Watch())
+    status = read_status(files, run, Watch())
     if status.problem:
         raise DoeError(f"{run.run_id} is unreadable: {status.problem}")
     reason = waiting_reasons(directory, [run.run_id]).get(run.run_id)

@@ -147,7 +147,7 @@ def call(
         If the answer is none; says what is wrong with it.
     """
     factors = NotedFactors(request.factors)
-    asked = Request(
+    handed = Request(
         factors=factors,
         settings=request.settings,
         seed=request.seed,
@@ -158,7 +158,7 @@ def call(
         resumed=resumed,
         report=report,
     )
-    metrics = _checked(backend(asked), request)
+    metrics = _checked(backend(handed), request)
     return CheckedReply(metrics, _not_finite(metrics, request), factors.unread)
 
 

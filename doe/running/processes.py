@@ -23,11 +23,10 @@ from typing import Any, NoReturn
 from doe.errors import DoeError
 from doe.store.files import RunDir
 from doe.store.leases import Lease, holds_file, machine, process_alive
+from doe.store.timing import KILL_SECONDS
 
 MARK = "DOE_RUN"
 """Variable, and name of an open descriptor, by which the processes of a run are known."""
-STUBBORN_SECONDS = 10.0
-"""How long a killed process may take to be gone before it is left to the kernel."""
 
 
 def thread_environment(threads: int) -> dict[str, str]:
@@ -164,7 +163,7 @@ def signal_all(pids: Iterable[int], number: int) -> None:
 
 def end_descendants(keep: Collection[int] = ()) -> None:
     """Kill everything below this process; a descendant cannot be foreign."""
-    deadline = time.monotonic() + STUBBORN_SECONDS
+    deadline = time.monotonic() + KILL_SECONDS
     while has_children() and time.monotonic() < deadline:
         left = descendants() - set(keep)
         if not left:
@@ -188,7 +187,7 @@ def run_mark(run: RunDir, lease: Lease) -> str:
     return f"{status.st_dev}:{status.st_ino}:{lease.nonce}"
 
 
-def bear_mark(mark: str) -> None:
+def mark_process(mark: str) -> None:
     """Mark this process and what it forks (a descriptor) or executes (a variable)."""
     os.environ[MARK] = mark
     if hasattr(os, "memfd_create"):
@@ -196,7 +195,7 @@ def bear_mark(mark: str) -> None:
             os.memfd_create(f"{MARK}:{mark}")  # closed when the process ends
 
 
-def _bears(pid: int, mark: str) -> bool:
+def _is_marked(pid: int, mark: str) -> bool:
     with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:
         if f"{MARK}={mark}".encode() in file.read().split(b"\0"):
             return True
@@ -213,11 +212,11 @@ def sweep_marked(mark: str) -> None:
     if not mark or not hasattr(os, "pidfd_open"):
         return
     for pid in _all_pids():
-        if pid != os.getpid() and _bears(pid, mark):
+        if pid != os.getpid() and _is_marked(pid, mark):
             with contextlib.suppress(OSError):
                 handle = os.pidfd_open(pid)
                 try:
-                    if _bears(pid, mark):  # it still is the process that was looked at
+                    if _is_marked(pid, mark):  # it still is the process that was looked at
                         signal.pidfd_send_signal(handle, signal.SIGKILL)
                 finally:
                     os.close(handle)
@@ -228,7 +227,7 @@ def end_keepers(keepers: Collection[tuple[RunDir, Lease]], grace: float) -> None
 
     A keeper is known by boot, namespace, process number, start time and the lease that it has open.
     """
-    for number, seconds in ((signal.SIGTERM, grace + STUBBORN_SECONDS), (signal.SIGKILL, 5.0)):
+    for number, seconds in ((signal.SIGTERM, grace + KILL_SECONDS), (signal.SIGKILL, 5.0)):
         living = [pair for pair in keepers if _is_keeper(*pair)]
         signal_all((lease.pid for _, lease in living), number)
         deadline = time.monotonic() + seconds

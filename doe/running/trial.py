@@ -24,11 +24,10 @@ from doe.running.backend import call, resolve
 from doe.running.processes import signal_name, thread_environment
 from doe.store.files import RunDir
 from doe.store.requests import prepare, read_request
+from doe.store.timing import TRIAL_REPORT_SECONDS
 from doe.study.values import Study
 
 OUTCOME = "outcome.json"
-SHOWN_SECONDS = 1.0
-"""Steps that a function reports are shown at most this often."""
 
 
 class Trial(msgspec.Struct, frozen=True):
@@ -81,7 +80,7 @@ class _Showing:
     def __call__(self, step: int, total: int, **metrics: float) -> None:
         self.reports += 1
         now = time.monotonic()
-        if self._silent or (now - self._last < SHOWN_SECONDS and step < total):
+        if self._silent or (now - self._last < TRIAL_REPORT_SECONDS and step < total):
             return
         self._last = now
         values = "".join(

@@ -32,7 +32,7 @@ DESIGN_FILE = "design.csv"
 EPOCHS = "epochs.csv"
 
 
-def step(name: str) -> None:
+def fault_point(name: str) -> None:
     """Mark a point between two system calls; tests replace this to end the process there."""
 
 
@@ -290,21 +290,21 @@ def put_once(path: Path, data: bytes, nonce: str, durable: bool = True) -> bool:
         with open(temporary, "wb") as file:
             file.write(data)
             file.flush()
-            step(f"{path.name} written")
+            fault_point(f"{path.name} written")
             if durable:
                 os.fsync(file.fileno())
-        step(f"{path.name} synced")
+        fault_point(f"{path.name} synced")
         with contextlib.suppress(FileExistsError, FileNotFoundError):
             os.link(temporary, path)
     except OSError:
         temporary.unlink(missing_ok=True)
         raise
-    step(f"{path.name} linked")
+    fault_point(f"{path.name} linked")
     temporary.unlink(missing_ok=True)
-    step(f"{path.name} cleared")
+    fault_point(f"{path.name} cleared")
     if durable:
         _sync_directory(path.parent)
-    step(f"{path.name} durable")
+    fault_point(f"{path.name} durable")
     try:
         return read_file(path) == data
     except OSError as error:

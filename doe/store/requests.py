@@ -1,4 +1,4 @@
-"""What a run is asked to do: `request.json`, and whether what was done answers it."""
+"""What a run is wanted to do: `request.json`, and whether what was done answers it."""
 
 from __future__ import annotations
 
@@ -178,13 +178,14 @@ def check_unchanged(study: Study, statuses: Iterable[RunStatus], files: StudyDir
 
 def _difference(files: StudyDir, study: Study, status: RunStatus) -> str:
     """In which values a run's request differs from what the study asks now."""
-    asked = msgspec.json.decode(request_bytes(study, status.run), type=RunRequest)
+    wanted = msgspec.json.decode(request_bytes(study, status.run), type=RunRequest)
     try:
         former, _ = read_request(files.run(status.run.run_id))
     except DoeError:
         return ""
     pairs = [
-        (name, getattr(former, name), getattr(asked, name)) for name in RunRequest.__struct_fields__
+        (name, getattr(former, name), getattr(wanted, name))
+        for name in RunRequest.__struct_fields__
     ]
     lines = [
         f"{name} {old}, now {new}" if isinstance(new, int | str) else name

@@ -23,7 +23,8 @@ from doe.store.scan import STATES, counts
 from doe.views.status_tables import Shown, metric_text, step_text, what_varies
 
 if TYPE_CHECKING:
-    from doe.running.scheduler import Active, Snapshot
+    from doe.running.scheduler import Snapshot
+    from doe.running.transitions import Active
 
 STYLES = {
     "done": "green",

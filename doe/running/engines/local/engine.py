@@ -18,16 +18,12 @@ import msgspec
 from doe.errors import DoeError
 from doe.running.engines.base import Ended, Job, Slot
 from doe.running.engines.local.slot import Answer, Setup, Task
-from doe.running.processes import STUBBORN_SECONDS, ending, thread_environment
+from doe.running.processes import ending, thread_environment
 from doe.running.provenance import ask_gpus
-from doe.running.worker import LATE_SECONDS, STOPPED
+from doe.running.worker import STOPPED
 from doe.store.leases import process_alive, process_name
+from doe.store.timing import IMPORT_EXIT_SECONDS, KILL_SECONDS, LATE_SECONDS, SWEEP_SECONDS
 from doe.study.values import Study
-
-IMPORT_SECONDS = 2.0
-"""How long a parent may take to leave an import."""
-SWEEP_SECONDS = 5.0
-"""How long a parent may take to end what a killed keeper has left."""
 
 
 class _Parent:
@@ -120,7 +116,7 @@ class LocalEngine:
         for job in jobs:
             parent = self._parents.get(job.slot.name) or self._open(job.slot)
             parent.job, parent.child, parent.began = job, "", time.monotonic()
-            parent.write(Task(str(job.run_dir.resolve()), job.order))
+            parent.write(Task(str(job.run_dir.resolve()), job.options))
 
     def wait(self, seconds: float) -> Sequence[Ended]:
         """Return what has ended, as soon as something has."""
@@ -143,7 +139,7 @@ class LocalEngine:
         for parent in parents:
             parent.signal(signal.SIGTERM)
         busy = any(parent.child for parent in parents)
-        deadline = time.monotonic() + (grace + STUBBORN_SECONDS if busy else IMPORT_SECONDS)
+        deadline = time.monotonic() + (grace + KILL_SECONDS if busy else IMPORT_EXIT_SECONDS)
         while any(parent.living for parent in parents) and time.monotonic() < deadline:
             time.sleep(0.02)
         stubborn = [parent for parent in parents if parent.living and parent.child]
@@ -219,12 +215,12 @@ class LocalEngine:
                     unseen = bool(parent.child) or not parent.ready
                     message = f"the parent process of its slot was gone ({ending(code)})"
                     ended.append(
-                        Ended(job.run_id, job.order.job, None, message, False, unseen, unseen)
+                        Ended(job.run_id, job.options.job, None, message, False, unseen, unseen)
                     )
         return ended
 
     def _late(self, parent: _Parent) -> bool:
-        limit = parent.job.order.timeout if parent.job else 0.0
+        limit = parent.job.options.timeout if parent.job else 0.0
         return limit > 0 and time.monotonic() - parent.began > limit + 3 * LATE_SECONDS
 
     def _end(self, parent: _Parent, code: int) -> Ended:
@@ -233,4 +229,4 @@ class LocalEngine:
         assert job is not None
         parent.job, parent.child = None, ""
         message, timeout = ending(code), late and code < 0
-        return Ended(job.run_id, job.order.job, code, message, timeout, code in STOPPED)
+        return Ended(job.run_id, job.options.job, code, message, timeout, code in STOPPED)

@@ -32,7 +32,7 @@ from doe.running.processes import (
     forkable,
 )
 from doe.running.provenance import Gpu, static_facts
-from doe.running.worker import ORDERLY, Prepared, WorkOrder, work, worker_words
+from doe.running.worker import ORDERLY, Prepared, WorkerOptions, work, worker_words
 from doe.store.files import RunDir
 
 START = os.getcwd()
@@ -53,7 +53,7 @@ class Task(msgspec.Struct, frozen=True):
     """One run to execute."""
 
     run_dir: str
-    order: WorkOrder
+    options: WorkerOptions
 
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -151,12 +151,12 @@ class SlotProcess:
             os.close(self._tasks)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
-            end_process(lambda: work(RunDir(Path(task.run_dir)), task.order, prepared))
+            end_process(lambda: work(RunDir(Path(task.run_dir)), task.options, prepared))
         return pid
 
 
 def _spawn(task: Task) -> int:
-    words = worker_words(task.run_dir, task.order)
+    words = worker_words(task.run_dir, task.options)
     return subprocess.Popen(words, start_new_session=True, cwd=START, preexec_fn=_unblock).pid
 
 

@@ -21,7 +21,7 @@ def power_of_two(largest: float) -> float:
     """A factor that takes values up to `largest` to about 1 without rounding; mostly 1."""
     if largest == 0.0 or 1.0 / LARGEST < largest < LARGEST:
         return 1.0
-    return 2.0 ** math.frexp(largest)[1]
+    return math.ldexp(1.0, min(math.frexp(largest)[1], 1023))
 
 
 def rescaled(value: T, factor: float) -> T:

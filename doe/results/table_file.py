@@ -51,7 +51,7 @@ def read_table(path: Path, say: Say, decimal: str | None = None) -> pd.DataFrame
     separator = separator_of(text)
     names, rows = _cells(path, text, separator)
     if decimal not in (None, ",", "."):
-        raise DoeError(f"--decimal {decimal!r}: expected , or .")
+        raise DoeError(f"decimal {decimal!r}: expected , or .")
     commas = [] if decimal == "." else _decimal_points(names, rows, path, decimal == ",")
     thousands = _without_thousands(names, rows) if decimal == "." else []
     unusual = [encoding] if encoding != "UTF-8" else []
@@ -135,7 +135,7 @@ def _decimal_points(
         if points:
             raise DoeError(
                 f"{path}: column {name!r} holds both {commas[0]} and {points[0]}; write all "
-                "numbers with the same decimal sign, or say --decimal . where commas stand between "
+                "numbers with the same decimal sign, or set decimal to . where commas stand between "
                 "thousands"
             )
         columns[i] = commas
@@ -145,8 +145,8 @@ def _decimal_points(
             number = commas[0]
             raise DoeError(
                 f"{path}: {number} in column {names[i]!r} may be {number.replace(',', '.')} or "
-                f"{number.replace(',', '')}; say --decimal , for decimal commas, or --decimal . "
-                "for commas between thousands"
+                f"{number.replace(',', '')}; set decimal to , or, where commas stand between "
+                "thousands, to ."
             )
         for row in rows:
             row[i] = row[i].replace(",", ".")

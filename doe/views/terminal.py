@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 from collections.abc import Sequence
@@ -141,7 +142,7 @@ def _broken(text: str, room: int) -> str:
 
 def bar(value: float, largest: float) -> str:
     """A horizontal bar in eighths of a character, its length |value| relative to `largest`."""
-    eighths = round(8 * BAR_WIDTH * abs(value) / largest) if largest > 0 else 0
+    eighths = round(8 * BAR_WIDTH * (abs(value) / largest)) if 0 < largest < math.inf else 0
     full, rest = divmod(min(eighths, 8 * BAR_WIDTH), 8)
     return "█" * full + ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")[rest]
 

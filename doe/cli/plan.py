@@ -136,12 +136,12 @@ def promises_power(study: Study) -> bool:
 
 def two_level_lines(planned: Plan) -> list[str]:
     """The plan in sentences: size, blocks, aliases, what effect can be seen."""
-    from doe.design.fractions import confounded_terms, resolution
+    from doe.design.fractions import confounded_terms
+    from doe.design.kinds import chosen_kind
     from doe.design.power import design_size, detectable_effect
     from doe.errors import counted
     from doe.numbers import cell_text
     from doe.terms import term_name
-    from doe.views.plan_tables import roman
 
     study, design = planned.study, planned.design
     generators = study.generators
@@ -154,10 +154,8 @@ def two_level_lines(planned: Plan) -> list[str]:
     ]
     if study.augment:
         lines.append("Augmented; every added part is a block of its own.")
-    elif generators:
-        lines.append(f"Resolution {roman(resolution(generators) or 0)}: {study.fraction}.")
     else:
-        lines.append("Full factorial: no effect is aliased with another.")
+        lines.append(chosen_kind(study).describe())
     if study.streams:
         lines.append(streams_line(study))
     if confounded := confounded_terms(study):
@@ -190,10 +188,12 @@ def streams_line(study: Study) -> str:
 
 def level_lines(planned: Plan, facts: DesignReport) -> list[str]:
     """The plan of factors with levels in sentences: size, what is left out, what can be seen."""
+    from doe.design.kinds import chosen_kind
     from doe.design.power import detectable_effect
     from doe.errors import counted
     from doe.numbers import cell_text
     from doe.results.designs import level_design_size
+    from doe.study.values import FACTORIAL
 
     study, design = planned.study, planned.design
     centre = study.centre * study.replicates
@@ -202,8 +202,8 @@ def level_lines(planned: Plan, facts: DesignReport) -> list[str]:
         f"{counted(study.replicates, 'replicate')}: {len(design.runs)} runs in "
         f"{counted(design.blocks, 'block')}, random order within each block."
     ]
-    if study.parts:
-        lines.append(f"A part, {study.fraction}, of all combinations (generalised subset design).")
+    if study.parts or study.kind != FACTORIAL:
+        lines.append(chosen_kind(study).describe())
     if study.exclude:
         lines.append(f"Excluded: {'; '.join(study.exclude)}.")
     if centre:

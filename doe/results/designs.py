@@ -15,7 +15,7 @@ from doe.design.power import (
 from doe.design.runs import Design
 from doe.results.observations import design_runs, observations, study_runs
 from doe.store.plan import Plan
-from doe.study.values import Study
+from doe.study.values import FACTORIAL, Study
 
 if TYPE_CHECKING:
     from doe.analysis.levels.plan import DesignReport, TermPower
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 def told_by_levels(study: Study) -> bool:
     """Whether a design is looked at by its levels, not by the algebra of two-level fractions."""
-    return not study.two_level or bool(study.centre or study.exclude or study.parts)
+    plain = study.kind == FACTORIAL and study.two_level
+    return not plain or bool(study.centre or study.exclude or study.parts)
 
 
 def design_facts(study: Study, design: Design, order: int | None = None) -> DesignReport:

@@ -20,6 +20,8 @@ ENGINES = {
 """What executes runs, and the module of each; a study file may have a table of any."""
 OWN = "{run_dir}"
 """As the working directory of a command: one of its own in the run's."""
+FACTORIAL = "factorial"
+"""The kind of design of a study that names none."""
 STUDY_FILE = "study.toml"
 """A study as it is written by hand, and frozen in the directory of its plan."""
 NAME = "[A-Za-z][A-Za-z0-9_]*"
@@ -69,6 +71,15 @@ class Factor(msgspec.Struct, frozen=True):
     """Where the middle of numeric levels lies, and along which their line and curve are fitted."""
     sets: dict[str, dict[str, Level]] = {}
     """Level -> the settings that it makes, where `levels` is a table of tables."""
+    role: Literal["choice", "condition"] = "choice"
+    """A condition is met and not chosen, as a dataset is: the best is sought over choices alone."""
+    listed: bool = False
+    """Whether two numbers were given as `levels`, so that nothing between them can run."""
+
+    @property
+    def ranged(self) -> bool:
+        """Whether any number from `low` to `high` can run where the kind of design asks for it."""
+        return self.numeric and len(self.levels) == 2 and not self.listed
 
     @property
     def low(self) -> Level:
@@ -298,6 +309,8 @@ class Study(msgspec.Struct, frozen=True):
     """Centre runs in each replicate, with every factor at the middle of its scale."""
     blocks: str = ""
     """Interactions confounded with blocks within each replicate, as in "ABC, CDE"."""
+    design: dict[str, Any] = {}
+    """The kind of design and its settings; by default the factorial that `fraction` asks for."""
     threads: int = 1
     """Threads that each run computes with; sums in another order end in other last digits."""
     settings: dict[str, Any] = {}
@@ -313,6 +326,11 @@ class Study(msgspec.Struct, frozen=True):
     def keys(self) -> tuple[str, ...]:
         """Factor keys in their order, the first one fastest in standard order."""
         return tuple(factor.key for factor in self.factors)
+
+    @property
+    def kind(self) -> str:
+        """The kind of design, a module of `doe.design.kinds`."""
+        return str(self.design.get("kind", FACTORIAL))
 
     @property
     def generators(self) -> tuple[Generator, ...]:

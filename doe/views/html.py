@@ -26,7 +26,7 @@ from doe.results.origins import commits
 from doe.results.report import Report, report_responses
 from doe.results.status import Overview
 from doe.results.table_report import BLOCK_SETTING, TABLE
-from doe.study.values import Factor, Study
+from doe.study.values import FACTORIAL, Factor, Study
 from doe.views import latex
 from doe.views.charts import catalogue, drawings, response_charts, study_charts
 from doe.views.charts.model import ChartData, Record, StudyChart
@@ -306,7 +306,7 @@ def grid(report: Report) -> Json:
     across = (len(study.keys) + 1) // 2
     wide = math.prod(study.sizes[:across])
     square = len(study.keys) <= SQUARE_FACTORS and math.prod(study.sizes) <= 1 << SQUARE_FACTORS
-    square = square and not study.centre
+    square = square and not study.centre and study.kind == FACTORIAL
     index = {row: i for i, row in enumerate(sorted({status.run.row for status in statuses}))}
 
     def position(row: int) -> tuple[int, int]:

@@ -99,6 +99,14 @@ def test_block_confounds_the_interaction_and_nothing_else():
         assert not coded.sum(axis=0).any()
 
 
+def test_blocks_of_a_mixed_design_confound_an_interaction_of_its_two_level_factors():
+    factors = (Factor("n", (1, 2, 3)), Factor("a", (0, 1)), Factor("b", (0, 1)))
+    design = make_design(study(3, factors=factors, blocks="ab"))
+    assert {(run.block, run.levels["a"] == run.levels["b"]) for run in design.runs} == {
+        *((1, False), (2, True))
+    }
+
+
 def test_replicates_are_added_after_everything_planned():
     base = study(3, replicates=2)
     more = msgspec.structs.replace(base, augment=(Augment(seeds=(9,)),))

@@ -135,8 +135,8 @@ def _decimal_points(
         if points:
             raise DoeError(
                 f"{path}: column {name!r} holds both {commas[0]} and {points[0]}; write all "
-                "numbers with the same decimal sign, or set decimal to . where commas stand between "
-                "thousands"
+                "numbers with the same decimal sign, or, where commas stand between thousands, set "
+                "decimal to ."
             )
         columns[i] = commas
     certain |= any(_count(THOUSANDS, commas) < len(commas) for commas in columns.values())

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import math
+import os
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -91,6 +94,9 @@ def resolve(name: str, command: tuple[str, ...] = ()) -> Backend:
     if name == "command":
         return functools.partial(run_command, command)
     module_name, _, attribute = name.partition(":")
+    with contextlib.suppress(OSError):
+        if not {"", os.getcwd()} & set(sys.path):
+            sys.path.insert(0, os.getcwd())
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:

@@ -20,6 +20,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
+import doe
 from doe.errors import DoeError
 from doe.store.files import RunDir
 from doe.store.leases import Lease, holds_file, machine, process_alive
@@ -33,6 +34,35 @@ def thread_environment(threads: int) -> dict[str, str]:
     """Variables by which numerical libraries learn how many threads they may use."""
     names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
     return dict.fromkeys(names, str(threads))
+
+
+def module_words(module: str) -> list[str]:
+    """The command line that starts a module of ours, whatever the current directory holds.
+
+    A `doe.py` or `random.py` there would stand in the way; a backend still finds its modules
+    (`doe.running.backend.resolve`).
+    """
+    return [sys.executable, "-P", "-m", module]
+
+
+def shadowing(directory: str) -> str:
+    """Say which files of a directory take the names of modules that Python or we have."""
+    with contextlib.suppress(OSError):
+        names = {name.removesuffix(".py"): name for name in sorted(os.listdir(directory))}
+        taken = [names[name] for name in names if name in (*sys.stdlib_module_names, "doe")]
+        files = [name for name in taken if _is_foreign_module(os.path.join(directory, name))]
+        if files:
+            return (
+                f"{', '.join(files)} in {directory} stands in the place of a module of that name; "
+                "rename it if that is not meant"
+            )
+    return ""
+
+
+def _is_foreign_module(path: str) -> bool:
+    ours = os.path.abspath(path) == os.path.dirname(os.path.abspath(doe.__file__))
+    package = os.path.isfile(os.path.join(path, "__init__.py")) and not ours
+    return path.endswith(".py") or package
 
 
 def _load_prctl() -> Any:

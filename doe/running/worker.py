@@ -17,7 +17,6 @@ import errno
 import os
 import select
 import signal
-import sys
 import time
 from collections.abc import Callable
 from enum import IntEnum
@@ -34,6 +33,7 @@ from doe.running.processes import (
     end_descendants,
     end_process,
     ending,
+    module_words,
     run_mark,
     signal_all,
     sweep_marked,
@@ -396,7 +396,7 @@ def record_crash(
 def worker_words(run_dir: Path | str, options: WorkerOptions) -> list[str]:
     """The command line that starts a worker as a process of its own."""
     text = msgspec.json.encode(options).decode()
-    return [sys.executable, "-m", "doe.running.worker", str(run_dir), "--options", text]
+    return [*module_words("doe.running.worker"), str(run_dir), "--options", text]
 
 
 def main() -> NoReturn:

@@ -8,7 +8,6 @@ given twice, the controller is away, or a job counts as TIMEOUT although its run
 from __future__ import annotations
 
 import shlex
-import sys
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
@@ -37,6 +36,7 @@ from doe.running.engines.slurm.job import (
     submissions,
 )
 from doe.running.engines.slurm.settings import Settings
+from doe.running.processes import module_words
 from doe.running.worker import STOPPED, ExitCode
 from doe.store.files import RunDir, StudyDir
 from doe.store.progress import read_progress
@@ -318,7 +318,7 @@ def _latest(rows: Sequence[QueueRow]) -> Mapping[TaskKey, QueueRow]:
 def batch_script(study: Path, files: SubmissionFiles, settings: Settings) -> str:
     """The script of every job of an array; it is given to sbatch and kept by Slurm alone."""
     output = shlex.quote(str(files.output("")).removesuffix(".txt"))
-    words = [sys.executable, "-m", "doe.running.engines.slurm.job", str(study), files.name]
+    words = [*module_words("doe.running.engines.slurm.job"), str(study), files.name]
     return "\n".join(
         [
             "#!/bin/bash",

@@ -54,6 +54,7 @@ def plan(
     from doe.design.changes import with_overrides
     from doe.errors import DoeError
     from doe.store.plan import RUNS, write_plan
+    from doe.study.command import check_program
     from doe.study.presets import asked_study
     from doe.study.values import Study
 
@@ -61,6 +62,7 @@ def plan(
     if not isinstance(source, (Study, Path, type(None))):
         raise DoeError(f"got {type(study).__name__}; expected a Study or the path of a study file")
     changed = with_overrides(asked_study(source, preset), replicates, fraction)
+    check_program(changed, Path.cwd())
     directory = RUNS / changed.name if out is None else _path(out, "the directory to plan in")
     write_plan(changed, directory)
     return directory

@@ -52,6 +52,7 @@ def plan(
     """Write the design of a study and say what it can tell."""
     from doe.design.changes import with_overrides
     from doe.store.plan import RUNS, augment_plan, write_plan
+    from doe.study.command import check_program
     from doe.study.presets import asked_study
 
     if confirm is None and response is not None:
@@ -69,6 +70,7 @@ def plan(
         planned, outcome = augment_plan(chosen_study(out), augment), "augmented"
     else:
         study = with_overrides(asked_study(file, preset), replicates, fraction)
+        check_program(study, Path.cwd())
         planned, outcome = write_plan(study, out or RUNS / study.name)
     if json:
         from doe.views.terminal import print_json

@@ -48,8 +48,10 @@ def run_program(
     if request.cwd:
         run_dir = RunDir(run_dir).out
         run_dir.mkdir(exist_ok=True)
-    words = substitute(command, {**values, "run_dir": str(run_dir)})
-    call = _placed(words, request.cwd, run_dir)
+    values = {**values, "run_dir": str(run_dir)}
+    call = _placed(substitute(command, values), request.cwd, run_dir)
+    own = {name: filled(level_text(value), values) for name, value in request.env.items()}
+    call = call._replace(environment={**call.environment, **own})
     old = files_now(run_dir, source)
     output = Output(source, (*request.metrics, *request.further))
     progress = ProgressReader(section, values, run_dir, report)
@@ -66,8 +68,18 @@ def run_program(
 
 def substitute(command: Iterable[str], values: Mapping[str, Level]) -> list[str]:
     """Put values where the placeholders are; a word that is only a switch may give no word."""
+    words: list[str] = []
+    for word in command:
+        parts = pieces(word)
+        alone = len(parts) == 1 and parts[0].text and not parts[0].literal
+        words += shlex.split(filled(word, values)) if alone else [filled(word, values)]
+    return words
 
-    def filled(piece: Piece) -> str:
+
+def filled(word: str, values: Mapping[str, Level]) -> str:
+    """A word with values in the place of its placeholders."""
+
+    def text(piece: Piece) -> str:
         if piece.name is None:
             return piece.literal
         value = values[piece.name]
@@ -75,14 +87,7 @@ def substitute(command: Iterable[str], values: Mapping[str, Level]) -> list[str]
             return piece.literal + (piece.text if value else "")
         return piece.literal + level_text(value)
 
-    words: list[str] = []
-    for word in command:
-        parts = pieces(word)
-        if len(parts) == 1 and parts[0].text and not parts[0].literal:
-            words += shlex.split(filled(parts[0]))
-        else:
-            words.append("".join(map(filled, parts)))
-    return words
+    return "".join(map(text, pieces(word)))
 
 
 # Where it runs ----------------------------------------------------------------------------------

@@ -45,6 +45,8 @@ class RunRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     """Stream -> its seed, where the study has several streams."""
     cwd: str = ""
     """Where a command runs; empty for a function, and in requests of earlier versions."""
+    env: dict[str, Level] = {}
+    """Added to the environment of a command."""
 
 
 def request_bytes(study: Study, run: Run) -> bytes:
@@ -57,7 +59,7 @@ def request_bytes(study: Study, run: Run) -> bytes:
         replicate=run.replicate,
         seed=run.seed,
         backend=study.backend,
-        command=study.command,
+        command=study.words,
         factors=run.levels,
         settings=settings_of(study, run.levels),
         metrics=study.responses.metrics,
@@ -67,6 +69,7 @@ def request_bytes(study: Study, run: Run) -> bytes:
         threads=study.threads,
         seeds=run.seeds,
         cwd=study.cwd if study.command else "",
+        env=study.env,
     )
     return msgspec.json.format(msgspec.json.encode(request), indent=1) + b"\n"
 

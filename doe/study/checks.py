@@ -122,13 +122,18 @@ def _check_levels(factor: Factor, path: str, add: AddProblem) -> None:
         add(f"{path}: low and high are both {short(factor.low)}; expected two distinct levels")
     elif twice := [value for i, value in enumerate(levels) if value in levels[:i]]:
         add(f"{path}.levels: {short(twice[0])} stands twice; expected each level once")
-    if len(levels) > 2 and (named := several_kinds(levels)):
-        add(f"{path}.levels: got {named}; expected levels of one kind")
+    elif named := several_kinds(levels):
+        place = f"{path}.levels: got" if len(levels) > 2 else f"{path}: got {_both(levels)},"
+        add(f"{place} {named}; expected levels of one kind")
     if factor.scale == "log" and not factor.numeric:
         word = next(value for value in levels if kind_of(value) != "number")
         add(f"{path}.scale = 'log': {short(word)} is no number; expected numbers, or no scale")
     elif factor.scale == "log" and (low := min(map(float, levels))) <= 0:
         add(f"{path}.scale = 'log': got the level {low:g}; logarithms need numbers above 0")
+
+
+def _both(levels: Sequence[Level]) -> str:
+    return " and ".join(map(short, levels))
 
 
 def _check_responses(study: Study, add: AddProblem) -> None:
@@ -244,8 +249,8 @@ def _check_backend(study: Study, add: AddProblem) -> None:
     if study.command:
         add('command: given, but backend is not "command"; remove one of the two')
     defaults = {field.name: field.default for field in msgspec.structs.fields(Study)}
-    for name in ("cwd", "metrics", "progress"):
-        if getattr(study, name) != defaults[name]:
+    for name in ("cwd", "python", "env", "metrics", "progress"):
+        if getattr(study, name) not in (defaults[name], {}):
             add(f'{name}: it is for backend = "command"; remove one of the two')
 
 

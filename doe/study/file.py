@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import msgspec
 
 from doe.errors import AddProblem, DoeError, SpecError, nearest, short
-from doe.study.checks import MOST_PLANNED_RUNS, several_kinds, study_problems
+from doe.study.checks import MOST_PLANNED_RUNS, study_problems
 from doe.study.command import split_command
 from doe.study.streams import replicate_streams
 from doe.study.values import (
@@ -74,7 +74,7 @@ def dump_study(study: Study) -> str:
         field: _plain(getattr(study, field))
         for field in study.__struct_fields__
         if field not in (*SECTIONS, "settings", "design", *RENAMED)
-        and not _left_out(study, field, ("exclude", "centre"))
+        and not _left_out(study, field, ("exclude", "centre", "python", "env"))
     }
     if not study.command or not study.cwd:
         del table["cwd"]
@@ -368,8 +368,6 @@ def _factor(key: str, row: object, path: str, add: AddProblem) -> Factor | None:
             levels = tuple(sets) or None
         else:
             levels = _fields(Factor, {"levels": row["levels"]}, path, add, names).get("levels")
-            if levels and len(levels) == 2 and (named := several_kinds(levels)):
-                add(f"{path}.levels: got {named}; expected levels of one kind, or low and high")
     else:
         known = _fields(_TwoLevels, {n: row[n] for n in sides if n in row}, path, add, sides)
         for side in sides:

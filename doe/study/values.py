@@ -24,6 +24,8 @@ FACTORIAL = "factorial"
 """The kind of design of a study that names none."""
 STUDY_FILE = "study.toml"
 """A study as it is written by hand, and frozen in the directory of its plan."""
+PYTHON = r"python[\d.]*"
+"""How a command asks for Python."""
 NAME = "[A-Za-z][A-Za-z0-9_]*"
 """What keys of factors and names of responses and of streams of seeds look like."""
 Level = bool | int | float | str
@@ -291,6 +293,10 @@ class Study(msgspec.Struct, frozen=True):
     cwd: str = OWN
     """Where a command runs: "{run_dir}", a directory of its own in each run's, or a path from where
     `doe run` was started, as in "."; empty in plans of versions that had no such directory."""
+    python: str = ""
+    """What the word python of a command starts: an interpreter, as a path from where it starts."""
+    env: dict[str, Level] = {}
+    """Added to the environment of a command, with placeholders as in the command."""
     metrics: MetricsSection = MetricsSection()
     progress: ProgressSection = ProgressSection()
     replicates: int = 1
@@ -321,6 +327,13 @@ class Study(msgspec.Struct, frozen=True):
     engines: dict[str, dict[str, Any]] = {}
     """Engine -> the settings in its table of the study file, as in [slurm]."""
     report: ReportSection = ReportSection()
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The command as it is started, with the interpreter that the study names."""
+        if self.python and self.command and re.fullmatch(PYTHON, self.command[0]):
+            return (self.python, *self.command[1:])
+        return self.command
 
     @property
     def keys(self) -> tuple[str, ...]:

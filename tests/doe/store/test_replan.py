@@ -20,7 +20,7 @@ from tests.command_line import doe
 
 def edited(study):
     """The same study with another high level of A."""
-    factors = (Factor(key="A", levels=(False, 7)), *study.factors[1:])
+    factors = (Factor(key="A", levels=(6, 7)), *study.factors[1:])
     return msgspec.structs.replace(study, factors=factors)
 
 

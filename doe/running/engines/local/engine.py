@@ -172,7 +172,7 @@ class LocalEngine:
 
     def _open(self, slot: Slot) -> _Parent:
         setup = Setup(
-            self._study.backend, self._study.command, os.getpid(), self._gpus.get(slot.group)
+            self._study.backend, self._study.words, os.getpid(), self._gpus.get(slot.group)
         )
         parent = self._parents[slot.name] = _Parent(slot, setup, self._study.threads)
         self._selector.register(parent.output, selectors.EVENT_READ, parent)

@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import msgspec
 
 from doe.errors import AddProblem, DoeError, SpecError, nearest, short
-from doe.study.checks import MOST_PLANNED_RUNS, study_problems
+from doe.study.checks import MOST_PLANNED_RUNS, several_kinds, study_problems
 from doe.study.command import split_command
 from doe.study.streams import replicate_streams
 from doe.study.values import (

@@ -48,7 +48,8 @@ def named_terms(factors: Sequence[Factor], model: str | Sequence[str]) -> tuple[
 
 def bends(factor: Factor) -> bool:
     """Whether a factor can have a square: a number with more than two values."""
-    return factor.numeric and (factor.ranged or len(factor.levels) > 2)
+    between = not factor.whole or abs(float(factor.high) - float(factor.low)) > 1
+    return factor.numeric and (between if factor.ranged else len(factor.levels) > 2)
 
 
 def _read_term(text: str, factors: Sequence[Factor]) -> int:

@@ -35,6 +35,8 @@ ResponseScale = Literal["raw", "log", "auto"]
 Setting = TypeVar("Setting", bound=str)
 Default = TypeVar("Default", bound=str | None)
 
+FIGURES = 4
+"""Figures of a level between others, of its own or of its range."""
 RUN_COLUMNS = ("run_id", "run_order", "row", "replicate", "block", "seed", "config")
 """Columns of design.csv and of the results before the factors'."""
 STATE_COLUMNS = ("state", "reason", "slot", "host", "started", "ended", "seconds", "imported")
@@ -119,13 +121,20 @@ class Factor(msgspec.Struct, frozen=True):
         return 2 * (value - low) / (high - low) - 1
 
     def level_at(self, position: float) -> Level:
-        """The number at a position of the scale, to twelve figures; whole where the levels are."""
-        share = (position + 1) / 2
+        """The number at a position of the scale, rounded to what matters in its range.
+
+        The ends and the middle are exact; between whole numbers it is the nearest one.
+        """
         low, high = float(self.low), float(self.high)
-        value = (
-            low ** (1 - share) * high**share if self.scale == "log" else low + share * (high - low)
-        )
-        return round(value) if self.whole else float(f"{value:.12g}")
+        if position in (-1, 1) or (position == 0 and not self.whole):
+            return (self.low, self.centre, self.high)[int(position) + 1]
+        share = (position + 1) / 2
+        if self.scale == "log":
+            value = float(f"{low ** (1 - share) * high**share:.{FIGURES}g}")
+        else:
+            value = low + share * (high - low)
+            value = round(value, FIGURES - 1 - math.floor(math.log10(abs(high - low))))
+        return round(value) if self.whole else value
 
 
 class Responses(msgspec.Struct, frozen=True):

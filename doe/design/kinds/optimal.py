@@ -32,8 +32,6 @@ WORK = 60e6
 MOST_STARTS, FEWEST_STARTS = 200, 4
 REGION_POINTS = 2000
 """Points over which the prediction variance is averaged."""
-FIGURES = 4
-"""Figures of a value within a range."""
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -122,14 +120,10 @@ def _candidates(factors: Sequence[Factor], number: int, forced: Sequence[Levels]
         values = dict.fromkeys([factor.low, factor.high] if factor.ranged else factor.levels)
         if factor.ranged:
             for position in np.linspace(-1.0, 1.0, number)[1:-1].tolist():
-                values[_rounded(factor.level_at(position))] = None
+                values[factor.level_at(position)] = None
         values |= dict.fromkeys(levels[i] for levels in forced)
         tried.append(tuple(sorted(values)) if factor.ranged else tuple(values))
     return Candidates(tuple(tried))
-
-
-def _rounded(level: Level) -> Level:
-    return float(f"{level:.{FIGURES}g}") if isinstance(level, float) else level
 
 
 def optimal_points(

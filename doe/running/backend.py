@@ -92,6 +92,7 @@ def resolve(name: str, command: tuple[str, ...] = ()) -> Backend:
         If there is no such module or function; an error inside the module is passed on.
     """
     if name == "command":
+        importlib.import_module("doe.running.command")  # once, before runs are forked
         return functools.partial(run_command, command)
     module_name, _, attribute = name.partition(":")
     with contextlib.suppress(OSError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import select
@@ -14,7 +13,7 @@ from typing import NamedTuple
 
 from doe.errors import DoeError
 from doe.running.metrics import Output, as_number, files_now, read_metrics
-from doe.running.processes import end_by_signal, end_with_parent
+from doe.running.processes import end_by_signal, end_with_parent, has_ended
 from doe.running.sources import STEP_COLUMNS, matching, read_rows, stamp
 from doe.store.files import RunDir
 from doe.store.requests import read_request
@@ -182,12 +181,11 @@ def _execute(call: Call, listeners: list[Listener], poll: Callable[[], None]) ->
     try:
         if process.stdout is not None:
             _listen(process, process.stdout.fileno(), listeners, poll)
-        while True:
+        while not has_ended(process.pid, COMMAND_POLL_SECONDS):
             poll()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                code = process.wait(COMMAND_POLL_SECONDS)
-                poll()
-                return code
+        code = process.wait()
+        poll()
+        return code
     except BaseException:
         process.kill()
         process.wait()
@@ -206,14 +204,15 @@ def _listen(
     """Pass on what is printed until the program is gone, even if a child of it holds the pipe."""
     rest = b""
     while True:
-        ready, _, _ = select.select([pipe], [], [], COMMAND_POLL_SECONDS)
+        ended = has_ended(process.pid, COMMAND_POLL_SECONDS, pipe)
+        ready, _, _ = select.select([pipe], [], [], 0.0)
         chunk = os.read(pipe, CHUNK_BYTES) if ready else b""
         view = memoryview(chunk)
         while view:
             view = view[os.write(1, view) :]
         *lines, rest = re.split(rb"[\r\n]", rest + chunk)
         rest = rest[-CHUNK_BYTES:]
-        ended = not chunk and (bool(ready) or process.poll() is not None)
+        ended = not chunk and (bool(ready) or ended)
         for line in [*lines, rest] if ended else lines:
             for listen in listeners:
                 listen(line.decode(errors="replace"))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import select
 import signal
 import sys
 import threading
@@ -172,6 +173,26 @@ def _all_pids() -> list[int]:
     import psutil
 
     return psutil.pids()
+
+
+def has_ended(pid: int, seconds: float, pipe: int | None = None) -> bool:
+    """Wait until a child has ended, something is in the pipe, or some time has passed.
+
+    Tells whether the child has ended; it is still to be waited for.
+    """
+    handle = os.pidfd_open(pid) if hasattr(os, "pidfd_open") else None
+    pipes = [] if pipe is None else [pipe]
+    try:
+        if handle is not None:
+            return handle in select.select([handle, *pipes], [], [], seconds)[0]
+        deadline = time.monotonic() + seconds
+        while not (ended := os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)):
+            if select.select(pipes, [], [], 0.02)[0] or time.monotonic() > deadline:
+                break
+        return ended is not None
+    finally:
+        if handle is not None:
+            os.close(handle)
 
 
 def has_children() -> bool:

@@ -147,12 +147,11 @@ class Scheduler:
             self.check_place()
             self._watch_others()
             self._dispatch()
+            self.display.show(self.snapshot())  # while the slots work
             if not self._busy():
                 break
             for ended in self.engine.wait(0.2):
                 self._handle_exit(ended)
-            self.display.show(self.snapshot())
-        self.display.show(self.snapshot())
         if self.breaker.all_closed and self.waiting:
             reasons = "; ".join(f"{slot}: {why}" for slot, why in self.breaker.closed.items())
             raise DoeError(

@@ -15,10 +15,8 @@ import argparse
 import contextlib
 import errno
 import os
-import select
 import signal
 import time
-from collections.abc import Callable
 from enum import IntEnum
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -33,6 +31,7 @@ from doe.running.processes import (
     end_descendants,
     end_process,
     ending,
+    has_ended,
     module_words,
     run_mark,
     signal_all,
@@ -40,7 +39,7 @@ from doe.running.processes import (
 )
 from doe.running.provenance import ask_gpus, provenance, static_facts
 from doe.running.training import SharedReply, Training, train
-from doe.store.files import RunDir
+from doe.store.files import RunDir, sync
 from doe.store.leases import (
     Held,
     Lease,
@@ -218,6 +217,8 @@ def _execute(
         if prepared and prepared.on_child is not None:
             signal.signal(signal.SIGCHLD, prepared.on_child)
         train(training, prepared.backend if prepared else None, reply)
+    with contextlib.suppress(OSError):
+        sync(run.request)
     facts = prepared.facts if prepared else _facts(request, options.device)
     code, lost = _keep(pid, held, options, stop)
     seconds = time.monotonic() - ticks
@@ -265,14 +266,12 @@ def _keep(pid: int, held: Held, options: WorkerOptions, stop: Stop) -> tuple[int
 
     It is ended past its time limit, when this keeper is asked to, or when the lease is lost.
     """
-    wait = _waiter(pid)
     began = beaten = time.monotonic()
     limit = began + options.timeout + LATE_SECONDS if options.timeout > 0 else float("inf")
     requested_at, lost, there = float("inf"), False, began
     while True:
-        code = wait(KEEPER_POLL_SECONDS)
-        if code is not None:
-            return code, lost
+        if has_ended(pid, KEEPER_POLL_SECONDS):
+            return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), lost
         now = time.monotonic()
         with contextlib.suppress(OSError):
             there = there if held.removed() else now
@@ -300,21 +299,6 @@ def _put_back(held: Held) -> bool:
     ours = held.restore()
     write_log(held.run, "doe: the run's directory was emptied; what is ours was put back\n")
     return ours
-
-
-def _waiter(pid: int) -> Callable[[float], int | None]:
-    """How to wait for a child for some seconds; tells its exit code once it has ended."""
-    handle = os.pidfd_open(pid) if hasattr(os, "pidfd_open") else None
-
-    def wait(seconds: float) -> int | None:
-        if handle is not None:
-            select.select([handle], [], [], seconds)
-        done, status = os.waitpid(pid, os.WNOHANG)
-        if not done and handle is None:
-            time.sleep(min(seconds, 0.02))
-        return os.waitstatus_to_exitcode(status) if done else None
-
-    return wait
 
 
 # Committing -------------------------------------------------------------------------------------

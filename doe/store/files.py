@@ -254,8 +254,8 @@ def encodable(text: str) -> str:
     return text.encode(errors="replace").decode()
 
 
-def write_atomic(path: Path, text: str) -> None:
-    """Put a text in place whole or not at all, durably.
+def write_atomic(path: Path, text: str, durable: bool = True) -> None:
+    """Put a text in place whole or not at all; if durable, so that it survives a power failure.
 
     Raises
     ------
@@ -269,12 +269,14 @@ def write_atomic(path: Path, text: str) -> None:
             with open(temporary, "x", encoding="utf-8", newline="") as file:
                 file.write(text)
                 file.flush()
-                os.fsync(file.fileno())
+                if durable:
+                    os.fsync(file.fileno())
             os.replace(temporary, path)
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
-        _sync_directory(path.parent)
+        if durable:
+            sync(path.parent)
     except OSError as error:
         raise DoeError(f"cannot write {path}: {error.strerror}; nothing was changed") from error
 
@@ -303,7 +305,7 @@ def put_once(path: Path, data: bytes, nonce: str, durable: bool = True) -> bool:
     temporary.unlink(missing_ok=True)
     fault_point(f"{path.name} cleared")
     if durable:
-        _sync_directory(path.parent)
+        sync(path.parent)
     fault_point(f"{path.name} durable")
     try:
         return read_file(path) == data
@@ -313,8 +315,9 @@ def put_once(path: Path, data: bytes, nonce: str, durable: bool = True) -> bool:
         raise
 
 
-def _sync_directory(directory: Path) -> None:
-    handle = os.open(directory, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """Let a file's content, or a directory's names, survive a power failure."""
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:

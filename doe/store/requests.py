@@ -111,7 +111,8 @@ def prepare(run_dir: RunDir, study: Study, run: Run) -> str:
         writable = os.access(run_dir.path, os.W_OK)
         return "" if writable else "its directory belongs to somebody else: it cannot be written"
     try:
-        write_atomic(run_dir.request, wanted.decode())
+        # Made durable by the worker, while its training computes (`worker`).
+        write_atomic(run_dir.request, wanted.decode(), durable=False)
     except DoeError as error:
         cause = error.__cause__
         if isinstance(cause, OSError) and cause.errno in IN_THE_WAY:
@@ -130,7 +131,7 @@ it is somebody else's."""
 
 def _request_there(run_dir: RunDir) -> bytes:
     try:
-        return read_file(run_dir.request)
+        return read_file(run_dir.request).strip(b"\0")  # which a power failure may leave
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ENOTDIR, *STRANGE):
             return b""

@@ -2,11 +2,14 @@
 
 The pools keep nothing on disk and share one process among many runs; `doe run` gives every run a
 process, a log, a lease and a durable verdict. A pool with a new process per task is the peer that
-isolates as well.
+isolates as well. Commands are compared with a shell loop on each slot, which keeps nothing at all.
 """
 
 from __future__ import annotations
 
+import shlex
+import statistics
+import subprocess
 import tempfile
 import time
 from collections.abc import Callable
@@ -24,6 +27,11 @@ BUSY_RUNS = 16
 BUSY_LOOPS = 20_000_000
 SLOT_LIMIT_MS = 50.0
 EFFICIENCY_LIMIT = 0.95
+COMMAND_RUNS = 48
+COMMAND = 'sleep 0.2; echo "y,1" | tr , "\\n" > "$1/metrics.csv"; date +%s%N > "$1/ended"'
+COMMAND_LIMIT, LATENCY_LIMIT_MS = 1.05, 20.0
+LATENCIES: list[float] = []
+"""Milliseconds between the last line of each command and its verdict."""
 BUSY_SHARES: list[float] = []
 """Of each study that was run: the share of its slots' time in which a run computed."""
 
@@ -54,6 +62,12 @@ def _burn_one(_: int) -> float:
     return burn(BUSY_LOOPS)
 
 
+def sleeping(request: Any) -> dict[str, float]:
+    """The backend that waits as long as the command does."""
+    time.sleep(0.2)
+    return {"y": 1.0}
+
+
 def with_doe(backend: str, runs: int) -> float:
     """Run a study; return the seconds between the begin of its first and the end of its last run.
 
@@ -67,14 +81,17 @@ def with_doe(backend: str, runs: int) -> float:
     from doe.running.execute import EngineChoice, execute
     from doe.running.scheduler import RunOptions
     from doe.store.plan import write_plan
-    from doe.study.values import Factor, Responses, Study
+    from doe.study.values import Factor, MetricsSection, Responses, Study
     from doe.views.live import PlainDisplay
 
+    named = backend == "command"
     study = Study(
         name="bench",
-        backend=f"benchmarks.runner:{backend}",
+        backend=backend if backend == "command" else f"benchmarks.runner:{backend}",
+        command=("sh", "-c", COMMAND, "sh", "{run_dir}", "{A}{B}{C}{D}") if named else (),
         factors=tuple(Factor(key=key, levels=(False, True)) for key in "ABCD"),
         responses=Responses(metrics=("y",)),
+        metrics=MetricsSection(file="metrics.csv") if named else MetricsSection(),
         replicates=runs // 16,
         seeds=tuple(range(runs // 16)),
     )
@@ -84,11 +101,27 @@ def with_doe(backend: str, runs: int) -> float:
         done = execute(plan, RunOptions(), engine, PlainDisplay(Console(file=StringIO())))
         assert done.counts["done"] == runs
         views = plan.scan()
+        for path in plan.directory.rglob("ended"):
+            run = path.relative_to(plan.directory).parts[0]
+            committed = plan.files.run(run).result.stat().st_mtime_ns
+            LATENCIES.append((committed - int(path.read_text())) / 1e6)
     facts = [seen.result.provenance for seen in views if seen.result]
     times = [datetime.fromisoformat(fact[end]) for fact in facts for end in ("start", "end")]
     whole = (max(times) - min(times)).total_seconds()
     BUSY_SHARES.append(sum(fact["seconds"] for fact in facts) / (SLOTS * whole))
     return whole
+
+
+def with_shell(runs: int) -> float:
+    """The same command from a plain shell loop per slot."""
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as place:
+        one = f"d={place}/$1-$i; mkdir $d; sh -c {shlex.quote(COMMAND)} sh $d; i=$((i+1))"
+        loop = f"i=0; while [ $i -lt {runs // SLOTS} ]; do {one}; done"
+        began = time.perf_counter()
+        slots = [subprocess.Popen(["sh", "-c", loop, "sh", str(slot)]) for slot in range(SLOTS)]
+        for slot in slots:
+            slot.wait()
+        return time.perf_counter() - began
 
 
 def with_pool(task: Callable[[int], float], runs: int, isolated: bool = False) -> float:
@@ -114,7 +147,7 @@ def with_joblib(task: Callable[[int], float], runs: int) -> float:
 
 def run() -> list[Section]:
     """Measure both kinds of runs."""
-    return [_overhead(), _efficiency()]
+    return [_overhead(), _commands(), _efficiency()]
 
 
 def _timed(cases: dict[str, Callable[[], float]], repeats: int) -> dict[str, float]:
@@ -154,6 +187,27 @@ def _overhead() -> Section:
         rows,
         f"Aim: at most {SLOT_LIMIT_MS:g} ms of slot time for `doe run`, durable commit included. "
         "The other runners write nothing; the isolated pool was given fewer tasks.",
+    )
+
+
+def _commands() -> Section:
+    seconds = _timed(
+        {
+            "shell loop": lambda: with_shell(COMMAND_RUNS),
+            "doe run, the command": lambda: with_doe("command", COMMAND_RUNS),
+            "doe run, a function that waits as long": lambda: with_doe("sleeping", COMMAND_RUNS),
+        },
+        repeats=3,
+    )
+    plain = seconds["shell loop"]
+    rows = tuple((name, f"{s:.2f} s", f"{s / plain:.2f}") for name, s in seconds.items())
+    return Section(
+        f"{COMMAND_RUNS} commands of 0.2 s, {SLOTS} slots",
+        ("runner", "seconds", "against the loop"),
+        rows,
+        f"Aim: at most {COMMAND_LIMIT:g} times the loop, and a verdict {LATENCY_LIMIT_MS:g} ms "
+        "after the command's last line on an idle machine; here the median was "
+        f"{statistics.median(LATENCIES):.1f} ms ({min(LATENCIES):.1f} to {max(LATENCIES):.1f}).",
     )
 
 

@@ -278,7 +278,8 @@ def report(
 ) -> Path:
     """Write the page and tables of a study, a CSV file or a DataFrame; return the page.
 
-    `responses`, `factors`, `low`, `scale`, `block`, `goal` and `decimal` are for tables. `drop` are factors left out of the paper's tables of effects.
+    `responses`, `factors`, `low`, `scale`, `block`, `goal` and `decimal` are for tables. `drop` are
+    factors left out of the paper's tables of effects.
     """
     from doe.results.report import report_of
     from doe.results.sources import page_source

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterable, Sequence
 
 AddProblem = Callable[[str], None]
@@ -56,3 +57,21 @@ def short(value: object) -> str:
     except (ValueError, RecursionError):  # an integer of thousands of digits, or deep nesting
         return "a value too large to print"
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+_COLOURS = re.compile(r"\x1b\[[0-9;:]*m")
+_CONTROLS = {
+    **{code: 0x2400 + code for code in range(0x20) if chr(code) not in "\t\n\r"},
+    0x7F: 0x2421,
+    **dict.fromkeys((*range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)), 0xFFFD),
+}
+_RETURN = re.compile(r"\r(?!\n)")
+
+
+def visible(text: str, returns: bool = False) -> str:
+    """A text that drives no terminal: colours are left out, other controls are shown as signs.
+
+    `returns` keeps carriage returns, by which a bar is drawn again.
+    """
+    shown = _COLOURS.sub("", text).translate(_CONTROLS)
+    return shown if returns else _RETURN.sub("\u240d", shown)

@@ -12,6 +12,7 @@ from rich.console import Console
 
 import doe
 from doe.analysis import estimators, scales
+from doe.design import kinds
 from doe.running import engines
 from doe.running.execute import EngineChoice, execute
 from doe.running.scheduler import RunOptions
@@ -23,6 +24,7 @@ from doe.views.json import to_plain
 from doe.views.live import open_display
 from pit_model import config
 from pit_model.metrics import metric_names
+from tests.command_line import doe as command
 
 ROOT = Path(__file__).parent.parent
 EXAMPLE = re.compile(r"^ {6}# (\S+/[\w]+\.(?:py|toml))\n((?: {6}.*\n|\n)+)", re.MULTILINE)
@@ -68,6 +70,7 @@ def test_there_is_one_of_each():
     assert sorted(EXAMPLES) == [
         "doe/analysis/estimators/midrange.py",
         "doe/analysis/scales/sqrt.py",
+        "doe/design/kinds/one_at_a_time.py",
         "doe/running/engines/polite.py",
         "doe/views/charts/t_chart.py",
         "doe/views/tables/t_values.py",
@@ -126,6 +129,32 @@ def test_the_engine(pasted, tmp_path, monkeypatch):
         polite = EngineChoice("polite", {})
         number = execute(plan, RunOptions(), polite, display).counts
     assert (number["done"], number["failed"]) == (2, 2)
+
+
+def test_the_kind_of_design(pasted, tmp_path, monkeypatch):
+    pasted(kinds, "doe/design/kinds/one_at_a_time.py")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "tests" / "doe" / "backends"))
+    monkeypatch.chdir(tmp_path)
+    study = Study(
+        name="tiny",
+        backend="tiny_backends:noop",
+        factors=(Factor("A", (0, 1)), Factor("B", (0, 1)), Factor("C", (0, 1))),
+        responses=Responses(metrics=("y",)),
+        replicates=2,
+        seeds=(1, 2),
+        design={"kind": "one_at_a_time", "baseline_runs": 2},
+    )
+    plan, _ = write_plan(study, tmp_path / "runs" / "tiny")
+    assert sorted(run.run_id for run in plan.design.runs if run.replicate == 1) == [
+        *("000-r1", "000x2-r1", "001-r1", "002-r1", "003-r1")
+    ]
+    said = command("plan", "--out", "runs/tiny", "--augment", "1")
+    assert "One factor at a time" in said.stdout
+    assert doe.run(plan.directory)["done"] == 15
+    effects = {e.term: e.effect for e in doe.analyze(plan.directory, "y", order=1).analysis.effects}
+    assert [effects[key] for key in "ABC"] == pytest.approx([1.0, 2.0, 3.0])
+    page = doe.report(plan.directory, out=tmp_path / "report")
+    assert "tiny" in Path(page).read_text(encoding="utf-8")
 
 
 def test_the_preset(tmp_path, monkeypatch):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from doe.analysis.coding import (
@@ -243,6 +244,7 @@ def make_model(runs: Runs, terms: Sequence[int], *, curved: bool = True) -> Mode
         If there are more columns than least squares can bear.
     """
     terms = tuple(sorted(set(terms), key=by_order))
+    runs = _with_positions(runs, terms)
     broken = broken_hierarchy(terms)
     if _has_signs(runs, terms) and balanced(runs.cells, len(runs.factors), runs.block):
         blocks = 0 if runs.block is None else int(runs.block.max())
@@ -261,6 +263,18 @@ def make_model(runs: Runs, terms: Sequence[int], *, curved: bool = True) -> Mode
     first, _ = distinct_rows(runs)
     leaders, aliases = _distinct_terms(runs, terms, widths)
     return _full(runs, first, leaders, curved, aliases, broken)
+
+
+def _with_positions(runs: Runs, terms: Sequence[int]) -> Runs:
+    """Code numbers that the model has squares of by their positions, as in a response surface."""
+    if max(terms, default=0) <= FACTORS:
+        return runs
+    bent = [any(is_squared(term, i) for term in terms) for i in range(len(runs.factors))]
+    factors = tuple(
+        structs.replace(factor, degree=1) if bends else factor
+        for factor, bends in zip(runs.factors, bent, strict=True)
+    )
+    return replace(runs, factors=factors)
 
 
 def _full(

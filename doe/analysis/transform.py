@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -112,9 +113,12 @@ def box_cox_likelihood(y: Floats, basis: Floats, df: int, alpha: float) -> BoxCo
     scale = float(np.exp(log_mean))
 
     def loglik(exponent: float) -> float:
-        z = to_power(y / scale, exponent)
-        rest = z - basis @ (basis.T @ z)
-        return -0.5 * df * math.log(max(float((rest**2).sum()), 1e-300) / df)
+        with np.errstate(over="ignore", invalid="ignore"):
+            z = to_power(y / scale, exponent)
+            square = float(((z - basis @ (basis.T @ z)) ** 2).sum())
+        if not math.isfinite(square):  # a power beyond all floats
+            square = sys.float_info.max
+        return -0.5 * df * math.log(max(square, 1e-300) / df)
 
     # Dividing by the geometric mean turns the Jacobian into a constant, -mean(ln y).
     best = minimum(lambda exponent: -loglik(exponent), -3.0, 3.0)

@@ -21,6 +21,7 @@ from doe.cli.report import report
 from doe.cli.run import EngineCommand, bare_cpu, run
 from doe.cli.schema import schema
 from doe.cli.status import status
+from doe.cli.streams import any_text
 from doe.cli.trial import trial
 from doe.errors import DoeError
 
@@ -70,6 +71,11 @@ app.command()(schema)
 def main() -> None:
     """Run the command line; a DoeError is one message on standard error and exit code 1."""
     gc.set_threshold(1_000_000)  # a study of 65,536 runs is many values and hardly a cycle
+    with any_text():
+        _main()
+
+
+def _main() -> None:
     try:
         try:
             app(bare_cpu(sys.argv[1:]), prog_name="doe")

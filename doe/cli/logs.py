@@ -69,7 +69,8 @@ class _Log:
         """Print what has come since the last time; at first, the last lines."""
         import sys
 
-        from doe.errors import DoeError
+        from doe.cli.streams import Guarded
+        from doe.errors import DoeError, visible
         from doe.numbers import cell_text
         from doe.store.files import open_plain
         from doe.store.log import BLOCK_BYTES, last_lines
@@ -97,8 +98,11 @@ class _Log:
             file.seek(self._read)
             while block := file.read(BLOCK_BYTES):
                 self._read += len(block)
-                sys.stdout.write(self._decoder.decode(block))
-        sys.stdout.flush()
+                text, screen = self._decoder.decode(block), sys.stdout
+                if isinstance(screen, Guarded):
+                    text, screen = visible(text, returns=True), screen.plain
+                screen.write(text)
+                screen.flush()
 
 
 def _planned(directory: Path, run_id: str) -> Run:
@@ -120,10 +124,10 @@ def _say_why_there_is_none(directory: Path, run: Run) -> NoReturn:
     from doe.running.engines import waiting_reasons
     from doe.store.files import StudyDir
     from doe.store.leases import Watch
-    from doe.store.scan import look, retried_reason
+    from doe.store.scan import read_status, retried_reason
 
     files = StudyDir(directory)
-    status = look(files, run, Watch())
+    status = read_status(files, run, Watch())
     if status.problem:
         raise DoeError(f"{run.run_id} is unreadable: {status.problem}")
     reason = waiting_reasons(directory, [run.run_id]).get(run.run_id)

@@ -115,7 +115,7 @@ def plan_lines(planned: Plan, design: PlannedDesign) -> list[str]:
         f"{_shape(study)} design, {cells}, {counted(study.replicates, 'replicate')}: "
         f"{counted(design.runs.count, 'run')} in {counted(design.blocks, 'block')}, random order "
         "within each block.",
-        *_kind_lines(study, design),
+        *_kind_lines(study),
     ]
     if centre := study.centre * study.replicates:
         lines.append(f"{counted(centre, 'centre run')} with every factor at its middle.")
@@ -137,20 +137,13 @@ def _shape(study: Study) -> str:
     return f"{sizes[0]}^" + (f"({len(sizes)}−{generated})" if generated else str(len(sizes)))
 
 
-def _kind_lines(study: Study, design: PlannedDesign) -> list[str]:
+def _kind_lines(study: Study) -> list[str]:
     """How the runs were chosen from all combinations."""
-    from doe.design.fractions import resolution
-    from doe.views.plan_tables import roman
+    from doe.design.kinds import chosen_kind
 
-    lines = []
+    lines = [chosen_kind(study).describe()]
     if study.augment:
-        lines.append("Augmented; every added part is a block of its own.")
-    elif study.generators:
-        lines.append(f"Resolution {roman(resolution(study.generators) or 0)}: {study.fraction}.")
-    elif study.parts:
-        lines.append(f"A part, {study.fraction}, of all combinations (generalised subset design).")
-    elif design.facts.cells == design.facts.of:
-        lines.append("Full factorial: no effect is aliased with another.")
+        lines = ["Augmented; every added part is a block of its own."]
     if study.exclude:
         lines.append(f"Excluded: {'; '.join(study.exclude)}.")
     return lines

@@ -9,6 +9,9 @@ from doe.errors import DoeError
 from doe.study.values import Augment, Study
 from doe.terms import term_name
 
+SCREENING = "screening"
+"""The kind of design of which a fold-over exchanges the levels of every factor."""
+
 
 def augmented(study: Study, kind: str) -> Study:
     """The study with runs added as new blocks.
@@ -20,6 +23,8 @@ def augmented(study: Study, kind: str) -> Study:
         raise DoeError("this study has been confirmed, which ends it; plan a new one to go on")
     if kind == "part":
         step = Augment(part=_next_part(study))
+    elif kind == "foldover" and study.kind == SCREENING:
+        step = Augment(flip=study.keys)
     elif kind == "foldover":
         flip = best_foldover(study.generators, len(study.factors))
         step = Augment(flip=tuple(term_name(mask, study.keys) for mask in flip))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from doe.errors import DoeError
 from doe.study.levels import coded_level
-from doe.study.values import Factor, Level, Study
+from doe.study.values import FACTORIAL, Factor, Level, Study
 from doe.terms import BETWEEN, level_text, single_letters
 
 Levels = tuple[Level, ...]
@@ -20,6 +20,14 @@ Coded = tuple[Code, ...]
 """Levels of one run as numbers around zero, one per factor: −1 and +1 of two levels."""
 CENTRE = "centre"
 """The configuration with every factor at its middle, where that is none of its levels."""
+
+
+class Point(NamedTuple):
+    """A configuration of a replicate, wherever its levels lie."""
+
+    levels: Levels
+    block: int = 0
+    """Within its replicate, from 0."""
 
 
 class Configuration(NamedTuple):
@@ -61,14 +69,19 @@ class Configurations:
     A design may have 100,000, so what they are made of is looked up.
     """
 
-    def __init__(self, factors: Sequence[Factor], known: Mapping[Levels, int] = {}) -> None:
+    def __init__(
+        self,
+        factors: Sequence[Factor],
+        known: Mapping[Levels, int] = {},
+        factorial: bool = True,
+    ) -> None:
         """`known` numbers the configurations of a design that is there."""
-        self.factors = tuple(factors)
         self.keys = [factor.key for factor in factors]
-        self.combinations = math.prod(len(factor.levels) for factor in factors)
+        combinations = math.prod(len(f.levels) for f in factors) if factorial else 0
+        self.width = max(3, len(str(combinations - 1)))
         weights = accumulate((len(f.levels) for f in factors), mul, initial=1)
         self._places = [
-            {level: i * weight for i, level in enumerate(factor.levels)}
+            {level: i * weight for i, level in enumerate(factor.levels) if factorial}
             for factor, weight in zip(factors, weights, strict=False)
         ]
         self._codes = [_Codes(factor) for factor in factors]
@@ -80,19 +93,19 @@ class Configurations:
             }
             for factor in factors
         ]
-        between = {levels: row for levels, row in known.items() if row >= self.combinations}
-        self._between = between
-        self._next = max(between.values(), default=self.combinations - 1) + 1
+        self._others = {levels: row for levels, row in known.items() if row >= combinations}
+        self._next = max(self._others.values(), default=combinations - 1) + 1
 
     def number(self, levels: Levels) -> int:
         """Number in the standard order of the full factorial, from 0, the first factor fastest.
 
-        Configurations between the levels have the next numbers, as they come.
+        Configurations between the levels have the next numbers, as they come; so have all of a
+        design of another kind.
         """
         try:
             return sum(map(getitem, self._places, levels))
         except KeyError:
-            row = self._between.setdefault(levels, self._next)
+            row = self._others.setdefault(levels, self._next)
             self._next = max(self._next, row + 1)
             return row
 
@@ -109,14 +122,22 @@ class Configurations:
         return Configuration(label, name, dict(zip(self.keys, levels, strict=True)), coded)
 
 
+def study_configurations(study: Study, known: Mapping[Levels, int] = {}) -> Configurations:
+    """Names, codes and numbers of the configurations of a study."""
+    return Configurations(study.factors, known, study.kind == FACTORIAL)
+
+
 def shown_label(name: str, texts: Iterable[str]) -> str:
     """A configuration of factors with longer keys as it is shown, by the texts of its levels."""
     return CENTRE if name == CENTRE else BETWEEN.join(texts)
 
 
-def centre_levels(study: Study) -> Levels:
-    """The middle of every factor."""
-    return tuple(factor.centre for factor in study.factors)
+def centre_points(study: Study, blocks: int = 1) -> list[Point]:
+    """The centre runs of a replicate, dealt to its blocks in turn."""
+    if not study.centre:
+        return []
+    middle = tuple(factor.centre for factor in study.factors)
+    return [Point(middle, i % blocks) for i in range(study.centre)]
 
 
 def levels_of_rows(factors: Sequence[Factor], rows: Iterable[int]) -> list[Levels]:

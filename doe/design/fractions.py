@@ -32,10 +32,17 @@ SEARCHED_FACTORS = 11
 SEARCHED_BASIC = 7
 """`minimum_aberration` searches up to 2^7 = 128 runs of up to 11 factors."""
 
+ROMAN = ("0", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII", "XIII")
+
 
 def resolution(generators: Sequence[Generator]) -> int | None:
     """Length of the shortest word; None for a full factorial, where nothing is aliased."""
     return min((order(w.mask) for w in defining_relation(generators)), default=None)
+
+
+def roman(number: int) -> str:
+    """A resolution in the Roman numerals that it is written in."""
+    return ROMAN[number] if number < len(ROMAN) else str(number)
 
 
 def word_length_pattern(generators: Sequence[Generator], factors: int) -> tuple[int, ...]:

@@ -11,12 +11,12 @@ from doe.design.configurations import (
     CENTRE,
     Coded,
     Configuration,
-    Configurations,
     Levels,
-    centre_levels,
     levels_of_rows,
+    study_configurations,
 )
-from doe.design.matrix import part_rows, standard_rows
+from doe.design.kinds import chosen_kind
+from doe.design.kinds.subset import part_rows
 from doe.errors import DoeError, nearest
 from doe.study.values import Augment, Level, Study
 
@@ -77,14 +77,6 @@ class Design(NamedTuple):
         return max(run.block for run in self.runs)
 
 
-class Point(NamedTuple):
-    """A configuration of a replicate, wherever its levels lie."""
-
-    levels: Levels
-    block: int = 0
-    """Within its replicate, from 0."""
-
-
 class _Unordered(NamedTuple):
     """A run before it has its place in the order."""
 
@@ -99,9 +91,9 @@ class _Unordered(NamedTuple):
 
 def make_design(study: Study) -> Design:
     """Build the design that a study asks for; the same study always gives the same design."""
-    points = _points(study)
+    points = chosen_kind(study).points()
     blocks = max(1 << len(study.block_words), *(point.block + 1 for point in points))
-    number = Configurations(study.factors).number
+    number = study_configurations(study).number
     repeats = _repeats(number(point.levels) for point in points)
     numbered = [(*pair, *point) for pair, point in zip(repeats, points, strict=True)]
     planned = []
@@ -114,25 +106,6 @@ def make_design(study: Study) -> Design:
         ]
     design = _with_runs(study, Design(study.keys, (), tuple(study.streams)), planned)
     return extended_design(study, design, study.augment)
-
-
-def _points(study: Study) -> list[Point]:
-    """Configurations of one replicate with their blocks in it, centre runs at the end."""
-    words = study.block_words
-    rows = standard_rows(study)
-    points = [
-        Point(levels, sum(1 << i for i, word in enumerate(words) if _sign(row, word) > 0))
-        for row, levels in zip(rows, levels_of_rows(study.factors, rows), strict=True)
-    ]
-    if study.centre:  # dealt to the blocks of the replicate in turn
-        middle, blocks = centre_levels(study), 1 << len(words)
-        points += [Point(middle, i % blocks) for i in range(study.centre)]
-    return points
-
-
-def _sign(row: int, term: int) -> int:
-    """Value of a term of two-level factors in a row: the product of their codes."""
-    return -1 if (~row & term).bit_count() % 2 else 1
 
 
 def _repeats(rows: Iterable[int]) -> list[tuple[int, int]]:
@@ -155,9 +128,8 @@ def stream_seeds(study: Study, replicate: int, seed: int) -> dict[str, int]:
 
 def _with_runs(study: Study, design: Design, added: Iterable[_Unordered]) -> Design:
     """The design with runs in new blocks behind all others, in random order within each."""
-    named = Configurations(study.factors)
+    named = study_configurations(study)
     known: dict[int, Configuration] = {}
-    width = max(3, len(str(named.combinations - 1)))
     placed = []
     for run in added:
         if (configuration := known.get(run.row)) is None:
@@ -168,7 +140,9 @@ def _with_runs(study: Study, design: Design, added: Iterable[_Unordered]) -> Des
     for i, (_, _, run, configuration) in enumerate(sorted(placed), start=len(design.runs) + 1):
         seeds = stream_seeds(study, run.replicate, run.seed)
         numbers = (i, run.row, run.replicate, run.block, run.seed)
-        runs.append(Run(_run_id(run, configuration.name, width), *numbers, *configuration, seeds))
+        runs.append(
+            Run(_run_id(run, configuration.name, named.width), *numbers, *configuration, seeds)
+        )
     return design._replace(runs=(*design.runs, *runs))
 
 
@@ -226,7 +200,7 @@ def _planned_points(design: Design, names: Sequence[str]) -> list[tuple[int, Lev
 def _foldover(study: Study, design: Design, flip: Sequence[str]) -> list[_Unordered]:
     """All runs at the levels of two-level factors with some of them exchanged."""
     rows = {run.given: run.row for run in design.runs}
-    number = Configurations(study.factors, rows).number
+    number = study_configurations(study, rows).number
     taken = {(run.row, run.replicate) for run in design.runs}
     added = []
     for run in design.runs:

@@ -25,10 +25,10 @@ from doe.terms import level_text, single_letters
 
 DESIGN_FIELDS = (
     *("replicates", "seeds", "streams", "order_seed"),
-    *("fraction", "exclude", "centre", "blocks", "augment"),
+    *("fraction", "exclude", "centre", "blocks", "design", "augment"),
 )
 """What decides the design of a study beside its factors."""
-WORDS = ("name", "description", "sets")
+WORDS = ("name", "description", "sets", "role")
 """What a factor has that decides nothing in the design."""
 
 

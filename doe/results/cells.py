@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from doe.numbers import Spread
+from doe.results.responses import mean_of
 from doe.study.values import Group, Level, Responses, Study
 
 
@@ -57,10 +58,10 @@ def cell_spread(values: Sequence[float]) -> Spread | None:
     known = [value for value in values if not math.isnan(value)]
     if not known:
         return None
-    mean = math.fsum(known) / len(known)
+    mean = mean_of(known)
     if len(known) < 2:
         return Spread(mean, None)
-    return Spread(mean, math.sqrt(math.fsum((v - mean) ** 2 for v in known) / (len(known) - 1)))
+    return Spread(mean, math.hypot(*(v - mean for v in known)) / math.sqrt(len(known) - 1))
 
 
 def best_cells(

@@ -7,6 +7,7 @@ import csv
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
+from doe.results.responses import mean_of
 from doe.store.files import RunDir, StudyDir, read_inside
 from doe.store.progress import read_steps
 from doe.store.scan import RunStatus
@@ -48,7 +49,7 @@ def learning_curves(
                     configs.setdefault(status.run.config, {}).setdefault(epoch, []).append(value)
     return {
         name: {
-            config: [(epoch, math.fsum(v) / len(v)) for epoch, v in sorted(by_epoch.items())]
+            config: [(epoch, mean_of(v)) for epoch, v in sorted(by_epoch.items())]
             for config, by_epoch in configs.items()
         }
         for name, configs in gathered.items()
@@ -94,4 +95,4 @@ def line_responses(study: Study, line: Mapping[str, float]) -> Iterable[tuple[st
     yield from values.items()
     for name, parts in answers.averages.items():
         if all(part in values for part in parts):
-            yield name, math.fsum(values[part] for part in parts) / len(parts)
+            yield name, mean_of([values[part] for part in parts])

@@ -21,6 +21,7 @@ from doe.analysis.dataset import (
 )
 from doe.analysis.streams import Seeding
 from doe.design.changes import confirming
+from doe.design.kinds import chosen_kind
 from doe.design.runs import Run
 from doe.results.cells import baseline, cells_of
 from doe.results.looks import look_notes
@@ -82,7 +83,7 @@ def factor_columns(study: Study) -> tuple[FactorColumn, ...]:
             f.levels,
             f.numeric,
             f.scale,
-            getattr(f, "role", "choice"),
+            f.role,
         )
         for f in study.factors
     )
@@ -151,9 +152,16 @@ def datasets(
                 scale=responses.scale_of(name),
                 fresh=fresh_runs(study, fresh, name),
                 baseline=baseline(study, cells, name),
+                terms=usual_terms(study),
             )
         )
     return read
+
+
+def usual_terms(study: Study) -> tuple[int, ...] | None:
+    """The usual model of the study's kind of design; None for what suits the runs."""
+    terms = chosen_kind(study).terms()
+    return None if terms is None else tuple(terms)
 
 
 def confirming_runs(study: Study, statuses: Sequence[RunStatus]) -> list[RunStatus]:

@@ -11,7 +11,7 @@ import numpy as np
 from doe.analysis.dataset import FactorColumn, Runs
 from doe.analysis.design_report import DesignReport, design_report, term_powers
 from doe.design.changes import with_overrides
-from doe.design.matrix import standard_rows
+from doe.design.kinds.fraction import two_level_rows
 from doe.design.power import (
     DesignSize,
     PowerQuestion,
@@ -20,9 +20,8 @@ from doe.design.power import (
     term_power,
 )
 from doe.design.runs import make_design
-from doe.results.dataset import datasets, planned_runs, study_runs
+from doe.results.dataset import datasets, planned_runs, study_runs, usual_terms
 from doe.store.plan import Plan
-from doe.study.values import Factor, Responses, Study
 from doe.terms import Generator, parse_generators
 
 if TYPE_CHECKING:
@@ -89,18 +88,16 @@ def planned_design(
     runs = planned_runs(study, design.runs)
     first = [run for run in design.runs if run.replicate == 1]
     blocks = len({run.block for run in first})
-    facts = design_report(runs, order)
+    facts = design_report(runs, order, usual_terms(study) if order is None else None)
     return PlannedDesign(runs, facts, order, study.fraction, study.generators, len(first), blocks)
 
 
 def lettered_design(keys: Sequence[str], fraction: str, order: int | None = None) -> PlannedDesign:
     """One replicate of a two-level factorial or of a fraction of it, without any study."""
-    factors = tuple(Factor(key, (0, 1)) for key in keys)
-    study = Study("", "", factors, Responses(("y",)), fraction=fraction)
-    cells = np.array(standard_rows(study), np.int64)
+    generators = parse_generators(fraction, keys)
+    cells = np.array(two_level_rows(len(keys), generators), np.int64)
     columns = tuple(FactorColumn(key, key, (0, 1), numeric=True) for key in keys)
     runs = Runs(columns, cells[:, None] >> np.arange(len(keys)) & 1)
-    generators = parse_generators(fraction, keys)
     facts = design_report(runs, order)
     return PlannedDesign(runs, facts, order, fraction, generators, len(cells), 1)
 

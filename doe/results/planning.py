@@ -14,6 +14,7 @@ from doe.results.table_file import Say, read_table
 from doe.store.files import StudyDir
 from doe.store.imports import Imported, import_runs
 from doe.store.plan import RUNS, Outcome, Plan, augment_plan, find_study, load_plan, write_plan
+from doe.study.command import check_program
 from doe.study.file import checked_study, load_study
 from doe.study.presets import asked_study
 from doe.study.values import Study
@@ -68,6 +69,7 @@ def make_plan(request: PlanRequest) -> tuple[Plan, Outcome]:
     if request.augment is not None:
         return augment_plan(find_study(request.out), request.augment), "augmented"
     study = requested_study(request)
+    check_program(study, Path.cwd())
     return write_plan(study, request.out or RUNS / study.name)
 
 

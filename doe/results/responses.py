@@ -82,6 +82,14 @@ def check_response(study: Study, name: str) -> None:
         )
 
 
+def mean_of(values: Sequence[float]) -> float:
+    """The plain mean, of any magnitude that a float can have."""
+    try:
+        return math.fsum(values) / len(values)
+    except OverflowError:  # the sum, not the mean
+        return math.fsum(value / len(values) for value in values)
+
+
 def response_values(study: Study, status: RunStatus) -> dict[str, float]:
     """Metrics, further metrics and averages of a run; NaN where there is no value."""
     responses = study.responses
@@ -91,5 +99,5 @@ def response_values(study: Study, status: RunStatus) -> dict[str, float]:
         value = metrics.get(name)
         values[name] = math.nan if value is None else value
     for name, parts in responses.averages.items():
-        values[name] = math.fsum(values[part] for part in parts) / len(parts)
+        values[name] = mean_of([values[part] for part in parts])
     return values

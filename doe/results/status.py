@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from doe.errors import counted, listed, were
 from doe.results.time_left import foreseen, time_left
 from doe.store.files import RunDir, StudyDir
-from doe.store.leases import WAITING, LeaseFile, age, silent_since
+from doe.store.leases import HolderState, LeaseFile, age, silent_since
 from doe.store.plan import load_plan
 from doe.store.progress import read_progress
 from doe.store.requests import changed_warning
@@ -109,7 +109,7 @@ def _running(files: StudyDir, status: RunStatus) -> Running:
 def _note(run: RunDir, last: LeaseFile | None) -> str:
     if last is None:
         return ""
-    if last.lease is not None and last.lease.beat.startswith(WAITING):
+    if last.lease is not None and last.lease.state is HolderState.WAITING:
         return "finished, and waits for room on the disk to write its result"
     try:
         since = silent_since(run, last)

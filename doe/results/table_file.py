@@ -51,7 +51,7 @@ def read_table(path: Path, say: Say, decimal: str | None = None) -> pd.DataFrame
     separator = separator_of(text)
     names, rows = _cells(path, text, separator)
     if decimal not in (None, ",", "."):
-        raise DoeError(f"the decimal sign {decimal!r} is neither , nor .")
+        raise DoeError(f"decimal {decimal!r}: expected , or .")
     commas = [] if decimal == "." else _decimal_points(names, rows, path, decimal == ",")
     thousands = _without_thousands(names, rows) if decimal == "." else []
     unusual = [encoding] if encoding != "UTF-8" else []
@@ -135,8 +135,8 @@ def _decimal_points(
         if points:
             raise DoeError(
                 f"{path}: column {name!r} holds both {commas[0]} and {points[0]}; write all "
-                "numbers with the same decimal sign, or name the point as the decimal sign where "
-                "commas stand between thousands"
+                "numbers with the same decimal sign, or, where commas stand between thousands, set "
+                "decimal to ."
             )
         columns[i] = commas
     certain |= any(_count(THOUSANDS, commas) < len(commas) for commas in columns.values())
@@ -145,8 +145,8 @@ def _decimal_points(
             number = commas[0]
             raise DoeError(
                 f"{path}: {number} in column {names[i]!r} may be {number.replace(',', '.')} or "
-                f"{number.replace(',', '')}; name the decimal sign: a comma, or a point "
-                "where commas stand between thousands"
+                f"{number.replace(',', '')}; set decimal to , or, where commas stand between "
+                "thousands, to ."
             )
         for row in rows:
             row[i] = row[i].replace(",", ".")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import math
+import os
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -89,8 +92,12 @@ def resolve(name: str, command: tuple[str, ...] = ()) -> Backend:
         If there is no such module or function; an error inside the module is passed on.
     """
     if name == "command":
+        importlib.import_module("doe.running.command")  # once, before runs are forked
         return functools.partial(run_command, command)
     module_name, _, attribute = name.partition(":")
+    with contextlib.suppress(OSError):
+        if not {"", os.getcwd()} & set(sys.path):
+            sys.path.insert(0, os.getcwd())
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
@@ -147,7 +154,7 @@ def call(
         If the answer is none; says what is wrong with it.
     """
     factors = NotedFactors(request.factors)
-    asked = Request(
+    handed = Request(
         factors=factors,
         settings=request.settings,
         seed=request.seed,
@@ -158,7 +165,7 @@ def call(
         resumed=resumed,
         report=report,
     )
-    metrics = _checked(backend(asked), request)
+    metrics = _checked(backend(handed), request)
     return CheckedReply(metrics, _not_finite(metrics, request), factors.unread)
 
 

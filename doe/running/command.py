@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import select
@@ -14,10 +13,11 @@ from typing import NamedTuple
 
 from doe.errors import DoeError
 from doe.running.metrics import Output, as_number, files_now, read_metrics
-from doe.running.processes import end_by_signal, end_with_parent
+from doe.running.processes import end_by_signal, end_with_parent, has_ended
 from doe.running.sources import STEP_COLUMNS, matching, read_rows, stamp
 from doe.store.files import RunDir
 from doe.store.requests import read_request
+from doe.store.timing import COMMAND_POLL_SECONDS
 from doe.study.command import STDOUT, STEP, TOTAL, Piece, pieces, printed_number
 from doe.study.values import OWN, Level, MetricsSection, ProgressSection
 from doe.terms import level_text
@@ -26,8 +26,6 @@ ReportStep = Callable[..., None]
 """``report(step, total, **metrics)``"""
 Listener = Callable[[str], None]
 
-LOOK_SECONDS = 1.0
-"""Time between two looks at the CSV that a command writes."""
 CHUNK_BYTES = 65536
 
 
@@ -43,32 +41,44 @@ def run_program(
     values
         What placeholders stand for, besides `run_dir`.
     """
-    asked, _ = read_request(RunDir(run_dir))
-    source = asked.source or MetricsSection()
-    section = asked.progress or ProgressSection()
-    if asked.cwd:
+    request, _ = read_request(RunDir(run_dir))
+    source = request.source or MetricsSection()
+    section = request.progress or ProgressSection()
+    if request.cwd:
         run_dir = RunDir(run_dir).out
         run_dir.mkdir(exist_ok=True)
-    words = substitute(command, {**values, "run_dir": str(run_dir)})
-    call = _placed(words, asked.cwd, run_dir)
+    values = {**values, "run_dir": str(run_dir)}
+    call = _placed(substitute(command, values), request.cwd, run_dir)
+    own = {name: filled(level_text(value), values) for name, value in request.env.items()}
+    call = call._replace(environment={**call.environment, **own})
     old = files_now(run_dir, source)
-    output = Output(source, (*asked.metrics, *asked.further))
+    output = Output(source, (*request.metrics, *request.further))
     progress = ProgressReader(section, values, run_dir, report)
-    listeners: list[Listener] = [output.hear] if source.file == STDOUT else []
+    listeners: list[Listener] = [output.add_line] if source.file == STDOUT else []
     if section.pattern:
-        listeners.append(progress.hear)
-    code = _execute(call, listeners, progress.look)
+        listeners.append(progress.on_line)
+    code = _execute(call, listeners, progress.poll)
     if code < 0:
         end_by_signal(-code)  # as the command did: a crash is not a clean failure
     if code > 0:
-        raise DoeError(f"the command ended with exit code {code}{_where(asked.cwd)}")
-    return read_metrics(source, asked.metrics, asked.further, run_dir, old, output)
+        raise DoeError(f"the command ended with exit code {code}{_where(request.cwd)}")
+    return read_metrics(source, request.metrics, request.further, run_dir, old, output)
 
 
 def substitute(command: Iterable[str], values: Mapping[str, Level]) -> list[str]:
     """Put values where the placeholders are; a word that is only a switch may give no word."""
+    words: list[str] = []
+    for word in command:
+        parts = pieces(word)
+        alone = len(parts) == 1 and parts[0].text and not parts[0].literal
+        words += shlex.split(filled(word, values)) if alone else [filled(word, values)]
+    return words
 
-    def filled(piece: Piece) -> str:
+
+def filled(word: str, values: Mapping[str, Level]) -> str:
+    """A word with values in the place of its placeholders."""
+
+    def text(piece: Piece) -> str:
         if piece.name is None:
             return piece.literal
         value = values[piece.name]
@@ -76,14 +86,7 @@ def substitute(command: Iterable[str], values: Mapping[str, Level]) -> list[str]
             return piece.literal + (piece.text if value else "")
         return piece.literal + level_text(value)
 
-    words: list[str] = []
-    for word in command:
-        parts = pieces(word)
-        if len(parts) == 1 and parts[0].text and not parts[0].literal:
-            words += shlex.split(filled(parts[0]))
-        else:
-            words.append("".join(map(filled, parts)))
-    return words
+    return "".join(map(text, pieces(word)))
 
 
 # Where it runs ----------------------------------------------------------------------------------
@@ -150,7 +153,7 @@ def _where(cwd: str) -> str:
 # The process ------------------------------------------------------------------------------------
 
 
-def _execute(call: Call, listeners: list[Listener], look: Callable[[], None]) -> int:
+def _execute(call: Call, listeners: list[Listener], poll: Callable[[], None]) -> int:
     """Run a program to its end; its output goes on to ours, line by line to the listeners."""
     words = call.words
     try:
@@ -177,13 +180,12 @@ def _execute(call: Call, listeners: list[Listener], look: Callable[[], None]) ->
         raise DoeError(f"cannot start {words[0]!r}: {error.strerror}") from error
     try:
         if process.stdout is not None:
-            _listen(process, process.stdout.fileno(), listeners, look)
-        while True:
-            look()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                code = process.wait(LOOK_SECONDS)
-                look()
-                return code
+            _listen(process, process.stdout.fileno(), listeners, poll)
+        while not has_ended(process.pid, COMMAND_POLL_SECONDS):
+            poll()
+        code = process.wait()
+        poll()
+        return code
     except BaseException:
         process.kill()
         process.wait()
@@ -197,25 +199,26 @@ def _listen(
     process: subprocess.Popen[bytes],
     pipe: int,
     listeners: list[Listener],
-    look: Callable[[], None],
+    poll: Callable[[], None],
 ) -> None:
     """Pass on what is printed until the program is gone, even if a child of it holds the pipe."""
     rest = b""
     while True:
-        ready, _, _ = select.select([pipe], [], [], LOOK_SECONDS)
+        ended = has_ended(process.pid, COMMAND_POLL_SECONDS, pipe)
+        ready, _, _ = select.select([pipe], [], [], 0.0)
         chunk = os.read(pipe, CHUNK_BYTES) if ready else b""
         view = memoryview(chunk)
         while view:
             view = view[os.write(1, view) :]
         *lines, rest = re.split(rb"[\r\n]", rest + chunk)
         rest = rest[-CHUNK_BYTES:]
-        ended = not chunk and (bool(ready) or process.poll() is not None)
+        ended = not chunk and (bool(ready) or ended)
         for line in [*lines, rest] if ended else lines:
-            for hear in listeners:
-                hear(line.decode(errors="replace"))
+            for listen in listeners:
+                listen(line.decode(errors="replace"))
         if ended:
             return
-        look()
+        poll()
 
 
 # Progress ---------------------------------------------------------------------------------------
@@ -240,14 +243,14 @@ class ProgressReader:
         self._stamp = (0, 0)
         self._last: tuple[float, Mapping[str, object]] = (-1.0, {})
 
-    def hear(self, line: str) -> None:
+    def on_line(self, line: str) -> None:
         """Report the step that a printed line names."""
         if match := self._pattern.search(line):
-            self._tell(
+            self._report_row(
                 {name: printed_number(text or "") for name, text in match.groupdict().items()}
             )
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Report the steps that the command's CSV has gained."""
         if not self._section.file:
             return
@@ -263,9 +266,9 @@ class ProgressReader:
         for step, row in _by_step(rows, self._section.step).items():
             if step > self._last[0] or (step == self._last[0] and row != self._last[1]):
                 self._last = (step, row)
-                self._tell({**row, STEP: step})
+                self._report_row({**row, STEP: step})
 
-    def _tell(self, row: Mapping[str, object]) -> None:
+    def _report_row(self, row: Mapping[str, object]) -> None:
         step = as_number(row.get(STEP))
         total = as_number(row.get(TOTAL)) or self._total
         if step is None or step < 0 or total is None:

@@ -22,12 +22,8 @@ from doe.store.file_system import makes_links
 from doe.store.files import StudyDir
 from doe.store.plan import Plan, complete_design, extend_plan, load_plan
 from doe.store.scan import RunState, RunStatus, complete_replicates, counts
+from doe.store.timing import LONGEST_SECONDS, NOTIFY_SECONDS
 from doe.study.values import FIRST_LOOK, Study
-
-LONGEST_SECONDS = 1e8
-"""Three years: more than any run takes, and less than any clock can measure."""
-NOTIFY_SECONDS = 60.0
-"""How long the command that is told of the end may take."""
 
 
 class Execution(NamedTuple):
@@ -44,7 +40,7 @@ class EngineChoice(NamedTuple):
     """Where runs are executed."""
 
     name: str
-    asked: Mapping[str, Any]
+    requested: Mapping[str, Any]
     """Settings of the engine, by the names of `doe run`'s options."""
 
 
@@ -107,7 +103,7 @@ def execute(plan: Plan, options: RunOptions, engine: EngineChoice, display: Disp
     complete_design(plan)
     if options.detach:
         check_detach(engine.name)
-    working = open_engine(engine.name, plan.study, plan.directory, engine.asked)
+    working = open_engine(engine.name, plan.study, plan.directory, engine.requested)
     scheduler = Scheduler(plan, working, options, display)
     try:
         with counted_interrupts() as interrupts:

@@ -35,7 +35,7 @@ class Output:
         """Metric -> its numbers as they were printed, with the step printed last."""
         self.last: deque[str] = deque(maxlen=LAST_LINES)
 
-    def hear(self, line: str) -> None:
+    def add_line(self, line: str) -> None:
         """Look at one line."""
         plain = COLOURS.sub("", line)
         if plain.strip():

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import select
 import signal
 import sys
 import threading
@@ -20,20 +21,49 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
+import doe
 from doe.errors import DoeError
 from doe.store.files import RunDir
 from doe.store.leases import Lease, holds_file, machine, process_alive
+from doe.store.timing import KILL_SECONDS
 
 MARK = "DOE_RUN"
 """Variable, and name of an open descriptor, by which the processes of a run are known."""
-STUBBORN_SECONDS = 10.0
-"""How long a killed process may take to be gone before it is left to the kernel."""
 
 
 def thread_environment(threads: int) -> dict[str, str]:
     """Variables by which numerical libraries learn how many threads they may use."""
     names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
     return dict.fromkeys(names, str(threads))
+
+
+def module_words(module: str) -> list[str]:
+    """The command line that starts a module of ours, whatever the current directory holds.
+
+    A `doe.py` or `random.py` there would stand in the way; a backend still finds its modules
+    (`doe.running.backend.resolve`).
+    """
+    return [sys.executable, "-P", "-m", module]
+
+
+def shadowing(directory: str) -> str:
+    """Say which files of a directory take the names of modules that Python or we have."""
+    with contextlib.suppress(OSError):
+        names = {name.removesuffix(".py"): name for name in sorted(os.listdir(directory))}
+        taken = [names[name] for name in names if name in (*sys.stdlib_module_names, "doe")]
+        files = [name for name in taken if _is_foreign_module(os.path.join(directory, name))]
+        if files:
+            return (
+                f"{', '.join(files)} in {directory} stands in the place of a module of that name; "
+                "rename it if that is not meant"
+            )
+    return ""
+
+
+def _is_foreign_module(path: str) -> bool:
+    ours = os.path.abspath(path) == os.path.dirname(os.path.abspath(doe.__file__))
+    package = os.path.isfile(os.path.join(path, "__init__.py")) and not ours
+    return path.endswith(".py") or package
 
 
 def _load_prctl() -> Any:
@@ -145,6 +175,26 @@ def _all_pids() -> list[int]:
     return psutil.pids()
 
 
+def has_ended(pid: int, seconds: float, pipe: int | None = None) -> bool:
+    """Wait until a child has ended, something is in the pipe, or some time has passed.
+
+    Tells whether the child has ended; it is still to be waited for.
+    """
+    handle = os.pidfd_open(pid) if hasattr(os, "pidfd_open") else None
+    pipes = [] if pipe is None else [pipe]
+    try:
+        if handle is not None:
+            return handle in select.select([handle, *pipes], [], [], seconds)[0]
+        deadline = time.monotonic() + seconds
+        while not (ended := os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)):
+            if select.select(pipes, [], [], 0.02)[0] or time.monotonic() > deadline:
+                break
+        return ended is not None
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
 def has_children() -> bool:
     """Whether this process has a child, after those that have ended were waited for."""
     with contextlib.suppress(ChildProcessError):
@@ -164,7 +214,7 @@ def signal_all(pids: Iterable[int], number: int) -> None:
 
 def end_descendants(keep: Collection[int] = ()) -> None:
     """Kill everything below this process; a descendant cannot be foreign."""
-    deadline = time.monotonic() + STUBBORN_SECONDS
+    deadline = time.monotonic() + KILL_SECONDS
     while has_children() and time.monotonic() < deadline:
         left = descendants() - set(keep)
         if not left:
@@ -188,7 +238,7 @@ def run_mark(run: RunDir, lease: Lease) -> str:
     return f"{status.st_dev}:{status.st_ino}:{lease.nonce}"
 
 
-def bear_mark(mark: str) -> None:
+def mark_process(mark: str) -> None:
     """Mark this process and what it forks (a descriptor) or executes (a variable)."""
     os.environ[MARK] = mark
     if hasattr(os, "memfd_create"):
@@ -196,7 +246,7 @@ def bear_mark(mark: str) -> None:
             os.memfd_create(f"{MARK}:{mark}")  # closed when the process ends
 
 
-def _bears(pid: int, mark: str) -> bool:
+def _is_marked(pid: int, mark: str) -> bool:
     with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:
         if f"{MARK}={mark}".encode() in file.read().split(b"\0"):
             return True
@@ -213,11 +263,11 @@ def sweep_marked(mark: str) -> None:
     if not mark or not hasattr(os, "pidfd_open"):
         return
     for pid in _all_pids():
-        if pid != os.getpid() and _bears(pid, mark):
+        if pid != os.getpid() and _is_marked(pid, mark):
             with contextlib.suppress(OSError):
                 handle = os.pidfd_open(pid)
                 try:
-                    if _bears(pid, mark):  # it still is the process that was looked at
+                    if _is_marked(pid, mark):  # it still is the process that was looked at
                         signal.pidfd_send_signal(handle, signal.SIGKILL)
                 finally:
                     os.close(handle)
@@ -228,7 +278,7 @@ def end_keepers(keepers: Collection[tuple[RunDir, Lease]], grace: float) -> None
 
     A keeper is known by boot, namespace, process number, start time and the lease that it has open.
     """
-    for number, seconds in ((signal.SIGTERM, grace + STUBBORN_SECONDS), (signal.SIGKILL, 5.0)):
+    for number, seconds in ((signal.SIGTERM, grace + KILL_SECONDS), (signal.SIGKILL, 5.0)):
         living = [pair for pair in keepers if _is_keeper(*pair)]
         signal_all((lease.pid for _, lease in living), number)
         deadline = time.monotonic() + seconds

@@ -22,7 +22,7 @@ import msgspec
 from doe.errors import DoeError
 from doe.numbers import cell_text
 from doe.running.backend import Backend, call, resolve
-from doe.running.processes import bear_mark, end_with_parent, thread_environment
+from doe.running.processes import end_with_parent, mark_process, thread_environment
 from doe.running.provenance import command_files
 from doe.store.files import RunDir, encodable
 from doe.store.log import open_log, write_log
@@ -89,7 +89,7 @@ def train(training: Training, backend: Backend | None, reply: SharedReply) -> No
         end_with_parent()
         os.setsid()
         os.environ.update(thread_environment(training.request.threads))
-        bear_mark(training.mark)
+        mark_process(training.mark)
         open_log(training.run, training.attempt)
         _arm(training.timeout)
         result = _outcome(training, backend, own)

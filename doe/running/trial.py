@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import os
 import subprocess
-import sys
 import tempfile
 import time
 import traceback
@@ -21,14 +20,13 @@ from doe.design.runs import Run
 from doe.errors import DoeError
 from doe.numbers import cell_text
 from doe.running.backend import call, resolve
-from doe.running.processes import signal_name, thread_environment
+from doe.running.processes import module_words, signal_name, thread_environment
 from doe.store.files import RunDir
 from doe.store.requests import prepare, read_request
+from doe.store.timing import TRIAL_REPORT_SECONDS
 from doe.study.values import Study
 
 OUTCOME = "outcome.json"
-SHOWN_SECONDS = 1.0
-"""Steps that a function reports are shown at most this often."""
 
 
 class Trial(msgspec.Struct, frozen=True):
@@ -54,7 +52,7 @@ def try_run(study: Study, run: Run, gpu: int | None = None) -> Trial:
     with tempfile.TemporaryDirectory(prefix="doe-try-") as scratch:
         run_dir = RunDir(Path(scratch) / run.run_id)
         prepare(run_dir, study, run)
-        words = [sys.executable, "-m", "doe.running.trial", str(run_dir.path)]
+        words = [*module_words("doe.running.trial"), str(run_dir.path)]
         words += ["--device", "cpu" if gpu is None else "cuda:0"]
         began = time.monotonic()
         code = subprocess.call(words, stdin=subprocess.DEVNULL, env=surroundings)
@@ -81,7 +79,7 @@ class _Showing:
     def __call__(self, step: int, total: int, **metrics: float) -> None:
         self.reports += 1
         now = time.monotonic()
-        if self._silent or (now - self._last < SHOWN_SECONDS and step < total):
+        if self._silent or (now - self._last < TRIAL_REPORT_SECONDS and step < total):
             return
         self._last = now
         values = "".join(

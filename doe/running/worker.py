@@ -7,10 +7,6 @@ backend does to its own process, its lock, its descriptors, its directory, can l
 Idempotent: where a verdict stands, or somebody else holds the lease, it does nothing. It is what
 every engine starts. The local engine calls `work` in a process forked from a warm parent instead,
 which saves the imports and changes nothing else.
-
-Exit codes: 0 a verdict or a failed attempt is on record; `BUSY` somebody else has the run;
-`INTERRUPTED` stopped by SIGTERM, the lease given back; `LOST` the lease was taken over or the study
-deleted meanwhile; `UNWRITABLE` the verdict could not be written. Anything else is a crash.
 """
 
 from __future__ import annotations
@@ -19,11 +15,9 @@ import argparse
 import contextlib
 import errno
 import os
-import select
 import signal
-import sys
 import time
-from collections.abc import Callable
+from enum import IntEnum
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -37,15 +31,16 @@ from doe.running.processes import (
     end_descendants,
     end_process,
     ending,
+    has_ended,
+    module_words,
     run_mark,
     signal_all,
     sweep_marked,
 )
 from doe.running.provenance import ask_gpus, provenance, static_facts
 from doe.running.training import SharedReply, Training, train
-from doe.store.files import RunDir
+from doe.store.files import RunDir, sync
 from doe.store.leases import (
-    BEAT_SECONDS,
     Held,
     Lease,
     Watch,
@@ -57,43 +52,52 @@ from doe.store.leases import (
 )
 from doe.store.log import log_tail, portable, write_log
 from doe.store.requests import RunRequest, read_request
+from doe.store.timing import (
+    BEAT_SECONDS,
+    COMMIT_RETRY_SECONDS,
+    COMMIT_SECONDS,
+    DISK_FULL_SECONDS,
+    KEEPER_POLL_SECONDS,
+    LATE_SECONDS,
+    RESTORE_SECONDS,
+)
 from doe.store.verdicts import (
     Failure,
     Policy,
     Result,
     checksum,
     commit,
+    finalize,
+    has_final_verdict,
     read_verdict,
     record_failure,
     recover,
     set_aside,
-    settle,
-    settled,
 )
 
-BUSY = 75
-UNWRITABLE = 74
-LOST = 76
-INTERRUPTED = 143
-STOPPED = (INTERRUPTED, LOST)
-"""Exit codes of a worker that was ended for no fault of its run."""
-ORDERLY = (0, BUSY, UNWRITABLE, *STOPPED)
-"""Exit codes of a worker that has ended all of its processes itself."""
-PATIENCE_SECONDS = 3600.0
-"""How long a finished run waits for room on a full disk before it gives up its result."""
-TRIES_SECONDS = 120.0
-"""How long it tries to write its result against any other error."""
-ROOM_SECONDS = 5.0
-"""Time between two tries to write a verdict."""
-LATE_SECONDS = 2.0
-"""How long after its time limit a run that did not end itself is killed."""
-RESTORE_SECONDS = 1.0
-"""How long the lease is missing before it is put back: who deletes a study may be at it."""
-POLL_SECONDS = 0.2
-"""Time between two looks at what was asked of a keeper."""
+
+class ExitCode(IntEnum):
+    """What a worker came to; any other exit code is a crash."""
+
+    RECORDED = 0
+    """A verdict or a failed attempt is on record."""
+    UNWRITABLE = 74
+    """The verdict could not be written."""
+    BUSY = 75
+    """Another process has the run."""
+    LOST = 76
+    """The lease was taken over, or the study deleted or planned again."""
+    INTERRUPTED = 143
+    """Ended by SIGTERM; the lease is given back."""
 
 
-class WorkOrder(msgspec.Struct, frozen=True):
+STOPPED = (ExitCode.INTERRUPTED, ExitCode.LOST)
+"""Ended for no fault of the run."""
+ORDERLY = tuple(ExitCode)
+"""All of its processes were ended by the worker itself."""
+
+
+class WorkerOptions(msgspec.Struct, frozen=True):
     """How to execute a run; nothing here may change its outcome."""
 
     job: str = ""
@@ -105,7 +109,7 @@ class WorkOrder(msgspec.Struct, frozen=True):
     policy: Policy = Policy()
     replace: str = ""
     """Checksum of a failed verdict that this run is to replace."""
-    over: str = ""
+    expired: str = ""
     """Nonce of another machine's lease that was watched long enough to know that it is over."""
     wait: bool = False
     """Wait for another holder to finish or to fall silent, instead of leaving at once."""
@@ -126,11 +130,11 @@ class Prepared(NamedTuple):
     """What the import wants done when a child ends: for the training, not for its keeper."""
 
 
-def work(run: RunDir, order: WorkOrder, prepared: Prepared | None = None) -> int:
+def work(run: RunDir, options: WorkerOptions, prepared: Prepared | None = None) -> int:
     """Execute a run unless it is done or taken; return the exit code."""
     run = run.held_open()
     request, digest = read_request(run)
-    held = begin(run, order, new_owner(order.job, order.slot, order.supervisor), Watch())
+    held = begin(run, options, new_owner(options.job, options.slot, options.supervisor), Watch())
     if isinstance(held, int):
         return held
     try:
@@ -139,35 +143,35 @@ def work(run: RunDir, order: WorkOrder, prepared: Prepared | None = None) -> int
         unchanged = False
     if not unchanged:  # the study was planned again before this lease could be seen
         held.release()
-        return LOST
-    return _execute(held, order, request, digest, prepared)
+        return ExitCode.LOST
+    return _execute(held, options, request, digest, prepared)
 
 
-def begin(run: RunDir, order: WorkOrder, owner: Lease, watch: Watch) -> Held | int:
+def begin(run: RunDir, options: WorkerOptions, owner: Lease, watch: Watch) -> Held | int:
     """Take a run that needs running; otherwise the exit code that says why not."""
-    if settled(run, order.replace):
-        return 0
-    held = acquire(run, owner, watch, order.over)
+    if has_final_verdict(run, options.replace):
+        return ExitCode.RECORDED
+    held = acquire(run, owner, watch, options.expired)
     while held is None:
-        if settled(run, order.replace):
-            return 0
-        if not order.wait:
-            return BUSY
+        if has_final_verdict(run, options.replace):
+            return ExitCode.RECORDED
+        if not options.wait:
+            return ExitCode.BUSY
         time.sleep(1.0)
-        held = acquire(run, owner, watch, order.over)
+        held = acquire(run, owner, watch, options.expired)
     _sweep_former(run, held.lease)
     recover(run, owner.nonce)
     # Again, now that nobody else can begin: the former holder may have committed at last.
     verdict = read_verdict(run)
-    if verdict is not None and verdict.stands(order.replace):
+    if verdict is not None and verdict.is_final(options.replace):
         held.release()
-        return 0
+        return ExitCode.RECORDED
     if verdict is not None:
         kind = "failed" if verdict.result else "damaged"
         set_aside(run, kind, held.lease.attempt, verdict.raw)
-    elif settle(run, order.policy, owner.nonce):  # the record was made, the verdict was not
+    elif finalize(run, options.policy, owner.nonce):  # the record was made, the verdict was not
         held.release()
-        return 0
+        return ExitCode.RECORDED
     return held
 
 
@@ -182,16 +186,16 @@ class Stop:
     """Whether this keeper was asked to end its run."""
 
     def __init__(self) -> None:
-        self.asked = False
+        self.requested = False
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._note)
 
     def _note(self, _number: int, _frame: object) -> None:
-        self.asked = True
+        self.requested = True
 
 
 def _execute(
-    held: Held, order: WorkOrder, request: RunRequest, digest: str, prepared: Prepared | None
+    held: Held, options: WorkerOptions, request: RunRequest, digest: str, prepared: Prepared | None
 ) -> int:
     run, lease, stop = held.run, held.lease, Stop()
     reply = SharedReply()
@@ -200,9 +204,9 @@ def _execute(
         run_dir=run.path.resolve(),
         request=request,
         attempt=lease.attempt,
-        device=order.device,
-        timeout=order.timeout,
-        alone=order.alone,
+        device=options.device,
+        timeout=options.timeout,
+        alone=options.alone,
         mark=run_mark(run, lease),
     )
     held.keep()
@@ -213,36 +217,38 @@ def _execute(
         if prepared and prepared.on_child is not None:
             signal.signal(signal.SIGCHLD, prepared.on_child)
         train(training, prepared.backend if prepared else None, reply)
-    facts = prepared.facts if prepared else _facts(request, order.device)
-    code, lost = _keep(pid, held, order, stop)
+    with contextlib.suppress(OSError):
+        sync(run.request)
+    facts = prepared.facts if prepared else _facts(request, options.device)
+    code, lost = _keep(pid, held, options, stop)
     seconds = time.monotonic() - ticks
     result = reply.read()  # before anything is tidied up
     if result is None:
-        if not lost and not stop.asked and code == -signal.SIGTERM:
+        if not lost and not stop.requested and code == -signal.SIGTERM:
             time.sleep(0.5)  # a cluster signals all processes of a job, this one as well
-        if stop.asked or lost:
+        if stop.requested or lost:
             end_descendants()
             held.release()
-            return LOST if lost else INTERRUPTED
-        result = _without_reply(code, seconds, order)
+            return ExitCode.LOST if lost else ExitCode.INTERRUPTED
+        result = _without_reply(code, seconds, options)
     error = result.error
     if error is not None:
         error = msgspec.structs.replace(
             error, message=portable(error.message, run), log=log_tail(run)
         )
     origin = provenance(facts, lease, request, digest, began, seconds) | {
-        "device": order.device,
+        "device": options.device,
         **result.provenance,  # what the training noted itself
     }
-    final = finish(held, order, msgspec.structs.replace(result, error=error, provenance=origin))
+    final = finish(held, options, msgspec.structs.replace(result, error=error, provenance=origin))
     end_descendants()
     return final
 
 
-def _without_reply(code: int, seconds: float, order: WorkOrder) -> Result:
+def _without_reply(code: int, seconds: float, options: WorkerOptions) -> Result:
     """What a training came to that left no answer: a crash, or a hang past its time."""
-    if 0 < order.timeout <= seconds:
-        failure = Failure("timeout", f"took longer than {order.timeout:g} s")
+    if 0 < options.timeout <= seconds:
+        failure = Failure("timeout", f"took longer than {options.timeout:g} s")
     else:
         failure = Failure("crash", ending(code))
     return Result("failed", error=failure)
@@ -255,19 +261,17 @@ def _facts(request: RunRequest, device: str) -> dict[str, Any]:
     return static_facts(request.backend, gpu, request.command)
 
 
-def _keep(pid: int, held: Held, order: WorkOrder, stop: Stop) -> tuple[int, bool]:
+def _keep(pid: int, held: Held, options: WorkerOptions, stop: Stop) -> tuple[int, bool]:
     """Show signs of life until the training has ended; its exit code, and whether it was lost.
 
     It is ended past its time limit, when this keeper is asked to, or when the lease is lost.
     """
-    wait = _waiter(pid)
     began = beaten = time.monotonic()
-    limit = began + order.timeout + LATE_SECONDS if order.timeout > 0 else float("inf")
-    asked, lost, there = float("inf"), False, began
+    limit = began + options.timeout + LATE_SECONDS if options.timeout > 0 else float("inf")
+    requested_at, lost, there = float("inf"), False, began
     while True:
-        code = wait(POLL_SECONDS)
-        if code is not None:
-            return code, lost
+        if has_ended(pid, KEEPER_POLL_SECONDS):
+            return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), lost
         now = time.monotonic()
         with contextlib.suppress(OSError):
             there = there if held.removed() else now
@@ -278,15 +282,15 @@ def _keep(pid: int, held: Held, order: WorkOrder, stop: Stop) -> tuple[int, bool
             with contextlib.suppress(OSError):  # the disk is away for a while
                 held.beat()
                 lost = lost or held.lost()
-        if (stop.asked or lost) and asked == float("inf"):
-            asked = now
+        if (stop.requested or lost) and requested_at == float("inf"):
+            requested_at = now
             if lost:
                 write_log(
                     held.run,
                     "doe: another process has taken this run over, or it was deleted; ending\n",
                 )
             signal_all(descendants(), signal.SIGTERM)
-        if now >= min(limit, asked + (0.0 if lost else order.grace)):
+        if now >= min(limit, requested_at + (0.0 if lost else options.grace)):
             signal_all(descendants(), signal.SIGKILL)
 
 
@@ -297,25 +301,10 @@ def _put_back(held: Held) -> bool:
     return ours
 
 
-def _waiter(pid: int) -> Callable[[float], int | None]:
-    """How to wait for a child for some seconds; tells its exit code once it has ended."""
-    handle = os.pidfd_open(pid) if hasattr(os, "pidfd_open") else None
-
-    def wait(seconds: float) -> int | None:
-        if handle is not None:
-            select.select([handle], [], [], seconds)
-        done, status = os.waitpid(pid, os.WNOHANG)
-        if not done and handle is None:
-            time.sleep(min(seconds, 0.02))
-        return os.waitstatus_to_exitcode(status) if done else None
-
-    return wait
-
-
 # Committing -------------------------------------------------------------------------------------
 
 
-def finish(held: Held, order: WorkOrder, outcome: Result) -> int:
+def finish(held: Held, options: WorkerOptions, outcome: Result) -> int:
     """Put the outcome on record, whoever holds the run by now: the first verdict wins.
 
     An error that can pass is waited out, with signs of life, rather than lose the outcome.
@@ -325,7 +314,7 @@ def finish(held: Held, order: WorkOrder, outcome: Result) -> int:
         try:
             if held.removed():
                 _put_back(held)
-            _record(held, order, outcome)
+            _record(held, options, outcome)
             break
         except OSError as error:
             scarce = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
@@ -333,29 +322,29 @@ def finish(held: Held, order: WorkOrder, outcome: Result) -> int:
             write_log(held.run, f"doe: cannot write the verdict: {error.strerror}\n")
             with contextlib.suppress(OSError):
                 if held.deleted():
-                    return LOST
+                    return ExitCode.LOST
                 held.beat(waiting=True)
-            if waited > (PATIENCE_SECONDS if scarce else TRIES_SECONDS):
-                return UNWRITABLE
-            time.sleep(ROOM_SECONDS if scarce else min(ROOM_SECONDS, 0.1 + waited))
+            if waited > (DISK_FULL_SECONDS if scarce else COMMIT_SECONDS):
+                return ExitCode.UNWRITABLE
+            time.sleep(COMMIT_RETRY_SECONDS if scarce else min(COMMIT_RETRY_SECONDS, 0.1 + waited))
     verdict = None
     with contextlib.suppress(Exception):
         verdict = read_verdict(held.run)
     held.release(checksum(verdict.raw) if verdict else "")
-    return 0
+    return ExitCode.RECORDED
 
 
-def _record(held: Held, order: WorkOrder, outcome: Result) -> None:
+def _record(held: Held, options: WorkerOptions, outcome: Result) -> None:
     run, nonce, attempt = held.run, held.lease.nonce, held.lease.attempt
     if outcome.state == "failed":
         record_failure(run, attempt, outcome, nonce)
-        settle(run, order.policy, nonce)
+        finalize(run, options.policy, nonce)
         return
     for _ in range(3):
         if commit(run, outcome, nonce):
             return
         verdict = read_verdict(run)
-        if verdict is not None and verdict.stands():
+        if verdict is not None and verdict.is_final():
             return  # somebody else was first
         if verdict is not None:  # the backend has written something of that name itself
             set_aside(run, "foreign", attempt, verdict.raw)
@@ -382,16 +371,16 @@ def record_crash(
     origin = provenance(facts, lease, request, digest, lease.since, age(lease))
     failure = Failure("timeout" if late else "crash", message, log=log_tail(run))
     record_failure(run, lease.attempt, Result("failed", {}, failure, origin), owner.nonce)
-    settle(run, policy, owner.nonce)
+    finalize(run, policy, owner.nonce)
 
 
 # The process ------------------------------------------------------------------------------------
 
 
-def worker_words(run_dir: Path | str, order: WorkOrder) -> list[str]:
+def worker_words(run_dir: Path | str, options: WorkerOptions) -> list[str]:
     """The command line that starts a worker as a process of its own."""
-    text = msgspec.json.encode(order).decode()
-    return [sys.executable, "-m", "doe.running.worker", str(run_dir), "--order", text]
+    text = msgspec.json.encode(options).decode()
+    return [*module_words("doe.running.worker"), str(run_dir), "--options", text]
 
 
 def main() -> NoReturn:
@@ -400,10 +389,10 @@ def main() -> NoReturn:
         prog="python -m doe.running.worker", description="Execute one run."
     )
     parser.add_argument("run_dir", type=Path)
-    parser.add_argument("--order", default="{}", help="how to execute it, as JSON")
+    parser.add_argument("--options", default="{}", help="how to execute it, as JSON")
     arguments = parser.parse_args()
-    order = msgspec.json.decode(arguments.order, type=WorkOrder)
-    end_process(lambda: work(RunDir(arguments.run_dir), order))
+    options = msgspec.json.decode(arguments.options, type=WorkerOptions)
+    end_process(lambda: work(RunDir(arguments.run_dir), options))
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ DESIGN_FILE = "design.csv"
 EPOCHS = "epochs.csv"
 
 
-def step(name: str) -> None:
+def fault_point(name: str) -> None:
     """Mark a point between two system calls; tests replace this to end the process there."""
 
 
@@ -254,8 +254,8 @@ def encodable(text: str) -> str:
     return text.encode(errors="replace").decode()
 
 
-def write_atomic(path: Path, text: str) -> None:
-    """Put a text in place whole or not at all, durably.
+def write_atomic(path: Path, text: str, durable: bool = True) -> None:
+    """Put a text in place whole or not at all; if durable, so that it survives a power failure.
 
     Raises
     ------
@@ -269,12 +269,14 @@ def write_atomic(path: Path, text: str) -> None:
             with open(temporary, "x", encoding="utf-8", newline="") as file:
                 file.write(text)
                 file.flush()
-                os.fsync(file.fileno())
+                if durable:
+                    os.fsync(file.fileno())
             os.replace(temporary, path)
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
-        _sync_directory(path.parent)
+        if durable:
+            sync(path.parent)
     except OSError as error:
         raise DoeError(f"cannot write {path}: {error.strerror}; nothing was changed") from error
 
@@ -290,21 +292,21 @@ def put_once(path: Path, data: bytes, nonce: str, durable: bool = True) -> bool:
         with open(temporary, "wb") as file:
             file.write(data)
             file.flush()
-            step(f"{path.name} written")
+            fault_point(f"{path.name} written")
             if durable:
                 os.fsync(file.fileno())
-        step(f"{path.name} synced")
+        fault_point(f"{path.name} synced")
         with contextlib.suppress(FileExistsError, FileNotFoundError):
             os.link(temporary, path)
     except OSError:
         temporary.unlink(missing_ok=True)
         raise
-    step(f"{path.name} linked")
+    fault_point(f"{path.name} linked")
     temporary.unlink(missing_ok=True)
-    step(f"{path.name} cleared")
+    fault_point(f"{path.name} cleared")
     if durable:
-        _sync_directory(path.parent)
-    step(f"{path.name} durable")
+        sync(path.parent)
+    fault_point(f"{path.name} durable")
     try:
         return read_file(path) == data
     except OSError as error:
@@ -313,8 +315,9 @@ def put_once(path: Path, data: bytes, nonce: str, durable: bool = True) -> bool:
         raise
 
 
-def _sync_directory(directory: Path) -> None:
-    handle = os.open(directory, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """Let a file's content, or a directory's names, survive a power failure."""
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:

@@ -17,6 +17,7 @@ import os
 import socket
 import time
 from collections.abc import Callable
+from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,20 +25,29 @@ import msgspec
 
 from doe.store import files
 from doe.store.files import STRANGE, RunDir, put_once, read_file
+from doe.store.timing import GAP_SECONDS, STALE_SECONDS
 from doe.study.values import STUDY_FILE
 
-BEAT_SECONDS = 5.0
-"""Time between two heartbeats."""
-STALE_SECONDS = 60.0
-"""A lease of another machine is over after this time without a heartbeat."""
-GAP_SECONDS = 10.0
-"""An observer that looks less often than this was blocked itself and has seen no silence."""
-RELEASED = "released----"
-"""Stands in place of the heartbeat when a holder gives its lease back; of the same width."""
-SETTLED = "v"
-"""Begins what stands there when the holder has left a verdict, of whose checksum the rest is."""
-WAITING = "waits"
-"""Begins the heartbeat of a holder that has finished and cannot write its verdict yet."""
+
+class HolderState(Enum):
+    """What the heartbeat of a lease says of its holder, by how it begins."""
+
+    ALIVE = ""
+    WAITING = "waits"
+    """It has finished and cannot write its verdict yet."""
+    RELEASED = "released"
+    """It gave the lease back without a verdict."""
+    SETTLED = "v"
+    """It left a verdict, of whose checksum the rest is."""
+
+    def encode(self, rest: int | str = "-") -> str:
+        """Return the heartbeat, of the same width for ever, so that it is overwritten in place."""
+        width = BEAT_CHARACTERS - len(self.value)
+        text = f"{rest:0{width}d}" if isinstance(rest, int) else f"{rest[:width]:-<{width}}"
+        return self.value + text
+
+
+BEAT_CHARACTERS = 12
 
 
 class Lease(msgspec.Struct, frozen=True):
@@ -62,8 +72,14 @@ class Lease(msgspec.Struct, frozen=True):
     """The same by the clock of this boot, which nobody can set."""
     device: int = 0
     """Number of the run's file system where the holder sees it; another mount has another."""
-    beat: str = "000000000000"
-    """Heartbeat counter, overwritten in place."""
+    beat: str = HolderState.ALIVE.encode(0)
+    """Heartbeat, overwritten in place."""
+
+    @property
+    def state(self) -> HolderState:
+        """What the heartbeat says."""
+        states = (state for state in HolderState if state is not HolderState.ALIVE)
+        return next((s for s in states if self.beat.startswith(s.value)), HolderState.ALIVE)
 
     @property
     def process(self) -> str:
@@ -214,24 +230,24 @@ class Watch:
         self._here = here or machine()
         self._known: dict[Path, _Silence] = {}
 
-    def over(self, run: RunDir, last: LeaseFile) -> bool:
+    def is_expired(self, run: RunDir, last: LeaseFile) -> bool:
         """Whether the holder of a lease is certainly or presumably gone."""
         lease = last.lease
         if not last.plain or run.attempt(last.attempt).exists():
             return True
         if lease is not None:
-            if lease.beat == RELEASED:
+            if lease.state is HolderState.RELEASED:
                 return True
-            if lease.beat.startswith(SETTLED) and run.result.exists():
+            if lease.state is HolderState.SETTLED and run.result.exists():
                 return True
-            certain = self.certain(run, lease)
-            if certain is not None:
-                return certain
+            gone = self.holder_gone(run, lease)
+            if gone is not None:
+                return gone
         return self._silent(run.lease(last.attempt), last.raw)
 
-    def certain(self, run: RunDir, lease: Lease) -> bool | None:
+    def holder_gone(self, run: RunDir, lease: Lease) -> bool | None:
         """Whether a holder on this machine is gone; None if only its silence can tell."""
-        if lease.beat.startswith(SETTLED) or lease.machine != self._here:
+        if lease.state is HolderState.SETTLED or lease.machine != self._here:
             return None
         # Behind another mount, what a dead holder wrote last may be seen late.
         if lease.device not in (0, os.stat(run.path).st_dev):
@@ -272,7 +288,7 @@ def silent_since(run: RunDir, last: LeaseFile) -> float | None:
     In seconds since the epoch by the file's own time, which another machine may have set: for
     display only.
     """
-    if last.lease is not None and Watch().certain(run, last.lease) is not None:
+    if last.lease is not None and Watch().holder_gone(run, last.lease) is not None:
         return None
     changed = os.stat(run.lease(last.attempt)).st_mtime
     return changed if time.time() - changed > STALE_SECONDS else None
@@ -295,9 +311,10 @@ class Held:
         self._beat_offset = msgspec.json.encode(lease).index(b'"beat":"') + len(b'"beat":"')
 
     def beat(self, waiting: bool = False) -> None:
-        """Show a sign of life: overwrite the counter, which has the same width for ever."""
+        """Show a sign of life."""
         self._count += 1
-        self._write(f"{WAITING}{self._count:07d}" if waiting else f"{self._count:012d}")
+        state = HolderState.WAITING if waiting else HolderState.ALIVE
+        self._write(state.encode(self._count))
         os.fsync(self._file)  # or an NFS client would keep it to itself
 
     def lost(self) -> bool:
@@ -346,7 +363,8 @@ class Held:
             Checksum of the verdict that stands now: who does not see it yet knows to look again.
         """
         with contextlib.suppress(OSError):
-            self._write(f"{SETTLED}{verdict[:11]:0<11}" if verdict else RELEASED)
+            state = HolderState.SETTLED if verdict else HolderState.RELEASED
+            self._write(state.encode(verdict))
         with contextlib.suppress(OSError):
             os.close(self._file)  # which makes it visible on NFS too
 
@@ -363,27 +381,27 @@ def _is_there(path: Path) -> bool:
     return True
 
 
-def acquire(run: RunDir, owner: Lease, watch: Watch, over: str = "") -> Held | None:
+def acquire(run: RunDir, owner: Lease, watch: Watch, expired: str = "") -> Held | None:
     """Take a run's next lease, or None if somebody else has it.
 
     Parameters
     ----------
     owner : Lease
         Who asks; its attempt number and device are filled in here.
-    over : str
+    expired : str
         Nonce of a lease that the caller has watched long enough to know that it is over.
     """
     last = last_lease(run)
-    files.step("lease looked up")
-    known = last is not None and last.lease is not None and last.lease.nonce == over
-    if last is not None and not known and not watch.over(run, last):
+    files.fault_point("lease looked up")
+    known = last is not None and last.lease is not None and last.lease.nonce == expired
+    if last is not None and not known and not watch.is_expired(run, last):
         return None
     number, device = last.attempt + 1 if last else 1, os.stat(run.path).st_dev
     lease = msgspec.structs.replace(owner, attempt=number, device=device)
     # Not synced: if the power goes, so does the process that the lease speaks of.
     if not put_once(run.lease(lease.attempt), msgspec.json.encode(lease), lease.nonce, False):
         return None
-    files.step("lease taken")
+    files.fault_point("lease taken")
     return Held(run, lease)
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from doe.store.files import MOST_BYTES, RunDir, append, encodable, read_end
+from doe.store.timing import REPORT_SECONDS
 
 TAIL_BYTES = 16384
 
@@ -69,8 +70,6 @@ def _reports(run: RunDir, most: int) -> list[ProgressLine]:
     return reports
 
 
-REPORT_SECONDS = 0.1
-"""Reports that come faster than this for long are thinned out."""
 BURST = 100
 """Reports that may come at once: the steps of a short run, the rows that a CSV has gained."""
 

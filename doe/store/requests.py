@@ -1,4 +1,4 @@
-"""What a run is asked to do: `request.json`, and whether what was done answers it."""
+"""What a run is wanted to do: `request.json`, and whether what was done answers it."""
 
 from __future__ import annotations
 
@@ -45,6 +45,8 @@ class RunRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     """Stream -> its seed, where the study has several streams."""
     cwd: str = ""
     """Where a command runs; empty for a function, and in requests of earlier versions."""
+    env: dict[str, Level] = {}
+    """Added to the environment of a command."""
 
 
 def request_bytes(study: Study, run: Run) -> bytes:
@@ -57,7 +59,7 @@ def request_bytes(study: Study, run: Run) -> bytes:
         replicate=run.replicate,
         seed=run.seed,
         backend=study.backend,
-        command=study.command,
+        command=study.words,
         factors=run.levels,
         settings=settings_of(study, run.levels),
         metrics=study.responses.metrics,
@@ -67,6 +69,7 @@ def request_bytes(study: Study, run: Run) -> bytes:
         threads=study.threads,
         seeds=run.seeds,
         cwd=study.cwd if study.command else "",
+        env=study.env,
     )
     return msgspec.json.format(msgspec.json.encode(request), indent=1) + b"\n"
 
@@ -108,7 +111,8 @@ def prepare(run_dir: RunDir, study: Study, run: Run) -> str:
         writable = os.access(run_dir.path, os.W_OK)
         return "" if writable else "its directory belongs to somebody else: it cannot be written"
     try:
-        write_atomic(run_dir.request, wanted.decode())
+        # Made durable by the worker, while its training computes (`worker`).
+        write_atomic(run_dir.request, wanted.decode(), durable=False)
     except DoeError as error:
         cause = error.__cause__
         if isinstance(cause, OSError) and cause.errno in IN_THE_WAY:
@@ -127,7 +131,7 @@ it is somebody else's."""
 
 def _request_there(run_dir: RunDir) -> bytes:
     try:
-        return read_file(run_dir.request)
+        return read_file(run_dir.request).strip(b"\0")  # which a power failure may leave
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ENOTDIR, *STRANGE):
             return b""
@@ -178,13 +182,14 @@ def check_unchanged(study: Study, statuses: Iterable[RunStatus], files: StudyDir
 
 def _difference(files: StudyDir, study: Study, status: RunStatus) -> str:
     """In which values a run's request differs from what the study asks now."""
-    asked = msgspec.json.decode(request_bytes(study, status.run), type=RunRequest)
+    wanted = msgspec.json.decode(request_bytes(study, status.run), type=RunRequest)
     try:
         former, _ = read_request(files.run(status.run.run_id))
     except DoeError:
         return ""
     pairs = [
-        (name, getattr(former, name), getattr(asked, name)) for name in RunRequest.__struct_fields__
+        (name, getattr(former, name), getattr(wanted, name))
+        for name in RunRequest.__struct_fields__
     ]
     lines = [
         f"{name} {old}, now {new}" if isinstance(new, int | str) else name

@@ -16,7 +16,7 @@ from doe.store.verdicts import (
     State,
     checksum,
     failed_attempts,
-    settles,
+    is_final,
     verdict_in,
 )
 
@@ -61,9 +61,9 @@ class RunStatus(NamedTuple):
         """How long the run took, if it ended."""
         return self.provenance.get("seconds")
 
-    def stands(self, replace: str = "") -> bool:
+    def is_final(self, replace: str = "") -> bool:
         """Whether the run is settled by a verdict that is not the one of this checksum."""
-        return settles(self.result, self.checksum, replace)
+        return is_final(self.result, self.checksum, replace)
 
 
 def scan(files: StudyDir, runs: Iterable[Run], watch: Watch | None = None) -> list[RunStatus]:
@@ -85,20 +85,20 @@ def _scanned(files: StudyDir, run: Run, watch: Watch, link: bool | None) -> RunS
     if link:
         problem = "its directory is a link: move what it names into the study"
         return RunStatus(run, "pending", problem=problem)
-    return RunStatus(run, "pending") if link is None else look(files, run, watch)
+    return RunStatus(run, "pending") if link is None else read_status(files, run, watch)
 
 
-def look(files: StudyDir, run: Run, watch: Watch) -> RunStatus:
+def read_status(files: StudyDir, run: Run, watch: Watch) -> RunStatus:
     """Look at one run's directory; one that cannot be read is shown as such."""
     try:
-        return _look(files, run, watch)
+        return _read_status(files, run, watch)
     except DoeError as error:
         return RunStatus(run, "pending", problem=str(error))
     except OSError as error:
         return RunStatus(run, "pending", problem=f"cannot read its directory: {error.strerror}")
 
 
-def _look(files: StudyDir, run: Run, watch: Watch) -> RunStatus:
+def _read_status(files: StudyDir, run: Run, watch: Watch) -> RunStatus:
     verdict = verdict_in(files.verdict(run.run_id))
     if verdict is not None and verdict.result is not None:
         return RunStatus(run, verdict.result.state, verdict.result, checksum(verdict.raw))
@@ -106,7 +106,7 @@ def _look(files: StudyDir, run: Run, watch: Watch) -> RunStatus:
         return RunStatus(run, "pending", problem=LATER)
     run_dir = files.run(run.run_id)
     lease = last_lease(run_dir)
-    state: RunState = "running" if lease and not watch.over(run_dir, lease) else "pending"
+    state: RunState = "running" if lease and not watch.is_expired(run_dir, lease) else "pending"
     blocked = state == "pending" and run_dir.request.is_dir()
     problem = f"its {run_dir.request.name} is a directory" if blocked else ""
     return RunStatus(run, state, lease=lease, damaged=verdict is not None, problem=problem)

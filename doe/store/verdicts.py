@@ -74,12 +74,12 @@ class Verdict(NamedTuple):
         """Whether it is whole and cannot be understood: a later version wrote it."""
         return self.result is None and _is_whole(self.raw)
 
-    def stands(self, replace: str = "") -> bool:
+    def is_final(self, replace: str = "") -> bool:
         """Whether it settles its run, where the one of the checksum `replace` shall not."""
-        return self.later or settles(self.result, checksum(self.raw), replace)
+        return self.later or is_final(self.result, checksum(self.raw), replace)
 
 
-def settles(result: Result | None, name: str, replace: str) -> bool:
+def is_final(result: Result | None, name: str, replace: str) -> bool:
     """Whether a verdict settles its run: it is whole, and its name is not to be replaced."""
     return result is not None and name != replace
 
@@ -167,10 +167,10 @@ def read_verdict(run: RunDir) -> Verdict | None:
     return verdict_in(run.result)
 
 
-def settled(run: RunDir, replace: str) -> bool:
+def has_final_verdict(run: RunDir, replace: str) -> bool:
     """Whether a run has a verdict that settles it, other than the one of this checksum."""
     verdict = read_verdict(run)
-    return verdict is not None and verdict.stands(replace)
+    return verdict is not None and verdict.is_final(replace)
 
 
 def verdict_in(path: Path | str) -> Verdict | None:
@@ -198,16 +198,16 @@ def set_aside(run: RunDir, kind: str, attempt: int, judged: bytes) -> None:
     The name holds the number of the attempt, and an attempt has one holder, so no name is taken.
     """
     aside = run.aside(kind, attempt)
-    files.step("aside judged")
+    files.fault_point("aside judged")
     try:
         os.rename(run.result, aside)
     except FileNotFoundError:
         return
-    files.step("aside moved")
+    files.fault_point("aside moved")
     if _bytes(aside) != judged:
         with contextlib.suppress(FileExistsError):
             os.link(aside, run.result)
-    files.step("aside checked")
+    files.fault_point("aside checked")
 
 
 def _bytes(path: Path) -> bytes:
@@ -236,7 +236,7 @@ def sweep_leftovers(run: RunDir, nonce: str = "") -> list[str]:
 def recover(run: RunDir, nonce: str) -> None:
     """Sweep leftovers, and put back a good verdict that was moved away by mistake."""
     names = sweep_leftovers(run, nonce)
-    files.step("swept")
+    files.fault_point("swept")
     if run.result.name in names:
         return
     for name in names:
@@ -245,7 +245,7 @@ def recover(run: RunDir, nonce: str) -> None:
             if result and result.state != "failed":
                 with contextlib.suppress(FileExistsError):
                     os.link(run.path / name, run.result)
-                files.step("put back")
+                files.fault_point("put back")
 
 
 class Policy(msgspec.Struct, frozen=True):
@@ -309,7 +309,7 @@ def record_failure(run: RunDir, attempt: int, result: Result, nonce: str) -> Non
         put_once(record, raw, nonce)
 
 
-def settle(run: RunDir, policy: Policy, nonce: str) -> bool:
+def finalize(run: RunDir, policy: Policy, nonce: str) -> bool:
     """Make the last recorded failure the verdict if no attempt is left."""
     records = failed_attempts(run)
     if not records or not exhausted(tuple(record.failure for record in records), policy):

@@ -14,6 +14,7 @@ from doe.study.command import PLACEHOLDERS, check_command
 from doe.study.levels import allowed_rows, inestimable_factor, kind_of
 from doe.study.streams import check_streams
 from doe.study.values import (
+    FACTORIAL,
     FIRST_LOOK,
     RUN_COLUMNS,
     STATE_COLUMNS,
@@ -51,6 +52,9 @@ def study_problems(study: Study, keys_known: bool = True) -> list[str]:
     if not 1 <= study.threads <= MOST_THREADS:
         add(f"threads = {study.threads}: expected 1 to {MOST_THREADS}")
     _check_plain(study.settings, "settings", add)
+    _check_plain(study.design, "design", add)
+    if not isinstance(study.design.get("kind", ""), str):
+        add(f"design.kind = {short(study.design['kind'])}: expected the name of a kind of design")
     for name, table in study.engines.items():
         _check_plain(table, name, add)
     if keys_known and all(len(factor.levels) > 1 for factor in study.factors):
@@ -118,13 +122,18 @@ def _check_levels(factor: Factor, path: str, add: AddProblem) -> None:
         add(f"{path}: low and high are both {short(factor.low)}; expected two distinct levels")
     elif twice := [value for i, value in enumerate(levels) if value in levels[:i]]:
         add(f"{path}.levels: {short(twice[0])} stands twice; expected each level once")
-    if len(levels) > 2 and (named := several_kinds(levels)):
-        add(f"{path}.levels: got {named}; expected levels of one kind")
+    elif named := several_kinds(levels):
+        place = f"{path}.levels: got" if len(levels) > 2 else f"{path}: got {_both(levels)},"
+        add(f"{place} {named}; expected levels of one kind")
     if factor.scale == "log" and not factor.numeric:
         word = next(value for value in levels if kind_of(value) != "number")
         add(f"{path}.scale = 'log': {short(word)} is no number; expected numbers, or no scale")
     elif factor.scale == "log" and (low := min(map(float, levels))) <= 0:
         add(f"{path}.scale = 'log': got the level {low:g}; logarithms need numbers above 0")
+
+
+def _both(levels: Sequence[Level]) -> str:
+    return " and ".join(map(short, levels))
 
 
 def _check_responses(study: Study, add: AddProblem) -> None:
@@ -240,8 +249,8 @@ def _check_backend(study: Study, add: AddProblem) -> None:
     if study.command:
         add('command: given, but backend is not "command"; remove one of the two')
     defaults = {field.name: field.default for field in msgspec.structs.fields(Study)}
-    for name in ("cwd", "metrics", "progress"):
-        if getattr(study, name) != defaults[name]:
+    for name in ("cwd", "python", "env", "metrics", "progress"):
+        if getattr(study, name) not in (defaults[name], {}):
             add(f'{name}: it is for backend = "command"; remove one of the two')
 
 
@@ -279,6 +288,22 @@ def _too_few(study: Study, runs: int) -> str:
 
 def _check_structure(study: Study, add: AddProblem) -> None:
     """Fraction, exclusions, centre runs, blocks, augmentation: what needs valid factor keys."""
+    _check_centre(study, add)
+    for i, step in enumerate(study.augment):
+        _check_augment(study, step, f"augment[{i}]", add)
+    if study.kind == FACTORIAL:
+        _check_factorial(study, add)
+        return
+    for name in ("fraction", "blocks"):
+        if value := getattr(study, name):
+            add(
+                f"{name} = {short(value)}: it belongs to a factorial, and the kind is "
+                f"{study.kind}; remove one of them"
+            )
+
+
+def _check_factorial(study: Study, add: AddProblem) -> None:
+    """How many runs there are, and what can be told from them."""
     runs = math.prod(study.sizes[:MOST_FACTORS])
     try:
         runs = runs // study.parts if study.parts else runs >> len(study.generators)
@@ -297,9 +322,6 @@ def _check_structure(study: Study, add: AddProblem) -> None:
             _check_block_words(study, add)
         except DoeError as error:
             add(f"blocks = {short(study.blocks)}: {error}")
-    _check_centre(study, add)
-    for i, step in enumerate(study.augment):
-        _check_augment(study, step, f"augment[{i}]", add)
     if runs * study.replicates > MOST_PLANNED_RUNS:
         add(
             f"the design has {runs} runs a replicate, {short(study.replicates)} replicates; "
@@ -352,13 +374,13 @@ def _check_centre(study: Study, add: AddProblem) -> None:
             factor.scale == "log" and min(map(float, factor.levels)) <= 0
         ):
             return  # said above
-        whole = all(isinstance(level, int) for level in factor.levels)
-        if whole and not isinstance(factor.centre, int):
+        if factor.whole and not isinstance(factor.centre, int):
             add(
                 f"{path}: the middle of factors.{factor.key} is {factor.centre}, no whole number "
                 "as its levels are; write them with a decimal point if that can run"
             )
-    if study.factors and all(f.centre in f.levels for f in study.factors):
+    at_levels = study.factors and all(f.centre in f.levels for f in study.factors)
+    if study.kind == FACTORIAL and at_levels:
         add(f"{path}: the centre is a configuration of the design already; add replicates instead")
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Iterator, Mapping
+from pathlib import Path
+from shutil import which
 from string import Formatter
 from typing import Any, NamedTuple
 
-from doe.errors import AddProblem, nearest, short
+from doe.errors import AddProblem, DoeError, nearest, short
 from doe.study.values import (
     OWN,
+    PYTHON,
     Level,
     MetricsSection,
     ProgressSection,
@@ -22,6 +26,8 @@ PLACEHOLDERS = ("seed", "run_dir", "device", "threads")
 """What a command may ask for besides the factors' levels and the settings."""
 STDOUT = "stdout"
 """As the file of metrics: what the command prints."""
+EDIT = "EDIT-ME"
+"""Stands in a proposed study where only a person knows the value."""
 TOTAL, STEP = "total", "step"
 REQUEST, RESULT, LEASE = "request.json", "result.json", "lease.json"
 LOG, PROGRESS = "log.txt", "progress.jsonl"
@@ -106,6 +112,34 @@ def flat_settings(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Le
     return values
 
 
+def check_program(study: Study, start: Path) -> None:
+    """Refuse a command that cannot start: its program or script is not there, or not named yet.
+
+    Raises
+    ------
+    DoeError
+        If so; says where it was looked for.
+    """
+    if study.backend != "command":
+        return
+    base = start if study.cwd in (OWN, "") else start / study.cwd
+    program, *rest = study.words
+    if any(EDIT in word for word in (program, *rest)):
+        raise DoeError(f"the command still holds {EDIT}; put what belongs there in its place")
+    here = os.sep in program
+    if "{" not in program and not (os.access(base / program, os.X_OK) if here else which(program)):
+        place = "there is no such program" if here else "no such program is on the PATH"
+        if here and (base / program).exists():
+            place = "it may not be executed; make it executable with chmod +x"
+        raise DoeError(f"command: cannot start {program!r}: {place}")
+    scripts = (word for word in rest if re.fullmatch(r"[^-{}=][^{}=]*\.(py|sh|R|jl|js|pl)", word))
+    script = next(scripts, None)
+    if script is not None and not (base / script).is_file():
+        raise DoeError(
+            f"command: there is no {script} in {base}; start doe where it is, or write its path"
+        )
+
+
 # Doubts -----------------------------------------------------------------------------------------
 
 
@@ -177,6 +211,11 @@ def check_command(study: Study, add: AddProblem) -> None:
                 f"command: it does not use {name}, which the levels of {key} set; put {{{name}}} in"
             )
     _check_cwd(study.cwd, add)
+    if study.python and not re.fullmatch(PYTHON, study.command[0]):
+        add(f"python = {short(study.python)}: the command starts {study.command[0]!r}, not python")
+    for name in study.env:
+        if not re.fullmatch(r"[A-Za-z_]\w*", name):
+            add(f"env: {short(name)} is no name of a variable; expected letters, digits, _")
     _check_metrics(study.metrics, study, add)
     _check_progress(study.progress, [*study.keys, *settings, *made], add)
 
@@ -193,7 +232,10 @@ def _check_seeds_used(study: Study, names: set[str | None], add: AddProblem) -> 
 
 
 def _used(study: Study, add: AddProblem) -> Iterator[Piece]:
-    for word in study.command:
+    for word in (
+        *study.command,
+        *(value for value in study.env.values() if isinstance(value, str)),
+    ):
         try:
             yield from (piece for piece in pieces(word) if piece.name is not None)
         except ValueError as error:

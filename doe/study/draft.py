@@ -13,14 +13,12 @@ from typing import NamedTuple
 import msgspec
 
 from doe.errors import DoeError, nearest
-from doe.study.command import PLACEHOLDERS
+from doe.study.command import EDIT, PLACEHOLDERS
 from doe.study.help_text import Option
 from doe.study.values import RUN_COLUMNS, STATE_COLUMNS, Level, is_name
 
 MOST_PROPOSED = 4
 """Factors that a draft varies: 16 configurations; further ones stand there as comments."""
-EDIT = "EDIT-ME"
-"""Stands where only the person knows the value."""
 
 OUTPUT = re.compile(
     r"(out|output|save|log|run|work|result|results|exp|checkpoint)_?(dir|path|folder)?"

@@ -73,13 +73,15 @@ def dump_study(study: Study) -> str:
     table: dict[str, Any] = {
         field: _plain(getattr(study, field))
         for field in study.__struct_fields__
-        if field not in (*SECTIONS, "settings", *RENAMED)
-        and not _left_out(study, field, ("exclude", "centre"))
+        if field not in (*SECTIONS, "settings", "design", *RENAMED)
+        and not _left_out(study, field, ("exclude", "centre", "python", "env"))
     }
     if not study.command or not study.cwd:
         del table["cwd"]
     if study.streams:
         table["seeds"] = _plain(study.streams)
+    if study.design:
+        table["design"] = study.design
     table["settings"] = study.settings
     table["factors"] = {factor.key: _factor_table(factor) for factor in study.factors}
     table["responses"] = {
@@ -140,11 +142,12 @@ def _factor_table(factor: Factor) -> dict[str, Any]:
     table: dict[str, Any] = {"name": factor.name, "description": factor.description}
     if factor.sets:
         table["levels"] = factor.sets
-    elif len(factor.levels) == 2:
+    elif len(factor.levels) == 2 and not factor.listed:
         table |= {"low": factor.low, "high": factor.high}
     else:
         table["levels"] = list(factor.levels)
-    return table | ({} if factor.scale == "linear" else {"scale": factor.scale})
+    optional = {name: getattr(factor, name) for name in ("scale", "role")}
+    return table | {n: value for n, value in optional.items() if not _left_out(factor, n, (n,))}
 
 
 def _plain(value: Any) -> Any:
@@ -353,7 +356,8 @@ def _factor(key: str, row: object, path: str, add: AddProblem) -> Factor | None:
         add(f"{path} = {short(row)}: expected a table")
         return None
     sides = ("low", "high")
-    names = (*sides, *(f for f in Factor.__struct_fields__ if f not in ("key", "sets")))
+    made = ("key", "sets", "listed")
+    names = (*sides, *(f for f in Factor.__struct_fields__ if f not in made))
     plain = {name: value for name, value in row.items() if name not in sides}
     sets: dict[str, dict[str, Level]] = {}
     if "levels" in row:
@@ -364,8 +368,6 @@ def _factor(key: str, row: object, path: str, add: AddProblem) -> Factor | None:
             levels = tuple(sets) or None
         else:
             levels = _fields(Factor, {"levels": row["levels"]}, path, add, names).get("levels")
-            if levels and len(levels) == 2 and (named := several_kinds(levels)):
-                add(f"{path}.levels: got {named}; expected levels of one kind, or low and high")
     else:
         known = _fields(_TwoLevels, {n: row[n] for n in sides if n in row}, path, add, sides)
         for side in sides:
@@ -373,7 +375,10 @@ def _factor(key: str, row: object, path: str, add: AddProblem) -> Factor | None:
                 add(f"{path}.{side}: missing; expected low and high, or levels")
         levels = (known["low"], known["high"]) if len(known) == 2 else None
     values = _fields(Factor, {n: v for n, v in plain.items() if n != "levels"}, path, add, names)
-    return None if levels is None else Factor(key=key, levels=levels, sets=sets, **values)
+    if levels is None:
+        return None
+    listed = "levels" in row and len(levels) == 2 and not several_kinds((0, *levels))
+    return Factor(key=key, levels=levels, sets=sets, listed=listed, **values)
 
 
 def _level_tables(

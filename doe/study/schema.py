@@ -90,7 +90,7 @@ def _factors_by_key(contents: dict[str, Any]) -> None:
     """In TOML a factor is a table under its key, not an entry of a list with a key in it."""
     factor = contents["Factor"]
     properties = factor["properties"]
-    del properties["key"], properties["sets"], factor["required"]
+    del properties["key"], properties["sets"], properties["listed"], factor["required"]
     several = properties["levels"]
     level = several["items"]
     properties["levels"] = {

@@ -20,8 +20,12 @@ ENGINES = {
 """What executes runs, and the module of each; a study file may have a table of any."""
 OWN = "{run_dir}"
 """As the working directory of a command: one of its own in the run's."""
+FACTORIAL = "factorial"
+"""The kind of design of a study that names none."""
 STUDY_FILE = "study.toml"
 """A study as it is written by hand, and frozen in the directory of its plan."""
+PYTHON = r"python[\d.]*"
+"""How a command asks for Python."""
 NAME = "[A-Za-z][A-Za-z0-9_]*"
 """What keys of factors and names of responses and of streams of seeds look like."""
 Level = bool | int | float | str
@@ -31,6 +35,8 @@ ResponseScale = Literal["raw", "log", "auto"]
 Setting = TypeVar("Setting", bound=str)
 Default = TypeVar("Default", bound=str | None)
 
+FIGURES = 4
+"""Figures of a level between others, of its own or of its range."""
 RUN_COLUMNS = ("run_id", "run_order", "row", "replicate", "block", "seed", "config")
 """Columns of design.csv and of the results before the factors'."""
 STATE_COLUMNS = ("state", "reason", "slot", "host", "started", "ended", "seconds", "imported")
@@ -69,6 +75,15 @@ class Factor(msgspec.Struct, frozen=True):
     """Where the middle of numeric levels lies, and along which their line and curve are fitted."""
     sets: dict[str, dict[str, Level]] = {}
     """Level -> the settings that it makes, where `levels` is a table of tables."""
+    role: Literal["choice", "condition"] = "choice"
+    """A condition is met and not chosen, as a dataset is: the best is sought over choices alone."""
+    listed: bool = False
+    """Whether two numbers were given as `levels`, so that nothing between them can run."""
+
+    @property
+    def ranged(self) -> bool:
+        """Whether any number from `low` to `high` can run where the kind of design asks for it."""
+        return self.numeric and len(self.levels) == 2 and not self.listed
 
     @property
     def low(self) -> Level:
@@ -106,13 +121,20 @@ class Factor(msgspec.Struct, frozen=True):
         return 2 * (value - low) / (high - low) - 1
 
     def level_at(self, position: float) -> Level:
-        """The number at a position of the scale, to twelve figures; whole where the levels are."""
-        share = (position + 1) / 2
+        """The number at a position of the scale, rounded to what matters in its range.
+
+        The ends and the middle are exact; between whole numbers it is the nearest one.
+        """
         low, high = float(self.low), float(self.high)
-        value = (
-            low ** (1 - share) * high**share if self.scale == "log" else low + share * (high - low)
-        )
-        return round(value) if self.whole else float(f"{value:.12g}")
+        if position in (-1, 1) or (position == 0 and not self.whole):
+            return (self.low, self.centre, self.high)[int(position) + 1]
+        share = (position + 1) / 2
+        if self.scale == "log":
+            value = float(f"{low ** (1 - share) * high**share:.{FIGURES}g}")
+        else:
+            value = low + share * (high - low)
+            value = round(value, FIGURES - 1 - math.floor(math.log10(abs(high - low))))
+        return round(value) if self.whole else value
 
 
 class Responses(msgspec.Struct, frozen=True):
@@ -280,6 +302,10 @@ class Study(msgspec.Struct, frozen=True):
     cwd: str = OWN
     """Where a command runs: "{run_dir}", a directory of its own in each run's, or a path from where
     `doe run` was started, as in "."; empty in plans of versions that had no such directory."""
+    python: str = ""
+    """What the word python of a command starts: an interpreter, as a path from where it starts."""
+    env: dict[str, Level] = {}
+    """Added to the environment of a command, with placeholders as in the command."""
     metrics: MetricsSection = MetricsSection()
     progress: ProgressSection = ProgressSection()
     replicates: int = 1
@@ -298,6 +324,8 @@ class Study(msgspec.Struct, frozen=True):
     """Centre runs in each replicate, with every factor at the middle of its scale."""
     blocks: str = ""
     """Interactions confounded with blocks within each replicate, as in "ABC, CDE"."""
+    design: dict[str, Any] = {}
+    """The kind of design and its settings; by default the factorial that `fraction` asks for."""
     threads: int = 1
     """Threads that each run computes with; sums in another order end in other last digits."""
     settings: dict[str, Any] = {}
@@ -310,9 +338,21 @@ class Study(msgspec.Struct, frozen=True):
     report: ReportSection = ReportSection()
 
     @property
+    def words(self) -> tuple[str, ...]:
+        """The command as it is started, with the interpreter that the study names."""
+        if self.python and self.command and re.fullmatch(PYTHON, self.command[0]):
+            return (self.python, *self.command[1:])
+        return self.command
+
+    @property
     def keys(self) -> tuple[str, ...]:
         """Factor keys in their order, the first one fastest in standard order."""
         return tuple(factor.key for factor in self.factors)
+
+    @property
+    def kind(self) -> str:
+        """The kind of design, a module of `doe.design.kinds`."""
+        return str(self.design.get("kind", FACTORIAL))
 
     @property
     def generators(self) -> tuple[Generator, ...]:

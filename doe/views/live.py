@@ -23,7 +23,8 @@ from doe.store.scan import STATES, counts
 from doe.views.status_tables import Shown, metric_text, step_text, what_varies
 
 if TYPE_CHECKING:
-    from doe.running.scheduler import Active, Snapshot
+    from doe.running.scheduler import Snapshot
+    from doe.running.transitions import Active
 
 STYLES = {
     "done": "green",
@@ -53,7 +54,7 @@ class PlainDisplay:
     def note(self, kind: str, text: str) -> None:
         """Print what happened; a log on a full disk stops no run, the command's end tells of it."""
         levels, self._levels = self._levels, ""
-        with suppress(OSError):
+        with suppress(OSError, UnicodeError):
             if levels:
                 self._console.print(f"{'levels':>8}  {levels}", soft_wrap=True, markup=False)
             self._console.print(f"{kind:>8}  {text}", soft_wrap=True, markup=False)
@@ -105,7 +106,7 @@ class LiveDisplay:
         """Draw no more where it has failed once: what was not drawn would pile up."""
         try:
             yield
-        except OSError:
+        except (OSError, UnicodeError):
             self._console.quiet = True
 
 

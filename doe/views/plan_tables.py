@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from doe.design.fractions import alias_chains, resolution, word_length_pattern
+from doe.design.fractions import alias_chains, resolution, roman, word_length_pattern
 from doe.design.runs import Design
 from doe.errors import counted
 from doe.numbers import cell_text, share_text
@@ -30,13 +30,6 @@ CONFOUNDED = 0.01
 """Confounding that is worth a word: so much of a unit of another term."""
 BRACKETS = "In brackets: how much of one unit of the other term is added to this one."
 CONFOUNDED_SHOWN = 4
-
-ROMAN = ("0", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII", "XIII")
-
-
-def roman(number: int) -> str:
-    """A resolution in the Roman numerals that it is written in."""
-    return ROMAN[number] if number < len(ROMAN) else str(number)
 
 
 def factors_table(factors: Sequence[FactorColumn], meanings: Mapping[str, str]) -> Table:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich import box
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.padding import Padding
+from rich.segment import Segment
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from doe.errors import counted
+from doe.errors import counted, visible
 from doe.numbers import Value, cell_text
 from doe.views.table import Column, Row, Table
 
@@ -29,6 +32,14 @@ ROW_STYLES = {"plain": "", "baseline": "italic", "total": "dim", "section": "bol
 class _Screen(Console):
     """Standard output."""
 
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Draw; control characters in what is drawn are shown on a terminal and not obeyed."""
+        for segment in super().render(renderable, options):
+            obeyed = segment.control is not None or not self.is_terminal
+            yield segment if obeyed else segment._replace(text=visible(segment.text))
+
     def on_broken_pipe(self) -> None:
         """Its reader has left, as `head` does: the rest goes nowhere, and no run ends for that."""
         self.quiet = True
@@ -37,7 +48,7 @@ class _Screen(Console):
 
 def console() -> Console:
     """A console on standard output; plain when piped or where NO_COLOR is set."""
-    return _Screen(highlight=False)
+    return _Screen(highlight=False, file=getattr(sys.stdout, "plain", None))
 
 
 def print_table(table: Table, screen: Console | None = None) -> None:
@@ -139,7 +150,7 @@ def _broken(text: str, room: int) -> str:
 
 def bar(value: float, largest: float) -> str:
     """A horizontal bar in eighths of a character, its length |value| relative to `largest`."""
-    eighths = round(8 * BAR_WIDTH * abs(value) / largest) if largest > 0 else 0
+    eighths = round(8 * BAR_WIDTH * (abs(value) / largest)) if 0 < largest < math.inf else 0
     full, rest = divmod(min(eighths, 8 * BAR_WIDTH), 8)
     return "█" * full + ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")[rest]
 

@@ -9,7 +9,7 @@ import doe
 from doe.analysis.tables import BOOKKEEPING
 from doe.store.files import RunDir, StudyDir
 from doe.store.scan import scan
-from doe.store.verdicts import Origin, Result, commit, settled
+from doe.store.verdicts import Origin, Result, commit, has_final_verdict
 from doe.study.values import RUN_COLUMNS, STATE_COLUMNS
 
 ROOT = Path(doe.__file__).parent
@@ -52,8 +52,8 @@ def test_a_run_is_settled_by_a_whole_verdict_that_is_not_to_be_replaced(planned)
 
     def answers(replace):
         (status,) = scan(files, [first])
-        assert settled(run, replace) == status.stands(replace)
-        return settled(run, replace)
+        assert has_final_verdict(run, replace) == status.is_final(replace)
+        return has_final_verdict(run, replace)
 
     assert not answers("")
     commit(run, Result("failed", {}), "n")

@@ -85,8 +85,8 @@ def waiting_reasons(directory: Path, runs: Collection[str]) -> dict[str, str]:
     return words
 
 
-def open_engine(name: str, study: Study, directory: Path, asked: Mapping[str, Any]) -> Engine:
-    """Make the engine of a name with what the study file and, stronger, `asked` ask of it.
+def open_engine(name: str, study: Study, directory: Path, requested: Mapping[str, Any]) -> Engine:
+    """Make the engine of a name with what the study file and, stronger, `requested` ask of it.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def open_engine(name: str, study: Study, directory: Path, asked: Mapping[str, An
     """
     module = engine_module(name)
     options = engine_options()
-    for key in asked:
+    for key in requested:
         if key not in options:
             raise DoeError(f"{key!r} is an option of no engine{nearest(key, options)}")
         if name not in options[key].engines:
@@ -104,13 +104,13 @@ def open_engine(name: str, study: Study, directory: Path, asked: Mapping[str, An
                 f"{key} is for the engine {' or '.join(options[key].engines)}; "
                 f"this is {name}, leave it out"
             )
-    settings = read_settings(module, name, study.engines.get(name, {}), asked)
+    settings = read_settings(module, name, study.engines.get(name, {}), requested)
     engine: Engine = module.open(study, directory, settings)
     return engine
 
 
 def read_settings(
-    module: Any, name: str, table: Mapping[str, Any], asked: Mapping[str, Any]
+    module: Any, name: str, table: Mapping[str, Any], requested: Mapping[str, Any]
 ) -> msgspec.Struct:
     """Check a table of the study file and what the command line says instead, all at once."""
     fields = {field.name: field.type for field in msgspec.structs.fields(module.Settings)}
@@ -121,7 +121,7 @@ def read_settings(
     ]
     values: dict[str, Any] = {}
     for key, kind in fields.items():
-        value = asked.get(key, table.get(key))
+        value = requested.get(key, table.get(key))
         if value is None:
             continue
         try:
@@ -130,7 +130,7 @@ def read_settings(
         except msgspec.ValidationError as error:
             problem = str(error)
         if problem:
-            source = key if key in asked else f"{name}.{key}"
+            source = key if key in requested else f"{name}.{key}"
             problems.append(f"{source} = {value!r}: {problem}")
     if problems:
         raise DoeError(f"the settings for {name} cannot be used:\n  " + "\n  ".join(problems))

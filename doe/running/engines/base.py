@@ -15,7 +15,7 @@ from typing import Protocol
 
 import msgspec
 
-from doe.running.worker import WorkOrder
+from doe.running.worker import WorkerOptions
 from doe.store.files import RunDir
 from doe.store.leases import last_lease, machine, process_alive
 from doe.store.verdicts import failed_attempts
@@ -39,8 +39,8 @@ class Job(msgspec.Struct, frozen=True):
     run_id: str
     run_dir: Path
     slot: Slot
-    order: WorkOrder
-    """What the worker is told; `order.job` is unique to this start."""
+    options: WorkerOptions
+    """What the worker is told; `options.job` is unique to this start."""
 
 
 class Ended(msgspec.Struct, frozen=True):
@@ -48,7 +48,7 @@ class Ended(msgspec.Struct, frozen=True):
 
     run_id: str
     job: str
-    """`order.job` of the start that ended."""
+    """`options.job` of the start that ended."""
     code: int | None = None
     """Exit code, where known; see the codes of `doe.running.worker`."""
     message: str = ""

@@ -29,20 +29,21 @@ from doe.running.engines.base import (
     has_begun,
     needs_gpu_alone,
 )
-from doe.running.processes import STUBBORN_SECONDS, counted_interrupts, end_with_parent, ending
-from doe.running.worker import INTERRUPTED, STOPPED, WorkOrder, worker_words
+from doe.running.processes import counted_interrupts, end_with_parent, ending
+from doe.running.worker import STOPPED, ExitCode, WorkerOptions, worker_words
 from doe.store.files import RunDir
 from doe.store.leases import Held, Watch, acquire, new_owner
+from doe.store.timing import (
+    KILL_SECONDS,
+    RAY_CANCEL_SECONDS,
+    RAY_CONNECT_SECONDS,
+    RAY_DEATH_SECONDS,
+    RAY_POLL_SECONDS,
+)
 from doe.study.values import Study
 
 DETACHES = False
 SLOT = "ray"
-POLL_SECONDS = 0.05
-CONNECT_SECONDS = 10.0
-CANCEL_SECONDS = 60.0
-"""How long Ray may take to end tasks that are killed."""
-DEATH_SECONDS = 5.0
-"""How long the kernel may take to end a worker whose task has died."""
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -71,7 +72,7 @@ def open(study: Study, _directory: Path, settings: Settings) -> RayEngine:
     return RayEngine(msgspec.structs.replace(settings, cpus=settings.cpus or study.threads))
 
 
-def run_worker(run_dir: str, order: WorkOrder, cwd: str, path: str) -> int:
+def run_worker(run_dir: str, options: WorkerOptions, cwd: str, path: str) -> int:
     """Execute one run on a machine of the cluster; return the worker's exit code.
 
     The study's directory has to be at the same place on all machines (shared storage).
@@ -81,7 +82,7 @@ def run_worker(run_dir: str, order: WorkOrder, cwd: str, path: str) -> int:
     # To cancel a task, Ray interrupts whatever its process does, also while it makes the worker.
     with counted_interrupts() as cancelled:
         process = subprocess.Popen(
-            worker_words(run_dir, order),
+            worker_words(run_dir, options),
             cwd=cwd if os.path.isdir(cwd) else None,
             env=os.environ | ({"PYTHONPATH": path} if path else {}),
             stdin=subprocess.DEVNULL,
@@ -92,10 +93,10 @@ def run_worker(run_dir: str, order: WorkOrder, cwd: str, path: str) -> int:
             if cancelled:
                 process.terminate()
                 with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(order.grace + STUBBORN_SECONDS)
+                    process.wait(options.grace + KILL_SECONDS)
                 process.kill()
-                return INTERRUPTED
-            time.sleep(POLL_SECONDS)
+                return ExitCode.INTERRUPTED
+            time.sleep(RAY_POLL_SECONDS)
         return process.returncode
 
 
@@ -153,13 +154,13 @@ class RayEngine:
         task = self._ray.remote(run_worker)
         for job in jobs:
             shared = settings.gpus_per_run % 1 > 0 and not needs_gpu_alone(RunDir(job.run_dir))
-            order = msgspec.structs.replace(job.order, alone=not shared)
+            options = msgspec.structs.replace(job.options, alone=not shared)
             reference = task.options(
                 num_cpus=settings.cpus,
                 num_gpus=settings.gpus_per_run if shared else math.ceil(settings.gpus_per_run),
                 max_retries=0,
                 name=f"doe {job.run_id}",
-            ).remote(str(job.run_dir.resolve()), order, os.getcwd(), path)
+            ).remote(str(job.run_dir.resolve()), options, os.getcwd(), path)
             self._jobs[reference] = job
 
     def wait(self, seconds: float) -> Sequence[Ended]:
@@ -174,7 +175,7 @@ class RayEngine:
 
     def _ended(self, reference: Any) -> Ended:
         job = self._jobs.pop(reference)
-        run_id, name = job.run_id, job.order.job
+        run_id, name = job.run_id, job.options.job
         if held := self._withdrawn.pop(reference, None):
             held.release()
             return Ended(run_id, name, None, "taken back from Ray", interrupted=True)
@@ -186,7 +187,7 @@ class RayEngine:
         except (errors.NodeDiedError, errors.LocalRayletDiedError):
             return Ended(run_id, name, None, "its machine left the cluster", interrupted=True)
         except errors.RayError as error:
-            await_death(RunDir(job.run_dir), name, DEATH_SECONDS)
+            await_death(RunDir(job.run_dir), name, RAY_DEATH_SECONDS)
             return Ended(run_id, name, None, f"Ray: {type(error).__name__}: {error}")
         return Ended(run_id, name, code, ending(code), interrupted=code in STOPPED)
 
@@ -197,19 +198,19 @@ class RayEngine:
         worker or this scheduler, has the run.
         """
         for reference, job in self._jobs.items():
-            run, order = RunDir(job.run_dir), job.order
-            owner = new_owner(order.job, order.slot, order.supervisor)
+            run, options = RunDir(job.run_dir), job.options
+            owner = new_owner(options.job, options.slot, options.supervisor)
             held = None
             with contextlib.suppress(OSError):  # a full disk: the worker can take none either
-                held = acquire(run, owner, Watch(), order.over)
+                held = acquire(run, owner, Watch(), options.expired)
             if held is not None:
                 self._withdrawn[reference] = held
-            if held is not None or not has_begun(run, order.job):
+            if held is not None or not has_begun(run, options.job):
                 self._ray.cancel(reference, force=False)
 
     def stop(self, grace: float) -> None:
         """Cancel all tasks: their workers get TERM, after the grace time KILL."""
-        for force, seconds in ((False, grace), (True, CANCEL_SECONDS)):
+        for force, seconds in ((False, grace), (True, RAY_CANCEL_SECONDS)):
             for reference in self._jobs:
                 self._ray.cancel(reference, force=force)
             deadline = time.monotonic() + seconds
@@ -227,7 +228,7 @@ def _check_listening(address: str) -> None:
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if host and port.isdecimal():
         try:
-            socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
+            socket.create_connection((host, int(port)), RAY_CONNECT_SECONDS).close()
         except OSError as error:
             raise _unreachable(address, error) from error
 

@@ -17,8 +17,8 @@ def link(source, target, **options):
 
 
 os.link = link
-worker.ROOM_SECONDS = 0.02
-worker.PATIENCE_SECONDS = worker.TRIES_SECONDS = 5.0 if LEFT[0] < 10 else 0.1
+worker.COMMIT_RETRY_SECONDS = 0.02
+worker.DISK_FULL_SECONDS = worker.COMMIT_SECONDS = 5.0 if LEFT[0] < 10 else 0.1
 
 
 def run(request):

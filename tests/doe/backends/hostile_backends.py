@@ -207,3 +207,21 @@ def empties_and_kills_its_keeper(request):
         shutil.rmtree(request.run_dir)
         os.kill(os.getppid(), signal.SIGKILL)
     return {"y": 1.0}
+
+
+ESCAPES = "\x1b]0;pwned\x07\x1b[2J\x1b[31mred\x9b31m\u202e"
+
+
+def escaping(request):
+    """Print, report and raise what would drive a terminal."""
+    print(ESCAPES, flush=True)
+    request.report(1, 1, **{f"{ESCAPES}metric": 1.0})
+    if request.factors["A"] == "b":
+        raise ValueError(ESCAPES)
+    return {"y": 1.0, f"{ESCAPES}metric": 2.0}
+
+
+def unicode_error(request):
+    if request.factors["A"] == "b":
+        raise ValueError("lr → 0: “bad”")
+    return {"y": 1.0}

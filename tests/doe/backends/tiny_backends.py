@@ -126,3 +126,9 @@ ENDINGS = {
     "segfault once": _once(lambda request: ctypes.string_at(0)),
     "memory": _gpu_memory,
 }
+
+
+def huge(request):
+    """One value beyond all others, as of a training that is about to diverge."""
+    far = request.factors["A"] and request.seed == 2
+    return {"y": request.settings["far"] if far else 1.0 + request.seed + request.factors["B"]}

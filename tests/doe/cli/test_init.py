@@ -143,7 +143,8 @@ def test_a_required_option_is_to_be_filled_in(tmp_path):
     )
     code, said = doe("init", *GIVEN, "--", PYTHON, "train.py")
     assert (code, "Edit it first: --data is required" in said) == (0, True), said
-    assert doe("plan")[0] == 0
+    code, said = doe("plan")
+    assert (code, "the command still holds EDIT-ME" in said) == (1, True), said
 
 
 def test_a_file_among_the_outputs_stays_a_file_and_modes_are_no_factors(tmp_path):
@@ -247,6 +248,24 @@ def test_a_mistake_in_the_file_is_seen_by_trying(tmp_path, old, new, message):
     code, said = doe("try")
     assert code == 3
     assert message in " ".join(said.split())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (PYTHON, "pyhton", "cannot start 'pyhton': no such program is on the PATH"),
+        (PYTHON, "./python", "cannot start './python': there is no such program"),
+        (f"{PYTHON} train.py", "./train.py", "make it executable with chmod +x"),
+        ("train.py", "tarin.py", "there is no tarin.py in"),
+    ],
+)
+def test_a_program_that_cannot_start_is_not_planned(tmp_path, old, new, message):
+    doe(*INIT, "--", *OWN)
+    text = (tmp_path / "study.toml").read_text()
+    (tmp_path / "study.toml").write_text(text.replace(old, new))
+    code, said = doe("plan")
+    assert (code, message in " ".join(said.split())) == (1, True), said
+    assert not (tmp_path / "runs").exists()
 
 
 LATER = [

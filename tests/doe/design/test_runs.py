@@ -99,6 +99,14 @@ def test_block_confounds_the_interaction_and_nothing_else():
         assert not coded.sum(axis=0).any()
 
 
+def test_blocks_of_a_mixed_design_confound_an_interaction_of_its_two_level_factors():
+    factors = (Factor("n", (1, 2, 3)), Factor("a", (0, 1)), Factor("b", (0, 1)))
+    design = make_design(study(3, factors=factors, blocks="ab"))
+    assert {(run.block, run.levels["a"] == run.levels["b"]) for run in design.runs} == {
+        *((1, False), (2, True))
+    }
+
+
 def test_replicates_are_added_after_everything_planned():
     base = study(3, replicates=2)
     more = msgspec.structs.replace(base, augment=(Augment(seeds=(9,)),))
@@ -279,8 +287,10 @@ def test_positions_and_levels_are_each_others_inverse(scale):
     factor = Factor("x", (0.25, 4.0), scale=scale)
     assert [factor.level_at(p) for p in (-1, 0, 1)] == [0.25, factor.centre, 4.0]
     for position in (-1.2, -0.3, 0.8):
-        assert factor.position(factor.level_at(position)) == pytest.approx(position, abs=1e-11)
+        assert factor.position(factor.level_at(position)) == pytest.approx(position, abs=1e-3)
     assert Factor("n", (16, 64), scale="log").level_at(0.5) == 45
+    assert Factor("t", (1000.0, 1001.0)).level_at(0.414) == 1000.707
+    assert Factor("t", (3e-9, 1e-9)).level_at(0.5) == pytest.approx(1.5e-9)
 
 
 def test_the_digest_covers_the_design_and_what_decides_it_and_no_words():

@@ -310,7 +310,7 @@ def test_progress_is_read_from_the_output(execute, capfd):
 
 
 def test_progress_is_read_from_a_csv_while_it_grows(execute, monkeypatch):
-    monkeypatch.setattr("doe.running.command.LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("doe.running.command.COMMAND_POLL_SECONDS", 0.05)
     code = """
     with open("log.csv", "w", buffering=1) as file:
         print("epoch,loss,note", file=file)
@@ -324,7 +324,7 @@ def test_progress_is_read_from_a_csv_while_it_grows(execute, monkeypatch):
 
 
 def test_rows_of_one_step_are_told_together(execute, monkeypatch):
-    monkeypatch.setattr("doe.running.command.LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("doe.running.command.COMMAND_POLL_SECONDS", 0.05)
     code = """
     with open("log.csv", "w", buffering=1) as file:
         print("epoch,step,loss,acc", file=file)
@@ -340,7 +340,7 @@ def test_rows_of_one_step_are_told_together(execute, monkeypatch):
 
 
 def test_half_a_line_that_is_being_written_is_read_at_the_next_look(execute, monkeypatch):
-    monkeypatch.setattr("doe.running.command.LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("doe.running.command.COMMAND_POLL_SECONDS", 0.05)
     code = """
     with open("log.jsonl", "w") as file:
         for half in ('{"step": 1, "loss"', ': 0.5}\\n'):
@@ -352,7 +352,7 @@ def test_half_a_line_that_is_being_written_is_read_at_the_next_look(execute, mon
 
 
 def test_a_csv_that_is_gone_again_fails_no_run(execute, monkeypatch):
-    monkeypatch.setattr("doe.running.command.LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("doe.running.command.COMMAND_POLL_SECONDS", 0.05)
     code = """
     open("log.csv", "w").write("step,loss\\n1,0.5\\n"); time.sleep(0.3)
     os.remove("log.csv"); time.sleep(0.3)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from doe.running.worker import Prepared, WorkOrder, record_crash, work
+from doe.running.worker import Prepared, WorkerOptions, record_crash, work
 from doe.store import files
 from doe.store.files import RunDir
 from doe.store.leases import Watch, acquire, new_owner
@@ -36,33 +36,33 @@ def bad(request):
 
 
 def nothing_before(run):
-    return WorkOrder()
+    return WorkerOptions()
 
 
 def dead_holder(run):
     """A process that took the lease and is dead."""
     in_child(lambda: acquire(run, new_owner(), Watch()))
-    return WorkOrder()
+    return WorkerOptions()
 
 
 def damaged_verdict(run):
     commit(run, COMMITTED, "x")
     run.result.write_bytes(run.result.read_bytes()[:-9])
-    return WorkOrder()
+    return WorkerOptions()
 
 
 def failed_verdict(run):
     in_child(lambda: acquire(run, new_owner(), Watch()))
     record_failure(run, 1, FAILED, "x")
     commit(run, FAILED, "x")
-    return WorkOrder(replace=checksum(run.result.read_bytes()))
+    return WorkerOptions(replace=checksum(run.result.read_bytes()))
 
 
 def wrongly_set_aside(run):
     """A good verdict that a paused process had moved away before it was killed."""
     commit(run, COMMITTED, "x")
     os.rename(run.result, run.aside("damaged", 1))
-    return WorkOrder()
+    return WorkerOptions()
 
 
 def working(backend):
@@ -108,13 +108,13 @@ def exit_at(number):
         if count == number:
             os._exit(50)
 
-    files.step = step
+    files.fault_point = step
 
 
 def count_steps(task, place: Path):
     def counted():
         names = []
-        files.step = names.append
+        files.fault_point = names.append
         task()
         place.write_text(json.dumps(names))
 
@@ -148,28 +148,28 @@ def assert_nothing_is_torn(run):
 def test_exit_at_every_step(scene, fresh, tmp_path):
     before, act = SCENES[scene]
     run = fresh("counted")
-    order = before(run)
-    steps = count_steps(lambda: act(run, order), tmp_path / "steps.json")
+    options = before(run)
+    steps = count_steps(lambda: act(run, options), tmp_path / "steps.json")
     assert len(steps) >= 6
     final = read_verdict(run).result
     for number in range(1, len(steps) + 1):
         run = fresh(str(number))
-        order = before(run)
+        options = before(run)
 
-        def until_the_step(number=number, run=run, order=order):
+        def until_the_step(number=number, run=run, options=options):
             exit_at(number)
-            act(run, order)
+            act(run, options)
 
         assert in_child(until_the_step) == 50, steps[number - 1]
         if scene != "damaged verdict":
             assert_nothing_is_torn(run)
         committed = run.result.read_bytes() if run.result.exists() else b""
-        assert in_child(lambda run=run, order=order: act(run, order)) == 0
+        assert in_child(lambda run=run, options=options: act(run, options)) == 0
         verdict = read_verdict(run)
         assert verdict.result.state == final.state
         assert verdict.result.metrics == final.metrics
         known = decode_result(committed)
-        if known and checksum(committed) != order.replace:
+        if known and checksum(committed) != options.replace:
             assert verdict.raw == committed, "a committed verdict was run again"
         assert_nothing_is_torn(run)
         sweep_leftovers(run)
@@ -178,7 +178,7 @@ def test_exit_at_every_step(scene, fresh, tmp_path):
 
 def test_the_steps_cover_lease_and_commit(fresh, tmp_path):
     run = fresh("named")
-    steps = count_steps(lambda: working(good)(run, WorkOrder()), tmp_path / "steps.json")
+    steps = count_steps(lambda: working(good)(run, WorkerOptions()), tmp_path / "steps.json")
     for name in ("lease.json", "result.json"):
         for point in ("written", "synced", "linked", "cleared", "durable"):
             assert f"{name} {point}" in steps
@@ -194,7 +194,7 @@ def test_a_late_second_writer_changes_nothing(fresh):
 
 def test_a_request_holds_no_path(fresh, tmp_path):
     run = fresh("paths")
-    in_child(lambda: working(bad)(run, WorkOrder()))
+    in_child(lambda: working(bad)(run, WorkerOptions()))
     for name in ("request.json", "lease.json"):
         assert str(tmp_path) not in (run.path / name).read_text()
     result = read_verdict(run).result

@@ -16,7 +16,7 @@ from doe.errors import DoeError
 from doe.results.status import overview
 from doe.running.engines.slurm.job import Entry, Submission, SubmissionFiles
 from doe.running.execute import check_links
-from doe.running.worker import WorkOrder
+from doe.running.worker import WorkerOptions
 from doe.store.file_system import mounted_there
 from doe.store.files import StudyDir
 from doe.store.leases import Watch, acquire, new_owner
@@ -74,7 +74,7 @@ def test_a_run_of_a_living_process_here_is_never_unknown(planned):
 def submitted(planned, tmp_path, monkeypatch):
     """A study whose first two runs were handed to a Slurm that answers as it is told."""
     plan = planned()
-    entries = [(Entry(run.run_id, WorkOrder()),) for run in plan.design.runs[:2]]
+    entries = [(Entry(run.run_id, WorkerOptions()),) for run in plan.design.runs[:2]]
     files = SubmissionFiles(plan.files.engine("slurm"), "doe-tiny-1")
     files.write(Submission(files.name, tuple(entries)))
     programs = tmp_path / "bin"

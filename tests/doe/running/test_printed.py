@@ -14,7 +14,7 @@ def reading(lines, name="reward", key=None):
     section = MetricsSection(file="stdout", keys={name: key} if key else {})
     output = Output(section, [name])
     for line in lines.splitlines():
-        output.hear(line)
+        output.add_line(line)
     return read_metrics(section, [name], (), None, {}, output)[name]
 
 

@@ -102,8 +102,8 @@ def test_printed_numbers_have_the_step_that_was_printed():
     section = MetricsSection(file="stdout", reduce={"loss": "at 1000", "ret": "mean 2"})
     output = Output(section, ["loss", "ret"])
     for step in range(0, 3000, 500):
-        output.hear(f"step {step}: loss {step / 1000}")
-        output.hear(f"ret={step}")
+        output.add_line(f"step {step}: loss {step / 1000}")
+        output.add_line(f"ret={step}")
     told = read_metrics(section, ["loss", "ret"], (), None, {}, output)
     assert told == {"loss": 1.0, "ret": 2250.0}
 

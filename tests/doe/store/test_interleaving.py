@@ -9,7 +9,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from doe.running.worker import BUSY, WorkOrder, begin, finish
+from doe.running.worker import ExitCode, WorkerOptions, begin, finish
 from doe.store import files, leases
 from doe.store.files import RunDir
 from doe.store.leases import STALE_SECONDS, Lease, Watch
@@ -67,9 +67,9 @@ class Actor:
         """One worker from its start to its end; True if the run has its verdict."""
         run, number = self.world.run, len(self.world.owners) + 1
         owner = Lease(0, f"{self.name}{number:x}", self.name, self.name, 1, "1")
-        held = begin(run, WorkOrder(), owner, self.watch)
+        held = begin(run, WorkerOptions(), owner, self.watch)
         if isinstance(held, int):
-            return held != BUSY
+            return held != ExitCode.BUSY
         self.world.owners.append(held.lease.attempt)
         for _ in range(3):
             held.beat()
@@ -78,7 +78,7 @@ class Actor:
                 return False
         self.world.executions += 1
         result = Result("done", {"y": 1.0}, None, {"by": self.name, "n": number})
-        return finish(held, WorkOrder(), result) == 0
+        return finish(held, WorkerOptions(), result) == 0
 
 
 class World:
@@ -129,7 +129,7 @@ class World:
 
 
 def play(actors, damaged, moves):
-    plain, places = files.step, "/dev/shm" if os.path.isdir("/dev/shm") else None
+    plain, places = files.fault_point, "/dev/shm" if os.path.isdir("/dev/shm") else None
     gap, leases.GAP_SECONDS = leases.GAP_SECONDS, STALE_SECONDS  # nobody is blocked here
     with tempfile.TemporaryDirectory(dir=places) as place:
         world = World(place, actors, damaged)
@@ -138,13 +138,13 @@ def play(actors, damaged, moves):
             if actor := world.by_thread.get(threading.get_ident()):
                 actor.step(name)
 
-        files.step = step
+        files.fault_point = step
         try:
             for kind, which in moves:
                 world.act(kind, which)
             world.finish()
         finally:
-            files.step, leases.GAP_SECONDS = plain, gap
+            files.fault_point, leases.GAP_SECONDS = plain, gap
             for actor in world.actors:
                 actor.killed = True
                 actor.turn.release()

@@ -45,8 +45,8 @@ def test_a_later_verdict_that_comes_while_a_run_is_under_way_stands(finished):
     sign(run.result, state="paused")
     verdict = read_verdict(run)
     assert verdict.later
-    assert verdict.stands()
-    assert verdict.stands(verdicts.checksum(verdict.raw))
+    assert verdict.is_final()
+    assert verdict.is_final(verdicts.checksum(verdict.raw))
 
 
 def test_a_verdict_of_the_first_format_is_read(finished):

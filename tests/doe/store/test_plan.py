@@ -315,7 +315,7 @@ def test_replicates_are_added_without_making_the_matrix_again(tmp_path, monkeypa
     """Which takes the import of pyDOE2, most of a second."""
     write_plan(msgspec.structs.replace(preset_study("demo"), fraction=fraction), tmp_path)
     with monkeypatch.context() as without:
-        without.setattr("doe.design.matrix._pydoe", None)
+        without.setattr("doe.design.kinds.fraction.pydoe", None)
         plan = augment_plan(tmp_path, "1")
     assert plan.design == make_design(plan.study)
 

@@ -9,7 +9,7 @@ import pytest
 from doe.errors import DoeError
 from doe.running import scheduler as schedulers
 from doe.running import worker
-from doe.running.worker import LOST, WorkOrder, work
+from doe.running.worker import ExitCode, WorkerOptions, work
 from doe.store import plan as plans
 from doe.store.leases import last_lease
 from doe.store.plan import PlanInUse, augment_plan, load_plan, write_plan
@@ -20,7 +20,7 @@ from tests.command_line import doe
 
 def edited(study):
     """The same study with another high level of A."""
-    factors = (Factor(key="A", levels=(False, 7)), *study.factors[1:])
+    factors = (Factor(key="A", levels=(6, 7)), *study.factors[1:])
     return msgspec.structs.replace(study, factors=factors)
 
 
@@ -69,7 +69,7 @@ def test_a_worker_that_takes_its_lease_in_the_middle_keeps_the_old_plan(planned,
     prepare(run_dir, plan.study, run)
 
     def lease():
-        assert worker.begin(run_dir, WorkOrder(), worker.new_owner(), worker.Watch())
+        assert worker.begin(run_dir, WorkerOptions(), worker.new_owner(), worker.Watch())
 
     before(monkeypatch, plans, "_write", lease)  # after the planner has looked for leases
     with pytest.raises(DoeError, match="1 of 4 runs have begun"):
@@ -83,12 +83,12 @@ def test_a_worker_whose_request_went_before_its_lease_gives_the_lease_back(plann
     run, run_dir = first(plan)
     prepare(run_dir, plan.study, run)
     before(monkeypatch, worker, "begin", lambda: run_dir.request.unlink())
-    assert work(run_dir, WorkOrder()) == LOST
+    assert work(run_dir, WorkerOptions()) == ExitCode.LOST
     assert not (run_dir.path / "calls.txt").exists()
     assert last_lease(run_dir).lease.beat.startswith("released")
 
 
-@pytest.mark.parametrize("moment", ["scan", "prepare", "WorkOrder"])
+@pytest.mark.parametrize("moment", ["scan", "prepare", "WorkerOptions"])
 def test_a_scheduler_starts_nothing_of_a_plan_that_was_replaced(planned, go, monkeypatch, moment):
     """At its begin, before and after a request is written."""
     plan = planned("traced")

@@ -72,7 +72,12 @@ def test_the_goal_of_an_average_is_that_of_its_metrics():
         ("0.001, 0.01", "0.0, 0.01", ["factors.lr.scale", "level 0", "above 0"]),
         ("[0.001, 0.01, 0.1]", '["a", "b"]', ["factors.lr.scale", "'a' is no number"]),
         ('scale = "log"\n[', 'scale = "logg"\n[', ["factors.lr.scale", "did you mean 'log'"]),
-        ('["sgd", "adam", "lion"]', '["sgd", true]', ["factors.optimizer.levels", "one kind"]),
+        ('["sgd", "adam", "lion"]', '["sgd", true]', ["factors.optimizer", "one kind"]),
+        (
+            "low = false\nhigh = true",
+            'low = 0.003\nhigh = "0.03"',
+            ["factors.augment: got 0.003 and '0.03', numbers and words", "one kind"],
+        ),
         ("[factors.lr]", 'fraction = "1/12"\n[factors.lr]', ["fraction = '1/12'", "1 of 18"]),
         (
             'goals = { val_loss = "min" }',

@@ -106,7 +106,7 @@ def main(out: Path) -> None:
     from doe.analysis.options import AnalysisOptions
     from doe.results.report import report_of
     from doe.results.sources import study_page
-from doe.results.status import overview
+    from doe.results.status import overview
     from doe.views import html
 
     out.mkdir(parents=True, exist_ok=True)
@@ -115,7 +115,9 @@ from doe.results.status import overview
         for name, study in studies.items():
             page = Path(root) / f"{name}.html"
             page.write_text(
-                html.render(report_of(study_page(overview(study)), AnalysisOptions(robust=True)), "today")
+                html.render(
+                    report_of(study_page(overview(study)), AnalysisOptions(robust=True)), "today"
+                )
             )
             shoot(page, name, out)
             if study == REFERENCE:

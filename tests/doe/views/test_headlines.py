@@ -44,11 +44,10 @@ def test_ratios_on_the_log_scale(paper_study):
     from doe.analysis.options import AnalysisOptions
     from doe.results.report import report_of
     from doe.results.sources import study_page
-from doe.results.status import overview
+    from doe.results.status import overview
 
-    analysis = report_of(study_page(overview(paper_study)), AnalysisOptions(transform="log")).analyses[
-        "dec_avg"
-    ]
+    page = study_page(overview(paper_study))
+    analysis = report_of(page, AnalysisOptions(transform="log")).analyses["dec_avg"]
     back = {s.term: s for s in analysis.response_scale}
     largest = max(analysis.effects, key=lambda e: abs(e.effect)).term
     expected = f"AELO ({largest}) multiplies dec_avg by {cell_text(back[largest].value, 'short')}"
@@ -59,7 +58,8 @@ def test_an_interaction_says_what_a_factor_does_at_either_level_of_another(paper
     analysis = paper_report.analyses["dec_avg"]
     pair = analysis.interactions[0]
     assert pair.term in ("CF", "AF")
-    values, runs = paper_report.subject.values["dec_avg"], [s.run for s in paper_report.subject.statuses]
+    subject = paper_report.subject
+    values, runs = subject.values["dec_avg"], [s.run for s in subject.statuses]
 
     def mean(x, y):
         signs = {pair.factor: x, pair.other: y}

@@ -7,7 +7,6 @@ import os
 import selectors
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -18,16 +17,17 @@ import msgspec
 from doe.errors import DoeError
 from doe.running.engines.base import Ended, Job, Slot
 from doe.running.engines.local.slot import Answer, Setup, Task
-from doe.running.processes import STUBBORN_SECONDS, ending, thread_environment
+from doe.running.processes import (
+    ending,
+    module_words,
+    shadowing,
+    thread_environment,
+)
 from doe.running.provenance import ask_gpus
-from doe.running.worker import LATE_SECONDS, STOPPED
+from doe.running.worker import STOPPED
 from doe.store.leases import process_alive, process_name
+from doe.store.timing import IMPORT_EXIT_SECONDS, KILL_SECONDS, LATE_SECONDS, SWEEP_SECONDS
 from doe.study.values import Study
-
-IMPORT_SECONDS = 2.0
-"""How long a parent may take to leave an import."""
-SWEEP_SECONDS = 5.0
-"""How long a parent may take to end what a killed keeper has left."""
 
 
 class _Parent:
@@ -38,14 +38,18 @@ class _Parent:
         environment["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # asking for GPUs opens no context
         environment["CUDA_VISIBLE_DEVICES"] = slot.group.removeprefix("gpu")
         self.errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
+        # Answers have a pipe of their own: anything may be printed while Python starts.
+        self.output, replies = os.pipe()
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "doe.running.engines.local.slot"],
+            [*module_words("doe.running.engines.local.slot"), str(replies)],
             stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
+            stdout=self.errors,
             stderr=self.errors,
             env=environment,
+            pass_fds=(replies,),
             start_new_session=True,
         )
+        os.close(replies)
         self.slot = slot
         self.job: Job | None = None
         self.child = ""
@@ -55,11 +59,6 @@ class _Parent:
         self.ready = False
         self.buffer = b""
         self.write(setup)
-
-    @property
-    def output(self) -> int:
-        assert self.process.stdout is not None
-        return self.process.stdout.fileno()
 
     @property
     def living(self) -> bool:
@@ -87,12 +86,15 @@ class _Parent:
         return [msgspec.json.decode(line, type=Answer) for line in lines]
 
     def complaint(self) -> str:
-        """The end of what it wrote to standard error."""
+        """The end of what it printed, and what may be the cause."""
         self.errors.seek(0)
-        return self.errors.read()[-4000:].decode(errors="replace").strip()
+        text = self.errors.read()[-4000:].decode(errors="replace").strip()
+        return "\n".join(filter(None, (text, shadowing(os.getcwd()))))
 
     def close(self) -> None:
-        for pipe in (self.process.stdin, self.process.stdout, self.errors):
+        with contextlib.suppress(OSError):
+            os.close(self.output)
+        for pipe in (self.process.stdin, self.errors):
             if pipe is not None:
                 with contextlib.suppress(OSError):
                     pipe.close()
@@ -120,7 +122,7 @@ class LocalEngine:
         for job in jobs:
             parent = self._parents.get(job.slot.name) or self._open(job.slot)
             parent.job, parent.child, parent.began = job, "", time.monotonic()
-            parent.write(Task(str(job.run_dir.resolve()), job.order))
+            parent.write(Task(os.fsencode(job.run_dir.resolve()), job.options))
 
     def wait(self, seconds: float) -> Sequence[Ended]:
         """Return what has ended, as soon as something has."""
@@ -143,7 +145,7 @@ class LocalEngine:
         for parent in parents:
             parent.signal(signal.SIGTERM)
         busy = any(parent.child for parent in parents)
-        deadline = time.monotonic() + (grace + STUBBORN_SECONDS if busy else IMPORT_SECONDS)
+        deadline = time.monotonic() + (grace + KILL_SECONDS if busy else IMPORT_EXIT_SECONDS)
         while any(parent.living for parent in parents) and time.monotonic() < deadline:
             time.sleep(0.02)
         stubborn = [parent for parent in parents if parent.living and parent.child]
@@ -170,7 +172,7 @@ class LocalEngine:
 
     def _open(self, slot: Slot) -> _Parent:
         setup = Setup(
-            self._study.backend, self._study.command, os.getpid(), self._gpus.get(slot.group)
+            self._study.backend, self._study.words, os.getpid(), self._gpus.get(slot.group)
         )
         parent = self._parents[slot.name] = _Parent(slot, setup, self._study.threads)
         self._selector.register(parent.output, selectors.EVENT_READ, parent)
@@ -186,7 +188,8 @@ class LocalEngine:
             parent: _Parent = key.data
             for answer in parent.read():
                 if answer.error:
-                    raise DoeError(f"the backend {self._study.backend!r} failed:\n{answer.error}")
+                    cause = "\n".join(filter(None, (answer.error, shadowing(os.getcwd()))))
+                    raise DoeError(f"the backend {self._study.backend!r} failed:\n{cause}")
                 parent.ready |= answer.ready
                 if answer.pid:
                     parent.child = process_name(answer.pid)
@@ -219,12 +222,12 @@ class LocalEngine:
                     unseen = bool(parent.child) or not parent.ready
                     message = f"the parent process of its slot was gone ({ending(code)})"
                     ended.append(
-                        Ended(job.run_id, job.order.job, None, message, False, unseen, unseen)
+                        Ended(job.run_id, job.options.job, None, message, False, unseen, unseen)
                     )
         return ended
 
     def _late(self, parent: _Parent) -> bool:
-        limit = parent.job.order.timeout if parent.job else 0.0
+        limit = parent.job.options.timeout if parent.job else 0.0
         return limit > 0 and time.monotonic() - parent.began > limit + 3 * LATE_SECONDS
 
     def _end(self, parent: _Parent, code: int) -> Ended:
@@ -233,4 +236,4 @@ class LocalEngine:
         assert job is not None
         parent.job, parent.child = None, ""
         message, timeout = ending(code), late and code < 0
-        return Ended(job.run_id, job.order.job, code, message, timeout, code in STOPPED)
+        return Ended(job.run_id, job.options.job, code, message, timeout, code in STOPPED)

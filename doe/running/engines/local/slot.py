@@ -1,9 +1,9 @@
 """The warm parent of one slot: imports the backend once, forks a process per run.
 
 It reads one JSON line for its setting-up and one per run on standard input, and answers with lines
-on what was its standard output. It stays free of CUDA and never computes, so what it forks is as
-good as new: a library's threads begin in the child. Where that cannot be had (the import began
-threads or opened CUDA), each run gets a process of its own from the start.
+on the descriptor that its argument names. It stays free of CUDA and never computes, so what it
+forks is as good as new: a library's threads begin in the child. Where that cannot be had (the
+import began threads or opened CUDA), each run gets a process of its own from the start.
 
 When the scheduler dies, a run under way goes on; its parent waits for it, leaves, and takes along
 what the import has begun.
@@ -16,6 +16,7 @@ import gc
 import os
 import signal
 import subprocess
+import sys
 import traceback
 from pathlib import Path
 
@@ -32,7 +33,7 @@ from doe.running.processes import (
     forkable,
 )
 from doe.running.provenance import Gpu, static_facts
-from doe.running.worker import ORDERLY, Prepared, WorkOrder, work, worker_words
+from doe.running.worker import ORDERLY, Prepared, WorkerOptions, work, worker_words
 from doe.store.files import RunDir
 
 START = os.getcwd()
@@ -52,8 +53,14 @@ class Setup(msgspec.Struct, frozen=True):
 class Task(msgspec.Struct, frozen=True):
     """One run to execute."""
 
-    run_dir: str
-    order: WorkOrder
+    name: bytes
+    """The run's directory as the system writes it, which may be no text."""
+    options: WorkerOptions
+
+    @property
+    def run_dir(self) -> Path:
+        """The run's directory."""
+        return Path(os.fsdecode(self.name))
 
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -70,8 +77,8 @@ class SlotProcess:
     """The parent process: what it has read, and what it was asked."""
 
     def __init__(self) -> None:
-        self._replies = os.dup(1)
-        os.dup2(2, 1)
+        self._replies = int(sys.argv.pop())
+        os.set_inheritable(self._replies, False)
         self._tasks = os.dup(0)
         empty = os.open(os.devnull, os.O_RDONLY)
         os.dup2(empty, 0)
@@ -151,12 +158,12 @@ class SlotProcess:
             os.close(self._tasks)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
-            end_process(lambda: work(RunDir(Path(task.run_dir)), task.order, prepared))
+            end_process(lambda: work(RunDir(task.run_dir), task.options, prepared))
         return pid
 
 
 def _spawn(task: Task) -> int:
-    words = worker_words(task.run_dir, task.order)
+    words = worker_words(task.run_dir, task.options)
     return subprocess.Popen(words, start_new_session=True, cwd=START, preexec_fn=_unblock).pid
 
 

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from doe.errors import DoeError
+from doe.store.timing import SLURM_CALL_SECONDS
 
-CALL_SECONDS = 60.0
-"""A command that takes longer is taken as unanswered."""
 LIVE = {
     *("PENDING", "CONFIGURING", "RUNNING", "SUSPENDED", "STOPPED", "RESIZING", "SIGNALING"),
     *("COMPLETING", "STAGE_OUT", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT"),
@@ -73,7 +72,7 @@ def submit(name: str, script: str, options: Sequence[str], tasks: int, at_once: 
     _call("sbatch", *words, *options, text=script, environment=environment)
 
 
-def queue(names: Sequence[str], seconds: float = CALL_SECONDS) -> list[QueueRow]:
+def queue(names: Sequence[str], seconds: float = SLURM_CALL_SECONDS) -> list[QueueRow]:
     """All tasks of some arrays that the controller knows, ended ones included.
 
     It forgets a job some minutes after its end (`MinJobAge`).
@@ -110,7 +109,7 @@ def _call(
     *words: str,
     text: str | None = None,
     environment: dict[str, str] | None = None,
-    seconds: float = CALL_SECONDS,
+    seconds: float = SLURM_CALL_SECONDS,
 ) -> str:
     try:
         done = subprocess.run(

@@ -8,7 +8,6 @@ given twice, the controller is away, or a job counts as TIMEOUT although its run
 from __future__ import annotations
 
 import shlex
-import sys
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
@@ -37,26 +36,23 @@ from doe.running.engines.slurm.job import (
     submissions,
 )
 from doe.running.engines.slurm.settings import Settings
-from doe.running.worker import BUSY, STOPPED, UNWRITABLE
+from doe.running.processes import module_words
+from doe.running.worker import STOPPED, ExitCode
 from doe.store.files import RunDir, StudyDir
 from doe.store.progress import read_progress
-from doe.store.verdicts import settled
+from doe.store.timing import (
+    CONTROLLER_AWAY_SECONDS,
+    QUEUE_LOOK_SECONDS,
+    QUEUE_POLL_SECONDS,
+    SLURM_REPEAT_SECONDS,
+    VERDICT_POLL_SECONDS,
+    VERDICT_VISIBLE_SECONDS,
+)
+from doe.store.verdicts import has_final_verdict
 from doe.study.values import Study
 
 PLACES = 1_000_000
 """Slurm has a queue of its own, so all runs are handed over at once."""
-POLL_SECONDS = (0.5, 2.0, 15.0)
-"""Time between two looks at the queue: at first, after news, and the longest without any."""
-GLANCE_SECONDS = 0.5
-"""Time between two looks for verdicts."""
-AWAY_SECONDS = 1800.0
-"""How long the controller may be silent before the scheduler gives up; its jobs go on."""
-REPEAT_SECONDS = 60.0
-"""How long a call without which nothing can go on is repeated."""
-VISIBLE_SECONDS = 60.0
-"""How long after a job's good end its verdict may take to be seen on a network file system."""
-LOOK_SECONDS = 10.0
-"""How long a command that only looks waits for the controller."""
 MISSED_LOOKS = 2
 """Looks at the queue in a row that do not show a job before it counts as lost."""
 
@@ -94,7 +90,7 @@ class SlurmEngine:
         """Runs whose end was not reported, by task."""
         self._rows: Mapping[TaskKey, QueueRow] = {}
         self._missed: dict[TaskKey, int] = {}
-        self._poll = POLL_SECONDS[0]
+        self._poll = QUEUE_POLL_SECONDS[0]
         self._next_look = self._next_glance = 0.0
         self._answered = time.monotonic()
         self._ended_at: dict[TaskKey, float] = {}
@@ -117,7 +113,7 @@ class SlurmEngine:
                 if (name, number) in live:
                     left = [entry for entry in entries if not self._has_verdict(entry)]
                     self._waited_for[name, number] = left
-                    adopted += [(entry.run_id, entry.order.job, SLURM) for entry in left]
+                    adopted += [(entry.run_id, entry.options.job, SLURM) for entry in left]
         return adopted
 
     def start(self, jobs: Sequence[Job]) -> None:
@@ -137,8 +133,8 @@ class SlurmEngine:
 
     def _entry(self, job: Job, settings: Settings) -> Entry:
         progress = read_progress(self._study_dir.run(job.run_id))
-        order = msgspec.structs.replace(job.order, alone=not settings.shared)
-        return Entry(job.run_id, order, progress.step if progress else 0)
+        options = msgspec.structs.replace(job.options, alone=not settings.shared)
+        return Entry(job.run_id, options, progress.step if progress else 0)
 
     def _submit(self, tasks: tuple[tuple[Entry, ...], ...], settings: Settings) -> None:
         submission = Submission(new_name(self._study.name), tasks)
@@ -178,7 +174,7 @@ class SlurmEngine:
             ended = self._glance()
             if time.monotonic() >= self._next_look:
                 ended += self._look()
-                _, after_news, longest = POLL_SECONDS
+                _, after_news, longest = QUEUE_POLL_SECONDS
                 self._poll = min(1.2 * self._poll, after_news if ended else longest)
                 self._next_look = time.monotonic() + self._poll
             left = deadline - time.monotonic()
@@ -190,28 +186,28 @@ class SlurmEngine:
         """Report runs that have their verdict, whatever Slurm thinks of their jobs."""
         if time.monotonic() < self._next_glance:
             return []
-        self._next_glance = time.monotonic() + GLANCE_SECONDS
+        self._next_glance = time.monotonic() + VERDICT_POLL_SECONDS
         ended = []
         for task, entries in self._waited_for.items():
             row = self._rows.get(task)
             if row is None or row.state != "PENDING":
                 done = [entry for entry in entries if self._has_verdict(entry)]
-                ended += [Ended(entry.run_id, entry.order.job, 0) for entry in done]
+                ended += [Ended(entry.run_id, entry.options.job, 0) for entry in done]
                 entries[:] = [entry for entry in entries if entry not in done]
         self._sweep()
         return ended
 
     def _has_verdict(self, entry: Entry) -> bool:
-        return settled(self._study_dir.run(entry.run_id), entry.order.replace)
+        return has_final_verdict(self._study_dir.run(entry.run_id), entry.options.replace)
 
     def _look(self) -> list[Ended]:
         """Ask for the queue; report the runs whose jobs are gone."""
         try:
             self._rows = _latest(calls.queue(list(self._sent)))
         except AwayError as error:
-            if time.monotonic() - self._answered > AWAY_SECONDS:
+            if time.monotonic() - self._answered > CONTROLLER_AWAY_SECONDS:
                 raise DoeError(
-                    f"Slurm did not answer for {AWAY_SECONDS / 60:g} minutes: {error}\n"
+                    f"Slurm did not answer for {CONTROLLER_AWAY_SECONDS / 60:g} minutes: {error}\n"
                     "Jobs that run go on; start `doe run` again when it is back"
                 ) from error
             return []
@@ -241,7 +237,7 @@ class SlurmEngine:
         runs = [JobRun(entry, self._study_dir.run(entry.run_id)) for entry in entries]
         waited = time.monotonic() - self._ended_at.setdefault(task, time.monotonic())
         good = row is not None and row.state == "COMPLETED" and row.code == 0
-        if good and waited < VISIBLE_SECONDS and not all(run.failed for run in runs):
+        if good and waited < VERDICT_VISIBLE_SECONDS and not all(run.failed for run in runs):
             return []  # The job says that all is on record: wait until that is seen from here too.
         del self._waited_for[task]
         files = self._sent[name].files
@@ -297,14 +293,14 @@ class SlurmEngine:
 
     def _patiently(self, call: Callable[[], T]) -> T:
         """Repeat a call while the controller is away."""
-        deadline = time.monotonic() + REPEAT_SECONDS
+        deadline = time.monotonic() + SLURM_REPEAT_SECONDS
         while True:
             try:
                 return call()
             except AwayError as error:
                 if time.monotonic() > deadline:
                     raise DoeError(
-                        f"Slurm did not answer for {REPEAT_SECONDS:g} s: {error}"
+                        f"Slurm did not answer for {SLURM_REPEAT_SECONDS:g} s: {error}"
                     ) from error
                 time.sleep(0.5)
 
@@ -322,7 +318,7 @@ def _latest(rows: Sequence[QueueRow]) -> Mapping[TaskKey, QueueRow]:
 def batch_script(study: Path, files: SubmissionFiles, settings: Settings) -> str:
     """The script of every job of an array; it is given to sbatch and kept by Slurm alone."""
     output = shlex.quote(str(files.output("")).removesuffix(".txt"))
-    words = [sys.executable, "-m", "doe.running.engines.slurm.job", str(study), files.name]
+    words = [*module_words("doe.running.engines.slurm.job"), str(study), files.name]
     return "\n".join(
         [
             "#!/bin/bash",
@@ -356,12 +352,12 @@ class JobRun(NamedTuple):
     @property
     def begun(self) -> bool:
         """Whether this job began the run."""
-        return has_begun(self.directory, self.entry.order.job)
+        return has_begun(self.directory, self.entry.options.job)
 
     @property
     def failed(self) -> bool:
         """Whether this job's failure is on record; a verdict was reported before."""
-        return failure_recorded(self.directory, self.entry.order.job)
+        return failure_recorded(self.directory, self.entry.options.job)
 
     @property
     def advanced(self) -> bool:
@@ -398,11 +394,13 @@ def judge(end: JobEnd, runs: Sequence[JobRun]) -> list[Ended]:
         blamed = open_runs[0]
     ended = []
     for run in runs:
-        run_id, job = run.entry.run_id, run.entry.order.job
+        run_id, job = run.entry.run_id, run.entry.options.job
         if run is not blamed:
             ended.append(Ended(run_id, job, None, end.message, interrupted=True))
             continue
-        code = end.code if len(runs) == 1 or end.code in (BUSY, UNWRITABLE) else None
+        code = (
+            end.code if len(runs) == 1 or end.code in (ExitCode.BUSY, ExitCode.UNWRITABLE) else None
+        )
         faultless = end.faultless or (end.too_long and run.advanced)
         # Nobody saw how a run ended whose job Slurm has forgotten.
         faultless |= end.code is None and not end.too_long and run.begun
@@ -421,7 +419,7 @@ def waiting_reasons(study: StudyDir, runs: Collection[str]) -> dict[str, str]:
     """Run -> the reason for which its job waits, or what a job said that has ended before it."""
     recorded = submissions(study)
     try:
-        listed = calls.queue([files.name for files in recorded], LOOK_SECONDS)
+        listed = calls.queue([files.name for files in recorded], QUEUE_LOOK_SECONDS)
         rows = {(row.name, row.task): row for row in listed}
         away = ""
     except (AwayError, DoeError) as error:

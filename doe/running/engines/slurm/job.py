@@ -34,10 +34,10 @@ from doe.running.processes import (
 )
 from doe.running.provenance import static_facts
 from doe.running.worker import (
-    INTERRUPTED,
     ORDERLY,
+    ExitCode,
     Prepared,
-    WorkOrder,
+    WorkerOptions,
     record_crash,
     work,
 )
@@ -54,7 +54,7 @@ class Entry(msgspec.Struct, frozen=True):
     """One run of a job."""
 
     run_id: str
-    order: WorkOrder
+    options: WorkerOptions = msgspec.field(name="order")
     step: int = 0
     """Steps that earlier jobs have reported; a job that gets no further was too short."""
 
@@ -136,15 +136,15 @@ class JobStop:
 
     def __init__(self, mark: Path) -> None:
         self._mark = mark
-        self.asked = False
+        self.requested = False
         # Slurm signals every process of a job: the worker gets the same signal and ends itself.
         signal.signal(signal.SIGTERM, self._note)
 
     def _note(self, _number: int, _frame: object) -> None:
-        self.asked = True
+        self.requested = True
 
     def __bool__(self) -> bool:
-        return self.asked or self._mark.exists()
+        return self.requested or self._mark.exists()
 
 
 def execute_entries(study: StudyDir, entries: Sequence[Entry], stop: JobStop) -> int:
@@ -153,7 +153,7 @@ def execute_entries(study: StudyDir, entries: Sequence[Entry], stop: JobStop) ->
     last = 0
     for entry in entries:
         if stop:
-            return INTERRUPTED
+            return ExitCode.INTERRUPTED
         code = _execute(study.run(entry.run_id), entry, prepared, stop)
         last = code if code else last
     return last
@@ -172,17 +172,17 @@ def warm(run: RunDir) -> Prepared | None:
 
 
 def _execute(run: RunDir, entry: Entry, prepared: Prepared | None, stop: JobStop) -> int:
-    order = entry.order
+    options = entry.options
     sys.stdout.flush()
     pid = os.fork()
     if pid == 0:
         _child(run, entry, prepared)
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    stopped = stop.asked and code == -signal.SIGTERM
+    stopped = stop.requested and code == -signal.SIGTERM
     if code in ORDERLY or stopped:
-        return INTERRUPTED if stopped else code
-    owner = new_owner(order.job, order.slot, order.supervisor)
-    record_crash(run, owner, order.policy, ending(code))
+        return ExitCode.INTERRUPTED if stopped else code
+    owner = new_owner(options.job, options.slot, options.supervisor)
+    record_crash(run, owner, options.policy, ending(code))
     return code if code > 0 else 128 - code
 
 
@@ -190,7 +190,7 @@ def _child(run: RunDir, entry: Entry, prepared: Prepared | None) -> NoReturn:
     os.setsid()
     end_with_parent()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    end_process(lambda: work(run, entry.order, prepared))
+    end_process(lambda: work(run, entry.options, prepared))
 
 
 def main() -> None:
@@ -201,7 +201,7 @@ def main() -> None:
     submission = files.read()
     if submission is None:
         print(f"{files.content.name} is gone: the submission was withdrawn", file=sys.stderr)
-        sys.exit(INTERRUPTED)
+        sys.exit(ExitCode.INTERRUPTED)
     try:
         code = execute_entries(study, submission.tasks[int(task)], JobStop(files.stop))
     except DoeError as error:

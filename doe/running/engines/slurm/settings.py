@@ -39,8 +39,8 @@ class Settings(msgspec.Struct, frozen=True):
     @property
     def gpu(self) -> bool:
         """Whether a job is given a GPU or a share of one."""
-        asked = re.search(r"(^|,)(gres/)?(gpu|shard|mps)\b", self.gres)
-        return bool(asked) or any(re.match(r"--gpus|-G", line) for line in self.extra)
+        named = re.search(r"(^|,)(gres/)?(gpu|shard|mps)\b", self.gres)
+        return bool(named) or any(re.match(r"--gpus|-G", line) for line in self.extra)
 
     @property
     def shared(self) -> bool:

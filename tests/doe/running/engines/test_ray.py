@@ -16,7 +16,7 @@ from doe.errors import DoeError
 from doe.running.engines.ray import RayEngine, Settings, run_worker
 from doe.running.scheduler import RunOptions
 from doe.running.scheduler import Scheduler as RunScheduler
-from doe.running.worker import INTERRUPTED, WorkOrder
+from doe.running.worker import ExitCode, WorkerOptions
 from doe.store.requests import prepare
 from doe.store.verdicts import failed_attempts
 from doe.views.live import PlainDisplay
@@ -112,7 +112,10 @@ def test_a_task_that_is_cancelled_while_it_makes_its_worker_ends_it(planned, mon
 
     monkeypatch.setattr("doe.running.engines.ray.subprocess.Popen", Interrupted)
     try:
-        assert run_worker(str(place.path), WorkOrder(job="one"), os.getcwd(), "") == INTERRUPTED
+        assert (
+            run_worker(str(place.path), WorkerOptions(job="one"), os.getcwd(), "")
+            == ExitCode.INTERRUPTED
+        )
     except KeyboardInterrupt:
         pytest.fail("the worker was left to itself")
     finally:

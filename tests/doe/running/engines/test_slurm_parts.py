@@ -13,7 +13,7 @@ from doe.running.engines.slurm import calls as slurm_calls
 from doe.running.engines.slurm.calls import AwayError, QueueRow
 from doe.running.engines.slurm.engine import JobRun, SlurmEngine, batch_script, explain, judge
 from doe.running.engines.slurm.job import Entry, Submission, SubmissionFiles, new_name, submissions
-from doe.running.worker import BUSY, INTERRUPTED, UNWRITABLE, WorkOrder
+from doe.running.worker import ExitCode, WorkerOptions
 from doe.store.files import RunDir, StudyDir
 from doe.store.leases import Watch, acquire, new_owner
 from doe.store.verdicts import Result, commit
@@ -182,7 +182,7 @@ def test_without_slurm_the_message_says_so(monkeypatch, tmp_path):
 def test_a_submission_is_kept_until_it_is_removed(tmp_path):
     study = StudyDir(tmp_path)
     files = SubmissionFiles(study.engine("slurm"), new_name("my study: a/b"))
-    submission = Submission(files.name, ((Entry("000-r1", WorkOrder(job="j")),),))
+    submission = Submission(files.name, ((Entry("000-r1", WorkerOptions(job="j")),),))
     files.write(submission)
     files.output(0).write_text("one\ntwo\n")
     assert [found.name for found in submissions(study)] == [files.name]
@@ -204,12 +204,12 @@ def runs(tmp_path, number):
     for i in range(number):
         run = RunDir(tmp_path / f"00{i}-r1")
         run.path.mkdir()
-        job_runs.append(JobRun(Entry(f"00{i}-r1", WorkOrder(job=f"job{i}")), run))
+        job_runs.append(JobRun(Entry(f"00{i}-r1", WorkerOptions(job=f"job{i}")), run))
     return job_runs
 
 
 def begin(job_run):
-    acquire(job_run.directory, new_owner(job_run.entry.order.job), Watch())
+    acquire(job_run.directory, new_owner(job_run.entry.options.job), Watch())
 
 
 def end(state, code=0):
@@ -238,9 +238,9 @@ def test_others_are_crashes(tmp_path, state, code):
 def test_exit_codes_of_the_worker_are_passed_on(tmp_path):
     (job_run,) = runs(tmp_path, 1)
     begin(job_run)
-    assert judge(end("FAILED", UNWRITABLE), [job_run])[0].code == UNWRITABLE
-    assert judge(end("FAILED", BUSY), [job_run])[0].code == BUSY
-    assert judge(end("FAILED", INTERRUPTED), [job_run])[0].interrupted
+    assert judge(end("FAILED", ExitCode.UNWRITABLE), [job_run])[0].code == ExitCode.UNWRITABLE
+    assert judge(end("FAILED", ExitCode.BUSY), [job_run])[0].code == ExitCode.BUSY
+    assert judge(end("FAILED", ExitCode.INTERRUPTED), [job_run])[0].interrupted
 
 
 def test_a_time_limit_is_a_failure_only_without_progress(tmp_path):
@@ -251,7 +251,7 @@ def test_a_time_limit_is_a_failure_only_without_progress(tmp_path):
     job_run.directory.progress.write_text('{"step": 3, "total": 9, "metrics": {}}\n')
     (steady,) = judge(end("TIMEOUT"), [job_run])
     assert (steady.timeout, steady.interrupted) == (False, True)
-    later = job_run._replace(entry=Entry("000-r1", job_run.entry.order, step=3))
+    later = job_run._replace(entry=Entry("000-r1", job_run.entry.options, step=3))
     assert judge(end("TIMEOUT"), [later])[0].timeout
 
 
@@ -288,7 +288,7 @@ def submitted(plan):
     run = StudyDir(plan.directory).run(run_id)
     run.path.mkdir()
     files = SubmissionFiles(StudyDir(plan.directory.resolve()).engine("slurm"), "doe-tiny-1")
-    files.write(Submission(files.name, ((Entry(run_id, WorkOrder(job="j1")),),)))
+    files.write(Submission(files.name, ((Entry(run_id, WorkerOptions(job="j1")),),)))
     return engine, run, files
 
 
@@ -316,7 +316,7 @@ def test_a_verdict_that_is_late_to_be_seen_is_waited_for(monkeypatch, planned):
     )
     engine.adopt()
     assert not engine.wait(1.2)
-    monkeypatch.setattr("doe.running.engines.slurm.engine.VISIBLE_SECONDS", 0.0)
+    monkeypatch.setattr("doe.running.engines.slurm.engine.VERDICT_VISIBLE_SECONDS", 0.0)
     time.sleep(0.6)
     (ended,) = engine.wait(3.0)
     assert not ended.interrupted

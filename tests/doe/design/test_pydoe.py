@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from doe.design import matrix
+from doe.design import pydoe as packages
+from doe.design.kinds import fraction as fractions
+from doe.design.kinds import subset
 from doe.design.runs import make_design
 from doe.design.table import design_csv
 from doe.errors import DoeError
@@ -13,7 +15,7 @@ from doe.study.file import load_study
 from doe.terms import parse_generators
 
 ROOT = Path(__file__).parents[3]
-PACKAGES = dict(matrix.PYDOE)
+PACKAGES = dict(packages.PYDOE)
 
 
 @pytest.fixture(params=PACKAGES)
@@ -21,8 +23,8 @@ def package(request, monkeypatch):
     """Leave one package; what an earlier test loaded is forgotten before and afterwards."""
     if find_spec(request.param) is None:
         pytest.skip(f"{request.param} is not installed")
-    monkeypatch.setattr(matrix, "PYDOE", {request.param: PACKAGES[request.param]})
-    caches = (matrix._pydoe, matrix._parts)
+    monkeypatch.setattr(packages, "PYDOE", {request.param: PACKAGES[request.param]})
+    caches = (packages.pydoe, subset._parts)
     for cached in caches:
         cached.cache_clear()
     yield request.param
@@ -47,11 +49,11 @@ def test_a_planned_study_stays_as_it_is(package):
 )
 def test_rows_of_two_level_designs(package, fraction, rows):
     keys = tuple("ABCD" if "D" in fraction else "ABC")
-    assert matrix._two_level_rows(len(keys), parse_generators(fraction, keys)) == rows
+    assert fractions.two_level_rows(len(keys), parse_generators(fraction, keys)) == rows
 
 
 def test_parts_of_a_larger_design_and_their_order(package):
-    assert matrix._parts((3, 3, 2), 3) == (
+    assert subset._parts((3, 3, 2), 3) == (
         (0, 5, 7, 10, 12, 17),
         (2, 4, 6, 9, 14, 16),
         (1, 3, 8, 11, 13, 15),
@@ -59,8 +61,8 @@ def test_parts_of_a_larger_design_and_their_order(package):
 
 
 def test_without_either_package_the_remedy_is_named(monkeypatch):
-    monkeypatch.setattr(matrix, "PYDOE", {"no_such_package": ()})
-    matrix._pydoe.cache_clear()
+    monkeypatch.setattr(packages, "PYDOE", {"no_such_package": ()})
+    packages.pydoe.cache_clear()
     with pytest.raises(DoeError, match="pip install pydoe"):
-        matrix._pydoe()
-    matrix._pydoe.cache_clear()
+        packages.pydoe()
+    packages.pydoe.cache_clear()

@@ -1,0 +1,110 @@
+"""Kinds of designs, one module each, found by the name that `[design]` gives.
+
+A module offers its `Settings`, a msgspec struct that the other keys of `[design]` fill; `points`,
+the configurations of one replicate; `terms`, its usual model, or None for as many interactions as
+the runs can tell apart; and `describe`, what it is and what it can estimate, in sentences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import msgspec
+
+from doe.errors import DoeError, nearest, short
+from doe.study.checks import MOST_PLANNED_RUNS
+from doe.study.values import FACTORIAL, Study
+
+if TYPE_CHECKING:
+    from doe.design.configurations import Point
+
+BY_FRACTION = ("fraction", "subset")
+"""Kinds that `fraction` of a factorial asks for."""
+
+
+class Kind(Protocol):
+    """What a module of this package offers."""
+
+    Settings: type[msgspec.Struct]
+
+    def points(self, study: Study, settings: Any) -> list[Point]:
+        """Configurations of one replicate, with their blocks in it."""
+
+    def terms(self, study: Study, settings: Any) -> Sequence[int] | None:
+        """The usual model; None for as many interactions as the runs can tell apart."""
+
+    def describe(self, study: Study, settings: Any) -> str:
+        """What it is and what it can estimate, in sentences."""
+
+
+def kind_names() -> list[str]:
+    """Names that `[design]` may give."""
+    return [m.name for m in iter_modules(__path__) if m.name not in BY_FRACTION]
+
+
+class ChosenKind(NamedTuple):
+    """The kind of a study's design with the settings that the study gives it."""
+
+    study: Study
+    kind: Kind
+    settings: Any
+
+    def points(self) -> list[Point]:
+        """Configurations of one replicate, with their blocks in it."""
+        points = self.kind.points(self.study, self.settings)
+        if len(points) * self.study.replicates > MOST_PLANNED_RUNS:
+            raise DoeError(
+                f"the design has {len(points)} runs a replicate, {self.study.replicates} "
+                f"replicates; expected at most {MOST_PLANNED_RUNS} runs"
+            )
+        return points
+
+    def terms(self) -> Sequence[int] | None:
+        """The usual model; None for as many interactions as the runs can tell apart."""
+        return self.kind.terms(self.study, self.settings)
+
+    def describe(self) -> str:
+        """What it is and what it can estimate, in sentences."""
+        return self.kind.describe(self.study, self.settings)
+
+
+def chosen_kind(study: Study) -> ChosenKind:
+    """The kind of design that a study asks for.
+
+    Raises
+    ------
+    DoeError
+        If there is none of that name, or its settings are not those that it takes.
+    """
+    names = kind_names()
+    if study.kind not in names:
+        raise DoeError(
+            f"design.kind = {short(study.kind)}: no such kind{nearest(study.kind, names)}; "
+            f"expected {', '.join(names)}"
+        )
+    name = study.kind
+    if name == FACTORIAL and study.fraction:
+        name = "subset" if study.parts else "fraction"
+    kind: Any = import_module(f"{__name__}.{name}")
+    return ChosenKind(study, kind, _settings(kind.Settings, study))
+
+
+def _settings(kind: type[msgspec.Struct], study: Study) -> msgspec.Struct:
+    given = {key: value for key, value in study.design.items() if key != "kind"}
+    known = kind.__struct_fields__
+    for key in given:
+        if key not in known:
+            expected = f"it has {', '.join(known)}" if known else "it has none"
+            raise DoeError(
+                f"design.{key}: no setting of {study.kind}{nearest(key, known)}; {expected}"
+            )
+    try:
+        return msgspec.convert(given, kind)
+    except msgspec.ValidationError as error:
+        place, _, message = str(error).rpartition(" - at `$.")
+        key = message.rstrip("`").partition("[")[0]
+        value = short(given.get(key, ""))
+        raise DoeError(f"design.{key} = {value}: {place[:1].lower()}{place[1:]}") from None

@@ -1,0 +1,314 @@
+"""Optimal designs: any number of runs, for a given model, region and mix of factors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import msgspec
+import numpy as np
+
+from doe.design.configurations import Levels, Point
+from doe.design.exchange import Floats, Ints, Problem, Region, exchanged, random_points
+from doe.design.model import (
+    bends,
+    block_columns,
+    column_basis,
+    d_efficiency,
+    factor_basis,
+    independent_columns,
+    model_matrix,
+    named_terms,
+)
+from doe.errors import DoeError, counted, nearest, short
+from doe.study.levels import exclusions, read_level
+from doe.study.values import Factor, Level, Study
+
+COARSE, FINE = 5, 41
+"""Values of a range that are tried by all starts, and by the best of them."""
+WORK = 60e6
+"""Products per sweep of all starts, which decides how many there are: about a second."""
+MOST_STARTS, FEWEST_STARTS = 200, 4
+REGION_POINTS = 2000
+"""Points over which the prediction variance is averaged."""
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """What an optimal design is asked for."""
+
+    runs: int = 0
+    """Runs of a replicate."""
+    model: str | tuple[str, ...] = ""
+    """linear, interactions, quadratic, or a list of terms; by default quadratic where a number can
+    have three values, else interactions."""
+    criterion: Literal["D", "I"] = "D"
+    """D for the coefficients together, I for the mean prediction variance over the region."""
+    constraints: tuple[str, ...] = ()
+    """Linear inequalities of numeric factors, as in "batch + 4*depth <= 100"."""
+    include: tuple[str, ...] = ()
+    """Configurations that must run, as in "lr=0.01, batch=64"."""
+    blocks: int = 1
+    """Blocks of a replicate, as equal as can be."""
+    starts: int = 0
+    """Random starts of the search; by default as many as take about a second."""
+
+
+def points(study: Study, settings: Settings) -> list[Point]:
+    """Search the design: coordinate exchange from random starts, seeded by `order_seed`."""
+    if settings.runs < 1:
+        raise DoeError("design.runs: missing; expected the number of runs of a replicate")
+    if settings.blocks < 1 or settings.starts < 0:
+        raise DoeError("design.blocks and design.starts: expected numbers above 0")
+    if len(settings.include) > settings.runs:
+        raise DoeError(f"design.include names more than the {settings.runs} runs of design.runs")
+    forced = [_configuration(text, study) for text in settings.include]
+    blocks = [i * settings.blocks // settings.runs for i in range(settings.runs)]
+    found = optimal_points(study, settings, terms(study, settings), forced, blocks)
+    return [Point(levels, block) for levels, block in zip(found, blocks, strict=True)]
+
+
+def terms(study: Study, settings: Settings) -> tuple[int, ...]:
+    """The model that the design is made for."""
+    try:
+        return named_terms(study.factors, settings.model or _usual_model(study))
+    except DoeError as error:
+        raise DoeError(f"design.model: {error}") from None
+
+
+def _usual_model(study: Study) -> str:
+    return "quadratic" if any(map(bends, study.factors)) else "interactions"
+
+
+def describe(study: Study, settings: Settings) -> str:
+    """Criterion, model and size."""
+    model = settings.model or _usual_model(study)
+    named = f"the {model} model" if isinstance(model, str) else "the terms of design.model"
+    region = _Search(study, settings, terms(study, settings))
+    count = int(region.estimable.sum())
+    left_out = len(region.estimable) - count
+    lost = f"; {left_out} cannot be estimated on what may run" if left_out else ""
+    return (
+        f"{settings.criterion}-optimal design of {counted(settings.runs, 'run')} for {named}, "
+        f"{counted(count, 'coefficient')}{lost}."
+    )
+
+
+class Candidates(NamedTuple):
+    """Levels that are tried for each factor."""
+
+    levels: tuple[Levels, ...]
+
+    @property
+    def sizes(self) -> list[int]:
+        """Number of levels of each factor."""
+        return [len(levels) for levels in self.levels]
+
+    def codes(self, found: Sequence[Levels]) -> Ints:
+        """Numbers of the candidates in some points."""
+        return np.array([[c.index(v) for c, v in zip(self.levels, p, strict=True)] for p in found])
+
+    def points(self, codes: Ints) -> list[Levels]:
+        """Levels of some points."""
+        return [tuple(c[n] for c, n in zip(self.levels, p, strict=True)) for p in codes.tolist()]
+
+
+def _candidates(factors: Sequence[Factor], number: int, forced: Sequence[Levels]) -> Candidates:
+    """So many values of each range, and all levels of the other factors."""
+    tried: list[Levels] = []
+    for i, factor in enumerate(factors):
+        values = dict.fromkeys([factor.low, factor.high] if factor.ranged else factor.levels)
+        if factor.ranged:
+            for position in np.linspace(-1.0, 1.0, number)[1:-1].tolist():
+                values[factor.level_at(position)] = None
+        values |= dict.fromkeys(levels[i] for levels in forced)
+        tried.append(tuple(sorted(values)) if factor.ranged else tuple(values))
+    return Candidates(tuple(tried))
+
+
+def optimal_points(
+    study: Study,
+    settings: Settings,
+    wanted: Sequence[int],
+    forced: Sequence[Levels],
+    blocks: Sequence[int],
+    done: Sequence[tuple[Levels, int]] = (),
+) -> list[Levels]:
+    """Levels of the runs of an optimal design, the forced ones first.
+
+    `blocks` has the block of each run; `done` are levels and blocks of runs that are there already.
+
+    Raises
+    ------
+    DoeError
+        If no point may run, or the runs cannot estimate the model.
+    """
+    beside = block_columns([*(block for _, block in done), *blocks])
+    search = _Search(study, settings, wanted, forced, [levels for levels, _ in done], beside)
+    search.check(len(blocks))
+    problem = search.problem(search.coarse)
+    starts = settings.starts or _starts(problem, len(blocks))
+    codes = search.drawn(search.coarse, starts * len(blocks)).reshape(starts, len(blocks), -1)
+    if forced:
+        codes[:, : len(forced)] = search.coarse.codes(forced)
+    codes = exchanged(problem, codes)
+    ranked = np.argsort(-problem.criterion(codes), kind="stable")
+    found = search.coarse.points(codes[ranked[0]])
+    if search.fine != search.coarse:
+        problem = search.problem(search.fine)
+        better = ranked[: _starts(problem, len(blocks))]
+        codes = np.array([search.fine.codes(search.coarse.points(codes[i])) for i in better])
+        codes = exchanged(problem, codes)
+        found = search.fine.points(codes[int(problem.criterion(codes).argmax())])
+    if not d_efficiency(search.matrix(found)):
+        raise DoeError(
+            f"design.runs = {len(blocks)}: no design was found that can estimate the model; add "
+            "runs, or take a smaller model (design.model)"
+        )
+    return found
+
+
+def _starts(problem: Problem, runs: int) -> int:
+    tried, width = sum(map(len, problem.tables)), problem.tables[0].shape[1]
+    return int(np.clip(WORK / (runs * tried * width**2), FEWEST_STARTS, MOST_STARTS))
+
+
+class _Search:
+    """What is searched, over any candidates."""
+
+    def __init__(
+        self,
+        study: Study,
+        settings: Settings,
+        wanted: Sequence[int],
+        forced: Sequence[Levels] = (),
+        done: Sequence[Levels] = (),
+        beside: Floats | None = None,
+    ) -> None:
+        self.study, self.settings, self.terms = study, settings, wanted
+        self.forced, self.done = len(forced), done
+        self.coarse, self.fine = (_candidates(study.factors, n, forced) for n in (COARSE, FINE))
+        self.region_points = self.fine.points(self.drawn(self.fine, REGION_POINTS))
+        rows = model_matrix(study.factors, self.region_points, wanted)
+        self.estimable = independent_columns(rows)
+        self.index = column_basis(study.factors, wanted)[self.estimable]
+        self.beside = np.empty((len(done), 0)) if beside is None else beside
+        self.moments = self._moments(rows) if settings.criterion == "I" else None
+
+    def check(self, runs: int) -> None:
+        """Refuse fewer runs than coefficients."""
+        count = len(self.index) + self.beside.shape[1]
+        if runs + len(self.done) < count:
+            blocks = " with its blocks" if self.beside.shape[1] else ""
+            raise DoeError(
+                f"design.runs = {runs}: the model{blocks} has {count} coefficients; expected at "
+                "least as many runs, or a smaller model (design.model)"
+            )
+
+    def drawn(self, candidates: Candidates, number: int) -> Ints:
+        """Points at random that may run."""
+        region = _region(self.study, self.settings, candidates)
+        drawn = random_points(region, candidates.sizes, number, self.study.order_seed)
+        if not len(drawn):
+            raise DoeError(
+                "exclude and design.constraints leave nothing: no configuration was found that "
+                "may run; allow more"
+            )
+        return drawn
+
+    def matrix(self, found: Sequence[Levels]) -> Floats:
+        """Model matrix of all runs, those that are there first."""
+        rows = model_matrix(self.study.factors, [*self.done, *found], self.terms)
+        return np.column_stack([rows[:, self.estimable], self.beside[: len(rows)]])
+
+    def _moments(self, rows: Floats) -> Floats:
+        """Moments of the region, with blocks at their mean."""
+        columns = len(self.index) + self.beside.shape[1]
+        moments = np.zeros((columns, columns))
+        inside = rows[:, self.estimable]
+        moments[: len(self.index), : len(self.index)] = inside.T @ inside / len(rows)
+        return moments
+
+    def problem(self, candidates: Candidates) -> Problem:
+        """The search over some candidates."""
+        tables = tuple(
+            factor_basis(factor, levels)[:, self.index[:, i]]
+            for i, (factor, levels) in enumerate(
+                zip(self.study.factors, candidates.levels, strict=True)
+            )
+        )
+        region = _region(self.study, self.settings, candidates)
+        beside = self.beside[len(self.done) :]
+        return Problem(tables, region, beside, self.matrix(()), self.moments, self.forced)
+
+
+def _region(study: Study, settings: Settings, candidates: Candidates) -> Region:
+    read = [_constraint(text, study) for text in settings.constraints]
+    values = tuple(
+        np.array([float(v) if factor.numeric else 0.0 for v in levels])
+        for factor, levels in zip(study.factors, candidates.levels, strict=True)
+    )
+    excluded = tuple(
+        {
+            i: np.array([candidates.levels[i].index(study.factors[i].levels[number])])
+            for i, number in bad.items()
+        }
+        for bad in exclusions(study)
+    )
+    weights = np.array([w for w, _ in read]).reshape(len(read), len(study.factors))
+    return Region(values, weights, np.array([b for _, b in read]), excluded)
+
+
+def _constraint(text: str, study: Study) -> tuple[list[float], float]:
+    """Weights of the factors and the bound of their sum, from "2*a + b <= 3" or ">="."""
+    sides = re.fullmatch(r"(.+?)(<=|>=)(.+)", text.replace(" ", ""))
+    path = f"design.constraints: {short(text)}"
+    if sides is None:
+        raise DoeError(f"{path}: expected a sum of factors, <= or >=, and a number")
+    sign = 1.0 if sides[2] == "<=" else -1.0
+    weights = dict.fromkeys(study.keys, 0.0)
+    numeric = [factor.key for factor in study.factors if factor.numeric]
+    parts = re.findall(r"[+-]?[^+-]+(?:e[+-]\d+[^+-]*)?", sides[1], re.IGNORECASE)
+    for part in parts:
+        term = re.fullmatch(r"([+-]?)(?:([0-9.eE+-]+)\*?)?([A-Za-z]\w*)", part)
+        if term is None or term[3] not in numeric:
+            name = term[3] if term else part
+            raise DoeError(
+                f"{path}: {name!r} is no numeric factor{nearest(name, numeric)}; expected "
+                f"a number times one of {', '.join(numeric)}"
+            )
+        try:
+            factor = float(f"{term[1]}{term[2] or 1}")
+        except ValueError:
+            raise DoeError(f"{path}: {term[2]!r} is no number") from None
+        weights[term[3]] += sign * factor
+    try:
+        bound = sign * float(sides[3])
+    except ValueError:
+        raise DoeError(f"{path}: {sides[3]!r} is no number; expected one as the bound") from None
+    return list(weights.values()), bound + 1e-9 * max(1.0, abs(bound))
+
+
+def _configuration(text: str, study: Study) -> Levels:
+    """Levels of all factors from "lr=0.01, batch=64"."""
+    given = dict(part.partition("=")[::2] for part in text.replace(" ", "").split(","))
+    path = f"design.include: {short(text)}"
+    if missing := [key for key in study.keys if key not in given]:
+        raise DoeError(f"{path}: no level of {missing[0]}; expected one of every factor")
+    if strange := [key for key in given if key not in study.keys]:
+        raise DoeError(f"{path}: {strange[0]!r} is no factor{nearest(strange[0], study.keys)}")
+    try:
+        return tuple(_level(given[factor.key], factor) for factor in study.factors)
+    except DoeError as error:
+        raise DoeError(f"{path}: {error}") from None
+
+
+def _level(text: str, factor: Factor) -> Level:
+    """A level by its text, or any number of a range."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = float("nan")
+    if factor.ranged and min(map(float, factor.levels)) <= number <= max(map(float, factor.levels)):
+        return int(number) if factor.whole else number
+    return factor.levels[read_level(text, factor)]

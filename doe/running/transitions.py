@@ -1,0 +1,307 @@
+"""What becomes of a run under a scheduler, as pure values: no disk, no clock, no process.
+
+``task, actions = transition(task, event, retries)``: the scheduler turns what it sees into events,
+and does what the actions say.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from enum import Enum
+from typing import NamedTuple
+
+from doe.running.engines.base import Ended, Slot
+from doe.running.worker import ExitCode
+from doe.store.scan import RunStatus
+from doe.store.verdicts import Failure
+
+FAILURES_IN_A_ROW = 3
+"""Failures of different runs in a row that close a slot."""
+
+
+class Phase(Enum):
+    """Where a run is, as its scheduler sees it."""
+
+    IDLE = "not requested, left out, or ended"
+    QUEUED = "waits for a slot"
+    EXCLUSIVE = "waits for a GPU of its own, for it ran out of memory beside others"
+    STARTED = "a process of this scheduler has it"
+    ELSEWHERE = "another process has it"
+
+
+class RunTask(NamedTuple):
+    """A run's state under one scheduler."""
+
+    phase: Phase = Phase.IDLE
+    replace: str = ""
+    """Checksum of a failed verdict that the run is to replace."""
+    unseen: int = 0
+    """Endings that nobody saw."""
+    ready: bool = False
+    """Whether its request is in place."""
+
+
+# Events -----------------------------------------------------------------------------------------
+
+
+class Requested(NamedTuple):
+    """The user wants the run."""
+
+    status: RunStatus
+    held: bool
+    """Whether another process has it."""
+    retry_failed: bool = False
+
+
+class Offered(NamedTuple):
+    """A slot is free for the run, whose directory was read again."""
+
+    status: RunStatus
+    held: bool
+
+
+class Blocked(NamedTuple):
+    """The run's request cannot be written."""
+
+    problem: str
+
+
+class Exited(NamedTuple):
+    """The run's process has ended."""
+
+    ended: Ended
+    status: RunStatus
+    held: bool
+    recorded: bool
+    """Whether the process left a record of its failure."""
+
+
+class Recorded(NamedTuple):
+    """The failure of the run is on record."""
+
+    status: RunStatus
+    failure: Failure | None
+    """The last one; None if another process has begun instead."""
+
+
+class Observed(NamedTuple):
+    """A run that another process has was looked at."""
+
+    status: RunStatus
+
+
+Event = Requested | Offered | Blocked | Exited | Recorded | Observed
+
+
+# Actions ----------------------------------------------------------------------------------------
+
+
+class Enqueue(NamedTuple):
+    """Put the run into the queue of its phase."""
+
+    front: bool = False
+
+
+class Start(NamedTuple):
+    """Start a worker on the slot that was offered."""
+
+
+class Adopt(NamedTuple):
+    """Tell that the run is under way already."""
+
+
+class Skip(NamedTuple):
+    """Leave the run alone and tell why."""
+
+    problem: str
+
+
+class Record(NamedTuple):
+    """Put the crash on record, unless None, and answer with `Recorded`."""
+
+    crash: Ended | None
+
+
+class Retry(NamedTuple):
+    """Tell that the run is tried again; count its failure against the slot."""
+
+    failure: Failure
+
+
+class Finish(NamedTuple):
+    """Tell that the run has its verdict."""
+
+    status: RunStatus
+    here: bool
+    """Whether this scheduler's slot has run it."""
+
+
+class Abort(NamedTuple):
+    """Stop: verdicts cannot be written."""
+
+
+Action = Enqueue | Start | Adopt | Skip | Record | Retry | Finish | Abort
+
+
+def transition(task: RunTask, event: Event, retries: int) -> tuple[RunTask, tuple[Action, ...]]:
+    """Return the run's next state and what is to be done.
+
+    Parameters
+    ----------
+    retries : int
+        How many endings that nobody saw are excused; a later one is a crash.
+    """
+    match event:
+        case Requested(status, held, retry_failed):
+            if status.problem:
+                return task, (Skip(status.problem),)
+            if status.state == "failed" and retry_failed:
+                return RunTask(Phase.QUEUED, replace=status.checksum), (Enqueue(),)
+            if status.result is not None:
+                return task, ()
+            if held:
+                return task._replace(phase=Phase.ELSEWHERE), (Adopt(),)
+            return task._replace(phase=Phase.QUEUED), (Enqueue(),)
+        case Offered(status, held):
+            if held:
+                return task._replace(phase=Phase.ELSEWHERE), ()
+            if status.is_final(task.replace):
+                return RunTask(), (Finish(status, here=False),)
+            if status.problem:
+                return RunTask(), (Skip(status.problem),)
+            return task._replace(phase=Phase.STARTED), (Start(),)
+        case Blocked(problem):
+            return RunTask(), (Skip(problem),)
+        case Exited():
+            return _exited(task, event, retries)
+        case Recorded(status, failure):
+            if status.state == "failed":
+                return RunTask(), (Finish(status, here=True),)
+            if failure is None:
+                return task._replace(phase=Phase.QUEUED), (Enqueue(),)
+            exclusive = failure.kind == "gpu-memory"
+            phase = Phase.EXCLUSIVE if exclusive else Phase.QUEUED
+            return task._replace(phase=phase, replace=""), (Enqueue(), Retry(failure))
+        case Observed(status):
+            if status.state == "running":
+                return task, ()
+            if status.state == "pending":
+                return task._replace(phase=Phase.QUEUED), (Enqueue(front=True),)
+            return RunTask(), (Finish(status, here=False),)
+
+
+def _exited(task: RunTask, event: Exited, retries: int) -> tuple[RunTask, tuple[Action, ...]]:
+    ended, status, held, recorded = event
+    if ended.code == ExitCode.UNWRITABLE:
+        return RunTask(), (Abort(),)
+    if status.is_final(task.replace):
+        return RunTask(), (Finish(status, here=True),)
+    if held:
+        return task._replace(phase=Phase.ELSEWHERE), ()
+    if status.problem:
+        return RunTask(), (Skip(status.problem),)
+    if ended.code == ExitCode.BUSY:
+        return task._replace(phase=Phase.ELSEWHERE), ()
+    # Its request is written again: a backend or another plan may have removed it.
+    task = task._replace(unseen=task.unseen + ended.unseen, ready=False)
+    if recorded:
+        return task, (Record(None),)
+    if ended.interrupted and task.unseen <= retries:
+        return task._replace(phase=Phase.QUEUED), (Enqueue(front=True),)
+    return task, (Record(ended),)
+
+
+# Choosing ---------------------------------------------------------------------------------------
+
+
+class Active(NamedTuple):
+    """A run that this scheduler has started."""
+
+    run_id: str
+    slot: Slot
+    exclusive: bool
+    since: float
+
+
+def choose_queue(
+    slot: Slot, active: Collection[Active], orphans: Sequence[str], waiting: Collection[Phase]
+) -> Phase | None:
+    """Return the queue from which a slot takes its next run; None if it takes none now.
+
+    Parameters
+    ----------
+    active : collection of Active
+        What this scheduler has started, on all slots.
+    orphans : sequence of str
+        Slots held by runs that a dead scheduler has left on this machine.
+    waiting : collection of Phase
+        The queues that are not empty. Runs that need a GPU of their own come first: slots that
+        share a GPU stay empty until one of the GPUs is idle for them.
+    """
+    held = sum(run.slot.name == slot.name for run in active) + orphans.count(slot.name)
+    if held >= slot.places:
+        return None
+    neighbours = [run for run in active if slot.group and run.slot.group == slot.group]
+    if Phase.EXCLUSIVE in waiting and not neighbours:
+        return Phase.EXCLUSIVE
+    reserved = Phase.EXCLUSIVE in waiting or any(run.exclusive for run in neighbours)
+    free = Phase.QUEUED in waiting and not (slot.group and reserved)
+    return Phase.QUEUED if free else None
+
+
+# When to stop -----------------------------------------------------------------------------------
+
+
+class Breaker:
+    """Detects a slot on which every run fails, and a mistake that every run makes."""
+
+    def __init__(self, slots: Iterable[str]) -> None:
+        self._streaks: dict[str, list[str]] = {name: [] for name in slots}
+        self._first: dict[str, str] = {}
+        """Signature of each run's failure, as long as no run has succeeded."""
+        self._first_slots: set[str] = set()
+        self.unproven = True
+        """Whether nothing is done yet."""
+        self.closed: dict[str, str] = {}
+        """Slot -> the reason of the failure that closed it."""
+
+    def succeeded(self, slot: str) -> None:
+        """A run of a slot came to its end, with finite metrics or not."""
+        self._streaks[slot] = []
+        self.unproven = False
+
+    def failed(self, slot: str, run_id: str, failure: Failure) -> bool:
+        """A run of a slot failed; tell whether this closes the slot."""
+        streak = self._streaks[slot]
+        if run_id not in streak:
+            streak.append(run_id)
+        if self.unproven:
+            self._first.setdefault(run_id, signature(failure))
+            self._first_slots.add(slot)
+        if len(streak) < FAILURES_IN_A_ROW or slot in self.closed:
+            return False
+        self.closed[slot] = failure.reason
+        return True
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether the first runs of all slots, two at least, failed with the same traceback."""
+        same = set(self._first.values())
+        everywhere = self.unproven and self._first_slots == self._streaks.keys()
+        return len(self._first) >= 2 and everywhere and len(same) == 1 and "" not in same
+
+    @property
+    def all_closed(self) -> bool:
+        """Whether no slot is left."""
+        return self.closed.keys() == self._streaks.keys()
+
+
+def signature(failure: Failure) -> str:
+    """Where an exception was raised: its type and its stack, without the values in its message."""
+    if failure.kind != "exception":
+        return ""
+    if not failure.traceback:
+        return failure.reason
+    places = re.findall(r'^  File "(.*)", line (\d+)', failure.traceback, re.MULTILINE)
+    return f"{failure.type} {places}"

@@ -1,0 +1,93 @@
+import msgspec
+import pytest
+
+from doe.design.kinds import chosen_kind, kind_names
+from doe.design.runs import make_design
+from doe.errors import DoeError, SpecError
+from doe.study.file import dump_study, parse_study
+from doe.study.values import Factor, Responses, Study
+
+
+def study(*factors, **changes):
+    base = Study(
+        name="s", backend="m:f", factors=factors, responses=Responses(metrics=("y",)), seeds=(1,)
+    )
+    return msgspec.structs.replace(base, **changes)
+
+
+TWO = [Factor(key, (-1.0, 1.0)) for key in "ABCD"]
+
+
+def test_kinds_are_found_by_their_names():
+    assert "factorial" in kind_names()
+    assert "__init__" not in kind_names()
+    named = {
+        text: chosen_kind(study(*TWO, fraction=text)).kind.__name__.rpartition(".")[2]
+        for text in ("", "D=ABC", "1/3")
+    }
+    assert named == {"": "factorial", "D=ABC": "fraction", "1/3": "subset"}
+    same = make_design(study(*TWO, design={"kind": "factorial"}))
+    assert same == make_design(study(*TWO))
+
+
+@pytest.mark.parametrize(
+    ("design", "said"),
+    [
+        ({"kind": "factorail"}, r"design.kind = 'factorail': no such kind \(did you mean 'factor"),
+        ({"kind": "factorial", "runs": 9}, "design.runs: no setting of factorial; it has none"),
+        ({"runs": 9}, "design.runs: no setting of factorial; it has none"),
+    ],
+)
+def test_a_kind_or_setting_that_is_none_is_one_sentence(design, said):
+    with pytest.raises(DoeError, match=said):
+        make_design(study(*TWO, design=design))
+
+
+STUDY = """
+name = "s"
+backend = "m:f"
+[design]
+kind = "factorial"
+[factors.lr]
+low = 0.001
+high = 0.1
+scale = "log"
+[factors.batch]
+levels = [16, 64]
+[factors.dataset]
+levels = ["cifar", "svhn"]
+role = "condition"
+[responses]
+metrics = ["y"]
+"""
+
+
+def test_ranges_lists_and_conditions_are_told_apart_and_kept():
+    read = parse_study(STUDY.encode())
+    lr, batch, dataset = read.factors
+    assert [factor.ranged for factor in read.factors] == [True, False, False]
+    assert [factor.role for factor in read.factors] == ["choice", "choice", "condition"]
+    assert batch.listed
+    assert not dataset.listed
+    assert lr.level_at(0.0) == 0.01
+    assert read.design == {"kind": "factorial"}
+    assert parse_study(dump_study(read).encode()) == read
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('role = "condition"', 'role = "met"', "got 'met'; expected choice or condition"),
+        ('kind = "factorial"', "kind = 3", "design.kind = 3: expected the name of a kind"),
+        ('kind = "factorial"', "kind = 1979-05-27", "design.kind = datetime.date"),
+    ],
+)
+def test_what_cannot_be_is_said(old, new, said):
+    with pytest.raises(SpecError, match=said):
+        parse_study(STUDY.replace(old, new).encode())
+
+
+def test_a_fraction_belongs_to_a_factorial():
+    text = STUDY.replace('name = "s"', 'name = "s"\nfraction = "1/2"', 1)
+    with pytest.raises(SpecError, match=r"fraction = '1/2': it belongs to a factorial, and the"):
+        parse_study(text.replace('kind = "factorial"', 'kind = "surface"').encode())

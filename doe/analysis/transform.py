@@ -111,10 +111,13 @@ def box_cox_likelihood(y: Floats, basis: Floats, df: int, alpha: float) -> BoxCo
     log_mean = float(np.log(y).mean())
     scale = float(np.exp(log_mean))
 
+    def logliks(exponents: Sequence[float]) -> Floats:
+        z = np.column_stack([to_power(y / scale, exponent) for exponent in exponents])
+        rest = ((z - basis @ (basis.T @ z)) ** 2).sum(axis=0)
+        return np.asarray(-0.5 * df * np.log(np.maximum(rest, 1e-300) / df))
+
     def loglik(exponent: float) -> float:
-        z = to_power(y / scale, exponent)
-        rest = z - basis @ (basis.T @ z)
-        return -0.5 * df * math.log(max(float((rest**2).sum()), 1e-300) / df)
+        return float(logliks([exponent])[0])
 
     # Dividing by the geometric mean turns the Jacobian into a constant, -mean(ln y).
     best = minimum(lambda exponent: -loglik(exponent), -3.0, 3.0)
@@ -127,7 +130,7 @@ def box_cox_likelihood(y: Floats, basis: Floats, df: int, alpha: float) -> BoxCo
     low, high = min(ends), max(ends)
     suggestion = "none" if low <= 1.0 <= high else "log" if low <= 0.0 <= high else "boxcox"
     p_none = float(stats.chi2.sf(max(0.0, 2.0 * (peak - loglik(1.0))), 1))
-    profile = tuple(loglik(float(e)) - df * log_mean for e in GRID)
+    profile = tuple((logliks(GRID.tolist()) - df * log_mean).tolist())
     return BoxCox(best, low, high, suggestion, p_none, tuple(GRID.tolist()), profile)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,12 +12,11 @@ from doe.analysis import distributions as stats
 from doe.analysis.contrasts import MOST_RUNS, Floats
 from doe.analysis.roots import minimum, root
 from doe.analysis.scales import Scale, scale_names, scale_of
-from doe.analysis.scales.log import exponential, ratio_of
+from doe.analysis.scales.log import exponential
 from doe.errors import DoeError
 from doe.numbers import cell_text
 
 if TYPE_CHECKING:
-    from doe.analysis.effects import Effect
     from doe.analysis.fit import Fit
 
 GRID = np.round(np.linspace(-2.0, 2.0, 81), 10)
@@ -79,16 +77,6 @@ class BoxCox(Struct, frozen=True):
     p_none: float  # likelihood-ratio test of no transformation
     grid: tuple[float, ...]
     loglik: tuple[float, ...]
-
-
-class ScaleEffect(Struct, frozen=True, gc=False):
-    """An effect taken back from the analysed scale to the scale of the response."""
-
-    term: str
-    kind: str  # "ratio" (log: geometric mean at high / at low) or "difference"
-    value: float
-    low: float | None
-    high: float | None
 
 
 def box_cox(fit: Fit, alpha: float) -> BoxCox | None:
@@ -169,32 +157,3 @@ def choose(asked: str, y: Floats, response: str, profile: BoxCox | None) -> Tran
             "another unit to find a power"
         )
     return Transformation("log" if exponent == 0.0 else "boxcox", exponent, asked)
-
-
-def back(
-    effects: Sequence[Effect], mean: float, transform: Transformation
-) -> tuple[ScaleEffect, ...]:
-    """Effects on the response scale.
-
-    For log the ratio ``exp(effect)`` of the geometric means; else the difference of the
-    back-transformed means ``g(mean + effect/2) - g(mean - effect/2)``.
-    """
-    if transform.name == "none":
-        return ()
-    scale = transform.scale
-
-    def difference(effect: float) -> float:
-        ends = scale.back(np.array([mean + effect / 2, mean - effect / 2]))
-        return float(ends[0] - ends[1])
-
-    kind, value = ("ratio", ratio_of) if scale.ratio else ("difference", difference)
-    return tuple(
-        ScaleEffect(
-            e.term,
-            kind,
-            value(e.effect),
-            None if e.ci_low is None else value(e.ci_low),
-            None if e.ci_high is None else value(e.ci_high),
-        )
-        for e in effects
-    )

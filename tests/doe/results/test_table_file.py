@@ -155,7 +155,9 @@ THOUSANDS += '0,1,"1,340"\n1,1,880\n'
 @pytest.mark.parametrize("separator", [",", ";"])
 def test_numbers_that_may_be_thousands_are_refused(tmp_path, separator):
     text = THOUSANDS if separator == "," else "y;z\n1,200;a\n900;b\n"
-    with pytest.raises(DoeError, match=r"1,200 in column 'y' may be 1.200 or 1200; name the decimal sign"):
+    with pytest.raises(
+        DoeError, match=r"1,200 in column 'y' may be 1.200 or 1200; name the decimal sign"
+    ):
         read(tmp_path, text.encode())
 
 

@@ -205,7 +205,6 @@ def analyze(
     scale: Mapping[str, str] | None = None,
     block: str | None = None,
     goal: str | None = None,
-    ceiling: float | None = None,
     decimal: str | None = None,
     transform: str | None = None,
     order: int | None = None,
@@ -225,9 +224,9 @@ def analyze(
     as Altair objects, and every number as a frozen value in `analysis`. Several, or none for those
     that the study names first, give `Results`, a mapping from names to them.
 
-    `factors`, `low` levels, `scale` ("linear" or "log"), `block`, `goal` ("min" or "max"), the
-    `ceiling` of a response with limits such as ">50" and the `decimal` sign of a file are for
-    tables. `terms` are the model, `drop` factors whose terms are not shown;
+    `factors`, `low` levels, `scale` ("linear" or "log"), `block`, `goal` ("min" or "max") and
+    the `decimal` sign of a file are for tables. `terms` are the model, `drop` factors whose terms
+    are not shown;
     `error` is what tests are against where runs repeat, "pure" or "residual". `permutations` are of
     the robust methods, and imply `robust`. `beats` asks how likely one configuration beats another
     with a fresh seed, in `analysis.beats`: pairs of names, or of "best", "runner-up", "baseline".
@@ -252,7 +251,7 @@ def analyze(
         alpha=alpha,
         beats=tuple((first, second) for first, second in beats),
     )
-    table = _table(factors, low, scale, block=block, goal=goal, ceiling=ceiling, decimal=decimal)
+    table = _table(factors, low, scale, block=block, goal=goal, decimal=decimal)
     analysed = report_of(read_source(source, responses, table, _say), options)
     for reason in analysed.refused.values():
         raise DoeError(reason)
@@ -278,8 +277,8 @@ def report(
 ) -> Path:
     """Write the page and tables of a study, a CSV file or a DataFrame; return the page.
 
-    `responses`, `factors`, `low`, `scale`, `block`, `goal` and `decimal` are for tables. `drop` are
-    factors left out of the paper's tables of effects.
+    `responses`, `factors`, `low`, `scale`, `block`, `goal` and `decimal` are for tables.
+    `drop` are factors left out of the paper's tables of effects.
     """
     from doe.results.report import report_of
     from doe.results.sources import page_source

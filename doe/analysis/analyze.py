@@ -29,7 +29,9 @@ from doe.analysis.effects import (
     Effect,
     HalfNormal,
     NumericPart,
+    ScaleEffect,
     TermTest,
+    back,
     curvature,
     half_normal_plot,
     numeric_parts,
@@ -59,7 +61,7 @@ from doe.analysis.pvalues import adjusted, plain
 from doe.analysis.random_blocks import RandomBlocks, random_blocks
 from doe.analysis.sequential import Rule, decide, looks_at
 from doe.analysis.streams import Variation, variation
-from doe.analysis.transform import ScaleEffect, Transformation, back, box_cox, choose
+from doe.analysis.transform import Transformation, box_cox, choose
 from doe.errors import DoeError, listed
 from doe.terms import MEAN, order
 

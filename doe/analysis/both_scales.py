@@ -9,12 +9,20 @@ from msgspec import Struct
 
 from doe.analysis.anova import leading_type, sums_of_squares
 from doe.analysis.contrasts import Floats
-from doe.analysis.effects import Effect, TermTest, half_normal_plot, term_tests, two_level_effects
+from doe.analysis.effects import (
+    Effect,
+    ScaleEffect,
+    TermTest,
+    back,
+    half_normal_plot,
+    term_tests,
+    two_level_effects,
+)
 from doe.analysis.fit import Fit, refitted
 from doe.analysis.fitted import FittedResponse
 from doe.analysis.pvalues import significant
 from doe.analysis.scales import scale_of
-from doe.analysis.transform import ScaleEffect, Transformation, back
+from doe.analysis.transform import Transformation
 from doe.errors import listed
 
 NAMED = 8

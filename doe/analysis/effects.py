@@ -24,6 +24,8 @@ from doe.analysis.pvalues import (
     t_critical,
     t_two_sided,
 )
+from doe.analysis.scales.log import ratio_of
+from doe.analysis.transform import Transformation
 from doe.terms import FACTORS, order
 
 
@@ -351,3 +353,45 @@ def half_normal_plot(fit: Fit, alpha: float) -> HalfNormal:
     single = zip(names, labels, values.tolist(), p, strict=True)
     points = half_normal_points(values, labels)
     return HalfNormal(tuple(SingleContrast(*line) for line in single), points, margins)
+
+
+# Effects on the response scale -------------------------------------------------------------------
+
+
+class ScaleEffect(Struct, frozen=True, gc=False):
+    """An effect taken back from the analysed scale to the scale of the response."""
+
+    term: str
+    kind: str  # "ratio" (log: geometric mean at high / at low) or "difference"
+    value: float
+    low: float | None
+    high: float | None
+
+
+def back(
+    effects: Sequence[Effect], mean: float, transform: Transformation
+) -> tuple[ScaleEffect, ...]:
+    """Effects on the response scale.
+
+    For log the ratio ``exp(effect)`` of the geometric means; else the difference of the
+    back-transformed means ``g(mean + effect/2) - g(mean - effect/2)``.
+    """
+    if transform.name == "none":
+        return ()
+    scale = transform.scale
+
+    def difference(effect: float) -> float:
+        ends = scale.back(np.array([mean + effect / 2, mean - effect / 2]))
+        return float(ends[0] - ends[1])
+
+    kind, value = ("ratio", ratio_of) if scale.ratio else ("difference", difference)
+    return tuple(
+        ScaleEffect(
+            e.term,
+            kind,
+            value(e.effect),
+            None if e.ci_low is None else value(e.ci_low),
+            None if e.ci_high is None else value(e.ci_high),
+        )
+        for e in effects
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -14,14 +13,14 @@ from doe.analysis import distributions as stats
 from doe.analysis.contrasts import MOST_RUNS, Floats
 from doe.analysis.roots import minimum, root
 from doe.analysis.scales import Scale, scale_names, scale_of
-from doe.analysis.scales.log import exponential, ratio_of
+from doe.analysis.scales.log import exponential
 from doe.errors import DoeError
 from doe.numbers import cell_text
 
 if TYPE_CHECKING:
-    from doe.analysis.effects import Effect
     from doe.analysis.fit import Fit
 
+LARGEST = float(np.finfo(np.float64).max)
 GRID = np.round(np.linspace(-2.0, 2.0, 81), 10)
 
 
@@ -82,16 +81,6 @@ class BoxCox(Struct, frozen=True):
     loglik: tuple[float, ...]
 
 
-class ScaleEffect(Struct, frozen=True, gc=False):
-    """An effect taken back from the analysed scale to the scale of the response."""
-
-    term: str
-    kind: str  # "ratio" (log: geometric mean at high / at low) or "difference"
-    value: float
-    low: float | None
-    high: float | None
-
-
 def box_cox(fit: Fit, alpha: float) -> BoxCox | None:
     """Maximum-likelihood exponent under the fitted model, with its likelihood-ratio interval.
 
@@ -112,13 +101,15 @@ def box_cox_likelihood(y: Floats, basis: Floats, df: int, alpha: float) -> BoxCo
     log_mean = float(np.log(y).mean())
     scale = float(np.exp(log_mean))
 
-    def loglik(exponent: float) -> float:
+    def logliks(exponents: Sequence[float]) -> Floats:
         with np.errstate(over="ignore", invalid="ignore"):
-            z = to_power(y / scale, exponent)
-            square = float(((z - basis @ (basis.T @ z)) ** 2).sum())
-        if not math.isfinite(square):  # a power beyond all floats
-            square = sys.float_info.max
-        return -0.5 * df * math.log(max(square, 1e-300) / df)
+            z = np.column_stack([to_power(y / scale, exponent) for exponent in exponents])
+            rest = ((z - basis @ (basis.T @ z)) ** 2).sum(axis=0)
+        rest = np.nan_to_num(rest, nan=LARGEST, posinf=LARGEST)  # a power beyond all floats
+        return np.asarray(-0.5 * df * np.log(np.maximum(rest, 1e-300) / df))
+
+    def loglik(exponent: float) -> float:
+        return float(logliks([exponent])[0])
 
     # Dividing by the geometric mean turns the Jacobian into a constant, -mean(ln y).
     best = minimum(lambda exponent: -loglik(exponent), -3.0, 3.0)
@@ -131,7 +122,7 @@ def box_cox_likelihood(y: Floats, basis: Floats, df: int, alpha: float) -> BoxCo
     low, high = min(ends), max(ends)
     suggestion = "none" if low <= 1.0 <= high else "log" if low <= 0.0 <= high else "boxcox"
     p_none = float(stats.chi2.sf(max(0.0, 2.0 * (peak - loglik(1.0))), 1))
-    profile = tuple(loglik(float(e)) - df * log_mean for e in GRID)
+    profile = tuple((logliks(GRID.tolist()) - df * log_mean).tolist())
     return BoxCox(best, low, high, suggestion, p_none, tuple(GRID.tolist()), profile)
 
 
@@ -170,32 +161,3 @@ def choose(asked: str, y: Floats, response: str, profile: BoxCox | None) -> Tran
             "another unit to find a power"
         )
     return Transformation("log" if exponent == 0.0 else "boxcox", exponent, asked)
-
-
-def back(
-    effects: Sequence[Effect], mean: float, transform: Transformation
-) -> tuple[ScaleEffect, ...]:
-    """Effects on the response scale.
-
-    For log the ratio ``exp(effect)`` of the geometric means; else the difference of the
-    back-transformed means ``g(mean + effect/2) - g(mean - effect/2)``.
-    """
-    if transform.name == "none":
-        return ()
-    scale = transform.scale
-
-    def difference(effect: float) -> float:
-        ends = scale.back(np.array([mean + effect / 2, mean - effect / 2]))
-        return float(ends[0] - ends[1])
-
-    kind, value = ("ratio", ratio_of) if scale.ratio else ("difference", difference)
-    return tuple(
-        ScaleEffect(
-            e.term,
-            kind,
-            value(e.effect),
-            None if e.ci_low is None else value(e.ci_low),
-            None if e.ci_high is None else value(e.ci_high),
-        )
-        for e in effects
-    )

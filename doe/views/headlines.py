@@ -89,7 +89,7 @@ def _joined(names: Sequence[str]) -> str:
 
 
 def _effect(effect: Effect, analysis: Analysis) -> str:
-    """ "AELO (A) lowers dec_avg by 4.36 px (95 % CI 3.9 to 4.8)"."""
+    """ "augment (A) lowers loss by 4.36 (95 % CI 3.9 to 4.8)"."""
     rivals = _rivals(effect.mask, effect.term, analysis)
     back = next((s for s in analysis.response_scale if s.term == effect.term), None)
     factor = factor_text(analysis.factors[factors_in(effect.mask)[0]])
@@ -159,7 +159,7 @@ def _shape(factor: FactorColumn, analysis: Analysis) -> str:
 
 
 def _interaction(pair: Interaction, analysis: Analysis) -> str:
-    """ "Noise (F) raises dec_avg by 10.2 px without the bottleneck and by 1.4 px with it"."""
+    """ "noise (F) raises loss by 10.2 without dropout and by 1.4 with it"."""
     factors = {factor.key: factor for factor in analysis.factors}
     acting, other = factors[pair.factor], factors[pair.other]
     subject = factor_text(acting)

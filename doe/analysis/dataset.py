@@ -21,6 +21,8 @@ OFF = -1
 """Level number of a factor between its levels, as in a centre run."""
 CENTRE = "centre"
 """How a run with every factor at its middle is called."""
+NEAR_MIDDLE = 0.05
+"""How far from the middle of the scale a centre run may be: 62 of 45 and 80, a whole number."""
 FIGURES = 6
 """Digits of a value between levels."""
 
@@ -324,6 +326,7 @@ def runs_at(
             place.append(np.zeros(len(values)))
     levels = np.array(index, np.int64).T
     positions = np.stack(place, axis=1)
+    positions[(levels == OFF) & (np.abs(positions) < NEAR_MIDDLE)] = 0.0
     return levels, positions if (levels == OFF).any() else None
 
 

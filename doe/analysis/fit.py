@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,7 +21,7 @@ ROUNDING = 64 * float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True, kw_only=True)
 class Fit:
-    """A model fitted to one response. The work is done on ``u = (y - shift) / unit``, from -1 to 1.
+    """A model fitted to one response. The work is done on ``u = (y - shift) / unit``, from -2 to 2.
 
     Squares of values near the limits of floating point would overflow or vanish; those of u do
     not. Coefficients, sums of squares, fitted values and covariances are those of u; `unit` takes
@@ -305,10 +306,14 @@ def refitted(full: Fit, y: Floats | None = None, model: Model | None = None) -> 
 
 
 def standardized(y: Floats) -> tuple[float, float, Floats]:
-    """Middle of the values, half their range, and the values on that scale, from -1 to 1."""
+    """A value in the middle, about half the range, and the values on that scale, from -2 to 2.
+
+    The unit is a power of two and the middle a multiple of it, so that nothing is rounded where the
+    values have few digits.
+    """
     low, high = float(y.min()), float(y.max())
-    unit = high / 2.0 - low / 2.0
-    shift = low + unit
+    unit = 2.0 ** round(math.log2(high / 2.0 - low / 2.0))
+    shift = round((low / 2.0 + high / 2.0) / unit) * unit
     return shift, unit, np.asarray((y - shift) / unit)
 
 

@@ -339,7 +339,10 @@ def half_normal_plot(fit: Fit, alpha: float) -> HalfNormal:
     source = model.fitted_source.tolist()
     rank = sorted((term, j) for j, term in enumerate(source) if term > 0)
     terms, chosen = [term for term, _ in rank], [j for _, j in rank]
-    values = 2.0 / np.sqrt(fit.n) * fit.rotated[chosen] * fit.unit
+    if model.solved_by_transform:  # the effects themselves
+        values = 2.0 * fit.coef[chosen] * fit.unit
+    else:
+        values = 2.0 / np.sqrt(fit.n) * fit.rotated[chosen] * fit.unit
     names = names_of(terms, model.runs.keys)
     labels = names
     if not (model.runs.two_level and model.full_rank):

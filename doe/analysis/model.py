@@ -347,6 +347,9 @@ def _distinct_terms(
 ) -> tuple[list[int], dict[int, tuple[Alias, ...]]]:
     """Group terms of one column that agree up to sign; the mean is a term as well."""
     cells, at = np.unique(runs.cells, return_index=True)
+    if max(terms, default=0) <= FACTORS and (cells >= 0).any():
+        at = at[cells >= 0]  # centre runs make no columns different
+        cells = cells[cells >= 0]
     single = [term for term, count in zip(terms, widths, strict=True) if count == 1]
     if _has_signs(runs, terms):
         columns = sign_columns(cells, single)

@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct, structs
-from scipy import optimize
 
 from doe.analysis import distributions as stats
 from doe.analysis.contrasts import Floats, Ints
 from doe.analysis.fit import Fit
 from doe.analysis.pvalues import signed_quotient, t_critical, t_two_sided
+from doe.analysis.roots import root
 from doe.analysis.scales.log import exponential, ratio_of
 from doe.analysis.transform import Transformation
 from doe.terms import BETWEEN, factors_in
@@ -418,9 +418,7 @@ def range_critical(alpha: float, groups: int, df: float) -> float:
     top = 10.0
     while range_upper(top, groups, df) > alpha:
         top *= 4.0
-    return float(
-        optimize.brentq(lambda q: range_upper(q, groups, df) - alpha, 0.0, top, xtol=1e-12)
-    )
+    return root(lambda q: range_upper(q, groups, df) - alpha, 0.0, top)
 
 
 def tukey_p(t: float, groups: int, df: float) -> float:

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy import linalg, optimize
+from scipy import linalg
 
 from doe.analysis.contrasts import Floats, Ints
 from doe.analysis.pvalues import f_upper
@@ -226,6 +226,8 @@ def reml(X: Floats, y: Floats, groups: Sequence[Ints]) -> Reml:
 
 def _ratios(data: _Products, count: int, columns: int) -> Floats:
     """The ratios of variances at the maximum, 0 where a group adds nothing."""
+    from scipy import optimize  # 0.2 s of imports, for mixed models alone
+
     free = data.n - columns
 
     def deviance(roots: Floats) -> float:

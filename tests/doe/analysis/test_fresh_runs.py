@@ -49,10 +49,12 @@ def test_the_best_observed_is_among_those_to_confirm():
 
 
 def test_a_prediction_below_zero_does_not_win():
-    """Halving by A and by B: the sum of both effects is below zero, their product is not."""
+    """A helps where values are large, so that the sum of A and B is below zero at A1B1, which is
+    not the best; of their logarithms A0B1 is.
+    """
     rng = np.random.default_rng(6)
     cells = np.arange(4)
-    truth = np.array([100.0, 20.0, 20.0, 8.0])[cells]
+    truth = np.array([100.0, 20.0, 1.0, 8.0])[cells]
     y = truth * np.exp(0.05 * rng.standard_normal((4, 4)))
     observed = replace(study(y, 2), goal="min", terms=(1, 2))
     response = fit_response(observed)
@@ -60,8 +62,9 @@ def test_a_prediction_below_zero_does_not_win():
         response.reduced.model.cell_rows(range(4))[:, response.reduced.model.kept]
         @ response.reduced.coef
     )
+    assert additive.argmin() == 3
     assert additive.min() < 0.0
-    assert by_prediction(response, best(response, "min"))[0] == 3
+    assert by_prediction(response, best(response, "min"))[0] == 2
 
 
 def test_a_factor_of_three_levels_is_confirmed():

@@ -394,7 +394,7 @@ def _orthogonal_columns(model: Model) -> tuple[Floats, Floats]:
     own = model.columns(BLOCK)
     Q, R = X / np.sqrt(n), np.eye(X.shape[1]) * np.sqrt(n)
     if len(own):
-        basis, triangle = scipy.linalg.qr(X[:, own], mode="economic")
+        basis, triangle = np.linalg.qr(X[:, own])
         sign = np.sign(np.diag(triangle))
         Q[:, own], R[np.ix_(own, own)] = basis * sign, triangle * sign[:, None]
     return np.asarray(Q), np.asarray(R)

@@ -3,12 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
-from doe.analysis.levels.analyze import analyze_levels
 from level_tables import full, seen, words
 
 from doe.analysis.analyze import analyze
 from doe.analysis.options import AnalysisOptions
-from doe.analysis.tables import observe_table
+from doe.analysis.tables import TableOptions, table_datasets
 from doe.views.tables import response_tables, screen_tables
 
 
@@ -24,7 +23,8 @@ def multiplied(drop=()):
 def observed(drop=(), shift=0.0):
     index, y = multiplied(drop)
     frame = pd.DataFrame(index, columns=list("ABC")).assign(y=y - shift)
-    return observe_table(frame, ("A", "B", "C"), ("y",), {}, None, "max")[0]
+    options = TableOptions(factors=("A", "B", "C"), goal="max")
+    return table_datasets(frame, options, ("y",))[0]
 
 
 @pytest.mark.parametrize("drop", [(), (0, 5)])
@@ -53,8 +53,8 @@ def test_levels_agree_with_an_analysis_on_each_scale_alone(transform):
     index = full((3, 2), 3)
     noise = np.random.default_rng(4).normal(0.0, 0.1, len(index))
     case = seen(words((3, 2)), index, np.exp(index @ [0.5, 1.0] + noise))
-    both = analyze_levels(case, AnalysisOptions(transform=transform)).scales
-    raw, log = (analyze_levels(case, AnalysisOptions(transform=name)) for name in ("none", "log"))
+    both = analyze(case, AnalysisOptions(transform=transform)).scales
+    raw, log = (analyze(case, AnalysisOptions(transform=name)) for name in ("none", "log"))
     for term, a, b in zip(both.terms, raw.tests, log.tests, strict=True):
         assert (term.p, term.p_holm, term.percent) == pytest.approx((a.p, a.p_holm, a.percent))
         assert (term.log_p, term.log_percent) == pytest.approx((b.p, b.percent))
@@ -74,7 +74,7 @@ def test_interactions_that_only_the_raw_scale_has_are_named():
 def test_a_value_without_a_logarithm_leaves_one_scale():
     assert analyze(observed(shift=1.5)).scales is None
     case = seen(words((3, 2)), full((3, 2), 2), np.arange(12.0))
-    assert analyze_levels(case).scales is None
+    assert analyze(case).scales is None
 
 
 def test_the_page_has_the_table_and_the_terminal_has_not():

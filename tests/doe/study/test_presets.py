@@ -74,7 +74,7 @@ def test_an_unknown_preset_names_the_known_ones():
 
 def test_without_a_name_the_study_file_here_is_taken(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(DoeError, match=r"no study was named.*presets: demo"):
+    with pytest.raises(DoeError, match=r"no study was named.*presets: camera, demo"):
         asked_study(None)
     (tmp_path / "study.toml").write_text(STUDY)
     assert asked_study(None).name == "of-another-package"

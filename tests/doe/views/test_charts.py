@@ -10,7 +10,6 @@ from doe.results.origins import run_spans
 from doe.results.report import report_of
 from doe.results.sources import study_page
 from doe.results.status import overview
-from doe.terms import level_text
 from doe.views.charts import catalogue, response_charts, study_charts
 from doe.views.charts.half_normal import half_normal_data
 from doe.views.charts.interactions import interaction_data
@@ -21,6 +20,7 @@ from doe.views.charts.learning_curves import data as curves_data
 from doe.views.charts.main_effects import main_data
 from doe.views.charts.model import filled, spec
 from doe.views.charts.pareto import pareto_data
+from doe.views.charts.shared import OTHERS
 from doe.views.charts.timeline import data as timeline_data
 from doe.views.figures import files, save
 
@@ -64,10 +64,8 @@ def test_a_drawing_holds_no_data():
 
 def test_each_module_of_charts_has_a_name_and_a_place_of_its_own():
     names = [chart.name for chart in catalogue()]
-    two_level = [name for name in names if not name.startswith("level-")]
-    assert two_level[:3] == ["half-normal", "pareto", "main-effects"]
-    assert len(two_level) == 12
-    assert len(names) == len(set(names)) == 17
+    assert names[:3] == ["half-normal", "pareto", "main-effects"]
+    assert len(names) == len(set(names)) == 13
 
 
 def test_labels_cover_neither_each_other_nor_a_point():
@@ -91,12 +89,10 @@ def test_half_normal_shows_all_effects_their_groups_and_the_margins(paper_report
     data = half_normal_data(analysis).datasets
     assert len(data["points"]) == 63
     assert [m["name"] for m in data["margins"]] == ["ME", "SME"]
-    coloured = {p["term"] for p in data["points"] if p["direction"] != "neither"}
+    coloured = {p["term"] for p in data["points"] if p["direction"] != OTHERS}
     assert coloured == {e.term for e in analysis.effects if e.p_holm <= analysis.alpha}
     assert coloured == {
-        bar["term"]
-        for bar in pareto_data(analysis).datasets["bars"]
-        if bar["direction"] != "neither"
+        bar["term"] for bar in pareto_data(analysis).datasets["bars"] if bar["direction"] != OTHERS
     }
     labelled = {label["term"] for label in data["labels"]}
     assert {"A", "C", "F"} <= labelled
@@ -144,15 +140,12 @@ def test_each_panel_of_interactions_names_the_levels_of_its_own_factor(tmp_path)
 
     report = report_of(study_page(overview(long_study(tmp_path))), AnalysisOptions())
     pairs = interaction_data(report.analyses["validation_loss"]).datasets["pairs"]
-    levels = {factor.key: factor for factor in report.study.factors}
-    panels = {record["panel"]: record for record in pairs}
-    assert len({panel.partition("\n")[2] for panel in panels}) > 1, "factors of different levels"
-    for panel, record in panels.items():
-        name, lines = panel.split("\n")
-        second = levels[name.split(" × ")[1]]
-        low, high = (level_text(level) for level in second.levels)
-        assert lines == f"- - {low}, — {high}"
-        assert record["second"] in (f"{second.key} = {low}", f"{second.key} = {high}")
+    factors = {factor.key: factor for factor in report.subject.factors}
+    assert len({record["pair"] for record in pairs}) > 1
+    for record in pairs:
+        second = factors[record["pair"].split(" × ")[1]]
+        assert record["name"] in {f"{second.key} {label}" for label in second.labels}
+        assert record["second"] in {f"{second.key} = {label}" for label in second.labels}
 
 
 def test_curves_are_thinned_and_keep_their_end():

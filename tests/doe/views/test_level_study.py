@@ -6,7 +6,6 @@ import re
 import shutil
 from pathlib import Path
 
-import msgspec
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -19,10 +18,9 @@ from doe.errors import DoeError
 from doe.results.report import report_of
 from doe.results.sources import study_page
 from doe.results.status import overview
-from doe.study.values import Factor, Responses, Study
 from doe.views.charts import catalogue, response_charts
 from doe.views.charts.model import filled, spec
-from doe.views.profiler import excluded_json, profile_json
+from doe.views.profiler import profile_json
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "optimizers"
 
@@ -184,10 +182,3 @@ def test_the_profiler_has_every_combination_of_levels(study):
     at = report.analyses["accuracy"].best.cells[0]
     assert profile["best"] == list(at.levels)
     assert profile["centre"] == ""
-
-
-def test_the_profiler_knows_what_is_excluded():
-    factors = (Factor("lr", (0.1, 1.0, 10.0)), Factor("optimizer", ("sgd", "adam")))
-    asked = Study("s", "m:f", factors, Responses(("y",)), exclude=("lr=10, optimizer=sgd",))
-    assert excluded_json(asked) == [2]
-    assert excluded_json(msgspec.structs.replace(asked, exclude=())) == []

@@ -752,7 +752,7 @@ def test_a_study_without_a_result_still_has_a_page(tmp_path):
     directory = study_directory(tmp_path, preset="demo", replicates=1, unfinished=64)
     report = report_of(study_page(overview(directory)), AnalysisOptions())
     assert report.analyses == {}
-    assert set(report.refused) == set(report.values)
+    assert set(report.refused) == set(report.subject.values)
     page = html.render(report, "today")
     assert "No response can be analysed yet." in page
     assert "0 of 64 runs are done" in page

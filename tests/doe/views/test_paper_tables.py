@@ -10,14 +10,28 @@ import pytest
 from doe.analysis.effects_by_response import EffectsByResponse, TermByResponse
 from doe.numbers import Spread, cell_text
 from doe.results.cells import Cell, best_cells, cell_spread
-from doe.results.report import report_section
+from doe.results.dataset import factor_columns
+from doe.results.subject import Subject, report_section
 from doe.study.presets import preset_study
 from doe.study.values import Responses
 from doe.views.tables.paper import best_rows, effect_rows, full_tables, paper_tables
 
 PUBLISHED = Path(__file__).parents[3] / "examples" / "paper" / "full_factorial.csv"
 STUDY = preset_study("paper")
-SECTION = report_section(STUDY)
+SECTION = report_section(STUDY.report, STUDY.responses)
+SUBJECT = Subject(
+    name=STUDY.name,
+    path=Path("paper"),
+    factors=factor_columns(STUDY),
+    responses=STUDY.responses,
+    section=SECTION,
+    design="",
+    replicates=STUDY.replicates,
+    runs=(),
+    values={},
+    cells=(),
+    data={},
+)
 
 
 def published_cells():
@@ -39,7 +53,7 @@ def published_cells():
 
 def test_full_tables_write_every_published_cell_by_the_papers_rule():
     cells, lines = published_cells()
-    tables = full_tables(STUDY, SECTION, cells)
+    tables = full_tables(SUBJECT, SECTION, cells)
     assert [table.name for table in tables] == ["l1-full-columns-f0", "l1-full-columns-f1"]
     written = {}
     for table in tables:
@@ -58,7 +72,7 @@ def test_full_tables_write_every_published_cell_by_the_papers_rule():
 
 def test_best_rows_hold_the_baseline_and_each_columns_winner_among_the_others():
     cells, _ = published_cells()
-    table = best_rows(STUDY, SECTION, SECTION.groups[1], cells)
+    table = best_rows(SUBJECT, SECTION, SECTION.groups[1], cells)
     assert table.name == "l1-best-dec"
     baselines = [row.values[0] for row in table.rows if row.style == "baseline"]
     assert baselines == [7, 39], "as in the paper"
@@ -73,7 +87,7 @@ def test_best_rows_hold_the_baseline_and_each_columns_winner_among_the_others():
 
 def test_the_encoders_baseline_is_heatmap_supervision_alone():
     cells, _ = published_cells()
-    table = best_rows(STUDY, SECTION, SECTION.groups[0], cells)
+    table = best_rows(SUBJECT, SECTION, SECTION.groups[0], cells)
     assert [row.values[0] for row in table.rows if row.style == "baseline"] == [4, 36]
 
 

@@ -146,7 +146,7 @@ def test_drop_and_transform_reach_the_tables(paper_study, tmp_path):
 def test_errors_are_one_line_without_a_traceback(tmp_path):
     said = doe("report", "--study", "nowhere", cwd=tmp_path, code=1)
     assert said.stderr.count("\n") == 1
-    assert said.stderr.startswith("error: nowhere ")
+    assert said.stderr.startswith("error: there is neither a study nor a table at nowhere")
     directory = study_directory(tmp_path, preset="demo", replicates=1)
     said = doe("report", "--study", directory, "--figures", "dec_avgs", cwd=tmp_path, code=1)
     assert "did you mean 'dec_avg'?" in said.stderr

@@ -10,19 +10,18 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import msgspec
 import pandas as pd
 import pytest
 from rich.console import Console
 
 from doe.analysis.analyze import analyze
-from doe.analysis.tables import observe, table_runs
-from doe.results.report import report_section
+from doe.analysis.dataset import FactorColumn
+from doe.analysis.tables import TableOptions, table_datasets
+from doe.results.dataset import factor_columns
+from doe.results.designs import lettered_design
 from doe.results.status import overview
 from doe.study.presets import preset_study
-from doe.study.values import Factor, Responses, Study
-from doe.terms import parse_generators
-from doe.views.plan_tables import alias_table, factors_table
+from doe.views.plan_tables import factors_table, terms_table
 from doe.views.plot import half_normal
 from doe.views.status_tables import failure_table
 from doe.views.table import Column, Row, Table
@@ -46,11 +45,8 @@ def plasma_etch():
         for row, y in enumerate(replicate)
     ]
     frame = pd.DataFrame(rows).astype(str)
-    return analyze(
-        replace(
-            observe(frame, table_runs(frame, ["A", "B", "C"]), "etch", goal="min"), unit="Å/min"
-        )
-    )
+    (data,) = table_datasets(frame, TableOptions(factors=("A", "B", "C"), goal="min"), ("etch",))
+    return analyze(replace(data, unit="Å/min"))
 
 
 def filtration():
@@ -61,12 +57,16 @@ def filtration():
         for row, y in enumerate(rates)
     ]
     frame = pd.DataFrame(rows).astype(str)
-    return analyze(observe(frame, table_runs(frame, list("ABCD")), "rate", goal="max"))
+    (data,) = table_datasets(frame, TableOptions(factors=tuple("ABCD"), goal="max"), ("rate",))
+    return analyze(data)
 
 
 def fraction():
-    keys = tuple("ABCDEF")
-    return alias_table(parse_generators("E=ABC, F=BCD", keys), keys, 2)
+    return terms_table(lettered_design("ABCDEF", "E=ABC, F=BCD", 2), {})
+
+
+def factors_of(study):
+    return factors_table(factor_columns(study), {f.key: f.description for f in study.factors})
 
 
 def failures(unfinished_study):
@@ -95,7 +95,7 @@ def compare(name, text):
         ("effects-saturated", lambda: effects_table(filtration())),
         ("anova", lambda: anova_table(plasma_etch())),
         ("best", lambda: best_table(plasma_etch())),
-        ("factors", lambda: factors_table(preset_study("paper"))),
+        ("factors", lambda: factors_of(preset_study("paper"))),
         ("aliases", fraction),
     ],
 )
@@ -120,9 +120,8 @@ def test_the_plot_looks_as_it_did(width):
 
 
 def test_headings_of_parts_stand_over_the_configurations(paper_report):
-    study = paper_report.subject.state.study
-    section = report_section(study)
-    table = best_rows(study, section, section.groups[0], paper_report.subject.cells)
+    subject = paper_report.subject
+    table = best_rows(subject, subject.section, subject.section.groups[0], subject.cells)
     lines = drawn(render_table(table, 80), 80).splitlines()
     heading = next(line for line in lines if "F=0 (Noise off)" in line)
     row = next(line for line in lines if "A0B0C1D0E0F0" in line)
@@ -130,13 +129,13 @@ def test_headings_of_parts_stand_over_the_configurations(paper_report):
 
 
 def test_factors_show_a_scale_where_one_is_not_linear():
-    factors = (Factor("lr", levels=(0.001, 0.1), scale="log"), Factor("aug", levels=(False, True)))
-    study = Study("s", "m:f", factors, Responses(("y",)))
-    lines = drawn(render_table(factors_table(study), 80), 80).splitlines()
+    rate = FactorColumn("lr", "lr", (0.001, 0.1), numeric=True, scale="log")
+    switch = FactorColumn("aug", "aug", (False, True))
+    lines = drawn(render_table(factors_table((rate, switch), {}), 80), 80).splitlines()
     assert any("High (+1)   Scale" in line for line in lines)
     assert "log" in next(line for line in lines if line.strip().startswith("lr "))
-    plain = msgspec.structs.replace(study, factors=(factors[1], Factor("x", levels=(1, 2))))
-    assert "Scale" not in drawn(render_table(factors_table(plain), 80), 80)
+    plain = (switch, FactorColumn("x", "x", (1, 2), numeric=True))
+    assert "Scale" not in drawn(render_table(factors_table(plain, {}), 80), 80)
 
 
 def test_columns_that_give_way_are_named_not_cut():

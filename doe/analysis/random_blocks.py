@@ -6,8 +6,8 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+import scipy
 from msgspec import Struct
-from scipy import linalg
 
 from doe.analysis import distributions as stats
 from doe.analysis.contrasts import Floats, Ints
@@ -110,9 +110,9 @@ def share_interval(X: Floats, u: Floats, block: Ints, alpha: float) -> tuple[flo
     within blocks is F. It falls with λ, and the interval holds every λ at which F is no surprise.
     """
     Z = np.eye(int(block.max()) + 1)[block]
-    Q = linalg.qr(X, mode="economic")[0]
+    Q = scipy.linalg.qr(X, mode="economic")[0]
     left, target = Z - Q @ (Q.T @ Z), u - Q @ (Q.T @ u)
-    sizes, vectors = linalg.eigh(left.T @ left)
+    sizes, vectors = scipy.linalg.eigh(left.T @ left)
     own = sizes > 1e-9 * len(u)
     sizes = sizes[own]
     squares = (vectors[:, own].T @ (left.T @ target)) ** 2 / sizes

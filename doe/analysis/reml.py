@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy import linalg
+import scipy
 
 from doe.analysis.contrasts import Floats, Ints
 from doe.analysis.pvalues import f_upper
@@ -258,15 +258,17 @@ def _solved(data: _Products, ratios: Floats) -> _Solved:
     """Generalised least squares at given ratios, by Woodbury's identity."""
     root = np.sqrt(ratios[data.groups])
     inner = np.eye(len(root)) + root[:, None] * data.zz * root[None, :]
-    factor = linalg.cho_factor(inner)
+    factor = scipy.linalg.cho_factor(inner)
 
     def left(columns: Floats) -> Floats:
         """``Z'V^-1 M`` from ``Z'M``."""
         scaled = root[:, None] * columns
-        return np.asarray(columns - data.zz @ (root[:, None] * linalg.cho_solve(factor, scaled)))
+        return np.asarray(
+            columns - data.zz @ (root[:, None] * scipy.linalg.cho_solve(factor, scaled))
+        )
 
     zvx, zvy = left(data.zx), left(data.zy[:, None])[:, 0]
-    small = linalg.cho_solve(factor, root[:, None] * np.column_stack([data.zx, data.zy]))
+    small = scipy.linalg.cho_solve(factor, root[:, None] * np.column_stack([data.zx, data.zy]))
     weighted = root[:, None] * small
     xvx = data.xx - data.zx.T @ weighted[:, :-1]
     xvy = data.xy - data.zx.T @ weighted[:, -1]

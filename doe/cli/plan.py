@@ -140,10 +140,11 @@ def _shape(study: Study) -> str:
 def _kind_lines(study: Study) -> list[str]:
     """How the runs were chosen from all combinations."""
     from doe.design.kinds import chosen_kind
+    from doe.study.values import FACTORIAL
 
-    lines = [chosen_kind(study).describe()]
+    lines = [] if study.augment and study.kind == FACTORIAL else [chosen_kind(study).describe()]
     if study.augment:
-        lines = ["Augmented; every added part is a block of its own."]
+        lines.append("Augmented; every added part is a block of its own.")
     if study.exclude:
         lines.append(f"Excluded: {'; '.join(study.exclude)}.")
     return lines

@@ -9,6 +9,7 @@ from operator import getitem, mul
 from typing import NamedTuple
 
 from doe.errors import DoeError
+from doe.numbers import to_figures
 from doe.study.levels import coded_level
 from doe.study.values import FACTORIAL, Factor, Level, Study
 from doe.terms import BETWEEN, level_text, single_letters
@@ -60,7 +61,7 @@ def code_between(factor: Factor, level: Level) -> Code:
     if level == factor.centre:
         return 0
     outermost = coded_level(len(factor.levels) - 1, len(factor.levels))
-    return float(f"{factor.position(level) * outermost:.12g}")
+    return float(to_figures(factor.position(level) * outermost, 12))
 
 
 class Configurations:

@@ -21,12 +21,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-import doe
 from doe.errors import DoeError
 from doe.store.files import RunDir
 from doe.store.leases import Lease, holds_file, machine, process_alive
 from doe.store.timing import KILL_SECONDS
 
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+"""Where `doe` lies."""
 MARK = "DOE_RUN"
 """Variable, and name of an open descriptor, by which the processes of a run are known."""
 
@@ -61,7 +62,7 @@ def shadowing(directory: str) -> str:
 
 
 def _is_foreign_module(path: str) -> bool:
-    ours = os.path.abspath(path) == os.path.dirname(os.path.abspath(doe.__file__))
+    ours = os.path.abspath(path) == PACKAGE
     package = os.path.isfile(os.path.join(path, "__init__.py")) and not ours
     return path.endswith(".py") or package
 

@@ -33,7 +33,7 @@ CONFIRMED = {
     "refuted": "It is worse than",
     "open": "It is not shown to differ from",
 }
-NO_GOAL = "No goal is set: give min or max to see the best configurations."
+NO_GOAL = "No goal is set: give a goal, min or max, to see the best configurations."
 
 
 class Headlines(NamedTuple):

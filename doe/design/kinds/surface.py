@@ -13,6 +13,7 @@ from doe.design.fractions import minimum_aberration
 from doe.design.kinds.fraction import two_level_rows
 from doe.design.model import named_terms
 from doe.errors import DoeError, short
+from doe.numbers import to_figures
 from doe.study.levels import level_numbers
 from doe.study.values import Factor, Level, Study
 
@@ -75,7 +76,7 @@ def describe(study: Study, settings: Settings) -> str:
     else:
         alpha = _alpha(study, settings, len(numeric))
         shrunk = ", inscribed" if settings.inscribe and alpha > 1 else ""
-        name = f"Central composite design, axial points at ±{alpha:.3g}{shrunk}"
+        name = f"Central composite design, axial points at ±{to_figures(alpha, 3)}{shrunk}"
     crossed = (
         " at each combination of the other factors" if len(numeric) < len(study.factors) else ""
     )
@@ -165,12 +166,14 @@ def _central_composite(
     if settings.blocks == 2 and abs(alpha - _alpha(study, _orthogonal(settings), factors)) > 1e-3:
         raise DoeError(
             f"design.alpha = {short(settings.alpha)}: with two blocks the axial points are at "
-            f'{_alpha(study, _orthogonal(settings), factors):.4g}; set alpha = "orthogonal"'
+            f"{to_figures(_alpha(study, _orthogonal(settings), factors), 4)}; set alpha = "
+            '"orthogonal"'
         )
     if alpha > 1 and not settings.inscribe:
         raise DoeError(
-            f"design.alpha = {short(settings.alpha)}: axial points at ±{alpha:.4g} leave the range "
-            'of the factors; set inscribe = true to shrink the design, or alpha = "face"'
+            f"design.alpha = {short(settings.alpha)}: axial points at ±{to_figures(alpha, 4)} leave "
+            "the range of the factors; set inscribe = true to shrink the design, or alpha = "
+            '"face"'
         )
     shrink = 1.0 / max(alpha, 1.0)
     axial = axial_positions(factors, alpha)

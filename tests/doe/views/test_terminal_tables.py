@@ -70,7 +70,7 @@ def factors_of(study):
 
 
 def failures(unfinished_study):
-    return failure_table(overview(unfinished_study))
+    return failure_table(overview(unfinished_study).failures)
 
 
 def drawn(renderable, width):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -49,7 +50,7 @@ def import_table(
     parts += [f"{done.unfinished} rows have no result"] if done.unfinished else []
     parts += [f"{done.outside} rows are not planned"] if done.outside else []
     typer.echo(f"{'; '.join(parts)}.")
-    typer.echo(f"next: doe run --study {plan.directory}")
+    typer.echo(f"next: doe run --study {shlex.quote(str(plan.directory))}")
 
 
 def _plan(path: Path | None) -> Plan:

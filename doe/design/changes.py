@@ -6,6 +6,7 @@ import msgspec
 
 from doe.design.fractions import best_foldover, fraction_of
 from doe.errors import DoeError
+from doe.study.checks import MOST_PLANNED_RUNS
 from doe.study.values import Augment, Study
 from doe.terms import term_name
 
@@ -39,9 +40,16 @@ def augmented(study: Study, kind: str) -> Study:
 
 def fresh_seeds(study: Study, number: int) -> tuple[int, ...]:
     """Seeds after all that are used."""
+    _check_number(number)
     streams = (seed for seeds in study.streams.values() for seed in seeds)
     used = [*study.seeds, *streams, *(seed for step in study.augment for seed in step.seeds)]
     return tuple(max(used) + i for i in range(1, number + 1))
+
+
+def _check_number(replicates: int) -> None:
+    """Refuse what no study can have, before there is a seed for each."""
+    if replicates > MOST_PLANNED_RUNS:
+        raise DoeError(f"got {replicates} replicates; expected at most {MOST_PLANNED_RUNS} runs")
 
 
 def planned_replicates(study: Study) -> int:
@@ -86,6 +94,7 @@ def with_overrides(study: Study, replicates: int | None, fraction: str | None) -
             "file; change these instead of the number of replicates"
         )
     if replicates is not None and not study.streams:
+        _check_number(replicates)
         seeds = study.seeds[: max(replicates, 0)]
         after = max(study.seeds, default=0)
         more = tuple(after + i for i in range(1, replicates - len(seeds) + 1))

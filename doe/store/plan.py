@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import shlex
 from collections.abc import Callable, Iterator
 from functools import reduce
 from pathlib import Path
@@ -158,9 +159,10 @@ def _way_out(old: Plan, study: Study) -> str:
     wider = msgspec.structs.replace(study, replicates=planned.replicates, seeds=planned.seeds)
     more = study.replicates - planned.replicates
     if more > 0 and not study_differences(planned, wider):
+        out = shlex.quote(str(old.directory))
         return (
-            f"Only replicates were added: `doe plan --augment {more} --out {old.directory}` adds "
-            "them as new blocks, with seeds of their own."
+            f"Only replicates were added: `doe plan --augment {more} --out {out}` adds them as new "
+            "blocks, with seeds of their own."
         )
     return (
         "Plan the new one under another name or in another directory, take the edit back, or move "

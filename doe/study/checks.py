@@ -128,7 +128,7 @@ def _check_levels(factor: Factor, path: str, add: AddProblem) -> None:
     if factor.scale == "log" and not factor.numeric:
         word = next(value for value in levels if kind_of(value) != "number")
         add(f"{path}.scale = 'log': {short(word)} is no number; expected numbers, or no scale")
-    elif factor.scale == "log" and (low := min(map(float, levels))) <= 0:
+    elif factor.scale == "log" and levels and (low := min(map(float, levels))) <= 0:
         add(f"{path}.scale = 'log': got the level {low:g}; logarithms need numbers above 0")
 
 

@@ -11,6 +11,7 @@ from doe.cli.options import FileArgument, FractionOption, JsonOption, PresetOpti
 
 if TYPE_CHECKING:
     from doe.analysis.levels.plan import DesignReport
+    from doe.design.efficiency import Efficiency
     from doe.store.plan import Outcome, Plan
     from doe.study.values import Study
 
@@ -93,6 +94,7 @@ def _refuse_to_change(*study_options: object) -> None:
 def _print(planned: Plan, outcome: Outcome) -> None:
     from rich.text import Text
 
+    from doe.design.efficiency import design_efficiency
     from doe.results.designs import design_facts, told_by_levels
     from doe.views.plan_tables import (
         alias_table,
@@ -109,6 +111,7 @@ def _print(planned: Plan, outcome: Outcome) -> None:
     screen.print(Text(f"{OUTCOMES[outcome]} {planned.directory}", style="bold"))
     for line in two_level_lines(planned) if facts is None else level_lines(planned, facts):
         screen.print(Text(line))
+    screen.print(Text(efficiency_line(design_efficiency(study, design))))
     for note in plan_notes(planned):
         screen.print(Text(f"warning: {note}", style="yellow"))
     screen.print()
@@ -176,6 +179,16 @@ def two_level_lines(planned: Plan) -> list[str]:
             f"({counted(size.df_error, 'degree')} of freedom for error)."
         )
     return lines
+
+
+def efficiency_line(efficiency: Efficiency) -> str:
+    """D-efficiency and what it is of."""
+    from doe.numbers import cell_text
+
+    return (
+        f"D-efficiency {cell_text(efficiency.percent, 'fixed1')} % for {efficiency.words} "
+        f"({efficiency.coefficients} coefficients with the mean and blocks)."
+    )
 
 
 def streams_line(study: Study) -> str:
@@ -247,6 +260,7 @@ def plan_json(planned: Plan, outcome: Outcome) -> dict[str, Any]:
     """The plan as one JSON object."""
     import msgspec
 
+    from doe.design.efficiency import design_efficiency
     from doe.design.fractions import alias_chains
     from doe.design.power import design_size, detectable_effect
     from doe.results.designs import design_facts, level_design_size, told_by_levels
@@ -278,6 +292,7 @@ def plan_json(planned: Plan, outcome: Outcome) -> dict[str, Any]:
         "fraction": study.fraction,
         **alias_json(generators, study.keys, [chain for chain in chains if len(chain) > 1]),
         "detectable_effect_per_sigma": detectable_effect(1.0, size) if tested else None,
+        "d_efficiency": design_efficiency(study, planned.design)._asdict(),
         **of_levels,
         "order": [run.run_id for run in planned.design.runs],
         "warnings": plan_notes(planned),

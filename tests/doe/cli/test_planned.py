@@ -41,13 +41,13 @@ def call(plan, *words):
 )
 def test_the_study_is_read_once(finished, tmp_path, monkeypatch, words):
     monkeypatch.chdir(tmp_path)
-    check, sources = plan.checked_study, []
+    check, sources = plan.planned_study, []
 
     def counted(data, source):
         sources.append(source)
         return check(data, source)
 
-    monkeypatch.setattr(plan, "checked_study", counted)
+    monkeypatch.setattr(plan, "planned_study", counted)
     call(finished, *words)
     assert len(sources) == 1
 

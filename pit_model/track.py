@@ -4,6 +4,7 @@ Covers one ball at a time before a camera that stands still and looks across the
 Several balls, moving cameras and perspective are not covered.
 """
 
+from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple
@@ -28,14 +29,17 @@ WIDTHS = (224, 448, 112)
 """Widths that are tried, in this order."""
 TRIAL = 40
 """Frames of a trial, at most."""
+NEARLY = 0.9
+"""Part of the most confirmed frames with which a trial is still among the best."""
 CANDIDATES = 3
 """Places in a frame that arcs may choose from."""
 CLEAR = RADIUS + 2
 """Distance along each axis to which a place is cleared before the next is looked for."""
-DOUBT = 0.05
+DOUBT = 0.1
 """Confidence below which a place is none."""
-TOLERANCE = 1.0
-"""Distance within which a detection confirms an arc, in pixels of the network."""
+TOLERANCE = 224
+"""A detection confirms an arc within this part of the clip's width, or a pixel of the network if
+that is more."""
 BATCH = 1_000_000
 """Pixels that go through the network at once, at most."""
 
@@ -162,18 +166,15 @@ class Tracker:
         if len(widths) * len(looks) == 1:
             return first
         part = _busiest(clip)
-        scores: dict[Regime, float] = {}
+        trials: dict[Regime, Flights] = {}
         for tried, (w, look) in enumerate(product(widths, looks)):
-            best = max(scores, key=scores.__getitem__, default=first)
-            if w != widths[0] and scores[best] > 0 and look != best[1:]:
+            if w != widths[0] and (best := _best(trials)) and look != best[1:]:
                 continue  # polarity and background are settled by the first width that sees a ball
             progress("trying", tried, len(widths) * len(looks))
             regime = Regime(w, *look)
             found = self.detect(clip, regime, part)
-            flights = fit_flights(found, _tolerance(clip, regime))
-            seen = np.flatnonzero(flights.choice >= 0)
-            scores[regime] = float(found.confidence[seen, flights.choice[seen]].sum())
-        return max(scores, key=scores.__getitem__)
+            trials[regime] = fit_flights(found, _tolerance(clip, regime))
+        return _best(trials) or first
 
     @torch.inference_mode()
     def detect(
@@ -219,6 +220,14 @@ def read_places(heatmap: Tensor) -> tuple[Tensor, Tensor]:
     return torch.stack(positions, 1), torch.stack(heights, 1)
 
 
+def _best(trials: Mapping[Regime, Flights]) -> Regime | None:
+    """Of the trials that confirm most frames, or nearly, the one that scatters least."""
+    confirmed = {regime: int((f.choice >= 0).sum()) for regime, f in trials.items()}
+    most = max(confirmed.values(), default=0)
+    good = [regime for regime, count in confirmed.items() if most and count >= NEARLY * most]
+    return min(good, key=lambda regime: trials[regime].scatter, default=None)
+
+
 def measure(clip: Clip, regime: Regime) -> Levels:
     """Levels of a clip at the size of the network."""
     some = clip.frames[:: -(-len(clip.frames) // SAMPLE)].float() / 255
@@ -227,7 +236,7 @@ def measure(clip: Clip, regime: Regime) -> Levels:
 
 def _tolerance(clip: Clip, regime: Regime) -> float:
     """Distance within which a detection confirms an arc, in pixels of the clip."""
-    return TOLERANCE * clip.size[0] / regime.width
+    return clip.size[0] / min(TOLERANCE, regime.width)
 
 
 def _busiest(clip: Clip) -> range:

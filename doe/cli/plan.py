@@ -38,7 +38,16 @@ def plan(
     ] = None,
     augment: Annotated[
         str | None,
-        typer.Option(help="Add N replicates, or the foldover of a fraction, as new blocks."),
+        typer.Option(
+            help="Add N replicates, the foldover of a fraction, axial points, or an optimal design."
+        ),
+    ] = None,
+    runs: Annotated[
+        int | None, typer.Option(min=1, help="With --augment optimal: how many runs to add.")
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(help="With --augment optimal: linear, interactions or quadratic."),
     ] = None,
     confirm: Annotated[
         int | None,
@@ -60,6 +69,10 @@ def plan(
         from doe.errors import DoeError
 
         raise DoeError("--response belongs to --confirm N; give it too")
+    if augment != "optimal" and (runs is not None or model is not None):
+        from doe.errors import DoeError
+
+        raise DoeError("--runs and --model belong to --augment optimal; give it too")
     if confirm is not None:
         from doe.results.confirm import confirm_plan
 
@@ -68,7 +81,8 @@ def plan(
         outcome: Outcome = "augmented"
     elif augment is not None:
         _refuse_to_change(file, preset, replicates, fraction)
-        planned, outcome = augment_plan(chosen_study(out), augment), "augmented"
+        planned = augment_plan(chosen_study(out), augment, runs or 0, model or "")
+        outcome = "augmented"
     else:
         study = with_overrides(asked_study(file, preset), replicates, fraction)
         check_program(study, Path.cwd())

@@ -14,15 +14,24 @@ SCREENING = "screening"
 """The kind of design of which a fold-over exchanges the levels of every factor."""
 
 
-def augmented(study: Study, kind: str) -> Study:
+def augmented(study: Study, kind: str, runs: int = 0, model: str = "") -> Study:
     """The study with runs added as new blocks.
 
-    `kind` is a number of replicates, "foldover" of a two-level fraction, or "part": the next one of
-    a design that was planned as 1/N.
+    `kind` is a number of replicates, "foldover" of a two-level fraction, "part": the next one of a
+    design that was planned as 1/N, "axial": what a response surface needs beside a factorial, or
+    "optimal": so many `runs` for a larger `model`, given what is planned.
     """
     if confirming(study):
         raise DoeError("this study has been confirmed, which ends it; plan a new one to go on")
-    if kind == "part":
+    if (runs or model) and kind != "optimal":
+        raise DoeError("a number of runs and a model belong to an optimal augmentation")
+    if kind == "axial":
+        step = Augment(axial=1.0)
+    elif kind == "optimal":
+        if runs < 1:
+            raise DoeError("an optimal augmentation needs the number of runs to add")
+        step = Augment(runs=runs, model=model)
+    elif kind == "part":
         step = Augment(part=_next_part(study))
     elif kind == "foldover" and study.kind == SCREENING:
         step = Augment(flip=study.keys)
@@ -33,7 +42,8 @@ def augmented(study: Study, kind: str) -> Study:
         step = Augment(seeds=fresh_seeds(study, int(kind)))
     else:
         raise DoeError(
-            f"augment {kind!r}: expected a number of replicates to add, foldover, or part"
+            f"augment {kind!r}: expected a number of replicates to add, foldover, part, axial or "
+            "optimal"
         )
     return msgspec.structs.replace(study, augment=(*study.augment, step))
 

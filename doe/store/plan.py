@@ -236,9 +236,9 @@ def find_study(named: Path | None) -> Path:
     return studies[-1]
 
 
-def augment_plan(directory: Path, kind: str) -> Plan:
-    """Add replicates or a fold-over to a planned study; what was planned or run stays as it is."""
-    return change_plan(directory, lambda study: augmented(study, kind))
+def augment_plan(directory: Path, kind: str, runs: int = 0, model: str = "") -> Plan:
+    """Add runs to a planned study (`augmented`); what was planned or run stays as it is."""
+    return change_plan(directory, lambda study: augmented(study, kind, runs, model))
 
 
 def extend_plan(directory: Path, replicates: int) -> Plan:

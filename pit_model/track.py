@@ -4,7 +4,7 @@ Covers one ball at a time before a camera that stands still and looks across the
 Several balls, moving cameras and perspective are not covered.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple
@@ -180,30 +180,40 @@ class Tracker:
     def detect(
         self, clip: Clip, regime: Regime, part: range, progress: Listener = quiet
     ) -> Detections:
-        """Find the likeliest places of a ball in some consecutive frames, in pixels of the clip.
-
-        A frame stands in up to three windows: the mean of its heatmaps is read out.
-        """
-        measured = measure(clip, regime)
-        height, width = resize(clip.frames[:1].float(), regime.width).shape[1:]
-        step = max(WINDOW, BATCH // (height * width)) - WINDOW + 1
-        total, count = torch.zeros(len(part), height, width), torch.zeros(len(part), 1, 1)
-        for first in range(0, len(part) - WINDOW + 1, step):
-            inside = part[first : first + step + WINDOW - 1]
-            grey = resize(clip.frames[inside.start : inside.stop].float() / 255, regime.width)
-            seen = network_input(grey, regime.dark, measured)
-            heatmaps = torch.sigmoid(self.network(seen[None], False).heatmaps[-1])  # (N, 3, h, w)
-            for k in range(WINDOW):
-                at = slice(first + k, first + k + len(heatmaps))
-                total[at] += heatmaps[:, k]
-                count[at] += 1
-            progress("tracking", first + len(inside), len(part))
-        position, confidence = read_places(total / count)
+        """Find the likeliest places of a ball in some consecutive frames, in pixels of the clip."""
+        places = []
+        for heatmap in self._heatmaps(clip, regime, part):
+            places.append(read_places(heatmap))
+            progress("tracking", sum(len(height) for _, height in places), len(part))
+        position, confidence = (torch.cat(parts) for parts in zip(*places, strict=True))
+        height, width = heatmap.shape[1:]
         scale = torch.tensor([clip.size[0] / width, clip.size[1] / height])
         in_clip = (position + 0.5) * scale - 0.5
         in_clip[confidence < DOUBT] = torch.nan
         time = clip.time[part.start : part.stop] * clip.fps
         return Detections(time, in_clip.double().numpy(), confidence.double().numpy())
+
+    def _heatmaps(self, clip: Clip, regime: Regime, part: range) -> Iterator[Tensor]:
+        """Yield heatmaps (n, h, w) of n frames at a time: means over the windows of a frame."""
+        measured = measure(clip, regime)
+        height, width = resize(clip.frames[:1].float(), regime.width).shape[1:]
+        windows = len(part) - WINDOW + 1
+        step = max(1, BATCH // (height * width) - WINDOW + 1)
+        carried = torch.zeros(WINDOW - 1, height, width)
+        for first in range(0, windows, step):
+            inside = part[first : first + step + WINDOW - 1]
+            grey = resize(clip.frames[inside.start : inside.stop].float() / 255, regime.width)
+            seen = network_input(grey, regime.dark, measured)
+            heatmaps = torch.sigmoid(self.network(seen[None], False).heatmaps[-1])  # (N, 3, h, w)
+            total = torch.zeros(len(inside), height, width)
+            total[: WINDOW - 1] = carried
+            for k in range(WINDOW):
+                total[k : k + len(heatmaps)] += heatmaps[:, k]
+            frame = torch.arange(first, first + len(inside))
+            count = frame.clamp(max=windows - 1) - (frame - WINDOW + 1).clamp(min=0) + 1
+            carried = total[len(heatmaps) :].clone()
+            complete = len(inside) if first + step >= windows else len(heatmaps)
+            yield total[:complete] / count[:complete, None, None]
 
 
 def read_places(heatmap: Tensor) -> tuple[Tensor, Tensor]:

@@ -10,12 +10,15 @@ import numpy as np
 import pytest
 import torch
 from scipy.ndimage import gaussian_filter
+from typer.testing import CliRunner
 
 from pit_model.adapt import adapt, trust
 from pit_model.arcs import Detections
+from pit_model.cli import app
 from pit_model.clip import clip_of, read_clip
 from pit_model.config import Units
 from pit_model.errors import PitError
+from pit_model.regime import Regime
 from pit_model.simulate import simulate
 from pit_model.track import Tracker, read_places
 from pit_model.track_files import summary, write_csv, write_track
@@ -263,3 +266,42 @@ def test_detections_below_doubt_are_none(tracker):
     found = tracker.detect(clip_of(frames), tracker.track(frames, width=64).regime, range(8))
     assert isinstance(found, Detections)
     assert np.isnan(found.position[found.confidence < 0.1]).all()
+
+
+def test_a_long_clip_is_read_in_parts(tracker, monkeypatch):
+    frames, _ = film(1.5, 0.7, frames=12)
+    clip = clip_of(frames[:, ::2, ::2])
+    regime = Regime(96, False, True)
+    at_once = tracker.detect(clip, regime, range(2, 17))
+    monkeypatch.setattr("pit_model.track.BATCH", 96 * 96 * 6)
+    in_parts = tracker.detect(clip, regime, range(2, 17))
+    np.testing.assert_allclose(in_parts.confidence, at_once.confidence, atol=1e-5)
+    np.testing.assert_allclose(in_parts.position[:, 0], at_once.position[:, 0], atol=1e-3)
+    np.testing.assert_array_equal(in_parts.time, np.arange(2, 17))
+
+
+def test_the_command_says_and_writes_what_it_found(tmp_path):
+    frames, _ = film(1.5, 0.7, frames=26)
+    write_mp4(tmp_path / "ball.mp4", frames, FPS)
+    words = ["track", str(tmp_path / "ball.mp4"), "--bright", "--median", "--width", "96"]
+    words += ["--scale", "100", "--threads", "1", "--out", str(tmp_path / "out")]
+    result = CliRunner(env={"COLUMNS": "80"}).invoke(app, words)
+    assert result.exit_code == 0, result.output
+    said = json.loads((tmp_path / "out" / "track.json").read_text())
+    assert said["fps"] == pytest.approx(FPS)
+    assert f"{said['frames_with_ball']} of 32 frames show the ball in flight" in result.output
+    assert f"g = {said['g']:.3f} m/s² at 100.0 px/m" in result.output
+    assert f"restitution e = {said['e']:.3f}" in result.output
+    assert max(map(len, result.output.splitlines())) <= 80
+
+
+def test_weights_of_a_run_become_a_file(trained, tmp_path):
+    asked, _ = trained
+    result = CliRunner().invoke(
+        app, ["weights", str(asked.run_dir), "--out", str(tmp_path / "w.pt")]
+    )
+    assert result.exit_code == 0, result.output
+    of_file, of_run = Tracker.load(tmp_path / "w.pt"), Tracker.load(asked.run_dir)
+    assert of_file.config == of_run.config
+    for a, b in zip(of_file.network.parameters(), of_run.network.parameters(), strict=True):
+        assert torch.equal(a, b)

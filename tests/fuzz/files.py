@@ -49,7 +49,7 @@ def _change(rng: random.Random, study: Path) -> str:
     match rng.randrange(6):
         case 0:
             file = run / rng.choice(["result.json", "request.json", "lease.json", "log.txt"])
-            data = mutated(rng, file.read_bytes())
+            data = mutated(rng, file.read_bytes() if file.is_file() else b"")
         case 1 | 2:
             file = run / rng.choice(["result.json", "result.json", "request.json", "lease.json"])
             data = _other_values(rng, file)

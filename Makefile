@@ -5,7 +5,7 @@ STAMP := .venv/.installed
 # Tests start hundreds of processes: what was compiled once is kept, also where the surroundings say no.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: screenshots setup setup-cluster setup-pages demo check test test-running test-rest test-cluster test-wheel test-pages lint bench calibrate clean chaos
+.PHONY: screenshots setup setup-cluster setup-pages demo check test test-running test-rest test-cluster test-wheel test-pages lint bench calibrate clean chaos fuzz
 
 setup: $(STAMP)
 
@@ -70,6 +70,11 @@ lint: setup
 
 chaos: setup
 	$(BIN)/python tests/doe/running/chaos.py --kills 1000
+
+# Study files, files of studies, options and tables that nobody should write: no traceback, no hang.
+INPUTS ?= 2000
+fuzz: setup
+	$(BIN)/python -m tests.fuzz --inputs $(INPUTS)
 
 # Size, coverage and power of what the analysis prints, by simulation; the tables go to docs/statistics.md.
 calibrate: setup

@@ -67,12 +67,15 @@ def plan(
     augment: int | str | None = None,
     confirm: int | None = None,
     response: str | None = None,
+    runs: int | None = None,
+    model: str | None = None,
 ) -> Path:
     """Plan a study (a value, the tables of a study file as a dict, a TOML file or a preset) and
     return its directory.
 
-    Planning the same study again changes nothing. `augment` adds so many replicates, or the
-    "foldover" of a fraction, to the study planned in `out`; `confirm` adds runs with so many fresh
+    Planning the same study again changes nothing. `augment` adds so many replicates, the "foldover"
+    of a fraction, "axial" points, or so many `runs` that are "optimal" for a `model`, to the study
+    planned in `out`; `confirm` adds runs with so many fresh
     seeds of the configuration that is best by `response`, of the runner-up and of the baseline.
     """
     from doe.results.planning import PlanRequest, make_plan
@@ -86,6 +89,8 @@ def plan(
         augment=None if augment is None else str(augment),
         confirm=confirm,
         response=response,
+        runs=runs,
+        model=model,
     )
     return make_plan(request)[0].directory
 

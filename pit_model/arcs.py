@@ -24,6 +24,8 @@ REACH = 30
 """Frames on each side of a sample that vote for it."""
 MISSES = 2
 """Frames in a row that may lack a detection within an arc."""
+BEYOND = 2.0
+"""Tolerances within which a frame beyond the ends of an arc is tried: there a fit is less exact."""
 TILT = 0.27
 """Largest sideways part of the acceleration: a camera that is tilted by 15 degrees."""
 CHUNK = 2048
@@ -199,25 +201,28 @@ def _grow(
     """Fit a sample to all frames that agree with it, again and again until none is added."""
     time = detections.time
     seed, coefficients = int(sample.seed[number]), sample.coefficients[number]
-    frames = np.arange(len(time))
     origin = float(time[seed])
-    before = np.empty(0, int)
+    frames = np.arange(len(time))
+    inside, dropped = np.zeros((2, len(time)), bool)
+    limit = np.full(len(time), tolerance)
     for _ in range(20):
         error, choice = _nearest(detections, frames, _path(coefficients, time - origin))
-        near = (error < tolerance) & free
+        near = (error < limit) & free & ~dropped
         if not near.any():
             return None
+        dropped |= inside & ~near
         seed = int(frames[near][np.abs(frames[near] - seed).argmin()])
         low, high = _run(near, seed)
-        inside = frames[low : high + 1][near[low : high + 1]]
-        if np.array_equal(inside, before):
+        near[:low] = near[high + 1 :] = False
+        if np.array_equal(near, inside):
             break
-        before = inside
-        if len(inside) < (3 if acceleration is None else 2):
+        inside = near
+        if inside.sum() < (3 if acceleration is None else 2):
             return None
+        limit = np.where((frames < low) | (frames > high), BEYOND, 1.0) * tolerance
         points = detections.position[inside, choice[inside]]
         coefficients = _fit(time[inside] - origin, points, acceleration)
-    return Arc(inside, choice[inside], origin, coefficients)
+    return Arc(frames[inside], choice[inside], origin, coefficients)
 
 
 def _run(near: Bools, seed: int) -> tuple[int, int]:

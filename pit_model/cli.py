@@ -118,13 +118,21 @@ def train(
 def evaluate(
     run_dir: RunDir,
     split: Annotated[str, typer.Option(help="train, val or test.")] = "test",
+    physics: Annotated[
+        str | None, typer.Option(help="Physics behind the network: paper, reflect or exact.")
+    ] = None,
+    window: Annotated[
+        int | None, typer.Option(help="Frames of exact physics: 3, 5, 7 or 9.")
+    ] = None,
     device: Device = "cpu",
     threads: Threads = None,
 ) -> None:
     """Evaluate a trained run at the epochs that the validation set chose."""
     from pit_model import display
 
-    display.evaluate_run(run_dir, split, device, threads)
+    given = {"physics": physics, "physics_window": window}
+    changes = {name: value for name, value in given.items() if value is not None}
+    display.evaluate_run(run_dir, split, changes, device, threads)
 
 
 @app.command()

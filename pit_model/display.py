@@ -3,6 +3,7 @@
 import csv
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 from types import SimpleNamespace
@@ -95,15 +96,17 @@ def train_run(config: Config, seed: int, device: str, threads: int | None, out: 
     console.print(f"{values['train_seconds']:.0f} s of training; everything is in {out}")
 
 
-def evaluate_run(run_dir: Path, split: str, device: str, threads: int | None) -> None:
-    """Print the metrics of a trained run on a split."""
+def evaluate_run(
+    run_dir: Path, split: str, changes: Mapping[str, Any], device: str, threads: int | None
+) -> None:
+    """Print the metrics of a trained run on a split, with changes to what follows the network."""
     if split not in SPLITS:
         raise PitError(f"split {split!r} is unknown; expected one of {', '.join(SPLITS)}")
     chosen_device = backend.find_device(device)
     torch.set_num_threads(threads or os.cpu_count() or 1)
     trained = rundir.read_trained(run_dir)
-    values = rundir.evaluate_run(trained, split, chosen_device)
-    config = trained.config
+    config = replace(trained.config, **changes)
+    values = rundir.evaluate_run(trained._replace(config=config), split, chosen_device)
     title = f"{config.label} at {config.image_size} px, seed {trained.seed}: {split}"
     Console().print(_scale_table(title, values, choose_epochs(trained.history), config))
 

@@ -4,6 +4,7 @@ Covers one ball at a time before a camera that stands still and looks across the
 Several balls, moving cameras and perspective are not covered.
 """
 
+from collections.abc import Iterator, Mapping
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple
@@ -28,14 +29,17 @@ WIDTHS = (224, 448, 112)
 """Widths that are tried, in this order."""
 TRIAL = 40
 """Frames of a trial, at most."""
+NEARLY = 0.9
+"""Part of the most confirmed frames with which a trial is still among the best."""
 CANDIDATES = 3
 """Places in a frame that arcs may choose from."""
 CLEAR = RADIUS + 2
 """Distance along each axis to which a place is cleared before the next is looked for."""
-DOUBT = 0.05
+DOUBT = 0.1
 """Confidence below which a place is none."""
-TOLERANCE = 1.0
-"""Distance within which a detection confirms an arc, in pixels of the network."""
+TOLERANCE = 224
+"""A detection confirms an arc within this part of the clip's width, or a pixel of the network if
+that is more."""
 BATCH = 1_000_000
 """Pixels that go through the network at once, at most."""
 
@@ -162,47 +166,54 @@ class Tracker:
         if len(widths) * len(looks) == 1:
             return first
         part = _busiest(clip)
-        scores: dict[Regime, float] = {}
+        trials: dict[Regime, Flights] = {}
         for tried, (w, look) in enumerate(product(widths, looks)):
-            best = max(scores, key=scores.__getitem__, default=first)
-            if w != widths[0] and scores[best] > 0 and look != best[1:]:
+            if w != widths[0] and (best := _best(trials)) and look != best[1:]:
                 continue  # polarity and background are settled by the first width that sees a ball
             progress("trying", tried, len(widths) * len(looks))
             regime = Regime(w, *look)
             found = self.detect(clip, regime, part)
-            flights = fit_flights(found, _tolerance(clip, regime))
-            seen = np.flatnonzero(flights.choice >= 0)
-            scores[regime] = float(found.confidence[seen, flights.choice[seen]].sum())
-        return max(scores, key=scores.__getitem__)
+            trials[regime] = fit_flights(found, _tolerance(clip, regime))
+        return _best(trials) or first
 
     @torch.inference_mode()
     def detect(
         self, clip: Clip, regime: Regime, part: range, progress: Listener = quiet
     ) -> Detections:
-        """Find the likeliest places of a ball in some consecutive frames, in pixels of the clip.
-
-        A frame stands in up to three windows: the mean of its heatmaps is read out.
-        """
-        measured = measure(clip, regime)
-        height, width = resize(clip.frames[:1].float(), regime.width).shape[1:]
-        step = max(WINDOW, BATCH // (height * width)) - WINDOW + 1
-        total, count = torch.zeros(len(part), height, width), torch.zeros(len(part), 1, 1)
-        for first in range(0, len(part) - WINDOW + 1, step):
-            inside = part[first : first + step + WINDOW - 1]
-            grey = resize(clip.frames[inside.start : inside.stop].float() / 255, regime.width)
-            seen = network_input(grey, regime.dark, measured)
-            heatmaps = torch.sigmoid(self.network(seen[None], False).heatmaps[-1])  # (N, 3, h, w)
-            for k in range(WINDOW):
-                at = slice(first + k, first + k + len(heatmaps))
-                total[at] += heatmaps[:, k]
-                count[at] += 1
-            progress("tracking", first + len(inside), len(part))
-        position, confidence = read_places(total / count)
+        """Find the likeliest places of a ball in some consecutive frames, in pixels of the clip."""
+        places = []
+        for heatmap in self._heatmaps(clip, regime, part):
+            places.append(read_places(heatmap))
+            progress("tracking", sum(len(height) for _, height in places), len(part))
+        position, confidence = (torch.cat(parts) for parts in zip(*places, strict=True))
+        height, width = heatmap.shape[1:]
         scale = torch.tensor([clip.size[0] / width, clip.size[1] / height])
         in_clip = (position + 0.5) * scale - 0.5
         in_clip[confidence < DOUBT] = torch.nan
         time = clip.time[part.start : part.stop] * clip.fps
         return Detections(time, in_clip.double().numpy(), confidence.double().numpy())
+
+    def _heatmaps(self, clip: Clip, regime: Regime, part: range) -> Iterator[Tensor]:
+        """Yield heatmaps (n, h, w) of n frames at a time: means over the windows of a frame."""
+        measured = measure(clip, regime)
+        height, width = resize(clip.frames[:1].float(), regime.width).shape[1:]
+        windows = len(part) - WINDOW + 1
+        step = max(1, BATCH // (height * width) - WINDOW + 1)
+        carried = torch.zeros(WINDOW - 1, height, width)
+        for first in range(0, windows, step):
+            inside = part[first : first + step + WINDOW - 1]
+            grey = resize(clip.frames[inside.start : inside.stop].float() / 255, regime.width)
+            seen = network_input(grey, regime.dark, measured)
+            heatmaps = torch.sigmoid(self.network(seen[None], False).heatmaps[-1])  # (N, 3, h, w)
+            total = torch.zeros(len(inside), height, width)
+            total[: WINDOW - 1] = carried
+            for k in range(WINDOW):
+                total[k : k + len(heatmaps)] += heatmaps[:, k]
+            frame = torch.arange(first, first + len(inside))
+            count = frame.clamp(max=windows - 1) - (frame - WINDOW + 1).clamp(min=0) + 1
+            carried = total[len(heatmaps) :].clone()
+            complete = len(inside) if first + step >= windows else len(heatmaps)
+            yield total[:complete] / count[:complete, None, None]
 
 
 def read_places(heatmap: Tensor) -> tuple[Tensor, Tensor]:
@@ -219,6 +230,14 @@ def read_places(heatmap: Tensor) -> tuple[Tensor, Tensor]:
     return torch.stack(positions, 1), torch.stack(heights, 1)
 
 
+def _best(trials: Mapping[Regime, Flights]) -> Regime | None:
+    """Of the trials that confirm most frames, or nearly, the one that scatters least."""
+    confirmed = {regime: int((f.choice >= 0).sum()) for regime, f in trials.items()}
+    most = max(confirmed.values(), default=0)
+    good = [regime for regime, count in confirmed.items() if most and count >= NEARLY * most]
+    return min(good, key=lambda regime: trials[regime].scatter, default=None)
+
+
 def measure(clip: Clip, regime: Regime) -> Levels:
     """Levels of a clip at the size of the network."""
     some = clip.frames[:: -(-len(clip.frames) // SAMPLE)].float() / 255
@@ -227,7 +246,7 @@ def measure(clip: Clip, regime: Regime) -> Levels:
 
 def _tolerance(clip: Clip, regime: Regime) -> float:
     """Distance within which a detection confirms an arc, in pixels of the clip."""
-    return TOLERANCE * clip.size[0] / regime.width
+    return clip.size[0] / min(TOLERANCE, regime.width)
 
 
 def _busiest(clip: Clip) -> range:

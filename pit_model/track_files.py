@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
+from pit_model.arcs import Floats
 from pit_model.clip import Listener, read_frames
 from pit_model.rundir import write_json
 from pit_model.track import Track, quiet
@@ -172,12 +173,11 @@ def draw_track(track: Track, picture: NDArray[np.uint8]) -> Figure:
     for arc in range(flights.arcs):
         inside = flights.arc == arc
         colour = f"C{arc % 10}"
-        over.plot(*flights.position[inside].T, "-", color=colour, lw=1.2)
+        time, path = _curve(track, inside)
+        over.plot(*path.T, "-", color=colour, lw=1.2)
         over.plot(*seen[inside].T, "o", mfc="none", color=colour, ms=5)
         for axis, style in ((0, "--"), (1, "-")):
-            beside.plot(
-                track.clip.time[inside], flights.position[inside, axis], style, color=colour
-            )
+            beside.plot(time, path[:, axis], style, color=colour)
             beside.plot(track.clip.time[inside], seen[inside, axis], "o", color=colour, ms=3)
     for hit in flights.hits:
         over.plot(*hit.position, "+", color="white", ms=12)
@@ -217,6 +217,17 @@ def annotated(track: Track, video: Path, progress: Listener = quiet) -> Iterator
                 pen.line((x, y - radius, x, y + radius), fill=RED, width=2)
         yield np.asarray(image)
         progress("drawing", t + 1, total)
+
+
+def _curve(track: Track, inside: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """Times and positions along an arc, between its frames as well."""
+    flights, fps = track.flights, track.clip.fps
+    seconds = track.clip.time[inside]
+    s = np.append(np.diff(seconds), 0)[:, None] * np.linspace(0, 1, 9) * fps  # (n, 9), frames
+    along = s[..., None]
+    path = flights.position[inside, None] + flights.velocity[inside, None] * along
+    path = path + flights.acceleration * along**2 / 2
+    return (seconds[:, None] + s / fps).ravel(), path.reshape(-1, 2)
 
 
 def _middle_picture(track: Track, video: Path) -> NDArray[np.uint8]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -126,7 +127,8 @@ def analyze(
     subject = read_source(table or chosen_study(study), names, options_of_table, say)
     forms = {"json": json, "latex": latex, "csv": csv, "plot": plot, "brief": brief}
     form = next((name for name, chosen in forms.items() if chosen), "")
-    source = f" --table {table} --factors {factors}" if table else f" --study {study}"
+    words = ["--table", table, "--factors", factors] if table else ["--study", study]
+    source = f" {shlex.join(map(str, words))}"
     command = f"doe analyze{source if table or study else ''}"
     _print(subject, options, form, command)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -47,4 +48,4 @@ def import_table(
     parts += [f"{done.unfinished} rows have no result"] if done.unfinished else []
     parts += [f"{done.outside} rows are not planned"] if done.outside else []
     typer.echo(f"{'; '.join(parts)}.")
-    typer.echo(f"next: doe run --study {plan.directory}")
+    typer.echo(f"next: doe run --study {shlex.quote(str(plan.directory))}")

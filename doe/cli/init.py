@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from doe.study.draft import Draft, Proposal
+    from doe.study.draft import Draft
     from doe.study.help_text import Option
+    from doe.study.proposals import Proposal
     from doe.study.values import Study
 
 HELP_SECONDS = 120.0
@@ -32,7 +33,9 @@ def init(
     ] = None,
     factor: Annotated[
         list[str] | None,
-        typer.Option(help="NAME=LOW,HIGH, or NAME for proposed levels; repeatable."),
+        typer.Option(
+            help="NAME=LEVEL,LEVEL,…, NAME=LOW..HIGH:log, or NAME for proposed levels; repeatable."
+        ),
     ] = None,
     metric: Annotated[
         list[str] | None,
@@ -53,8 +56,9 @@ def init(
     from msgspec.structs import replace
 
     from doe.errors import DoeError
-    from doe.study.draft import draft_text, parse_factor
+    from doe.study.draft import draft_text
     from doe.study.file import parse_study
+    from doe.study.proposals import parse_factor
 
     if out.exists():
         raise DoeError(f"{out} is there already and stays as it is; name another file with --out")
@@ -104,33 +108,70 @@ def _trainer() -> tuple[list[str], str]:
 
 
 def _program(words: list[str], asked: list[Proposal | str]) -> Draft:
+    from msgspec.structs import replace
+
     from doe.errors import DoeError
+    from doe.study.configured import opens_relative, script_of
     from doe.study.draft import draft_command, draft_placed, places_factors
 
+    script = script_of(words)
     if places_factors(words, asked):
-        return draft_placed(words, asked)
-    draft = draft_command(words, read_help(words), asked)
+        draft = draft_placed(words, asked)
+    else:
+        draft = draft_command(words, options_of(words, script), asked)
     if not draft.factors:
         raise DoeError(
-            f"the help of {' '.join(words)} shows no option with a default that could be a factor; "
+            f"{' '.join(words)} shows no option with a default that could be a factor; "
             "name some with --factor NAME=LOW,HIGH"
         )
-    return draft
+    relative = script and opens_relative(script.read_text(errors="replace"), Path.cwd())
+    return replace(draft, cwd="." if relative else "", python=_beside(words))
+
+
+def _beside(words: list[str]) -> str:
+    """The interpreter of an environment that lies here, where no other is active."""
+    import os
+
+    if words[0] not in ("python", "python3") or os.environ.get("VIRTUAL_ENV"):
+        return ""
+    paths = (f"{folder}/bin/python" for folder in (".venv", "venv", "env"))
+    return next((path for path in paths if Path(path).exists()), "")
+
+
+def options_of(words: list[str], script: Path | None) -> list[Option]:
+    """The options of a program: of Hydra's configuration, of overridden globals, of its help."""
+    from doe.study.configured import CONFIGURATOR, HYDRA, global_options, hydra_options
+
+    source = script.read_text(errors="replace") if script else ""
+    if script and HYDRA.search(source):
+        return hydra_options(_answer([*words, "--cfg", "job"]), script)
+    if CONFIGURATOR.search(source):
+        return global_options(words, source)
+    return read_help(words)
 
 
 def read_help(words: list[str]) -> list[Option]:
     """Ask a program for its help and read the options; a DoeError says why that failed."""
+    from doe.errors import DoeError
+    from doe.study.help_text import read_options
+
+    options = read_options(_answer([*words, "--help"]))
+    if not options:
+        raise DoeError(f"`{' '.join(words)} --help` names no option; {WITHOUT_HELP}")
+    return options
+
+
+def _answer(command: list[str]) -> str:
+    """What a program prints; programs in C print their usage and fail."""
     import os
     import subprocess
 
     from doe.errors import DoeError
-    from doe.study.help_text import read_options
 
     # Wide and plain: neither wrapped lines nor boxes.
     plain = {"COLUMNS": "200", "TERM": "dumb", "NO_COLOR": "1", "TYPER_USE_RICH": "0"}
     paths = [str(NAMED_DEFAULTS), *filter(None, [os.environ.get("PYTHONPATH")])]
     plain["PYTHONPATH"] = os.pathsep.join(paths)
-    command = [*words, "--help"]
     try:
         done = subprocess.run(
             command,
@@ -143,25 +184,27 @@ def read_help(words: list[str]) -> list[Option]:
             check=False,
         )
     except OSError as error:
-        raise DoeError(f"cannot start {words[0]!r}: {error.strerror}") from error
+        raise DoeError(f"cannot start {command[0]!r}: {error.strerror}") from error
     except subprocess.TimeoutExpired:
         raise DoeError(
             f"`{' '.join(command)}` did not end within {HELP_SECONDS:g} s; does it know --help?"
         ) from None
-    if done.returncode != 0:
-        last = (done.stderr or done.stdout).strip().splitlines()[-1:] or ["it printed nothing"]
-        raise DoeError(
-            f"`{' '.join(command)}` ended with exit code {done.returncode}: {last[0]}; "
-            f"{WITHOUT_HELP}"
-        )
-    options = read_options(done.stdout + "\n" + done.stderr)
-    if not options:
-        raise DoeError(f"`{' '.join(command)}` names no option; {WITHOUT_HELP}")
-    return options
+    said = f"{done.stdout}\n{done.stderr}"
+    failed = "Traceback (most recent call last)" in done.stderr
+    if done.returncode == 0 or (re.search(r"(?im)^\s*(usage|options)\b", said) and not failed):
+        return said
+    last = (done.stderr or done.stdout).strip().splitlines()[-1:] or ["it printed nothing"]
+    advice = (
+        "mend that first, in the environment that the command starts" if failed else WITHOUT_HELP
+    )
+    raise DoeError(
+        f"`{' '.join(command)}` ended with exit code {done.returncode}: {last[0]}; {advice}"
+    )
 
 
 def _function(backend: str, asked: list[Proposal | str]) -> Draft:
-    from doe.study.draft import Draft, given_levels, parse_factor
+    from doe.study.draft import Draft, given_levels
+    from doe.study.proposals import parse_factor
 
     if not asked:
         first = _ask("Factors, as in lr=0.001,0.01 aug=false,true", "factor")
@@ -250,8 +293,8 @@ def _say(draft: Draft, study: Study, out: Path) -> None:
     from doe.study.command import command_doubts
 
     names = ", ".join(proposal.key for proposal in draft.factors)
-    runs = 2 ** len(draft.factors) * draft.replicates
-    typer.echo(f"Wrote {out}: {names} at two levels, {runs} runs.")
+    runs = draft.configurations * draft.replicates
+    typer.echo(f"Wrote {out}: {names}; {draft.configurations} configurations, {runs} runs.")
     for edit in draft.edits:
         typer.echo(f"Edit it first: {edit}.")
     for doubt in command_doubts(study):

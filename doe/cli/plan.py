@@ -10,6 +10,7 @@ import typer
 from doe.cli.options import FileArgument, FractionOption, JsonOption, PresetOption, chosen_study
 
 if TYPE_CHECKING:
+    from doe.design.efficiency import Efficiency
     from doe.results.designs import PlannedDesign
     from doe.store.plan import Outcome, Plan
     from doe.study.values import Study
@@ -37,7 +38,16 @@ def plan(
     ] = None,
     augment: Annotated[
         str | None,
-        typer.Option(help="Add N replicates, or the foldover of a fraction, as new blocks."),
+        typer.Option(
+            help="Add N replicates, the foldover of a fraction, axial points, or an optimal design."
+        ),
+    ] = None,
+    runs: Annotated[
+        int | None, typer.Option(min=1, help="With --augment optimal: how many runs to add.")
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(help="With --augment optimal: linear, interactions or quadratic."),
     ] = None,
     confirm: Annotated[
         int | None,
@@ -54,7 +64,9 @@ def plan(
 
     if augment is not None or confirm is not None:
         out = chosen_study(out)
-    request = PlanRequest(file, preset, replicates, fraction, out, augment, confirm, response)
+    request = PlanRequest(
+        *(file, preset, replicates, fraction, out, augment, confirm, response, runs, model)
+    )
     planned, outcome = make_plan(request)
     if json:
         from doe.views.terminal import print_json
@@ -67,6 +79,7 @@ def plan(
 def _print(planned: Plan, outcome: Outcome) -> None:
     from rich.text import Text
 
+    from doe.design.efficiency import design_efficiency
     from doe.results.designs import planned_design
     from doe.views.plan_tables import clear, factors_table, order_table, terms_table
     from doe.views.terminal import console, print_table
@@ -76,6 +89,7 @@ def _print(planned: Plan, outcome: Outcome) -> None:
     screen.print(Text(f"{OUTCOMES[outcome]} {planned.directory}", style="bold"))
     for line in plan_lines(planned, design):
         screen.print(Text(line))
+    screen.print(Text(efficiency_line(design_efficiency(planned.study, planned.design))))
     for note in plan_notes(planned):
         screen.print(Text(f"warning: {note}", style="yellow"))
     screen.print()
@@ -172,6 +186,16 @@ def _power_lines(study: Study, design: PlannedDesign) -> list[str]:
     return [f"Detectable with 80 % power at α = 0.05: {what} ({error})."]
 
 
+def efficiency_line(efficiency: Efficiency) -> str:
+    """D-efficiency and what it is of."""
+    from doe.numbers import cell_text
+
+    return (
+        f"D-efficiency {cell_text(efficiency.percent, 'fixed1')} % for {efficiency.words} "
+        f"({efficiency.coefficients} coefficients with the mean and blocks)."
+    )
+
+
 def streams_line(study: Study) -> str:
     """Which streams of seeds the replicates vary, and how often each changes."""
     from doe.errors import counted
@@ -197,6 +221,7 @@ def plan_json(planned: Plan, outcome: Outcome) -> dict[str, Any]:
     """The plan as one JSON object."""
     import msgspec
 
+    from doe.design.efficiency import design_efficiency
     from doe.design.power import detectable_effect
     from doe.results.designs import planned_design
     from doe.views.plan_tables import design_json
@@ -224,6 +249,7 @@ def plan_json(planned: Plan, outcome: Outcome) -> dict[str, Any]:
         "detectable_effect_per_sigma": detectable_effect(1.0, size) if tested else None,
         "terms": facts,
         "detectable_by_term": detectable_effects(planned, design),
+        "d_efficiency": design_efficiency(study, planned.design)._asdict(),
         "order": [run.run_id for run in planned.design.runs],
         "warnings": plan_notes(planned),
     }

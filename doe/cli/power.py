@@ -52,7 +52,9 @@ def power(
         float | None,
         typer.Option(help="With --sequential: the smallest effect worth knowing."),
     ] = None,
-    replicates: Annotated[int, typer.Option("--replicates", "-n", min=1, help="Show 1 to N.")] = 8,
+    replicates: Annotated[
+        int, typer.Option("--replicates", "-n", min=1, max=1000, help="Show 1 to N.")
+    ] = 8,
     blocks: Annotated[
         bool, typer.Option("--blocks/--no-blocks", help="Each replicate is a block.")
     ] = True,
@@ -62,6 +64,8 @@ def power(
     json: JsonOption = False,
 ) -> None:
     """Power of a design by the noncentral t distribution."""
+    import math
+
     from doe.design.power import PowerQuestion, power_rows, replicates_needed
     from doe.errors import DoeError
     from doe.results.designs import power_of_terms
@@ -79,6 +83,8 @@ def power(
         return
     if effects is not None or matters is not None:
         raise DoeError("--effects and --matters belong to --sequential; give it too")
+    if effect is not None and not math.isfinite(effect):
+        raise DoeError(f"--effect {effect}: expected a finite number")
     question = PowerQuestion(sigma, effect, alpha, target)
     rows = power_rows(base, replicates, question)
     by_term = power_of_terms(design)

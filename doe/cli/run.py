@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import shlex
 import time
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Annotated, Any, Optional
@@ -138,7 +139,7 @@ def run(
     directory = chosen_study(study)
     declare_until(directory, until, split_names(decide), max_replicates)
     plan = load_plan(directory)
-    study_option = "" if study is None else f" --study {study}"
+    study_option = "" if study is None else f" --study {shlex.quote(str(study))}"
     began, screen = time.monotonic(), console()
     try:
         with open_display(screen, config_header(plan.study.keys, "")) as display:

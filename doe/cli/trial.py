@@ -56,7 +56,7 @@ def trial(
         except KeyboardInterrupt:
             say("Stopped; nothing was recorded.")
             raise typer.Exit(130) from None
-        for line in outcome_lines(study, outcome):
+        for line in (*outcome_lines(study, outcome), *finding_lines(study, outcome)):
             say(line)
         if outcome.problem:
             raise typer.Exit(3)
@@ -105,6 +105,38 @@ def outcome_lines(study: Study, outcome: Trial) -> list[str]:
     if (study.progress.pattern or study.progress.file) and not outcome.reports:
         source = "line of the output" if study.progress.pattern else f"row of {study.progress.file}"
         lines.append(f"Warning: no {source} was read as progress; see [progress].")
+    return lines
+
+
+def finding_lines(study: Study, outcome: Trial) -> list[str]:
+    """Where a command left numbers, what names its metrics there, and files elsewhere."""
+    from doe.errors import listed
+    from doe.running.discovery import finding_text, proposal, proposal_text
+
+    lines = []
+    if outcome.outside:
+        lines.append(
+            "Warning: it wrote where it was started, outside {run_dir}, where other runs write "
+            f"at the same time: {listed(outcome.outside, 6)}."
+        )
+    if not outcome.found:
+        return lines
+    lines += ["", "Numbers that it left:", *(f"  {finding_text(f)}" for f in outcome.found)]
+    place = proposal(outcome.found, study.responses.metrics)
+    if outcome.problem and place is not None:
+        lines += ["", "In the study file, in the place of [metrics]:", *proposal_text(place)]
+    for finding in outcome.found:
+        keys = study.metrics.keys
+        several = [
+            f"{name} (of {count} values)"
+            for name in study.responses.metrics
+            if (count := finding.counts.get(keys.get(name, name), 1)) > 1
+            and name not in (study.metrics.reduce or {})
+        ]
+        if several and not outcome.problem:
+            names = ", ".join(several)
+            lines.append(f'The last counts of {names}; `reduce` in [metrics] may say "mean 20".')
+            break
     return lines
 
 

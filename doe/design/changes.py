@@ -6,6 +6,7 @@ import msgspec
 
 from doe.design.fractions import best_foldover, fraction_of
 from doe.errors import DoeError
+from doe.study.checks import MOST_PLANNED_RUNS
 from doe.study.values import Augment, Study
 from doe.terms import term_name
 
@@ -13,15 +14,24 @@ SCREENING = "screening"
 """The kind of design of which a fold-over exchanges the levels of every factor."""
 
 
-def augmented(study: Study, kind: str) -> Study:
+def augmented(study: Study, kind: str, runs: int = 0, model: str = "") -> Study:
     """The study with runs added as new blocks.
 
-    `kind` is a number of replicates, "foldover" of a two-level fraction, or "part": the next one of
-    a design that was planned as 1/N.
+    `kind` is a number of replicates, "foldover" of a two-level fraction, "part": the next one of a
+    design that was planned as 1/N, "axial": what a response surface needs beside a factorial, or
+    "optimal": so many `runs` for a larger `model`, given what is planned.
     """
     if confirming(study):
         raise DoeError("this study has been confirmed, which ends it; plan a new one to go on")
-    if kind == "part":
+    if (runs or model) and kind != "optimal":
+        raise DoeError("a number of runs and a model belong to an optimal augmentation")
+    if kind == "axial":
+        step = Augment(axial=1.0)
+    elif kind == "optimal":
+        if runs < 1:
+            raise DoeError("an optimal augmentation needs the number of runs to add")
+        step = Augment(runs=runs, model=model)
+    elif kind == "part":
         step = Augment(part=_next_part(study))
     elif kind == "foldover" and study.kind == SCREENING:
         step = Augment(flip=study.keys)
@@ -32,16 +42,24 @@ def augmented(study: Study, kind: str) -> Study:
         step = Augment(seeds=fresh_seeds(study, int(kind)))
     else:
         raise DoeError(
-            f"augment {kind!r}: expected a number of replicates to add, foldover, or part"
+            f"augment {kind!r}: expected a number of replicates to add, foldover, part, axial or "
+            "optimal"
         )
     return msgspec.structs.replace(study, augment=(*study.augment, step))
 
 
 def fresh_seeds(study: Study, number: int) -> tuple[int, ...]:
     """Seeds after all that are used."""
+    _check_number(number)
     streams = (seed for seeds in study.streams.values() for seed in seeds)
     used = [*study.seeds, *streams, *(seed for step in study.augment for seed in step.seeds)]
     return tuple(max(used) + i for i in range(1, number + 1))
+
+
+def _check_number(replicates: int) -> None:
+    """Refuse what no study can have, before there is a seed for each."""
+    if replicates > MOST_PLANNED_RUNS:
+        raise DoeError(f"got {replicates} replicates; expected at most {MOST_PLANNED_RUNS} runs")
 
 
 def planned_replicates(study: Study) -> int:
@@ -86,6 +104,7 @@ def with_overrides(study: Study, replicates: int | None, fraction: str | None) -
             "file; change these instead of the number of replicates"
         )
     if replicates is not None and not study.streams:
+        _check_number(replicates)
         seeds = study.seeds[: max(replicates, 0)]
         after = max(study.seeds, default=0)
         more = tuple(after + i for i in range(1, replicates - len(seeds) + 1))

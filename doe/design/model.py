@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations, product
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,7 +61,8 @@ def factor_basis(factor: Factor, levels: Sequence[Level]) -> Floats:
     design every column has the length of the mean's.
     """
     if factor.numeric:
-        z = np.array([factor.position(level) for level in levels])
+        position = {level: factor.position(level) for level in dict.fromkeys(levels)}
+        z = np.array([position[level] for level in levels])
         return np.column_stack([np.ones(len(z)), z, z**2])
     count = len(factor.levels)
     contrasts = np.zeros((count, count))
@@ -71,7 +71,8 @@ def factor_basis(factor: Factor, levels: Sequence[Level]) -> Floats:
         contrasts[:j, j] = -1.0 / j
         contrasts[j, j] = 1.0
     contrasts *= np.sqrt(count / (contrasts**2).sum(axis=0))
-    return np.asarray(contrasts[[factor.levels.index(level) for level in levels]])
+    number = {level: i for i, level in enumerate(factor.levels)}
+    return np.asarray(contrasts[np.array([number[level] for level in levels], np.int64)])
 
 
 def column_basis(factors: Sequence[Factor], terms: Sequence[int]) -> NDArray[np.int64]:
@@ -125,9 +126,3 @@ def d_efficiency(matrix: Floats) -> float:
     sign, log_det = np.linalg.slogdet(matrix.T @ matrix)
     singular = sign <= 0 or np.linalg.matrix_rank(matrix) < columns
     return 0.0 if singular else float(100.0 * np.exp(log_det / columns) / runs)
-
-
-def prediction_variance(matrix: Floats, at: Floats) -> Any:
-    """Variance of the predicted mean at points, per variance of a run."""
-    solved = np.linalg.solve(matrix.T @ matrix, at.T)
-    return np.einsum("ij,ji->i", at, solved)

@@ -17,6 +17,7 @@ from doe.design.configurations import (
 )
 from doe.design.kinds import chosen_kind
 from doe.design.kinds.subset import part_rows
+from doe.design.kinds.surface import axial_points
 from doe.errors import DoeError, nearest
 from doe.study.values import Augment, Level, Study
 
@@ -170,12 +171,17 @@ def extended_design(study: Study, design: Design, steps: Sequence[Augment]) -> D
 
 
 def _added(study: Study, design: Design, step: Augment) -> list[_Unordered]:
-    """Runs added to what is planned: new replicates, all runs with levels flipped, another part.
+    """Runs added to what is planned: new replicates, all runs with levels flipped, or points.
 
     Each new replicate is one block; so is a fold-over of a block, and a part in a replicate.
     """
     if step.part:
-        return _part(study, design, step.part)
+        rows = part_rows(study, study.parts)[step.part - 1]
+        return _added_points(study, design, levels_of_rows(study.factors, rows))
+    if step.axial:
+        return _added_points(study, design, axial_points(study, step.axial))
+    if step.runs:
+        return _added_points(study, design, _optimal(study, design, step))
     if step.flip:
         return _foldover(study, design, step.flip)
     replicate = max(run.replicate for run in design.runs)
@@ -224,15 +230,32 @@ def _foldover(study: Study, design: Design, flip: Sequence[str]) -> list[_Unorde
     return added
 
 
-def _part(study: Study, design: Design, number: int) -> list[_Unordered]:
-    """A further part of the design, in every replicate as a block of its own."""
-    rows = part_rows(study, study.parts)[number - 1]
+def _added_points(study: Study, design: Design, points: Sequence[Levels]) -> list[_Unordered]:
+    """Further points, in every replicate as a block of its own."""
+    known = {run.given: run.row for run in design.runs}
+    number = study_configurations(study, known).number
+    rows = [number(levels) for levels in points]
     replicates = sorted({(run.replicate, run.seed) for run in design.runs})
-    return [
-        _Unordered(levels, replicate, design.blocks + i, seed, row)
-        for i, (replicate, seed) in enumerate(replicates, start=1)
-        for row, levels in zip(rows, levels_of_rows(study.factors, rows), strict=True)
-    ]
+    added = []
+    for i, (replicate, seed) in enumerate(replicates, start=1):
+        there = [run.row for run in design.runs if run.replicate == replicate]
+        repeats = _repeats([*there, *rows])[len(there) :]
+        added += [
+            _Unordered(levels, replicate, design.blocks + i, seed, row, repeat)
+            for (row, repeat), levels in zip(repeats, points, strict=True)
+        ]
+    return added
+
+
+def _optimal(study: Study, design: Design, step: Augment) -> list[Levels]:
+    """Points of an optimal design beside the runs of the first replicate."""
+    from doe.design.kinds import optimal
+
+    settings = optimal.Settings(runs=step.runs, model=step.model)
+    done = [(run.given, run.block) for run in design.runs if run.replicate == 1]
+    terms = optimal.terms(study, settings)
+    blocks = [design.blocks + 1] * step.runs
+    return optimal.optimal_points(study, settings, terms, (), blocks, done)
 
 
 def runs_of(runs: Sequence[Run], config: str) -> list[Run]:

@@ -31,9 +31,11 @@ class PlanRequest(msgspec.Struct, frozen=True):
     replicates: int | None = None
     fraction: str | None = None
     out: Path | None = None  # the study's directory
-    augment: str | None = None  # replicates to add, or foldover
+    augment: str | None = None  # replicates to add, foldover, axial or optimal
     confirm: int | None = None  # fresh seeds for the best configuration
     response: str | None = None  # whose best is confirmed
+    runs: int | None = None  # to add by an optimal design
+    model: str | None = None  # of that design
 
     def __post_init__(self) -> None:
         if not isinstance(self.study, (Study, Mapping, Path, type(None))):
@@ -41,6 +43,8 @@ class PlanRequest(msgspec.Struct, frozen=True):
                 f"got {type(self.study).__name__}; expected a Study, a dict or the path of a "
                 "study file"
             )
+        if self.augment != "optimal" and (self.runs is not None or self.model is not None):
+            raise DoeError("runs and model belong to augment optimal; give it too")
         if self.confirm is None and self.response is not None:
             raise DoeError("a response belongs to confirming: say how many fresh seeds (confirm)")
         changes = (self.study, self.preset, self.replicates, self.fraction)
@@ -67,7 +71,8 @@ def make_plan(request: PlanRequest) -> tuple[Plan, Outcome]:
         directory = find_study(request.out)
         return confirm_plan(directory, request.confirm, request.response), "augmented"
     if request.augment is not None:
-        return augment_plan(find_study(request.out), request.augment), "augmented"
+        added = (request.augment, request.runs or 0, request.model or "")
+        return augment_plan(find_study(request.out), *added), "augmented"
     study = requested_study(request)
     check_program(study, Path.cwd())
     return write_plan(study, request.out or RUNS / study.name)

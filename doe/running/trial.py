@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import subprocess
 import tempfile
 import time
@@ -20,13 +21,16 @@ from doe.design.runs import Run
 from doe.errors import DoeError
 from doe.numbers import cell_text
 from doe.running.backend import call, resolve
+from doe.running.discovery import Finding, Labels, changed, findings, stamps
 from doe.running.processes import module_words, signal_name, thread_environment
 from doe.store.files import RunDir
 from doe.store.requests import prepare, read_request
 from doe.store.timing import TRIAL_REPORT_SECONDS
+from doe.study.command import STDOUT
 from doe.study.values import Study
 
 OUTCOME = "outcome.json"
+CHUNK_BYTES = 65536
 
 
 class Trial(msgspec.Struct, frozen=True):
@@ -42,6 +46,10 @@ class Trial(msgspec.Struct, frozen=True):
     reports: int = 0
     """How often it told its progress."""
     seconds: float = 0.0
+    found: tuple[Finding, ...] = ()
+    """Where a command left numbers."""
+    outside: tuple[str, ...] = ()
+    """Files that changed where the command was started, outside the run's directory."""
 
 
 def try_run(study: Study, run: Run, gpu: int | None = None) -> Trial:
@@ -54,15 +62,37 @@ def try_run(study: Study, run: Run, gpu: int | None = None) -> Trial:
         prepare(run_dir, study, run)
         words = [*module_words("doe.running.trial"), str(run_dir.path)]
         words += ["--device", "cpu" if gpu is None else "cuda:0"]
+        before = stamps(Path.cwd()) if study.command else {}
+        labels = Labels()
         began = time.monotonic()
-        code = subprocess.call(words, stdin=subprocess.DEVNULL, env=surroundings)
+        code = _shown(words, surroundings, labels)
         seconds = time.monotonic() - began
         try:
             trial = msgspec.json.decode((run_dir.path / OUTCOME).read_bytes(), type=Trial)
         except FileNotFoundError:
             how = signal_name(-code) if code < 0 else f"exit code {code}"
-            return Trial(problem=f"the run's process ended with {how}", seconds=seconds)
-        return msgspec.structs.replace(trial, seconds=seconds)
+            trial = Trial(problem=f"the run's process ended with {how}")
+        found: list[Finding] = []
+        if study.command:
+            found = findings(run_dir.out) if run_dir.out.is_dir() else []
+            found += [Finding(STDOUT, labels.counts)] if labels.counts else []
+        outside = tuple(changed(Path.cwd(), before))
+        return msgspec.structs.replace(trial, seconds=seconds, found=tuple(found), outside=outside)
+
+
+def _shown(words: list[str], surroundings: dict[str, str], labels: Labels) -> int:
+    """Run a process, pass its output on as it comes, and look at its lines; its exit code."""
+    env = {**surroundings, "PYTHONUNBUFFERED": "1"}
+    streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    with subprocess.Popen(words, env=env, **streams) as process:  # type: ignore[call-overload]
+        rest = b""
+        while chunk := os.read(process.stdout.fileno(), CHUNK_BYTES):
+            os.write(1, chunk)
+            *lines, rest = re.split(rb"[\r\n]", rest + chunk)
+            for line in lines:
+                labels.add_line(line.decode(errors="replace"))
+        labels.add_line(rest.decode(errors="replace"))
+        return int(process.wait())
 
 
 # The process ------------------------------------------------------------------------------------

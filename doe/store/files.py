@@ -266,7 +266,8 @@ def write_atomic(path: Path, text: str, durable: bool = True) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
         try:
-            with open(temporary, "x", encoding="utf-8", newline="") as file:
+            # Names of files may be no text: in a page, not in a study.
+            with open(temporary, "x", encoding="utf-8", errors="replace", newline="") as file:
                 file.write(text)
                 file.flush()
                 if durable:

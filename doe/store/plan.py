@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import shlex
 from collections.abc import Callable, Iterator
 from functools import reduce
 from pathlib import Path
@@ -158,9 +159,10 @@ def _way_out(old: Plan, study: Study) -> str:
     wider = msgspec.structs.replace(study, replicates=planned.replicates, seeds=planned.seeds)
     more = study.replicates - planned.replicates
     if more > 0 and not study_differences(planned, wider):
+        out = shlex.quote(str(old.directory))
         return (
-            f"Only replicates were added: `doe plan --augment {more} --out {old.directory}` adds "
-            "them as new blocks, with seeds of their own."
+            f"Only replicates were added: `doe plan --augment {more} --out {out}` adds them as new "
+            "blocks, with seeds of their own."
         )
     return (
         "Plan the new one under another name or in another directory, take the edit back, or move "
@@ -234,9 +236,9 @@ def find_study(named: Path | None) -> Path:
     return studies[-1]
 
 
-def augment_plan(directory: Path, kind: str) -> Plan:
-    """Add replicates or a fold-over to a planned study; what was planned or run stays as it is."""
-    return change_plan(directory, lambda study: augmented(study, kind))
+def augment_plan(directory: Path, kind: str, runs: int = 0, model: str = "") -> Plan:
+    """Add runs to a planned study (`augmented`); what was planned or run stays as it is."""
+    return change_plan(directory, lambda study: augmented(study, kind, runs, model))
 
 
 def extend_plan(directory: Path, replicates: int) -> Plan:

@@ -11,7 +11,7 @@ import msgspec
 
 from doe.errors import AddProblem, DoeError, SpecError, nearest, short
 from doe.study.command import PLACEHOLDERS, check_command
-from doe.study.levels import allowed_rows, inestimable_factor, kind_of
+from doe.study.levels import allowed_rows, exclusions, inestimable_factor, kind_of
 from doe.study.streams import check_streams
 from doe.study.values import (
     FACTORIAL,
@@ -128,7 +128,7 @@ def _check_levels(factor: Factor, path: str, add: AddProblem) -> None:
     if factor.scale == "log" and not factor.numeric:
         word = next(value for value in levels if kind_of(value) != "number")
         add(f"{path}.scale = 'log': {short(word)} is no number; expected numbers, or no scale")
-    elif factor.scale == "log" and (low := min(map(float, levels))) <= 0:
+    elif factor.scale == "log" and levels and (low := min(map(float, levels))) <= 0:
         add(f"{path}.scale = 'log': got the level {low:g}; logarithms need numbers above 0")
 
 
@@ -294,6 +294,10 @@ def _check_structure(study: Study, add: AddProblem) -> None:
     if study.kind == FACTORIAL:
         _check_factorial(study, add)
         return
+    try:
+        exclusions(study)
+    except DoeError as error:
+        add(str(error))
     for name in ("fraction", "blocks"):
         if value := getattr(study, name):
             add(
@@ -327,7 +331,7 @@ def _check_factorial(study: Study, add: AddProblem) -> None:
             f"the design has {runs} runs a replicate, {short(study.replicates)} replicates; "
             f"expected at most {MOST_PLANNED_RUNS} runs: take a fraction"
         )
-    elif study.exclude:
+    elif study.exclude or any(factor.when for factor in study.factors):
         _check_exclude(study, add)
 
 
@@ -342,8 +346,10 @@ def _check_block_words(study: Study, add: AddProblem) -> None:
 
 
 def _check_augment(study: Study, step: Augment, path: str, add: AddProblem) -> None:
-    if bool(step.seeds) + bool(step.flip) + bool(step.part) != 1:
-        add(f"{path}: expected either seeds (replicates) or flip (a fold-over), or a part")
+    if sum(map(bool, (step.seeds, step.flip, step.part, step.axial, step.runs))) != 1:
+        add(f"{path}: expected one of seeds (replicates), flip (a fold-over), part, axial, runs")
+    if not 0 <= step.axial <= 1 or not 0 <= step.runs <= MOST_PLANNED_RUNS:
+        add(f"{path}: expected axial between 0 and 1, and a number of runs")
     if step.confirm and not (step.seeds and step.response in study.responses.names):
         add(f"{path}.confirm: expected seeds and a response beside it")
     if step.part and not 2 <= step.part <= study.parts:

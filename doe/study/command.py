@@ -124,8 +124,9 @@ def check_program(study: Study, start: Path) -> None:
         return
     base = start if study.cwd in (OWN, "") else start / study.cwd
     program, *rest = study.words
-    if any(EDIT in word for word in (program, *rest)):
-        raise DoeError(f"the command still holds {EDIT}; put what belongs there in its place")
+    levels = (str(level) for factor in study.factors for level in factor.levels)
+    if any(EDIT in word for word in (program, *rest, *levels)):
+        raise DoeError(f"the study still holds {EDIT}; put what belongs there in its place")
     here = os.sep in program
     if "{" not in program and not (os.access(base / program, os.X_OK) if here else which(program)):
         place = "there is no such program" if here else "no such program is on the PATH"

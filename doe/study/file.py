@@ -106,7 +106,9 @@ def dump_study(study: Study) -> str:
             {
                 field: _plain(getattr(step, field))
                 for field in step.__struct_fields__
-                if not _left_out(step, field, ("part", "confirm", "response"))
+                if not _left_out(
+                    step, field, ("part", "confirm", "response", "axial", "runs", "model")
+                )
             }
             for step in study.augment
         ]
@@ -146,7 +148,7 @@ def _factor_table(factor: Factor) -> dict[str, Any]:
         table |= {"low": factor.low, "high": factor.high}
     else:
         table["levels"] = list(factor.levels)
-    optional = {name: getattr(factor, name) for name in ("scale", "role")}
+    optional = {name: getattr(factor, name) for name in ("scale", "role", "when")}
     return table | {n: value for n, value in optional.items() if not _left_out(factor, n, (n,))}
 
 

@@ -18,6 +18,21 @@ DEFAULT = re.compile(
 )
 
 
+WORD = r"[A-Za-z][A-Za-z_]{2,}"
+NUMERAL = r"([-+]?\d*\.?\d+(?:[eE][-+]?\d+)?)"
+LIMITS = (
+    re.compile(rf"([\[(])\s*{NUMERAL}\s*,\s*{NUMERAL}\s*([\])])"),
+    re.compile(rf"(){NUMERAL}\s*<=?\s*\w+\s*<=?\s*{NUMERAL}()"),
+    re.compile(rf"between()\s+{NUMERAL}\s+and\s+{NUMERAL}()"),
+    re.compile(rf"(?:range|from)\b():?\s*{NUMERAL}\s*(?:to|-|\.\.)\s*{NUMERAL}()"),
+)
+"""Ways in which a help names the range of a number."""
+
+
+UNIX = re.compile(r"-\w( \w+)?\s*:\s")
+"""An entry of a program in C: -c cost : set the parameter C."""
+
+
 class Option(NamedTuple):
     """An option of a program."""
 
@@ -35,11 +50,19 @@ class Option(NamedTuple):
     help: str = ""
     flags: tuple[str, ...] = ()
     """All its forms."""
+    limits: tuple[float, float] | None = None
+    """The range that the help names."""
+    key: str = ""
+    """Its name where the flag is none, as in -c cost or optimizer.lr=."""
 
     @property
     def name(self) -> str:
         """The option as a name: --batch-size is batch_size."""
-        return re.sub(r"\W", "_", self.flag.lstrip("-"))
+        return self.key or re.sub(r"\W", "_", self.flag.lstrip("-"))
+
+    def given(self, value: str) -> str:
+        """The words that hand over a value."""
+        return f"{self.flag}{value}" if self.flag.endswith("=") else f"{self.flag} {value}"
 
 
 def read_options(text: str) -> list[Option]:
@@ -62,7 +85,7 @@ def _entries(text: str) -> Iterator[tuple[str, str]]:
         if framed and line.rstrip().endswith("|"):
             line = line.rstrip()[:-1]
         indented = line[:1].isspace()
-        if indented and ENTRY.match(line):
+        if (indented and ENTRY.match(line)) or UNIX.match(line):
             if head:
                 yield head, description
             head, description = _columns(line)
@@ -79,6 +102,9 @@ def _entries(text: str) -> Iterator[tuple[str, str]]:
 
 def _columns(line: str) -> tuple[str, str]:
     """Split an entry's first line into its flags with their values, and the description."""
+    if UNIX.match(line):
+        flag, _, text = line.partition(":")
+        return flag.strip(), text.strip()
     columns = re.split(r"\s{2,}", line.strip().lstrip("*").strip())
     head = [columns.pop(0)]
     # Of further columns, those that hold nothing but flags or the name of a value belong to them.
@@ -121,7 +147,22 @@ def _option(head: str, description: str, required: set[str]) -> Option | None:
         required=asked or bool(required & set(flags)),
         help=_sentence(description),
         flags=tuple(flags),
+        limits=None if switch or choices else _limits(f"{head} {description}"),
+        key=values[0].lower()
+        if values and len(flag) == 2 and re.fullmatch(WORD, values[0])
+        else "",
     )
+
+
+def _limits(text: str) -> tuple[float, float] | None:
+    """The range that a text names; an open end is moved inwards by a hundredth."""
+    for pattern in LIMITS:
+        if match := pattern.search(text):
+            low, high = float(match[2]), float(match[3])
+            if low < high:
+                inwards = (high - low) / 100
+                return low + inwards * (match[1] == "("), high - inwards * (match[4] == ")")
+    return None
 
 
 def _sentence(description: str) -> str:

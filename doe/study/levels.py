@@ -86,20 +86,51 @@ def same_level(text: str, level: Level) -> bool:
 
 
 def exclusions(study: Study) -> tuple[dict[int, int], ...]:
-    """Of each excluded combination: number of a factor -> number of its level.
+    """Of each combination that never runs: number of a factor -> number of its level.
+
+    Excluded ones, and all but the first level of a factor beside levels where it does not matter.
 
     Raises
     ------
     DoeError
         If one cannot be read; says which, by its place in the list.
     """
-    read = []
+    read = [
+        {other: absent, i: number}
+        for i, (other, absences) in conditions(study).items()
+        for absent in absences
+        for number in range(1, len(study.factors[i].levels))
+    ]
     for i, text in enumerate(study.exclude):
         try:
             read.append(_combination(text, study))
         except DoeError as error:
             raise DoeError(f"exclude[{i}] = {text!r}: {error}") from None
     return tuple(read)
+
+
+def conditions(study: Study) -> dict[int, tuple[int, list[int]]]:
+    """Factor with a condition -> the other factor, and its levels beside which it does not matter.
+
+    Raises
+    ------
+    DoeError
+        If a condition names no level of another factor.
+    """
+    read = {}
+    for i, factor in enumerate(study.factors):
+        if not factor.when:
+            continue
+        try:
+            ((other, number),) = _combination(factor.when, study).items()
+            if other == i:
+                raise DoeError("a factor cannot depend on itself")
+        except (DoeError, ValueError) as error:
+            reason = str(error) if isinstance(error, DoeError) else "expected one KEY=LEVEL"
+            raise DoeError(f"factors.{factor.key}.when = {factor.when!r}: {reason}") from None
+        absent = [n for n in range(len(study.factors[other].levels)) if n != number]
+        read[i] = other, absent
+    return read
 
 
 def _combination(text: str, study: Study) -> dict[int, int]:

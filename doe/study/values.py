@@ -77,6 +77,9 @@ class Factor(msgspec.Struct, frozen=True):
     """Level -> the settings that it makes, where `levels` is a table of tables."""
     role: Literal["choice", "condition"] = "choice"
     """A condition is met and not chosen, as a dataset is: the best is sought over choices alone."""
+    when: str = ""
+    """Level of another factor beside which this one matters, as in "kernel=rbf"; beside its other
+    levels this one has its first."""
     listed: bool = False
     """Whether two numbers were given as `levels`, so that nothing between them can run."""
 
@@ -200,7 +203,7 @@ class Responses(msgspec.Struct, frozen=True):
 
 
 class Augment(msgspec.Struct, frozen=True):
-    """Runs added to a planned study as new blocks: replicates, a fold-over, or a further part."""
+    """Runs added to a planned study as new blocks: replicates, a fold-over, or further points."""
 
     seeds: tuple[int, ...] = ()
     """Seeds of further replicates of everything planned so far."""
@@ -208,6 +211,12 @@ class Augment(msgspec.Struct, frozen=True):
     """Factors whose levels are exchanged to give another part of the full factorial."""
     part: int = 0
     """Number, from 2, of a further part of a design that was planned as 1/N."""
+    axial: float = 0.0
+    """Distance of axial points from the centre, 1 for the ends of the ranges."""
+    runs: int = 0
+    """Runs of an optimal design beside what is planned."""
+    model: str = ""
+    """The model that an optimal design is made for."""
     confirm: tuple[str, ...] = ()
     """Configurations to run again with fresh seeds alone: the best, the runner-up, the baseline."""
     response: str = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -16,6 +17,8 @@ from doe.results.report import Report, fingerprint
 from doe.results.status import Overview, overview
 
 HOST = "127.0.0.1"
+IDLE_SECONDS = 30.0
+"""A connection that asks for nothing is closed after this time."""
 REST_SECONDS = 5.0
 """A page is not made again sooner than this, however fast runs end."""
 
@@ -55,10 +58,24 @@ class Pages:
         return time.monotonic() - self._made >= self._rest
 
 
+class _Server(ThreadingHTTPServer):
+    """A server whose clients may leave at any moment."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Stay quiet where a client has reset its connection."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
 def make_server(pages: Pages, port: int) -> ThreadingHTTPServer:
     """A server for `/` and `/state` on the loopback address alone."""
 
     class Handler(BaseHTTPRequestHandler):
+        timeout = IDLE_SECONDS
+
+        def do_HEAD(self) -> None:
+            self.do_GET()
+
         def do_GET(self) -> None:
             if self.headers.get("Host", "").rpartition(":")[0] not in (HOST, "localhost"):
                 # Another name for this address is a page elsewhere reaching in.
@@ -74,8 +91,6 @@ def make_server(pages: Pages, port: int) -> ThreadingHTTPServer:
                         self.send_error(HTTPStatus.NOT_FOUND)
             except DoeError as error:
                 self._answer(f"{error}\n".encode(), "text/plain", HTTPStatus.SERVICE_UNAVAILABLE)
-            except BrokenPipeError:
-                pass
 
         def _answer(self, body: bytes, kind: str, status: HTTPStatus = HTTPStatus.OK) -> None:
             self.send_response(status)
@@ -83,13 +98,14 @@ def make_server(pages: Pages, port: int) -> ThreadingHTTPServer:
             self.send_header("Content-Length", str(len(body)))
             self.send_header("Cache-Control", "no-store")
             self.end_headers()
-            self.wfile.write(body)
+            if self.command != "HEAD":
+                self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:
             """Stay quiet: the terminal belongs to the person."""
 
     try:
-        return ThreadingHTTPServer((HOST, port), Handler)
+        return _Server((HOST, port), Handler)
     except OSError as error:
         raise DoeError(
             f"cannot listen on {HOST}:{port}: {error.strerror}; choose another port, or 0 for any"

@@ -37,6 +37,9 @@ def test_train_evaluate_figures_and_baseline(tmp_path):
     said = call("evaluate", out, "--threads", 1)
     assert f"{values['P4']:.3f}" in said
     assert "B, px" in said
+    exact = call("evaluate", out, "--physics", "exact", "--window", 5, "--threads", 1)
+    assert f"{values['B4']:.3f}" in exact
+    assert f"{values['P4']:.3f}" not in exact
 
     said = call("figures", out)
     assert (out / "figures" / "trajectory.png").exists()

@@ -6,6 +6,7 @@ import torch
 
 from pit_model.config import Config
 from pit_model.dataset import Batch
+from pit_model.expectation import to_image, to_map
 from pit_model.losses import (
     Truth,
     cone_loss,
@@ -161,6 +162,52 @@ def test_the_total_is_the_weighted_sum_of_what_is_on():
     )
     assert parts["hm"] == pytest.approx(float(hm))
     assert parts["pill"] == pytest.approx(3 * float(pill_loss(scales[0])))
+
+
+def random_case():
+    logits = [torch.randn(1, 3, n, n, generator=torch.manual_seed(n)) for n in (4, 8, 16)]
+    image = torch.randn(1, 3, 16, 16, generator=torch.manual_seed(1))
+    truth = Truth(
+        torch.rand(1, 3, 16, 16, generator=torch.manual_seed(2)),
+        torch.full((1, 3, 2), 7.0),
+        torch.ones(1, 3, 2),
+        torch.ones(1, 3),
+    )
+    return logits, Prediction(tuple(moving_scale(x) for x in logits), image), truth
+
+
+def test_targets_stand_where_positions_are_read_out():
+    logits, prediction, truth = random_case()
+    config = Config.from_settings({"image_size": 16, "coordinates": "aligned"})
+    hm = sum(
+        heatmap_loss(x, torch.full((1, 3, 2), c), 1.0)
+        for x, c in zip(logits, (7.5 / 4 - 0.5, 7.5 / 2 - 0.5, 7.0), strict=True)
+    )
+    assert total_loss(prediction, truth, config, 3).parts["hm"] == pytest.approx(float(hm))
+    for stride in (4, 2, 1):
+        for coordinates in ("paper", "aligned"):
+            cell = to_map(truth.position, stride, coordinates)
+            assert torch.equal(to_image(cell, stride, coordinates), truth.position)
+
+
+@pytest.mark.parametrize("part", ["ae", "cone", "hm", "pill", "pills"])
+def test_each_loss_has_a_weight(part):
+    _, prediction, truth = random_case()
+    words = {"ae": "reconstruction", "hm": "heatmap"}
+    settings = {"image_size": 16, "D": True}
+    plain = total_loss(prediction, truth, Config.from_settings(settings), 40)
+    name = f"{words.get(part, part)}_weight"
+    tripled = total_loss(prediction, truth, Config.from_settings({**settings, name: 3}), 40)
+    assert tripled.total == pytest.approx(float(plain.total + 2 * plain.parts[part]))
+
+
+def test_the_bounce_flag_has_a_weight_within_pills():
+    _, prediction, truth = random_case()
+    losses = [
+        total_loss(prediction, truth, Config.from_settings({"bounce_weight": w}), 40).parts["pills"]
+        for w in (0.0, 1.0)
+    ]
+    assert losses[1] - losses[0] == pytest.approx(3 * 2 / 3)  # two flags of three, at three scales
 
 
 @pytest.mark.parametrize("decoder_losses", ["with_A", "always"])

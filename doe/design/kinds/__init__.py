@@ -63,7 +63,15 @@ class ChosenKind(NamedTuple):
         return points
 
     def terms(self) -> Sequence[int] | None:
-        """The usual model; None for as many interactions as the runs can tell apart."""
+        """The usual model, or that for which points were added last; None for as many interactions
+        as the runs can tell apart."""
+        from doe.design.model import bends, named_terms
+
+        for step in reversed(self.study.augment):
+            if step.axial or step.runs:
+                squares = any(map(bends, self.study.factors))
+                usual = "quadratic" if squares else "interactions"
+                return named_terms(self.study.factors, step.model or usual)
         return self.kind.terms(self.study, self.settings)
 
     def describe(self) -> str:

@@ -22,7 +22,7 @@ from doe.design.model import (
     named_terms,
 )
 from doe.errors import DoeError, counted, nearest, short
-from doe.study.levels import exclusions, read_level
+from doe.study.levels import conditions, exclusions, read_level
 from doe.study.values import Factor, Level, Study
 
 COARSE, FINE = 5, 41
@@ -248,15 +248,17 @@ def _region(study: Study, settings: Settings, candidates: Candidates) -> Region:
         np.array([float(v) if factor.numeric else 0.0 for v in levels])
         for factor, levels in zip(study.factors, candidates.levels, strict=True)
     )
-    excluded = tuple(
-        {
-            i: np.array([candidates.levels[i].index(study.factors[i].levels[number])])
-            for i, number in bad.items()
-        }
-        for bad in exclusions(study)
-    )
+
+    def numbers(factor: int, levels: Sequence[int]) -> Ints:
+        own, tried = study.factors[factor].levels, candidates.levels[factor]
+        return np.array([tried.index(own[level]) for level in levels])
+
+    excluded = [{i: numbers(i, [number]) for i, number in b.items()} for b in exclusions(study)]
+    for i, (other, absent) in conditions(study).items():
+        tried = np.arange(len(candidates.levels[i]))
+        excluded.append({other: numbers(other, absent), i: np.setdiff1d(tried, numbers(i, [0]))})
     weights = np.array([w for w, _ in read]).reshape(len(read), len(study.factors))
-    return Region(values, weights, np.array([b for _, b in read]), excluded)
+    return Region(values, weights, np.array([b for _, b in read]), tuple(excluded))
 
 
 def _constraint(text: str, study: Study) -> tuple[list[float], float]:

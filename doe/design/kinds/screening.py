@@ -12,6 +12,7 @@ from doe.design.configurations import Levels, Point, centre_points
 from doe.design.model import Floats
 from doe.design.pydoe import pydoe
 from doe.errors import DoeError
+from doe.study.levels import exclusions
 from doe.study.values import Factor, Study
 
 PLACKETT_BURMAN, DEFINITIVE = "plackett-burman", "definitive"
@@ -26,10 +27,10 @@ class Settings(msgspec.Struct, frozen=True):
 
 def points(study: Study, settings: Settings) -> list[Point]:
     """A Plackett–Burman or definitive screening design, and centre runs."""
-    if study.exclude:
+    if exclusions(study):
         raise DoeError(
-            "exclude: a screening design needs every combination that it asks for; remove it, or "
-            'take kind = "optimal"'
+            "exclude and when: a screening design needs every combination that it asks for; remove "
+            'them, or take kind = "optimal"'
         )
     if settings.method == PLACKETT_BURMAN:
         positions = _plackett_burman(study)

@@ -13,6 +13,9 @@ from doe.errors import DoeError
 from doe.study.levels import allowed_rows, inestimable_factor
 from doe.study.values import Study
 
+MOST_ROWS = 1 << 20
+"""Rows of the orthogonal arrays that pydoe makes of all parts: N to the number of factors."""
+
 
 def points(study: Study, settings: Settings) -> list[Point]:
     """The first part, without excluded combinations, in blocks, with centre runs."""
@@ -38,12 +41,15 @@ def part_rows(study: Study, parts: int) -> list[list[int]]:
     if first is not None:
         return [every[first], *every[:first], *every[first + 1 :]]
     most = max((len(rows) for rows in every), default=0)
-    runs = f"{most} runs, {_coefficients(study)} coefficients" if most else "there are not so many"
+    count = _coefficients(study)
+    runs = f"{most} runs, {count} coefficients" if most else "there are not so many"
     larger = next((n for n in range(parts - 1, 1, -1) if _ordered(study, n)[1] is not None), 1)
     advice = f"take 1/{larger}" if larger > 1 else "take all of them"
+    optimal = max(math.prod(study.sizes) // parts, count)
     raise DoeError(
         f'fraction = "1/{parts}": no part of {" × ".join(map(str, study.sizes))} combinations can '
-        f"estimate every main effect ({runs}); {advice}"
+        f'estimate every main effect ({runs}); {advice}, or set kind = "optimal", runs = {optimal} '
+        'and model = "linear" in [design]'
     )
 
 
@@ -65,7 +71,7 @@ def _ordered(study: Study, parts: int) -> tuple[list[list[int]], int | None]:
 def _parts(sizes: tuple[int, ...], parts: int) -> tuple[tuple[int, ...], ...]:
     if parts == 1:
         return (tuple(range(math.prod(sizes))),)
-    if len(sizes) < 2 or parts > math.prod(sizes):
+    if len(sizes) < 2 or parts > math.prod(sizes) or parts ** len(sizes) > MOST_ROWS:
         return ()
     try:
         return tuple(

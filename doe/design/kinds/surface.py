@@ -14,11 +14,13 @@ from doe.design.kinds.fraction import two_level_rows
 from doe.design.model import named_terms
 from doe.errors import DoeError, short
 from doe.numbers import to_figures
-from doe.study.levels import level_numbers
+from doe.study.levels import exclusions, level_numbers
 from doe.study.values import Factor, Level, Study
 
 CENTRE_RUNS = {"central-composite": 4, "box-behnken": 3}
 """Centre runs of each block where the study says nothing."""
+AXIAL_CENTRE_RUNS = 2
+"""Centre runs beside axial points that are added to a design without any."""
 Positions = tuple[float, ...]
 GENERATED = {5: 1, 6: 1, 7: 1, 8: 2, 9: 2, 10: 3, 11: 4}
 """Factors -> p of the smallest 2^(k−p) fraction of resolution V; of fewer factors, all of it."""
@@ -50,12 +52,22 @@ class Settings(msgspec.Struct, frozen=True):
 
 def points(study: Study, settings: Settings) -> list[Point]:
     """The design of the numeric factors, at each combination of the others' levels."""
-    numeric = _numeric(study)
     if settings.method == "box-behnken":
-        placed = _box_behnken(study, settings, len(numeric))
-    else:
-        placed = _central_composite(study, settings, len(numeric))
-    others = [f.levels if f not in numeric else (None,) for f in study.factors]
+        return _crossed(study, _box_behnken(study, settings, len(_numeric(study))))
+    return _crossed(study, _central_composite(study, settings, len(_numeric(study))))
+
+
+def axial_points(study: Study, alpha: float) -> list[Levels]:
+    """Axial points and centre runs that make a surface design of a factorial."""
+    factors = len(_numeric(study))
+    centre = [(0.0,) * factors] * (study.centre or AXIAL_CENTRE_RUNS)
+    placed = [(positions, 0) for positions in (*_axial(factors, alpha), *centre)]
+    return [point.levels for point in _crossed(study, placed)]
+
+
+def _crossed(study: Study, placed: list[tuple[Positions, int]]) -> list[Point]:
+    """Positions of the numeric factors at each combination of the others' levels."""
+    others = [(None,) if f.ranged else f.levels for f in study.factors]
     return [
         Point(_levels(study, combination, positions), block)
         for combination in product(*others)
@@ -85,10 +97,10 @@ def describe(study: Study, settings: Settings) -> str:
 
 def _numeric(study: Study) -> list[Factor]:
     """Factors of the surface: ranges of numbers; all others are crossed with it."""
-    if study.exclude:
+    if exclusions(study):
         raise DoeError(
-            "exclude: a surface design needs every combination that it asks for; remove it, or "
-            'take kind = "optimal"'
+            "exclude and when: a surface design needs every combination that it asks for; remove "
+            'them, or take kind = "optimal"'
         )
     numeric = [factor for factor in study.factors if factor.ranged]
     if len(numeric) < 2:
@@ -129,7 +141,7 @@ def _cube(factors: int) -> list[Positions]:
     return [tuple(2.0 * n - 1.0 for n in level_numbers(row, sizes)) for row in rows]
 
 
-def axial_positions(factors: int, alpha: float) -> list[Positions]:
+def _axial(factors: int, alpha: float) -> list[Positions]:
     """Two points on the axis of each factor."""
     return [
         tuple(side * alpha if j == i else 0.0 for j in range(factors))
@@ -171,12 +183,12 @@ def _central_composite(
         )
     if alpha > 1 and not settings.inscribe:
         raise DoeError(
-            f"design.alpha = {short(settings.alpha)}: axial points at ±{to_figures(alpha, 4)} leave "
-            "the range of the factors; set inscribe = true to shrink the design, or alpha = "
+            f"design.alpha = {short(settings.alpha)}: axial points at ±{to_figures(alpha, 4)} "
+            "leave the range of the factors; set inscribe = true to shrink the design, or alpha = "
             '"face"'
         )
     shrink = 1.0 / max(alpha, 1.0)
-    axial = axial_positions(factors, alpha)
+    axial = _axial(factors, alpha)
     last = settings.blocks - 1
     placed = [(tuple(z * shrink for z in p), 0) for p in cube]
     placed += [(tuple(z * shrink for z in p), last) for p in axial]

@@ -1,6 +1,7 @@
 import msgspec
 import pytest
 
+from doe.design.efficiency import design_efficiency
 from doe.design.kinds import chosen_kind, kind_names
 from doe.design.runs import make_design
 from doe.errors import DoeError, SpecError
@@ -91,3 +92,38 @@ def test_a_fraction_belongs_to_a_factorial():
     text = STUDY.replace('name = "s"', 'name = "s"\nfraction = "1/2"', 1)
     with pytest.raises(SpecError, match=r"fraction = '1/2': it belongs to a factorial, and the"):
         parse_study(text.replace('kind = "factorial"', 'kind = "surface"').encode())
+
+
+BOTH = "main effects, interactions"
+LEVELS = Factor("w", ("x", "y", "z"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "percent", "words"),
+    [
+        (study(*TWO), 100.0, BOTH),
+        (study(*TWO, fraction="D=ABC"), 100.0, "main effects"),
+        (study(*TWO, replicates=2, seeds=(1, 2), blocks="ABC"), 100.0, BOTH),
+        (study(LEVELS, Factor("n", (1, 2, 9))), 100.0, BOTH),
+        (study(*TWO, design={"kind": "screening"}), 100.0, "main effects"),
+        # 3²: the mean with the squares 36, each line 6, the interaction 4: (36·6·6·4)^(1/6) / 9
+        (study(*TWO[:2], design={"kind": "surface"}, centre=1), 46.22, f"{BOTH}, squares"),
+    ],
+)
+def test_efficiency_of_every_kind(asked, percent, words):
+    told = design_efficiency(asked, make_design(asked))
+    assert told.percent == pytest.approx(percent, abs=0.01)
+    assert told.words == words
+
+
+def test_what_gsd_cannot_make_is_refused_before_it_takes_the_memory():
+    factors = [Factor(k, (0, 1)) for k in "ABCD"] + [Factor(k, (0, 1, 2)) for k in "EFGH"]
+    for parts in (36, 48, 200):
+        with pytest.raises(
+            DoeError, match=r'set kind = "optimal", runs = \d+ and model = "linear"'
+        ):
+            make_design(study(*factors, fraction=f"1/{parts}"))
+    eighteen = [Factor("A", (0, 1)), Factor("B", (0, 1)), Factor("C", tuple("xyz")), LEVELS]
+    design = {"kind": "optimal", "runs": 18, "model": "linear"}
+    asked = study(*eighteen, Factor("D", tuple("pqrs")), design=design)
+    assert design_efficiency(asked, make_design(asked)).percent > 95

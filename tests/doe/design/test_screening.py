@@ -102,7 +102,7 @@ def test_the_foldover_of_a_screening_design_exchanges_every_level():
     ("asked", "said"),
     [
         (study(Factor("a", (1, 2, 3)), *ranges(3)[1:]), "factors.a has 3 levels"),
-        (study(*ranges(3), exclude=("A=0.0,B=8.0",)), "exclude: a screening design"),
+        (study(*ranges(3), exclude=("A=0.0,B=8.0",)), "exclude and when: a screening design"),
         (study(*ranges(2), design=DEFINITIVE), "at least 3 factors; got 2"),
         (study(*ranges(3), Factor("w", tuple("xyz")), design=DEFINITIVE), "has 3 words as levels"),
         (

@@ -137,7 +137,7 @@ def test_the_surface_stands_at_each_combination_of_words():
         (study(*ranges(2), method="box-behnken"), "needs 3 to 7 ranges of numbers; got 2"),
         (study(*ranges(3), method="box-behnken", blocks=2), "has 1 orthogonal blocks"),
         (study(*ranges(2), Factor("n", (1, 2))), "no whole number lies between 1 and 2"),
-        (study(*ranges(2), exclude=("a=-1.0",)), "exclude: a surface design"),
+        (study(*ranges(2), exclude=("a=-1.0",)), "exclude and when: a surface design"),
         (study(*ranges(12)), "needs 2 to 11 ranges of numbers; got 12"),
     ],
 )

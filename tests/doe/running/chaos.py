@@ -23,6 +23,7 @@ from pathlib import Path
 
 import msgspec
 import psutil
+from users import USERS, as_user, share, users_allowed
 
 from doe.errors import DoeError
 from doe.running.execute import EngineChoice, execute
@@ -33,6 +34,8 @@ from doe.store.plan import Plan, load_plan, write_plan
 from doe.store.verdicts import Policy, decode_result
 from doe.study.values import Factor, Responses, Study
 from doe.views.live import PlainDisplay
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 HERE = Path(__file__).parent
 MARK = "DOE_CHAOS"
@@ -45,8 +48,11 @@ MODES = {
     "signals": "TERM, INT, HUP, USR1, SEGV, real-time signals and STOP instead of kill -9",
     "replaced": "half-way, the study is moved away and planned anew with other seeds",
     "replanned": "while its first schedulers begin, the study is planned with other seeds",
+    "empties": "the backend empties its run's directory, at once and when it has finished",
+    "users": "schedulers of two users of one group, in turn",
     "namespaces": "each scheduler in a process namespace of its own, where numbers begin at 1",
 }
+BACKENDS = {mode: f"chaos_backends:{mode}" for mode in ("chdir", "lock", "empties")}
 SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1", "SIGSEGV", "SIGSTOP", "SIGRTMIN", "SIGKILL")
 UNSHARE = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child=SIGKILL"]
 STALE_SECONDS = 12.0
@@ -57,7 +63,7 @@ def make_study(directory: Path, mode: str, seconds: float, first_seed: int = 1) 
     factors, replicates = "ABC", 2
     study = Study(
         name="chaos",
-        backend=f"chaos_backends:{mode}" if mode in ("chdir", "lock") else "tiny_backends:traced",
+        backend=BACKENDS.get(mode, "tiny_backends:traced"),
         factors=tuple(Factor(key=key, levels=(False, True)) for key in factors),
         responses=Responses(metrics=("y",)),
         replicates=replicates,
@@ -97,6 +103,8 @@ class Chaos:
         self.seconds = rng.choice((0.05, 0.2, 0.6))
         self.files, self.mode, self.rng = StudyDir(directory), mode, rng
         self.plan = make_study(directory, mode, self.seconds)
+        if mode == "users":
+            share(directory)
         self.bystander = subprocess.Popen(["sleep", "3600"], start_new_session=True)
         self.name = f"{os.getpid()}-{rng.random()}"
         self.schedulers: list[subprocess.Popen[bytes]] = []
@@ -115,9 +123,11 @@ class Chaos:
             call = [*UNSHARE, *call, "--stale", str(STALE_SECONDS)]
         environment = os.environ | {MARK: self.name, "PYTHONPATH": path}
         while len(self.schedulers) < number:
+            user = as_user(self.rng.choice(USERS)) if self.mode == "users" else []
             self.schedulers.append(
                 subprocess.Popen(
-                    call,
+                    [*user, *call],
+                    umask=0o002 if user else -1,
                     env=environment,
                     cwd=self.files.root.parent,
                     stderr=subprocess.DEVNULL,
@@ -166,7 +176,6 @@ class Chaos:
         """Compare what stands on disk with what stood there before."""
         for run in self.plan.design.runs:
             place = self.files.run(run.run_id)
-            calls = place.path / "calls.txt"
             before = self.known.get(run.run_id)
             if not place.result.exists():
                 self.damage["lost"] += before is not None
@@ -175,9 +184,15 @@ class Chaos:
             if decode_result(raw) is None:
                 self.damage["torn"] += 1
             elif before is None:
-                self.known[run.run_id] = (raw, len(calls.read_text().splitlines()))
+                self.known[run.run_id] = (raw, self.executions(run.run_id))
             else:
                 self.damage["lost"] += raw != before[0]
+
+    def executions(self, run_id: str) -> int:
+        """How often a run was executed so far."""
+        root = self.files.root
+        inside, outside = root / run_id / "calls.txt", root / f"calls-{run_id}.txt"
+        return len((outside if self.mode == "empties" else inside).read_text().splitlines())
 
     def torment(self, kills: int, deadline: float) -> int:
         """Kill up to so many times while the study runs; return how many hit."""
@@ -229,9 +244,7 @@ class Chaos:
         for run in self.plan.design.runs:
             place = self.files.run(run.run_id)
             raw, calls = self.known.get(run.run_id, (b"", 0))
-            self.damage["run twice"] += (
-                len((place.path / "calls.txt").read_text().splitlines()) > calls
-            )
+            self.damage["run twice"] += self.executions(run.run_id) > calls
             result = decode_result(raw)
             expected = sum((i + 1) * (x > 0) for i, x in enumerate(run.coded)) + run.seed / 7
             self.damage["wrong"] += result is None or result.metrics != {"y": expected}
@@ -289,6 +302,9 @@ def torment_studies(
     if "namespaces" in modes and not namespaces_allowed():
         print("skipped: this machine does not let us make process namespaces")
         modes = [mode for mode in modes if mode != "namespaces"]
+    if "users" in modes and not users_allowed():
+        print("skipped: this machine does not let us be two users")
+        modes = [mode for mode in modes if mode != "users"]
     rng = random.Random(seed)
     killed: Counter[str] = Counter()
     damage: Counter[str] = Counter(dict.fromkeys(COUNTED, 0))

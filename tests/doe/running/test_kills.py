@@ -16,8 +16,9 @@ from doe.store.verdicts import read_verdict
 
 @pytest.mark.parametrize("mode", chaos.MODES)
 def test_random_kills(mode):
-    if mode == "namespaces" and not chaos.namespaces_allowed():
-        pytest.skip("this machine does not let us make process namespaces")
+    allowed = {"namespaces": chaos.namespaces_allowed, "users": chaos.users_allowed}
+    if mode in allowed and not allowed[mode]():
+        pytest.skip("this machine does not let us")
     kills = 4 if mode == "namespaces" else 12
     killed, damage, _ = chaos.torment_studies(kills, seed=20, seconds=60.0, modes=(mode,))
     assert damage == dict.fromkeys(chaos.COUNTED, 0)

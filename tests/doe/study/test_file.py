@@ -113,7 +113,7 @@ MISTAKES = [
     ("epochs = 3", "epochs = [1, {a = inf}]", ["settings.epochs[1].a", "finite"]),
     ("[settings]", 'blocks = "lr"\n[settings]', ["blocks", "main effect"]),
     ("[settings]", "augment = 3\n[settings]", ["augment", "array"]),
-    ("[settings]", "[[augment]]\n[settings]", ["augment[0]", "either"]),
+    ("[settings]", "[[augment]]\n[settings]", ["augment[0]", "expected one of"]),
 ]
 
 

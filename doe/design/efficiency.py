@@ -1,0 +1,68 @@
+"""How well a design estimates its model, before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from doe.design.kinds import chosen_kind
+from doe.design.model import (
+    SQUARE,
+    block_columns,
+    d_efficiency,
+    model_matrix,
+    named_terms,
+)
+from doe.design.runs import Design
+from doe.study.values import Factor, Study
+from doe.terms import level_text
+
+
+class Efficiency(NamedTuple):
+    """How well a design estimates a model, beside an orthogonal one of as many runs."""
+
+    percent: float
+    coefficients: int
+    """Of the model and the blocks."""
+    words: str
+    """The terms of the model, as people say them."""
+
+
+def design_efficiency(study: Study, design: Design) -> Efficiency:
+    """D-efficiency of a design for its usual model, with its blocks.
+
+    Where the kind leaves the model to the runs: two-factor interactions where the runs can tell
+    them apart, else main effects. More than two levels of a factorial are compared each by itself.
+    """
+    terms, factors, runs = chosen_kind(study).terms(), study.factors, design.runs
+    points = [run.given for run in runs]
+    if terms is None and not study.two_level:
+        factors = tuple(Factor(f.key, tuple(map(level_text, f.levels))) for f in factors)
+        texts = [tuple(map(level_text, levels)) for levels in points]
+        at_levels = [all(t in f.levels for t, f in zip(p, factors, strict=True)) for p in texts]
+        points = [p for p, inside in zip(texts, at_levels, strict=True) if inside]
+        runs = tuple(r for r, inside in zip(runs, at_levels, strict=True) if inside)
+    blocks = block_columns([run.block for run in runs])
+    models = (
+        [terms]
+        if terms is not None
+        else [
+            named_terms(factors, "interactions"),
+            named_terms(factors, "linear"),
+        ]
+    )
+    for model in models:
+        matrix = np.column_stack([model_matrix(factors, points, model), blocks])
+        if percent := d_efficiency(matrix):
+            break
+    return Efficiency(percent, matrix.shape[1], _words(model))
+
+
+def _words(terms: Sequence[int]) -> str:
+    orders = {(term & (1 << SQUARE) - 1).bit_count() for term in terms}
+    words = ["main effects"] if 1 in orders else []
+    words += ["interactions"] if orders - {1} else []
+    words += ["squares"] if any(term >> SQUARE for term in terms) else []
+    return ", ".join(words)

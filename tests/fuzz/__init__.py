@@ -1,0 +1,1 @@
+"""Seeded, bounded fuzzing of study files, files of a study, options and tables."""

@@ -17,7 +17,7 @@ from doe.design.model import (
 )
 from doe.design.runs import Design
 from doe.study.values import Factor, Study
-from doe.terms import level_text
+from doe.terms import SQUARE, level_text
 
 
 class Efficiency(NamedTuple):

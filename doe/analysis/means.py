@@ -367,7 +367,8 @@ def _conditional(
         return ConditionalEffect(label, None, None, None)
     value, error = estimate
     reach = np.nan if fit.df_error == 0 else t_critical(alpha, fit.df_error) * error
-    ends = fit.unit * (value + np.array([0.0, -reach, reach]))
+    with np.errstate(over="ignore"):  # an end beyond all numbers is infinite
+        ends = fit.unit * (value + np.array([0.0, -reach, reach]))
     if transform.scale.ratio:
         ends = exponential(ends)
     elif transform.name != "none":

@@ -226,7 +226,7 @@ def reml(X: Floats, y: Floats, groups: Sequence[Ints]) -> Reml:
 
 def _ratios(data: _Products, count: int, columns: int) -> Floats:
     """The ratios of variances at the maximum, 0 where a group adds nothing."""
-    from scipy import optimize  # 0.2 s of imports, for mixed models alone
+    from scipy import optimize  # 0.4 s of imports, for mixed models alone
 
     free = data.n - columns
 

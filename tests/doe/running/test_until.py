@@ -73,7 +73,7 @@ def alone(tmp_path_factory):
 def test_it_stops_when_all_is_decided_and_starts_no_more(alone):
     plan = load_plan(alone)
     reached = reached_in(alone)
-    assert reached.over
+    assert reached.is_final
     assert not reached.open
     assert 2 < reached.replicates < 8
     assert len(plan.design.runs) == 8 * reached.replicates

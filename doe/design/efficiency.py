@@ -9,7 +9,6 @@ import numpy as np
 
 from doe.design.kinds import chosen_kind
 from doe.design.model import (
-    SQUARE,
     block_columns,
     d_efficiency,
     model_matrix,
@@ -17,7 +16,7 @@ from doe.design.model import (
 )
 from doe.design.runs import Design
 from doe.study.values import Factor, Study
-from doe.terms import SQUARE, level_text
+from doe.terms import FACTORS, level_text, order
 
 
 class Efficiency(NamedTuple):
@@ -61,8 +60,8 @@ def design_efficiency(study: Study, design: Design) -> Efficiency:
 
 
 def _words(terms: Sequence[int]) -> str:
-    orders = {(term & (1 << SQUARE) - 1).bit_count() for term in terms}
+    orders = {order(term) for term in terms}
     words = ["main effects"] if 1 in orders else []
     words += ["interactions"] if orders - {1} else []
-    words += ["squares"] if any(term >> SQUARE for term in terms) else []
+    words += ["squares"] if any(term > FACTORS for term in terms) else []
     return ", ".join(words)

@@ -68,8 +68,10 @@ def width(factor: FactorColumn) -> int:
 
 def contrasts_between(factor: FactorColumn, z: Floats) -> Floats:
     """Return the contrasts of a numeric factor at any positions of its scale."""
-    if factor.degree == 1 or len(factor.levels) == 2:
+    if factor.degree == 1:
         return np.asarray(z[:, None])
+    if len(factor.levels) == 2:  # the second level counts as high, also where it is the smaller
+        return np.asarray(z[:, None] * factor.positions[1])
     return _polynomials(factor, z)
 
 

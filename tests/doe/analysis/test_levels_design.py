@@ -288,3 +288,10 @@ def test_the_error_of_centre_runs_is_within_the_levels_that_they_keep() -> None:
     pooled = analyze(seen(columns, cells, y), AnalysisOptions(error="residual"))
     assert pooled.curvature is None
     assert pooled.df_error == found.df_error + 2  # curvature, and how it differs between x and y
+
+
+def test_a_point_between_falling_levels_has_the_sign_of_the_levels() -> None:
+    falling = factor("lr", [0.1, 0.001], "log")
+    assert contrasts(falling)[:, 0].tolist() == [-1.0, 1.0]
+    between = contrasts_between(falling, falling.position_of(np.array([0.1, 0.01, 0.001])))
+    assert between[:, 0] == pytest.approx([-1.0, 0.0, 1.0])

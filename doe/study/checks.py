@@ -438,8 +438,6 @@ def _check_stopping(study: Study, add: AddProblem) -> None:
     rule = study.stopping
     if rule is None:
         return
-    if not study.two_level or study.centre:
-        add("stopping: needs factors with two levels each and no centre runs; remove one of them")
     if not FIRST_LOOK <= rule.max_replicates <= MOST_LOOKED_AT:
         add(
             f"stopping.max_replicates = {rule.max_replicates}: expected {FIRST_LOOK} to "

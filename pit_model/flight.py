@@ -102,40 +102,27 @@ def fly(
     hits
         How many wall hits are followed along each axis.
     """
-    acceleration, e, low, high = world
     times = times[..., None]  # (..., T, 1)
-    since = torch.zeros_like(position)  # when the present arc began
     eye = torch.eye(2, dtype=position.dtype, device=position.device)
-    p, v, a = position, velocity, acceleration.expand_as(position)
     dp, dv = (row.expand(*position.shape, 2) for row in eye)
-    dsince = torch.zeros_like(dp)
-    arc = _arc(times, since, p, v, a, dsince, dp, dv)
+    zero = torch.zeros_like(position)
+    arc = _Arc(zero, position, velocity, world.acceleration.expand_as(position), dp * 0, dp, dv)
+    said = _along(arc, times)
     hit_times = []
     for left in reversed(range(hits)):
-        to_wall, at_wall, wall = _next_hit(p, v, a, low, high)
-        hit = since + to_wall <= times[..., -1, :]
+        arc, hit = _next_arc(arc, world, times[..., -1, :], is_last=left == 0)
         if not hit.any():
             break
-        to_wall = torch.where(hit, to_wall, 0)
-        at_wall = torch.where(hit, at_wall, 1)
-        dt = -(dp + to_wall[..., None] * dv) / at_wall[..., None]
-        rests = (wall == high) & (a > 0) & ((2 * e * at_wall < REST * a) | (left == 0))
-        a = torch.where(hit & rests, 0, a)
-        after = torch.where(rests, 0, -e * at_wall)
-        dafter = torch.where(rests[..., None], 0, -e[..., None] * (dv + a[..., None] * dt))
-        since, dsince = since + to_wall, torch.where(hit[..., None], dsince + dt, dsince)
-        p, v = torch.where(hit, wall, p), torch.where(hit, after, v)
-        dp, dv = torch.where(hit[..., None], 0, dp), torch.where(hit[..., None], dafter, dv)
-        hit_times.append(torch.where(hit, since, inf))
-        later = (times >= since[..., None, :]) & hit[..., None, :]
-        arc = [
+        hit_times.append(torch.where(hit, arc.since, inf))
+        later = (times >= arc.since[..., None, :]) & hit[..., None, :]
+        said = [
             torch.where(later if new.ndim == later.ndim else later[..., None], new, old)
-            for new, old in zip(_arc(times, since, p, v, a, dsince, dp, dv), arc, strict=True)
+            for new, old in zip(_along(arc, times), said, strict=True)
         ]
-    where, speed, dwhere, dspeed = arc
+    where, speed, dwhere, dspeed = said
     none = position.new_full((*position.shape[:-1], 0, 2), inf)
     return Flight(
-        torch.clamp(where, low, high),
+        torch.clamp(where, world.low, world.high),
         speed,
         torch.stack(hit_times, -2) if hit_times else none,
         (dwhere, dspeed),
@@ -190,24 +177,55 @@ def bounces(hits: Tensor, times: Tensor) -> Tensor:
     return so_far.diff(dim=-1, prepend=so_far[..., :1]) > 0
 
 
-def _arc(
-    times: Tensor,
-    since: Tensor,
-    p: Tensor,
-    v: Tensor,
-    a: Tensor,
-    dsince: Tensor,
-    dp: Tensor,
-    dv: Tensor,
-) -> list[Tensor]:
-    """Position, velocity and their derivatives at all times on an arc of free flight."""
-    t = times - since[..., None, :]  # (..., T, 2)
-    p, v, a = (x[..., None, :] for x in (p, v, a))
-    dsince, dp, dv = (x[..., None, :, :] for x in (dsince, dp, dv))
+class _Arc(NamedTuple):
+    """Free flight from an instant on; derivatives are by the first position and velocity."""
+
+    since: Tensor
+    p: Tensor
+    v: Tensor
+    a: Tensor
+    """(..., 2) each: when it began, with which position and velocity, and the acceleration."""
+    dsince: Tensor
+    dp: Tensor
+    dv: Tensor
+    """(..., 2, 2) each."""
+
+
+def _along(arc: _Arc, times: Tensor) -> list[Tensor]:
+    """Position, velocity and their derivatives on an arc at all times."""
+    t = times - arc.since[..., None, :]  # (..., T, 2)
+    p, v, a = (x[..., None, :] for x in (arc.p, arc.v, arc.a))
+    dsince, dp, dv = (x[..., None, :, :] for x in (arc.dsince, arc.dp, arc.dv))
     speed = v + a * t
     dwhere = dp + dv * t[..., None] - speed[..., None] * dsince
     dspeed = dv - a[..., None] * dsince
     return [p + v * t + a * t**2 / 2, speed, dwhere, dspeed.expand_as(dwhere)]
+
+
+def _next_arc(arc: _Arc, world: World, end: Tensor, is_last: bool) -> tuple[_Arc, Tensor]:
+    """Go on to the next hit where there is one until `end`; tells where there was, (..., 2).
+
+    At the wall ``ds = −(dp + s dv) / v`` after a flight of s, and the velocity becomes −e·v.
+    """
+    _, e, low, high = world
+    to_wall, at_wall, wall = _next_hit(arc.p, arc.v, arc.a, low, high)
+    hit = arc.since + to_wall <= end
+    to_wall, at_wall = torch.where(hit, to_wall, 0), torch.where(hit, at_wall, 1)
+    dt = -(arc.dp + to_wall[..., None] * arc.dv) / at_wall[..., None]
+    short = 2 * e * at_wall < REST * arc.a
+    rests = (wall == high) & (arc.a > 0) & (short | is_last)
+    after = _Arc(
+        arc.since + to_wall,
+        wall.expand_as(arc.p),
+        torch.where(rests, 0, -e * at_wall),
+        torch.where(rests, 0, arc.a),
+        arc.dsince + dt,
+        torch.zeros_like(arc.dp),
+        torch.where(rests[..., None], 0, -e[..., None] * (arc.dv + arc.a[..., None] * dt)),
+    )
+    pairs = zip(after, arc, strict=True)
+    kept = (torch.where(hit if x.ndim == hit.ndim else hit[..., None], x, y) for x, y in pairs)
+    return _Arc(*kept), hit
 
 
 def _next_hit(

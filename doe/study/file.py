@@ -271,6 +271,9 @@ def _streams(plain: dict[str, Any], add: AddProblem) -> dict[str, Any]:
     asked = replicates if type(replicates) is int else None
     if len(streams) < len(table) or not table or (asked is not None and asked < 1):
         return {}
+    if asked is not None and asked > MOST_PLANNED_RUNS:
+        add(f"replicates = {asked}: expected at most {MOST_PLANNED_RUNS}")
+        return {}
     if math.prod(map(len, streams.values())) > MOST_PLANNED_RUNS:
         add("seeds: all combinations of these are too many; list fewer")
         return {}

@@ -85,7 +85,7 @@ def test_an_augmentation_that_cannot_be_is_one_sentence(kind, options, said):
 def test_axial_points_need_ranges():
     with pytest.raises(DoeError, match="at least two factors with a range"):
         make_design(augmented(study(LR, OPTIMIZER), "axial"))
-    with pytest.raises(DoeError, match=r"design\.runs = 1: the model with its blocks has 7 coeff"):
+    with pytest.raises(DoeError, match=r"design.runs = 1: the model with its blocks has 7 coeff"):
         make_design(augmented(study(LR, WD), "optimal", runs=1))
 
 

@@ -195,3 +195,10 @@ def test_past_runs_are_known_by_the_seed_of_every_stream(tmp_path):
     assert run.config == "A1B0"
     with pytest.raises(DoeError, match="seed_data '4' is not planned; the seeds are 7, 8, 9"):
         import_runs(plan, [{**row, "seed_data": "4"}], "past.csv")
+
+
+def test_far_too_many_replicates_of_streams_are_one_message():
+    text = 'name = "s"\nbackend = "m:f"\nreplicates = 9223372036854775807\n'
+    text += "seeds = { a = [1, 2], b = [3] }\n[factors.A]\nlow = 0\nhigh = 1\n"
+    with pytest.raises(SpecError, match="expected at most"):
+        parse_study(f"{text}[responses]\nmetrics = ['y']\n".encode())

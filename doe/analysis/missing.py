@@ -289,11 +289,12 @@ def _bounds(response: FittedResponse, beyond: NDArray[np.bool_]) -> tuple[Bounde
     if not planned:
         return ()
     rows = [int(model.columns(e.mask)[0]) for e in planned]
-    low, high = np.full(runs.count, -1.0), np.full(runs.count, 1.0)  # the ends of u
+    least, most = float(full.u.min()), float(full.u.max())
+    low, high = np.full(runs.count, least), np.full(runs.count, most)
     if response.goal == "min":
-        low[beyond], high[beyond] = 1.0, np.inf
+        low[beyond], high[beyond] = most, np.inf
     else:
-        low[beyond], high[beyond] = -np.inf, -1.0
+        low[beyond], high[beyond] = -np.inf, least
     low[response.kept] = high[response.kept] = full.u
     ends = effect_bounds(2.0 * coefficient_maps(model)[rows], low, high)
     names, values = [e.term for e in planned], [e.effect for e in planned]

@@ -59,7 +59,7 @@ OWN = {"seed": "seed", "random_seed": "seed", "random_state": "seed", "manual_se
 NO_FACTOR = re.compile(
     r"(.*_)?(no)?(cuda|mps|gpu|device|worker|thread|verbose|verbosity|quiet|silent|debug|dry_run|resume"
     r"|data|dataset|path|dir|file|folder|port|host|interval|freq|frequency|print|log|logging|save|name|id"
-    r"|config|tag|wandb|project|entity|track|render|capture|video|deterministic|determinism|download|plot"
+    r"|config|tag|wandb|project|entity|track|render|capture|vid\w*|deterministic|determinism|download|plot"
     r"|completion|load|test|eval|evaluate|checkpoint|ckpt|accel|world_size|rank|url|only|sample|logdir|outdir"
     r"|outf|filename|tensorboard|version|seed|job|backend|dtype|compile|amp|fp16|bf16|precision|profile|hub|token"
     r"|cache|overwrite|timeout|progress|init_from|pretrained|always|env|task|mode|entrypoint|format"

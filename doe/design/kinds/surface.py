@@ -11,7 +11,6 @@ import msgspec
 from doe.design.configurations import Levels, Point
 from doe.design.fractions import minimum_aberration
 from doe.design.kinds.fraction import two_level_rows
-from doe.design.model import named_terms
 from doe.errors import DoeError, short
 from doe.numbers import to_figures
 from doe.study.levels import exclusions, level_numbers
@@ -77,6 +76,8 @@ def _crossed(study: Study, placed: list[tuple[Positions, int]]) -> list[Point]:
 
 def terms(study: Study, settings: Settings) -> tuple[int, ...]:
     """The full second-order model."""
+    from doe.design.model import named_terms  # numpy, which reading a plan does without
+
     return named_terms(study.factors, "quadratic")
 
 

@@ -60,6 +60,13 @@ def _polynomials(factor: FactorColumn, z: Floats) -> Floats:
     return np.asarray(values[count:, 1:] * np.sqrt(count))
 
 
+@lru_cache(maxsize=256)
+def contrast_means(factor: FactorColumn) -> tuple[Floats, bool]:
+    """Mean of each contrast over the levels, and whether that is nothing."""
+    means = contrasts(factor).mean(axis=0)
+    return means, not bool((np.abs(means) > 1e-12).any())
+
+
 def width(factor: FactorColumn) -> int:
     """Degrees of freedom of a factor's main effect where every level has runs."""
     highest = len(factor.levels) - 1
@@ -109,7 +116,7 @@ def columns_at(
             values = np.where(between[:, None], contrasts_between(factor, z), values)
             square = z**2 if square is None else np.where(between, z**2, square)
         if (averaged := numbers == AVERAGED).any():
-            values = np.where(averaged[:, None], at_levels.mean(axis=0), values)
+            values = np.where(averaged[:, None], contrast_means(factor)[0], values)
             if square is not None and squares is not None:
                 square = np.where(averaged, squares.mean(), square)
         parts.append(FactorColumns(values, square))

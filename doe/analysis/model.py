@@ -16,7 +16,7 @@ from doe.analysis.coding import (
     AVERAGED,
     column_labels,
     columns_at,
-    contrasts,
+    contrast_means,
     run_columns,
     term_columns,
     term_width,
@@ -171,7 +171,7 @@ class Model:
         gone = sum(  # contrasts of an averaged factor leave nothing
             1 << i
             for i, factor in enumerate(factors)
-            if (index[:, i] == AVERAGED).all() and not contrasts(factor).mean(axis=0).any()
+            if contrast_means(factor)[1] and (index[:, i] == AVERAGED).all()
         )
         for term in self._terms_without(gone):
             rows[:, self._columns[term]] = term_columns(columns, term)

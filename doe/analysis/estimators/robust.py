@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from doe.analysis import distributions as stats
 from doe.analysis.anova import leading_type, type_two_basis
-from doe.analysis.contrasts import MOST_RUNS, Floats, Ints, exchanges
+from doe.analysis.contrasts import MOST_RUNS, Floats, exchanges
 from doe.analysis.effects import TermTest
 from doe.analysis.fit import Fit, wald, without_blocks
 from doe.analysis.fitted import FittedResponse
@@ -195,7 +197,7 @@ def permutation(fit: Fit, permutations: int, seed: int) -> Permuted:
     shared = fit.residual if fit.df_residual > 0 else fit.u - fit.u.mean()
     starts = [fit.residual + fit.Q @ (basis @ (basis.T @ fit.rotated)) for basis in bases.values()]
 
-    def drawn(orders: Ints) -> Floats:
+    def drawn(orders: NDArray[np.uint16]) -> Floats:
         """Statistics of every term, exchanges x terms."""
         if lane:
             pairs = zip(bases.values(), starts, strict=True)
@@ -206,16 +208,28 @@ def permutation(fit: Fit, permutations: int, seed: int) -> Permuted:
     # Ties count although they are rounded differently, of what is nothing but rounding too.
     limit = observed - 1e-9 * observed.max(initial=0.0)
     far = _surprise(fit, limit, df)
-    rng = np.random.default_rng(seed)
     alone, largest = np.zeros(len(bases)), np.zeros(len(bases))
-    for start in range(0, permutations, CHUNK):
-        values = drawn(exchanges(fit.block, fit.n, min(CHUNK, permutations - start), rng))
+    block = None if fit.block is None else tuple(fit.block.tolist())
+    for orders in _orders(block, fit.n, permutations, seed):
+        values = drawn(orders)
         alone += (values >= limit).sum(axis=0)
         peak = np.sort(_surprise(fit, values, df).max(axis=1))
         largest += len(peak) - np.searchsorted(peak, far, side="left")
     method = "Freedman and Lane" if lane else "ter Braak" if fit.df_residual > 0 else "responses"
     p = [(1.0 + count) / (1.0 + permutations) for count in (alone, largest)]
     return Permuted(p[0], p[1], method, _smallest_p(fit, permutations))
+
+
+@lru_cache(maxsize=1)  # all responses of the same runs are exchanged alike
+def _orders(
+    block: tuple[int, ...] | None, n: int, permutations: int, seed: int
+) -> list[NDArray[np.uint16]]:
+    """Exchanges x runs, in chunks: which run gives its response, one of the same block."""
+    numbers = None if block is None else np.array(block)
+    rng = np.random.default_rng(seed)
+    sizes = [min(CHUNK, permutations - start) for start in range(0, permutations, CHUNK)]
+    # Numbers of at most MOST_RUNS runs fit into 16 bits.
+    return [exchanges(numbers, n, size, rng).astype(np.uint16) for size in sizes]
 
 
 def _smallest_p(fit: Fit, permutations: int) -> float:

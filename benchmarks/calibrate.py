@@ -17,19 +17,19 @@ from math import exp, log, sinh, sqrt
 from typing import NamedTuple
 
 import numpy as np
+from doe.analysis.across import across
+from doe.analysis.case import AnalysisOptions
+from doe.analysis.data import FactorLevels, Observations, Runs
+from doe.analysis.estimators.means import SIGNS, Mean, Means
+from doe.analysis.levels.analyze import LevelAnalysis, analyze_levels
+from doe.analysis.levels.layout import LevelObservations, layout_of
 from msgspec import structs
 
 from benchmarks import write_table
-from doe.analysis.across import across
 from doe.analysis.analyze import Analysis, analyze
-from doe.analysis.case import AnalysisOptions
-from doe.analysis.data import FactorLevels, Observations, Runs
 from doe.analysis.estimators.dispersion import Dispersion
-from doe.analysis.estimators.means import SIGNS, Mean, Means
 from doe.analysis.estimators.robust import Robust
 from doe.analysis.lenth import lenth
-from doe.analysis.levels.analyze import LevelAnalysis, analyze_levels
-from doe.analysis.levels.layout import LevelObservations, layout_of
 from doe.analysis.missing import Missing
 
 ALPHA = 0.05

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 import doe
 from benchmarks import Section
 from doe.analysis.sequential import DRAWS, FIRST_LOOK, Rule, Start, critical, futures
-from doe.results.decision import decision
 from doe.results.dataset import scan_study
+from doe.results.decision import decision
 from doe.study.values import Stopping
 from doe.terms import terms_up_to
 

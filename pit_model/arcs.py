@@ -89,7 +89,7 @@ def find_arcs(
     """
     sample = _sample(detections, tolerance, acceleration)
     free = np.ones(len(detections.time), bool)
-    score = _support(sample, detections, free, tolerance)
+    score = _support(sample, detections, free, tolerance, least)
     arcs = []
     while len(score) and (best := int(score.argmax())) >= 0 and score[best] > 0:
         arc = _grow(sample, best, detections, free, tolerance, acceleration)
@@ -101,7 +101,8 @@ def find_arcs(
         free[first : last + 1] = False
         near = (sample.seed >= first - 2 * REACH) & (sample.seed <= last + 2 * REACH) & (score > 0)
         rest = Sample(*(part[near] for part in sample))
-        score[near] = np.where(free[rest.seed], _support(rest, detections, free, tolerance), 0)
+        votes = _support(rest, detections, free, tolerance, least)
+        score[near] = np.where(free[rest.seed], votes, 0)
     return sorted(arcs, key=lambda arc: int(arc.frames[0]))
 
 
@@ -149,8 +150,13 @@ def _sample(detections: Detections, tolerance: float, acceleration: Floats | Non
     return Sample(np.concatenate(seeds), np.concatenate(coefficients))
 
 
-def _support(sample: Sample, detections: Detections, free: Bools, tolerance: float) -> Floats:
-    """(M,): confidence of the detections near each sample, the nearer the more."""
+def _support(
+    sample: Sample, detections: Detections, free: Bools, tolerance: float, least: int
+) -> Floats:
+    """(M,): confidence of the detections near each sample, the nearer the more.
+
+    It is 0 for samples that have fewer than ``least − 1`` frames on their side: growing adds few.
+    """
     scores = [np.zeros(0)]
     around = np.arange(-REACH, REACH + 1)
     for first in range(0, len(sample.seed), CHUNK):
@@ -163,7 +169,8 @@ def _support(sample: Sample, detections: Detections, free: Bools, tolerance: flo
         error, choice = _nearest(detections, frame, path)
         near = (error < tolerance) & there & free[frame]
         weight = detections.confidence[frame, choice] * (1 - (error / tolerance) ** 2)
-        scores.append(np.where(_unbroken(near), weight, 0).sum(1))
+        votes = _unbroken(near)
+        scores.append(np.where(votes, weight, 0).sum(1) * (votes.sum(1) >= least - 1))
     return np.concatenate(scores)
 
 

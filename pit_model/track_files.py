@@ -99,8 +99,8 @@ def sentences(track: Track) -> list[str]:
     look = "dark" if track.regime.dark else "bright"
     against = "the median frame" if track.regime.subtract else "its background"
     said = [
-        f"{values['frames_with_ball']} of {values['frames']} frames show the ball in flight, in "
-        f"{values['arcs']} arcs with {len(flights.hits)} hits",
+        f"{values['frames_with_ball']} of {values['frames']} frames show the ball in flight: "
+        f"{_count(flights.arcs, 'arc')}, {_count(len(flights.hits), 'hit')}",
         f"seen at a width of {track.regime.width} px, {look} against {against}",
     ]
     if not flights.arcs:
@@ -239,6 +239,10 @@ def _middle_picture(track: Track, video: Path) -> NDArray[np.uint8]:
 
 def _cells(values: NDArray[np.float64], digits: int) -> list[str]:
     return [f"{value:.{digits}f}" if isfinite(value) else "" for value in values]
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _known(value: float | None) -> float | None:

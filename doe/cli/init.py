@@ -153,9 +153,16 @@ def options_of(words: list[str], script: Path | None) -> list[Option]:
 def read_help(words: list[str]) -> list[Option]:
     """Ask a program for its help and read the options; a DoeError says why that failed."""
     from doe.errors import DoeError
+    from doe.study.configured import script_of
     from doe.study.help_text import read_options
 
-    options = read_options(_answer([*words, "--help"]))
+    interpreted = script_of(words) is not None or words[-1].endswith(".sh")
+    calls = [[*words, "--help"]] if interpreted else [[words[0], "--help"], [words[0]]]
+    if len(words) > 1 and words[1] in ("-m", "-c"):
+        calls = [[*words, "--help"]]
+    options: list[Option] = []
+    while calls and not options:  # a program in C prints its usage where it is called without words
+        options = read_options(_answer(calls.pop(0)))
     if not options:
         raise DoeError(f"`{' '.join(words)} --help` names no option; {WITHOUT_HELP}")
     return options

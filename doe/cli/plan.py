@@ -190,10 +190,15 @@ def efficiency_line(efficiency: Efficiency) -> str:
     """D-efficiency and what it is of."""
     from doe.numbers import cell_text
 
-    return (
+    line = (
         f"D-efficiency {cell_text(efficiency.percent, 'fixed1')} % for {efficiency.words} "
         f"({efficiency.coefficients} coefficients with the mean and blocks)."
     )
+    if efficiency.mean_variance is None:
+        return line
+    mean = cell_text(efficiency.mean_variance, "num")
+    largest = cell_text(efficiency.largest_variance, "num")
+    return f"{line} Variance of a predicted mean: {mean} σ² on average, at most {largest} σ²."
 
 
 def streams_line(study: Study) -> str:

@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from doe.design.kinds import chosen_kind
+from doe.design.kinds import chosen_kind, optimal
 from doe.design.model import (
+    Floats,
     block_columns,
     d_efficiency,
+    independent_columns,
     model_matrix,
     named_terms,
 )
@@ -27,6 +30,10 @@ class Efficiency(NamedTuple):
     """Of the model and the blocks."""
     words: str
     """The terms of the model, as people say them."""
+    mean_variance: float | None = None
+    """Of the predicted mean over what may run, per variance of a run; None where the kind leaves
+    the model to the runs."""
+    largest_variance: float | None = None
 
 
 def design_efficiency(study: Study, design: Design) -> Efficiency:
@@ -56,7 +63,27 @@ def design_efficiency(study: Study, design: Design) -> Efficiency:
         matrix = np.column_stack([model_matrix(factors, points, model), blocks])
         if percent := d_efficiency(matrix):
             break
-    return Efficiency(percent, matrix.shape[1], _words(model))
+    kept = independent_columns(matrix)  # a cell that never runs takes columns from its interaction
+    matrix = matrix[:, kept]
+    told = Efficiency(percent or d_efficiency(matrix), matrix.shape[1], _words(model))
+    if terms is None:
+        return told
+    inside = kept[: len(kept) - blocks.shape[1]]
+    variance = _prediction_variance(study, model, matrix, inside)
+    return told._replace(
+        mean_variance=float(variance.mean()), largest_variance=float(variance.max())
+    )
+
+
+def _prediction_variance(
+    study: Study, terms: Sequence[int], matrix: Floats, kept: NDArray[np.bool_]
+) -> Floats:
+    """Variance of the predicted mean at points of the region, at the mean of the blocks."""
+    given = study.design.get("constraints", ())
+    settings = optimal.Settings(constraints=tuple(given) if study.kind == "optimal" else ())
+    at = model_matrix(study.factors, optimal.region_points(study, settings), terms)[:, kept]
+    inverse = np.linalg.inv(matrix.T @ matrix)[: at.shape[1], : at.shape[1]]
+    return np.asarray(((at @ inverse) * at).sum(axis=1))
 
 
 def _words(terms: Sequence[int]) -> str:

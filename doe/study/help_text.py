@@ -29,8 +29,8 @@ LIMITS = (
 """Ways in which a help names the range of a number."""
 
 
-UNIX = re.compile(r"-\w( \w+)?\s*:\s")
-"""An entry of a program in C: -c cost : set the parameter C."""
+UNIX = re.compile(r"-\w( \w+)?\s*:\s|\s*--(\[no\])?\w+:\s")
+"""An entry of a program in C, -c cost : set the parameter C, or of absl, --[no]fast: go fast."""
 
 
 class Option(NamedTuple):
@@ -103,8 +103,10 @@ def _entries(text: str) -> Iterator[tuple[str, str]]:
 def _columns(line: str) -> tuple[str, str]:
     """Split an entry's first line into its flags with their values, and the description."""
     if UNIX.match(line):
-        flag, _, text = line.partition(":")
-        return flag.strip(), text.strip()
+        flag, _, text = line.strip().partition(":")
+        if flag.startswith("--[no]"):
+            return f"--{flag[6:]} --no{flag[6:]}", text.strip()
+        return (f"{flag} VALUE" if flag.startswith("--") else flag), text.strip()
     columns = re.split(r"\s{2,}", line.strip().lstrip("*").strip())
     head = [columns.pop(0)]
     # Of further columns, those that hold nothing but flags or the name of a value belong to them.

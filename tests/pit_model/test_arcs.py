@@ -109,3 +109,26 @@ def test_the_arc_with_most_support_comes_first_and_no_frame_is_used_twice():
     frames = np.concatenate([arc.frames for arc in arcs])
     assert len(frames) == len(set(frames.tolist()))
     assert list(frames) == sorted(frames)
+
+
+def test_a_detection_off_the_flight_is_left_out_of_the_fit():
+    """It lies within the tolerance, but off by many times what the others are."""
+    true = simulate([60, 100], [4.0, -12.0], 20, world(1.0, 0.8)).position
+    seen = detections(true, np.random.default_rng(7), noise=0.05, wrong=0.0)
+    seen.position[19, 0] += [0.0, 2.2]
+    flights = fit_flights(seen, 2.5)
+    assert flights.choice[19] == -1
+    assert flights.gravity == pytest.approx(1.0, rel=0.005)
+
+
+def test_restitution_at_a_floor_is_that_of_the_vertical_speed():
+    """Friction takes speed along the floor, which is no matter of restitution."""
+    time = np.arange(30.0)
+    fall = np.stack([50 + 8 * time, 40 + time**2 / 2], 1)[:16]
+    hit, after = fall[15], np.arange(1.0, 15.0)
+    rise = np.stack([hit[0] + 4 * after, hit[1] - 12 * after + after**2 / 2], 1)
+    flights = fit_flights(
+        detections(np.concatenate([fall, rise]), np.random.default_rng(8), 0.05), 2.5
+    )
+    assert flights.hits[0].time == pytest.approx(15, abs=0.1)
+    assert flights.restitution == pytest.approx(12 / 15, abs=0.01)

@@ -148,7 +148,8 @@ def optimal_points(
     search.check(len(blocks))
     problem = search.problem(search.coarse)
     starts = settings.starts or _starts(problem, len(blocks))
-    codes = search.drawn(search.coarse, starts * len(blocks)).reshape(starts, len(blocks), -1)
+    codes = _drawn(study, settings, search.coarse, starts * len(blocks))
+    codes = codes.reshape(starts, len(blocks), -1)
     if forced:
         codes[:, : len(forced)] = search.coarse.codes(forced)
     codes = exchanged(problem, codes)
@@ -166,6 +167,30 @@ def optimal_points(
             "runs, or take a smaller model (design.model)"
         )
     return found
+
+
+def region_points(study: Study, settings: Settings, forced: Sequence[Levels] = ()) -> list[Levels]:
+    """Points at random over all that may run.
+
+    Raises
+    ------
+    DoeError
+        If nothing may run.
+    """
+    candidates = _candidates(study.factors, FINE, forced)
+    return candidates.points(_drawn(study, settings, candidates, REGION_POINTS))
+
+
+def _drawn(study: Study, settings: Settings, candidates: Candidates, number: int) -> Ints:
+    """Points at random that may run, by their candidates."""
+    region = _region(study, settings, candidates)
+    drawn = random_points(region, candidates.sizes, number, study.order_seed)
+    if not len(drawn):
+        raise DoeError(
+            "exclude and design.constraints leave nothing: no configuration was found that may "
+            "run; allow more"
+        )
+    return drawn
 
 
 def _starts(problem: Problem, runs: int) -> int:
@@ -188,8 +213,7 @@ class _Search:
         self.study, self.settings, self.terms = study, settings, wanted
         self.forced, self.done = len(forced), done
         self.coarse, self.fine = (_candidates(study.factors, n, forced) for n in (COARSE, FINE))
-        self.region_points = self.fine.points(self.drawn(self.fine, REGION_POINTS))
-        rows = model_matrix(study.factors, self.region_points, wanted)
+        rows = model_matrix(study.factors, region_points(study, settings, forced), wanted)
         self.estimable = independent_columns(rows)
         self.index = column_basis(study.factors, wanted)[self.estimable]
         self.beside = np.empty((len(done), 0)) if beside is None else beside
@@ -204,17 +228,6 @@ class _Search:
                 f"design.runs = {runs}: the model{blocks} has {count} coefficients; expected at "
                 "least as many runs, or a smaller model (design.model)"
             )
-
-    def drawn(self, candidates: Candidates, number: int) -> Ints:
-        """Points at random that may run."""
-        region = _region(self.study, self.settings, candidates)
-        drawn = random_points(region, candidates.sizes, number, self.study.order_seed)
-        if not len(drawn):
-            raise DoeError(
-                "exclude and design.constraints leave nothing: no configuration was found that "
-                "may run; allow more"
-            )
-        return drawn
 
     def matrix(self, found: Sequence[Levels]) -> Floats:
         """Model matrix of all runs, those that are there first."""

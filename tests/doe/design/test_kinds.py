@@ -114,6 +114,15 @@ def test_efficiency_of_every_kind(asked, percent, words):
     told = design_efficiency(asked, make_design(asked))
     assert told.percent == pytest.approx(percent, abs=0.01)
     assert told.words == words
+    assert (told.mean_variance is None) == (asked.kind == "factorial")
+
+
+def test_prediction_variance_over_the_region():
+    """Main effects on four orthogonal runs: (1 + x² + y² + z²) / 4; its mean is 1/2, at most 1."""
+    asked = study(*TWO[:3], design={"kind": "screening"})
+    told = design_efficiency(asked, make_design(asked))
+    assert told.mean_variance == pytest.approx((1 + 3 / 3) / 4, abs=0.02)
+    assert told.largest_variance == pytest.approx(1.0, abs=0.05)
 
 
 def test_what_gsd_cannot_make_is_refused_before_it_takes_the_memory():
@@ -127,3 +136,12 @@ def test_what_gsd_cannot_make_is_refused_before_it_takes_the_memory():
     design = {"kind": "optimal", "runs": 18, "model": "linear"}
     asked = study(*eighteen, Factor("D", tuple("pqrs")), design=design)
     assert design_efficiency(asked, make_design(asked)).percent > 95
+
+
+def test_a_cell_that_never_runs_takes_its_part_of_the_interaction_alone():
+    design = {"kind": "optimal", "runs": 12, "model": "interactions"}
+    asked = study(LEVELS, Factor("v", ("p", "q")), design=design, exclude=("w=x, v=q",))
+    told = design_efficiency(asked, make_design(asked))
+    assert told.coefficients == 5
+    assert told.percent > 70
+    assert told.largest_variance < 1

@@ -214,6 +214,33 @@ def test_the_usage_of_a_program_in_c(tmp_path, monkeypatch):
     assert draft.command.endswith(" heart")
 
 
+ABSL = """
+train.py:
+  --batch_size: Batch size
+    (default: '256')
+    (an integer)
+  --[no]dpsgd: If True, train with
+    noise.
+    (default: 'true')
+  --learning_rate: Learning rate
+    (default: '0.15')
+    (a number)
+
+Try --helpfull to get a list of all flags.
+"""
+
+
+def test_the_flags_of_absl():
+    options = {option.name: option for option in read_options(ABSL)}
+    assert {name: option.default for name, option in options.items()} == {
+        "batch_size": "256",
+        "dpsgd": "true",
+        "learning_rate": "0.15",
+    }
+    assert propose(options["dpsgd"]).use == "{no_dpsgd:--nodpsgd}"
+    assert propose(options["learning_rate"]).levels == (0.045, 0.45)
+
+
 def test_a_switch_that_is_on_by_default_is_turned_off():
     option = Option("--augment", True, negative="--no-augment", default="True")
     proposal = propose(option)

@@ -27,7 +27,7 @@ from doe.store.requests import changed_runs, prepare
 from doe.store.verdicts import Result, commit
 from doe.study.file import load_study
 from doe.study.presets import preset_study
-from doe.study.values import ReportSection
+from doe.study.values import Factor, ReportSection
 from tests.command_line import doe
 
 run = CliRunner().invoke
@@ -111,6 +111,23 @@ def test_a_design_lost_between_the_two_writes_is_completed(tmp_path):
     design.unlink()
     assert write_plan(preset_study("demo"), tmp_path)[1] == "completed"
     assert design.read_text() == whole
+
+
+def test_an_optimal_design_that_a_kill_has_cut_off_is_found_again(tmp_path):
+    factors = (Factor("lr", (1e-4, 1e-1), scale="log"), Factor("wd", (0.0, 0.5)))
+    optimal = {"kind": "optimal", "runs": 9, "starts": 20}
+    study = msgspec.structs.replace(
+        preset_study("demo"), factors=factors, design=optimal, report=ReportSection()
+    )
+    plan, _ = write_plan(study, tmp_path)
+    more = augment_plan(tmp_path, "optimal", runs=3)
+    design = StudyDir(tmp_path).design
+    whole = design.read_text()
+    for left in ("", design_csv(plan.design)):
+        design.write_text(left)
+        assert load_plan(tmp_path) == more
+        assert write_plan(more.study, tmp_path)[1] == "completed"
+        assert design.read_text() == whole
 
 
 def test_an_edited_design_is_refused_and_left_alone(tmp_path):

@@ -43,6 +43,9 @@ class Request:
     """``report(step, total, **metrics)`` shows progress."""
     seeds: Mapping[str, int] = field(default_factory=dict)
     """Stream -> its seed, where the study has several: ``seeds["data"]``."""
+    should_stop: Callable[[], bool] = bool
+    """Whether the run is asked to end early: save a checkpoint and return None. A backend that
+    asks is not interrupted by SIGTERM; one that never does is, at once."""
 
 
 class NotedFactors(dict[str, Level]):
@@ -125,7 +128,7 @@ def run_command(command: tuple[str, ...], request: Request) -> Reply:
         **dict(zip(seed_placeholders(request.seeds), request.seeds.values(), strict=True)),
     }
     values = {**flat_settings(request.settings), **request.factors, **own}
-    return run_program(command, values, request.run_dir, request.report)
+    return run_program(command, values, request.run_dir, request.report, request.should_stop)
 
 
 class CheckedReply(NamedTuple):
@@ -145,6 +148,7 @@ def call(
     device: str,
     report: Callable[..., None],
     resumed: bool = False,
+    should_stop: Callable[[], bool] = bool,
 ) -> CheckedReply:
     """Hand a run's request to its backend and judge the answer.
 
@@ -164,6 +168,7 @@ def call(
         run_dir=run_dir,
         resumed=resumed,
         report=report,
+        should_stop=should_stop,
     )
     metrics = _checked(backend(handed), request)
     return CheckedReply(metrics, _not_finite(metrics, request), factors.unread)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import select
 import shlex
+import signal
 import subprocess
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from types import FrameType
 from typing import NamedTuple
 
 from doe.errors import DoeError
@@ -30,7 +33,11 @@ CHUNK_BYTES = 65536
 
 
 def run_program(
-    command: Iterable[str], values: Mapping[str, Level], run_dir: Path, report: ReportStep
+    command: Iterable[str],
+    values: Mapping[str, Level],
+    run_dir: Path,
+    report: ReportStep,
+    should_stop: Callable[[], bool] = bool,
 ) -> dict[str, float]:
     """Run a command, forward its progress, and read the metrics that it leaves.
 
@@ -40,7 +47,11 @@ def run_program(
         Words with placeholders; they are handed to the program as they are, never to a shell.
     values
         What placeholders stand for, besides `run_dir`.
+    should_stop
+        Whether the run is asked to end early. SIGTERM is passed on to the program; what it leaves
+        then is a checkpoint, not a result.
     """
+    should_stop()  # from here on, its end is waited for
     request, _ = read_request(RunDir(run_dir))
     source = request.source or MetricsSection()
     section = request.progress or ProgressSection()
@@ -57,7 +68,9 @@ def run_program(
     listeners: list[Listener] = [output.add_line] if source.file == STDOUT else []
     if section.pattern:
         listeners.append(progress.on_line)
-    code = _execute(call, listeners, progress.poll)
+    code = _execute(call, listeners, progress.poll, should_stop)
+    if should_stop():
+        raise DoeError("the command was asked to end before it had finished")
     if code < 0:
         end_by_signal(-code)  # as the command did: a crash is not a clean failure
     if code > 0:
@@ -153,7 +166,39 @@ def _where(cwd: str) -> str:
 # The process ------------------------------------------------------------------------------------
 
 
-def _execute(call: Call, listeners: list[Listener], poll: Callable[[], None]) -> int:
+@contextlib.contextmanager
+def _passing_on(
+    process: subprocess.Popen[bytes], should_stop: Callable[[], bool]
+) -> Iterator[None]:
+    """Send SIGTERM on to the program, once."""
+    former = signal.getsignal(signal.SIGTERM)
+    passed: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        if not passed:
+            passed.append(number)
+            process.terminate()
+        if callable(former):
+            former(number, frame)
+
+    if not callable(former):  # `doe try`
+        yield
+        return
+    signal.signal(signal.SIGTERM, note)
+    try:
+        if should_stop():  # since before it was started
+            process.terminate()
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, former)
+
+
+def _execute(
+    call: Call,
+    listeners: list[Listener],
+    poll: Callable[[], None],
+    should_stop: Callable[[], bool],
+) -> int:
     """Run a program to its end; its output goes on to ours, line by line to the listeners."""
     words = call.words
     try:
@@ -179,10 +224,11 @@ def _execute(call: Call, listeners: list[Listener], poll: Callable[[], None]) ->
     except OSError as error:
         raise DoeError(f"cannot start {words[0]!r}: {error.strerror}") from error
     try:
-        if process.stdout is not None:
-            _listen(process, process.stdout.fileno(), listeners, poll)
-        while not has_ended(process.pid, COMMAND_POLL_SECONDS):
-            poll()
+        with _passing_on(process, should_stop):
+            if process.stdout is not None:
+                _listen(process, process.stdout.fileno(), listeners, poll)
+            while not has_ended(process.pid, COMMAND_POLL_SECONDS):
+                poll()
         code = process.wait()
         poll()
         return code

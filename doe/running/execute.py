@@ -106,7 +106,7 @@ def execute(plan: Plan, options: RunOptions, engine: EngineChoice, display: Disp
     working = open_engine(engine.name, plan.study, plan.directory, engine.requested)
     scheduler = Scheduler(plan, working, options, display)
     try:
-        with counted_interrupts() as interrupts:
+        with counted_interrupts(termination=2) as interrupts:  # a machine that is taken away
             if options.detach:
                 number = scheduler.hand_over()
                 over = f"{counted(number, 'run')} {were(number)} handed over"

@@ -117,18 +117,31 @@ def end_by_signal(number: int) -> NoReturn:
 
 
 @contextmanager
-def counted_interrupts() -> Iterator[list[int]]:
-    """Collect Ctrl-C instead of breaking off, where this is the main thread."""
+def counted_interrupts(termination: int = 0) -> Iterator[list[int]]:
+    """Collect Ctrl-C instead of breaking off, where this is the main thread.
+
+    Parameters
+    ----------
+    termination : int
+        How many of them SIGTERM stands for; 0 leaves it as it is.
+    """
     interrupts: list[int] = []
+    counted = {signal.SIGINT: 1} | ({signal.SIGTERM: termination} if termination else {})
+
+    def note(number: int, _frame: object) -> None:
+        interrupts.extend([number] * counted[signal.Signals(number)])
+
+    former = {}
     try:
-        former = signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))
+        for number in counted:
+            former[number] = signal.signal(number, note)
     except ValueError:  # a notebook's worker thread: its own interrupt stays as it is
-        yield interrupts
-        return
+        pass
     try:
         yield interrupts
     finally:
-        signal.signal(signal.SIGINT, former)
+        for number, handler in former.items():
+            signal.signal(number, handler)
 
 
 def ending(code: int) -> str:

@@ -19,6 +19,7 @@ from typing import NamedTuple, Protocol
 from doe.design.runs import Run, runs_of
 from doe.errors import DoeError, counted, were
 from doe.numbers import cell_text
+from doe.running.balance import Placed, pick, unbalanced
 from doe.running.engines.base import Ended, Engine, Job, Slot, failure_recorded
 from doe.running.processes import end_keepers
 from doe.running.transitions import (
@@ -118,6 +119,8 @@ class Scheduler:
         self._elsewhere: set[str] = set()
         """Runs in `Phase.ELSEWHERE`."""
         self._queues: dict[Phase, deque[str]] = {Phase.QUEUED: deque(), Phase.EXCLUSIVE: deque()}
+        self._kinds = {slot.kind for slot in engine.slots if slot.kind}
+        self._placed: dict[str, Placed] = {}
         self._starts = 0
         self._here = machine()
         self._me = process_name(os.getpid())
@@ -152,6 +155,9 @@ class Scheduler:
                 break
             for ended in self.engine.wait(0.2):
                 self._handle_exit(ended)
+        if len(self._kinds) > 1:
+            for text in unbalanced([*self._placed.values()]):
+                self.display.note("warning", f"unlike machines could not be balanced: {text}")
         if self.breaker.all_closed and self.waiting:
             reasons = "; ".join(f"{slot}: {why}" for slot, why in self.breaker.closed.items())
             raise DoeError(
@@ -195,6 +201,7 @@ class Scheduler:
         self.files = StudyDir(held_name(self._root, self.named.root))
         for status in scan(self.files, self.runs.values(), self.watch):
             self.statuses[status.run.run_id] = status
+            self._place(status.run, status.provenance.get("hardware", ""))
             if status.result:
                 with contextlib.suppress(OSError):
                     sweep_leftovers(self.files.run(status.run.run_id))
@@ -351,7 +358,7 @@ class Scheduler:
                 phase = choose_queue(slot, self._active.values(), orphans, waiting)
                 if phase is None:
                     break
-                run_id = self._queues[phase].popleft()
+                run_id = self._next(phase, slot)
                 status = self._read(run_id)
                 self._apply(run_id, Offered(status, self._is_held(status)), slot)
                 started = self._tasks[run_id].phase is Phase.STARTED
@@ -365,6 +372,27 @@ class Scheduler:
             # While the slots work, not while they wait.
             if self._may_start() and not self._prepare(run_id):
                 queue.remove(run_id)
+
+    def _next(self, phase: Phase, slot: Slot) -> str:
+        """Take a run from a queue: the first, or one that keeps unlike machines balanced."""
+        queue = self._queues[phase]
+        if len(self._kinds) < 2 or not slot.kind:
+            return queue.popleft()
+        first = self.runs[queue[0]]
+        waiting = [
+            run
+            for run in map(self.runs.__getitem__, queue)
+            if (run.replicate, run.whole_plot) == (first.replicate, first.whole_plot)
+        ]
+        run = pick(waiting, slot.kind, self._placed.values())
+        queue.remove(run.run_id)
+        return run.run_id
+
+    def _place(self, run: Run, kind: str) -> None:
+        """Note the kind of machine on which a run is executed."""
+        if kind:
+            self._placed[run.run_id] = Placed(run, kind)
+            self._kinds.add(kind)
 
     def _job(self, status: RunStatus, slot: Slot, exclusive: bool) -> Job:
         """Note the start of a run, and say how its worker is to execute it."""
@@ -384,6 +412,7 @@ class Scheduler:
             grace=self.options.grace,
         )
         self._active[options.job] = Active(run_id, slot, exclusive, time.monotonic())
+        self._place(status.run, slot.kind)
         self._starts += 1
         return Job(run_id, self.files.run(run_id).path, slot, options)
 

@@ -52,6 +52,11 @@ class SharedReply:
         self._memory[8 : 8 + len(raw)] = raw
         self._memory[:8] = len(raw).to_bytes(8, "little")
 
+    @property
+    def written(self) -> bool:
+        """Whether a result was left."""
+        return any(self._memory[:8])
+
     def read(self) -> Result | None:
         """The result, if one was left."""
         length = int.from_bytes(self._memory[:8], "little")
@@ -82,6 +87,27 @@ class Interrupted(SystemExit):
     """SIGTERM arrived."""
 
 
+class ShouldStop:
+    """What a backend sees as `request.should_stop`: whether it is to save a checkpoint and return.
+
+    SIGTERM ends a backend that never asks at once, by an exception.
+    """
+
+    def __init__(self) -> None:
+        self.requested = self.asks = False
+
+    def __call__(self) -> bool:
+        self.asks = True
+        return self.requested
+
+    def note(self, _number: int, _frame: object) -> None:
+        """SIGTERM arrived."""
+        self.requested = True
+        if not self.asks:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            raise Interrupted(1)
+
+
 def train(training: Training, backend: Backend | None, reply: SharedReply) -> NoReturn:
     """Run the backend in this process, which was just forked, and end it."""
     own = os.getpid()
@@ -91,8 +117,9 @@ def train(training: Training, backend: Backend | None, reply: SharedReply) -> No
         os.environ.update(thread_environment(training.request.threads))
         mark_process(training.mark)
         open_log(training.run, training.attempt)
-        _arm(training.timeout)
-        result = _outcome(training, backend, own)
+        should_stop = ShouldStop()
+        _arm(training.timeout, should_stop)
+        result = _outcome(training, backend, own, should_stop)
         if os.getpid() == own:  # and not a child that the backend forked and that came back too
             with contextlib.suppress(Exception):
                 signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -111,17 +138,22 @@ def train(training: Training, backend: Backend | None, reply: SharedReply) -> No
         os._exit(1)
 
 
-def _outcome(training: Training, backend: Backend | None, own: int) -> Result:
+def _outcome(
+    training: Training, backend: Backend | None, own: int, should_stop: ShouldStop
+) -> Result:
     try:
         request = training.request
-        return _call(training, backend or resolve(request.backend, request.command))
+        called = backend or resolve(request.backend, request.command)
+        return _call(training, called, should_stop)
     except Interrupted:
         raise
     except BaseException as error:
+        if should_stop.requested:  # it has stopped: no answer is expected of it
+            raise Interrupted(1) from error
         return Result("failed", error=_failure(error, training, own == os.getpid()))
 
 
-def _call(training: Training, backend: Backend) -> Result:
+def _call(training: Training, backend: Backend, should_stop: ShouldStop) -> Result:
     request = training.request
     torch = sys.modules.get("torch")
     if torch is not None:
@@ -130,7 +162,7 @@ def _call(training: Training, backend: Backend) -> Result:
     origin: dict[str, Any] = {}
     if request.backend == "command":
         origin[FILES] = command_files(request.command)  # as they are when it starts
-    reply = call(backend, request, training.run_dir, training.device, report, resumed)
+    reply = call(backend, request, training.run_dir, training.device, report, resumed, should_stop)
     values = {name: v if abs(v) < float("inf") else None for name, v in reply.metrics.items()}
     if reply.unread:
         origin[UNREAD] = list(reply.unread)
@@ -139,18 +171,13 @@ def _call(training: Training, backend: Backend) -> Result:
     return Result("done", values, None, origin)
 
 
-def _arm(timeout: float) -> None:
-    """End on SIGTERM by an exception; end a hang with its stack in the log."""
+def _arm(timeout: float, should_stop: ShouldStop) -> None:
+    """Note SIGTERM; end a hang with its stack in the log."""
     with contextlib.suppress(Exception):
         faulthandler.enable(file=2, all_threads=False)
         if timeout > 0:
             faulthandler.dump_traceback_later(timeout, exit=True, file=2)
-
-    def interrupt(_number: int, _frame: object) -> NoReturn:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        raise Interrupted(1)
-
-    signal.signal(signal.SIGTERM, interrupt)
+    signal.signal(signal.SIGTERM, should_stop.note)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 

@@ -57,6 +57,7 @@ from doe.store.timing import (
     COMMIT_RETRY_SECONDS,
     COMMIT_SECONDS,
     DISK_FULL_SECONDS,
+    FLUSH_SECONDS,
     KEEPER_POLL_SECONDS,
     LATE_SECONDS,
     RESTORE_SECONDS,
@@ -220,7 +221,7 @@ def _execute(
     with contextlib.suppress(OSError):
         sync(run.request)
     facts = prepared.facts if prepared else _facts(request, options.device)
-    code, lost = _keep(pid, held, options, stop)
+    code, lost = _keep(pid, held, options, stop, reply)
     seconds = time.monotonic() - ticks
     result = reply.read()  # before anything is tidied up
     if result is None:
@@ -261,10 +262,13 @@ def _facts(request: RunRequest, device: str) -> dict[str, Any]:
     return static_facts(request.backend, gpu, request.command)
 
 
-def _keep(pid: int, held: Held, options: WorkerOptions, stop: Stop) -> tuple[int, bool]:
+def _keep(
+    pid: int, held: Held, options: WorkerOptions, stop: Stop, reply: SharedReply
+) -> tuple[int, bool]:
     """Show signs of life until the training has ended; its exit code, and whether it was lost.
 
-    It is ended past its time limit, when this keeper is asked to, or when the lease is lost.
+    It is ended past its time limit, when this keeper is asked to, when the lease is lost, or when
+    its reply is there and it does not leave.
     """
     began = beaten = time.monotonic()
     limit = began + options.timeout + LATE_SECONDS if options.timeout > 0 else float("inf")
@@ -273,6 +277,8 @@ def _keep(pid: int, held: Held, options: WorkerOptions, stop: Stop) -> tuple[int
         if has_ended(pid, KEEPER_POLL_SECONDS):
             return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), lost
         now = time.monotonic()
+        if reply.written:
+            limit = min(limit, now + FLUSH_SECONDS)
         with contextlib.suppress(OSError):
             there = there if held.removed() else now
             if now - there >= RESTORE_SECONDS:
@@ -289,7 +295,8 @@ def _keep(pid: int, held: Held, options: WorkerOptions, stop: Stop) -> tuple[int
                     held.run,
                     "doe: another process has taken this run over, or it was deleted; ending\n",
                 )
-            signal_all(descendants(), signal.SIGTERM)
+            # The training alone: what it has forked may serve it while it saves a checkpoint.
+            signal_all({pid}, signal.SIGTERM)
         if now >= min(limit, requested_at + (0.0 if lost else options.grace)):
             signal_all(descendants(), signal.SIGKILL)
 

@@ -17,6 +17,8 @@ COMMAND_POLL_SECONDS = 1.0
 """Between two looks at the CSV that a command writes."""
 TRIAL_REPORT_SECONDS = 1.0
 """Between two lines of progress of `doe try`."""
+FLUSH_SECONDS = 3.0
+"""A training whose reply is there may take so long to flush its streams and to leave."""
 LATE_SECONDS = 2.0
 """A run that did not end itself is killed so long after its time limit."""
 RESTORE_SECONDS = 1.0

@@ -29,6 +29,8 @@ class Slot(msgspec.Struct, frozen=True):
     """What the backend is told: "cpu" or "cuda:0"."""
     places: int = 1
     """How many runs it takes at once; a cluster takes many."""
+    kind: str = ""
+    """Name of its GPU or processor, as in the provenance of a result; empty where unknown."""
     group: str = ""
     """Slots of one group share a GPU; a run that needs it alone waits until the others are idle."""
 

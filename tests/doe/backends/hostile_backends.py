@@ -1,6 +1,7 @@
 """Backends that do to their process what no backend should."""
 
 import ctypes
+import io
 import os
 import resource
 import shutil
@@ -29,6 +30,29 @@ def waiting(request):
     while not os.path.exists(request.settings["until"]):
         time.sleep(0.02)
     return {"y": 1.0}
+
+
+def preemptible(request):
+    """Work until asked to stop, save, and be done the next time."""
+    note(request)
+    if (request.run_dir / "checkpoint").exists():
+        return {"y": 1.0}
+    while not request.should_stop():
+        time.sleep(0.02)
+    time.sleep(0.3)
+    (request.run_dir / "checkpoint").touch()
+    return None
+
+
+def _flush_hangs(request):
+    class Stream(io.TextIOBase):
+        def write(self, text):
+            return len(text)
+
+        def flush(self):
+            time.sleep(600)
+
+    sys.stdout = Stream()
 
 
 class NoStream:
@@ -133,6 +157,7 @@ def _leave_a_fork(request):
 
 
 DEEDS = {
+    "flush hangs": _flush_hangs,
     "chdir": _chdir,
     "stdout closed": lambda request: sys.stdout.close(),
     "stdout none": lambda request: setattr(sys, "stdout", None),

@@ -16,6 +16,7 @@ SHORTER = {
     "silence is made of several looks": (2 * t.GAP_SECONDS, t.STALE_SECONDS),
     "a scheduler looks often enough to see silence": (t.WATCH_SECONDS, t.GAP_SECONDS),
     "a keeper beats on time": (t.KEEPER_POLL_SECONDS, t.BEAT_SECONDS / 2),
+    "a reply is committed before the next heartbeat": (t.FLUSH_SECONDS, t.BEAT_SECONDS),
     "a lease is put back before it is missed": (t.RESTORE_SECONDS, t.BEAT_SECONDS),
     "a keeper that waits to commit is not stale": (t.COMMIT_RETRY_SECONDS, t.STALE_SECONDS / 2),
     "a keeper ends a late run before its slot does": (t.KEEPER_POLL_SECONDS, t.LATE_SECONDS),

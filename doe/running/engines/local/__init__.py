@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from doe.errors import DoeError
 from doe.running.engines.base import Slot
-from doe.running.provenance import Gpu, ask_gpus
+from doe.running.provenance import Gpu, ask_gpus, cpu_name
 from doe.study.values import Study
 
 if TYPE_CHECKING:
@@ -65,13 +65,14 @@ def usable_cores() -> int:
 
 def cpu_slots(threads: int, number: int = 0) -> tuple[Slot, ...]:
     """As many slots as runs of so many threads have cores, unless a number is given."""
-    return tuple(Slot(f"cpu{i}") for i in range(number or max(1, usable_cores() // threads)))
+    kind, slots = cpu_name(), number or max(1, usable_cores() // threads)
+    return tuple(Slot(f"cpu{i}", kind=kind) for i in range(slots))
 
 
 def gpu_slots(wanted: Sequence[int], per_gpu: int, gpus: Sequence[Gpu]) -> tuple[Slot, ...]:
     """Slots on some GPUs, `per_gpu` on each, or DoeError naming the GPUs that are there."""
-    numbers = {gpu.number for gpu in gpus}
-    if missing := [number for number in wanted if number not in numbers]:
+    kinds = {gpu.number: gpu.name for gpu in gpus}
+    if missing := [number for number in wanted if number not in kinds]:
         listing = ", ".join(f"{gpu.number} ({gpu.name})" for gpu in gpus) or "none"
         raise DoeError(
             f"there is no GPU {', '.join(map(str, missing))}; nvidia-smi lists: {listing}. "
@@ -81,6 +82,7 @@ def gpu_slots(wanted: Sequence[int], per_gpu: int, gpus: Sequence[Gpu]) -> tuple
         Slot(
             f"gpu{number}" if per_gpu == 1 else f"gpu{number}.{share}",
             device="cuda:0",
+            kind=kinds[number],
             group=f"gpu{number}",
         )
         for number in wanted

@@ -137,11 +137,14 @@ class JobStop:
     def __init__(self, mark: Path) -> None:
         self._mark = mark
         self.requested = False
-        # Slurm signals every process of a job: the worker gets the same signal and ends itself.
+        self.worker = 0
+        """The worker under way, which was not waited for."""
         signal.signal(signal.SIGTERM, self._note)
 
     def _note(self, _number: int, _frame: object) -> None:
         self.requested = True
+        if self.worker:  # Slurm may signal this process alone, as by --signal=B:TERM@60
+            os.kill(self.worker, signal.SIGTERM)
 
     def __bool__(self) -> bool:
         return self.requested or self._mark.exists()
@@ -174,9 +177,13 @@ def warm(run: RunDir) -> Prepared | None:
 def _execute(run: RunDir, entry: Entry, prepared: Prepared | None, stop: JobStop) -> int:
     options = entry.options
     sys.stdout.flush()
-    pid = os.fork()
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    pid = stop.worker = os.fork()
     if pid == 0:
         _child(run, entry, prepared)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    stop.worker = 0
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     stopped = stop.requested and code == -signal.SIGTERM
     if code in ORDERLY or stopped:
@@ -190,6 +197,7 @@ def _child(run: RunDir, entry: Entry, prepared: Prepared | None) -> NoReturn:
     os.setsid()
     end_with_parent()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     end_process(lambda: work(run, entry.options, prepared))
 
 

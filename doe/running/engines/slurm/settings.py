@@ -31,6 +31,9 @@ class Settings(msgspec.Struct, frozen=True):
     mem: Annotated[str | int, Meta(description="memory of each job, as in 16G.")] = ""
     jobs: Annotated[int, Meta(description="most jobs of an array at once; 0 for no limit.")] = 0
     runs_per_job: Annotated[int, Meta(description="runs that a job executes in turn.")] = 1
+    stop_before: Annotated[
+        int, Meta(description="seconds before its time limit at which a run is asked to stop.")
+    ] = 0
     extra: Annotated[tuple[str, ...], Meta()] = ()
     """Further options of sbatch, as in "--constraint=a100"."""
     setup: Annotated[tuple[str, ...], Meta()] = ()
@@ -61,6 +64,7 @@ class Settings(msgspec.Struct, frozen=True):
             "--gres": self.gres,
             "--cpus-per-task": str(self.cpus or ""),
             "--mem": str(self.mem),
+            "--signal": f"B:TERM@{self.stop_before}" if self.stop_before else "",
         }
         return [*(f"{name}={value}" for name, value in named.items() if value), *self.extra]
 
@@ -84,6 +88,8 @@ def problem(key: str, value: Any) -> str:
             return "" if value >= 1 else "expected at least 1"
         case "jobs":
             return "" if value >= 0 else "expected 0 for no limit, or more"
+        case "stop_before":
+            return "" if value >= 0 else "expected seconds, or 0 to let it run to its end"
         case "extra":
             return next(filter(None, map(_extra_problem, value)), "")
         case _:

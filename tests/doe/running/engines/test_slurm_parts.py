@@ -49,6 +49,7 @@ def test_the_command_line_is_stronger_than_the_study():
         ({"setup": ["module load a\nrm b"]}, "a command a line"),
         ({"partition": "two words"}, "one word"),
         ({"runs_per_job": 0, "jobs": -1}, "0 for no limit"),
+        ({"stop_before": -1}, "expected seconds"),
     ],
 )
 def test_mistakes_in_the_slurm_table_are_named(table, said):
@@ -320,3 +321,8 @@ def test_a_verdict_that_is_late_to_be_seen_is_waited_for(monkeypatch, planned):
     time.sleep(0.6)
     (ended,) = engine.wait(3.0)
     assert not ended.interrupted
+
+
+def test_a_run_is_asked_to_stop_before_the_time_limit_of_its_job():
+    assert "--signal=B:TERM@120" in Settings(time="1:00:00", stop_before=120).options()
+    assert not any("--signal" in option for option in Settings(time="1:00:00").options())

@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 
 from doe.analysis import distributions as stats
 from doe.analysis.contrasts import MOST_COLUMNS, Floats, Ints, evaluate
+from doe.analysis.dataset import Runs
 from doe.analysis.fit import Fit, refitted
 from doe.analysis.fitted import FittedResponse
 from doe.analysis.model import BLOCK, make_model
 from doe.analysis.pvalues import plain, t_critical
 from doe.analysis.roots import root
 from doe.analysis.scales.log import exponential
-from doe.terms import FACTORS, MEAN, terms_up_to
+from doe.terms import FACTORS, MEAN, config_name, terms_up_to
 
 MOST_CELLS = 1024
 """Hsu's comparisons need a table of all pairs of cells; of more cells the best are listed."""
@@ -73,6 +74,22 @@ class ReducedModel(Struct, frozen=True):
     best: Prediction
 
 
+class ConditionBest(Struct, frozen=True):
+    """The choice with the best observed mean where the conditions are these."""
+
+    condition: str
+    config: str  # of the choices
+    mean: float
+
+
+class OverConditions(Struct, frozen=True):
+    """A choice judged over all conditions: by its mean, or by its worst condition."""
+
+    by: str  # "mean" or "worst case"
+    config: str  # of the choices
+    value: float
+
+
 class Best(Struct, frozen=True, kw_only=True):
     """Configurations ranked, the best first, and the model that predicts the best."""
 
@@ -83,6 +100,8 @@ class Best(Struct, frozen=True, kw_only=True):
     assumed: tuple[str, ...]  # terms taken as zero, because they are confounded with blocks
     reduced: ReducedModel
     sentence: str
+    conditions: tuple[ConditionBest, ...] = ()  # empty where every factor is chosen
+    over_conditions: tuple[OverConditions, ...] = ()
 
 
 # What the runs say of configurations -------------------------------------------------------------
@@ -238,6 +257,57 @@ def best(response: FittedResponse, goal: str) -> Best:
         assumed=assumed,
         reduced=reduced_model(response, estimates, goal),
         sentence=best_sentence(names, cells, critical, assumed),
+        conditions=by_condition(response, cells),
+        over_conditions=over_conditions(response, cells, goal),
+    )
+
+
+def _split(response: FittedResponse) -> tuple[int, int]:
+    """Bits of the factors that are chosen, and of those that are met."""
+    met = sum(1 << i for i, f in enumerate(response.runs.factors) if f.role == "condition")
+    return (1 << len(response.runs.factors)) - 1 & ~met, met
+
+
+def _named(runs: Runs, cell: int, factors: int) -> str:
+    """Levels of some factors of a configuration, named: ``A1B0`` or ``lr=0.1,opt=adam``."""
+    return config_name(runs.keys, runs.levels_of(cell, factors))
+
+
+def by_condition(
+    response: FittedResponse, cells: Sequence[RankedCell]
+) -> tuple[ConditionBest, ...]:
+    """The best observed choice in each condition; `cells` stand with the best first."""
+    chosen, met = _split(response)
+    if not met or not chosen:
+        return ()
+    runs = response.fit.runs
+    found: dict[str, ConditionBest] = {}
+    for cell in (cell for cell in cells if cell.cell >= 0):
+        condition = _named(runs, cell.cell, met)
+        best = ConditionBest(condition, _named(runs, cell.cell, chosen), cell.mean)
+        found.setdefault(condition, best)
+    return tuple(found[condition] for condition in sorted(found))
+
+
+def over_conditions(
+    response: FittedResponse, cells: Sequence[RankedCell], goal: str
+) -> tuple[OverConditions, ...]:
+    """The choice with the best mean over all conditions, and with the best worst condition."""
+    chosen, met = _split(response)
+    if not met or not chosen:
+        return ()
+    runs = response.fit.runs
+    means: dict[str, list[float]] = {}
+    for cell in (cell for cell in cells if cell.cell >= 0):
+        means.setdefault(_named(runs, cell.cell, chosen), []).append(cell.mean)
+    every = max(map(len, means.values()), default=0)
+    whole = {config: values for config, values in means.items() if len(values) == every}
+    first, worst = (max, min) if goal == "max" else (min, max)
+    average = first(whole, key=lambda config: math.fsum(whole[config]) / every)
+    safest = first(whole, key=lambda config: worst(whole[config]))
+    return (
+        OverConditions("mean", average, math.fsum(whole[average]) / every),
+        OverConditions("worst case", safest, worst(whole[safest])),
     )
 
 

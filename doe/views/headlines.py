@@ -239,8 +239,27 @@ def _best(analysis: Analysis) -> str:
         return NO_GOAL
     top = analysis.best.cells[0]
     mean = f"Its {mean_word(analysis).lower()} is {cell_text(top.mean, 'num')}{_unit(analysis)}"
-    parts = (analysis.best.sentence, _has(top, analysis), f"{mean}{_confirmed(analysis)}")
+    parts = (
+        *_over_conditions(analysis),
+        analysis.best.sentence,
+        _has(top, analysis),
+        f"{mean}{_confirmed(analysis)}",
+    )
     return spaced(" ".join(part for part in (*parts, *_beats(analysis)) if part))
+
+
+def _over_conditions(analysis: Analysis) -> tuple[str, ...]:
+    """Which choice is best over what is met and not chosen; nothing where all is chosen."""
+    best = analysis.best
+    if best is None or not best.over_conditions:
+        return ()
+    met = [factor_text(f) for f in analysis.factors if f.role == "condition"]
+    mean, worst = best.over_conditions
+    lead = f"Over all conditions of {_joined(met)}, {mean.config} has the best mean"
+    own = f"{lead}, {_short(mean.value)}{_unit(analysis)}"
+    if worst.config == mean.config:
+        return (f"{own}, and the best worst case, {_short(worst.value)}{_unit(analysis)}.",)
+    return (f"{own}; {worst.config} has the best worst case, {_short(worst.value)}.",)
 
 
 def _beats(analysis: Analysis) -> list[str]:
@@ -274,10 +293,11 @@ def _confirmed(analysis: Analysis) -> str:
 
 
 def _has(top: RankedCell, analysis: Analysis) -> str:
-    """The factors that are on, by name, or whose levels the label of a configuration has."""
+    """The factors that are on, by name, or the level of each."""
     factors = analysis.factors
-    if not single_letters(analysis.keys):
-        return f"Levels: {', '.join(analysis.keys)}."
+    if not single_letters(analysis.keys) and min(top.levels) >= 0:
+        pairs = zip(factors, top.levels, strict=True)
+        return f"That is {', '.join(f'{f.key} = {f.labels[level]}' for f, level in pairs)}."
     if not all(is_switch(factor) and factor.name not in ("", factor.key) for factor in factors):
         return ""
     names = [f.name for f, level in zip(factors, top.levels, strict=True) if level > 0]

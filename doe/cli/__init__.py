@@ -39,7 +39,7 @@ def _version(asked: bool) -> None:
     if asked:
         import doe
 
-        typer.echo(f"doe {doe.__version__}")
+        typer.echo(f"doe {doe.__version__} (pit-doe)")
         raise typer.Exit
 
 

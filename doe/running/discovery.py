@@ -152,5 +152,8 @@ def _store(path: Path) -> Path:
 def _pattern(path: Path) -> str:
     """A path with stars where another run would have other numbers."""
     folders = ["*" if re.search(r"\d", part) else part for part in path.parts[:-1]]
-    name = re.sub(r"\d[\d.]*", "*", path.name) if "tfevents" not in path.name else ""
-    return "/".join([*folders, name or "events.out.tfevents.*"])
+    if "tfevents" in path.name:
+        name = "events.out.tfevents.*"
+    else:
+        name = "*.wandb" if path.suffix == ".wandb" else re.sub(r"\d+", "*", path.name)
+    return "/".join([*folders, name])

@@ -65,3 +65,10 @@ def test_importing_the_package_is_light():
 def test_a_study_and_a_preset_exclude_each_other():
     with pytest.raises(DoeError, match="both a study and a preset"):
         plan("study.toml", preset="demo")
+
+
+def test_the_version_says_whose_command_it_is():
+    """Another package installs a command of the same name."""
+    from tests.command_line import doe as command
+
+    assert command("--version").stdout.endswith(" (pit-doe)\n")

@@ -10,6 +10,7 @@ import pytest
 
 from doe.design.runs import make_design
 from doe.errors import DoeError, SpecError
+from doe.running.discovery import findings
 from doe.running.metrics import Output, read_metrics
 from doe.store.requests import RunRequest, request_bytes
 from doe.study.file import dump_study, parse_study
@@ -193,6 +194,7 @@ def test_an_offline_run_of_wandb(tmp_path):
     folder = tmp_path / "wandb" / "offline-run-2"
     folder.mkdir(parents=True)
     (folder / "run-2.wandb").write_bytes(blocks)
+    assert [f.file for f in findings(tmp_path)] == ["wandb/*/*.wandb"]
     keys = {"ret": "eval/ret", "final": "final"}
     told = reading(tmp_path, "wandb/*/*.wandb", keys, ret="at 1")
     assert told == {"ret": 1.5, "final": 7.0}

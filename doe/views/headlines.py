@@ -251,9 +251,9 @@ def _best(analysis: Analysis) -> str:
 def _over_conditions(analysis: Analysis) -> tuple[str, ...]:
     """Which choice is best over what is met and not chosen; nothing where all is chosen."""
     best = analysis.best
-    if best is None or not best.over_conditions:
-        return ()
     met = [factor_text(f) for f in analysis.factors if f.role == "condition"]
+    if best is None or not met or not best.over_conditions:
+        return ()
     mean, worst = best.over_conditions
     lead = f"Over all conditions of {_joined(met)}, {mean.config} has the best mean"
     own = f"{lead}, {_short(mean.value)}{_unit(analysis)}"

@@ -30,7 +30,8 @@ def test_effects_that_may_be_chance_are_no_findings(paper_report):
 def test_the_best_configuration_and_what_is_fragile_are_told(paper_report, unfinished_report):
     analysis = paper_report.analyses["dec_avg"]
     said = headlines(analysis)
-    assert said.best.startswith(analysis.best.cells[0].config)
+    assert said.best.startswith("Over all conditions of Noise (F), ")
+    assert f" {analysis.best.cells[0].config} has the best observed mean" in said.best
     assert "It has AELO, " in said.best
     assert said.options == ("--transform boxcox",), "the robust methods were asked already"
     assert cell_text(analysis.best.cells[0].mean, "num") in said.best

@@ -15,6 +15,8 @@ from doe.errors import DoeError
 from doe.study.levels import exclusions
 from doe.study.values import Factor, Study
 
+MOST_CHOICES = 4096
+"""Signs of words in the middle that are tried."""
 PLACKETT_BURMAN, DEFINITIVE = "plackett-burman", "definitive"
 
 
@@ -106,24 +108,20 @@ def _definitive(study: Study) -> Floats:
         return np.vstack([half, -half, np.zeros((1, count))])
     half = np.vstack([half, np.zeros((1, count))])
     zeros = [(row, i) for i in words for row in np.flatnonzero(half[:, i] == 0)]
-    for place in zeros:
-        half[place] = 1.0
-    improved = True
-    while improved:
-        improved = False
-        for place in zeros:
-            before = _determinant(half)
-            half[place] *= -1.0
-            if _determinant(half) > before * (1 + 1e-9):
-                improved = True
-            else:
-                half[place] *= -1.0
+    signs = _sign_choices(len(zeros))
+    halves = np.repeat(half[None], len(signs), axis=0)
+    for j, (row, i) in enumerate(zeros):
+        halves[:, row, i] = signs[:, j]
+    # Each run has its mirror image, so the mean is orthogonal to the main effects.
+    half = halves[np.linalg.det(halves.transpose(0, 2, 1) @ halves).argmax()]
     return np.vstack([half, -half])
 
 
-def _determinant(half: Floats) -> float:
-    """Of the main effects; the mean is orthogonal to them, for each run has its mirror image."""
-    return float(np.linalg.det(half.T @ half))
+def _sign_choices(number: int) -> Floats:
+    """All choices of so many signs, or as many of them at random as can be tried."""
+    if 2**number <= MOST_CHOICES:
+        return np.array(list(product((1.0, -1.0), repeat=number)))
+    return np.random.default_rng(1).choice((1.0, -1.0), size=(MOST_CHOICES, number))
 
 
 def _check_three(factor: Factor) -> None:

@@ -1,5 +1,7 @@
 """Plackett–Burman and definitive screening designs keep what they promise."""
 
+from itertools import product
+
 import msgspec
 import numpy as np
 import pytest
@@ -77,6 +79,19 @@ def test_words_of_two_levels_join_a_definitive_design():
     assert np.abs(correlation).max() < 0.2
     numeric = np.column_stack([np.ones(14), X, X[:, :4] ** 2])
     assert np.linalg.matrix_rank(numeric) == 11
+
+
+def test_signs_of_words_in_the_middle_have_the_largest_determinant():
+    X = coded(study(*ranges(3), *SWITCHES[:3], design=DEFINITIVE))
+    base = np.vstack([conference_matrix(6), np.zeros((1, 6))])
+    zeros = [(row, i) for i in (3, 4, 5) for row in np.flatnonzero(base[:, i] == 0)]
+    best = 0.0
+    for signs in product((-1, 1), repeat=len(zeros)):
+        for place, sign in zip(zeros, signs, strict=True):
+            base[place] = sign
+        best = max(best, np.linalg.det(base.T @ base))
+    assert np.linalg.det(X.T @ X) == pytest.approx(2**6 * best)
+    assert coded(study(*ranges(3), *[Factor(k, "uv") for k in "ghjklmno"], design=DEFINITIVE)).any()
 
 
 def test_a_log_scale_has_its_middle_and_listed_levels_their_own():

@@ -32,7 +32,7 @@ def draw() -> alt.TopLevelMixin:
     interval = base.mark_rule(strokeWidth=1.2).encode(y="ci_low:Q", y2="ci_high:Q")
     points = base.mark_circle(size=36, opacity=1)
     line = base.mark_line().encode(strokeDash=dashes)
-    names = base.transform_filter("datum.last").mark_text(align="right", dx=-2, dy=-7)
+    names = mean_by_level().transform_filter("datum.last").mark_text(align="right", dx=-2, dy=-7)
     return panels("pairs", "pair", line, interval, points, names.encode(text="name:N"), spacing=12)
 
 

@@ -51,7 +51,7 @@ def direction() -> alt.Color:
     """Colours of effects for the better, for the worse, without a direction, and of all others."""
     groups = ["better", "worse", NO_DIRECTION, OTHERS]
     scale = alt.Scale(domain=groups, range=[HELPS, HARMS, PLAIN, NEITHER])
-    return alt.Color("direction:N", title=None, scale=scale)
+    return alt.Color("direction:N", title=None, scale=scale, legend=alt.Legend(columns=2))
 
 
 TEXT_FIELDS = frozenset(

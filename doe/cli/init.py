@@ -156,7 +156,8 @@ def read_help(words: list[str]) -> list[Option]:
     from doe.study.configured import script_of
     from doe.study.help_text import read_options
 
-    interpreted = script_of(words) is not None or words[-1].endswith(".sh")
+    scripts = any(word.endswith((".py", ".sh")) for word in words)  # also one that is not there
+    interpreted = script_of(words) is not None or scripts
     calls = [[*words, "--help"]] if interpreted else [[words[0], "--help"], [words[0]]]
     if len(words) > 1 and words[1] in ("-m", "-c"):
         calls = [[*words, "--help"]]

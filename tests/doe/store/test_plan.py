@@ -224,7 +224,7 @@ def test_plan_of_a_fraction_prints_resolution_and_aliases(here, fraction, resolu
 
 
 def test_plan_of_a_surface_counts_its_configurations(here):
-    factors = "".join(f"[factors.{key}]\nlow = 0.0\nhigh = 1.0\n" for key in "xy")
+    factors = "".join(f"[factors.{key}]\nlow = 0.0\nhigh = 1.0\n" for key in "uv")
     head = 'name = "s"\nbackend = "m:f"\n[design]\nkind = "surface"\n'
     (here / "study.toml").write_text(f"{head}{factors}[responses]\nmetrics = ['y']\n")
     told = " ".join(doe("plan").stdout.split())

@@ -119,14 +119,19 @@ def plan_lines(planned: Plan, design: PlannedDesign) -> list[str]:
     """The plan in sentences: size, blocks, what is left out or aliased, what can be seen."""
     from doe.design.fractions import confounded_terms
     from doe.errors import counted
+    from doe.study.values import FACTORIAL
     from doe.terms import term_name
 
     study, facts = planned.study, design.facts
     cells = f"{facts.cells} of {facts.of} combinations"
     if design.regular:
         cells = counted(facts.cells, "configuration")
+    shape = f"{_shape(study)} design"
+    if study.kind != FACTORIAL:
+        shape = f"Design of {counted(len(study.factors), 'factor')}"
+        cells = counted(len({run.row for run in planned.design.runs}), "configuration")
     lines = [
-        f"{_shape(study)} design, {cells}, {counted(study.replicates, 'replicate')}: "
+        f"{shape}, {cells}, {counted(study.replicates, 'replicate')}: "
         f"{counted(design.runs.count, 'run')} in {counted(design.blocks, 'block')}, random order "
         "within each block.",
         *_kind_lines(study),

@@ -223,6 +223,15 @@ def test_plan_of_a_fraction_prints_resolution_and_aliases(here, fraction, resolu
     assert chain in result.output
 
 
+def test_plan_of_a_surface_counts_its_configurations(here):
+    factors = "".join(f"[factors.{key}]\nlow = 0.0\nhigh = 1.0\n" for key in "uv")
+    head = 'name = "s"\nbackend = "m:f"\n[design]\nkind = "surface"\n'
+    (here / "study.toml").write_text(f"{head}{factors}[responses]\nmetrics = ['y']\n")
+    told = " ".join(doe("plan").stdout.split())
+    assert "Design of 2 factors, 9 configurations, 1 replicate: 12 runs in 1 block" in told
+    assert "D-efficiency" in told
+
+
 def test_json_of_the_three_commands_is_one_document(here):
     plan = json.loads(run(app, ["plan", "--preset", "demo", "--fraction", "1/4", "--json"]).stdout)
     assert plan["runs"] == 32

@@ -12,40 +12,55 @@ from statsmodels.stats.anova import anova_lm
 from statsmodels.stats.multitest import multipletests
 
 from benchmarks import Section, median_ratio, side_by_side
-from doe.analysis.analyze import core
-from doe.analysis.contrasts import cell_index, estimable, names_of
+from doe.analysis.anova import anova, leading_type, sums_of_squares
+from doe.analysis.dataset import FactorColumn, Runs
+from doe.analysis.effects import half_normal_plot, term_tests, two_level_effects
 from doe.analysis.estimators.robust import permutation
-from doe.analysis.fit import fit
+from doe.analysis.fit import Fit, fit
 from doe.analysis.lenth import lenth, reference, scale_estimates
+from doe.analysis.model import Model, make_model
+from doe.terms import terms_up_to
 
 KEYS = "ABCDEF"
 RESPONSES = 17
 REPLICATES = 4
 AIM = 50
+ALPHA = 0.05
 
 
 def _study() -> tuple[pd.DataFrame, np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
     cells = np.tile(np.arange(64), REPLICATES)
     block = np.repeat(np.arange(REPLICATES), 64)
-    coded = np.array([[2 * (c >> i & 1) - 1 for i in range(6)] for c in cells])
-    y = rng.normal(size=(RESPONSES, len(cells))) + coded[:, 0]
-    frame = pd.DataFrame({f"x{key}": coded[:, i] for i, key in enumerate(KEYS)})
+    index = cells[:, None] >> np.arange(6) & 1
+    y = rng.normal(size=(RESPONSES, len(cells))) + 2.0 * index[:, 0] - 1.0
+    frame = pd.DataFrame({f"x{key}": 2 * index[:, i] - 1 for i, key in enumerate(KEYS)})
     frame["block"] = block
     for i in range(RESPONSES):
         frame[f"y{i}"] = y[i]
-    return frame, coded.astype(np.int8), block, y
+    return frame, index, block, y
 
 
-def _ours(coded: np.ndarray, block: np.ndarray, y: np.ndarray) -> list[object]:
-    """Effects, ANOVA and Lenth of all responses, from coded levels to frozen values."""
-    cells = cell_index(coded)
-    model = estimable(cells, len(KEYS), len(KEYS), block)
-    names = names_of(model.masks, KEYS)
-    shown = [True] * len(names)
-    return [
-        core(fit(one, cells, len(KEYS), block, model), names, shown, "block", 0.05) for one in y
-    ]
+def _model(index: np.ndarray, block: np.ndarray | None, keys: str) -> Model:
+    """The model of all terms of two-level factors."""
+    factors = tuple(FactorColumn(key, key, (False, True)) for key in keys)
+    return make_model(Runs(factors, index, block=block), list(terms_up_to(len(keys))))
+
+
+def _answers(one: Fit) -> object:
+    """Effects with tests, analysis of variance and half-normal plot of a fit."""
+    plot = half_normal_plot(one, ALPHA)
+    kind = leading_type(one)
+    sums = sums_of_squares(one, kind)
+    tests = term_tests(one, sums, plot)
+    block = None if one.block is None else "block"
+    return two_level_effects(one, tests, plot, ALPHA), anova(one, kind, sums, block, ALPHA), plot
+
+
+def _ours(index: np.ndarray, block: np.ndarray, y: np.ndarray) -> list[object]:
+    """Effects, ANOVA and Lenth of all responses, from level numbers to frozen values."""
+    model = _model(index, block, KEYS)
+    return [_answers(fit(one, model)) for one in y]
 
 
 def _theirs(frame: pd.DataFrame, adjust: bool) -> list[object]:
@@ -66,10 +81,10 @@ def _theirs(frame: pd.DataFrame, adjust: bool) -> list[object]:
 
 def run() -> list[Section]:
     """Compare with statsmodels, then time permutations and a saturated design of 2^16 runs."""
-    frame, coded, block, y = _study()
+    frame, index, block, y = _study()
     seconds = side_by_side(
         {
-            "doe.analysis": lambda: _ours(coded, block, y),
+            "doe.analysis": lambda: _ours(index, block, y),
             "statsmodels: ols formula, fit, anova_lm": lambda: _theirs(frame, adjust=False),
             "the same and multipletests (Holm, BH)": lambda: _theirs(frame, adjust=True),
         },
@@ -87,21 +102,16 @@ def run() -> list[Section]:
         f"Aim: at least {AIM} times faster than the formula route. `doe.analysis` includes both "
         "adjustments of p in all cases.",
     )
-    return [against, _limits(coded, block, y)]
+    return [against, _limits(index, block, y)]
 
 
-def _limits(coded: np.ndarray, block: np.ndarray, y: np.ndarray) -> Section:
-    cells = cell_index(coded)
-    one = fit(y[0], cells, 6, block, estimable(cells, 6, 6, block))
+def _limits(index: np.ndarray, block: np.ndarray, y: np.ndarray) -> Section:
+    one = fit(y[0], _model(index, block, KEYS))
     large = np.random.default_rng(1).normal(size=1 << 16)
-    order = np.arange(1 << 16)
-    keys = "ABCDEFGHIJKLMNOP"
+    every = np.arange(1 << 16)[:, None] >> np.arange(16) & 1
 
     def saturated() -> object:
-        model = estimable(order, 16, 16, None)
-        names = names_of(model.masks, keys)
-        whole = fit(large, order, 16, None, model)
-        return core(whole, names, [True] * len(names), None, 0.05)
+        return _answers(fit(large, _model(every, None, "ABCDEFGHIJKLMNOP")))
 
     def saturated_cold() -> object:
         reference.cache_clear()
@@ -109,7 +119,7 @@ def _limits(coded: np.ndarray, block: np.ndarray, y: np.ndarray) -> Section:
 
     def cold_lenth() -> object:
         reference.cache_clear()
-        return lenth(2.0 * one.coef, [str(i) for i in range(63)], 0.05)
+        return lenth(2.0 * one.coef[-63:], [str(i) for i in range(63)], ALPHA)
 
     cases: dict[str, tuple[Callable[[], object], str]] = {
         "10,000 permutations x 63 terms, max-T": (lambda: permutation(one, 10_000, 1), "1 s"),

@@ -310,7 +310,7 @@ def worst_ranks(response: FittedResponse, diverged: NDArray[np.bool_]) -> tuple[
     sign = 1.0 if response.goal == "min" else -1.0
     y = np.full(response.runs.count, np.nan)
     y[response.kept] = sign * response.fit.u
-    y[diverged] = 2.0  # worse than any u
+    y[diverged] = np.inf
     ranked = np.flatnonzero(~np.isnan(y))
     runs = response.runs.only(ranked)
     model = make_model(runs, response.fit.model.terms)

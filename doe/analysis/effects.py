@@ -43,7 +43,7 @@ class Effect(Struct, frozen=True, gc=False):
     p_holm: float | None  # over all terms that are shown
     p_bh: float | None
     ss: float  # after all other terms: type III (all types agree in a balanced design)
-    percent: float  # of the total sum of squares
+    percent: float  # of the total sum of squares, beyond blocks and terms before it
     mask: int = 0  # the term as a value
 
 
@@ -54,7 +54,7 @@ class TermTest(Struct, frozen=True, gc=False):
     df: int
     df_asked: int  # with runs in every cell; more than `df` where cells are empty
     ss: float
-    percent: float  # of the total sum of squares
+    percent: float  # of the total sum of squares, beyond blocks and terms before it
     f: float | None  # None in a saturated design
     p: float | None  # in a saturated design Lenth's, of its largest contrast
     p_holm: float | None
@@ -160,10 +160,22 @@ def term_tests(
     p_holm, p_bh = adjusted(p)
     asked = df if model.full_rank else [model.df_asked(term) for term in shown]
     squares = [sums[term] * fit.square for term in shown]
-    shares = [100.0 * sums[term] / fit.ss_total for term in shown]
+    shares = _shares(fit, shown).tolist()
     figures = (names, df, asked, squares, shares, *map(plain, (f, p, p_holm, p_bh)), shown)
     lines: Iterable[tuple[Any, ...]] = zip(*figures, strict=True)
     return tuple(TermTest(*line) for line in lines)
+
+
+def _shares(fit: Fit, terms: Sequence[int]) -> Floats:
+    """Percent of the total sum of squares that each term adds to blocks and terms before it.
+
+    Of type I, whatever the tests are of: these parts and the residual add up to the total.
+    """
+    if fit.model.solved_by_transform:
+        squares = fit.coef_of(tuple(terms))[0] ** 2 * fit.n
+    else:
+        squares = np.array([(fit.rotated[fit.model.columns(t)] ** 2).sum() for t in terms])
+    return np.asarray(100.0 * squares / fit.ss_total)
 
 
 def _f_upper(f: Floats, df: Floats, df_error: float) -> Floats:
@@ -225,7 +237,7 @@ def two_level_effects(
     sums = _own_squares(fit, terms)
     figures = (
         *(unit * value, unit * value / 2.0, unit * se, unit * low, unit * high),
-        *(t, p, p_holm, p_bh, sums * fit.square, 100.0 * sums / fit.ss_total),
+        *(t, p, p_holm, p_bh, sums * fit.square, np.array([test.percent for _, test in chosen])),
     )
     names = [test.term for _, test in chosen]
     lines: Iterable[tuple[Any, ...]] = zip(names, *map(plain, figures), terms, strict=True)

@@ -23,6 +23,7 @@ from doe.analysis.model import BLOCK, make_model
 from doe.analysis.pvalues import plain, t_critical
 from doe.analysis.roots import root
 from doe.analysis.scales.log import exponential
+from doe.analysis.unequal_spread import UnequalSpread, unequal_spread
 from doe.terms import FACTORS, MEAN, config_name, terms_up_to
 
 MOST_CELLS = 1024
@@ -102,6 +103,7 @@ class Best(Struct, frozen=True, kw_only=True):
     sentence: str
     conditions: tuple[ConditionBest, ...] = ()  # empty where every factor is chosen
     over_conditions: tuple[OverConditions, ...] = ()
+    spread: str = ""  # which spread intervals go by, where one does not stand for all runs
 
 
 # What the runs say of configurations -------------------------------------------------------------
@@ -115,6 +117,7 @@ class Estimates(NamedTuple):
     means: Floats
     covariance: Floats  # 1/n of each where means are independent, else a matrix
     assumed: tuple[int, ...]  # terms taken as zero, because they are confounded with blocks
+    unequal: UnequalSpread | None = None  # where one variance does not stand for all runs
 
     @property
     def variance(self) -> Floats:
@@ -149,7 +152,9 @@ def cell_estimates(fit: Fit) -> Estimates:
     cells, group, counts = np.unique(runs.cells, return_inverse=True, return_counts=True)
     if runs.block is None or _complete(group, runs.block):
         means = np.bincount(group, weights=fit.u) / counts
-        return Estimates(cells, counts, means, 1.0 / counts, ())
+        weights = (group == np.arange(len(cells))[:, None]) / counts[:, None]
+        unequal = unequal_spread(fit, weights) if len(cells) <= MOST_CELLS else None
+        return Estimates(cells, counts, means, 1.0 / counts, (), unequal)
     model = fit.model
     if min(runs.every, len(cells)) <= MOST_COLUMNS and len(runs.factors) <= 16:
         model = make_model(runs, [*terms_up_to(len(runs.factors)), *fit.model.terms])
@@ -165,7 +170,8 @@ def cell_estimates(fit: Fit) -> Estimates:
     )
     inside = rows[:, model.kept]
     covariance = largest.estimate(rows)[1] if len(cells) <= MOST_CELLS else largest.variance(rows)
-    return Estimates(cells, counts, inside @ largest.coef, covariance, assumed)
+    unequal = unequal_spread(fit, inside @ largest.maps) if len(cells) <= MOST_CELLS else None
+    return Estimates(cells, counts, inside @ largest.coef, covariance, assumed, unequal)
 
 
 def _complete(group: Ints, block: Ints) -> bool:
@@ -191,7 +197,10 @@ def margins(fit: Fit, estimates: Estimates, alpha: float) -> Floats:
     if fit.df_error == 0:
         return np.full(len(estimates.means), np.nan)
     wide = maximum_modulus(len(estimates.means), fit.df_error, alpha)
-    return np.asarray(wide * float(np.sqrt(fit.ms_error)) * np.sqrt(estimates.variance))
+    pooled = wide * float(np.sqrt(fit.ms_error)) * np.sqrt(estimates.variance)
+    if estimates.unequal is None:
+        return np.asarray(pooled)
+    return np.asarray(np.maximum(pooled, estimates.unequal.of_means(alpha)))
 
 
 def ranked(fit: Fit, estimates: Estimates, goal: str, alpha: float) -> Ranking:
@@ -204,10 +213,10 @@ def ranked(fit: Fit, estimates: Estimates, goal: str, alpha: float) -> Ranking:
     among[order[0]] = True
     critical = None
     if fit.df_error > 0 and 1 < k <= MOST_CELLS and estimates.comparable:
-        sigma = float(np.sqrt(fit.ms_error))
-        lower, upper, d = with_the_best(
-            sign * means, estimates.covariance, sigma, fit.df_error, alpha
-        )
+        wide, d = pair_reach(estimates.covariance, np.sqrt(fit.ms_error), fit.df_error, alpha)
+        if estimates.unequal is not None:
+            wide = np.maximum(wide, estimates.unequal.of_differences(alpha))
+        lower, upper = with_the_best(sign * means, wide)
         low, high = (lower, upper) if sign > 0 else (-upper, -lower)
         among, critical = upper > 0, float(d[order[0]])
     reach = margins(fit, estimates, alpha)
@@ -259,6 +268,7 @@ def best(response: FittedResponse, goal: str) -> Best:
         sentence=best_sentence(names, cells, critical, assumed),
         conditions=by_condition(response, cells),
         over_conditions=over_conditions(response, cells, goal),
+        spread="" if estimates.unequal is None else estimates.unequal.sentence,
     )
 
 
@@ -424,8 +434,11 @@ def prediction(
         return Prediction(config, levels, mean, None, None)
     weight = alike / alike.sum()
     ways = math.prod(float(size + 1) for size in runs.sizes)
+    level = response.alpha / ways
     variance = estimates.variance_of(weight) * fit.ms_error
-    reach = t_critical(response.alpha / ways, fit.df_error) * np.sqrt(variance)
+    reach = t_critical(level, fit.df_error) * float(np.sqrt(variance))
+    if estimates.unequal is not None:
+        reach = max(reach, estimates.unequal.of_sum(weight, level))
     ends = response.back(float(weight @ estimates.means) + reach * np.array([-1.0, 1.0]))
     low, high = plain(ends)
     return Prediction(config, levels, mean, low, high)
@@ -532,28 +545,34 @@ def maximum_modulus(means: int, df: int, alpha: float) -> float:
         return _solve(coverage, alpha, float(stats.t.isf(alpha / (2 * means), df)))
 
 
-def with_the_best(
-    means: Floats, covariance: Floats, sigma: float, df: int, alpha: float
-) -> tuple[Floats, Floats, Floats]:
-    """Simultaneous bounds for each mean minus the best (largest) of the others, and d of each.
+def pair_reach(covariance: Floats, sigma: float, df: int, alpha: float) -> tuple[Floats, Floats]:
+    """``d_i s_ij`` of every two means, and d with each mean as the control.
 
     `covariance` is that of the means over σ²: a vector of 1/n where they are independent, else a
-    matrix. Edwards and Hsu's form: ``D+_i = max(0, min_j (m_i - m_j + d_i s_ij))``; with
-    G = {i : D+_i > 0}, ``D-_i = min(0, min_{j in G} (m_i - m_j - d_j s_ij))``, 0 when G = {i}.
-    A mean with D+ = 0 is not the best; the others cannot be told from it.
+    matrix.
     """
     matrix = np.diag(covariance) if covariance.ndim == 1 else covariance
     own = np.diag(matrix)
     variance = own[:, None] + own[None, :] - 2.0 * matrix
     d = _critical_values(matrix, variance, df, alpha)
-    spread = sigma * np.sqrt(np.maximum(variance, 0.0))
+    return d[:, None] * sigma * np.sqrt(np.maximum(variance, 0.0)), d
+
+
+def with_the_best(means: Floats, reach: Floats) -> tuple[Floats, Floats]:
+    """Simultaneous bounds for each mean minus the best (largest) of the others.
+
+    Edwards and Hsu's form with ``reach_ij = d_i s_ij``:
+    ``D+_i = max(0, min_j (m_i - m_j + d_i s_ij))``; with G = {i : D+_i > 0},
+    ``D-_i = min(0, min_{j in G} (m_i - m_j - d_j s_ij))``, 0 when G = {i}. A mean with D+ = 0 is
+    not the best; the others cannot be told from it.
+    """
     gap = means[:, None] - means[None, :]
     self_ = np.eye(len(means), dtype=bool)
-    upper = np.where(self_, np.inf, gap + d[:, None] * spread).min(axis=1)
+    upper = np.where(self_, np.inf, gap + reach).min(axis=1)
     upper = np.maximum(0.0, upper)
     rivals = (upper > 0)[None, :] & ~self_
-    lower = np.where(rivals, gap - d[None, :] * spread, np.inf).min(axis=1)
-    return np.where(np.isinf(lower), 0.0, np.minimum(0.0, lower)), upper, d
+    lower = np.where(rivals, gap - reach.T, np.inf).min(axis=1)
+    return np.where(np.isinf(lower), 0.0, np.minimum(0.0, lower)), upper
 
 
 def _critical_values(matrix: Floats, variance: Floats, df: int, alpha: float) -> Floats:

@@ -25,7 +25,7 @@ from factorial_tables import (
 )
 from typer.testing import CliRunner
 
-from doe.analysis.best import critical_value, with_the_best
+from doe.analysis.best import critical_value, pair_reach, with_the_best
 from doe.analysis.lenth import critical_values, critical_values_t
 from doe.cli import app
 
@@ -202,7 +202,7 @@ def test_paint_hardness_compared_with_the_best() -> None:
     # third one and the ends at zero are checked.
     means = np.array([14.733, 8.567, 12.983, 18.067])
     sigma = (14.5 - 9.5) / (critical_value(((0.5, 3),), 20, 0.05) * np.sqrt(2 / 6))
-    low, high, _ = with_the_best(means, np.full(4, 1 / 6), float(sigma), 20, 0.05)
+    low, high = with_the_best(means, pair_reach(np.full(4, 1 / 6), float(sigma), 20, 0.05)[0])
     assert low[2] == pytest.approx(-10.0833, abs=1e-3)
     assert high[[1, 2]].tolist() == [0.0, 0.0]
     assert (high[[0, 3]] > 0).all()

@@ -88,11 +88,11 @@ def unequal_spread(fit: Fit, weights: Floats) -> UnequalSpread | None:
     df = free * (fit.df_pure / float((cells - 1).sum()))
     known = (df > 0) & (squares > runs * fit.rounding**2)
     variance = np.where(known, squares / np.where(known, df, 1.0), fit.ms_error)
-    df = np.asarray(np.where(known, df, float(fit.df_error)), np.float64)
+    freedom: Floats = np.where(known, df, float(fit.df_error)).astype(np.float64)
     parts = [
         variance[g] * (weights[:, group == g] @ weights[:, group == g].T) for g in range(count)
     ]
-    return UnequalSpread(factors, np.stack(parts), df)
+    return UnequalSpread(factors, np.stack(parts), freedom)
 
 
 def _groups(fit: Fit) -> tuple[tuple[str, ...], Ints] | None:

@@ -110,6 +110,7 @@ def test_keys_levels_and_units_of_any_length_fit_the_page(length, tmp_path):
 
     from doe.analysis.options import AnalysisOptions
     from doe.results.report import report_of
+    from doe.results.sources import study_page
     from doe.results.status import overview
     from doe.study.values import Factor, Responses, Study
 
@@ -132,7 +133,7 @@ def test_keys_levels_and_units_of_any_length_fit_the_page(length, tmp_path):
         seeds=(1, 2),
     )
     report = report_of(
-        overview(study_directory(tmp_path, study=study)), AnalysisOptions(robust=True)
+        study_page(overview(study_directory(tmp_path, study=study))), AnalysisOptions(robust=True)
     )
     tables = written(report)
     assert tables[0].name == "factors"

@@ -215,7 +215,7 @@ def test_a_detached_study_finishes_by_itself(planned):
 
 
 def test_a_detached_study_is_picked_up_and_not_submitted_twice(planned):
-    plan = planned("stepwise", factors="AB", replicates=1, steps=10)
+    plan = planned("stepwise", factors="AB", replicates=1, steps=40)
     for _ in range(2):
         assert Scheduler(plan, BENCH, "--detach").wait(30) == 0
     assert len(queued("PENDING,RUNNING")) == 4

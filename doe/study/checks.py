@@ -169,7 +169,7 @@ def _check_responses(study: Study, add: AddProblem) -> None:
                 f"responses.goals.{name} = {short(goal)}: its metrics have the goal "
                 f"{responses.goal_of(parts[0])}; expected the same"
             )
-    for section in ("units", "goals", "scales", "matters"):
+    for section in ("units", "goals", "scales", "matters", "titles"):
         for name in getattr(responses, section):
             if name not in responses.names:
                 near = nearest(name, responses.names)

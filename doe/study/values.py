@@ -163,6 +163,8 @@ class Responses(msgspec.Struct, frozen=True):
     """Scales of single responses where they differ from `scale`."""
     matters: dict[str, float] = {}
     """The smallest effect on a response that is worth knowing."""
+    titles: dict[str, str] = {}
+    """What responses are called in sentences and in the tables of a paper: "decoder error"."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -194,6 +196,10 @@ class Responses(msgspec.Struct, frozen=True):
     def matters_of(self, name: str) -> float | None:
         """The smallest effect on one response that is worth knowing; None where nobody said."""
         return self.matters.get(name)
+
+    def title_of(self, name: str) -> str:
+        """What one response is called: its title, else its name."""
+        return self.titles.get(name, name)
 
     def _of(self, name: str, single: dict[str, Setting], every: Default) -> Setting | Default:
         """What is said of a response itself, of the metrics that it averages, or of all."""

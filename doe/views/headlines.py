@@ -19,6 +19,7 @@ from doe.views.words import (
     advice_text,
     curvature_text,
     factor_text,
+    is_clear,
     is_switch,
     level_phrase,
     mean_word,
@@ -186,8 +187,7 @@ def _change(change: ConditionalEffect, pair: Interaction, analysis: Analysis) ->
     """What a factor does: "raises loss by 0.2", "has no clear effect"."""
     if change.effect is None:
         return "has an effect that the runs do not determine"
-    none = 1.0 if pair.ratio else 0.0
-    if change.ci_low is not None and change.ci_low <= none <= (change.ci_high or 0.0):
+    if not is_clear(change, pair.ratio):
         return "has no clear effect"
     if pair.ratio:
         return f"multiplies {analysis.response} by {_short(change.effect)}"

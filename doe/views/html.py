@@ -31,6 +31,7 @@ from doe.views import latex
 from doe.views.charts import catalogue, drawings, response_charts, study_charts
 from doe.views.charts.model import ChartData, Record, StudyChart
 from doe.views.charts.theme import ON_DARK, RANKS, STATES, config
+from doe.views.first_screen import card, caveats, lead
 from doe.views.headlines import headlines
 from doe.views.json import Json
 from doe.views.kept import kept
@@ -141,10 +142,12 @@ def _texts(report: Report) -> dict[str, Any]:
         **(moment_texts(subject.state) if subject.state else {}),
         "decision": report.decision.sentences if report.decision else (),
         "lost": _lost(report),
-        "findings": [
-            (name, subject.responses.unit_of(name), headlines(report.analyses[name]))
+        "leads": [
+            lead(report.analyses[name], subject.responses.title_of(name))
             for name in report.headline_responses
         ],
+        "cards": [made for name in report.headline_responses if (made := card(report, name))],
+        "caveats": caveats(report),
         "design": _design(subject),
         "warnings": subject.warnings,
         "commands": commands(report),

@@ -11,16 +11,17 @@ MOST_RESPONSES = 8
 
 
 def summary_lines(summary: Summary, study_option: str) -> list[str]:
-    """Counts, time, the best so far by each goal, the next command.
+    """Counts, time, the best by each goal, the next command.
 
     `study_option` names the study on the command line, as in " --study runs/x".
     """
     states = [f"{count} {state}" for state, count in summary.counts.items() if count]
     lines = [f"{', '.join(states)}; {summary.ending} after {duration_text(summary.seconds)}."]
+    so_far = " so far" if summary.counts["pending"] or summary.counts["running"] else ""
     for best in summary.best[:MOST_RESPONSES]:
         extreme = "largest" if best.goal == "max" else "smallest"
         lines.append(
-            f"{extreme} {best.response} so far: {cell_text(best.mean, 'num')} with {best.config}"
+            f"{extreme} {best.response}{so_far}: {cell_text(best.mean, 'num')} with {best.config}"
             f"{summary.levels and f' ({summary.levels})'}, the mean of {counted(best.runs, 'run')}"
         )
     if summary.counts["failed"]:

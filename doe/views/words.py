@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from doe.analysis.analyze import Analysis
 from doe.analysis.dataset import FactorColumn
 from doe.analysis.diagnostics import Finding
+from doe.analysis.means import ConditionalEffect
 from doe.errors import counted
 from doe.numbers import cell_text
 from doe.terms import factor_label, factors_in
@@ -77,12 +78,21 @@ def is_switch(factor: FactorColumn) -> bool:
     return tuple(label.lower() for label in factor.labels) in SWITCHES
 
 
-def level_phrase(factor: FactorColumn, number: int, again: bool = False) -> str:
+def level_phrase(factor: FactorColumn, number: int, again: bool = False, keyed: bool = True) -> str:
     """Where a factor has a level: "without Noise (F)", "with it", "at lr = 0.1"."""
+    name = factor_text(factor) if keyed else factor.name or factor.key
     if is_switch(factor):
-        return f"{'with' if number else 'without'} {'it' if again else factor_text(factor)}"
+        return f"{'with' if number else 'without'} {'it' if again else name}"
     level = factor.labels[number]
-    return f"at {level}" if again else f"at {factor_text(factor)} = {level}"
+    return f"at {level}" if again else f"at {name} = {level}"
+
+
+def is_clear(effect: ConditionalEffect, ratio: bool) -> bool:
+    """Whether the interval of a conditional effect leaves out no effect."""
+    none = 1.0 if ratio else 0.0
+    if effect.effect is None:
+        return False
+    return effect.ci_low is None or not effect.ci_low <= none <= (effect.ci_high or 0.0)
 
 
 def curvature_text(analysis: Analysis) -> str:

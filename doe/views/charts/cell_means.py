@@ -11,12 +11,12 @@ from doe.results.report import Report
 from doe.terms import BETWEEN, config_header
 from doe.views.charts import alt
 from doe.views.charts.model import ChartData, Record, ResponseChart
-from doe.views.charts.shared import hover
+from doe.views.charts.shared import hover, word
 from doe.views.charts.short import config_labels
-from doe.views.charts.theme import FIT, FULL, HEIGHT, HELPS, NEITHER
+from doe.views.charts.theme import FIT, FULL, HELPS, NEITHER, STEP
 from doe.views.words import mean_word, unit_text
 
-CELLS = 24
+CELLS = 20
 """Configurations shown with their names, the best ones first."""
 LINE = 56
 """Letters of the axis's title in a line."""
@@ -25,7 +25,7 @@ LINE = 56
 def draw() -> alt.TopLevelMixin:
     """Means of the best configurations with intervals, over the band of the best."""
     base = alt.Chart(alt.NamedData("cells")).encode(
-        y=alt.Y("short:N", title=None, sort=None, axis=alt.Axis(labelFontSize=9, labelLimit=190)),
+        y=alt.Y("short:N", title=None, sort=None, axis=alt.Axis(labelLimit=190)),
         tooltip=hover("config", "mean", "ci_low", "ci_high", "runs"),
     )
     colour = alt.Color(
@@ -48,7 +48,10 @@ def draw() -> alt.TopLevelMixin:
             color=colour,
         ),
         base.mark_circle(size=34, opacity=1).encode(x="mean:Q", color=colour),
-    ).properties(width=FULL, height=HEIGHT, autosize=FIT)
+        width=FULL,
+        height=word("height"),
+        autosize=FIT,
+    )
 
 
 def data(report: Report, response: str) -> ChartData | None:
@@ -65,7 +68,8 @@ def data(report: Report, response: str) -> ChartData | None:
     short = config_labels([cell.config for cell in cells[:CELLS]])
     named = f"{label} by {names}".replace(BETWEEN, f"\u00a0{BETWEEN[1:]}") if names else label
     mean = textwrap.wrap(named, LINE)
-    return ChartData(cell_records(cells, short, analysis.best.critical is None), {"mean": mean})
+    made = cell_records(cells, short, analysis.best.critical is None)
+    return ChartData(made, {"mean": mean, "height": STEP * max(len(made["cells"]), 3)})
 
 
 def _centre(cell: RankedCell) -> float:

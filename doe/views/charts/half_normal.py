@@ -158,7 +158,7 @@ def _label_records(
 
 def _edge(label: float, point: float, text: str) -> float:
     """The end of a label that faces its point."""
-    half = 3.1 * len(text)
+    half = text_width(text) / 2
     return label + half if label < point else label - half
 
 
@@ -167,7 +167,9 @@ CHART = ResponseChart(
     "half-normal",
     "Half-normal plot",
     "Effects off the line and beyond ME stand out from the noise, beyond SME even among this many. "
-    "Grey ones are not significant after Holm's adjustment.",
+    "Colours and lines may differ: Holm's adjustment, which colours the points, tests against the "
+    "error between replicates where there are any; Lenth's ME and SME take the error from the many "
+    "small effects.",
     draw,
     of_analysis(half_normal_data),
 )

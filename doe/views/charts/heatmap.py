@@ -32,7 +32,7 @@ def draw() -> alt.TopLevelMixin:
         ),
         legend=alt.Legend(orient="bottom", gradientLength=160, gradientThickness=8, tickCount=5),
     )
-    marks = base.transform_filter("datum.mark != ''").mark_text(fontSize=9, baseline="middle")
+    marks = base.transform_filter("datum.mark != ''").mark_text(fontSize=11, baseline="middle")
     # On a deep colour a mark is pale.
     ink = alt.condition(f"abs(datum.towards) > {0.75 * LARGEST}", alt.value(PAPER), alt.value(INK))
     return alt.layer(

@@ -32,8 +32,15 @@ def draw() -> alt.TopLevelMixin:
     interval = base.mark_rule(strokeWidth=1.2).encode(y="ci_low:Q", y2="ci_high:Q")
     points = base.mark_circle(size=36, opacity=1)
     line = base.mark_line().encode(strokeDash=dashes)
-    names = mean_by_level().transform_filter("datum.last").mark_text(align="right", dx=-2, dy=-7)
-    return panels("pairs", "pair", line, interval, points, names.encode(text="name:N"), spacing=12)
+    names = [
+        mean_by_level()
+        .transform_filter(f"datum.named == '{end} {side}'")
+        .mark_text(align=end, dx=4 if end == "left" else -4, dy=dy)
+        .encode(text="name:N")
+        for end in ("left", "right")
+        for side, dy in (("above", -9), ("below", 10))
+    ]
+    return panels("pairs", "pair", line, interval, points, *names, spacing=12)
 
 
 def interaction_data(analysis: Analysis) -> ChartData | None:
@@ -69,11 +76,28 @@ def _panel(analysis: Analysis, pair: Interaction, rank: int) -> list[Record]:
             "given": across.labels[x],
             "line": str(y),
             "name": f"{other.key} {other.labels[y]}",
-            "last": x == len(across.levels) - 1,
+            "x": x,
             "first": f"{across.key} = {across.labels[x]}",
             "second": f"{other.key} = {other.labels[y]}",
         }
         rows.append(record | mean_record(m.mean, m.ci_low, m.ci_high))
+    return _named(rows, len(across.levels) - 1)
+
+
+def _named(rows: list[Record], last: int) -> list[Record]:
+    """Mark where each line is named: at the end where the lines are farther apart, the upper one
+    above it and every other below.
+    """
+    ends = {
+        end: sorted(float(row["mean"] or 0) for row in rows if row["x"] == x)
+        for end, x in (("left", 0), ("right", last))
+    }
+    gaps = {end: means[-1] - means[0] if means else -1.0 for end, means in ends.items()}
+    end = max(gaps, key=lambda name: gaps[name])
+    at = 0 if end == "left" else last
+    for row in rows:
+        side = "above" if row["mean"] == ends[end][-1] else "below"
+        row["named"] = f"{end} {side}" if row.pop("x") == at else ""
     return rows
 
 
@@ -82,7 +106,7 @@ CHART = ResponseChart(
     "interactions",
     "Strongest interactions",
     "Lines that are not parallel: the effect of the first factor (x axis) depends on the "
-    "level of the second, named at the end of each line.",
+    "level of the second, named beside each line.",
     draw,
     of_analysis(interaction_data),
 )

@@ -6,8 +6,8 @@ from doe.analysis.analyze import Analysis
 from doe.analysis.pvalues import significant
 from doe.views.charts import alt
 from doe.views.charts.model import ChartData, Record, ResponseChart, of_analysis
-from doe.views.charts.shared import hover
-from doe.views.charts.theme import NEITHER, PLAIN, WIDTH
+from doe.views.charts.shared import hover, word
+from doe.views.charts.theme import FIT, FULL, NEITHER, PLAIN, STEP
 from doe.views.words import quantity
 
 PAIRS = 24
@@ -18,7 +18,7 @@ GROUPS = ("differ", "not shown to differ")
 def draw() -> alt.TopLevelMixin:
     """A pair in each line, with its interval against the line of no difference."""
     base = alt.Chart(alt.NamedData("pairs")).encode(
-        y=alt.Y("pair:N", title=None, sort=None, axis=alt.Axis(labelFontSize=9, labelLimit=200)),
+        y=alt.Y("pair:N", title=None, sort=None, axis=alt.Axis(labelLimit=200)),
         tooltip=hover("pair", "difference", "ci_low", "ci_high", "p_tukey"),
     )
     colour = alt.Color(
@@ -31,7 +31,10 @@ def draw() -> alt.TopLevelMixin:
             x=alt.X("ci_low:Q", title="{difference}"), x2="ci_high:Q", color=colour
         ),
         base.mark_circle(size=34, opacity=1).encode(x="difference:Q", color=colour),
-    ).properties(width=WIDTH - 40, height=alt.Step(12))
+        width=FULL,
+        height=word("height"),
+        autosize=FIT,
+    )
 
 
 def pairs_data(analysis: Analysis) -> ChartData | None:
@@ -57,10 +60,13 @@ def pairs_data(analysis: Analysis) -> ChartData | None:
         )
     if not rows:
         return None
-    word = "Ratio of geometric means, " if ratio else "Difference in "
+    kind = "Ratio of geometric means, " if ratio else "Difference in "
     name = analysis.response if ratio else quantity(analysis)
     none: Record = {"at": 1.0 if ratio else 0.0}
-    return ChartData({"pairs": rows, "none": [none]}, {"difference": word + name})
+    return ChartData(
+        {"pairs": rows, "none": [none]},
+        {"difference": kind + name, "height": STEP * max(len(rows), 3)},
+    )
 
 
 CHART = ResponseChart(

@@ -10,7 +10,7 @@ from doe.views.words import mean_text
 
 FACTORS = 6
 """Two-level factors in a row, where their names and levels are short; else half as many."""
-SHORT = 6
+SHORT = 4
 """Letters of a name or a level that is short."""
 
 

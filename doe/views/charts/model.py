@@ -46,7 +46,7 @@ class StudyChart(NamedTuple):
     """A chart of the whole study."""
 
     position: int
-    section: Literal["all", "runs"]
+    section: Literal["first", "all", "runs"]
     """Where it stands on the page."""
     name: str
     title: str

@@ -6,12 +6,12 @@ from doe.analysis.analyze import Analysis
 from doe.numbers import confidence
 from doe.views.charts import alt
 from doe.views.charts.model import ChartData, ResponseChart, of_analysis
-from doe.views.charts.shared import direction, direction_of, effect_record, hover
+from doe.views.charts.shared import direction, direction_of, effect_record, hover, word
 from doe.views.charts.short import term_labels
-from doe.views.charts.theme import FIT, FULL, HEIGHT
+from doe.views.charts.theme import FIT, FULL, STEP
 from doe.views.words import quantity
 
-BARS = 20
+BARS = 16
 """Terms in the Pareto chart."""
 
 
@@ -28,7 +28,10 @@ def draw() -> alt.TopLevelMixin:
             tooltip=hover("term", "effect", "ci_low", "ci_high", "p", "p_holm", "percent"),
         ),
         margin.mark_rule(strokeDash=[4, 3]).encode(x="magnitude:Q"),
-    ).properties(width=FULL, height=HEIGHT, autosize=FIT)
+        width=FULL,
+        height=word("height"),
+        autosize=FIT,
+    )
 
 
 def pareto_data(analysis: Analysis) -> ChartData:
@@ -49,7 +52,10 @@ def pareto_data(analysis: Analysis) -> ChartData:
     return ChartData(
         # Vega warns of an empty data set; a line at zero lies on the axis.
         {"bars": bars, "margins": [{"magnitude": at} for _, at in margin or [("", 0.0)]]},
-        {"magnitude": f"|effect| on {quantity(analysis)}" + margin_text},
+        {
+            "magnitude": f"|effect| on {quantity(analysis)}" + margin_text,
+            "height": STEP * max(len(bars), 3),
+        },
     )
 
 
@@ -67,7 +73,8 @@ CHART = ResponseChart(
     20,
     "pareto",
     "Pareto chart of effects",
-    "The largest effects. Grey ones are not significant after Holm's adjustment.",
+    "The largest effects. Grey ones are not significant after Holm's adjustment for the number of "
+    "terms; the dashed line is the margin of a single effect, so that a grey bar may cross it.",
     draw,
     of_analysis(pareto_data),
 )

@@ -47,16 +47,17 @@ def direction_of(effect: Effect, analysis: Analysis) -> str:
     return DIRECTIONS[helps(effect.effect, analysis.goal)]
 
 
-def direction() -> alt.Color:
+def direction(columns: Any = 2) -> alt.Color:
     """Colours of effects for the better, for the worse, without a direction, and of all others."""
     groups = ["better", "worse", NO_DIRECTION, OTHERS]
     scale = alt.Scale(domain=groups, range=[HELPS, HARMS, PLAIN, NEITHER])
-    return alt.Color("direction:N", title=None, scale=scale, legend=alt.Legend(columns=2))
+    legend = alt.Legend(columns=columns, symbolOpacity=1)
+    return alt.Color("direction:N", title=None, scale=scale, legend=legend)
 
 
 TEXT_FIELDS = frozenset(
     {"term", "factor", "response", "pair", "first", "second"}
-    | {"config", "run", "slot", "state", "given", "scale"}
+    | {"config", "run", "slot", "state", "given", "scale", "row"}
 )
 """Fields of charts that hold words."""
 
@@ -95,17 +96,21 @@ def mean_by_level() -> alt.Chart:
             "given:O",
             title=None,
             sort=None,
-            axis=alt.Axis(
-                labelAngle=0, labelFontSize=9, labelLimit=word("room"), labelOverlap=False
-            ),
+            axis=alt.Axis(labelAngle=0, labelLimit=word("room"), labelOverlap=False),
         ),
         y=alt.Y("mean:Q", title=None, scale=alt.Scale(zero=False)),
     )
 
 
-def panels(data: str, field: str, *layers: alt.Chart, spacing: int = 8) -> alt.FacetChart:
+def panels(
+    data: str,
+    field: str,
+    *layers: alt.Chart,
+    spacing: int = 8,
+    height: Any = None,
+) -> alt.FacetChart:
     """Layers in a panel for each value of a field by its rank, each with levels of its own."""
-    faceted = alt.layer(*layers, width=word("width"), height=word("height")).facet(
+    faceted = alt.layer(*layers, width=word("width"), height=height or word("height")).facet(
         data=alt.NamedData(data),
         facet=alt.Facet(
             f"{field}:N",
@@ -129,7 +134,7 @@ def mean_panels(data: str) -> alt.FacetChart:
     return panels(data, "factor", grand, base.mark_line(color=PLAIN), interval, points)
 
 
-LEAST_LEVEL = 46
+LEAST_LEVEL = 52
 """Width for a level where a factor may have more than two, in pixels."""
 
 

@@ -61,8 +61,10 @@ ON_DARK = {
 
 FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif"
 WIDTH, HEIGHT = 300, 230
-"""Plot area in pixels; with its axes about 360 wide, so that 10 px text is 6.6 pt in a column."""
+"""Plot area in pixels; with its axes about 360 wide, so that 12 px text is 8 pt in a column."""
 FULL = 360
+STEP = 16
+"""Pixels from one labelled row to the next."""
 FIT: Any = {"type": "fit-x", "contains": "padding"}
 """For charts whose labels may be long: the width with all of them, and the plot takes the rest."""
 
@@ -79,8 +81,8 @@ def config(*, dark: bool) -> dict[str, Any]:
         "axis": {
             "labelColor": ink,
             "titleColor": ink,
-            "labelFontSize": 10,
-            "titleFontSize": 11,
+            "labelFontSize": 12,
+            "titleFontSize": 12,
             "titleFontWeight": "normal",
             "titlePadding": 6,
             "domainColor": rule,
@@ -93,8 +95,8 @@ def config(*, dark: bool) -> dict[str, Any]:
         "legend": {
             "labelColor": ink,
             "titleColor": ink,
-            "labelFontSize": 10,
-            "titleFontSize": 10,
+            "labelFontSize": 12,
+            "titleFontSize": 12,
             "titleFontWeight": "normal",
             "orient": "top",
             "offset": 4,
@@ -103,12 +105,12 @@ def config(*, dark: bool) -> dict[str, Any]:
         "header": {
             "labelColor": ink,
             "titleColor": ink,
-            "labelFontSize": 10,
+            "labelFontSize": 12,
             "labelPadding": 4,
             "title": None,
         },
-        "title": {"color": ink, "fontSize": 11, "fontWeight": "normal", "anchor": "start"},
-        "text": {"color": ink, "fontSize": 10},
+        "title": {"color": ink, "fontSize": 12, "fontWeight": "normal", "anchor": "start"},
+        "text": {"color": ink, "fontSize": 12},
         "rule": {"color": rule},
         "point": {"filled": True, "size": 36, "opacity": 0.9},
         "range": {"diverging": list(DIVERGING)},

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from doe.analysis.effects_by_response import EffectsByResponse
 from doe.errors import counted
-from doe.numbers import Format
+from doe.numbers import Format, cell_text
 from doe.results.cells import Cell, best_cells, best_first, is_baseline
 from doe.results.report import Report
 from doe.results.subject import Subject
@@ -49,15 +49,15 @@ def best_rows(
     for heading, part in _parts(subject, section, cells):
         baselines = [cell for cell in part if is_baseline(group, cell)]
         others = [cell for cell in part if cell not in baselines]
-        best = best_cells(others, group.responses, subject.responses)
-        winners = [cell for cell in others if cell.row in best.values()]
+        best = _best(others, group.responses, subject, "spread2")
+        winners = [cell for cell in others if any(cell.row in rows for rows in best.values())]
         if heading:
             rows.append(Row((heading,), "section"))
         rows += [_spread_row(cell, group.responses, {}, "baseline") for cell in baselines]
         rows += [_spread_row(cell, group.responses, best) for cell in winners]
     best_text = "Best per column and part is underlined" if section.split else "Best is underlined"
     title = f"{group.title} ({_runs_text(subject)}, mean ± std{_unit(subject, group)})."
-    italic = ", baseline is italic." if group.baseline else "."
+    italic = "; the baseline, in italics, is left out of it." if group.baseline else "."
     name = group.name if group is section.further else f"{section.prefix}best-{group.name}"
     return Table(
         name,
@@ -67,10 +67,26 @@ def best_rows(
     )
 
 
+def _best(
+    cells: Sequence[Cell], responses: Sequence[str], subject: Subject, form: Format
+) -> dict[str, set[int]]:
+    """Response -> rows of the configurations whose mean is written as that of the best."""
+
+    def written(cell: Cell, name: str) -> str:
+        spread = cell.spreads.get(name)
+        return "" if spread is None else cell_text(spread, form).partition("±")[0]
+
+    by_row = {cell.row: cell for cell in cells}
+    return {
+        name: {c.row for c in cells if written(c, name) == written(by_row[row], name)}
+        for name, row in best_cells(cells, responses, subject.responses).items()
+    }
+
+
 def _spread_row(
-    cell: Cell, responses: Sequence[str], best: Mapping[str, int], style: RowStyle = "plain"
+    cell: Cell, responses: Sequence[str], best: Mapping[str, set[int]], style: RowStyle = "plain"
 ) -> Row:
-    marks: dict[str, Mark] = {name: "best" for name in responses if best.get(name) == cell.row}
+    marks: dict[str, Mark] = {name: "best" for name in responses if cell.row in best.get(name, ())}
     return Row((cell.row, cell.config, *map(cell.spreads.get, responses)), style, marks)
 
 
@@ -78,7 +94,7 @@ def _columns(subject: Subject, responses: Sequence[str], form: Format) -> tuple[
     return (
         Column("row", "Row", "int"),
         Column("config", config_header(subject.keys, "Config")),
-        *(Column(name, name, form) for name in responses),
+        *(Column(name, subject.responses.title_of(name), form) for name in responses),
     )
 
 
@@ -135,7 +151,7 @@ def full_tables(
     form: Format = "capped" if section.capped else "spread1"
     tables = []
     for number, (heading, part) in enumerate(_parts(subject, section, cells)):
-        best = best_cells(part, metrics, subject.responses)
+        best = _best(part, metrics, subject, form)
         part_text = f"{heading}, " if heading else ""
         if len(part) > MOST_ROWS:  # where only some are printed, the best
             part = best_first(part, metrics[0], subject.responses.goal_of(metrics[0]))

@@ -9,10 +9,25 @@ const worded = (part, words) => {
   return key !== null && key in words ? words[key] : part;
 };
 const recoloured = (spec) => JSON.parse(JSON.stringify(spec), (_, value) => (typeof value === "string" ? onGround(value) : value));
+// Panels share the width of their card; where they would be too narrow, they stand one below another.
+const LEAST_PANEL = 90;
+const AXIS = 44;
+const fitted = ({ chart: { words }, view }) => {
+  if (!words.columns || !words.width) return words;
+  const labels = Math.min(words.labels || AXIS, view.clientWidth - LEAST_PANEL - 60);
+  const each = (columns) => Math.floor((view.clientWidth - labels) / columns) - (words.labels ? 18 : 8);
+  if (!words.labels) {
+    const width = each(words.columns);
+    return { ...words, width, room: Math.floor((words.room * width) / words.width) };
+  }
+  const columns = each(words.columns) < LEAST_PANEL ? 1 : words.columns;
+  const width = each(columns);
+  return { ...words, labels, columns, width, legend: width * columns > 340 ? 4 : width * columns > 140 ? 2 : 1 };
+};
 // A chart of the whole study takes the width of its card, or what its columns need.
 const wide = ({ name, chart, view }) => {
-  if (data.drawings[name].section === "response") return {};
-  const { columns } = chart.words;
+  const { columns, width: panel } = chart.words;
+  if (panel || !("layer" in data.drawings[name].spec || "mark" in data.drawings[name].spec)) return {};
   const width = Math.max(view.clientWidth, columns ? 160 + 24 * columns : 0);
   return { width, autosize: { type: "fit-x", contains: "padding" } };
 };
@@ -20,7 +35,7 @@ const draw = async (figure) => {
   const { name, chart } = figure;
   const datasets = Object.fromEntries(Object.entries(chart.datasets).map(([key, set]) => [key, records(set)]));
   const theme = { ...data.themes[dark.matches ? "dark" : "light"], background: null };
-  const spec = { ...worded(recoloured(data.drawings[name].spec), chart.words), datasets, config: theme, ...wide(figure) };
+  const spec = { ...worded(recoloured(data.drawings[name].spec), fitted(figure)), datasets, config: theme, ...wide(figure) };
   const made = await vegaEmbed(figure.view, spec, {
     renderer: "svg",
     actions: false,

@@ -7,7 +7,7 @@ const showResponse = () => {
   at("response-refused").replaceChildren(...(shown.refused ? [make("p", "notice warn", shown.refused)] : []));
   const words = at("response-words");
   words.replaceChildren();
-  if (shown.headlines && !data.headlines.includes(state.response)) {
+  if (shown.headlines) {
     const list = make("ul");
     list.append(...[...shown.headlines.effects, shown.headlines.best].map((text) => sentence("li", text)));
     words.append(list);
@@ -25,6 +25,7 @@ const choose = (name) => {
   showResponse();
 };
 const showStudy = () => {
+  showCharts(at("first-charts"), data.study.charts, names("first"), "study");
   showCharts(at("study-charts"), data.study.charts, names("all"), "study");
   showCharts(at("run-charts"), data.study.charts, names("runs"), "study");
   showTables(at("study-tables"), data.study.tables.all, 0);
@@ -45,7 +46,7 @@ for (const link of document.querySelectorAll("nav a")) {
   });
 }
 recall();
-showResponse();
 showStudy();
+showResponse();
 dark.addEventListener("change", () => { showResponse(); showStudy(); });
 document.documentElement.dataset.ready = "yes";

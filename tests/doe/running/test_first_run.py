@@ -69,12 +69,12 @@ def test_the_end_says_what_happened_and_what_comes_next(planned, tmp_path):
     command = f'env | grep ^DOE_ > {told}; echo "$DOE_SUMMARY" > {told}.summary'
     done = doe("run", "--study", plan.directory, "--cpu", "2", "--notify", command)
     assert "8 done; finished after " in done.stdout
-    assert "smallest y so far: 0.2143 with A0B0, the mean of 2 runs" in done.stdout
+    assert "smallest y: 0.2143 with A0B0, the mean of 2 runs" in done.stdout
     assert done.stdout.splitlines()[-1] == f"next: doe report --study {plan.directory}"
     text = told.read_text()
     for line in ("DOE_STUDY=tiny", "DOE_ENDING=finished", "DOE_DONE=8", "DOE_FAILED=0"):
         assert f"{line}\n" in text
-    assert "smallest y so far" in (tmp_path / "told.summary").read_text()
+    assert "smallest y: " in (tmp_path / "told.summary").read_text()
 
 
 def test_failures_are_what_to_look_at_next(planned, tmp_path):

@@ -151,6 +151,44 @@ def test_the_page_opens_from_disk_in_silence_and_draws_every_chart(
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == ground
 
 
+WORDS_BEFORE = """chart => {
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  let words = 0;
+  for (let node = walker.nextNode(); node && !chart.contains(node); node = walker.nextNode()) {
+    const box = node.parentElement;
+    if (box.closest("script, style, noscript, option") || !box.getClientRects().length) continue;
+    words += node.data.split(/\\s+/).filter(Boolean).length;
+  }
+  return words;
+}"""
+
+
+@needs_chromium
+@pytest.mark.parametrize(("width", "above"), [(1400, 700), (390, 900)])
+def test_the_first_screen_has_a_chart_after_few_words(visit, paper_page, width, above):
+    page = visit(paper_page.as_uri(), "light", width)
+    page.wait_for_selector('[data-drawn="study/forest"] svg')
+    chart = page.locator(".chart").first
+    assert chart.get_attribute("data-chart") == "forest"
+    assert chart.locator("svg").bounding_box()["y"] < above
+    assert 0 < chart.evaluate(WORDS_BEFORE) <= 150
+    picker = page.locator("#response").bounding_box()
+    assert picker["x"] + picker["width"] <= width, "reached without scrolling"
+    summary = page.locator(".caveats summary")
+    summary.click()
+    assert page.locator(".caveats li").first.is_visible()
+    page.wait_for_function("!document.querySelector('.view:not([data-drawn])')")
+    small = page.evaluate(
+        """() => [...document.querySelectorAll(".chart svg text")].filter((text) => {
+          const svg = text.ownerSVGElement;
+          const scale = svg.getBoundingClientRect().width / Number(svg.getAttribute("width"));
+          return text.textContent && parseFloat(getComputedStyle(text).fontSize) * scale < 11;
+        }).map((text) => [text.closest(".chart").dataset.chart, text.textContent])"""
+    )
+    assert small == []
+    assert page.heard == []
+
+
 @needs_chromium
 def test_the_selector_switches_charts_tables_and_grid(visit, paper_page, paper_report):
     page = visit(paper_page.as_uri())

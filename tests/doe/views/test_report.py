@@ -98,7 +98,7 @@ def test_figures_are_drawn_when_asked_for_and_again_only_where_they_changed(pape
     charts = figures(paper_report, ("dec_avg",))
     files, drawn = save_figures(charts, tmp_path)
     assert drawn == files
-    assert len(files) == 3 * len(charts) == 36
+    assert len(files) == 3 * len(charts) == 39
     names = {path.name for path in files}
     for chart in ("half-normal", "pareto", "main-effects", "interactions", "cell-means"):
         assert {f"dec_avg-{chart}.{kind}" for kind in ("pdf", "svg", "png")} <= names

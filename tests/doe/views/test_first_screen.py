@@ -1,0 +1,130 @@
+"""The first screen says the strongest finding, draws it, and shows the best configuration."""
+
+import msgspec
+import pytest
+
+from doe.analysis.dataset import FactorColumn
+from doe.numbers import to_figures
+from doe.views.charts.forest import forest_data
+from doe.views.first_screen import card, caveats, lead
+
+
+@pytest.fixture(scope="module")
+def analysis(paper_report):
+    return paper_report.analyses["dec_avg"]
+
+
+def test_the_lead_names_the_strongest_factor_and_its_means(analysis):
+    strongest = max(
+        (t for t in analysis.tests if t.mask.bit_count() == 1), key=lambda test: test.ss
+    )
+    assert strongest.term == "F"
+    low, high = (to_figures(m.mean, 3) for m in analysis.levels if m.factor == "F")
+    said = lead(analysis, "decoder error")
+    assert said.startswith(f"Decoder error rises from {low} to {high} px with Noise")
+    assert lead(analysis, "dec_avg").startswith("dec_avg rises from"), "a name stays as written"
+    pair = next(p for p in analysis.interactions if p.factor == "F")
+    without, with_it = (abs(effect.effect) for effect in pair.at)
+    assert without > with_it
+    assert said.endswith(", more without Heatmap supervision (C) than with it.")
+
+
+@pytest.mark.parametrize(
+    ("effects", "ending"),
+    [
+        (
+            ((-4.0, -5.0, -3.0), (0.2, -1.0, 1.4)),
+            ", with no clear change with Heatmap supervision (C).",
+        ),
+        (((6.0, 5.0, 7.0), (-1.0, -1.5, -0.5)), ", but falls with Heatmap supervision (C)."),
+    ],
+)
+def test_the_lead_says_on_what_an_effect_depends(analysis, effects, ending):
+    pair = next(p for p in analysis.interactions if p.factor == "F")
+    at = tuple(
+        msgspec.structs.replace(old, effect=effect, ci_low=low, ci_high=high)
+        for old, (effect, low, high) in zip(pair.at, effects, strict=True)
+    )
+    changed = msgspec.structs.replace(
+        analysis, interactions=(msgspec.structs.replace(pair, at=at),)
+    )
+    assert lead(changed, "dec_avg").endswith(ending)
+
+
+def test_without_a_finding_the_lead_says_so(analysis):
+    inert = tuple(test for test in analysis.tests if test.p_holm > 0.05)
+    quiet = msgspec.structs.replace(analysis, tests=inert)
+    assert lead(quiet, "loss") == "No factor has a clear effect on loss."
+    untested = tuple(msgspec.structs.replace(test, p_holm=None) for test in inert)
+    none = msgspec.structs.replace(analysis, tests=untested)
+    assert "no error to test against" in lead(none, "loss")
+
+
+def test_levels_that_are_no_switch_are_named(analysis):
+    factors = tuple(FactorColumn(f.key, f.name, ("0.1", "0.01")) for f in analysis.factors)
+    levels = tuple(
+        msgspec.structs.replace(m, level="0.01" if m.level == "true" else "0.1")
+        for m in analysis.levels
+    )
+    named = msgspec.structs.replace(analysis, factors=factors, levels=levels)
+    assert "as Noise goes from 0.1 to 0.01" in lead(named, "loss")
+
+
+def test_the_card_is_the_best_observed_configuration(paper_report, analysis):
+    made = card(paper_report, "dec_avg")
+    top = analysis.best.cells[0]
+    assert made.mean == f"{to_figures(top.mean, 3)} px"
+    assert [chip.off for chip in made.chips] == [level == 0 for level in top.levels]
+    cell = next(c for c in paper_report.subject.cells if c.config == top.config)
+    assert made.spread.endswith(f"SD {to_figures(cell.spreads['dec_avg'].std, 3)}")
+    tied = len(analysis.best.among_best) - 1
+    assert made.lines[0].startswith(f"{tied} other" if tied else "No other")
+    assert made.lines[-1] == "Not yet confirmed with new seeds."
+
+
+def test_the_models_optimum_is_told_where_it_is_another(paper_report, analysis):
+    top, reduced = analysis.best.cells[0], analysis.best.reduced
+    other = tuple(1 - level if i == 5 else level for i, level in enumerate(top.levels))
+    reduced = msgspec.structs.replace(
+        reduced, best=msgspec.structs.replace(reduced.best, levels=other, mean=1.25)
+    )
+    best = msgspec.structs.replace(analysis.best, reduced=reduced)
+    changed = msgspec.structs.replace(analysis, best=best)
+    report = paper_report._replace(analyses={"dec_avg": changed})
+    phrase = "with Noise" if other[5] else "without Noise"
+    expected = f"The model's optimum is another: {phrase}, predicted 1.25 px."
+    assert expected in card(report, "dec_avg").lines
+
+
+def test_caveats_count_checks_and_lost_runs(paper_report, unfinished_report):
+    told = caveats(paper_report)
+    checks = sum(len(sentences) for _, sentences in told.sentences)
+    assert told.line == f"{checks} checks need a look, 0 failed runs"
+    assert caveats(unfinished_report).line.endswith("2 failed runs, 1 diverged")
+
+
+def test_the_forest_has_every_factor_then_conditional_effects(paper_report, analysis):
+    data = forest_data(paper_report)
+    records = [r for r in data.datasets["effects"] if r["response"].startswith("dec_avg")]
+    main, pairs = records[:6], records[6:]
+    effects = {e.effect: e for e in analysis.effects}
+    assert {r["row"] for r in main} == {f.name for f in analysis.factors}
+    for record in main:
+        effect = effects[record["effect"]]
+        assert (record["ci_low"], record["ci_high"]) == (effect.ci_low, effect.ci_high)
+    assert all(r["direction"] in ("significant", "not significant") for r in pairs)
+    conditional = {e.effect for pair in analysis.interactions for e in pair.at}
+    assert pairs
+    assert {r["effect"] for r in pairs} <= conditional
+    sizes = [abs(r["effect"]) for r in data.datasets["effects"] if r["response"][:3] == "enc"][:6]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_titles_of_the_study_file_name_responses(paper_report):
+    responses = msgspec.structs.replace(
+        paper_report.subject.responses, titles={"dec_avg": "decoder error"}
+    )
+    report = paper_report._replace(subject=paper_report.subject._replace(responses=responses))
+    assert card(report, "dec_avg").title == "decoder error"
+    columns = {r["response"] for r in forest_data(report).datasets["effects"]}
+    assert columns == {"enc_avg [px]", "decoder error [px]"}

@@ -164,7 +164,7 @@ class Responses(msgspec.Struct, frozen=True):
     matters: dict[str, float] = {}
     """The smallest effect on a response that is worth knowing."""
     titles: dict[str, str] = {}
-    """What responses are called in sentences and in the tables of a paper: "decoder error"."""
+    """What responses are called in sentences and in the tables of a paper: "validation error"."""
 
     @property
     def names(self) -> tuple[str, ...]:

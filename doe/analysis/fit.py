@@ -15,6 +15,8 @@ from doe.analysis.model import BLOCK, CURVATURE, Model
 from doe.analysis.streams import OverSeeds, Seeding, over_seeds
 from doe.terms import MEAN
 
+LARGEST_EXPONENT = 1023
+"""Of a power of two that is a float."""
 ROUNDING = 64 * float(np.finfo(np.float64).eps)
 """Differences below this share of the largest value are rounding, not error."""
 
@@ -312,7 +314,8 @@ def standardized(y: Floats) -> tuple[float, float, Floats]:
     values have few digits.
     """
     low, high = float(y.min()), float(y.max())
-    unit = 2.0 ** round(math.log2(high / 2.0 - low / 2.0))
+    half = high / 2.0 - low / 2.0 or high - low  # the smallest floats have no half
+    unit = 2.0 ** min(round(math.log2(half)), LARGEST_EXPONENT)
     shift = round((low / 2.0 + high / 2.0) / unit) * unit
     return shift, unit, np.asarray((y - shift) / unit)
 

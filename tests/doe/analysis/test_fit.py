@@ -10,7 +10,7 @@ from level_tables import fitted, full, seen, words
 
 from doe.analysis.anova import anova_rows, leading_type, sums_of_squares
 from doe.analysis.effects import half_normal_plot, term_tests, two_level_effects
-from doe.analysis.fit import Fit, fit
+from doe.analysis.fit import Fit, fit, standardized
 from doe.analysis.means import level_means, term_means
 
 
@@ -74,3 +74,10 @@ def test_a_lost_run_is_solved_by_decomposition() -> None:
     assert not found.model.solved_by_transform
     assert found.n == 23
     assert found.u == pytest.approx((y[~np.isnan(y)] - found.shift) / found.unit)
+
+
+@pytest.mark.parametrize("y", [(0.0, 5e-324), (-1.7e308, 1.7e308), (1e-310, 3e-310)])
+def test_values_at_the_ends_of_the_floats_are_standardized(y: tuple[float, float]) -> None:
+    shift, unit, u = standardized(np.array(y))
+    assert np.isfinite([shift, unit, *u]).all()
+    assert 0.5 <= float(np.ptp(u)) <= 4.0

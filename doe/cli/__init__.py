@@ -53,17 +53,17 @@ def _root(
     """Designed experiments over training runs: plan, run, analyse, report."""
 
 
-app.command()(init)
+app.command(short_help="Propose a study file.")(init)
 app.command()(plan)
 app.command()(alias)
 app.command()(power)
-app.command("try")(trial)
-app.command(cls=EngineCommand)(run)
-app.command()(status)
+app.command("try", short_help="Run one configuration now; show what it gives and takes.")(trial)
+app.command(cls=EngineCommand, short_help="Run every planned run exactly once.")(run)
+app.command(short_help="Show counts, failures, running runs and the time left.")(status)
 app.command()(logs)
 app.command()(analyze)
-app.command()(report)
-app.command("import")(import_table)
+app.command(short_help="Write the page, the tables of a paper and the charts.")(report)
+app.command("import", short_help="Take past runs over as results.")(import_table)
 app.command()(export)
 app.command()(schema)
 

@@ -114,3 +114,15 @@ def test_closed_streams_stop_no_study(place, closed):
         assert ended.returncode == code, ended.stderr
     assert len(list(place.glob("st/*/result.json"))) == 3
     (place / "st" / "design.csv").read_text()
+
+
+def test_no_line_of_the_help_is_cut_at_80_columns():
+    from typer.testing import CliRunner
+
+    from doe.cli import app
+
+    said = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"}, terminal_width=80)
+    assert said.exit_code == 0
+    commands = said.output.partition("Commands:")[2]
+    assert "  analyze " in commands
+    assert "..." not in commands

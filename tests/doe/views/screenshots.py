@@ -87,9 +87,9 @@ def shoot(page_file: Path, name: str, out: Path) -> None:
 
 
 def readme_images(page_file: Path) -> None:
-    """What the README shows: the beginning of the page, and the half-normal plot of `dec_avg`."""
+    """What the README shows: the first screen, and the half-normal plot of `dec_avg`."""
     with chromium() as browser:
-        view = {"width": 1400, "height": 2000}
+        view = {"width": 1400, "height": 960}
         page = browser.new_page(viewport=view, color_scheme="light")
         page.set_default_timeout(120_000)
         page.goto(page_file.as_uri())

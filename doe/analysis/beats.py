@@ -239,5 +239,5 @@ def _of_series(differences: Floats, labels: Ints | None) -> _Difference | None:
     split = layers(tuple(map(str, range(len(rows)))), rows)
     if split.df.min() < 1:
         return None
-    ms, df, single = combined(split, split.squares(differences[None]) / 2.0, 1)
+    ms, df, single = combined(split, differences[None] / np.sqrt(2.0))
     return _Difference(float(differences.mean()), 2.0 / n, ms, df, single)

@@ -7,7 +7,9 @@ replicate is part of ``e`` and stands for it.
 
 Sums of squares are taken one stream after the other, the one with the fewest seeds first, of the
 mean over configurations and of the deviations from it. Their expectations are linear in the
-variances and triangular, so that the ANOVA estimates follow by elimination.
+variances and triangular, so that the ANOVA estimates follow by elimination. These are those of
+restricted maximum likelihood where seeds cross completely or are nested; of other crossings the
+likelihood itself is maximised.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import numpy as np
 from msgspec import Struct
 
 from doe.analysis.contrasts import Floats, Ints
+from doe.analysis.reml import Reml, reml
 from doe.numbers import share_text
 
 DRAWS = 10_000
@@ -90,6 +93,8 @@ class Layers:
     bases: tuple[Floats, ...]  # replicates x degrees of freedom
     expected: Floats  # parts x streams, upper triangular
     shared: Floats  # how much more the mean of all replicates varies than it would unshared
+    labels: Ints  # streams but the last x replicates, the seeds numbered from 0
+    complete: bool  # seeds as often as others of their stream, streams crossed or nested
 
     @property
     def df(self) -> Ints:
@@ -104,10 +109,24 @@ class Layers:
         """The ANOVA estimates, of parts x anything."""
         return np.asarray(np.linalg.solve(self.expected, mean_squares), dtype=np.float64)
 
+    def likeliest(self, y: Floats) -> Reml:
+        """Restricted maximum likelihood of series x replicates, each series with its own mean."""
+        rows, replicates = y.shape
+        own = np.repeat(np.arange(rows), replicates)
+        groups = [own * (int(seed.max()) + 1) + np.tile(seed, rows) for seed in self.labels]
+        return reml(np.eye(rows)[own], y.ravel(), groups)
+
+    def estimated(self, y: Floats) -> Floats:
+        """Variance of each stream from series x replicates, as many as there are contrasts of."""
+        if self.complete:
+            return self.variances(self.squares(y) / (self.df * len(y)))
+        return self.likeliest(y).variances
+
 
 def layers(names: tuple[str, ...], labels: Ints) -> Layers:
     """Split replicates by the seeds (streams x replicates) that they have."""
     replicates = labels.shape[1]
+    labels = np.array([np.unique(seeds, return_inverse=True)[1] for seeds in labels], np.int64)
     counts = [len(np.unique(column)) for column in labels]
     order = sorted(range(len(names)), key=lambda s: counts[s])
     last = REST
@@ -122,6 +141,8 @@ def layers(names: tuple[str, ...], labels: Ints) -> Layers:
         basis = vectors[:, sizes > 1e-9 * replicates]
         bases.append(basis)
         before = np.column_stack([before, basis])
+    counts_alike = all(len(set(np.bincount(s).tolist())) == 1 for s in labels[order])
+    commute = all(np.allclose(a @ b, b @ a) for a in sharing for b in sharing)
     expected = np.array(
         [[np.trace(b.T @ matrix @ b) / max(b.shape[1], 1) for matrix in sharing] for b in bases]
     )
@@ -131,6 +152,8 @@ def layers(names: tuple[str, ...], labels: Ints) -> Layers:
         bases=tuple(bases),
         expected=np.triu(expected),
         shared=np.array([matrix.sum() / replicates for matrix in sharing]),
+        labels=labels[order],
+        complete=counts_alike and commute,
     )
 
 
@@ -176,15 +199,32 @@ def over_seeds(y: Floats, cells: Ints, seeding: Seeding | None) -> OverSeeds | N
     if tabulated is None:
         return None
     table, split = tabulated
-    return combined(split, split.squares(table - table.mean(axis=0)), len(table) - 1)
+    return combined(split, contrasts_of(table))
 
 
-def combined(split: Layers, squares: Floats, contrasts: int) -> OverSeeds:
-    """``sum_s n_s θ_s`` from sums of squares over some contrasts of configurations.
+def contrasts_of(table: Floats) -> Floats:
+    """Orthonormal contrasts of configurations x replicates: one row less, independent of the mean.
 
-    A stream without a variance joins the rest.
+    Helmert's: each configuration against the mean of those before it.
     """
-    df = split.df * contrasts
+    i = np.arange(1.0, len(table))[:, None]
+    before = np.cumsum(table, axis=0)[:-1]
+    return np.asarray((table[1:] - before / i) * np.sqrt(i / (i + 1.0)))
+
+
+def combined(split: Layers, y: Floats) -> OverSeeds:
+    """``sum_s n_s θ_s`` from contrasts of configurations x replicates.
+
+    A stream without a variance joins the rest. Degrees of freedom from a likelihood are
+    ``2 (n'θ)² / n'Wn`` with the covariance W of the variances.
+    """
+    if not split.complete:
+        fitted = split.likeliest(y)
+        covariance = np.linalg.inv(fitted.information(expected=True))
+        ms = float(split.shared @ fitted.variances)
+        freedom = 2.0 * ms**2 / float(split.shared @ covariance @ split.shared)
+        return OverSeeds(ms, freedom, float(fitted.variances.sum()))
+    squares, df = split.squares(y), split.df * len(y)
     kept = split.variances(squares / df) > 0.0
     kept[-1] = True
     joined = ~kept
@@ -227,9 +267,9 @@ def variation(
     shares = np.divide(drawn, total, out=np.zeros_like(drawn), where=total > 0.0)
     tail = TAILS * alpha / 2.0
     tails = [tail, 1.0 - tail]
-    low, high = np.quantile(drawn, tails, axis=1)
-    share_low, share_high = np.quantile(shares, tails, axis=1)
+    low, high = _holding(np.quantile(drawn, tails, axis=1), estimated)
     share = estimated / estimated.sum()
+    share_low, share_high = _holding(np.quantile(shares, tails, axis=1), share)
     variances = (square * part for part in (estimated, low, high, common))
     columns = (*variances, share, share_low, share_high)
     components = [
@@ -244,13 +284,16 @@ def variation(
     return Variation(tuple(components), configurations, replicates, _sentence(components))
 
 
+def _holding(ends: Floats, value: Floats) -> tuple[Floats, Floats]:
+    """Ends of intervals that hold an estimate, which the likelihood may put elsewhere."""
+    return np.minimum(ends[0], value), np.maximum(ends[1], value)
+
+
 def stream_variances(table: Floats, split: Layers) -> tuple[Floats, Floats]:
     """Variance by stream of configurations x replicates, and the part common to all; at least 0."""
     configurations = len(table)
-    mean = table.mean(axis=0)
-    within = split.squares(table - mean) / (split.df * max(configurations - 1, 1))
-    whole = split.variances(split.squares(mean[None]) / split.df)  # a + b / configurations
-    own = split.variances(within)
+    whole = split.estimated(table.mean(axis=0)[None])  # a + b / configurations
+    own = split.estimated(contrasts_of(table)) if configurations > 1 else np.zeros_like(whole)
     estimated = np.maximum(whole + own * (configurations - 1) / configurations, 0.0)
     return estimated, np.clip(whole - own / configurations, 0.0, estimated)
 

@@ -46,6 +46,30 @@ def test_nested_components_are_those_of_the_dyestuff():
     assert variances == pytest.approx(list(case["variances"].values()), rel=1e-4)
 
 
+def test_components_of_an_incomplete_crossing_are_those_of_lme4():
+    y, split = one_row(KNOWN["incomplete"], "plate", "sample")
+    answer = KNOWN["incomplete"]["variances"]
+    expected = [answer["sample"], answer["plate"], answer["Residual"]]
+    assert stream_variances(y, split)[0] == pytest.approx(expected, rel=1e-5)
+    assert split.variances(split.squares(y) / split.df)[0] > 1.05 * expected[0]  # by ANOVA
+
+
+def test_part_of_the_pairs_of_seeds_has_the_components_and_the_error_of_lme4():
+    case = KNOWN["part"]
+    v, data = case["variances"], study_of(case)
+    shares = {c.stream: c for c in analyze(data).variation.components}
+    for stream in ("init", "data"):
+        whole = v[stream] + v[f"cell:{stream}"]
+        assert shares[stream].variance == pytest.approx(whole, rel=1e-4)
+        assert shares[stream].variance_low <= whole <= shares[stream].variance_high
+    assert shares["rest"].variance == pytest.approx(v["init:data"] + v["Residual"], rel=1e-4)
+    own = over_seeds(data.y, data.runs.cells, data.runs.seeding)
+    sharing = [sum(n * n for n in seeds) / 9 for seeds in ((3, 3, 3), (2, 2, 3, 2), (1,) * 9)]
+    parts = v["cell:init"], v["cell:data"], v["Residual"]
+    assert own.ms == pytest.approx(np.dot(sharing, parts), rel=1e-4)
+    assert own.single == pytest.approx(sum(parts), rel=1e-4)
+
+
 def study_of(case, **more):
     """A 2^3 with 12 replicates: 3 seeds of init crossed with 4 of data."""
     cell, init, data = (np.array(case[name]) for name in ("cell", "init", "data"))

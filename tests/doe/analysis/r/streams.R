@@ -15,6 +15,12 @@ m <- lmer(diameter ~ 1 + (1 | plate) + (1 | sample), d, control = tight)
 answers$penicillin <- list(y = d$diameter, plate = as.integer(d$plate), sample = as.integer(d$sample),
   variances = variances(m))
 
+# The same with a quarter of the pairs of plate and sample lost: no analysis of variance is like it.
+d <- Penicillin[(as.integer(Penicillin$plate) * 5 + as.integer(Penicillin$sample)^2) %% 4 != 0, ]
+m <- lmer(diameter ~ 1 + (1 | plate) + (1 | sample), d, control = tight)
+answers$incomplete <- list(y = d$diameter, plate = as.integer(d$plate), sample = as.integer(d$sample),
+  variances = variances(m))
+
 # Davies (1947): five preparations nested in each of six batches of dyestuff.
 d <- Dyestuff
 m <- lmer(Yield ~ 1 + (1 | Batch), d, control = tight)
@@ -31,9 +37,15 @@ m <- lmer(y ~ cell + (1 | init) + (1 | data) + (1 | init:data) + (1 | cell:init)
           d, control = tight)
 a <- ifelse(0:7 %% 2 == 1, 1, -1) / 4
 x <- model.matrix(~ cell, data.frame(cell = factor(0:7)))
-answers$study <- list(y = d$y, cell = as.integer(d$cell) - 1L, init = as.integer(d$init),
+answer <- function(d, m) list(y = d$y, cell = as.integer(d$cell) - 1L, init = as.integer(d$init),
   data = as.integer(d$data), variances = variances(m),
   effect = as.numeric(a %*% x %*% fixef(m)),
   se = sqrt(as.numeric(a %*% x %*% as.matrix(vcov(m)) %*% t(a %*% x))))
+answers$study <- answer(d, m)
+
+# 9 of the 12 pairs of seeds alone.
+d <- subset(d, !paste(init, data) %in% c("1 2", "2 4", "3 1"))
+m <- update(m, data = d)
+answers$part <- answer(d, m)
 
 cat(toJSON(answers, digits = I(15), auto_unbox = TRUE), "\n")

@@ -27,6 +27,7 @@ from doe.analysis.estimators.robust import Robust
 from doe.analysis.lenth import lenth
 from doe.analysis.missing import Missing
 from doe.analysis.options import AnalysisOptions
+from doe.analysis.pvalues import holm
 
 ALPHA = 0.05
 SEVERAL = ("2³ × 2", "2³ × 4 in blocks")
@@ -65,6 +66,7 @@ RATES: dict[str, tuple[str, float]] = {
     "any inert term by wild bootstrap": SIZE,
     "wild bootstrap interval of an effect": COVERAGE,
     "HC3's p of an inert term": SIZE,
+    "any inert term by HC3 with Holm": SIZE,
     "p of a term of the dispersion": SIZE,
     "any term of the dispersion after Holm": SIZE,
     "mean at a level": COVERAGE,
@@ -129,6 +131,24 @@ SCALED = {
     "bounds with diverged runs beyond the range": ("by value",),
 }
 """Rates of error where y is lognormal too, or where something is planted alone."""
+HOLDS_UNEQUAL = (
+    "HC3's p of an inert term",
+    "any inert term by HC3 with Holm",
+    "intervals of all configurations at once",
+    "Hsu's intervals, all at once",
+)
+"""Rates that keep their level where the spread differs by configuration."""
+SHOWN_UNEQUAL = (
+    *HOLDS_UNEQUAL,
+    "a true best configuration stays among the best",
+    "predictions of all configurations at once",
+    "p of an inert term",
+    "any inert term after Holm",
+    "interval of an effect",
+    "mean at a level",
+    "any inert term by permutation max-T",
+    "any inert term by wild bootstrap",
+)
 POWERS: dict[str, tuple[str, float]] = {
     "A by its own p": ("", 0.6),
     "A after Holm": ("", 0.15),
@@ -249,6 +269,10 @@ def _of_robust(found: Analysis, truth: Truth) -> Tally:
             yield "wild bootstrap interval of an effect", inside
     if p_hc3 := [row.p_hc3 for row in rows if row.p_hc3 is not None]:
         yield "HC3's p of an inert term", _share(p_hc3)
+        every = [row.p_hc3 for row in robust.rows if row.p_hc3 is not None]
+        adjusted = zip(holm(np.array(every)), every, strict=True)
+        called = any(_below(p_holm) for p_holm, p in adjusted if p in p_hc3)
+        yield "any inert term by HC3 with Holm", called
 
 
 def _of_means(found: Analysis, truth: Truth) -> Tally:
@@ -450,7 +474,11 @@ def size_table(rates: Rates, count: int) -> str:
     for name, (kind, nominal) in RATES.items():
         cells = []
         for draw in ERRORS:
-            chosen = [r for (_, d, p), r in rates.items() if d == draw and _is_null(name, p)]
+            chosen = [
+                r
+                for (_, d, p), r in rates.items()
+                if d == draw and p not in UNEQUAL and _is_null(name, p)
+            ]
             values = [by_name[name] for by_name in chosen if name in by_name]
             judged = draw == "normal" or name not in AGAINST_NORMAL
             star = "*" if judged and any(outside(name, v, count) for v in values) else ""
@@ -467,6 +495,20 @@ def power_table(rates: Rates, count: int) -> str:
         what = PLANTED.get(planted, "an effect of three standard errors")
         chosen = [r for (_, d, p), r in rates.items() if (d, p) == ("normal", planted)]
         lines.append(f"| {name} | {what} | {_span([r[name] for r in chosen if name in r])} |")
+    return "\n".join(lines)
+
+
+def unequal_table(rates: Rates, count: int) -> str:
+    """Rates where the spread differs by configuration, a column per design and way."""
+    columns = [(plan, planted) for planted in UNEQUAL for plan in PLANTED_IN[planted]]
+    heads = " | ".join(f"{planted}: {plan}" for plan, planted in columns)
+    lines = [f"| of {count} data sets | nominal | {heads} |"]
+    lines.append("| --- |" + " --- |" * (len(columns) + 1))
+    for name in SHOWN_UNEQUAL:
+        kind, nominal = RATES[name]
+        values = [rates[plan, "normal", planted].get(name) for plan, planted in columns]
+        texts = ["–" if v is None else f"{v:.2f}{'*' * outside(name, v, count)}" for v in values]
+        lines.append(f"| {name} | {kind} {nominal:g} | {' | '.join(texts)} |")
     return "\n".join(lines)
 
 
@@ -491,6 +533,8 @@ def complaints(rates: Rates, count: int) -> list[str]:
 
 def _is_null(name: str, planted: str) -> bool:
     """Whether a rate is one of error where something is planted."""
+    if planted in UNEQUAL:
+        return name in HOLDS_UNEQUAL
     return name in RATES and planted in SCALED.get(name, ("",))
 
 
@@ -516,7 +560,11 @@ def main() -> None:
             print(*key, flush=True)
     for line in complaints(rates, given.count):
         print(f"outside its band: {line}")
-    for mark, table in (("calibration", size_table), ("power", power_table)):
+    for mark, table in (
+        ("calibration", size_table),
+        ("power", power_table),
+        ("unequal spread", unequal_table),
+    ):
         new = table(rates, given.count)
         write_table(mark, new)
         print(new)

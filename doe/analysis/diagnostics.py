@@ -282,11 +282,21 @@ def spread_by_factor(
 
 
 def _cure(fit: Fit, transform: Transformation) -> Cure:
-    """What helps against unequal spread."""
-    spread = "and see the dispersion table"
+    """What helps against unequal spread.
+
+    Of runs with equal leverage the tests of terms hold nearly. Of others they do not, and neither
+    do permutations: with a fourfold σ where 2 runs stand against 8 some inert term is called in
+    half of studies, by HC3 with Holm in one of twenty.
+    """
+    remedies: tuple[str, ...] = ()
+    holds = "tests of terms hold, since all runs weigh alike"
+    if float(np.ptp(fit.leverage)) > 1e-9:
+        holds, remedies = "judge terms by HC3 of the robust methods, not by max-T", _robust(fit)
+    words = f"{holds}, and see the dispersion table"
     if transform.name == "none":
-        return Cure(f"transform the response, {spread}", ("transform=log", "transform=auto"))
-    return Cure(f"compare with the robust methods, {spread}", _robust(fit))
+        options = ("transform=log", "transform=auto")
+        return Cure(f"transform the response; {words}", (*options, *remedies))
+    return Cure(words, remedies)
 
 
 def _robust(fit: Fit) -> tuple[str, ...]:

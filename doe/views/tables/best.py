@@ -52,7 +52,7 @@ def best_table(analysis: Analysis, top: int | None = None) -> Table | None:
         for c in best.cells[:top]
     )
     title = f"Configurations by {analysis.response}, the best first"
-    notes = (best.sentence, *_notes(analysis))
+    notes = (best.sentence, *([best.spread] if best.spread else []), *_notes(analysis))
     return Table(f"best {analysis.response}", title, columns, rows, notes)
 
 

@@ -8,11 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from factorial_tables import study, table
-from level_tables import full, words
+from level_tables import factor, full, seen, words
 
 from doe.analysis.analyze import Analysis, analyze
-from doe.analysis.dataset import Dataset, Runs
+from doe.analysis.dataset import OFF, Dataset, Runs
 from doe.analysis.diagnostics import Finding, between_groups
+from doe.analysis.options import AnalysisOptions
 
 
 def checks(found: Analysis) -> dict[str, Finding]:
@@ -209,3 +210,26 @@ def test_shares_of_three_levels_between_groups() -> None:
     share, p = between_groups(index, index[:, 0])
     assert share == pytest.approx(1.0)
     assert p < 1e-12
+
+
+def test_corners_beside_centre_runs_say_nothing_of_normality() -> None:
+    """Their residuals are all alike: an alarm in half of clean studies."""
+    rng = np.random.default_rng(1)
+    index = np.vstack([full((2, 2, 2)), np.full((4, 3), OFF)])
+    data = seen([factor(key, [0, 1], "linear") for key in "ABC"], index, rng.normal(size=12))
+    assert "normality" not in checks(analyze(data, AnalysisOptions(order=2)))
+
+
+def test_the_advice_on_unequal_spread_is_what_holds_in_the_design() -> None:
+    rng = np.random.default_rng(3)
+    frame = table("ABC", 20 + rng.normal(size=64))
+    frame["y"] += np.where(frame["A"] == 1, 1.0, 6.0) * rng.normal(size=64)
+    even = checks(study(frame, "ABC"))["spread by factor"]
+    assert not even.ok
+    assert "tests of terms hold" in even.advice
+    assert "robust" not in even.remedies
+    kept = frame[(frame["A"] == 1) | (frame["day"] <= 3)]
+    uneven = checks(study(kept, "ABC"))["spread by factor"]
+    assert not uneven.ok
+    assert "judge terms by HC3" in uneven.advice
+    assert "robust" in uneven.remedies

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from factorial_tables import FILTRATION, PLASMA, by_term, dataset, study, table
-from level_tables import full, words
+from level_tables import factor, full, seen, words
 from scipy import stats
 
 from doe.analysis.analyze import analyze, fit_response
@@ -317,3 +318,16 @@ def test_limits_of_three_levels_are_refused_with_a_sentence() -> None:
     observed = dataset(frame, TableOptions(("opt",)))
     with pytest.raises(DoeError, match="between two levels; opt has more: take two of them"):
         analyze_censored(observed, AnalysisOptions(), None)
+
+
+def test_a_lost_value_lies_between_the_ends_that_were_observed() -> None:
+    """Whatever the range is: 17.3 is no power of two, by which values are scaled."""
+    index = full((2, 2), 2)
+    y = np.array([0.0, 17.3, 4.0, 9.0, 2.0, 15.0, 6.0, np.nan])
+    data = seen([factor(key, [0, 1]) for key in "AB"], index, y)
+    missing = analyze(data).missing
+    assert missing is not None
+    bound = next(bound for bound in missing.in_range if bound.term == "A")
+    filled = [replace(data, y=np.nan_to_num(y, nan=end)) for end in (0.0, 17.3)]
+    ends = [analyze(whole).effects[0].effect for whole in filled]
+    assert (bound.low, bound.high) == pytest.approx(tuple(ends))

@@ -6,7 +6,8 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from html import escape
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -19,7 +20,7 @@ from doe.numbers import duration_text
 from doe.results.time_left import foreseen, time_left
 from doe.store.leases import age
 from doe.store.progress import Progress, read_progress
-from doe.store.scan import STATES, counts
+from doe.store.scan import STATES, RunState, counts
 from doe.views.status_tables import Shown, metric_text, step_text, what_varies
 
 if TYPE_CHECKING:
@@ -110,12 +111,48 @@ class LiveDisplay:
             self._console.quiet = True
 
 
+class NotebookDisplay(PlainDisplay):
+    """A progress bar in a cell of a notebook, redrawn in place; events are lines below it."""
+
+    def __init__(self, console: Console, levels: str = "") -> None:
+        super().__init__(console, levels)
+        from IPython import display  # a notebook has it
+
+        shown: Any = display  # untyped
+        self._html = shown.HTML
+        self._bar = shown.display(shown.HTML(""), display_id=True)
+        self._drawn = 0.0
+
+    def note(self, kind: str, text: str) -> None:
+        """Print what the bar does not show."""
+        if kind != "done":
+            super().note(kind, text)
+
+    def show(self, snapshot: Snapshot) -> None:
+        """Draw the bar, at most a few times a second and always at the end."""
+        number = state_counts(snapshot)
+        total = len(snapshot.statuses)
+        ended = number["done"] + number["diverged"] + number["failed"]
+        now = time.monotonic()
+        if now - self._drawn >= DRAW_SECONDS or ended == total:
+            self._drawn = now
+            states = ", ".join(f"{n} {state}" for state, n in number.items() if n)
+            left = "" if ended == total else f", time left {duration_text(remaining(snapshot))}"
+            bar = f'<progress value="{ended}" max="{total}"></progress>'
+            text = escape(f"{snapshot.study}: {ended} of {counted(total, 'run')}{left} ({states})")
+            self._bar.update(self._html(f"{bar} {text}"))
+
+
 @contextmanager
 def open_display(console: Console, levels: str = "") -> Iterator[PlainDisplay | LiveDisplay]:
-    """The live view on a terminal, plain lines elsewhere; leaves the terminal as it was.
+    """The live view on a terminal, a bar in a notebook, plain lines elsewhere.
 
-    `levels` names the factors whose levels a configuration has, where it does not say so itself.
+    The terminal is left as it was. `levels` names the factors whose levels a configuration has,
+    where it does not say so itself.
     """
+    if console.is_jupyter:
+        yield NotebookDisplay(console, levels)
+        return
     if not console.is_terminal:
         yield PlainDisplay(console, levels)
         return
@@ -144,12 +181,19 @@ def remaining(snapshot: Snapshot) -> float | None:
     return time_left(statuses, since, snapshot.places, foreseen(snapshot.files, statuses, since))
 
 
+def state_counts(snapshot: Snapshot) -> dict[RunState, int]:
+    """Runs in each state, as the scheduler knows them."""
+    statuses = snapshot.statuses.values()
+    number = counts(list(statuses))
+    number["running"] = len(snapshot.active) + len(snapshot.elsewhere)
+    number["pending"] = len(statuses) - sum(number[s] for s in STATES if s != "pending")
+    return number
+
+
 def picture(snapshot: Snapshot) -> RenderableType:
     """The study at a glance: a bar, the counts, a row per slot."""
     statuses = list(snapshot.statuses.values())
-    number = counts(statuses)
-    number["running"] = len(snapshot.active) + len(snapshot.elsewhere)
-    number["pending"] = len(statuses) - sum(number[s] for s in STATES if s != "pending")
+    number = state_counts(snapshot)
     ended = number["done"] + number["diverged"] + number["failed"]
     left = duration_text(remaining(snapshot))
     head = Table.grid(padding=(0, 1))

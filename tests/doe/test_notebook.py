@@ -160,6 +160,15 @@ def test_a_notebook_goes_from_plan_to_chart(tmp_path):
         cell.outputs[-1].get("data", {}) for cell in notebook.cells if cell.cell_type == "code"
     ]
     assert "16" in shown[1]["text/plain"]
+    bars = [
+        output["data"]["text/html"]
+        for cell in notebook.cells
+        for output in cell.get("outputs", ())
+        if "<progress" in output.get("data", {}).get("text/html", "")
+    ]
+    assert [bar.split(" (")[0] for bar in bars] == [
+        '<progress value="16" max="16"></progress> digits: 16 of 16 runs'
+    ]
     assert "<table" in shown[2]["text/html"]
     assert "vega" in shown[4]["text/html"]
     assert "Half-normal quantile" in shown[4]["text/html"]

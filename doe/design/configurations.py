@@ -29,6 +29,9 @@ class Point(NamedTuple):
     levels: Levels
     block: int = 0
     """Within its replicate, from 0."""
+    plot: int = 0
+    """Whole plot within its block among those with the same levels of the factors that are hard to
+    change."""
 
 
 class Configuration(NamedTuple):

@@ -20,6 +20,7 @@ from doe.design.kinds.subset import part_rows
 from doe.design.kinds.surface import axial_points
 from doe.errors import DoeError, nearest
 from doe.study.values import Augment, Level, Study
+from doe.terms import level_text
 
 
 class Run(NamedTuple):
@@ -44,7 +45,7 @@ class Run(NamedTuple):
     seeds: dict[str, int] = {}  # noqa: RUF012 - never written to
     """Stream -> its seed, where a study has several streams."""
     whole_plot: int = 0
-    """The whole plot that it belongs to; 0 where nothing is hard to change."""
+    """Number of its whole plot, from 1; 0 where nothing is hard to change."""
 
     @property
     def cells(self) -> tuple[str | int, ...]:
@@ -71,6 +72,8 @@ class Design(NamedTuple):
     keys: tuple[str, ...]
     runs: tuple[Run, ...]
     streams: tuple[str, ...] = ()
+    plotted: bool = False
+    """Whether factors are hard to change, so that runs have a whole plot."""
 
     @property
     def blocks(self) -> int:
@@ -88,6 +91,8 @@ class _Unordered(NamedTuple):
     row: int
     repeat: int = 1
     """Number among the runs of its configuration within its replicate."""
+    plot: int = 0
+    """Number of its whole plot among those of its block with the same levels."""
 
 
 def make_design(study: Study) -> Design:
@@ -102,10 +107,11 @@ def make_design(study: Study) -> Design:
         seed = next(iter(study.streams.values()), study.seeds)[replicate - 1]
         first = (replicate - 1) * blocks + 1
         planned += [
-            _Unordered(levels, replicate, first + block, seed, row, repeat)
-            for row, repeat, levels, block in numbered
+            _Unordered(levels, replicate, first + block, seed, row, repeat, plot)
+            for row, repeat, levels, block, plot in numbered
         ]
-    design = _with_runs(study, Design(study.keys, (), tuple(study.streams)), planned)
+    empty = Design(study.keys, (), tuple(study.streams), bool(study.whole_plot_factors))
+    design = _with_runs(study, empty, planned)
     return extended_design(study, design, study.augment)
 
 
@@ -128,23 +134,49 @@ def stream_seeds(study: Study, replicate: int, seed: int) -> dict[str, int]:
 
 
 def _with_runs(study: Study, design: Design, added: Iterable[_Unordered]) -> Design:
-    """The design with runs in new blocks behind all others, in random order within each."""
+    """The design with runs in new blocks behind all others, in random order within each.
+
+    Whole plots come in random order in their block, and so do the runs of each.
+    """
     named = study_configurations(study)
+    hard = [study.keys.index(key) for key in study.whole_plot_factors]
     known: dict[int, Configuration] = {}
     placed = []
     for run in added:
         if (configuration := known.get(run.row)) is None:
             configuration = known[run.row] = named.at(run.levels)
         centre = configuration.name == CENTRE
-        placed.append((run.block, _random_rank(study.order_seed, run, centre), run, configuration))
+        plot = _plot_rank(study.order_seed, run, hard)
+        rank = _random_rank(study.order_seed, run, centre)
+        placed.append((run.block, plot, rank, run, configuration))
     runs = []
-    for i, (_, _, run, configuration) in enumerate(sorted(placed), start=len(design.runs) + 1):
+    plots = max((run.whole_plot for run in design.runs), default=0)
+    before = (0, b"")
+    for i, (block, plot, _, run, configuration) in enumerate(
+        sorted(placed), start=len(design.runs) + 1
+    ):
+        plots += bool(hard) and (block, plot) != before
+        before = (block, plot)
         seeds = stream_seeds(study, run.replicate, run.seed)
         numbers = (i, run.row, run.replicate, run.block, run.seed)
         runs.append(
-            Run(_run_id(run, configuration.name, named.width), *numbers, *configuration, seeds)
+            Run(
+                _run_id(run, configuration.name, named.width),
+                *numbers,
+                *configuration,
+                seeds,
+                plots,
+            )
         )
     return design._replace(runs=(*design.runs, *runs))
+
+
+def _plot_rank(order_seed: int, run: _Unordered, hard: Sequence[int]) -> bytes:
+    """Rank of a run's whole plot in its block; the same for all where nothing is hard to change."""
+    if not hard:
+        return b""
+    levels = ",".join(level_text(run.levels[i]) for i in hard)
+    return hashlib.sha256(f"{order_seed}/{run.block}/{levels}/{run.plot}".encode()).digest()
 
 
 def _random_rank(order_seed: int, run: _Unordered, centre: bool) -> bytes:

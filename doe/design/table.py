@@ -15,6 +15,7 @@ from doe.design.runs import Design, Run
 from doe.study.levels import coded_level
 from doe.study.values import (
     RUN_COLUMNS,
+    WHOLE_PLOT,
     Factor,
     Level,
     Study,
@@ -28,14 +29,15 @@ DESIGN_FIELDS = (
     *("fraction", "exclude", "centre", "blocks", "design", "augment"),
 )
 """What decides the design of a study beside its factors."""
-WORDS = ("name", "description", "sets", "role")
+WORDS = ("name", "description", "sets", "role", "random")
 """What a factor has that decides nothing in the design."""
 
 
 def csv_header(design: Design) -> list[str]:
     """Columns of design.csv: the run, its seed of each stream, its levels as given and coded."""
     keys = design.keys
-    return [*RUN_COLUMNS, *seed_columns(design.streams), *keys, *coded_columns(keys)]
+    plot = [WHOLE_PLOT] if design.plotted else []
+    return [*RUN_COLUMNS, *seed_columns(design.streams), *plot, *keys, *coded_columns(keys)]
 
 
 class _Cells(dict[Level, str]):
@@ -61,8 +63,8 @@ def _csv_lines(design: Design) -> Iterator[str]:
         name = run.name if run.name.isalnum() else names[run.name]
         levels = [cells[level] for cells, level in zip(factors, run.levels.values(), strict=True)]
         coded = [codes[code] for code in run.coded]
-        seeds = map(str, run.seeds.values())
-        yield ",".join([run.run_id, numbers, name, *seeds, *levels, *coded]) + "\n"
+        further = [*run.seeds.values(), *([run.whole_plot] if design.plotted else [])]
+        yield ",".join([run.run_id, numbers, name, *map(str, further), *levels, *coded]) + "\n"
 
 
 def design_csv(design: Design) -> str:
@@ -104,14 +106,15 @@ def read_design(text: str, study: Study) -> Design:
     lines = csv.reader(io.StringIO(text))
     next(lines)
     single = single_letters(keys)
-    first, codes = len(RUN_COLUMNS) + len(streams), _ReadCodes()
+    plotted = bool(study.whole_plot_factors)
+    first, codes = len(RUN_COLUMNS) + len(streams) + plotted, _ReadCodes()
     factors = [_ReadLevels(factor) for factor in study.factors]
     runs = []
     for cells in lines:
         run_id, order, row, replicate, block, seed, name = cells[: len(RUN_COLUMNS)]
         texts, coded = cells[first : first + len(keys)], cells[first + len(keys) :]
         given = map(_ReadLevels.__getitem__, factors, zip(texts, coded, strict=True))
-        seeds = dict(zip(streams, map(int, cells[len(RUN_COLUMNS) : first]), strict=True))
+        seeds = dict(zip(streams, map(int, cells[len(RUN_COLUMNS) : first]), strict=False))
         runs.append(
             Run(
                 run_id,
@@ -125,9 +128,10 @@ def read_design(text: str, study: Study) -> Design:
                 dict(zip(keys, given, strict=True)),
                 tuple(map(codes.__getitem__, coded)),
                 seeds,
+                int(cells[first - 1]) if plotted else 0,
             )
         )
-    return Design(keys, tuple(runs), streams)
+    return Design(keys, tuple(runs), streams, plotted)
 
 
 def design_request(study: Study) -> dict[str, Any]:

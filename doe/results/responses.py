@@ -11,7 +11,14 @@ from typing import Any
 from doe.errors import DoeError, nearest
 from doe.store.scan import RunStatus
 from doe.store.verdicts import IMPORTED
-from doe.study.values import RUN_COLUMNS, STATE_COLUMNS, Study, coded_columns, seed_columns
+from doe.study.values import (
+    RUN_COLUMNS,
+    STATE_COLUMNS,
+    WHOLE_PLOT,
+    Study,
+    coded_columns,
+    seed_columns,
+)
 from doe.terms import level_text
 
 
@@ -21,6 +28,7 @@ def columns(study: Study) -> list[str]:
     return [
         *RUN_COLUMNS,
         *seed_columns(study.streams),
+        *([WHOLE_PLOT] if study.whole_plot_factors else []),
         *study.keys,
         *coded_columns(study.keys),
         *STATE_COLUMNS,
@@ -39,6 +47,7 @@ def _row(study: Study, status: RunStatus) -> list[Any]:
     run, origin = status.run, status.provenance
     return [
         *run.cells,
+        *([run.whole_plot] if study.whole_plot_factors else []),
         *(run.levels[key] for key in study.keys),
         *run.coded,
         status.state,

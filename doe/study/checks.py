@@ -18,6 +18,7 @@ from doe.study.values import (
     FIRST_LOOK,
     RUN_COLUMNS,
     STATE_COLUMNS,
+    WHOLE_PLOT,
     Augment,
     Factor,
     Level,
@@ -98,11 +99,32 @@ def _check_factors(study: Study, add: AddProblem) -> None:
             if name in (*study.keys, *study.settings, *PLACEHOLDERS) or name in others:
                 add(f"{path}.levels: {name!r} has another meaning as well; rename it")
         others |= made.keys()
+        if factor.random and factor.role != "condition":
+            add(f'{path}.random: it is for role = "condition"; a choice is no sample of others')
+    _check_strata(study, add)
+
+
+def _check_strata(study: Study, add: AddProblem) -> None:
+    """Factors that are hard to change, and conditions that are a sample."""
+    random = [factor.key for factor in study.factors if factor.random]
+    hard = study.whole_plot_factors
+    if not hard and not random:
+        return
+    what = f"{hard[0]} is hard to change" if hard else f"{random[0]} is random"
+    if hard and len(hard) == len(study.factors):
+        add(f"factors.{hard[0]}.hard: every factor is, so that no runs share a whole plot")
+    if len(random) > 1 or len(random) == len(study.factors):
+        add(f"factors.{random[0]}.random: expected one condition at most, and choices beside it")
+    if study.stopping:
+        add(
+            f"stopping: looks test every term against one error, and {what}, which takes another; "
+            "remove [stopping]"
+        )
 
 
 def _columns(study: Study) -> set[str]:
     """Columns of the results that are neither a factor's nor a response's."""
-    own = (*coded_columns(study.keys), *seed_columns(study.streams))
+    own = (*coded_columns(study.keys), *seed_columns(study.streams), WHOLE_PLOT)
     return {*RUN_COLUMNS, *STATE_COLUMNS, *own}
 
 

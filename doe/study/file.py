@@ -148,7 +148,7 @@ def _factor_table(factor: Factor) -> dict[str, Any]:
         table |= {"low": factor.low, "high": factor.high}
     else:
         table["levels"] = list(factor.levels)
-    optional = {name: getattr(factor, name) for name in ("scale", "role", "when")}
+    optional = {name: getattr(factor, name) for name in ("scale", "role", "hard", "random", "when")}
     return table | {n: value for n, value in optional.items() if not _left_out(factor, n, (n,))}
 
 

@@ -58,6 +58,10 @@ def seed_placeholders(streams: Iterable[str]) -> tuple[str, ...]:
     return tuple(f"seed.{name}" for name in streams)
 
 
+WHOLE_PLOT = "whole_plot"
+"""Column of design.csv and of the results where some factors are hard to change."""
+
+
 def coded_columns(keys: Iterable[str]) -> tuple[str, ...]:
     """Columns that hold the levels as numbers around zero: −1 and +1 of two."""
     return tuple(f"{key}_coded" for key in keys)
@@ -77,6 +81,12 @@ class Factor(msgspec.Struct, frozen=True):
     """Level -> the settings that it makes, where `levels` is a table of tables."""
     role: Literal["choice", "condition"] = "choice"
     """A condition is met and not chosen, as a dataset is: the best is sought over choices alone."""
+    hard: bool = False
+    """Hard to change: runs that share its level in a replicate are a whole plot, done together, and
+    it is tested against what varies between whole plots."""
+    random: bool = False
+    """Of a condition: its levels are a sample of those to come, and effects are tested against how
+    they vary over them."""
     when: str = ""
     """Level of another factor beside which this one matters, as in "kernel=rbf"; beside its other
     levels this one has its first."""
@@ -388,6 +398,11 @@ class Study(msgspec.Struct, frozen=True):
     def sizes(self) -> tuple[int, ...]:
         """Number of levels of each factor."""
         return tuple(len(factor.levels) for factor in self.factors)
+
+    @property
+    def whole_plot_factors(self) -> tuple[str, ...]:
+        """Keys of the factors whose levels all runs of a whole plot share, in their order."""
+        return tuple(factor.key for factor in self.factors if factor.hard)
 
     @property
     def block_words(self) -> tuple[int, ...]:

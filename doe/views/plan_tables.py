@@ -67,12 +67,14 @@ def order_table(design: Design, most: int) -> Table:
             [Column(f"seed_{name}", f"Seed {name}", "int", keep=short) for name in design.streams]
             or [Column("seed", "Seed", "int", keep=short)]
         ),
+        *([Column("whole_plot", "Whole plot", "int")] if design.plotted else ()),
     )
     rows = tuple(
         Row(
             (
                 *(r.run_order, r.run_id, r.config, r.replicate, r.block),
                 *(r.seeds.values() or (r.seed,)),
+                *([r.whole_plot] if design.plotted else ()),
             )
         )
         for r in design.runs[:most]

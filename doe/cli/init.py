@@ -71,7 +71,7 @@ def init(
     if not words and not backend:
         words, backend = _trainer()
     draft = _program(words, asked) if words else _function(backend or "", asked)
-    draft = _answers(draft, metric or [], goal, metrics_file, replicates)
+    draft = _answers(draft, words, metric or [], goal, metrics_file, replicates)
     draft = replace(draft, name=name or _default_name(draft, words))
     text = draft_text(draft)
     study = parse_study(text.encode(), source="the proposed study")
@@ -238,6 +238,7 @@ def _ask(question: str, option: str, default: str | None = None) -> str:
 
 def _answers(
     draft: Draft,
+    words: list[str],
     metrics: list[str],
     goal: str | None,
     file: str | None,
@@ -246,6 +247,7 @@ def _answers(
     from msgspec.structs import replace
 
     from doe.errors import DoeError
+    from doe.study.configured import only_prints, script_of
 
     if not metrics:
         answer = _ask("Metrics of a run, as in accuracy or loss", "metric")
@@ -253,10 +255,13 @@ def _answers(
     goal = goal or _ask("Which way is better, min or max", "goal", _likely_goal(metrics[0]))
     pairs = dict(_pair(text) for text in metrics)
     if draft.backend == "command":
+        script, first = script_of(words), next(iter(pairs))
         file = file or _ask(
             "Where does it leave them: a .json or .csv in {run_dir}, or stdout",
             "metrics-file",
-            "metrics.json",
+            "stdout"
+            if script and only_prints(script.read_text(errors="replace"), first)
+            else draft.file,
         )
     elif file:
         raise DoeError("--metrics-file is for a program; a function returns its metrics")

@@ -115,6 +115,18 @@ def _groups(script: Path) -> dict[str, tuple[str, tuple[str, ...]]]:
     return groups
 
 
+# Where its numbers go ---------------------------------------------------------------------------
+
+WRITES = re.compile(r"json|csv|SummaryWriter|savetxt|wandb|mlflow|open\(")
+
+
+def only_prints(source: str, metric: str) -> bool:
+    """Whether a script prints a metric by its name and writes no file that could hold it."""
+    name = re.escape(metric).replace("_", r"[\W_]")
+    printed = re.search(rf"print\(.*\b{name}\b", source)
+    return bool(printed) and not WRITES.search(source)
+
+
 # Where it runs ----------------------------------------------------------------------------------
 
 

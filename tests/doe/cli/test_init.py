@@ -85,6 +85,20 @@ def test_a_typer_script_with_its_metric_on_the_output(tmp_path):
     assert (code, "test_accuracy  0." in said) == (0, True), said
 
 
+@pytest.mark.parametrize(
+    ("script", "metric", "file"),
+    [
+        ("typed.py", "test_accuracy", "stdout"),
+        ("typed.py", "loss", "metrics.json"),  # printed under no such name
+        ("train.py", "loss", "metrics.json"),  # it writes JSON as well
+    ],
+)
+def test_a_metric_that_is_only_printed_is_read_from_the_output(tmp_path, script, metric, file):
+    code, said = doe("init", "--metric", metric, "--", PYTHON, script)
+    assert code == 0, said
+    assert load_study(tmp_path / "study.toml").metrics.file == file
+
+
 def test_a_function_with_everything_given(tmp_path):
     words = ["--backend", "train:run", "--factor", "lr=0.1,1", "--factor", "aug=false,true"]
     code, said = doe("init", *words, "--metric", "loss", "--out", "mine.toml")

@@ -97,6 +97,8 @@ def execute(plan: Plan, options: RunOptions, engine: EngineChoice, display: Disp
     On the way out, whatever the reason, idle helpers leave and running runs go on.
     """
     files = plan.files
+    if plan.study.stages:
+        raise DoeError("stages are planned, and not executed yet; remove [stages]")
     check_limits(options)
     check_writable(files)
     check_links(files)

@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from doe.errors import AddProblem, DoeError, SpecError, nearest, short
-from doe.study.command import PLACEHOLDERS, check_command
+from doe.study.command import FUNCTION, PLACEHOLDERS, check_command
 from doe.study.levels import allowed_rows, exclusions, inestimable_factor, kind_of
+from doe.study.stages import STAGE_DIR, check_stages
 from doe.study.streams import check_streams
 from doe.study.values import (
     FACTORIAL,
@@ -58,8 +59,11 @@ def study_problems(study: Study, keys_known: bool = True) -> list[str]:
         add(f"design.kind = {short(study.design['kind'])}: expected the name of a kind of design")
     for name, table in study.engines.items():
         _check_plain(table, name, add)
+    for name, stage in study.stages.items():
+        _check_plain(stage.settings, f"stages.{name}.settings", add)
     if keys_known and all(len(factor.levels) > 1 for factor in study.factors):
         _check_backend(study, add)
+        check_stages(study, add)
         _check_structure(study, add)
         _check_report(study, add)
         _check_stopping(study, add)
@@ -81,7 +85,7 @@ def _check_name(name: str, add: AddProblem) -> None:
 def _check_factors(study: Study, add: AddProblem) -> None:
     if len(study.factors) > MOST_FACTORS:
         add(f"factors: got {len(study.factors)}; expected at most {MOST_FACTORS}")
-    taken = {*_columns(study), *PLACEHOLDERS}
+    taken = {*_columns(study), *PLACEHOLDERS, STAGE_DIR}
     others: set[str] = set()
     for factor in study.factors:
         path = f"factors.{factor.key}"
@@ -263,7 +267,7 @@ def _check_backend(study: Study, add: AddProblem) -> None:
     if study.backend == "command":
         check_command(study, add)
         return
-    if not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", study.backend):
+    if not re.fullmatch(FUNCTION, study.backend):
         add(
             f"backend = {short(study.backend)}: expected package.module:function, or "
             '"command" with a command to run'

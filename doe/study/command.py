@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from shutil import which
 from string import Formatter
@@ -24,6 +25,8 @@ from doe.study.values import (
 
 PLACEHOLDERS = ("seed", "run_dir", "device", "threads")
 """What a command may ask for besides the factors' levels and the settings."""
+FUNCTION = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*"
+"""How a function is named: package.module:function."""
 STDOUT = "stdout"
 """As the file of metrics: what the command prints."""
 EDIT = "EDIT-ME"
@@ -55,7 +58,7 @@ class Piece(NamedTuple):
     """What a switch puts there when it is on; empty for a plain placeholder."""
 
 
-def split_command(text: str, add: AddProblem) -> list[str]:
+def split_command(text: str, add: AddProblem, key: str = "command") -> list[str]:
     """Split a command line into words as a shell would, and keep a placeholder in one piece."""
     held: list[str] = []
 
@@ -67,7 +70,7 @@ def split_command(text: str, add: AddProblem) -> list[str]:
     try:
         words = shlex.split(safe)
     except ValueError as error:
-        add(f"command = {short(text)}: {str(error).lower()}; close the quote or escape it")
+        add(f"{key} = {short(text)}: {str(error).lower()}; close the quote or escape it")
         return ["unreadable"]
     return [re.sub(r"\0(\d+)\0", lambda m: held[int(m[1])], word) for word in words]
 
@@ -120,13 +123,17 @@ def check_program(study: Study, start: Path) -> None:
     DoeError
         If so; says where it was looked for.
     """
-    if study.backend != "command":
-        return
-    base = start if study.cwd in (OWN, "") else start / study.cwd
-    program, *rest = study.words
+    commands = [study.started(stage.command) for stage in study.stages.values()]
+    commands += [study.words] if study.backend == "command" else []
     levels = (str(level) for factor in study.factors for level in factor.levels)
-    if any(EDIT in word for word in (program, *rest, *levels)):
+    if commands and any(EDIT in word for word in (*chain(*commands), *levels)):
         raise DoeError(f"the study still holds {EDIT}; put what belongs there in its place")
+    for words in filter(None, commands):
+        _check_words(words, start if study.cwd in (OWN, "") else start / study.cwd)
+
+
+def _check_words(words: tuple[str, ...], base: Path) -> None:
+    program, *rest = words
     here = os.sep in program
     if "{" not in program and not (os.access(base / program, os.X_OK) if here else which(program)):
         place = "there is no such program" if here else "no such program is on the PATH"
@@ -147,7 +154,7 @@ def check_program(study: Study, start: Path) -> None:
 def has_copies(study: Study) -> bool:
     """Whether replicates are copies of each other: their command is not told the seed."""
     repeated = study.replicates > 1 or any(step.seeds for step in study.augment)
-    names = {str(piece.name) for piece in _used(study, lambda _: None)}
+    names = {str(piece.name) for piece in used_pieces(study.command, study.env, lambda _: None)}
     told = any(name.partition(".")[0] == "seed" for name in names)
     return study.backend == "command" and repeated and not told
 
@@ -180,13 +187,13 @@ def check_command(study: Study, add: AddProblem) -> None:
         add('command: missing; backend = "command" needs the program and its arguments')
         return
     settings = flat_settings(study.settings)
-    own = (*PLACEHOLDERS, *seed_placeholders(study.streams))
+    own = (*PLACEHOLDERS, *seed_placeholders(study.streams), *stage_placeholders(study.stages))
     for key in sorted(settings.keys() & {*study.keys, *own}):
         add(f"settings.{key}: {{{key}}} in a command means something else as well; rename it")
     made = {name: f.key for f in study.factors for values in f.sets.values() for name in values}
     known = [*study.keys, *settings, *made, *own]
     unreadable: list[str] = []
-    used = list(_used(study, unreadable.append))
+    used = list(used_pieces(study.command, study.env, unreadable.append))
     for problem in unreadable:
         add(problem)
     for piece in used:
@@ -199,7 +206,8 @@ def check_command(study: Study, add: AddProblem) -> None:
             _check_switch(str(piece.name), study, settings, add)
     names = {piece.name for piece in used}
     names |= {key for name, key in made.items() if name in names}
-    idle = [key for key in study.keys if key not in names]
+    staged = {key for stage in study.stages.values() for key in stage.factors}
+    idle = [key for key in study.keys if key not in names and key not in staged]
     if idle and not unreadable and all(piece.name in known for piece in used):
         add(
             f"command: it does not use {', '.join(idle)}, so this factor would measure nothing; "
@@ -218,12 +226,13 @@ def check_command(study: Study, add: AddProblem) -> None:
         if not re.fullmatch(r"[A-Za-z_]\w*", name):
             add(f"env: {short(name)} is no name of a variable; expected letters, digits, _")
     _check_metrics(study.metrics, study, add)
-    _check_progress(study.progress, [*study.keys, *settings, *made], add)
+    check_progress(study.progress, [*study.keys, *settings, *made], add)
 
 
 def _check_seeds_used(study: Study, names: set[str | None], add: AddProblem) -> None:
     """Every stream has its place in a command; `{seed}` is that of the first."""
     known = seed_placeholders(study.streams)
+    names |= set(seed_placeholders(stage.seed for stage in study.stages.values()))
     idle = [p for i, p in enumerate(known) if p not in names and (i > 0 or "seed" not in names)]
     if idle:
         add(
@@ -232,15 +241,20 @@ def _check_seeds_used(study: Study, names: set[str | None], add: AddProblem) -> 
         )
 
 
-def _used(study: Study, add: AddProblem) -> Iterator[Piece]:
-    for word in (
-        *study.command,
-        *(value for value in study.env.values() if isinstance(value, str)),
-    ):
+def used_pieces(
+    command: Iterable[str], env: Mapping[str, Level], add: AddProblem, key: str = "command"
+) -> Iterator[Piece]:
+    """Placeholders of a command and of its environment."""
+    for word in (*command, *(value for value in env.values() if isinstance(value, str))):
         try:
             yield from (piece for piece in pieces(word) if piece.name is not None)
         except ValueError as error:
-            add(f"command: {short(word)}: {error}; write a literal brace as {{{{ or }}}}")
+            add(f"{key}: {short(word)}: {error}; write a literal brace as {{{{ or }}}}")
+
+
+def stage_placeholders(stages: Iterable[str]) -> tuple[str, ...]:
+    """What the directory of each stage is called in a command: `{stage.tokens}`."""
+    return tuple(f"stage.{name}" for name in stages)
 
 
 def _check_switch(name: str, study: Study, settings: Mapping[str, Level], add: AddProblem) -> None:
@@ -291,29 +305,32 @@ def _check_metrics(section: MetricsSection, study: Study, add: AddProblem) -> No
             )
 
 
-def _check_progress(section: ProgressSection, known: list[str], add: AddProblem) -> None:
+def check_progress(
+    section: ProgressSection, known: list[str], add: AddProblem, key: str = "progress"
+) -> None:
+    """Everything that is wrong with where a command tells its progress."""
     if section.pattern and section.file:
-        add("progress: got a pattern and a file; expected one of them")
+        add(f"{key}: got a pattern and a file; expected one of them")
     if section != ProgressSection() and not section.pattern and not section.file:
-        add("progress: expected a pattern on the output, or the file of a CSV")
+        add(f"{key}: expected a pattern on the output, or the file of a CSV")
     groups: Mapping[str, int] = {}
     if section.pattern:
-        compiled = _compiled(section.pattern, "progress.pattern", add)
+        compiled = _compiled(section.pattern, f"{key}.pattern", add)
         if compiled is None:
             return
         groups = compiled.groupindex
         if STEP not in groups:
-            add("progress.pattern: expected a group (?P<step>\\d+)")
+            add(f"{key}.pattern: expected a group (?P<step>\\d+)")
     if section.file:
-        _check_inside(section.file, "progress.file", add)
+        _check_inside(section.file, f"{key}.file", add)
         groups = {TOTAL: 0} if section.total else {}
     if isinstance(section.total, str) and section.total not in known:
         add(
-            f"progress.total = {short(section.total)}: neither a factor nor a setting"
+            f"{key}.total = {short(section.total)}: neither a factor nor a setting"
             f"{nearest(section.total, known)}; expected one of them, or a number"
         )
     if (section.pattern or section.file) and TOTAL not in groups and not section.total:
-        add("progress.total: missing; expected the number of steps, or a group (?P<total>\\d+)")
+        add(f"{key}.total: missing; expected the number of steps, or a group (?P<total>\\d+)")
 
 
 def _check_inside(file: str, key: str, add: AddProblem) -> None:

@@ -24,6 +24,7 @@ from doe.study.values import (
     ProgressSection,
     ReportSection,
     Responses,
+    Stage,
     Stopping,
     Study,
 )
@@ -32,7 +33,7 @@ RENAMED = ("streams", "engines")
 """Fields that the file knows as a table `seeds`, and as a table for each engine."""
 COMMAND_SECTIONS = {"metrics": MetricsSection, "progress": ProgressSection}
 """Sections that say where a command's numbers are; what they leave out has its default."""
-SECTIONS = ("factors", "responses", "augment", "report", "stopping", *COMMAND_SECTIONS)
+SECTIONS = ("factors", "responses", "stages", "augment", "report", "stopping", *COMMAND_SECTIONS)
 """Tables of the file that have a form of their own."""
 
 FROZEN = "plan"
@@ -101,6 +102,8 @@ def dump_study(study: Study) -> str:
     if study.stopping:
         table["stopping"] = msgspec.to_builtins(study.stopping)
     table |= study.engines
+    if study.stages:
+        table["stages"] = {name: _stage_table(stage) for name, stage in study.stages.items()}
     if study.augment:
         table["augment"] = [
             {
@@ -150,6 +153,15 @@ def _factor_table(factor: Factor) -> dict[str, Any]:
         table["levels"] = list(factor.levels)
     optional = {name: getattr(factor, name) for name in ("scale", "role", "hard", "random", "when")}
     return table | {n: value for n, value in optional.items() if not _left_out(factor, n, (n,))}
+
+
+def _stage_table(stage: Stage) -> dict[str, Any]:
+    fields = [field for field in stage.__struct_fields__ if field not in ("engines", "progress")]
+    said = {field: _plain(getattr(stage, field)) for field in fields}
+    table = {name: value for name, value in said.items() if not _left_out(stage, name, fields)}
+    if stage.progress != ProgressSection():
+        table["progress"] = msgspec.to_builtins(stage.progress)
+    return table | stage.engines
 
 
 def _plain(value: Any) -> Any:
@@ -221,6 +233,7 @@ def checked_study(table: Mapping[str, Any], source: str) -> Study:
     factors = _factors(table.get("factors"), add)
     keys_known = not problems
     responses = _section(Responses, table.get("responses"), "responses", add)
+    stages = _stages(table.get("stages", {}), add)
     augment = _augments(table.get("augment", []), add)
     stopping = table.get("stopping")
     if stopping is not None:
@@ -240,7 +253,7 @@ def checked_study(table: Mapping[str, Any], source: str) -> Study:
         **{"name": "study", "backend": "module:function"}
         | values
         | {"factors": factors, "augment": augment, "report": layout or ReportSection()}
-        | {"stopping": stopping, "engines": engines, **streams}
+        | {"stopping": stopping, "engines": engines, "stages": stages, **streams}
         | sources
         | {"responses": responses or Responses(metrics=("metric",))}
     )
@@ -281,12 +294,14 @@ def _streams(plain: dict[str, Any], add: AddProblem) -> dict[str, Any]:
     return {"streams": whole, "replicates": len(next(iter(whole.values())))}
 
 
-def _engines(plain: dict[str, Any], add: AddProblem) -> dict[str, dict[str, Any]]:
+def _engines(
+    plain: dict[str, Any], add: AddProblem, section: str = ""
+) -> dict[str, dict[str, Any]]:
     """Take the tables of engines out of what a study file says; each engine checks its own."""
     tables = {name: plain.pop(name) for name in ENGINES if name in plain}
     for name, table in tables.items():
         if not isinstance(table, dict):
-            add(f"{name} = {short(table)}: expected a table [{name}]")
+            add(f"{section}{name} = {short(table)}: expected a table [{section}{name}]")
     return {name: table for name, table in tables.items() if isinstance(table, dict) and table}
 
 
@@ -416,6 +431,25 @@ class _TwoLevels(msgspec.Struct):
 
     low: Level
     high: Level
+
+
+def _stages(tables: object, add: AddProblem) -> dict[str, Stage]:
+    if not isinstance(tables, dict):
+        add(f"stages = {short(tables)}: expected a table [stages.NAME] for each stage")
+        return {}
+    stages = {}
+    for name, table in tables.items():
+        path = f"stages.{name}"
+        if not isinstance(table, dict):
+            add(f"{path} = {short(table)}: expected a table")
+            continue
+        plain = dict(table)
+        engines = _engines(plain, add, f"{path}.")
+        if isinstance(plain.get("command"), str):
+            plain["command"] = split_command(plain["command"], add, f"{path}.command")
+        names = [*(field for field in Stage.__struct_fields__ if field != "engines"), *ENGINES]
+        stages[name] = Stage(**_fields(Stage, plain, path, add, names), engines=engines)
+    return stages
 
 
 def _augments(rows: object, add: AddProblem) -> tuple[Augment, ...]:

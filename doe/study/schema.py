@@ -36,16 +36,15 @@ def study_schema() -> dict[str, Any]:
     _factors_by_key(contents)
     study = contents.pop("Study")
     properties = study["properties"]
-    words = properties["command"]
-    properties["command"] = {
-        "description": words.get("description", ""),
-        "anyOf": [{"type": "string", "minLength": 1}, {"type": "array", "items": words["items"]}],
-    }
     del properties["streams"]
-    of_engine = properties.pop("engines")["additionalProperties"]
-    for name in ENGINES:
-        described = f"What `doe run --engine {name}` is asked for."
-        properties[name] = {**of_engine, "description": described}
+    for owner in (properties, contents["Stage"]["properties"]):
+        words = owner["command"]
+        forms = [{"type": "string", "minLength": 1}, {"type": "array", "items": words["items"]}]
+        owner["command"] = {"description": words.get("description", ""), "anyOf": forms}
+        of_engine = owner.pop("engines")["additionalProperties"]
+        for name in ENGINES:
+            described = f"What `doe run --engine {name}` is asked for."
+            owner[name] = {**of_engine, "description": described}
     properties[FROZEN] = {"type": "object", "description": "Written by `doe plan`; leave it alone."}
     seeds = properties["seeds"]
     alone = {"type": "array", "items": {**seeds["items"], "minimum": 0}}

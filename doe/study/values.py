@@ -314,6 +314,37 @@ class ProgressSection(msgspec.Struct, frozen=True):
     """Number of steps, or the setting or factor that holds it, where no group says it."""
 
 
+REPLICATE, NO_SEED = "replicate", "none"
+"""What a stage is done once for, besides the name of a stream of seeds."""
+
+
+class Stage(msgspec.Struct, frozen=True):
+    """Work that several runs share, done once before the first of them."""
+
+    factors: tuple[str, ...] = ()
+    """Factors on whose levels it depends; they are hard to change, as each level takes a stage."""
+    command: tuple[str, ...] = ()
+    """Program and arguments; runs are handed what it leaves in `{stage_dir}` as `{stage.NAME}`."""
+    function: str = ""
+    """Instead of a command, package.module:function; it writes to `request.run_dir`, and runs find
+    that in `request.stages["NAME"]`."""
+    needs: tuple[str, ...] = ()
+    """Stages that come before this one, handed to it in the same way."""
+    seed: str = REPLICATE
+    """Done for each "replicate", with its seed; for each seed of a stream by its name; or once
+    without a seed, "none"."""
+    reuse: bool = False
+    """Whether it is taken over from another study beside this one that has done the same."""
+    settings: dict[str, Any] = {}
+    """Its own settings, as those of the study are the runs'."""
+    env: dict[str, Level] = {}
+    """Added to the environment of its command."""
+    progress: ProgressSection = ProgressSection()
+    """How far its command is."""
+    engines: dict[str, dict[str, Any]] = {}
+    """Engine -> what its jobs ask for instead of what runs do, as in [stages.NAME.slurm]."""
+
+
 class Study(msgspec.Struct, frozen=True):
     """A factorial study of training runs, complete: the design follows from it alone."""
 
@@ -355,6 +386,8 @@ class Study(msgspec.Struct, frozen=True):
     """Threads that each run computes with; sums in another order end in other last digits."""
     settings: dict[str, Any] = {}
     """Handed to the backend unread."""
+    stages: dict[str, Stage] = {}
+    """Work that several runs share: pre-training, tokenising, building a data set."""
     augment: tuple[Augment, ...] = ()
     stopping: Stopping | None = None
     """When the study may stop early; as planned without it."""
@@ -365,14 +398,24 @@ class Study(msgspec.Struct, frozen=True):
     @property
     def words(self) -> tuple[str, ...]:
         """The command as it is started, with the interpreter that the study names."""
-        if self.python and self.command and re.fullmatch(PYTHON, self.command[0]):
-            return (self.python, *self.command[1:])
-        return self.command
+        return self.started(self.command)
+
+    def started(self, command: tuple[str, ...]) -> tuple[str, ...]:
+        """A command with the interpreter that the study names."""
+        if self.python and command and re.fullmatch(PYTHON, command[0]):
+            return (self.python, *command[1:])
+        return command
 
     @property
     def keys(self) -> tuple[str, ...]:
         """Factor keys in their order, the first one fastest in standard order."""
         return tuple(factor.key for factor in self.factors)
+
+    @property
+    def whole_plot_factors(self) -> tuple[str, ...]:
+        """Factors that are hard to change: runs that share their levels are a whole plot."""
+        staged = {key for stage in self.stages.values() for key in stage.factors}
+        return tuple(key for key in self.keys if key in staged)
 
     @property
     def kind(self) -> str:

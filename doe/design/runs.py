@@ -19,7 +19,7 @@ from doe.design.kinds import chosen_kind
 from doe.design.kinds.subset import part_rows
 from doe.design.kinds.surface import axial_points
 from doe.errors import DoeError, nearest
-from doe.study.values import Augment, Level, Study
+from doe.study.values import REPLICATE, Augment, Level, Study
 from doe.terms import level_text
 
 
@@ -46,6 +46,8 @@ class Run(NamedTuple):
     """Stream -> its seed, where a study has several streams."""
     whole_plot: int = 0
     """Number of its whole plot, from 1; 0 where nothing is hard to change."""
+    stage: str = ""
+    """The stage that this is an execution of; empty for a run."""
 
     @property
     def cells(self) -> tuple[str | int, ...]:
@@ -168,7 +170,23 @@ def _with_runs(study: Study, design: Design, added: Iterable[_Unordered]) -> Des
                 plots,
             )
         )
-    return design._replace(runs=(*design.runs, *runs))
+    return design._replace(runs=_with_shared_plots(study, (*design.runs, *runs)))
+
+
+def _with_shared_plots(study: Study, runs: tuple[Run, ...]) -> tuple[Run, ...]:
+    """Runs with one whole plot for all that share the execution of a stage, wherever they are."""
+    hard = study.whole_plot_factors
+    if not hard or not study.staged_factors.issuperset(hard):
+        return runs  # a factor that is hard to change without a stage is set in every block
+    scopes = {stage.seed for stage in study.stages.values() if stage.factors}
+    numbers: dict[tuple[object, ...], int] = {}
+    numbered = []
+    for run in runs:
+        seeds = [run.seeds[name] for name in study.streams if name in scopes]
+        scope = [run.replicate] if REPLICATE in scopes else seeds
+        plot = (*scope, *(run.levels[key] for key in hard))
+        numbered.append(run._replace(whole_plot=numbers.setdefault(plot, len(numbers) + 1)))
+    return tuple(numbered)
 
 
 def _plot_rank(order_seed: int, run: _Unordered, hard: Sequence[int]) -> bytes:

@@ -138,7 +138,9 @@ def design_request(study: Study) -> dict[str, Any]:
     """What a study says that decides its design; what has its default is left out."""
     said = _said(study)
     factors = [{k: v for k, v in f.items() if k not in WORDS} for f in said["factors"]]
-    return {"factors": factors} | {k: said[k] for k in DESIGN_FIELDS if k in said}
+    shared = {n: [s.factors, s.needs, s.seed] for n, s in study.stages.items() if s.factors}
+    stages = {"stages": shared} if shared else {}
+    return {"factors": factors} | {k: said[k] for k in DESIGN_FIELDS if k in said} | stages
 
 
 def _said(value: Any) -> Any:

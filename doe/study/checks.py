@@ -116,7 +116,10 @@ def _check_strata(study: Study, add: AddProblem) -> None:
         return
     what = f"{hard[0]} is hard to change" if hard else f"{random[0]} is random"
     if hard and len(hard) == len(study.factors):
-        add(f"factors.{hard[0]}.hard: every factor is, so that no runs share a whole plot")
+        add(
+            f"factors.{hard[0]}.hard: every factor is hard to change or of a stage: no runs "
+            "share a whole plot"
+        )
     if len(random) > 1 or len(random) == len(study.factors):
         add(f"factors.{random[0]}.random: expected one condition at most, and choices beside it")
     if study.stopping:

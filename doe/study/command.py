@@ -206,8 +206,7 @@ def check_command(study: Study, add: AddProblem) -> None:
             _check_switch(str(piece.name), study, settings, add)
     names = {piece.name for piece in used}
     names |= {key for name, key in made.items() if name in names}
-    staged = {key for stage in study.stages.values() for key in stage.factors}
-    idle = [key for key in study.keys if key not in names and key not in staged]
+    idle = [key for key in study.keys if key not in {*names, *study.staged_factors}]
     if idle and not unreadable and all(piece.name in known for piece in used):
         add(
             f"command: it does not use {', '.join(idle)}, so this factor would measure nothing; "

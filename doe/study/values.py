@@ -412,12 +412,6 @@ class Study(msgspec.Struct, frozen=True):
         return tuple(factor.key for factor in self.factors)
 
     @property
-    def whole_plot_factors(self) -> tuple[str, ...]:
-        """Factors that are hard to change: runs that share their levels are a whole plot."""
-        staged = {key for stage in self.stages.values() for key in stage.factors}
-        return tuple(key for key in self.keys if key in staged)
-
-    @property
     def kind(self) -> str:
         """The kind of design, a module of `doe.design.kinds`."""
         return str(self.design.get("kind", FACTORIAL))
@@ -445,7 +439,13 @@ class Study(msgspec.Struct, frozen=True):
     @property
     def whole_plot_factors(self) -> tuple[str, ...]:
         """Keys of the factors whose levels all runs of a whole plot share, in their order."""
-        return tuple(factor.key for factor in self.factors if factor.hard)
+        staged = self.staged_factors
+        return tuple(f.key for f in self.factors if f.hard or f.key in staged)
+
+    @property
+    def staged_factors(self) -> set[str]:
+        """Keys of the factors on which stages depend."""
+        return {key for stage in self.stages.values() for key in stage.factors}
 
     @property
     def block_words(self) -> tuple[int, ...]:

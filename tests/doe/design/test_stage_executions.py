@@ -110,7 +110,7 @@ def test_without_stages_the_order_stays_as_it_was():
     design = make_design(study())
     assert {run.whole_plot for run in design.runs} == {0}
     assert len(plots(design)) > 12
-    assert "whole_plots" not in design_request(study())
+    assert "stages" not in design_request(study())
 
 
 def test_whole_plots_are_read_back_and_decide_the_design():

@@ -5,7 +5,7 @@ STAMP := .venv/.installed
 # Tests start hundreds of processes: what was compiled once is kept, also where the surroundings say no.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: screenshots setup setup-cluster setup-pages demo check test test-running test-rest test-cluster test-wheel test-pages lint bench calibrate clean chaos fuzz
+.PHONY: docs docs-outputs screenshots setup setup-cluster setup-pages demo check test test-running test-rest test-cluster test-wheel test-pages lint bench calibrate clean chaos fuzz
 
 setup: $(STAMP)
 
@@ -62,6 +62,15 @@ setup-pages: setup
 
 test-pages: setup-pages
 	$(BIN)/python -m pytest tests/test_backends_page.py
+
+# The site in site/, which needs no network to be read; a broken link or a page that nothing leads to is an error.
+docs: setup
+	$(BIN)/python -c 'import material, mkdocstrings' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[pit,dev,docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+# What the commands of the tutorials print, run anew.
+docs-outputs: setup
+	$(BIN)/python -m tests.pages docs/tutorial/*.md
 
 lint: setup
 	$(BIN)/ruff format --check .

@@ -1,0 +1,28 @@
+"""The documents: tutorials do what they say, and every page is in the site."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.pages import run_page
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+TUTORIALS = sorted((DOCS / "tutorial").glob("*.md"))
+NAVIGATION = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("nav:")[2]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+def test_a_tutorial_does_what_it_says(page, tmp_path):
+    commands = run_page(page.read_text(encoding="utf-8"), tmp_path)
+    assert len(commands) >= 5
+    for command in commands:
+        assert command.as_said, f"{command.line}\n{command.printed}"
+
+
+def test_every_page_is_in_the_navigation():
+    pages = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")}
+    made = {"reference/command-line.md", "reference/study-file.md"}
+    assert set(re.findall(r": ([\w/-]+\.md)", NAVIGATION)) == pages | made

@@ -1,4 +1,4 @@
-"""The worked examples of CONTRIBUTING.md do what it says when they are pasted."""
+"""The worked examples of docs/extending.md do what it says when they are pasted."""
 
 import io
 import re
@@ -27,11 +27,8 @@ from pit_model.metrics import metric_names
 from tests.command_line import doe as command
 
 ROOT = Path(__file__).parent.parent
-EXAMPLE = re.compile(r"^ {6}# (\S+/[\w]+\.(?:py|toml))\n((?: {6}.*\n|\n)+)", re.MULTILINE)
-EXAMPLES = {
-    path: re.sub(r"^ {6}", "", body, flags=re.MULTILINE)
-    for path, body in EXAMPLE.findall((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
-}
+EXAMPLE = re.compile(r'^```\w+ title="(\S+)"\n(.*?)^```$', re.MULTILINE | re.DOTALL)
+EXAMPLES = dict(EXAMPLE.findall((ROOT / "docs" / "extending.md").read_text(encoding="utf-8")))
 CATALOGUES = (charts.catalogue, tables.catalogue)
 
 
@@ -168,3 +165,11 @@ def test_the_preset(tmp_path, monkeypatch):
     assert settings.image_size == 448
     asked = {*study.responses.metrics, *study.responses.further}
     assert asked == set(metric_names(settings.scales))
+
+
+def test_every_place_that_contributing_names_is_there():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = re.findall(r"`((?:doe|pit_model|docs|tests)/[\w/.]+\.\w+)`", text)
+    places = [Path(name).parent if "NAME" in name else Path(name) for name in named]
+    assert len(places) > 20
+    assert [str(place) for place in places if not (ROOT / place).exists()] == []

@@ -1,19 +1,23 @@
 """Run the commands of documentation pages; `python -m tests.pages PAGE…` rewrites what they print.
 
 A block of type `console` holds commands after `$ ` and what they print; "..." stands for any text.
-A block with `title="NAME"` is a file.
+A block with `title="NAME"` is a file. `<!-- uses: runs/NAME -->` puts a copy of that directory
+of the project beside them.
 """
 
 import doctest
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-BLOCK = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r'^( *)```(\w+)(?: title="([^"]+)")?\n(.*?)^ *```$', re.MULTILINE | re.DOTALL)
+USES = re.compile(r"^<!-- uses: (\S+) -->$", re.MULTILINE)
+ROOT = Path(__file__).parent.parent
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 COMMAND_SECONDS = 600.0
 
@@ -40,8 +44,11 @@ def run_page(text: str, directory: Path) -> list[Command]:
         "COLUMNS": "80",
         "NO_COLOR": "1",
     }
+    for used in USES.findall(text):
+        shutil.copytree(ROOT / used, directory / used)
     commands = []
-    for kind, name, body in BLOCK.findall(text):
+    for indent, kind, name, block in BLOCK.findall(text):
+        body = re.sub(rf"^{indent}", "", block, flags=re.MULTILINE)
         if name:
             (directory / name).write_text(body, encoding="utf-8")
         elif kind == "console":
@@ -65,7 +72,7 @@ def run_page(text: str, directory: Path) -> list[Command]:
 def rewritten(text: str, commands: list[Command]) -> str:
     """Return the page with what its commands printed, where it no longer agrees."""
     for command in commands:
-        if not command.as_said or not command.expected:
+        if not command.as_said:
             old = f"$ {command.line}\n{command.expected}"
             text = text.replace(old, f"$ {command.line}\n{command.printed}", 1)
     return text

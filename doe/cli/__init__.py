@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import sys
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
@@ -68,6 +70,12 @@ app.command()(export)
 app.command()(schema)
 
 
+@functools.cache
+def _command() -> Callable[..., Any]:
+    """All commands with their options: read from their signatures once."""
+    return typer.main.get_command(app)
+
+
 def main() -> None:
     """Run the command line; a DoeError is one message on standard error and exit code 1."""
     gc.set_threshold(1_000_000)  # a study of 65,536 runs is many values and hardly a cycle
@@ -78,7 +86,7 @@ def main() -> None:
 def _main() -> None:
     try:
         try:
-            app(bare_cpu(sys.argv[1:]), prog_name="doe")
+            _command()(bare_cpu(sys.argv[1:]), prog_name="doe")
         finally:
             sys.stdout.flush()
     except DoeError as error:

@@ -7,6 +7,7 @@ freedom of the model (Montgomery, Design and Analysis of Experiments, ch. 6).
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
@@ -107,6 +108,7 @@ def detectable_by_term(
     return _detectable(*dfs, alpha, target) * sigma / math.sqrt(noncentrality)
 
 
+@functools.cache
 def _detectable(df_term: int, df_error: int, alpha: float, target: float) -> float:
     """The root λ of the noncentrality at which an F test has the power `target`."""
     from scipy.optimize import brentq
@@ -208,9 +210,17 @@ def _power(root: float, df_term: int, df_error: int, alpha: float) -> float:
 
     if root == 0:
         return alpha
-    critical = stats.f.isf(alpha, df_term, df_error)
+    critical = _critical(df_term, df_error, alpha)
     ncp = min(root, LARGEST_ROOT) ** 2
     return float(stats.ncf.sf(critical, df_term, df_error, ncp))
+
+
+@functools.cache
+def _critical(df_term: int, df_error: int, alpha: float) -> float:
+    """The value that F exceeds with probability `alpha` where there is no effect."""
+    from scipy import stats
+
+    return float(stats.f.isf(alpha, df_term, df_error))
 
 
 def _check(sigma: float, alpha: float) -> None:

@@ -106,3 +106,23 @@ def flavoured(request):
         f"{os.environ.get('FLAVOUR')}|{os.environ.get('SLURM_CPUS_PER_TASK')}|{request.threads}"
     )
     return {"y": value(request)}
+
+
+def gated(request):
+    """Wait until the study's directory holds a file `gate`."""
+    note(request)
+    while not (request.run_dir.parent / "gate").exists():
+        time.sleep(0.1)
+    return {"y": value(request)}
+
+
+def preemptible(request):
+    """In the first attempt, go on until asked to stop; then save a checkpoint."""
+    note(request)
+    while not request.resumed:
+        if request.should_stop():
+            (request.run_dir / "checkpoint").write_text("saved")
+            return None
+        time.sleep(0.1)
+    assert (request.run_dir / "checkpoint").exists()
+    return {"y": value(request)}

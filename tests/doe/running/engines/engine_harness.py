@@ -58,7 +58,7 @@ class Scheduler:
     def said(self):
         return self._output.read_text()
 
-    def wait(self, seconds=90):
+    def wait(self, seconds=240):
         """Its exit code."""
         try:
             return self.process.wait(seconds)
@@ -74,7 +74,7 @@ class Scheduler:
         self.process.wait()
 
 
-def until(condition, seconds=60.0, what=""):
+def until(condition, seconds=180.0, what=""):
     """Wait for something to become true."""
     deadline = time.monotonic() + seconds
     while not (answer := condition()):

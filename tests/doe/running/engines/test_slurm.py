@@ -128,6 +128,21 @@ def test_a_job_at_its_time_limit_resumes_only_if_it_got_further(planned):
     assert sorted(len(pids) for pids in calls(plan).values()) == [1, 2]
 
 
+def test_a_job_is_asked_to_stop_before_its_time_limit(planned):
+    """By Slurm itself: sbatch --signal=B:TERM@120. It saves a checkpoint and costs no attempt."""
+    plan = planned("preemptible", replicates=1)
+    asked = {"time": "30", "stop_before": 120}
+    scheduler = Scheduler(plan, BENCH, "--retries", "0", "--grace", "60", asked=asked)
+    until(lambda: all(calls(plan).values()), what="both runs under way")
+    soon = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(time.time() + 110))
+    for job in queued("RUNNING"):
+        call("scontrol", "update", f"jobid={job}", f"endtime={soon}")
+    assert scheduler.wait(300) == 0, scheduler.said()
+    assert [result.state for result in verdicts(plan).values()] == ["done", "done"]
+    assert [len(pids) for pids in calls(plan).values()] == [2, 2]
+    assert not any(failed_attempts(place) for place in places(plan))
+
+
 # Crashes ------------------------------------------------------------------------------------------
 
 
@@ -215,10 +230,11 @@ def test_a_detached_study_finishes_by_itself(planned):
 
 
 def test_a_detached_study_is_picked_up_and_not_submitted_twice(planned):
-    plan = planned("stepwise", factors="AB", replicates=1, steps=40)
+    plan = planned("gated", factors="AB", replicates=1)
     for _ in range(2):
-        assert Scheduler(plan, BENCH, "--detach").wait(30) == 0
+        assert Scheduler(plan, BENCH, "--detach").wait(60) == 0
     assert len(queued("PENDING,RUNNING")) == 4
+    (plan.directory / "gate").touch()
     assert run(plan, BENCH)[0] == {"done": 4}
     assert {len(pids) for pids in calls(plan).values()} == {1}
 

@@ -103,7 +103,7 @@ def with_doe(backend: str, runs: int) -> float:
         views = plan.scan()
         for path in plan.directory.rglob("ended"):
             run = path.relative_to(plan.directory).parts[0]
-            committed = plan.files.run(run).result.stat().st_mtime_ns
+            committed = plan.files.run(run).result.stat().st_ctime_ns  # when it was linked
             LATENCIES.append((committed - int(path.read_text())) / 1e6)
     facts = [seen.result.provenance for seen in views if seen.result]
     times = [datetime.fromisoformat(fact[end]) for fact in facts for end in ("start", "end")]

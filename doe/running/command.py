@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from doe.errors import DoeError
 from doe.running.metrics import Output, as_number, files_now, read_metrics
-from doe.running.processes import end_by_signal, end_with_parent, has_ended
+from doe.running.processes import end_by_signal, end_with_parent, has_ended, patiently
 from doe.running.sources import STEP_COLUMNS, matching, read_rows, stamp
 from doe.store.files import RunDir
 from doe.store.requests import read_request
@@ -202,15 +202,17 @@ def _execute(
     """Run a program to its end; its output goes on to ours, line by line to the listeners."""
     words = call.words
     try:
-        process = subprocess.Popen(
-            words,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE if listeners else None,
-            stderr=subprocess.STDOUT if listeners else None,
-            cwd=call.cwd,
-            # Lines come when they are printed.
-            env={**os.environ, "PYTHONUNBUFFERED": "1", **call.environment},
-            preexec_fn=end_with_parent,
+        process = patiently(
+            lambda: subprocess.Popen(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE if listeners else None,
+                stderr=subprocess.STDOUT if listeners else None,
+                cwd=call.cwd,
+                # Lines come when they are printed.
+                env={**os.environ, "PYTHONUNBUFFERED": "1", **call.environment},
+                preexec_fn=end_with_parent,
+            )
         )
     except FileNotFoundError:
         raise DoeError(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import os
 import select
 import signal
@@ -19,15 +20,16 @@ import time
 import traceback
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from doe.errors import DoeError
 from doe.store.files import RunDir
 from doe.store.leases import Lease, holds_file, machine, process_alive
-from doe.store.timing import KILL_SECONDS
+from doe.store.timing import FORK_SECONDS, KILL_SECONDS
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 """Where `doe` lies."""
+Started = TypeVar("Started")
 MARK = "DOE_RUN"
 """Variable, and name of an open descriptor, by which the processes of a run are known."""
 
@@ -84,6 +86,35 @@ def adopt_orphans() -> None:
     """Become the parent of every descendant whose own parent ends."""
     if _PRCTL is not None:
         _PRCTL(36, 1)  # PR_SET_CHILD_SUBREAPER
+
+
+PROCESS_LIMIT = (
+    "no process can be started: the limit of processes is reached (ulimit -u, or pids.max of the "
+    "container)"
+)
+
+
+class ProcessLimitError(Exception):
+    """The system refuses another process, for no fault of the run."""
+
+
+def at_process_limit(error: OSError) -> bool:
+    """Whether a process could not be started because there are too many."""
+    return error.errno == errno.EAGAIN
+
+
+def patiently(start: Callable[[], Started]) -> Started:
+    """Start a process; at the process limit wait a while for room, then raise ProcessLimitError."""
+    deadline = time.monotonic() + FORK_SECONDS
+    while True:
+        try:
+            return start()
+        except OSError as error:
+            if not at_process_limit(error):
+                raise
+            if time.monotonic() > deadline:
+                raise ProcessLimitError(PROCESS_LIMIT) from error
+        time.sleep(0.1)
 
 
 def forkable() -> bool:
@@ -163,8 +194,8 @@ def signal_name(number: int) -> str:
 # Descendants ------------------------------------------------------------------------------------
 
 
-def descendants() -> set[int]:
-    """Living processes below this one."""
+def descendants(without: Collection[int] = ()) -> set[int]:
+    """Living processes below this one, but for some and what is below them."""
     children: dict[int, list[int]] = {}
     for pid in _all_pids():
         with contextlib.suppress(OSError, ValueError, IndexError):
@@ -175,7 +206,7 @@ def descendants() -> set[int]:
     below: set[int] = set()
     left = [os.getpid()]
     while left:
-        new = [pid for pid in children.get(left.pop(), ()) if pid not in below]
+        new = [p for p in children.get(left.pop(), ()) if p not in below and p not in without]
         below.update(new)
         left += new
     return below
@@ -227,14 +258,20 @@ def signal_all(pids: Iterable[int], number: int) -> None:
 
 
 def end_descendants(keep: Collection[int] = ()) -> None:
-    """Kill everything below this process; a descendant cannot be foreign."""
+    """Kill everything below this process; a descendant cannot be foreign.
+
+    Children to `keep` stay, with what is below them, and are left to be waited for.
+    """
     deadline = time.monotonic() + KILL_SECONDS
-    while has_children() and time.monotonic() < deadline:
-        left = descendants() - set(keep)
+    while (keep or has_children()) and time.monotonic() < deadline:
+        left = descendants(keep)
         if not left:
             return
         signal_all(left, signal.SIGKILL)
         time.sleep(0.002)
+        for pid in left:
+            with contextlib.suppress(ChildProcessError):  # no child yet: at the next look
+                os.waitpid(pid, os.WNOHANG)
 
 
 # Marks ------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from doe.errors import DoeError, counted, were
 from doe.numbers import cell_text
 from doe.running.balance import Placed, pick, unbalanced
 from doe.running.engines.base import Ended, Engine, Job, Slot, failure_recorded
-from doe.running.processes import end_keepers
+from doe.running.processes import PROCESS_LIMIT, end_keepers
 from doe.running.transitions import (
     Abort,
     Action,
@@ -36,6 +36,7 @@ from doe.running.transitions import (
     Observed,
     Offered,
     Phase,
+    Postpone,
     Record,
     Recorded,
     Requested,
@@ -153,8 +154,11 @@ class Scheduler:
             self.display.show(self.snapshot())  # while the slots work
             if not self._busy():
                 break
-            for ended in self.engine.wait(0.2):
-                self._handle_exit(ended)
+            for news in self.engine.wait(0.2):
+                if isinstance(news, Ended):
+                    self._handle_exit(news)
+                elif active := self._active.get(news.job):
+                    self._active[news.job] = active._replace(left=True)
         if len(self._kinds) > 1:
             for text in unbalanced([*self._placed.values()]):
                 self.display.note("warning", f"unlike machines could not be balanced: {text}")
@@ -180,7 +184,7 @@ class Scheduler:
             self.study.name,
             self.files,
             dict(self.statuses),
-            tuple(self._active.values()),
+            tuple(active for active in self._active.values() if not active.left),
             tuple(sorted(self._elsewhere)),
             dict(self.breaker.closed),
             max(1, min(own + len(self._elsewhere), len(self.runs))),
@@ -273,6 +277,8 @@ class Scheduler:
                     self._count_failure(name, run_id, failure)
             case Finish(status, here):
                 self._finish(status, name if here else "")
+            case Postpone():
+                self.display.note("again", f"{run_id} on {name}: {PROCESS_LIMIT}; not counted")
             case Abort():
                 raise DoeError(
                     f"{run_id} could not write its verdict; see its log. Free space on the disk or "

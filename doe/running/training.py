@@ -11,6 +11,7 @@ import faulthandler
 import io
 import mmap
 import os
+import pickle
 import signal
 import sys
 import traceback
@@ -22,7 +23,13 @@ import msgspec
 from doe.errors import DoeError
 from doe.numbers import cell_text
 from doe.running.backend import Backend, call, resolve
-from doe.running.processes import end_with_parent, mark_process, thread_environment
+from doe.running.processes import (
+    ProcessLimitError,
+    end_with_parent,
+    mark_process,
+    patiently,
+    thread_environment,
+)
 from doe.running.provenance import command_files
 from doe.store.files import RunDir, encodable
 from doe.store.log import open_log, write_log
@@ -83,6 +90,37 @@ class Training(NamedTuple):
     mark: str
 
 
+class ForkedTraining:
+    """A training process that stands by until it is told its run.
+
+    It is forked before the run is known where that saves time (`doe.running.engines.local`).
+    """
+
+    def __init__(self, backend: Backend | None, on_child: Any = None, private: int = -1) -> None:
+        """Fork it; `private` is a descriptor that it does not get."""
+        self.reply = SharedReply()
+        told, self._tell = os.pipe()
+        try:
+            self.pid = patiently(os.fork)
+        except BaseException:
+            os.close(told)
+            os.close(self._tell)
+            raise
+        if self.pid == 0:
+            os.close(self._tell)
+            if private >= 0:
+                os.close(private)
+            if on_child is not None:
+                signal.signal(signal.SIGCHLD, on_child)
+            train(told, backend, self.reply)
+        os.close(told)
+
+    def begin(self, training: Training) -> None:
+        """Let it run."""
+        with contextlib.suppress(BrokenPipeError), os.fdopen(self._tell, "wb") as told:
+            told.write(pickle.dumps(training))  # if it is gone, its end tells
+
+
 class Interrupted(SystemExit):
     """SIGTERM arrived."""
 
@@ -108,12 +146,18 @@ class ShouldStop:
             raise Interrupted(1)
 
 
-def train(training: Training, backend: Backend | None, reply: SharedReply) -> NoReturn:
-    """Run the backend in this process, which was just forked, and end it."""
-    own = os.getpid()
+def train(told: int, backend: Backend | None, reply: SharedReply) -> NoReturn:
+    """Run the backend in this process, which was forked for it, and end it."""
+    own, training = os.getpid(), None
     try:
         end_with_parent()
         os.setsid()
+        with os.fdopen(told, "rb") as pipe:
+            raw = pipe.read()
+        if not raw:  # its keeper has no run for it
+            os._exit(0)
+        training = pickle.loads(raw)
+        assert isinstance(training, Training)
         os.environ.update(thread_environment(training.request.threads))
         mark_process(training.mark)
         open_log(training.run, training.attempt)
@@ -131,7 +175,8 @@ def train(training: Training, backend: Backend | None, reply: SharedReply) -> No
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTERM)
     except BaseException as error:  # ours, not the backend's
-        write_log(training.run, traceback.format_exc())
+        if training is not None:
+            write_log(training.run, traceback.format_exc())
         reason = f"the run's process could not begin: {type(error).__name__}: {error}"
         reply.write(Result("failed", error=Failure("crash", encodable(reason))))
     finally:
@@ -147,6 +192,8 @@ def _outcome(
         return _call(training, called, should_stop)
     except Interrupted:
         raise
+    except ProcessLimitError as error:
+        return Result("failed", error=Failure("process-limit", str(error)))
     except BaseException as error:
         if should_stop.requested:  # it has stopped: no answer is expected of it
             raise Interrupted(1) from error

@@ -137,11 +137,15 @@ class Finish(NamedTuple):
     """Whether this scheduler's slot has run it."""
 
 
+class Postpone(NamedTuple):
+    """Tell that the run could not be begun for want of a process; nothing is counted."""
+
+
 class Abort(NamedTuple):
     """Stop: verdicts cannot be written."""
 
 
-Action = Enqueue | Start | Adopt | Skip | Record | Retry | Finish | Abort
+Action = Enqueue | Start | Adopt | Skip | Record | Retry | Finish | Postpone | Abort
 
 
 def transition(task: RunTask, event: Event, retries: int) -> tuple[RunTask, tuple[Action, ...]]:
@@ -201,6 +205,8 @@ def _exited(task: RunTask, event: Exited, retries: int) -> tuple[RunTask, tuple[
         return task._replace(phase=Phase.ELSEWHERE), ()
     if status.problem:
         return RunTask(), (Skip(status.problem),)
+    if ended.code == ExitCode.SCARCE:
+        return task._replace(phase=Phase.QUEUED), (Enqueue(front=True), Postpone())
     if ended.code == ExitCode.BUSY:
         return task._replace(phase=Phase.ELSEWHERE), ()
     # Its request is written again: a backend or another plan may have removed it.
@@ -222,6 +228,8 @@ class Active(NamedTuple):
     slot: Slot
     exclusive: bool
     since: float
+    left: bool = False
+    """Whether it has left its slot, and is being committed."""
 
 
 def choose_queue(
@@ -239,10 +247,14 @@ def choose_queue(
         The queues that are not empty. Runs that need a GPU of their own come first: slots that
         share a GPU stay empty until one of the GPUs is idle for them.
     """
-    held = sum(run.slot.name == slot.name for run in active) + orphans.count(slot.name)
+    own = [run.left for run in active if run.slot.name == slot.name]
+    # At most one commit in arrears: where verdicts cannot be written, nothing more is trained.
+    held = own.count(False) + max(0, own.count(True) - 1) + orphans.count(slot.name)
     if held >= slot.places:
         return None
-    neighbours = [run for run in active if slot.group and run.slot.group == slot.group]
+    neighbours = [
+        run for run in active if slot.group and run.slot.group == slot.group and not run.left
+    ]
     if Phase.EXCLUSIVE in waiting and not neighbours:
         return Phase.EXCLUSIVE
     reserved = Phase.EXCLUSIVE in waiting or any(run.exclusive for run in neighbours)

@@ -12,11 +12,13 @@ which saves the imports and changes nothing else.
 from __future__ import annotations
 
 import argparse
+import codecs
 import contextlib
 import errno
 import os
 import signal
 import time
+from collections.abc import Callable
 from enum import IntEnum
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -26,11 +28,13 @@ import msgspec
 from doe.errors import DoeError
 from doe.running.backend import Backend
 from doe.running.processes import (
+    ProcessLimitError,
     adopt_orphans,
     descendants,
     end_descendants,
     end_process,
     ending,
+    has_children,
     has_ended,
     module_words,
     run_mark,
@@ -38,7 +42,7 @@ from doe.running.processes import (
     sweep_marked,
 )
 from doe.running.provenance import ask_gpus, provenance, static_facts
-from doe.running.training import SharedReply, Training, train
+from doe.running.training import ForkedTraining, SharedReply, Training
 from doe.store.files import RunDir, sync
 from doe.store.leases import (
     Held,
@@ -68,6 +72,8 @@ from doe.store.verdicts import (
     Result,
     checksum,
     commit,
+    decode_result,
+    encode_result,
     finalize,
     has_final_verdict,
     read_verdict,
@@ -82,6 +88,8 @@ class ExitCode(IntEnum):
 
     RECORDED = 0
     """A verdict or a failed attempt is on record."""
+    SCARCE = 71
+    """No process could be started; the lease is given back."""
     UNWRITABLE = 74
     """The verdict could not be written."""
     BUSY = 75
@@ -125,10 +133,15 @@ class WorkerOptions(msgspec.Struct, frozen=True):
 class Prepared(NamedTuple):
     """What a warm parent has done already for all of its runs."""
 
-    backend: Backend
+    backend: Backend | None
+    """None where the training is to import it."""
     facts: dict[str, Any]
     on_child: Any = None
     """What the import wants done when a child ends: for the training, not for its keeper."""
+    training: ForkedTraining | None = None
+    """A training that stands by."""
+    leave: Callable[[], None] = lambda: None
+    """Tell that the training is gone: another may begin while this keeper commits."""
 
 
 def work(run: RunDir, options: WorkerOptions, prepared: Prepared | None = None) -> int:
@@ -199,7 +212,7 @@ def _execute(
     held: Held, options: WorkerOptions, request: RunRequest, digest: str, prepared: Prepared | None
 ) -> int:
     run, lease, stop = held.run, held.lease, Stop()
-    reply = SharedReply()
+    prepared = prepared or Prepared(None, {})
     training = Training(
         run=run,
         run_dir=run.path.resolve(),
@@ -213,17 +226,18 @@ def _execute(
     held.keep()
     adopt_orphans()
     began, ticks = time.time(), time.monotonic()
-    pid = os.fork()
-    if pid == 0:
-        if prepared and prepared.on_child is not None:
-            signal.signal(signal.SIGCHLD, prepared.on_child)
-        train(training, prepared.backend if prepared else None, reply)
+    try:
+        forked = prepared.training or ForkedTraining(prepared.backend, prepared.on_child)
+    except ProcessLimitError:
+        held.release()
+        return ExitCode.SCARCE
+    forked.begin(training)
     with contextlib.suppress(OSError):
         sync(run.request)
-    facts = prepared.facts if prepared else _facts(request, options.device)
-    code, lost = _keep(pid, held, options, stop, reply)
+    facts = prepared.facts or _facts(request, options.device)
+    code, lost = _keep(forked.pid, held, options, stop, forked.reply)
     seconds = time.monotonic() - ticks
-    result = reply.read()  # before anything is tidied up
+    result = forked.reply.read()  # before anything is tidied up
     if result is None:
         if not lost and not stop.requested and code == -signal.SIGTERM:
             time.sleep(0.5)  # a cluster signals all processes of a job, this one as well
@@ -233,6 +247,12 @@ def _execute(
             return ExitCode.LOST if lost else ExitCode.INTERRUPTED
         result = _without_reply(code, seconds, options)
     error = result.error
+    if error is not None and error.kind == "process-limit":
+        end_descendants()
+        held.release()
+        return ExitCode.SCARCE
+    if result.state != "failed" and not has_children():
+        prepared.leave()
     if error is not None:
         error = msgspec.structs.replace(
             error, message=portable(error.message, run), log=log_tail(run)
@@ -379,6 +399,16 @@ def record_crash(
     failure = Failure("timeout" if late else "crash", message, log=log_tail(run))
     record_failure(run, lease.attempt, Result("failed", {}, failure, origin), owner.nonce)
     finalize(run, policy, owner.nonce)
+
+
+def rehearse() -> None:
+    """Read and write what every run does: what is made at its first use is there before a fork."""
+    example = RunRequest("", "run", "", 0, 1, 0, "command", ("true",), {}, {}, ("y",), ())
+    request = msgspec.json.decode(msgspec.json.encode(example), type=RunRequest)
+    owner = msgspec.json.decode(msgspec.json.encode(new_owner()), type=Lease)
+    origin = provenance({}, owner, request, "", time.time(), 0.0)
+    decode_result(encode_result(Result("done", {"y": 1.0}, None, origin)))
+    codecs.lookup("utf-8-sig")  # of a table of metrics
 
 
 # The process ------------------------------------------------------------------------------------

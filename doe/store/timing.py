@@ -29,12 +29,16 @@ COMMIT_SECONDS = 120.0
 """How long a finished run tries to write its verdict against an error."""
 DISK_FULL_SECONDS = 3600.0
 """How long it waits for room on a full disk."""
+FORK_SECONDS = 5.0
+"""At the limit of processes, a start waits so long for room before its run is put off."""
 KILL_SECONDS = 10.0
 """A killed process may take so long to be gone before it is left to the kernel."""
 
 # Scheduler and local engine ---------------------------------------------------------------------
 WATCH_SECONDS = 0.5
 """Between two looks at runs that others execute."""
+IDLE_SECONDS = 0.05
+"""Processes that stand by for longer than this make themselves ready to write."""
 IMPORT_EXIT_SECONDS = 2.0
 """A warm parent may take so long to leave an import."""
 SWEEP_SECONDS = 5.0

@@ -25,7 +25,8 @@ FILES = "files"
 """Fact of the provenance: the files that a command names, and the hash of each at its start."""
 
 
-FailureKind = Literal["exception", "crash", "timeout", "gpu-memory"]
+FailureKind = Literal["exception", "crash", "timeout", "gpu-memory", "process-limit"]
+"""That of the process limit is never put on record: the run is put off."""
 
 
 class Failure(msgspec.Struct, frozen=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 import tomllib
@@ -305,6 +306,9 @@ def _engines(
     return {name: table for name, table in tables.items() if isinstance(table, dict) and table}
 
 
+_type_hints = functools.cache(get_type_hints)
+
+
 def _fields(
     kind: type[msgspec.Struct],
     table: Mapping[str, Any],
@@ -313,7 +317,7 @@ def _fields(
     names: Sequence[str],
 ) -> dict[str, Any]:
     """Convert each known key of a table to its field's type; report every other one."""
-    hints = get_type_hints(kind)
+    hints = _type_hints(kind)
     values = {}
     for key, value in table.items():
         path = f"{section}.{key}" if section else key

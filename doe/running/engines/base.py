@@ -63,6 +63,12 @@ class Ended(msgspec.Struct, frozen=True):
     """Whether nobody saw how it ended; this is excused as often as a crash is."""
 
 
+class Left(msgspec.Struct, frozen=True):
+    """The news that a run has left its slot: it has finished, and its worker commits."""
+
+    job: str
+
+
 class Engine(Protocol):
     """What the scheduler needs of an engine. No method blocks for longer than it says."""
 
@@ -83,8 +89,8 @@ class Engine(Protocol):
         Several at once, so that a cluster can submit them as one array.
         """
 
-    def wait(self, seconds: float) -> Sequence[Ended]:
-        """Return what has ended, as soon as something has, or nothing after `seconds`."""
+    def wait(self, seconds: float) -> Sequence[Ended | Left]:
+        """Return what has ended or left, as soon as something has, or nothing after `seconds`."""
 
     def withdraw(self) -> None:
         """Take back what waits and has not begun; `wait` reports it as interrupted."""

@@ -16,6 +16,7 @@ from doe.running.transitions import (
     Observed,
     Offered,
     Phase,
+    Postpone,
     Record,
     Recorded,
     Requested,
@@ -64,6 +65,13 @@ def queued(**facts):
 UNSEEN = end(None, interrupted=True, unseen=True)
 
 TABLE = {
+    # no process could be started
+    "at the process limit": (
+        started(unseen=2),
+        exited(end(ExitCode.SCARCE)),
+        queued(unseen=2),
+        (FRONT, Postpone()),
+    ),
     # what is requested
     "pending": (IDLE, Requested(PENDING, False), QUEUED, (BACK,)),
     "running elsewhere": (IDLE, Requested(RUNNING, True), ELSEWHERE, (Adopt(),)),
@@ -173,8 +181,8 @@ FIRST, SECOND = Slot("gpu0.1", group="gpu0"), Slot("gpu0.2", group="gpu0")
 ANY, BOTH = (Phase.QUEUED,), (Phase.QUEUED, Phase.EXCLUSIVE)
 
 
-def on(slot, exclusive=False):
-    return Active("000-r1", slot, exclusive, 0.0)
+def on(slot, exclusive=False, left=False):
+    return Active("000-r1", slot, exclusive, 0.0, left)
 
 
 @pytest.mark.parametrize(
@@ -183,6 +191,9 @@ def on(slot, exclusive=False):
         (CPU, [], [], ANY, Phase.QUEUED),
         (CPU, [on(CPU)], [], ANY, None),
         (CPU, [], [], (), None),
+        (CPU, [on(CPU, left=True)], [], ANY, Phase.QUEUED),  # while it is committed
+        (CPU, [on(CPU, left=True), on(CPU)], [], ANY, None),
+        (CPU, [on(CPU, left=True)] * 2, [], ANY, None),  # verdicts cannot be written
         (CLUSTER, [on(CLUSTER)] * 2, [], ANY, Phase.QUEUED),
         (CLUSTER, [on(CLUSTER)] * 3, [], ANY, None),
         (CPU, [], ["cpu0"], ANY, None),  # held by what a dead scheduler has left
@@ -190,6 +201,7 @@ def on(slot, exclusive=False):
         (SECOND, [on(FIRST)], [], ANY, Phase.QUEUED),
         (SECOND, [on(FIRST)], [], BOTH, None),  # until the GPU is idle
         (SECOND, [], [], BOTH, Phase.EXCLUSIVE),
+        (SECOND, [on(FIRST, left=True)], [], BOTH, Phase.EXCLUSIVE),
         (SECOND, [on(FIRST, exclusive=True)], [], ANY, None),
     ],
 )

@@ -15,11 +15,13 @@ from typing import IO
 import msgspec
 
 from doe.errors import DoeError
-from doe.running.engines.base import Ended, Job, Slot
+from doe.running.engines.base import Ended, Job, Left, Slot
 from doe.running.engines.local.slot import Answer, Setup, Task
 from doe.running.processes import (
+    ProcessLimitError,
     ending,
     module_words,
+    patiently,
     shadowing,
     thread_environment,
 )
@@ -28,6 +30,33 @@ from doe.running.worker import STOPPED
 from doe.store.leases import process_alive, process_name
 from doe.store.timing import IMPORT_EXIT_SECONDS, KILL_SECONDS, LATE_SECONDS, SWEEP_SECONDS
 from doe.study.values import Study
+
+
+class _Start:
+    """A job that a warm parent was given."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.keeper = ""
+        """Name of its process, once it has begun."""
+        self.began = time.monotonic()
+
+    @property
+    def living(self) -> bool:
+        """Whether its keeper is there."""
+        return bool(self.keeper) and process_alive(self.keeper)
+
+    @property
+    def late(self) -> bool:
+        """Whether its keeper did not keep the time limit."""
+        limit = self.job.options.timeout
+        return limit > 0 and time.monotonic() - self.began > limit + 3 * LATE_SECONDS
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to its keeper."""
+        if self.living:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(self.keeper.partition(":")[0]), number)
 
 
 class _Parent:
@@ -40,21 +69,24 @@ class _Parent:
         self.errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
         # Answers have a pipe of their own: anything may be printed while Python starts.
         self.output, replies = os.pipe()
-        self.process = subprocess.Popen(
-            [*module_words("doe.running.engines.local.slot"), str(replies)],
-            stdin=subprocess.PIPE,
-            stdout=self.errors,
-            stderr=self.errors,
-            env=environment,
-            pass_fds=(replies,),
-            start_new_session=True,
-        )
+        try:
+            self.process = patiently(
+                lambda: subprocess.Popen(
+                    [*module_words("doe.running.engines.local.slot"), str(replies)],
+                    stdin=subprocess.PIPE,
+                    stdout=self.errors,
+                    stderr=self.errors,
+                    env=environment,
+                    pass_fds=(replies,),
+                    start_new_session=True,
+                )
+            )
+        except ProcessLimitError as error:
+            raise DoeError(f"{error}; raise it, or ask for fewer slots") from error
         os.close(replies)
         self.slot = slot
-        self.job: Job | None = None
-        self.child = ""
-        """Name of the run's process, once it has begun."""
-        self.began = 0.0
+        self.starts: dict[str, _Start] = {}
+        """Job -> what has not ended: a run, and one before it that is committed."""
         self.alive = True
         self.ready = False
         self.buffer = b""
@@ -62,16 +94,21 @@ class _Parent:
 
     @property
     def living(self) -> bool:
-        """Whether it or its run is still there."""
-        return self.process.poll() is None or bool(self.child and process_alive(self.child))
+        """Whether it or a run of its is still there."""
+        return self.process.poll() is None or any(s.living for s in self.starts.values())
+
+    @property
+    def busy(self) -> bool:
+        """Whether a run of its has begun."""
+        return any(start.keeper for start in self.starts.values())
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to it; where it is gone, to the keeper of its run."""
+        """Send a signal to it; where it is gone, to the keepers of its runs."""
         if self.process.poll() is None and number != signal.SIGKILL:
             self.process.send_signal(number)
-        elif self.child and process_alive(self.child):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(int(self.child.partition(":")[0]), number)
+        else:
+            for start in self.starts.values():
+                start.signal(number)
 
     def write(self, message: msgspec.Struct) -> None:
         assert self.process.stdin is not None
@@ -121,17 +158,17 @@ class LocalEngine:
         """Hand each run to the warm parent of its slot."""
         for job in jobs:
             parent = self._parents.get(job.slot.name) or self._open(job.slot)
-            parent.job, parent.child, parent.began = job, "", time.monotonic()
+            parent.starts[job.options.job] = _Start(job)
             parent.write(Task(os.fsencode(job.run_dir.resolve()), job.options))
 
-    def wait(self, seconds: float) -> Sequence[Ended]:
-        """Return what has ended, as soon as something has."""
+    def wait(self, seconds: float) -> Sequence[Ended | Left]:
+        """Return what has ended or left its slot, as soon as something has."""
         deadline = time.monotonic() + seconds
         while True:
-            ended = self._listen(min(0.1, max(0.0, deadline - time.monotonic())))
-            ended += self._check()
-            if ended or time.monotonic() >= deadline:
-                return ended
+            news = self._listen(min(0.1, max(0.0, deadline - time.monotonic())))
+            news += self._check()
+            if news or time.monotonic() >= deadline:
+                return news
 
     def withdraw(self) -> None:
         """Nothing: a run that is handed to a free slot begins at once."""
@@ -144,11 +181,11 @@ class LocalEngine:
         parents = list(self._parents.values())
         for parent in parents:
             parent.signal(signal.SIGTERM)
-        busy = any(parent.child for parent in parents)
+        busy = any(parent.busy for parent in parents)
         deadline = time.monotonic() + (grace + KILL_SECONDS if busy else IMPORT_EXIT_SECONDS)
         while any(parent.living for parent in parents) and time.monotonic() < deadline:
             time.sleep(0.02)
-        stubborn = [parent for parent in parents if parent.living and parent.child]
+        stubborn = [parent for parent in parents if parent.living and parent.busy]
         for parent in stubborn:
             parent.signal(signal.SIGKILL)
         deadline = time.monotonic() + SWEEP_SECONDS
@@ -157,7 +194,7 @@ class LocalEngine:
         for parent in parents:
             parent.process.kill()
             parent.process.wait()
-            parent.job = None
+            parent.starts.clear()
 
     def close(self) -> None:
         """Close the pipes: an idle parent leaves at once, a busy one after its run."""
@@ -165,7 +202,7 @@ class LocalEngine:
             parent.close()
             if not parent.ready:  # an import that hangs would outlive us
                 parent.process.terminate()
-            if parent.job is None:
+            if not parent.starts:
                 parent.process.wait()
         self._parents.clear()
         self._selector.close()
@@ -178,12 +215,12 @@ class LocalEngine:
         self._selector.register(parent.output, selectors.EVENT_READ, parent)
         return parent
 
-    def _listen(self, seconds: float) -> list[Ended]:
+    def _listen(self, seconds: float) -> list[Ended | Left]:
         """Read what the parents say within some time."""
         if not self._selector.get_map():
             time.sleep(seconds)
             return []
-        ended = []
+        news: list[Ended | Left] = []
         for key, _ in self._selector.select(seconds):
             parent: _Parent = key.data
             for answer in parent.read():
@@ -191,49 +228,49 @@ class LocalEngine:
                     cause = "\n".join(filter(None, (answer.error, shadowing(os.getcwd()))))
                     raise DoeError(f"the backend {self._study.backend!r} failed:\n{cause}")
                 parent.ready |= answer.ready
-                if answer.pid:
-                    parent.child = process_name(answer.pid)
-                    parent.began = time.monotonic()
-                if answer.status is not None:
-                    ended.append(self._end(parent, answer.status))
+                start = parent.starts.get(answer.job)
+                if start and answer.pid:
+                    start.keeper = process_name(answer.pid)
+                    start.began = time.monotonic()
+                if start and answer.left:
+                    news.append(Left(answer.job))
+                if start and answer.status is not None:
+                    del parent.starts[answer.job]
+                    news.append(_end(start, answer.status))
             if not parent.alive:
                 self._selector.unregister(parent.output)
-        return ended
+        return news
 
     def _check(self) -> list[Ended]:
         """See to runs past their time, and to parents that died."""
         ended = []
         for parent in list(self._parents.values()):
-            job = parent.job
-            if job and self._late(parent):  # its keeper does not keep the time itself
-                parent.signal(signal.SIGKILL)
-            if not parent.alive and not (parent.child and process_alive(parent.child)):
-                del self._parents[parent.slot.name]
-                code = parent.process.wait()
-                self._unready += not parent.ready
-                if not parent.ready and (code != -signal.SIGKILL or self._unready > 3):
-                    raise DoeError(
-                        f"the backend {self._study.backend!r} ended the process that imported it "
-                        f"({ending(code)}):\n{parent.complaint()}"
-                    )
-                parent.close()
-                if job:
-                    # Nobody saw how the run's process ended, so it is not held against the run.
-                    unseen = bool(parent.child) or not parent.ready
-                    message = f"the parent process of its slot was gone ({ending(code)})"
-                    ended.append(
-                        Ended(job.run_id, job.options.job, None, message, False, unseen, unseen)
-                    )
+            for start in parent.starts.values():
+                if start.late:
+                    start.signal(signal.SIGKILL)
+            if not parent.alive and not any(start.living for start in parent.starts.values()):
+                ended += self._bury(parent)
         return ended
 
-    def _late(self, parent: _Parent) -> bool:
-        limit = parent.job.options.timeout if parent.job else 0.0
-        return limit > 0 and time.monotonic() - parent.began > limit + 3 * LATE_SECONDS
+    def _bury(self, parent: _Parent) -> list[Ended]:
+        """Forget a parent that is gone; nobody saw how its runs ended, so they are not blamed."""
+        del self._parents[parent.slot.name]
+        code = parent.process.wait()
+        self._unready += not parent.ready
+        if not parent.ready and (code != -signal.SIGKILL or self._unready > 3):
+            raise DoeError(
+                f"the backend {self._study.backend!r} ended the process that imported it "
+                f"({ending(code)}):\n{parent.complaint()}"
+            )
+        parent.close()
+        message = f"the parent process of its slot was gone ({ending(code)})"
+        return [
+            Ended(start.job.run_id, job, None, message, interrupted=True, unseen=True)
+            for job, start in parent.starts.items()
+        ]
 
-    def _end(self, parent: _Parent, code: int) -> Ended:
-        """A run's keeper has ended."""
-        job, late = parent.job, self._late(parent)
-        assert job is not None
-        parent.job, parent.child = None, ""
-        message, timeout = ending(code), late and code < 0
-        return Ended(job.run_id, job.options.job, code, message, timeout, code in STOPPED)
+
+def _end(start: _Start, code: int) -> Ended:
+    """A run's keeper has ended."""
+    job, timeout = start.job, start.late and code < 0
+    return Ended(job.run_id, job.options.job, code, ending(code), timeout, code in STOPPED)

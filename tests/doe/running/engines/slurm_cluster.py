@@ -131,19 +131,21 @@ class SlurmCluster:
         for name, start in (("slurmctld", self.start_controller), ("slurmd", self.start_node)):
             if name not in _command(self._pid(name)):
                 start()
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while self.node_state() != "idle" and time.monotonic() < deadline:
             user = f"--user={os.getuid()}"
             subprocess.run(["scancel", "--quiet", user], env=self.env, capture_output=True)
             time.sleep(0.2)
         self.wait_idle(1)
+        up = ["scontrol", "update", "partitionname=debug", "state=up"]
+        subprocess.run(up, env=self.env, check=True, capture_output=True)
 
     def node_state(self) -> str:
         """The node's state as sinfo tells it, empty while no controller answers."""
         call = ["sinfo", "--noheader", "--format=%T"]
         return subprocess.run(call, capture_output=True, text=True, env=self.env).stdout.strip()
 
-    def wait_idle(self, seconds: float = 60.0) -> None:
+    def wait_idle(self, seconds: float = 120.0) -> None:
         """Wait until the node takes jobs and has none."""
         deadline = time.monotonic() + seconds
         while self.node_state() != "idle":
@@ -159,6 +161,11 @@ class SlurmCluster:
     def _start(self, name: str, *words: str) -> None:
         call = [_program(name), "-f", str(self.configuration), *words]
         subprocess.run(call, check=True, env=self.env, capture_output=True, text=True)
+        deadline = time.monotonic() + 60
+        while name not in _command(self._pid(name)):  # it is in the background, and kept by its pid
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{name} did not start; see {self.root}/*.log")
+            time.sleep(0.02)
 
     def _start_munge(self) -> None:
         if subprocess.run(["munge", "-n"], capture_output=True).returncode == 0:

@@ -150,6 +150,7 @@ def run(
     retries: int = 2,
     retry_errors: bool = False,
     retry_failed: bool = False,
+    keep_stages: bool = False,
     timeout: float = 0.0,
     grace: float = 10.0,
     **engine_settings: Any,
@@ -158,6 +159,8 @@ def run(
 
     A study that declares when it may stop keeps to it; `until="decided"` declares it, for the terms
     in `decide` and at most `max_replicates`.
+
+    `keep_stages` keeps what stages left when no run needs it any more.
 
     Further arguments are settings of the engine, by the names of `doe run`'s options: `cpu=2`,
     `gpus="0,1"`, `partition="gpu"`.
@@ -179,6 +182,7 @@ def run(
         retry_failed=retry_failed,
         grace=grace,
         detach=detach,
+        keep_stages=keep_stages,
     )
     study = _path(directory, _PLANNED)
     declare_until(study, until, _names(decide, "decide", "terms"), max_replicates)

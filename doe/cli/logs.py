@@ -109,11 +109,11 @@ def _planned(directory: Path, run_id: str) -> Run:
     from doe.errors import DoeError, nearest
     from doe.store.plan import load_plan
 
-    runs = {run.run_id: run for run in load_plan(directory).design.runs}
+    runs = {run.run_id: run for run in load_plan(directory).everything}
     if run_id not in runs:
         raise DoeError(
             f"no run {run_id!r} is planned in {directory}{nearest(run_id, runs)}; "
-            f"run ids look like {next(iter(runs))}"
+            f"run ids look like {next(reversed(runs))}"
         )
     return runs[run_id]
 

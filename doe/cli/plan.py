@@ -104,8 +104,11 @@ def plan_notes(planned: Plan) -> list[str]:
     """What may go wrong with a plan: its command, and where it lies."""
     from doe.store.file_system import file_system_notes
     from doe.study.command import command_doubts
+    from doe.study.stages import stage_doubts
 
-    return [*command_doubts(planned.study), *file_system_notes(planned.directory)]
+    study = planned.study
+    notes = [*command_doubts(study), *stage_doubts(study)]
+    return [*notes, *file_system_notes(planned.directory)]
 
 
 def promises_power(study: Study) -> bool:
@@ -119,6 +122,7 @@ def plan_lines(planned: Plan, design: PlannedDesign) -> list[str]:
     """The plan in sentences: size, blocks, what is left out or aliased, what can be seen."""
     from doe.design.fractions import confounded_terms
     from doe.errors import counted
+    from doe.results.stages import plan_line, stage_states
     from doe.study.values import FACTORIAL
     from doe.terms import term_name
 
@@ -138,6 +142,7 @@ def plan_lines(planned: Plan, design: PlannedDesign) -> list[str]:
     ]
     if centre := study.centre * study.replicates:
         lines.append(f"{counted(centre, 'centre run')} with every factor at its middle.")
+    lines += [plan_line(stage) for stage in stage_states(planned)]
     if study.streams:
         lines.append(streams_line(study))
     if confounded := confounded_terms(study):
@@ -234,6 +239,7 @@ def plan_json(planned: Plan, outcome: Outcome) -> dict[str, Any]:
     from doe.design.efficiency import design_efficiency
     from doe.design.power import detectable_effect
     from doe.results.designs import planned_design
+    from doe.results.stages import stage_json, stage_states
     from doe.views.plan_tables import design_json
 
     study, design = planned.study, planned_design(planned)
@@ -260,6 +266,7 @@ def plan_json(planned: Plan, outcome: Outcome) -> dict[str, Any]:
         "terms": facts,
         "detectable_by_term": detectable_effects(planned, design),
         "d_efficiency": design_efficiency(study, planned.design)._asdict(),
+        **({"stages": [*map(stage_json, stage_states(planned))]} if study.stages else {}),
         "order": [run.run_id for run in planned.design.runs],
         "warnings": plan_notes(planned),
     }

@@ -97,6 +97,9 @@ def run(
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Run again what has failed for good.")
     ] = False,
+    keep_stages: Annotated[
+        bool, typer.Option("--keep-stages", help="Keep what stages left when no run needs it.")
+    ] = False,
     timeout: Annotated[
         float, typer.Option(min=0, help="Seconds a run may take; 0 for no limit.")
     ] = 0.0,
@@ -135,6 +138,7 @@ def run(
         retry_failed=retry_failed,
         grace=grace,
         detach=detach,
+        keep_stages=keep_stages,
     )
     directory = chosen_study(study)
     declare_until(directory, until, split_names(decide), max_replicates)

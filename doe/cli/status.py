@@ -96,6 +96,7 @@ def _picture(state: Overview, width: int) -> RenderableType:
 def _lines(state: Overview) -> list[str]:
     from doe.errors import counted, listed
     from doe.numbers import duration_text
+    from doe.results.stages import status_line
 
     number = ", ".join(f"{count} {name}" for name, count in state.counts.items() if count)
     balance = ", ".join(
@@ -106,6 +107,7 @@ def _lines(state: Overview) -> list[str]:
         f"{state.study.name}: {counted(len(state.statuses), 'run')}: {number}",
         f"replicates done: {balance}",
     ]
+    lines += [status_line(stage) for stage in state.stages]
     if state.running:
         lines.append(f"time left: {duration_text(state.left)}")
     if state.missing and len(state.missing) < len(state.statuses):

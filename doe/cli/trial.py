@@ -29,7 +29,10 @@ def trial(
     gpu: Annotated[int | None, typer.Option(min=0, help="On this GPU [default: CPU].")] = None,
 ) -> None:
     """Run a configuration now, show its output, metrics and time; record nothing."""
+    from collections import Counter
+
     from doe.design.runs import make_design, runs_of
+    from doe.design.stages import stage_executions
     from doe.running.trial import try_run
     from doe.study.command import command_doubts
     from doe.study.presets import asked_study
@@ -63,6 +66,9 @@ def trial(
         seconds.append(outcome.seconds)
     for doubt in command_doubts(study):
         say(f"Warning: {doubt}.")
+    executions = Counter(unit.stage for unit in stage_executions(study, design.runs))
+    for stage, took in outcome.stages.items():
+        say(stage_line(stage, took, executions[stage], len(design.runs)))
     for line in time_lines(seconds, len(design.runs), gpu, study.threads):
         say(line)
 
@@ -85,6 +91,7 @@ def opposite(study: Study, run: Run, runs: Sequence[Run]) -> Run:
 def outcome_lines(study: Study, outcome: Trial) -> list[str]:
     """What a trial says: metrics and doubts."""
     from doe.numbers import cell_text
+    from doe.study.stages import read_by_runs
 
     if outcome.problem:
         return ["", f"Failed: {outcome.problem}."]
@@ -99,7 +106,7 @@ def outcome_lines(study: Study, outcome: Trial) -> list[str]:
         lines.append(f"Not returned, and need not be: {', '.join(absent)}.")
     if outcome.diverged:
         lines.append(f"Diverged: {outcome.diverged}. That is a result and would be kept as one.")
-    if unread := [f.key for f in study.factors if f.key in outcome.unread and not f.sets]:
+    if unread := [name for name in read_by_runs(study) if name in outcome.unread]:
         names = ", ".join(unread)
         lines.append(f"Warning: the backend never read {names}; it would measure nothing.")
     if (study.progress.pattern or study.progress.file) and not outcome.reports:
@@ -138,6 +145,18 @@ def finding_lines(study: Study, outcome: Trial) -> list[str]:
             lines.append(f'The last counts of {names}; `reduce` in [metrics] may say "mean 20".')
             break
     return lines
+
+
+def stage_line(stage: str, seconds: float, executions: int, runs: int) -> str:
+    """How long a stage takes in all, with and without sharing."""
+    from doe.errors import counted
+    from doe.numbers import cell_text, duration_text
+
+    shared, alone = duration_text(executions * seconds), duration_text(runs * seconds)
+    return (
+        f"Stage {stage} took {cell_text(seconds, 'fixed1')} s: {shared} for "
+        f"{counted(executions, 'execution')}, {alone} if each run had its own."
+    )
 
 
 def time_lines(seconds: Sequence[float], runs: int, gpu: int | None, threads: int) -> list[str]:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from doe.errors import counted, listed, were
-from doe.results.time_left import foreseen, time_left
+from doe.results.stages import StageState, stage_json, stage_states
+from doe.results.time_left import study_time_left
 from doe.store.files import RunDir, StudyDir
 from doe.store.leases import HolderState, LeaseFile, age, silent_since
 from doe.store.plan import load_plan
@@ -17,6 +18,7 @@ from doe.store.progress import read_progress
 from doe.store.requests import changed_warning
 from doe.store.scan import RunState, RunStatus, counts, retried_reason, scan
 from doe.store.verdicts import FILES, IMPORTED, UNREAD
+from doe.study.stages import read_by_runs
 from doe.study.values import Study
 
 
@@ -56,14 +58,17 @@ class Overview(NamedTuple):
     """Runs without metrics."""
     warnings: list[str]
     statuses: list[RunStatus]
+    stages: list[StageState]
 
 
 def overview(directory: Path) -> Overview:
     """Read the state of a study."""
-    _, study, design = load_plan(directory)
+    plan = load_plan(directory)
+    _, study, design = plan
     files = StudyDir(directory)
-    statuses = scan(files, design.runs)
-    running = [_running(files, status) for status in statuses if status.state == "running"]
+    every = scan(files, plan.everything)
+    statuses = [status for status in every if not status.run.stage]
+    running = [_running(files, status) for status in every if status.state == "running"]
     ages = {run.run_id: run.seconds for run in running}
     done: Counter[str] = Counter({run.config: 0 for run in design.runs})
     done.update(status.run.config for status in statuses if status.state == "done")
@@ -79,13 +84,12 @@ def overview(directory: Path) -> Overview:
         failures=failures([(s.run.run_id, s.state, s.reason) for s in statuses]),
         again=again,
         running=running,
-        left=time_left(statuses, ages, len(running), foreseen(files, statuses, ages))
-        if running
-        else None,
+        left=study_time_left(files, every, ages, len(running)) if running else None,
         balance=dict(sorted(Counter(done.values()).items())),
         missing=[status.run.run_id for status in statuses if status.state != "done"],
         warnings=_warnings(study, statuses),
         statuses=statuses,
+        stages=stage_states(plan),
     )
 
 
@@ -146,7 +150,7 @@ def _warnings(study: Study, statuses: Sequence[RunStatus]) -> list[str]:
         for status in statuses
         if status.result and status.state != "failed" and IMPORTED not in status.provenance
     ]
-    plain = [factor.key for factor in study.factors if not factor.sets]
+    plain = read_by_runs(study)
     if never := [key for key in plain if unread and all(key in names for names in unread)]:
         warnings.append(
             f"The backend has read {', '.join(never)} in no run; such a factor measures nothing."
@@ -211,6 +215,7 @@ def as_json(state: Overview) -> dict[str, Any]:
         "seconds_left": state.left,
         "balance": {str(done): number for done, number in state.balance.items()},
         "missing": state.missing,
+        **({"stages": [stage_json(stage) for stage in state.stages]} if state.stages else {}),
         "unreadable": {s.run.run_id: s.problem for s in state.statuses if s.problem},
         "warnings": state.warnings,
     }

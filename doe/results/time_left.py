@@ -13,6 +13,24 @@ ASKED = 32
 """Runs under way that are asked for a first estimate of the time left, at most."""
 
 
+def study_time_left(
+    files: StudyDir, statuses: Sequence[RunStatus], elapsed: Mapping[str, float], places: int
+) -> float | None:
+    """Seconds until all runs and stages have a verdict, each kind judged by its own durations.
+
+    None as long as nothing is known of a kind that is still to come.
+    """
+    total = 0.0
+    for stage in dict.fromkeys(status.run.stage for status in statuses):
+        own = [status for status in statuses if status.run.stage == stage]
+        ages = {s.run.run_id: elapsed[s.run.run_id] for s in own if s.run.run_id in elapsed}
+        left = time_left(own, ages, places, foreseen(files, own, ages))
+        if left is None:
+            return None
+        total += left
+    return total
+
+
 def foreseen(
     files: StudyDir, statuses: Sequence[RunStatus], elapsed: Mapping[str, float]
 ) -> list[float]:

@@ -11,12 +11,12 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from doe.errors import DoeError, nearest
 from doe.store.files import encodable
 from doe.store.requests import RunRequest
-from doe.study.command import flat_settings
+from doe.study.command import OUT, flat_settings, stage_placeholders
 from doe.study.values import Level, seed_placeholders
 
 Reply = Mapping[str, float]
@@ -43,24 +43,29 @@ class Request:
     """``report(step, total, **metrics)`` shows progress."""
     seeds: Mapping[str, int] = field(default_factory=dict)
     """Stream -> its seed, where the study has several: ``seeds["data"]``."""
+    stages: Mapping[str, Path] = field(default_factory=dict)
+    """Stage -> the directory of what it left, to be read only: ``stages["tokens"]``."""
     should_stop: Callable[[], bool] = bool
     """Whether the run is asked to end early: save a checkpoint and return None. A backend that
     asks is not interrupted by SIGTERM; one that never does is, at once."""
 
 
-class NotedFactors(dict[str, Level]):
-    """Levels by factor that note which ones a backend looks at; else a dictionary as any other."""
+Value = TypeVar("Value")
 
-    def __init__(self, levels: Mapping[str, Level]) -> None:
-        super().__init__(levels)
-        self._unread = dict.fromkeys(levels)
+
+class Noted(dict[str, Value]):
+    """Levels or stages by name that note which ones a backend looks at; else a plain dictionary."""
+
+    def __init__(self, values: Mapping[str, Value]) -> None:
+        super().__init__(values)
+        self._unread = dict.fromkeys(values)
 
     @property
     def unread(self) -> tuple[str, ...]:
-        """Factors that nobody has looked at."""
+        """Names that nobody has looked at."""
         return tuple(self._unread)
 
-    def __getitem__(self, key: str) -> Level:
+    def __getitem__(self, key: str) -> Value:
         self._unread.pop(key, None)
         return super().__getitem__(key)
 
@@ -126,6 +131,9 @@ def run_command(command: tuple[str, ...], request: Request) -> Reply:
         "device": request.device,
         "threads": request.threads,
         **dict(zip(seed_placeholders(request.seeds), request.seeds.values(), strict=True)),
+        **dict(
+            zip(stage_placeholders(request.stages), map(str, request.stages.values()), strict=True)
+        ),
     }
     values = {**flat_settings(request.settings), **request.factors, **own}
     return run_program(command, values, request.run_dir, request.report, request.should_stop)
@@ -138,7 +146,7 @@ class CheckedReply(NamedTuple):
     not_finite: str
     """Which responses are not finite numbers, or an empty text."""
     unread: tuple[str, ...]
-    """Factors that a function did not look at."""
+    """Factors and stages that a function did not look at."""
 
 
 def call(
@@ -157,12 +165,18 @@ def call(
     DoeError
         If the answer is none; says what is wrong with it.
     """
-    factors = NotedFactors(request.factors)
+    factors = Noted(request.factors)
+    stages = Noted({n: run_dir.parent / run_id / OUT for n, run_id in request.stages.items()})
+    if request.stage:
+        (run_dir / OUT).mkdir(exist_ok=True)
+        if request.backend != "command":
+            run_dir = run_dir / OUT
     handed = Request(
         factors=factors,
         settings=request.settings,
         seed=request.seed,
         seeds=request.seeds,
+        stages=stages,
         device=device,
         threads=request.threads,
         run_dir=run_dir,
@@ -171,11 +185,14 @@ def call(
         should_stop=should_stop,
     )
     metrics = _checked(backend(handed), request)
-    return CheckedReply(metrics, _not_finite(metrics, request), factors.unread)
+    unread = (*factors.unread, *stage_placeholders(stages.unread))
+    return CheckedReply(metrics, _not_finite(metrics, request), unread)
 
 
 def _checked(reply: object, request: RunRequest) -> dict[str, float]:
     """Turn a backend's answer into floats by name, or raise DoeError saying what is wrong."""
+    if request.stage and not isinstance(reply, Mapping):
+        return {}  # what it leaves is its answer
     if not isinstance(reply, Mapping):
         raise DoeError(f"the backend returned {type(reply).__name__}; expected metrics by name")
     missing = [name for name in request.metrics if name not in reply]

@@ -22,6 +22,7 @@ from doe.store.files import RunDir
 from doe.store.requests import read_request
 from doe.store.timing import COMMAND_POLL_SECONDS
 from doe.study.command import STDOUT, STEP, TOTAL, Piece, pieces, printed_number
+from doe.study.stages import STAGE_DIR
 from doe.study.values import OWN, Level, MetricsSection, ProgressSection
 from doe.terms import level_text
 
@@ -58,7 +59,7 @@ def run_program(
     if request.cwd:
         run_dir = RunDir(run_dir).out
         run_dir.mkdir(exist_ok=True)
-    values = {**values, "run_dir": str(run_dir)}
+    values = {**values, "run_dir": str(run_dir), STAGE_DIR: str(run_dir)}
     call = _placed(substitute(command, values), request.cwd, run_dir)
     own = {name: filled(level_text(value), values) for name, value in request.env.items()}
     call = call._replace(environment={**call.environment, **own})
@@ -75,6 +76,8 @@ def run_program(
         end_by_signal(-code)  # as the command did: a crash is not a clean failure
     if code > 0:
         raise DoeError(f"the command ended with exit code {code}{_where(request.cwd)}")
+    if request.stage:
+        return {}  # what it leaves is its answer
     return read_metrics(source, request.metrics, request.further, run_dir, old, output)
 
 

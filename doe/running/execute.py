@@ -97,8 +97,6 @@ def execute(plan: Plan, options: RunOptions, engine: EngineChoice, display: Disp
     On the way out, whatever the reason, idle helpers leave and running runs go on.
     """
     files = plan.files
-    if plan.study.stages:
-        raise DoeError("stages are planned, and not executed yet; remove [stages]")
     check_limits(options)
     check_writable(files)
     check_links(files)
@@ -114,7 +112,8 @@ def execute(plan: Plan, options: RunOptions, engine: EngineChoice, display: Disp
                 over = f"{counted(number, 'run')} {were(number)} handed over"
                 display.note("detached", f"{over}; they go on by themselves")
             finished = options.detach or scheduler.run(lambda: len(interrupts))
-        return Execution(plan, counts(list(scheduler.statuses.values())), finished)
+        runs = [status for status in scheduler.statuses.values() if not status.run.stage]
+        return Execution(plan, counts(runs), finished)
     except OSError as error:
         with contextlib.suppress(OSError):
             scheduler.check_place()

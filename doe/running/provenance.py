@@ -10,6 +10,7 @@ import platform
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -91,10 +92,16 @@ def _timestamp(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
 
 
-def command_files(command: Sequence[str]) -> dict[str, str]:
-    """File name -> SHA-256 of the program, script and small data that a command names outright."""
-    first, *rest = command
-    words = rest if _interpreter(first) else [shutil.which(first) or first, *rest]
+def backend_files(backend: str, command: Sequence[str]) -> dict[str, str]:
+    """File name -> SHA-256 of the program, script and small data that a command names outright.
+
+    Of a function, its module.
+    """
+    if backend == "command":
+        first, *rest = command
+        words = rest if _interpreter(first) else [shutil.which(first) or first, *rest]
+    else:
+        words = [getattr(sys.modules.get(backend.partition(":")[0]), "__file__", None) or ""]
     digests = {}
     for path in _files(words):
         with contextlib.suppress(OSError):

@@ -17,6 +17,7 @@ from itertools import islice
 from typing import NamedTuple, Protocol
 
 from doe.design.runs import Run, runs_of
+from doe.design.stages import stage_needs
 from doe.errors import DoeError, counted, were
 from doe.numbers import cell_text
 from doe.running.balance import Placed, pick, unbalanced
@@ -39,22 +40,30 @@ from doe.running.transitions import (
     Postpone,
     Record,
     Recorded,
+    Refuse,
     Requested,
     Retry,
     RunTask,
     Skip,
+    StageGone,
     Start,
     choose_queue,
+    stage_news,
     transition,
 )
-from doe.running.worker import WorkerOptions, record_crash
+from doe.running.worker import WorkerOptions, record_crash, refuse
 from doe.store.files import RunDir, StudyDir, held_name
 from doe.store.leases import Lease, Watch, machine, new_owner, process_alive, process_name
 from doe.store.plan import Plan, PlanInUse
 from doe.store.requests import check_unchanged, prepare
 from doe.store.scan import RunStatus, read_status, scan
+from doe.store.stages import is_present, remove_product
 from doe.store.timing import WATCH_SECONDS
 from doe.store.verdicts import UNREAD, Failure, Policy, failed_attempts, sweep_leftovers
+from doe.study.stages import read_by_runs
+
+SETTLED = ("done", "diverged")
+"""States in which a run never needs its stages again."""
 
 
 class RunOptions(NamedTuple):
@@ -73,6 +82,8 @@ class RunOptions(NamedTuple):
     """Seconds between TERM and KILL."""
     detach: bool = False
     """Hand the runs over and leave: no scheduler watches them."""
+    keep_stages: bool = False
+    """Keep what stages left when no run needs it any more."""
 
 
 class Snapshot(NamedTuple):
@@ -81,6 +92,7 @@ class Snapshot(NamedTuple):
     study: str
     files: StudyDir
     statuses: Mapping[str, RunStatus]
+    """Of runs, and of executions of stages."""
     active: tuple[Active, ...]
     """Runs that this scheduler has started."""
     elsewhere: tuple[str, ...]
@@ -90,13 +102,18 @@ class Snapshot(NamedTuple):
     places: int
     """How many runs go on at once."""
 
+    @property
+    def runs(self) -> list[RunStatus]:
+        """Runs without the executions of stages."""
+        return [status for status in self.statuses.values() if not status.run.stage]
+
 
 class Display(Protocol):
     """Who shows what happens."""
 
     def note(self, kind: str, text: str) -> None:
-        """Something happened: done, diverged, failed, again, closed, adopted, skipped, warning,
-        stop, detached."""
+        """Something happened: done, diverged, failed, again, closed, adopted, skipped, removed,
+        warning, stop, detached."""
 
     def show(self, snapshot: Snapshot) -> None:
         """Draw the present state; called a few times a second."""
@@ -110,7 +127,16 @@ class Scheduler:
         self.study, self.engine, self.options = plan.study, engine, options
         self.display = display
         self.watch = Watch()
-        self.runs = {run.run_id: run for run in plan.design.runs}
+        self.runs = {run.run_id: run for run in (*plan.stages, *plan.design.runs)}
+        """Runs, and executions of stages, which are runs of another kind."""
+        self._needs = {
+            key: [*stage_needs(plan.study, run).values()] for key, run in self.runs.items()
+        }
+        self._users: dict[str, list[str]] = {stage.run_id: [] for stage in plan.stages}
+        """Execution of a stage -> who needs it, in run order."""
+        for run_id, stages in self._needs.items():
+            for stage in stages:
+                self._users[stage].append(run_id)
         self.statuses: dict[str, RunStatus] = {}
         self.breaker = Breaker(slot.name for slot in engine.slots)
         self.stopping = False
@@ -159,6 +185,8 @@ class Scheduler:
                     self._handle_exit(news)
                 elif active := self._active.get(news.job):
                     self._active[news.job] = active._replace(left=True)
+        for stage in self._users:
+            self._remove_stage(stage, look=True)
         if len(self._kinds) > 1:
             for text in unbalanced([*self._placed.values()]):
                 self.display.note("warning", f"unlike machines could not be balanced: {text}")
@@ -174,6 +202,11 @@ class Scheduler:
     def hand_over(self) -> int:
         """Start all that waits and leave it to the engine; return how many runs that are."""
         self._begin()
+        if any(task.phase is Phase.WAITING for task in self._tasks.values()):
+            raise DoeError(
+                "runs are started when their stages are done, which needs a scheduler that stays; "
+                "leave out --detach until then"
+            )
         self._dispatch()
         return self._starts
 
@@ -205,13 +238,15 @@ class Scheduler:
         self.files = StudyDir(held_name(self._root, self.named.root))
         for status in scan(self.files, self.runs.values(), self.watch):
             self.statuses[status.run.run_id] = status
-            self._place(status.run, status.provenance.get("hardware", ""))
+            if not status.run.stage:
+                self._place(status.run, status.provenance.get("hardware", ""))
             if status.result:
                 with contextlib.suppress(OSError):
                     sweep_leftovers(self.files.run(status.run.run_id))
         check_unchanged(self.study, self.statuses.values(), self.named)
         self._plan.check()
-        self.breaker.unproven = all(status.state != "done" for status in self.statuses.values())
+        own = [status for status in self.statuses.values() if not status.run.stage]
+        self.breaker.unproven = all(status.state != "done" for status in own)
         slots = {slot.name: slot for slot in self.engine.slots}
         for run_id, job, slot in self.engine.adopt():
             self._active[job] = Active(run_id, slots[slot], True, time.monotonic())
@@ -219,11 +254,27 @@ class Scheduler:
         if self._active:
             number = len({active.run_id for active in self._active.values()})
             self.display.note("adopted", f"runs that were submitted before: {number}")
-        for run_id in selected(list(self.runs.values()), self.options):
-            if self._tasks[run_id].phase is Phase.IDLE:
-                status = self.statuses[run_id]
-                held = self._is_held(status)
-                self._apply(run_id, Requested(status, held, self.options.retry_failed))
+        begun = 0
+        for run_id in selected([s.run for s in own], self.options):
+            failed = self.statuses[run_id].state == "failed"
+            wanted = self.statuses[run_id].result is None or (failed and self.options.retry_failed)
+            # Stages are done for the runs that may start alone.
+            late = bool(self.options.limit) and begun >= self.options.limit
+            if self._tasks[run_id].phase is Phase.IDLE and wanted:
+                begun += 1
+                if not (late and self._needs[run_id]):
+                    self._request(run_id)
+
+    def _request(self, run_id: str) -> None:
+        """Queue a run, after the stages that it needs."""
+        status, needs = self.statuses[run_id], self._needs[run_id]
+        for stage in needs:
+            if self._tasks[stage].phase is Phase.IDLE:
+                self._request(stage)
+        removed = bool(status.run.stage) and status.state == "done" and not self._is_done(run_id)
+        held, again = self._is_held(status), self.options.retry_failed
+        self._apply(run_id, Requested(status, held, again, removed, early=bool(needs)))
+        self._wake(run_id)
 
     def check_place(self) -> None:
         """Refuse to go on in a study that has taken the place of this one, or its plan of ours."""
@@ -243,6 +294,57 @@ class Scheduler:
             )
         self._plan.check()
 
+    # Stages -------------------------------------------------------------------------------------
+
+    def _is_done(self, stage: str) -> bool:
+        """Whether an execution of a stage is done, and what it left is there."""
+        return self.statuses[stage].state == "done" and is_present(self.files.run(stage))
+
+    def _wake(self, run_id: str) -> None:
+        """Tell a run that waits for its stages what has become of them."""
+        stages = [(self._tasks[stage], self.statuses[stage]) for stage in self._needs[run_id]]
+        news = stage_news(stages) if self._tasks[run_id].phase is Phase.WAITING else None
+        if news is not None:
+            self._apply(run_id, news)
+
+    def _lacks_stage(self, run_id: str) -> bool:
+        """Let a run wait again whose stage has lost its product since it was queued."""
+        if all(map(self._is_done, self._needs[run_id])):
+            return False
+        self._apply(run_id, StageGone())
+        for stage in self._needs[run_id]:
+            if self._tasks[stage].phase is Phase.IDLE and self._read(stage).state != "failed":
+                self._request(stage)
+        self._wake(run_id)
+        return True
+
+    def _refuse(self, run_id: str) -> None:
+        """Put on record that a run fails for its stage has failed."""
+        if self._prepare(run_id):
+            job, replace = f"{self._me}/{os.urandom(6).hex()}", self._tasks[run_id].replace
+            policy = self.options.policy
+            options = WorkerOptions(job, policy=policy, replace=replace, supervisor=self._me)
+            refuse(self.files.run(run_id), options)
+            self._apply(run_id, Observed(self._read(run_id)))
+
+    def _remove_stage(self, stage: str, look: bool = False) -> None:
+        """Remove what a stage left once every run that needs it is done.
+
+        Parameters
+        ----------
+        look : bool
+            Whether to look at runs that others may have finished.
+        """
+        kept = self.options.keep_stages or self.study.stages[self.runs[stage].stage].reuse
+        if kept or not self._is_done(stage):
+            return
+        for user in self._users[stage] if look else ():
+            if self.statuses[user].state not in SETTLED:
+                self._read(user)
+        if all(self.statuses[user].state in SETTLED for user in self._users[stage]):
+            remove_product(self.files.run(stage))
+            self.display.note("removed", f"{stage}: no run needs what it left any more")
+
     # Events and actions -------------------------------------------------------------------------
 
     def _apply(self, run_id: str, event: Event, slot: Slot | None = None) -> None:
@@ -255,6 +357,9 @@ class Scheduler:
             self._elsewhere.discard(run_id)
         for action in actions:
             self._perform(run_id, action, slot)
+        if self.runs[run_id].stage and self._tasks[run_id].phase is Phase.IDLE:
+            for user in reversed(self._users[run_id]):  # each goes to the front of the queue
+                self._wake(user)
 
     def _perform(self, run_id: str, action: Action, slot: Slot | None) -> None:
         name = slot.name if slot else ""
@@ -262,6 +367,8 @@ class Scheduler:
             case Enqueue(front):
                 queue = self._queues[self._tasks[run_id].phase]
                 (queue.appendleft if front else queue.append)(run_id)
+            case Refuse():
+                self._refuse(run_id)
             case Adopt():
                 config = self.runs[run_id].config
                 self.display.note("adopted", f"{run_id} {config} is running already")
@@ -273,7 +380,7 @@ class Scheduler:
             case Retry(failure):
                 text = f"{run_id} on {name}: {failure.reason}; will be tried again"
                 self.display.note("again", text)
-                if failure.kind != "gpu-memory":
+                if failure.kind != "gpu-memory" and not self.runs[run_id].stage:
                     self._count_failure(name, run_id, failure)
             case Finish(status, here):
                 self._finish(status, name if here else "")
@@ -303,12 +410,17 @@ class Scheduler:
     def _finish(self, status: RunStatus, slot: str) -> None:
         """Tell of a verdict; the slot is empty where another scheduler has run it."""
         run, seconds = status.run, cell_text(status.seconds or 0.0, "fixed1")
-        text = f"{run.run_id} {run.config} on {slot or 'another scheduler'}, {seconds} s"
+        error = status.result.error if status.result else None
+        refused = error is not None and error.kind == "stage"
+        where = "not begun" if refused else f"on {slot or 'another scheduler'}, {seconds} s"
+        text = f"{run.run_id} {run.config} {where}"
         self.display.note(status.state, f"{text}: {status.reason}" if status.reason else text)
-        if not slot:
+        for stage in self._needs[run.run_id] if not run.stage else ():
+            self._remove_stage(stage)
+        if not slot or run.stage or refused:
             return
-        if status.state == "failed" and status.result and status.result.error:
-            self._count_failure(slot, run.run_id, status.result.error)
+        if status.state == "failed" and error:
+            self._count_failure(slot, run.run_id, error)
         else:
             self._warn_unread(status)
             self.breaker.succeeded(slot)
@@ -316,7 +428,7 @@ class Scheduler:
     def _warn_unread(self, status: RunStatus) -> None:
         """After the first run: factors that the backend never read would measure nothing."""
         noted = status.provenance.get(UNREAD, [])
-        unread = [f.key for f in self.study.factors if f.key in noted and not f.sets]
+        unread = [name for name in read_by_runs(self.study) if name in noted]
         if unread and self.breaker.unproven:
             self.display.note(
                 "warning",
@@ -365,6 +477,8 @@ class Scheduler:
                 if phase is None:
                     break
                 run_id = self._next(phase, slot)
+                if self._lacks_stage(run_id):
+                    continue
                 status = self._read(run_id)
                 self._apply(run_id, Offered(status, self._is_held(status)), slot)
                 started = self._tasks[run_id].phase is Phase.STARTED
@@ -385,10 +499,13 @@ class Scheduler:
         if len(self._kinds) < 2 or not slot.kind:
             return queue.popleft()
         first = self.runs[queue[0]]
+        if first.stage:
+            return queue.popleft()
         waiting = [
             run
             for run in map(self.runs.__getitem__, queue)
             if (run.replicate, run.whole_plot) == (first.replicate, first.whole_plot)
+            and not run.stage
         ]
         run = pick(waiting, slot.kind, self._placed.values())
         queue.remove(run.run_id)
@@ -408,7 +525,7 @@ class Scheduler:
             job=f"{self._me}/{os.urandom(6).hex()}",
             slot=slot.name,
             device=slot.device,
-            timeout=self.options.timeout,
+            timeout=self._timeout(status.run),
             policy=self.options.policy,
             replace=self._tasks[run_id].replace,
             expired=holder.nonce if holder and status.state == "pending" else "",
@@ -418,9 +535,13 @@ class Scheduler:
             grace=self.options.grace,
         )
         self._active[options.job] = Active(run_id, slot, exclusive, time.monotonic())
-        self._place(status.run, slot.kind)
-        self._starts += 1
-        return Job(run_id, self.files.run(run_id).path, slot, options)
+        if not status.run.stage:
+            self._place(status.run, slot.kind)
+            self._starts += 1
+        return Job(run_id, self.files.run(run_id).path, slot, options, status.run.stage)
+
+    def _timeout(self, run: Run) -> float:
+        return self.study.stages[run.stage].timeout if run.stage else self.options.timeout
 
     def _prepare(self, run_id: str) -> bool:
         """Put a run's request in place; a run that cannot have one is left out."""

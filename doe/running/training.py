@@ -30,11 +30,12 @@ from doe.running.processes import (
     patiently,
     thread_environment,
 )
-from doe.running.provenance import command_files
+from doe.running.provenance import backend_files
 from doe.store.files import RunDir, encodable
 from doe.store.log import open_log, write_log
 from doe.store.progress import Reporter
 from doe.store.requests import RunRequest
+from doe.store.stages import DIGEST, RECIPE, content_digest, is_present, recipe, take_over
 from doe.store.verdicts import FILES, UNREAD, Failure, FailureKind, Result
 
 REPLY_BYTES = 1 << 24
@@ -88,6 +89,8 @@ class Training(NamedTuple):
     timeout: float
     alone: bool
     mark: str
+    stages: dict[str, dict[str, str]]
+    """Stages that it uses: the execution of each, and the digest of what that left."""
 
 
 class ForkedTraining:
@@ -207,8 +210,12 @@ def _call(training: Training, backend: Backend, should_stop: ShouldStop) -> Resu
         torch.set_num_threads(request.threads)
     report, resumed = Reporter(training.run), training.attempt > 1
     origin: dict[str, Any] = {}
-    if request.backend == "command":
-        origin[FILES] = command_files(request.command)  # as they are when it starts
+    if request.backend == "command" or request.stage:
+        origin[FILES] = backend_files(
+            request.backend, request.command
+        )  # as they are when it starts
+    if request.stage:
+        return _stage_result(training, backend, should_stop, origin)
     reply = call(backend, request, training.run_dir, training.device, report, resumed, should_stop)
     values = {name: v if abs(v) < float("inf") else None for name, v in reply.metrics.items()}
     if reply.unread:
@@ -216,6 +223,27 @@ def _call(training: Training, backend: Backend, should_stop: ShouldStop) -> Resu
     if reply.not_finite:
         return Result("diverged", values, Failure("diverged", reply.not_finite), origin)
     return Result("done", values, None, origin)
+
+
+def _stage_result(
+    training: Training, backend: Backend, should_stop: ShouldStop, origin: dict[str, Any]
+) -> Result:
+    """Take a stage over from another study, or execute it; and look at what it left."""
+    request, run = training.request, RunDir(training.run_dir)
+    origin[RECIPE] = recipe(request, origin[FILES], training.stages)
+    taken = take_over(run, origin[RECIPE]) if request.reuse else {}
+    if not taken:
+        resumed = training.attempt > 1
+        report = Reporter(training.run)
+        call(backend, request, run.path, training.device, report, resumed, should_stop)
+    if should_stop.requested:
+        raise Interrupted(1)
+    if not is_present(run):
+        where = "{stage_dir}" if request.backend == "command" else "request.run_dir"
+        raise DoeError(
+            f"the stage {request.stage} left nothing in {where}, so its runs have nothing"
+        )
+    return Result("done", {}, None, origin | taken | {DIGEST: content_digest(run.out)})
 
 
 def _arm(timeout: float, should_stop: ShouldStop) -> None:

@@ -24,6 +24,7 @@ class Phase(Enum):
     """Where a run is, as its scheduler sees it."""
 
     IDLE = "not requested, left out, or ended"
+    WAITING = "waits for its stages"
     QUEUED = "waits for a slot"
     EXCLUSIVE = "waits for a GPU of its own, for it ran out of memory beside others"
     STARTED = "a process of this scheduler has it"
@@ -52,6 +53,22 @@ class Requested(NamedTuple):
     held: bool
     """Whether another process has it."""
     retry_failed: bool = False
+    removed: bool = False
+    """Whether it is a stage whose product was removed and is needed again."""
+    early: bool = False
+    """Whether a stage that it needs is still to come."""
+
+
+class StagesReady(NamedTuple):
+    """All stages that the run needs are done."""
+
+
+class StageFailed(NamedTuple):
+    """A stage that the run needs has failed."""
+
+
+class StageGone(NamedTuple):
+    """A stage that the run needs has lost its product, and is executed again."""
 
 
 class Offered(NamedTuple):
@@ -91,7 +108,17 @@ class Observed(NamedTuple):
     status: RunStatus
 
 
-Event = Requested | Offered | Blocked | Exited | Recorded | Observed
+Event = (
+    Requested
+    | StagesReady
+    | StageFailed
+    | StageGone
+    | Offered
+    | Blocked
+    | Exited
+    | Recorded
+    | Observed
+)
 
 
 # Actions ----------------------------------------------------------------------------------------
@@ -105,6 +132,10 @@ class Enqueue(NamedTuple):
 
 class Start(NamedTuple):
     """Start a worker on the slot that was offered."""
+
+
+class Refuse(NamedTuple):
+    """Put on record that the run fails for its stage has failed, and answer with `Observed`."""
 
 
 class Adopt(NamedTuple):
@@ -145,7 +176,7 @@ class Abort(NamedTuple):
     """Stop: verdicts cannot be written."""
 
 
-Action = Enqueue | Start | Adopt | Skip | Record | Retry | Finish | Postpone | Abort
+Action = Enqueue | Start | Refuse | Adopt | Skip | Record | Retry | Finish | Postpone | Abort
 
 
 def transition(task: RunTask, event: Event, retries: int) -> tuple[RunTask, tuple[Action, ...]]:
@@ -157,16 +188,24 @@ def transition(task: RunTask, event: Event, retries: int) -> tuple[RunTask, tupl
         How many endings that nobody saw are excused; a later one is a crash.
     """
     match event:
-        case Requested(status, held, retry_failed):
+        case Requested(status, held, retry_failed, removed, early):
             if status.problem:
                 return task, (Skip(status.problem),)
-            if status.state == "failed" and retry_failed:
-                return RunTask(Phase.QUEUED, replace=status.checksum), (Enqueue(),)
-            if status.result is not None:
+            again = removed or (status.state == "failed" and retry_failed)
+            if status.result is not None and not again:
                 return task, ()
             if held:
                 return task._replace(phase=Phase.ELSEWHERE), (Adopt(),)
+            task = RunTask(replace=status.checksum) if again else task
+            if early:
+                return task._replace(phase=Phase.WAITING), ()
             return task._replace(phase=Phase.QUEUED), (Enqueue(),)
+        case StagesReady():
+            return task._replace(phase=Phase.QUEUED), (Enqueue(front=True),)
+        case StageFailed():
+            return task._replace(phase=Phase.ELSEWHERE), (Refuse(),)
+        case StageGone():
+            return task._replace(phase=Phase.WAITING), ()
         case Offered(status, held):
             if held:
                 return task._replace(phase=Phase.ELSEWHERE), ()
@@ -216,6 +255,26 @@ def _exited(task: RunTask, event: Exited, retries: int) -> tuple[RunTask, tuple[
     if ended.interrupted and task.unseen <= retries:
         return task._replace(phase=Phase.QUEUED), (Enqueue(front=True),)
     return task, (Record(ended),)
+
+
+# Stages -----------------------------------------------------------------------------------------
+
+
+def stage_news(stages: Sequence[tuple[RunTask, RunStatus]]) -> Event | None:
+    """What a run learns that waits for some stages; None while one of them is to come.
+
+    A stage is settled when this scheduler has nothing more to do for it. One that has failed
+    decides at once, whatever the others come to.
+    """
+    settled = [status for task, status in stages if task.phase is Phase.IDLE]
+    for status in settled:
+        if status.state == "failed":
+            return StageFailed()
+    for status in settled:
+        if status.problem:
+            return Blocked(f"its stage {status.run.run_id} cannot be used: {status.problem}")
+    complete = all(task.phase is Phase.IDLE for task, _ in stages)
+    return StagesReady() if complete and all(s.state == "done" for s in settled) else None
 
 
 # Choosing ---------------------------------------------------------------------------------------

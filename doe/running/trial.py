@@ -18,6 +18,7 @@ from pathlib import Path
 import msgspec
 
 from doe.design.runs import Run
+from doe.design.stages import stage_executions
 from doe.errors import DoeError
 from doe.numbers import cell_text
 from doe.running.backend import call, resolve
@@ -25,6 +26,7 @@ from doe.running.discovery import Finding, Labels, changed, findings, stamps
 from doe.running.processes import module_words, signal_name, thread_environment
 from doe.store.files import RunDir
 from doe.store.requests import prepare, read_request
+from doe.store.stages import is_present
 from doe.store.timing import TRIAL_REPORT_SECONDS
 from doe.study.command import STDOUT
 from doe.study.values import Study
@@ -42,7 +44,9 @@ class Trial(msgspec.Struct, frozen=True):
     diverged: str = ""
     """Which metrics are not finite."""
     unread: tuple[str, ...] = ()
-    """Factors that a function did not look at."""
+    """Factors and stages that a function did not look at."""
+    stages: dict[str, float] = {}
+    """Stage -> seconds that its execution took, before the run."""
     reports: int = 0
     """How often it told its progress."""
     seconds: float = 0.0
@@ -57,21 +61,28 @@ def try_run(study: Study, run: Run, gpu: int | None = None) -> Trial:
     surroundings = {**os.environ, **thread_environment(study.threads)}
     if gpu is not None:
         surroundings["CUDA_VISIBLE_DEVICES"] = str(gpu)
+    device = "cpu" if gpu is None else "cuda:0"
     with tempfile.TemporaryDirectory(prefix="doe-try-") as scratch:
-        run_dir = RunDir(Path(scratch) / run.run_id)
-        prepare(run_dir, study, run)
-        words = [*module_words("doe.running.trial"), str(run_dir.path)]
-        words += ["--device", "cpu" if gpu is None else "cuda:0"]
         before = stamps(Path.cwd()) if study.command else {}
         labels = Labels()
-        began = time.monotonic()
-        code = _shown(words, surroundings, labels)
-        seconds = time.monotonic() - began
-        try:
-            trial = msgspec.json.decode((run_dir.path / OUTCOME).read_bytes(), type=Trial)
-        except FileNotFoundError:
-            how = signal_name(-code) if code < 0 else f"exit code {code}"
-            trial = Trial(problem=f"the run's process ended with {how}")
+        stages: dict[str, float] = {}
+        for unit in (*stage_executions(study, [run]), run):
+            run_dir = RunDir(Path(scratch) / unit.run_id)
+            prepare(run_dir, study, unit)
+            words = [*module_words("doe.running.trial"), str(run_dir.path), "--device", device]
+            began = time.monotonic()
+            code = _shown(words, surroundings, labels)
+            seconds = time.monotonic() - began
+            try:
+                trial = msgspec.json.decode((run_dir.path / OUTCOME).read_bytes(), type=Trial)
+            except FileNotFoundError:
+                how = signal_name(-code) if code < 0 else f"exit code {code}"
+                trial = Trial(problem=f"the process of {unit.stage or 'the run'} ended with {how}")
+            if trial.problem:
+                break
+            if unit.stage:
+                stages[unit.stage] = seconds
+        trial = msgspec.structs.replace(trial, stages=stages)
         found: list[Finding] = []
         if study.command:
             found = findings(run_dir.out) if run_dir.out.is_dir() else []
@@ -131,6 +142,8 @@ def call_backend(run_dir: RunDir, device: str) -> Trial:
         frames = error.__traceback__.tb_next if error.__traceback__ else None
         traceback.print_exception(type(error), error, frames)
         return Trial(problem=f"{type(error).__name__}: {error}")
+    if request.stage and not is_present(run_dir):
+        return Trial(problem=f"the stage {request.stage} left nothing")
     names = (*request.metrics, *request.further)
     return Trial(
         metrics={name: reply.metrics[name] for name in names if name in reply.metrics},

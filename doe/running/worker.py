@@ -43,7 +43,7 @@ from doe.running.processes import (
 )
 from doe.running.provenance import ask_gpus, provenance, static_facts
 from doe.running.training import ForkedTraining, SharedReply, Training
-from doe.store.files import RunDir, sync
+from doe.store.files import RunDir, StudyDir, sync
 from doe.store.leases import (
     Held,
     Lease,
@@ -56,6 +56,7 @@ from doe.store.leases import (
 )
 from doe.store.log import log_tail, portable, write_log
 from doe.store.requests import RunRequest, read_request
+from doe.store.stages import STAGES, StageResults, stage_results
 from doe.store.timing import (
     BEAT_SECONDS,
     COMMIT_RETRY_SECONDS,
@@ -158,7 +159,34 @@ def work(run: RunDir, options: WorkerOptions, prepared: Prepared | None = None) 
     if not unchanged:  # the study was planned again before this lease could be seen
         held.release()
         return ExitCode.LOST
-    return _execute(held, options, request, digest, prepared)
+    if (stages := met_stages(held, options, request, digest)) is None:
+        return ExitCode.RECORDED
+    if stages.missing:
+        held.release()
+        return ExitCode.LOST
+    return _execute(held, options, request, digest, prepared, stages.used)
+
+
+def met_stages(
+    held: Held, options: WorkerOptions, request: RunRequest, digest: str
+) -> StageResults | None:
+    """Look at the stages of a run; None if one of them has failed, and so has the run."""
+    stages = stage_results(StudyDir(held.run.path.parent), request)
+    if stages.failure is None:
+        return stages
+    facts = static_facts(request.backend, None, request.command)
+    origin = provenance(facts, held.lease, request, digest, held.lease.since, 0.0)
+    finish(held, options, Result("failed", {}, stages.failure, origin))
+    return None
+
+
+def refuse(run: RunDir, options: WorkerOptions) -> None:
+    """Put on record that a run fails for its stage has failed, without starting a process."""
+    request, digest = read_request(run)
+    owner = new_owner(options.job, options.slot, options.supervisor)
+    held = begin(run, options, owner, Watch())
+    if not isinstance(held, int) and met_stages(held, options, request, digest) is not None:
+        held.release()  # it has not failed after all
 
 
 def begin(run: RunDir, options: WorkerOptions, owner: Lease, watch: Watch) -> Held | int:
@@ -181,7 +209,9 @@ def begin(run: RunDir, options: WorkerOptions, owner: Lease, watch: Watch) -> He
         held.release()
         return ExitCode.RECORDED
     if verdict is not None:
-        kind = "failed" if verdict.result else "damaged"
+        kind = "damaged"
+        if verdict.result:
+            kind = "removed" if verdict.result.state == "done" else "failed"
         set_aside(run, kind, held.lease.attempt, verdict.raw)
     elif finalize(run, options.policy, owner.nonce):  # the record was made, the verdict was not
         held.release()
@@ -209,7 +239,12 @@ class Stop:
 
 
 def _execute(
-    held: Held, options: WorkerOptions, request: RunRequest, digest: str, prepared: Prepared | None
+    held: Held,
+    options: WorkerOptions,
+    request: RunRequest,
+    digest: str,
+    prepared: Prepared | None,
+    stages: dict[str, dict[str, str]],
 ) -> int:
     run, lease, stop = held.run, held.lease, Stop()
     prepared = prepared or Prepared(None, {})
@@ -222,6 +257,7 @@ def _execute(
         timeout=options.timeout,
         alone=options.alone,
         mark=run_mark(run, lease),
+        stages=stages,
     )
     held.keep()
     adopt_orphans()
@@ -259,6 +295,7 @@ def _execute(
         )
     origin = provenance(facts, lease, request, digest, began, seconds) | {
         "device": options.device,
+        **({STAGES: stages} if stages else {}),
         **result.provenance,  # what the training noted itself
     }
     final = finish(held, options, msgspec.structs.replace(result, error=error, provenance=origin))

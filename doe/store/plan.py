@@ -14,7 +14,8 @@ from typing import BinaryIO, Literal, NamedTuple
 import msgspec
 
 from doe.design.changes import augmented, planned_replicates
-from doe.design.runs import Design, extended_design, make_design
+from doe.design.runs import Design, Run, extended_design, make_design
+from doe.design.stages import stage_executions
 from doe.design.table import design_csv, design_digest, design_request, read_design
 from doe.errors import DoeError
 from doe.store.files import StudyDir, read_file, write_atomic
@@ -49,6 +50,20 @@ class Plan(NamedTuple):
     def files(self) -> StudyDir:
         """Every name in its directory."""
         return StudyDir(self.directory)
+
+    @property
+    def stages(self) -> tuple[Run, ...]:
+        """The executions of stages that its runs need."""
+        return stage_executions(self.study, self.design.runs)
+
+    @property
+    def everything(self) -> tuple[Run, ...]:
+        """All that is executed: stages, and runs."""
+        return (*self.stages, *self.design.runs)
+
+    def requests(self) -> dict[str, bytes]:
+        """The request of each run, and of each execution of a stage."""
+        return {run.run_id: request_bytes(self.study, run) for run in self.everything}
 
     def scan(self) -> list[RunStatus]:
         """The present state of every run, in run order."""
@@ -112,7 +127,7 @@ def _replace_plan(old: Plan, study: Study, differences: list[str]) -> tuple[Plan
         _write(new)
         # A scheduler reads the study after it wrote a request, and a worker reads its request after
         # it took its lease: whoever began meanwhile is seen here, or sees this and stops.
-        for run in old.design.runs:
+        for run in old.everything:
             with contextlib.suppress(OSError):
                 files.run(run.run_id).request.unlink()
         if begun := _begun(old):
@@ -121,7 +136,7 @@ def _replace_plan(old: Plan, study: Study, differences: list[str]) -> tuple[Plan
             for status in begun:
                 prepare(files.run(status.run.run_id), old.study, status.run)
             raise _refusal(old, study, differences, len(begun))
-        for run in old.design.runs:
+        for run in old.everything:
             with contextlib.suppress(OSError):
                 files.run(run.run_id).path.rmdir()
     return new, "replanned"
@@ -143,14 +158,13 @@ def _refusal(
 
 def _same_runs(old: Plan, new: Plan) -> bool:
     """Whether two plans ask for the same runs in the same order, whatever else they say."""
-    return old.design == new.design and all(
-        request_bytes(old.study, run) == request_bytes(new.study, run) for run in old.design.runs
-    )
+    return old.design == new.design and old.requests() == new.requests()
 
 
 def _begun(plan: Plan) -> list[RunStatus]:
     """Runs of which somebody has taken a lease, or left anything else."""
-    return [s for s in plan.scan() if s.result or s.lease or s.damaged or s.problem]
+    statuses = scan(plan.files, plan.everything)
+    return [s for s in statuses if s.result or s.lease or s.damaged or s.problem]
 
 
 def _way_out(old: Plan, study: Study) -> str:
@@ -303,7 +317,7 @@ class PlanInUse:
         DoeError
             If study.toml asks for other runs by now.
         """
-        directory, study, design = self._plan
+        directory, study, _ = self._plan
         file = self._plan.files.study.open("rb")
         content = file.read()
         if content == self._content:
@@ -316,8 +330,8 @@ class PlanInUse:
         if not study_differences(study, parse_study(content, source=file.name)):
             return
         now = load_plan(directory)
-        planned = {run.run_id: request_bytes(now.study, run) for run in now.design.runs}
-        if any(planned.get(run.run_id) != request_bytes(study, run) for run in design.runs):
+        planned = now.requests()
+        if any(planned.get(key) != raw for key, raw in self._plan.requests().items()):
             raise DoeError(
                 f"{directory} was planned again meanwhile: no more runs of the former plan are "
                 "started. `doe run` executes the new one"

@@ -11,11 +11,12 @@ from typing import Any
 import msgspec
 
 from doe.design.runs import Run
+from doe.design.stages import stage_needs
 from doe.errors import DoeError, counted, were
 from doe.store.files import STRANGE, RunDir, StudyDir, read_file, write_atomic
 from doe.store.scan import RunStatus
-from doe.study.levels import settings_of
-from doe.study.values import Level, MetricsSection, ProgressSection, Study
+from doe.study.levels import made_settings
+from doe.study.values import OWN, Level, MetricsSection, ProgressSection, Study
 
 DEFAULT_METRICS, DEFAULT_PROGRESS = MetricsSection(), ProgressSection()
 
@@ -47,11 +48,48 @@ class RunRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     """Where a command runs; empty for a function, and in requests of earlier versions."""
     env: dict[str, Level] = {}
     """Added to the environment of a command."""
+    stage: str = ""
+    """The stage that this is an execution of; empty for a run."""
+    stages: dict[str, str] = {}
+    """Stage -> the directory, beside this one, of the execution that is handed over."""
+    reuse: bool = False
+    """Whether a stage may be taken over from another study."""
 
 
 def request_bytes(study: Study, run: Run) -> bytes:
     """The content of a run's `request.json`, always the same bytes for the same run."""
-    request = RunRequest(
+    request = _stage_request(study, run) if run.stage else _run_request(study, run)
+    return msgspec.json.format(msgspec.json.encode(request), indent=1) + b"\n"
+
+
+def _stage_request(study: Study, run: Run) -> RunRequest:
+    stage = study.stages[run.stage]
+    return RunRequest(
+        study=study.name,
+        run_id=run.run_id,
+        config=run.name,
+        row=run.row,
+        replicate=run.replicate,
+        seed=run.seed,
+        backend=stage.function or "command",
+        command=study.started(stage.command),
+        factors=run.levels,
+        settings=stage.settings | made_settings(study, run.levels),
+        metrics=(),
+        further=(),
+        progress=stage.progress if stage.progress != DEFAULT_PROGRESS else None,
+        threads=study.threads,
+        seeds=run.seeds,
+        cwd=(study.cwd or OWN) if stage.command else "",
+        env=stage.env,
+        stage=run.stage,
+        stages=stage_needs(study, run),
+        reuse=stage.reuse,
+    )
+
+
+def _run_request(study: Study, run: Run) -> RunRequest:
+    return RunRequest(
         study=study.name,
         run_id=run.run_id,
         config=run.name,
@@ -61,7 +99,7 @@ def request_bytes(study: Study, run: Run) -> bytes:
         backend=study.backend,
         command=study.words,
         factors=run.levels,
-        settings=settings_of(study, run.levels),
+        settings={**study.settings, **made_settings(study, run.levels)},
         metrics=study.responses.metrics,
         further=study.responses.further,
         source=_source(study) if study.metrics != DEFAULT_METRICS else None,
@@ -70,8 +108,8 @@ def request_bytes(study: Study, run: Run) -> bytes:
         seeds=run.seeds,
         cwd=study.cwd if study.command else "",
         env=study.env,
+        stages=stage_needs(study, run),
     )
-    return msgspec.json.format(msgspec.json.encode(request), indent=1) + b"\n"
 
 
 def _source(study: Study) -> MetricsSection:

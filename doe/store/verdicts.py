@@ -25,7 +25,7 @@ FILES = "files"
 """Fact of the provenance: the files that a command names, and the hash of each at its start."""
 
 
-FailureKind = Literal["exception", "crash", "timeout", "gpu-memory", "process-limit"]
+FailureKind = Literal["exception", "crash", "timeout", "gpu-memory", "stage", "process-limit"]
 """That of the process limit is never put on record: the run is put off."""
 
 
@@ -146,6 +146,10 @@ class Origin(msgspec.Struct):
     request: str = ""
     unread: list[str] = []
     imported: str = ""
+    stages: dict[str, dict[str, str]] = {}
+    digest: str = ""
+    recipe: str = ""
+    reused: str = ""
 
 
 def _sound(provenance: dict[str, Any]) -> bool:
@@ -269,10 +273,15 @@ def exhausted(failures: tuple[Failure, ...], policy: Policy) -> bool:
     alone = any(failure.kind == "gpu-memory" and failure.alone for failure in failures)
     return (
         alone
+        or "stage" in kinds
         or crashes > policy.retries
         or exceptions > (policy.retries if policy.errors else 0)
         or kinds.count("gpu-memory") > 1 + policy.retries
     )
+
+
+REPLACED = ("failed", "removed")
+"""Why a verdict was set aside: run again after a failure, or after what it left was removed."""
 
 
 class Attempt(NamedTuple):
@@ -286,7 +295,7 @@ class Attempt(NamedTuple):
 def failed_attempts(run: RunDir) -> tuple[Attempt, ...]:
     """Failures on record, oldest first, since the last time that a verdict was replaced."""
     names = run.names()
-    first = max((run.aside_number(name, "failed") for name in names), default=0)
+    first = max((run.aside_number(name, k) for name in names for k in REPLACED), default=0)
     numbers = sorted(filter(None, map(run.attempt_number, names)))
     return tuple(_read_attempt(run, number) for number in numbers if number >= first)
 

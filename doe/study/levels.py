@@ -14,13 +14,13 @@ SWITCH_WORDS = {True: ("true", "on", "yes", "1"), False: ("false", "off", "no", 
 """What people write for a switch."""
 
 
-def settings_of(study: Study, levels: Mapping[str, Level]) -> dict[str, Any]:
-    """The settings of a run: the study's, and those that its levels make."""
+def made_settings(study: Study, levels: Mapping[str, Level]) -> dict[str, Any]:
+    """The settings that some levels make."""
     made: dict[str, Any] = {}
     for factor in study.factors:
-        if factor.sets:
+        if factor.sets and factor.key in levels:
             made |= factor.sets[str(levels[factor.key])]
-    return {**study.settings, **made} if made else study.settings
+    return made
 
 
 def kind_of(level: Level) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from doe.errors import AddProblem, nearest, short
@@ -38,16 +39,31 @@ def stages_in_order(study: Study) -> list[str]:
     return sorted(study.stages, key=lambda name: len(_with_needs(study, name)))
 
 
-def same_each_time(study: Study) -> list[str]:
-    """Stages that are done again for each seed without being told it."""
-    return [
-        name
-        for name, stage in study.stages.items()
-        if stage.command
-        and stage.seed != NO_SEED
-        and not _told_seed(stage)
-        and not any(study.stages[other].seed != NO_SEED for other in stage.needs)
-    ]
+def read_by_runs(study: Study) -> list[str]:
+    """What a function that executes runs is expected to look at: factors, and stages."""
+    keys = [f.key for f in study.factors if not f.sets and f.key not in study.staged_factors]
+    needed = {other for stage in study.stages.values() for other in stage.needs}
+    return [*keys, *stage_placeholders(name for name in study.stages if name not in needed)]
+
+
+def stage_doubts(study: Study) -> list[str]:
+    """What is not wrong with stages and yet may be a mistake, a sentence each."""
+    doubts = []
+    for name, stage in study.stages.items():
+        inherited = any(study.stages[other].seed != NO_SEED for other in stage.needs)
+        if stage.command and stage.seed != NO_SEED and not inherited and not _told_seed(stage):
+            doubts.append(
+                f"the command of stage {name} does not use {{seed}}, and yet it is done again for "
+                f'each {stage.seed}; put {{seed}} in, or say seed = "{NO_SEED}" to do it once'
+            )
+    own = {stage_factors(study, name) for name in study.stages} - {()}
+    if len(own) > 1:
+        doubts.append(
+            "stages depend on different factors, and the analysis has one error for all of them, "
+            f"that of whole plots of {', '.join(study.whole_plot_factors)}: it takes a level of a "
+            "stage with fewer factors as drawn anew in each of these"
+        )
+    return doubts
 
 
 def _told_seed(stage: Stage) -> bool:
@@ -73,6 +89,8 @@ def check_stages(study: Study, add: AddProblem) -> None:
         for other in stage.needs:
             if other not in study.stages:
                 add(f"{path}.needs: no stage {other!r}{nearest(other, study.stages)}")
+        if not 0 <= stage.timeout < math.inf:
+            add(f"{path}.timeout = {stage.timeout:g}: expected seconds, or 0 for no limit")
         _check_work(study, name, add)
         _check_seed(study, name, add)
     cycle = [

@@ -335,6 +335,8 @@ class Stage(msgspec.Struct, frozen=True):
     without a seed, "none"."""
     reuse: bool = False
     """Whether it is taken over from another study beside this one that has done the same."""
+    timeout: float = 0.0
+    """Seconds that an execution may take, 0 for no limit; `--timeout` is for runs alone."""
     settings: dict[str, Any] = {}
     """Its own settings, as those of the study are the runs'."""
     env: dict[str, Level] = {}

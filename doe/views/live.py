@@ -17,7 +17,7 @@ from rich.text import Text
 
 from doe.errors import counted
 from doe.numbers import duration_text
-from doe.results.time_left import foreseen, time_left
+from doe.results.time_left import study_time_left
 from doe.store.leases import age
 from doe.store.progress import Progress, read_progress
 from doe.store.scan import STATES, RunState, counts
@@ -62,7 +62,7 @@ class PlainDisplay:
 
     def show(self, snapshot: Snapshot) -> None:
         """Print the counts at each tenth of the study, and once the time left is known."""
-        statuses = list(snapshot.statuses.values())
+        statuses = snapshot.runs
         ended = sum(status.result is not None for status in statuses)
         tenth, now = 10 * ended // len(statuses), time.monotonic()
         if tenth == self._shown and (self._foretold or now - self._looked < LOOK_SECONDS):
@@ -131,7 +131,7 @@ class NotebookDisplay(PlainDisplay):
     def show(self, snapshot: Snapshot) -> None:
         """Draw the bar, at most a few times a second and always at the end."""
         number = state_counts(snapshot)
-        total = len(snapshot.statuses)
+        total = len(snapshot.runs)
         ended = number["done"] + number["diverged"] + number["failed"]
         now = time.monotonic()
         if now - self._drawn >= DRAW_SECONDS or ended == total:
@@ -178,13 +178,13 @@ def ages(snapshot: Snapshot) -> dict[str, float]:
 def remaining(snapshot: Snapshot) -> float | None:
     """Seconds until the study's end; None if unknown."""
     statuses, since = list(snapshot.statuses.values()), ages(snapshot)
-    return time_left(statuses, since, snapshot.places, foreseen(snapshot.files, statuses, since))
+    return study_time_left(snapshot.files, statuses, since, snapshot.places)
 
 
 def state_counts(snapshot: Snapshot) -> dict[RunState, int]:
     """Runs in each state, as the scheduler knows them."""
-    statuses = snapshot.statuses.values()
-    number = counts(list(statuses))
+    statuses = snapshot.runs
+    number = counts(statuses)
     number["running"] = len(snapshot.active) + len(snapshot.elsewhere)
     number["pending"] = len(statuses) - sum(number[s] for s in STATES if s != "pending")
     return number
@@ -192,7 +192,7 @@ def state_counts(snapshot: Snapshot) -> dict[RunState, int]:
 
 def picture(snapshot: Snapshot) -> RenderableType:
     """The study at a glance: a bar, the counts, a row per slot."""
-    statuses = list(snapshot.statuses.values())
+    statuses = snapshot.runs
     number = state_counts(snapshot)
     ended = number["done"] + number["diverged"] + number["failed"]
     left = duration_text(remaining(snapshot))
@@ -227,10 +227,12 @@ def slot_table(snapshot: Snapshot) -> Table:
     rows = [_slot_row(snapshot, run) for run in active]
     rows += [_other_row(snapshot, run_id) for run_id in snapshot.elsewhere[:MOST_ELSEWHERE]]
     runs = [snapshot.statuses[run_id].run for _, run_id, *_ in rows]
+    stages = {run.run_id: run.config for run in runs if run.stage}
+    runs = [run for run in runs if not run.stage]
     shown = what_varies(list(runs[0].levels), runs) if runs else Shown("configuration", {})
     table.add_column(shown.header, overflow="fold")
     for row in rows:
-        table.add_row(*map(Text, row), Text(shown.labels[row[1]]))
+        table.add_row(*map(Text, row), Text((shown.labels | stages)[row[1]]))
     for name, why in snapshot.closed.items():
         table.add_row(Text(name), Text("closed", style="red"), *[""] * 4, Text(why))
     return table

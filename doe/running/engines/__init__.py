@@ -18,7 +18,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, get_args, get_type_hints
+from typing import Any, NamedTuple, TypeVar, get_args, get_type_hints
 
 import msgspec
 
@@ -26,6 +26,8 @@ from doe.errors import DoeError, nearest
 from doe.running.engines.base import Engine
 from doe.store.files import StudyDir
 from doe.study.values import ENGINES, Study
+
+SettingsOf = TypeVar("SettingsOf", bound=msgspec.Struct)
 
 
 def engine_module(name: str) -> Any:
@@ -107,6 +109,26 @@ def open_engine(name: str, study: Study, directory: Path, requested: Mapping[str
     settings = read_settings(module, name, study.engines.get(name, {}), requested)
     engine: Engine = module.open(study, directory, settings)
     return engine
+
+
+def stage_settings(
+    name: str, study: Study, settings: SettingsOf, **single: Any
+) -> dict[str, SettingsOf]:
+    """Stage -> what its jobs ask for: what runs do, but for what its own table says.
+
+    Parameters
+    ----------
+    single
+        Settings of runs that stages do not share, as they are for a stage that does not name them.
+    """
+    module = engine_module(name)
+    asked = {}
+    for stage, work in study.stages.items():
+        table = work.engines.get(name, {})
+        own = read_settings(module, f"stages.{stage}.{name}", table, {})
+        named = {key: getattr(own, key) for key in table}
+        asked[stage] = msgspec.structs.replace(settings, **{**single, **named})
+    return asked
 
 
 def read_settings(

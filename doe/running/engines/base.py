@@ -43,6 +43,8 @@ class Job(msgspec.Struct, frozen=True):
     slot: Slot
     options: WorkerOptions
     """What the worker is told; `options.job` is unique to this start."""
+    stage: str = ""
+    """The stage that is executed, which may ask for other resources; empty for a run."""
 
 
 class Ended(msgspec.Struct, frozen=True):

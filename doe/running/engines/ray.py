@@ -69,7 +69,10 @@ def problem(_key: str, _value: Any) -> str:
 
 def open(study: Study, _directory: Path, settings: Settings) -> RayEngine:
     """Reach a cluster, or start one on this machine."""
-    return RayEngine(msgspec.structs.replace(settings, cpus=settings.cpus or study.threads))
+    from doe.running.engines import stage_settings
+
+    settings = msgspec.structs.replace(settings, cpus=settings.cpus or study.threads)
+    return RayEngine(settings, stage_settings(SLOT, study, settings))
 
 
 def run_worker(run_dir: str, options: WorkerOptions, cwd: str, path: str) -> int:
@@ -103,9 +106,9 @@ def run_worker(run_dir: str, options: WorkerOptions, cwd: str, path: str) -> int
 class RayEngine:
     """Runs as tasks of a Ray cluster; see `doe.running.engines.base.Engine`."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, stages: Mapping[str, Settings] = {}) -> None:
         self._ray = _import_ray()
-        self._settings = settings
+        self._settings, self._stages = settings, stages
         self._connect()
         device = "cuda:0" if settings.gpus_per_run else "cpu"
         places = settings.jobs or self._room()
@@ -150,11 +153,13 @@ class RayEngine:
 
     def start(self, jobs: Sequence[Job]) -> None:
         """Hand each run to Ray as a task that is tried once."""
-        settings, path = self._settings, os.environ.get("PYTHONPATH", "")
+        path = os.environ.get("PYTHONPATH", "")
         task = self._ray.remote(run_worker)
         for job in jobs:
+            settings = self._stages.get(job.stage, self._settings)
             shared = settings.gpus_per_run % 1 > 0 and not needs_gpu_alone(RunDir(job.run_dir))
-            options = msgspec.structs.replace(job.options, alone=not shared)
+            device = "cuda:0" if settings.gpus_per_run else "cpu"
+            options = msgspec.structs.replace(job.options, alone=not shared, device=device)
             reference = task.options(
                 num_cpus=settings.cpus,
                 num_gpus=settings.gpus_per_run if shared else math.ceil(settings.gpus_per_run),

@@ -3,7 +3,8 @@
 ``python tests/doe/running/chaos.py --kills 1000`` is `make chaos`. Small studies are run one after
 the other, by one scheduler or two, until so many kills have hit. Each has a mode (`MODES`). After
 each study it counts verdicts lost, runs executed again after their verdict, torn files, wrong
-numbers (a result of another study's run among them), foreign processes touched, processes left.
+numbers (a result of another study's run among them), runs begun before their stage, foreign
+processes touched, processes left. Executions of stages are counted as runs are.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from doe.store import leases
 from doe.store.files import StudyDir
 from doe.store.plan import Plan, load_plan, write_plan
 from doe.store.verdicts import Policy, decode_result
-from doe.study.values import Factor, Responses, Study
+from doe.study.values import Factor, Responses, Stage, Study
 from doe.views.live import PlainDisplay
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -40,7 +41,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 HERE = Path(__file__).parent
 MARK = "DOE_CHAOS"
 TARGETS = ("scheduler", "slot", "keeper", "training", "training", "all")
-COUNTED = ("lost", "run twice", "torn", "wrong", "foreign", "left")
+COUNTED = ("lost", "run twice", "torn", "wrong", "early", "foreign", "left")
 MODES = {
     "plain": "kill -9 and nothing else",
     "chdir": "the backend changes to a directory that holds another study of the same path",
@@ -50,9 +51,16 @@ MODES = {
     "replanned": "while its first schedulers begin, the study is planned with other seeds",
     "empties": "the backend empties its run's directory, at once and when it has finished",
     "users": "schedulers of two users of one group, in turn",
+    "stages": "runs share the executions of two stages, of which one needs the other",
     "namespaces": "each scheduler in a process namespace of its own, where numbers begin at 1",
 }
-BACKENDS = {mode: f"chaos_backends:{mode}" for mode in ("chdir", "lock", "empties")}
+BACKENDS = {mode: f"chaos_backends:{mode}" for mode in ("chdir", "lock", "empties", "stages")}
+STAGES = {
+    "raw": Stage(function="chaos_backends:stage", settings={"seconds": 0.1}),
+    "data": Stage(
+        function="chaos_backends:stage", factors=("A",), needs=("raw",), settings={"seconds": 0.2}
+    ),
+}
 SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1", "SIGSEGV", "SIGSTOP", "SIGRTMIN", "SIGKILL")
 UNSHARE = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child=SIGKILL"]
 STALE_SECONDS = 12.0
@@ -69,6 +77,7 @@ def make_study(directory: Path, mode: str, seconds: float, first_seed: int = 1) 
         replicates=replicates,
         seeds=tuple(range(first_seed, first_seed + replicates)),
         settings={"seconds": seconds},
+        stages=STAGES if mode == "stages" else {},
     )
     return write_plan(study, directory)[0]
 
@@ -174,7 +183,7 @@ class Chaos:
 
     def look(self) -> None:
         """Compare what stands on disk with what stood there before."""
-        for run in self.plan.design.runs:
+        for run in self.plan.everything:
             place = self.files.run(run.run_id)
             before = self.known.get(run.run_id)
             if not place.result.exists():
@@ -202,7 +211,7 @@ class Chaos:
         while hit < kills and time.monotonic() < deadline:
             self.reap()
             self.look()
-            if len(self.known) == len(self.plan.design.runs):
+            if len(self.known) == len(self.plan.everything):
                 break
             half = hit >= kills // 2 or len(self.known) >= len(self.plan.design.runs) // 2
             if self.mode == "replaced" and half and not self.old:
@@ -241,13 +250,15 @@ class Chaos:
             one.wait(timeout=120)
         self.schedulers = []
         self.look()
-        for run in self.plan.design.runs:
+        self.damage["early"] += len(list(self.files.root.glob("*/early.txt")))
+        for run in self.plan.everything:
             place = self.files.run(run.run_id)
             raw, calls = self.known.get(run.run_id, (b"", 0))
             self.damage["run twice"] += self.executions(run.run_id) > calls
             result = decode_result(raw)
             expected = sum((i + 1) * (x > 0) for i, x in enumerate(run.coded)) + run.seed / 7
-            self.damage["wrong"] += result is None or result.metrics != {"y": expected}
+            metrics = {} if run.stage else {"y": expected}
+            self.damage["wrong"] += result is None or result.metrics != metrics
             self._torn(place.path)
         deadline = time.monotonic() + 5
         while (left := sum(map(len, self.processes().values()))) and time.monotonic() < deadline:

@@ -8,7 +8,7 @@ import pytest
 from doe.results.decision import Decision
 from doe.results.status import overview
 from doe.results.summary import Summary
-from doe.running.backend import NotedFactors
+from doe.running.backend import Noted
 from doe.store.files import StudyDir
 from doe.store.scan import STATES
 from doe.store.verdicts import UNREAD, read_verdict
@@ -34,7 +34,7 @@ from tests.command_line import doe
     ],
 )
 def test_every_way_to_read_the_factors_counts(read):
-    factors = NotedFactors({"A": 1, "B": 2})
+    factors = Noted({"A": 1, "B": 2})
     list(factors)
     assert "A" in factors
     assert factors.unread == ("A", "B")

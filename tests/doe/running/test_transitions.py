@@ -19,12 +19,17 @@ from doe.running.transitions import (
     Postpone,
     Record,
     Recorded,
+    Refuse,
     Requested,
     Retry,
     RunTask,
     Skip,
+    StageFailed,
+    StageGone,
+    StagesReady,
     Start,
     choose_queue,
+    stage_news,
     transition,
 )
 from doe.running.worker import ExitCode
@@ -41,6 +46,7 @@ BROKEN = RunStatus(RUN, "pending", problem="unreadable")
 CRASH, MEMORY = Failure("crash", "killed"), Failure("gpu-memory", "too little", alone=False)
 
 IDLE, QUEUED, STARTED = RunTask(), RunTask(Phase.QUEUED), RunTask(Phase.STARTED)
+WAITING = RunTask(Phase.WAITING)
 ELSEWHERE, EXCLUSIVE = RunTask(Phase.ELSEWHERE), RunTask(Phase.EXCLUSIVE)
 REPLACING = RunTask(Phase.QUEUED, replace="bad")
 FRONT, BACK = Enqueue(front=True), Enqueue()
@@ -81,6 +87,38 @@ TABLE = {
     "failed, to be tried again": (IDLE, Requested(FAILED, False, True), REPLACING, (BACK,)),
     "done, failed ones again": (IDLE, Requested(DONE, False, True), IDLE, ()),
     "unreadable": (IDLE, Requested(BROKEN, False), IDLE, (Skip("unreadable"),)),
+    # stages
+    "its stage is to come": (IDLE, Requested(PENDING, False, early=True), WAITING, ()),
+    "done, whatever its stage is": (IDLE, Requested(DONE, False, early=True), IDLE, ()),
+    "failed, and so was its stage": (
+        IDLE,
+        Requested(FAILED, False, True, early=True),
+        RunTask(Phase.WAITING, replace="bad"),
+        (),
+    ),
+    "running elsewhere beside its stage": (
+        IDLE,
+        Requested(RUNNING, True, early=True),
+        ELSEWHERE,
+        (Adopt(),),
+    ),
+    "a stage whose product is gone": (
+        IDLE,
+        Requested(DONE, False, removed=True),
+        RunTask(Phase.QUEUED, replace="good"),
+        (BACK,),
+    ),
+    "its stages are done": (WAITING, StagesReady(), QUEUED, (FRONT,)),
+    "its stages are done again": (
+        RunTask(Phase.WAITING, replace="bad"),
+        StagesReady(),
+        REPLACING,
+        (FRONT,),
+    ),
+    "its stage has failed": (WAITING, StageFailed(), ELSEWHERE, (Refuse(),)),
+    "its stage cannot be read": (WAITING, Blocked("no"), IDLE, (Skip("no"),)),
+    "its stage is gone": (QUEUED, StageGone(), WAITING, ()),
+    "refused": (ELSEWHERE, Observed(FAILED), IDLE, (Finish(FAILED, False),)),
     # a slot is free
     "starts": (QUEUED, Offered(PENDING, False), STARTED, (Start(),)),
     "starts alone": (EXCLUSIVE, Offered(PENDING, False), STARTED, (Start(),)),
@@ -231,3 +269,26 @@ def test_the_same_traceback_in_the_first_runs_of_all_slots_is_hopeless():
     assert breaker.hopeless
     breaker.unproven = False
     assert not breaker.hopeless
+
+
+UNREADABLE = Blocked(f"its stage {RUN.run_id} cannot be used: unreadable")
+NEWS = {
+    "one is queued": ([(QUEUED, PENDING)], None),
+    "one is under way": ([(IDLE, DONE), (STARTED, RUNNING)], None),
+    "one is under way elsewhere": ([(IDLE, DONE), (ELSEWHERE, RUNNING)], None),
+    "one waits for another": ([(IDLE, DONE), (WAITING, PENDING)], None),
+    "one is made again": ([(RunTask(Phase.QUEUED, replace="good"), DONE)], None),
+    "one is tried again": ([(REPLACING, FAILED)], None),
+    "one was left out": ([(IDLE, PENDING)], None),
+    "all are done": ([(IDLE, DONE), (IDLE, DONE)], StagesReady()),
+    "one has failed": ([(IDLE, FAILED)], StageFailed()),
+    "one has failed, another is to come": ([(STARTED, RUNNING), (IDLE, FAILED)], StageFailed()),
+    "one cannot be read": ([(IDLE, DONE), (IDLE, BROKEN)], UNREADABLE),
+}
+
+
+@pytest.mark.parametrize("case", NEWS)
+def test_what_a_run_learns_of_its_stages(case):
+    stages, news = NEWS[case]
+    assert stage_news(stages) == news
+    assert type(stage_news(stages)) is type(news)

@@ -8,7 +8,7 @@ from doe.errors import DoeError
 from doe.study.command import check_program
 from doe.study.file import checked_study, dump_study, parse_study, study_differences
 from doe.study.schema import study_schema
-from doe.study.stages import same_each_time, stage_factors, stages_in_order
+from doe.study.stages import stage_doubts, stage_factors, stages_in_order
 
 BASE = {
     "name": "tokens",
@@ -61,12 +61,18 @@ def test_a_stage_depends_on_the_factors_of_those_before_it():
     assert study().whole_plot_factors == ("vocab", "lower")
 
 
-def test_stages_that_are_not_told_the_seed_are_known():
-    assert not same_each_time(study())
+def test_stages_that_are_not_told_the_seed_are_doubtful():
+    assert not any("{seed}" in doubt for doubt in stage_doubts(study()))
     untold = study(clean={"command": "python clean.py {lower}"})
-    assert same_each_time(untold) == ["clean"]
+    assert "stage clean does not use {seed}" in stage_doubts(untold)[0]
     once = {"command": "python clean.py {lower}", "seed": "none"}
-    assert not same_each_time(study(clean=once))
+    assert not any("{seed}" in doubt for doubt in stage_doubts(study(clean=once)))
+
+
+def test_stages_of_different_factors_have_one_error():
+    assert "stages depend on different factors" in stage_doubts(study())[-1]
+    same = {"factors": ["vocab", "lower"], "command": "python clean.py {lower} {vocab} {seed}"}
+    assert not stage_doubts(study(clean=same))
 
 
 def test_the_schema_knows_stages():
@@ -123,6 +129,7 @@ WRONG = {
     ),
     "no name": ({"a-b": {"command": "make"}}, "stages.a-b: expected a name"),
     "a misspelt key": ({"tokens": {"factor": ["vocab"]}}, "stages.tokens.factor: unknown key"),
+    "no time": ({"tokens": {"timeout": -1.0}}, "stages.tokens.timeout = -1: expected seconds"),
     "no table of an engine": ({"tokens": {"slurm": 3}}, "expected a table [stages.tokens.slurm]"),
     "settings that no file holds": (
         {"tokens": {"settings": {"limit": 2**70}}},

@@ -44,6 +44,10 @@ def open(study: Study, _directory: Path, settings: Settings) -> LocalEngine:
     """Slots on the GPUs that are asked for, or on the cores; by default on all GPUs if any."""
     from doe.running.engines.local.engine import LocalEngine
 
+    if own := [name for name, stage in study.stages.items() if stage.engines.get("local")]:
+        raise DoeError(
+            f"stages.{own[0]}.local: on this machine stages run in the slots of runs; remove it"
+        )
     if settings.gpus and settings.cpu is not None:
         raise DoeError("got both gpus and cpu; choose one of them")
     if settings.cpu is not None:

@@ -159,7 +159,8 @@ class LocalEngine:
         for job in jobs:
             parent = self._parents.get(job.slot.name) or self._open(job.slot)
             parent.starts[job.options.job] = _Start(job)
-            parent.write(Task(os.fsencode(job.run_dir.resolve()), job.options))
+            cold = bool(job.stage)  # it has another backend
+            parent.write(Task(os.fsencode(job.run_dir.resolve()), job.options, cold))
 
     def wait(self, seconds: float) -> Sequence[Ended | Left]:
         """Return what has ended or left its slot, as soon as something has."""

@@ -74,6 +74,8 @@ class Task(msgspec.Struct, frozen=True):
     name: bytes
     """The run's directory as the system writes it, which may be no text."""
     options: WorkerOptions
+    cold: bool = False
+    """Whether it is none for the imported backend, and gets a process from the start."""
 
     @property
     def run_dir(self) -> Path:
@@ -214,9 +216,8 @@ class SlotProcess:
         job = task.options.job
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
         try:
-            keeper = (
-                self._hand_over(line, prepared) if prepared else patiently(lambda: _spawn(task))
-            )
+            warm = prepared if not task.cold else None
+            keeper = self._hand_over(line, warm) if warm else patiently(lambda: _spawn(task))
             self._keepers[keeper] = job
             self.say(Answer(job=job, pid=keeper))
         except ProcessLimitError:

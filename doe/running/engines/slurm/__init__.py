@@ -20,9 +20,11 @@ DETACHES = True
 
 def open(study: Study, directory: Path, settings: Settings) -> SlurmEngine:
     """Talk to the cluster whose commands are installed here."""
+    from doe.running.engines import stage_settings
     from doe.running.engines.slurm.engine import SlurmEngine
 
-    return SlurmEngine(study, directory, settings)
+    stages = stage_settings("slurm", study, settings, runs_per_job=1)
+    return SlurmEngine(study, directory, settings, stages)
 
 
 def waiting_reasons(study: StudyDir, runs: Collection[str]) -> dict[str, str]:

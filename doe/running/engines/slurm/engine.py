@@ -77,11 +77,21 @@ class _Sent(NamedTuple):
 class SlurmEngine:
     """Runs as jobs of a Slurm cluster; see `doe.running.engines.base.Engine`."""
 
-    def __init__(self, study: Study, directory: Path, settings: Settings) -> None:
+    def __init__(
+        self,
+        study: Study,
+        directory: Path,
+        settings: Settings,
+        stages: Mapping[str, Settings] = {},
+    ) -> None:
         device = "cuda:0" if settings.gpu else "cpu"
         self.slots = (Slot(SLURM, device, PLACES),)
         self._study = study
         self._settings = msgspec.structs.replace(settings, cpus=settings.cpus or study.threads)
+        self._stages = {
+            name: msgspec.structs.replace(asked, cpus=asked.cpus or study.threads)
+            for name, asked in stages.items()
+        }
         self._study_dir = StudyDir(directory.resolve())
         self._sent: dict[str, _Sent] = {}
         self._unsent: list[str] = []
@@ -118,22 +128,25 @@ class SlurmEngine:
 
     def start(self, jobs: Sequence[Job]) -> None:
         """Submit some runs, as one array where it may be as large."""
-        parts: dict[bool, list[Job]] = {False: [], True: []}
+        parts: dict[tuple[str, bool], list[Job]] = {}
         for job in jobs:
-            shared = self._settings.shared
-            parts[shared and needs_gpu_alone(self._study_dir.run(job.run_id))].append(job)
-        for alone, part in parts.items():
-            settings = self._settings.alone() if alone else self._settings
+            shared = self._stages.get(job.stage, self._settings).shared
+            alone = shared and needs_gpu_alone(self._study_dir.run(job.run_id))
+            parts.setdefault((job.stage, alone), []).append(job)
+        for (stage, alone), part in parts.items():
+            settings = self._stages.get(stage, self._settings)
+            settings = settings.alone() if alone else settings
             entries = [self._entry(job, settings) for job in part]
             size = settings.runs_per_job
             tasks = [tuple(entries[i : i + size]) for i in range(0, len(entries), size)]
-            most = self._patiently(calls.most_tasks) if tasks else 1
+            most = self._patiently(calls.most_tasks)
             for i in range(0, len(tasks), most):
                 self._submit(tuple(tasks[i : i + most]), settings)
 
     def _entry(self, job: Job, settings: Settings) -> Entry:
         progress = read_progress(self._study_dir.run(job.run_id))
-        options = msgspec.structs.replace(job.options, alone=not settings.shared)
+        device = "cuda:0" if settings.gpu else "cpu"
+        options = msgspec.structs.replace(job.options, alone=not settings.shared, device=device)
         return Entry(job.run_id, options, progress.step if progress else 0)
 
     def _submit(self, tasks: tuple[tuple[Entry, ...], ...], settings: Settings) -> None:

@@ -76,7 +76,7 @@ def problem(key: str, value: Any) -> str:
             return "" if re.fullmatch(r"\S+", value) else "expected one word"
         case "gres":
             each = r"[\w/]+(:[\w.-]+)?(:\d+[KMGT]?)?"
-            fine = bool(re.fullmatch(rf"{each}(,{each})*", value))
+            fine = not value or bool(re.fullmatch(rf"{each}(,{each})*", value))
             return "" if fine else "expected name[:type][:count], as in gpu:1"
         case "time":
             fine = value > 0 if isinstance(value, int) else bool(TIME.fullmatch(value))

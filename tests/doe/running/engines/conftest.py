@@ -122,7 +122,7 @@ def _backends_can_be_imported(monkeypatch):
 def planned(tmp_path):
     """Plan a small study in a directory whose name needs quoting."""
 
-    def plan(backend, factors="A", replicates=2, slurm=None, **settings):
+    def plan(backend, factors="A", replicates=2, slurm=None, stages=None, **settings):
         study = Study(
             name="tiny study",
             backend=f"engine_backends:{backend}",
@@ -132,6 +132,7 @@ def planned(tmp_path):
             seeds=tuple(range(1, replicates + 1)),
             settings=settings,
             engines={"slurm": slurm} if slurm else {},
+            stages=stages or {},
         )
         return write_plan(study, tmp_path / "my runs" / "100% tiny")[0]
 

@@ -5,6 +5,7 @@ from engine_harness import Scheduler, calls, kill, places, run, until, verdicts,
 
 from doe.errors import DoeError
 from doe.store.verdicts import Policy, failed_attempts
+from doe.study.values import Stage
 
 
 def seen(plan):
@@ -25,6 +26,17 @@ def test_64_short_runs_are_each_run_once(bench, planned):
     assert {len(pids) for pids in calls(plan).values()} == {1}
     assert run(plan, bench)[0] == {"done": 64}
     assert {len(pids) for pids in calls(plan).values()} == {1}
+
+
+def test_stages_are_executed_once_before_their_runs(bench, planned):
+    stage = Stage(function="engine_backends:prepare", factors=("A",))
+    plan = planned("prepared", factors="AB", stages={"data": stage})
+    counts, said = run(plan, bench)
+    assert counts == {"done": 8}, said
+    assert {len(pids) for pids in calls(plan).values()} == {1}
+    for stage in plan.stages:
+        assert len((plan.directory / stage.run_id / "calls.txt").read_text().split()) == 1
+        assert not plan.files.run(stage.run_id).out.exists()
 
 
 def test_each_run_has_a_gpu_of_its_own(bench, planned):

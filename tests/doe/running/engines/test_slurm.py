@@ -11,6 +11,7 @@ from engine_harness import Bench, Scheduler, calls, kill, places, run, until, ve
 
 from doe.errors import DoeError
 from doe.store.verdicts import Policy, failed_attempts
+from doe.study.values import Stage
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("slurm")]
 BENCH = Bench("slurm", {"jobs": 2}, {"gres": "gpu:1"}, {"gres": "shard:1"})
@@ -32,6 +33,33 @@ def step_reached(plan, number):
         for place in places(plan)
         if (path := place.path / "checkpoint").exists()
     )
+
+
+# Stages -------------------------------------------------------------------------------------------
+
+
+def test_stages_are_jobs_of_their_own_before_their_runs(planned):
+    stage = Stage(
+        function="engine_backends:prepare", factors=("A",), engines={"slurm": {"cpus": 2}}
+    )
+    plan = planned("prepared", factors="AB", slurm={"runs_per_job": 2}, stages={"data": stage})
+    counts, said = run(plan, BENCH, keep_stages=True)
+    assert counts == {"done": 8}, said
+    assert len(plan.stages) == 4
+    for stage in plan.stages:
+        assert len((plan.directory / stage.run_id / "calls.txt").read_text().split()) == 1
+    assert {len(pids) for pids in calls(plan).values()} == {1}
+    for place in places(plan):
+        assert (place.path / "seen.txt").read_text() == "2 cpu"
+        assert (place.path / "own.txt").read_text() == "1"
+
+
+def test_stages_need_a_scheduler_that_stays(planned):
+    stage = Stage(function="engine_backends:prepare", factors=("A",))
+    plan = planned("prepared", factors="AB", stages={"data": stage})
+    with pytest.raises(DoeError, match="leave out --detach until then"):
+        run(plan, BENCH, detach=True)
+    assert not any((plan.directory / stage.run_id).exists() for stage in plan.stages)
 
 
 # The controller -----------------------------------------------------------------------------------

@@ -4,10 +4,11 @@ import os
 import subprocess
 import time
 
+import msgspec
 import pytest
 
 from doe.errors import DoeError
-from doe.running.engines import open_engine, read_settings, slurm
+from doe.running.engines import open_engine, read_settings, slurm, stage_settings
 from doe.running.engines.slurm import Settings
 from doe.running.engines.slurm import calls as slurm_calls
 from doe.running.engines.slurm.calls import AwayError, QueueRow
@@ -17,6 +18,8 @@ from doe.running.worker import ExitCode, WorkerOptions
 from doe.store.files import RunDir, StudyDir
 from doe.store.leases import Watch, acquire, new_owner
 from doe.store.verdicts import Result, commit
+from doe.study.presets import preset_study
+from doe.study.values import Stage
 
 # Settings -----------------------------------------------------------------------------------------
 
@@ -56,6 +59,25 @@ def test_mistakes_in_the_slurm_table_are_named(table, said):
     with pytest.raises(DoeError) as caught:
         read_settings(slurm, "slurm", table, {})
     assert said in str(caught.value)
+
+
+def study_with_stage(table, engine="slurm"):
+    stage = Stage(function="a:b", engines={engine: table})
+    return msgspec.structs.replace(preset_study("demo"), stages={"data": stage})
+
+
+def test_a_stage_asks_for_what_runs_do_but_for_its_own_table():
+    runs = Settings(partition="gpu", gres="gpu:1", time=60, runs_per_job=4)
+    table = {"gres": "", "time": 5}
+    stages = stage_settings("slurm", study_with_stage(table), runs, runs_per_job=1)
+    assert stages == {"data": Settings(partition="gpu", gres="", time=5)}
+
+
+def test_mistakes_in_the_table_of_a_stage_are_named(tmp_path):
+    with pytest.raises(DoeError, match=r"stages\.data\.slurm\.tme: unknown key"):
+        stage_settings("slurm", study_with_stage({"tme": 5}), Settings())
+    with pytest.raises(DoeError, match=r"stages\.data\.local: on this machine"):
+        open_engine("local", study_with_stage({"cpu": 2}, "local"), tmp_path, {})
 
 
 def test_all_mistakes_are_told_at_once():

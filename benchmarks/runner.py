@@ -25,7 +25,7 @@ ISOLATED_RUNS = 16
 """Fewer for the pool that starts an interpreter for each."""
 BUSY_RUNS = 16
 BUSY_LOOPS = 20_000_000
-SLOT_LIMIT_MS = 50.0
+SLOT_LIMIT_MS = 15.0
 EFFICIENCY_LIMIT = 0.95
 COMMAND_RUNS = 48
 COMMAND = 'sleep 0.2; echo "y,1" | tr , "\\n" > "$1/metrics.csv"; date +%s%N > "$1/ended"'
@@ -151,12 +151,12 @@ def run() -> list[Section]:
 
 
 def _timed(cases: dict[str, Callable[[], float]], repeats: int) -> dict[str, float]:
-    """The best of some repeats, cases taking turns; each case tells its own seconds."""
+    """The median of some repeats, cases taking turns; each case tells its own seconds."""
     told: dict[str, list[float]] = {name: [] for name in cases}
     side_by_side(
         {name: lambda n=name, c=case: told[n].append(c()) for name, case in cases.items()}, repeats
     )
-    return {name: min(seconds) for name, seconds in told.items()}
+    return {name: statistics.median(seconds) for name, seconds in told.items()}
 
 
 def _overhead() -> Section:
@@ -168,7 +168,7 @@ def _overhead() -> Section:
             "concurrent.futures": lambda: with_pool(_return_one, NOTHING_RUNS),
             "joblib": lambda: with_joblib(_return_one, NOTHING_RUNS),
         },
-        repeats=2,
+        repeats=3,
     )
     runs = dict.fromkeys(seconds, NOTHING_RUNS) | {isolated: ISOLATED_RUNS}
     own = seconds["doe run"] / NOTHING_RUNS

@@ -23,6 +23,7 @@ from doe.analysis.best import Prediction
 from doe.analysis.dataset import Dataset
 from doe.analysis.effects_by_response import effects_by_response
 from doe.analysis.estimators.dispersion import Dispersion
+from doe.analysis.estimators.quasi_binomial import QuasiBinomial
 from doe.analysis.estimators.robust import Robust
 from doe.analysis.lenth import lenth
 from doe.analysis.missing import Missing
@@ -32,7 +33,7 @@ from doe.analysis.pvalues import holm
 ALPHA = 0.05
 SEVERAL = ("2³ × 2", "2³ × 4 in blocks")
 """Designs that are also analysed with --transform auto, and with three responses at once."""
-UNEQUAL = ("unequal", "accuracy", "counts")
+UNEQUAL = ("unequal", "accuracy", "log odds", "counts")
 """What makes the spread differ by configuration."""
 PLANTED_IN = dict.fromkeys(PLANTED, ("2³ × 4 in blocks", "2⁴ × 3, 6 missing")) | {
     "interaction": ("2³ × 3, order 1",),
@@ -42,6 +43,7 @@ PLANTED_IN = dict.fromkeys(PLANTED, ("2³ × 4 in blocks", "2⁴ × 3, 6 missing
     "by value": ("2³ × 4",),
     "unequal": ("2³ × 4", "2³ × 4 in blocks", "2³, 2 or 8 runs by A"),
     "accuracy": ("2³ × 4", "2³, 2 or 8 runs by A"),
+    "log odds": ("2³ × 4", "2³, 2 or 8 runs by A"),
     "counts": ("2³ × 4", "2³, 2 or 8 runs by A"),
 }
 SIZE, COVERAGE = ("size", ALPHA), ("coverage", 1.0 - ALPHA)
@@ -67,6 +69,8 @@ RATES: dict[str, tuple[str, float]] = {
     "wild bootstrap interval of an effect": COVERAGE,
     "HC3's p of an inert term": SIZE,
     "any inert term by HC3 with Holm": SIZE,
+    "p of an inert term by counted items": SIZE,
+    "any inert term by counted items with Holm": SIZE,
     "p of a term of the dispersion": SIZE,
     "any term of the dispersion after Holm": SIZE,
     "mean at a level": COVERAGE,
@@ -134,10 +138,14 @@ SCALED = {
 HOLDS_UNEQUAL = (
     "HC3's p of an inert term",
     "any inert term by HC3 with Holm",
+    "p of an inert term by counted items",
+    "any inert term by counted items with Holm",
     "intervals of all configurations at once",
     "Hsu's intervals, all at once",
 )
 """Rates that keep their level where the spread differs by configuration."""
+OF_RAW_MEANS = ("interval of an effect", "mean at a level", "Hsu's intervals, all at once")
+"""Rates that compare with means of several shares, which log odds do not estimate."""
 SHOWN_UNEQUAL = (
     *HOLDS_UNEQUAL,
     "a true best configuration stays among the best",
@@ -181,6 +189,11 @@ def tallied(observed: Dataset, found: Analysis, truth: Truth) -> Tally:
     yield from _of_terms(found, truth)
     yield from _of_lenth(found)
     yield from _of_robust(found, truth)
+    if (counted := found.get(QuasiBinomial)) is not None:
+        inert = [row for row in counted.terms if row.term != "A"]
+        yield "p of an inert term by counted items", _share(row.p for row in inert)
+        called = any(_below(row.p_holm) for row in inert)
+        yield "any inert term by counted items with Holm", called
     if (spread := found.get(Dispersion)) is not None and spread.replicates > 1:
         below = {e.term: _below(e.p_holm) for e in spread.effects}
         yield "p of a term of the dispersion", _share(e.p for e in spread.effects)
@@ -452,6 +465,8 @@ def measured(
         if plan.name in SEVERAL and robust and not planted:
             rates.append(_of_three_responses(observed, draw, rng))
         for name, value in chain(*rates):
+            if planted == "log odds" and name in OF_RAW_MEANS:
+                continue
             sums[name].append(float(value))
     return {name: float(np.mean(values)) for name, values in sums.items()}
 

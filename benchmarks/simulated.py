@@ -87,11 +87,19 @@ PLANTED = {
     "by value": "runs above the mean by σ diverge",
     "unequal": "A at low multiplies the spread by 4",
     "accuracy": "y is the share of 1000 items, .95 or .999 by A",
+    "log odds": "the same, and the items are counted on the scale of log odds",
     "counts": "y is Poisson with mean 0.3 or 8 by A",
 }
 LOGNORMAL = {"skewed": 0.8, "mild": 0.25}
 """Standard deviation of ln y where that is normal."""
-ITEMS, RATES_OF_A = 1000, {"accuracy": (0.95, 0.999), "counts": (0.3, 8.0)}
+ITEMS, RATES_OF_A = (
+    1000,
+    {
+        "accuracy": (0.95, 0.999),
+        "log odds": (0.95, 0.999),
+        "counts": (0.3, 8.0),
+    },
+)
 L18 = (
     "00000 00111 00222 01001 01112 01220 02010 02121 02202 "
     "10022 10100 10211 11012 11120 11201 12021 12102 12210"
@@ -183,7 +191,10 @@ def simulated(
     truth = replace(truth, observed=float(y[a == 1].mean() - y[a == 0].mean()))
     y[gone] = np.nan
     runs = _runs(plan, levels, block, (order, slot, host), np.where(gone, state, ""))
-    return Dataset(runs, "y", y, goal="min" if planted == "by value" else "max"), truth
+    data = Dataset(runs, "y", y, goal="min" if planted == "by value" else "max")
+    if planted == "log odds":
+        data = replace(data, scale="logit", items=ITEMS)
+    return data, truth
 
 
 def _truth(plan: Plan, ends: tuple[float, float], spread: float) -> Truth:

@@ -212,6 +212,7 @@ def analyze(
     factors: Sequence[str] = (),
     low: Mapping[str, str] | None = None,
     scale: Mapping[str, str] | None = None,
+    of: Mapping[str, int] | None = None,
     block: str | None = None,
     goal: str | None = None,
     decimal: str | None = None,
@@ -233,7 +234,8 @@ def analyze(
     as Altair objects, and every number as a frozen value in `analysis`. Several, or none for those
     that the study names first, give `Results`, a mapping from names to them.
 
-    `factors`, `low` levels, `scale` ("linear" or "log"), `block`, `goal` ("min" or "max") and
+    `factors`, `low` levels, `scale` (of factors "linear" or "log", of responses "raw", "log" or
+    "logit"), `of` (how many items a response is the share of), `block`, `goal` ("min" or "max") and
     the `decimal` sign of a file are for tables. `terms` are the model, `drop` factors whose terms
     are not shown;
     `error` is what tests are against where runs repeat, "pure" or "residual". `permutations` are of
@@ -260,7 +262,7 @@ def analyze(
         alpha=alpha,
         beats=tuple((first, second) for first, second in beats),
     )
-    table = _table(factors, low, scale, block=block, goal=goal, decimal=decimal)
+    table = _table(factors, low, scale, of, block=block, goal=goal, decimal=decimal)
     analysed = report_of(read_source(source, responses, table, _say), options)
     for reason in analysed.refused.values():
         raise DoeError(reason)
@@ -280,13 +282,14 @@ def report(
     factors: Sequence[str] = (),
     low: Mapping[str, str] | None = None,
     scale: Mapping[str, str] | None = None,
+    of: Mapping[str, int] | None = None,
     block: str | None = None,
     goal: str | None = None,
     decimal: str | None = None,
 ) -> Path:
     """Write the page and tables of a study, a CSV file or a DataFrame; return the page.
 
-    `responses`, `factors`, `low`, `scale`, `block`, `goal` and `decimal` are for tables.
+    `responses`, `factors`, `low`, `scale`, `of`, `block`, `goal` and `decimal` are for tables.
     `drop` are factors left out of the paper's tables of effects.
     """
     from doe.results.report import report_of
@@ -296,7 +299,7 @@ def report(
     target = None if out is None else _path(out, "the directory to write to")
     options = _options(transform=transform, terms=terms, random_blocks=random_blocks, robust=True)
     names = _names(responses, "responses", "names")
-    table = _table(factors, low, scale, block=block, goal=goal, decimal=decimal)
+    table = _table(factors, low, scale, of, block=block, goal=goal, decimal=decimal)
     subject = page_source(source, names, table, _say)
     left_out = None if drop is None else _names(drop, "drop", "factors")
     page = report_of(subject, options, left_out)
@@ -327,16 +330,18 @@ def _table(
     factors: Sequence[str],
     low: Mapping[str, str] | None,
     scale: Mapping[str, str] | None,
+    of: Mapping[str, int] | None,
     **further: Any,
 ) -> TableOptions | None:
     """What the columns of a table are; None where nothing is said of them."""
-    if not any((factors, low, scale)) and all(value is None for value in further.values()):
+    if not any((factors, low, scale, of)) and all(value is None for value in further.values()):
         return None
     from doe.analysis.tables import TableOptions
 
     names = _names(factors, "factors", "columns, as in ['lr', 'augment']")
     lows = {key: str(level) for key, level in (low or {}).items()}
-    return TableOptions(names, lows, scale or {}, **further)
+    items = {key: str(count) for key, count in (of or {}).items()}
+    return TableOptions(names, lows, scale or {}, items, **further)
 
 
 def _names(names: Sequence[str], argument: str, expected: str) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 PACKAGE = {"PIL": "pillow", "vl_convert": "vl-convert-python"}
 """Modules whose package has another name."""
-UNSEEN = {"tomli-w", "pydoe", "statsmodels"}
+UNSEEN = {"tomli-w", "pydoe"}
 """Needed without an import: by msgspec to write TOML, and loaded from its files."""
 
 IN_NOTEBOOKS = {"IPython"}

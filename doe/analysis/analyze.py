@@ -61,7 +61,7 @@ from doe.analysis.pvalues import adjusted, plain
 from doe.analysis.random_blocks import RandomBlocks, random_blocks
 from doe.analysis.sequential import Rule, decide, looks_at
 from doe.analysis.streams import Variation, variation
-from doe.analysis.transform import Transformation, box_cox, choose
+from doe.analysis.transform import Transformation, box_cox, choose, share_of
 from doe.errors import DoeError, listed
 from doe.terms import MEAN, order
 
@@ -199,7 +199,8 @@ def _on_scale(data: Dataset, model: Model, options: AnalysisOptions) -> tuple[Tr
     if name in ("boxcox", "auto"):
         raw = fit(y, model, data.observed, pooled=options.pooled, name=data.response)
         profile = box_cox(raw, options.alpha)
-    transform = choose(name, y, data.response, profile)
+    share = share_of(y, data.unit, data.items, data.response)
+    transform = choose(name, y, data.response, profile, share)
     scaled = y if transform.name == "none" else transform.scale.forward(y)
     return transform, fit(scaled, model, data.observed, pooled=options.pooled, name=data.response)
 
@@ -258,7 +259,7 @@ def _analysis(response: FittedResponse, table: Anova, plot: HalfNormal) -> Analy
         design=report,
         random_blocks=random_blocks(fitted, alpha) if options.random_blocks else None,
         estimates=estimate_all(response),
-        warnings=_warnings(response, lost, plot, report),
+        warnings=(*_warnings(response, lost, plot, report), *_beyond_share(response, top)),
         scales=_side_by_side(response),
         looks=runs.looked is not None,
         confirmation=_confirmation(response, top, checks),
@@ -266,6 +267,23 @@ def _analysis(response: FittedResponse, table: Anova, plot: HalfNormal) -> Analy
             fitted.u, fitted.cells, fitted.seeding, alpha, options.seed, fitted.square
         ),
         beats=beats(response, top, checks),
+    )
+
+
+def _beyond_share(response: FittedResponse, top: Best | None) -> tuple[str, ...]:
+    """Say where intervals of what may be a share reach beyond it."""
+    y, whole = response.observed, response.transform.share
+    known = response.data.unit == "%" or response.goal == "max"
+    if not known or response.transform.name != "none" or whole.items or top is None:
+        return ()
+    if y.min() < 0.0 or y.max() > whole.top or whole.top not in (1.0, 100.0):
+        return ()
+    ends = [cell.ci_high or 0.0 for cell in top.cells]
+    if max(ends, default=0.0) <= whole.top:
+        return ()
+    return (
+        f"Intervals of {response.data.response} reach beyond {whole.top:g}, and no value does: if "
+        "it is a share, its scale is logit.",
     )
 
 
@@ -281,7 +299,7 @@ def _side_by_side(response: FittedResponse) -> BothScales | None:
 
     None where a value has no logarithm, and where looks were declared: they are on one scale.
     """
-    y = response.transform.scale.back(response.fit.y)
+    y = response.observed
     looked = response.runs.looked is not None
     if looked or response.fit.n > MOST_RUNS or not log_possible(y):
         return None

@@ -233,8 +233,8 @@ def best(response: FittedResponse, goal: str) -> Best:
     estimates = cell_estimates(fit)
     means, k = estimates.means, len(estimates.means)
     order, reach, low, high, among, critical = ranked(fit, estimates, goal, alpha)
-    back = response.transform.scale.back
-    values, *ends = (back(fit.shift + fit.unit * u) for u in (means, means - reach, means + reach))
+    back = response.back if response.data.items else response.uncut
+    values, *ends = map(back, (means, means - reach, means + reach))
     geometric = np.full(k, np.nan)
     if leaves_range(fit.y, ends[0], response.transform.name):
         geometric, *ends = geometric_means(fit, alpha)
@@ -463,7 +463,7 @@ def cell_predictions(response: FittedResponse) -> tuple[Prediction, ...]:
     if every > MOST_CELLS:
         return ()
     estimates = cell_estimates(fit)
-    means = plain(response.transform.scale.back(fit.shift + fit.unit * estimates.means))
+    means = plain(response.uncut(estimates.means))
     pairs = zip(means, estimates.counts.tolist(), strict=True)
     observed = dict(zip(estimates.cells.tolist(), pairs, strict=True))
     values = cell_values(response.reduced, range(every)).tolist()

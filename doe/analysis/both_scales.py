@@ -90,8 +90,7 @@ def on_scale(response: FittedResponse, scale: str) -> OnScale:
     """The same model of the response on a scale."""
     if scale == response.transform.name:
         return OnScale(response.fit, response.tests, response.effects)
-    y = response.transform.scale.back(response.fit.y)
-    fit = refitted(response.fit, scale_of(scale).forward(y))
+    fit = refitted(response.fit, scale_of(scale).forward(response.observed))
     plot = half_normal_plot(fit, response.alpha)
     hidden = response.options.hidden(response.keys)
     tests = term_tests(fit, sums_of_squares(fit, leading_type(fit)), plot, hidden)

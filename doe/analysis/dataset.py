@@ -261,7 +261,8 @@ class Dataset:
     limits: tuple[Floats, Floats] | None = None  # ends between which values lie, where censored
     unit: str = ""
     goal: str | None = None  # min, max, or None where neither is known
-    scale: str = "raw"  # raw, log or auto: what is analysed unless a transformation is asked for
+    scale: str = "raw"  # raw, log, logit or auto, unless a transformation is asked for
+    items: int = 0  # counted, where the response is a share of them
     fresh: FreshRuns | None = None  # runs that confirm the best configuration
     baseline: str = ""  # the configuration that others are compared with
     terms: tuple[int, ...] | None = None  # the usual model of the design; None for its own terms

@@ -289,12 +289,15 @@ def _cure(fit: Fit, transform: Transformation) -> Cure:
     half of studies, by HC3 with Holm in one of twenty.
     """
     remedies: tuple[str, ...] = ()
-    holds = "tests of terms hold, since all runs weigh alike"
-    if float(np.ptp(fit.leverage)) > 1e-9:
+    holds = "tests of terms hold nearly, since all runs weigh alike"
+    if transform.share.items:
+        holds = "judge terms by the counted items"
+    elif float(np.ptp(fit.leverage)) > 1e-9:
         holds, remedies = "judge terms by HC3 of the robust methods, not by max-T", _robust(fit)
     words = f"{holds}, and see the dispersion table"
     if transform.name == "none":
-        options = ("transform=log", "transform=auto")
+        logit = ("transform=logit",) if transform.share.items else ()
+        options = logit or ("transform=log", "transform=auto")
         return Cure(f"transform the response; {words}", (*options, *remedies))
     return Cure(words, remedies)
 

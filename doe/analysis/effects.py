@@ -377,7 +377,7 @@ class ScaleEffect(Struct, frozen=True, gc=False):
     """An effect taken back from the analysed scale to the scale of the response."""
 
     term: str
-    kind: str  # "ratio" (log: geometric mean at high / at low) or "difference"
+    kind: str  # "ratio" (geometric mean or odds at high / at low) or "difference"
     value: float
     low: float | None
     high: float | None
@@ -388,8 +388,8 @@ def back(
 ) -> tuple[ScaleEffect, ...]:
     """Effects on the response scale.
 
-    For log the ratio ``exp(effect)`` of the geometric means; else the difference of the
-    back-transformed means ``g(mean + effect/2) - g(mean - effect/2)``.
+    For log and logit the ratio ``exp(effect)`` of geometric means or odds; else the difference of
+    the back-transformed means ``g(mean + effect/2) - g(mean - effect/2)``.
     """
     if transform.name == "none":
         return ()

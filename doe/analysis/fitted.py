@@ -80,6 +80,15 @@ class FittedResponse:
         y[self.kept] = self.fit.y
         return y
 
+    @property
+    def observed(self) -> Floats:
+        """Values of the runs that have one, on the scale of the response."""
+        return self.data.y[self.kept]
+
+    def uncut(self, u: Floats) -> Floats:
+        """Take values of u to the scale of the response."""
+        return np.asarray(self.transform.scale.back(self.fit.shift + self.fit.unit * u))
+
     def back(self, u: Floats) -> Floats:
-        """Take values of u to the scale of the response, cut at 0 where all values lie above."""
+        """Take values of u to the scale of the response, cut where it cannot be."""
         return self.transform.to_response(self.fit.shift + self.fit.unit * u, self.fit.y)

@@ -60,7 +60,7 @@ class LevelDifference(Struct, frozen=True, gc=False):
     p_tukey: float | None  # for all pairs of the factor
     cells: int
     of: int
-    ratio: float | None = None  # on a log scale: geometric mean of `level` over that of `other`
+    ratio: float | None = None  # on a log scale: geometric mean, or odds, of `level` over `other`
     ratio_low: float | None = None
     ratio_high: float | None = None
 
@@ -252,7 +252,7 @@ def _difference(fit: Fit, factor: int, pair: tuple[int, int], alpha: float) -> L
 
 
 def as_ratio(pair: LevelDifference) -> LevelDifference:
-    """A difference of logarithms with the ratio of geometric means that it stands for."""
+    """A difference of logarithms with the ratio that it stands for, of geometric means or odds."""
     ends = [
         None if v is None else ratio_of(v) for v in (pair.difference, pair.ci_low, pair.ci_high)
     ]
@@ -330,7 +330,7 @@ def _interaction(
             _conditional(fit, factor, pair, {other: i}, label, transform, alpha)
             for i, label in enumerate(levels)
         ),
-        ratio=transform.scale.ratio,
+        ratio=bool(transform.scale.ratio),
         p=p,
         p_holm=p_holm,
         mask=term,

@@ -23,6 +23,7 @@ from doe.analysis.dataset import (
     runs_at,
     state_text,
 )
+from doe.analysis.scales import choices
 from doe.errors import DoeError, listed, nearest
 from doe.numbers import cell_text
 from doe.terms import level_text
@@ -46,12 +47,16 @@ NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 CENSORED = re.compile(r"^\s*([<>≤≥])\s*=?\s*([-+0-9.eE]+)\s*$")
 
 
+FACTOR_SCALES = ("linear", "log")
+
+
 class TableOptions(Struct, frozen=True):
     """What the columns of a table are; raises DoeError where that can be true of no table."""
 
     factors: tuple[str, ...] = ()  # none for those of labels in the column `config`
     low: Mapping[str, str] = {}  # factor -> the level that comes first
-    scale: Mapping[str, str] = {}  # numeric factor -> linear or log
+    scale: Mapping[str, str] = {}  # numeric factor -> linear or log; response -> that of a study
+    of: Mapping[str, str] = {}  # response -> how many items were counted
     block: str | None = None
     goal: str | None = None  # min, max, or None where neither is known
     ceiling: float | None = None  # the largest possible value, where cells are limits such as >50
@@ -69,8 +74,15 @@ class TableOptions(Struct, frozen=True):
                 f"the ceiling {self.ceiling} is no number; expected the largest possible value"
             )
         for key, scale in self.scale.items():
-            if scale not in ("linear", "log"):
-                raise DoeError(f"the scale of {key} is {scale!r}; expected linear or log")
+            known = FACTOR_SCALES if key in self.factors else (*FACTOR_SCALES, "raw", *choices())
+            if scale not in known:
+                raise DoeError(
+                    f"the scale of {key} is {scale!r}; expected linear or log of a factor, "
+                    "raw, log or logit of a response"
+                )
+        for key, items in self.of.items():
+            if not items.isdecimal() or int(items) < 1:
+                raise DoeError(f"{key} is a share of {items!r}; expected how many items there are")
 
 
 NO_OPTIONS = TableOptions()
@@ -106,7 +118,8 @@ def table_dataset(
     ends = None
     if any(limits):
         ends = _bounds(y, [str(cell) for cell in cells], limits, response, options.ceiling)
-    return Dataset(runs, response, y, ends, goal=options.goal)
+    scale, items = options.scale.get(response, "raw"), int(options.of.get(response, 0))
+    return Dataset(runs, response, y, ends, goal=options.goal, scale=scale, items=items)
 
 
 def column(frame: pd.DataFrame, name: str, what: str) -> pd.Series:
@@ -153,14 +166,17 @@ def table_runs(frame: pd.DataFrame, options: TableOptions) -> Runs:
     """
     columns = _factor_columns(frame, options.factors)
     keys = tuple(columns)
-    for what, named in (("low level", options.low), ("scale", options.scale)):
-        if unknown := [key for key in named if key not in keys]:
-            raise DoeError(
-                f"a {what} is named for {unknown[0]!r}, which is no factor"
-                f"{nearest(unknown[0], keys)}; the factors are {', '.join(keys)}"
-            )
+    for key in (*options.scale, *options.of):
+        if key not in keys:
+            column(frame, key, "response")
+    of_factors = {key: scale for key, scale in options.scale.items() if key in keys}
+    if unknown := [key for key in options.low if key not in keys]:
+        raise DoeError(
+            f"a low level is named for {unknown[0]!r}, which is no factor"
+            f"{nearest(unknown[0], keys)}; the factors are {', '.join(keys)}"
+        )
     order = {key: _low_first(columns[key], key, low) for key, low in options.low.items()}
-    runs = runs_of_levels(columns, order, scale=options.scale)
+    runs = runs_of_levels(columns, order, scale=of_factors)
     runs = replace(
         runs,
         run_ids=_run_ids(frame),

@@ -14,6 +14,7 @@ from doe.analysis.contrasts import MOST_RUNS, Floats
 from doe.analysis.roots import minimum, root
 from doe.analysis.scales import Scale, scale_names, scale_of
 from doe.analysis.scales.log import exponential
+from doe.analysis.scales.logit import logit_scale
 from doe.errors import DoeError
 from doe.numbers import cell_text
 
@@ -37,16 +38,29 @@ def from_power(z: Floats, exponent: float) -> Floats:
         return np.asarray(np.exp(np.log1p(exponent * z) / exponent))
 
 
+class Share(Struct, frozen=True):
+    """The range of a response that is a share, from 0 to `top`, and the items that were counted."""
+
+    top: float = 1.0
+    items: int = 0  # 0 where none were counted
+
+
+WHOLE = Share()
+
+
 class Transformation(Struct, frozen=True):
     """The scale on which the response was analysed."""
 
     name: str  # none, log, boxcox
     exponent: float | None  # 0 for log, None for a scale that is no power
     asked: str  # what the user asked for: none, log, boxcox, auto
+    share: Share = WHOLE  # of what the response is a share, where that is known
 
     @property
     def scale(self) -> Scale:
         """The functions there and back."""
+        if self.name == "logit":
+            return logit_scale(self.share.top, self.share.items)
         if self.name != "boxcox" or self.exponent is None:
             return scale_of(self.name)
         exponent = self.exponent
@@ -57,9 +71,12 @@ class Transformation(Struct, frozen=True):
     def to_response(self, values: Floats, y: Floats) -> Floats:
         """Means and bounds on the response scale, cut at 0 where all analysed values y lie above.
 
-        A bound that is cut where the truth cannot be keeps its coverage.
+        Those of counted items are cut at none and at all of them. A bound that is cut where the
+        truth cannot be keeps its coverage.
         """
         back = np.asarray(self.scale.back(values))
+        if self.share.items:
+            return np.clip(back, 0.0, self.share.top)
         if self.name == "none" and bool((y > 0).all()):
             back = np.where(back < 0.0, 0.0, back)
         return back
@@ -126,13 +143,37 @@ def box_cox_likelihood(y: Floats, basis: Floats, df: int, alpha: float) -> BoxCo
     return BoxCox(best, low, high, suggestion, p_none, tuple(GRID.tolist()), profile)
 
 
-def choose(asked: str, y: Floats, response: str, profile: BoxCox | None) -> Transformation:
+def share_of(y: Floats, unit: str, items: int, response: str) -> Share:
+    """Of what values are a share: of 1, of 100 where they are in %, or of the items counted.
+
+    Raises
+    ------
+    DoeError
+        If some values can be no share of that many items.
+    """
+    least, most = float(y.min()), float(y.max())
+    top = 100.0 if unit == "%" else 1.0
+    if most > top:
+        top = float(items) if items and bool((y == np.round(y)).all()) else 100.0
+    if items and not 0.0 <= least <= most <= top:
+        wrong = cell_text(least if least < 0.0 else most, "short")
+        raise DoeError(
+            f"{response!r} has {wrong}, which is no share of {items} items; expected values from 0 "
+            f"to 1, 0 to 100 % or 0 to {items}"
+        )
+    return Share(top, items)
+
+
+def choose(
+    asked: str, y: Floats, response: str, profile: BoxCox | None, share: Share = WHOLE
+) -> Transformation:
     """Settle the transformation that was asked for, or say why it cannot be."""
     name = asked
     if asked == "auto":  # the interval of the exponent holds 0 and not 1
         name = "log" if profile is not None and profile.suggestion == "log" else "none"
     fixed = name in scale_names()
-    scale = scale_of(name if fixed else "log")  # a power needs what a logarithm does
+    power = None if fixed else 0.0  # a power needs what a logarithm does
+    scale = Transformation(name if fixed else "log", power, asked, share).scale
     low, high = scale.low, scale.high
     if not ((y > low) & (y < high)).all():
         needs = (
@@ -144,9 +185,10 @@ def choose(asked: str, y: Floats, response: str, profile: BoxCox | None) -> Tran
         raise DoeError(
             f"the transformation {asked} needs {needs}, and {response!r} has "
             f"{cell_text(float(wrong), 'short')}; analyse it as it is"
+            f"{', or say of how many items it is the share' * (name == 'logit')}"
         )
     if fixed:
-        return Transformation(name, 0.0 if name == "log" else None, asked)
+        return Transformation(name, 0.0 if name == "log" else None, asked, share)
     if profile is None:
         raise DoeError(
             f"Box-Cox needs replicates or a model of lower order to find its exponent for "
@@ -160,4 +202,4 @@ def choose(asked: str, y: Floats, response: str, profile: BoxCox | None) -> Tran
             f"the values of {response!r} reach {cell_text(float(y.max()), 'short')}; give them in "
             "another unit to find a power"
         )
-    return Transformation("log" if exponent == 0.0 else "boxcox", exponent, asked)
+    return Transformation("log" if exponent == 0.0 else "boxcox", exponent, asked, share)

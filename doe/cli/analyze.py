@@ -15,6 +15,7 @@ from doe.cli.options import (
     GoalOption,
     JsonOption,
     LowOption,
+    OfOption,
     OrderOption,
     RandomBlocksOption,
     ScaleOption,
@@ -47,6 +48,7 @@ def analyze(
     factors: TableFactorsOption = None,
     low: LowOption = None,
     scale: ScaleOption = None,
+    of: OfOption = None,
     block: BlockOption = None,
     decimal: DecimalOption = None,
     response: Annotated[
@@ -121,9 +123,16 @@ def analyze(
         beats=() if beats is None else (beats,),
     )
     names = tuple(name for part in response or () for name in split_names(part))
-    of_table = {"factors": factors, "low": low, "scale": scale, "block": block, "goal": goal}
+    of_table = {
+        "factors": factors,
+        "low": low,
+        "scale": scale,
+        "of": of,
+        "block": block,
+        "goal": goal,
+    }
     only_with_table(study, table, **of_table, decimal=decimal, ceiling=ceiling)
-    options_of_table = table_options(table, factors, low, scale, block, goal, ceiling, decimal)
+    options_of_table = table_options(table, factors, low, scale, block, goal, ceiling, decimal, of)
     subject = read_source(table or chosen_study(study), names, options_of_table, say)
     forms = {"json": json, "latex": latex, "csv": csv, "plot": plot, "brief": brief}
     form = next((name for name, chosen in forms.items() if chosen), "")

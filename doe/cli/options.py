@@ -58,7 +58,10 @@ LowOption = Annotated[
     str | None, typer.Option("--low", help="Low levels of the table: lr=0.001,opt=sgd.")
 ]
 ScaleOption = Annotated[
-    str | None, typer.Option("--scale", help="Scales of the table's numbers: lr=log.")
+    str | None, typer.Option("--scale", help="Scales of the table's columns: lr=log,acc=logit.")
+]
+OfOption = Annotated[
+    str | None, typer.Option("--of", help="Items of which a column is the share: acc=1000.")
 ]
 DecimalOption = Annotated[
     str | None,
@@ -121,6 +124,7 @@ def table_options(
     goal: str | None,
     ceiling: float | None = None,
     decimal: str | None = None,
+    of: str | None = None,
 ) -> TableOptions | None:
     """What the columns of a table are; None without a table."""
     if table is None:
@@ -131,6 +135,7 @@ def table_options(
         factors=split_names(factors),
         low=pairs(low, "--low", "KEY=LEVEL, as in lr=0.001"),
         scale=pairs(scale, "--scale", "KEY=SCALE, as in lr=log"),
+        of=pairs(of, "--of", "RESPONSE=ITEMS, as in acc=1000"),
         block=block,
         goal=goal,
         ceiling=ceiling,

@@ -12,6 +12,7 @@ from doe.cli.options import (
     DecimalOption,
     GoalOption,
     LowOption,
+    OfOption,
     RandomBlocksOption,
     ScaleOption,
     StudyOption,
@@ -39,6 +40,7 @@ def report(
     factors: TableFactorsOption = None,
     low: LowOption = None,
     scale: ScaleOption = None,
+    of: OfOption = None,
     block: BlockOption = None,
     decimal: DecimalOption = None,
     response: Annotated[
@@ -85,7 +87,14 @@ def report(
     from doe.results.sources import page_source, study_page
     from doe.views.files import REPORTS
 
-    of_table = {"factors": factors, "low": low, "scale": scale, "block": block, "goal": goal}
+    of_table = {
+        "factors": factors,
+        "low": low,
+        "scale": scale,
+        "of": of,
+        "block": block,
+        "goal": goal,
+    }
     only_with_table(study, table, **of_table, decimal=decimal, response=response)
     options = AnalysisOptions(
         transform=transform,
@@ -104,7 +113,9 @@ def report(
 
         serve_page(chosen_study(study), make, serve)
         return
-    options_of_table = table_options(table, factors, low, scale, block, goal, decimal=decimal)
+    options_of_table = table_options(
+        table, factors, low, scale, block, goal, decimal=decimal, of=of
+    )
     source = table or chosen_study(study)
     subject = page_source(source, split_names(response), options_of_table, say)
     drawn = None if figures is None else _drawn_responses(subject, figures)

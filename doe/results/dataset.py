@@ -150,6 +150,7 @@ def datasets(
                 unit=responses.unit_of(name),
                 goal=responses.goal_of(name),
                 scale=responses.scale_of(name),
+                items=responses.items_of(name),
                 fresh=fresh_runs(study, fresh, name),
                 baseline=baseline(study, cells, name),
                 terms=usual_terms(study),

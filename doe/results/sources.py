@@ -58,8 +58,8 @@ def read_source(
         if is_study(source) and not (path.is_file() and table is not None):
             if table is not None:
                 raise DoeError(
-                    "factors, low, scale, block, goal and ceiling belong to a table; a study knows "
-                    "them"
+                    "factors, low, scale, of, block, goal and ceiling belong to a table; a study "
+                    "knows them"
                 )
             return read_study(find_study(path), responses, say)
         if table is None and not path.is_file():

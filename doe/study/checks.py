@@ -23,6 +23,7 @@ from doe.study.values import (
     Augment,
     Factor,
     Level,
+    Responses,
     Study,
     coded_columns,
     is_name,
@@ -198,14 +199,24 @@ def _check_responses(study: Study, add: AddProblem) -> None:
                 f"responses.goals.{name} = {short(goal)}: its metrics have the goal "
                 f"{responses.goal_of(parts[0])}; expected the same"
             )
+    counted = responses.of if isinstance(responses.of, dict) else {}
     for section in ("units", "goals", "scales", "matters", "titles"):
         for name in getattr(responses, section):
-            if name not in responses.names:
-                near = nearest(name, responses.names)
-                add(f"responses.{section}.{name}: no such response{near}")
+            _check_response(name, section, responses, add)
     for name, size in responses.matters.items():
         if not (math.isfinite(size) and size > 0):
             add(f"responses.matters.{name} = {size:g}: expected a number above 0")
+    for name in counted:
+        _check_response(name, "of", responses, add)
+    for items in counted.values() if counted else [responses.of or 1]:
+        if not (isinstance(items, int) and 0 < items < 2**53):
+            add(f"responses.of = {short(items)}: expected how many items were counted, above 0")
+
+
+def _check_response(name: str, section: str, responses: Responses, add: AddProblem) -> None:
+    if name not in responses.names:
+        near = nearest(name, responses.names)
+        add(f"responses.{section}.{name}: no such response{near}")
 
 
 def _check_alike(

@@ -89,7 +89,7 @@ def dump_study(study: Study) -> str:
     table["responses"] = {
         field: _plain(getattr(study.responses, field))
         for field in study.responses.__struct_fields__
-        if not _left_out(study.responses, field, ("goals", "scale", "scales", "matters"))
+        if not _left_out(study.responses, field, ("goals", "scale", "scales", "of", "matters"))
     }
     for name, kind in COMMAND_SECTIONS.items():
         if getattr(study, name) != kind():

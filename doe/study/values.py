@@ -31,7 +31,7 @@ NAME = "[A-Za-z][A-Za-z0-9_]*"
 Level = bool | int | float | str
 """A factor level: any TOML scalar but a date."""
 Goal = Literal["min", "max"]
-ResponseScale = Literal["raw", "log", "auto"]
+ResponseScale = Literal["raw", "log", "logit", "auto"]
 Setting = TypeVar("Setting", bound=str)
 Default = TypeVar("Default", bound=str | None)
 
@@ -168,9 +168,12 @@ class Responses(msgspec.Struct, frozen=True):
     goals: dict[str, Goal] = {}
     """Goals of single responses where they differ from `goal`."""
     scale: ResponseScale = "raw"
-    """What is analysed: raw values, their logarithms, or what Box and Cox's interval says."""
+    """What is analysed: raw values, their logarithms, log odds of shares (from 0 to 1, with the
+    unit "%" to 100), or what Box and Cox's interval says."""
     scales: dict[str, ResponseScale] = {}
     """Scales of single responses where they differ from `scale`."""
+    of: int | dict[str, int] = 0
+    """Of how many items responses on the scale of log odds are shares, or single responses are."""
     matters: dict[str, float] = {}
     """The smallest effect on a response that is worth knowing."""
     titles: dict[str, str] = {}
@@ -202,6 +205,18 @@ class Responses(msgspec.Struct, frozen=True):
     def scale_of(self, name: str) -> ResponseScale:
         """The scale on which one response is analysed."""
         return self.scales.get(name, self.scale)
+
+    def items_of(self, name: str) -> int:
+        """Of how many items one response is the share; an average counts those of its metrics."""
+        if isinstance(self.of, int):
+            counted = dict.fromkeys((*self.metrics, *self.further), self.of)
+            counted = counted if self.scale_of(name) == "logit" else {}
+        else:
+            counted = self.of
+        if name in counted or name not in self.averages:
+            return counted.get(name, 0)
+        items = [counted.get(part, 0) for part in self.averages[name]]
+        return sum(items) if all(items) else 0
 
     def matters_of(self, name: str) -> float | None:
         """The smallest effect on one response that is worth knowing; None where nobody said."""

@@ -9,6 +9,7 @@ from doe.analysis.analyze import Analysis
 from doe.analysis.best import RankedCell
 from doe.analysis.dataset import FactorColumn
 from doe.analysis.effects import Effect, TermTest
+from doe.analysis.estimators.quasi_binomial import QuasiBinomial
 from doe.analysis.estimators.robust import Robust
 from doe.analysis.means import ConditionalEffect, Interaction, LevelDifference
 from doe.analysis.pvalues import significant
@@ -18,6 +19,7 @@ from doe.terms import factors_in, order, single_letters
 from doe.views.words import (
     advice_text,
     curvature_text,
+    difference_unit,
     factor_text,
     is_clear,
     is_switch,
@@ -95,17 +97,15 @@ def _effect(effect: Effect, analysis: Analysis) -> str:
     back = next((s for s in analysis.response_scale if s.term == effect.term), None)
     factor = factor_text(analysis.factors[factors_in(effect.mask)[0]])
     if back is not None and back.kind == "ratio":
-        size = f"multiplies {analysis.response} by {_short(back.value)}"
+        size = f"multiplies {_multiplied(analysis)} by {_short(back.value)}"
         span = _interval(back.low, back.high, analysis)
     else:
         low, high = effect.ci_low, effect.ci_high
-        value, where = effect.effect, ""
-        if analysis.transform.name != "none":
-            where = " on the analysed scale"
+        value = effect.effect
         if value < 0 and low is not None and high is not None:
             low, high = -high, -low
         verb = "raises" if value > 0 else "lowers"
-        size = f"{verb} {analysis.response} by {_short(abs(value))}{_unit(analysis)}{where}"
+        size = f"{verb} {analysis.response} by {_short(abs(value))}{_analysed_unit(analysis)}"
         span = _interval(low, high, analysis)
     inside = "; ".join(part for part in (rivals, span) if part)
     return f"{factor} {size}{f' ({inside})' if inside else ''}."
@@ -140,8 +140,9 @@ def _ordered(pair: LevelDifference, analysis: Analysis) -> tuple[str, str, str]:
     span = _interval(low, high, analysis, "simultaneous " if len(names) else "")
     inside = f" ({span})" if span else ""
     if ratio:
-        return *names, f"is × {_short(value)}{inside} of"
-    return *names, f"is {_short(value)}{_unit(analysis)}{inside} above"
+        odds = "has the odds" if analysis.transform.scale.ratio == "odds" else "is"
+        return *names, f"{odds} × {_short(value)}{inside} of"
+    return *names, f"is {_short(value)}{_analysed_unit(analysis)}{inside} above"
 
 
 def _shape(factor: FactorColumn, analysis: Analysis) -> str:
@@ -180,7 +181,8 @@ def _interaction(pair: Interaction, analysis: Analysis) -> str:
 
 
 def _verbs(analysis: Analysis) -> tuple[str, ...]:
-    return tuple(f"{verb} {analysis.response} " for verb in ("raises", "lowers", "multiplies"))
+    response = analysis.response
+    return f"raises {response} ", f"lowers {response} ", f"multiplies {_multiplied(analysis)} "
 
 
 def _change(change: ConditionalEffect, pair: Interaction, analysis: Analysis) -> str:
@@ -190,9 +192,10 @@ def _change(change: ConditionalEffect, pair: Interaction, analysis: Analysis) ->
     if not is_clear(change, pair.ratio):
         return "has no clear effect"
     if pair.ratio:
-        return f"multiplies {analysis.response} by {_short(change.effect)}"
+        return f"multiplies {_multiplied(analysis)} by {_short(change.effect)}"
     verb = "raises" if change.effect > 0 else "lowers"
-    return f"{verb} {analysis.response} by {_short(abs(change.effect))}{_unit(analysis)}"
+    unit = f" {difference_unit(analysis.unit)}".rstrip()
+    return f"{verb} {analysis.response} by {_short(abs(change.effect))}{unit}"
 
 
 def _rivals(term: int, name: str, analysis: Analysis) -> str:
@@ -206,6 +209,19 @@ def _rivals(term: int, name: str, analysis: Analysis) -> str:
 
 def _unit(analysis: Analysis) -> str:
     return f" {analysis.unit}" if analysis.unit else ""
+
+
+def _analysed_unit(analysis: Analysis) -> str:
+    """What follows a difference on the analysed scale."""
+    if analysis.transform.name != "none":
+        return " on the analysed scale"
+    return f" {difference_unit(analysis.unit)}".rstrip()
+
+
+def _multiplied(analysis: Analysis) -> str:
+    """What a ratio multiplies: the response, or its odds."""
+    odds = analysis.transform.scale.ratio == "odds"
+    return f"the odds of {analysis.response}" if odds else analysis.response
 
 
 def _short(value: float | None) -> str:
@@ -309,6 +325,9 @@ def _fragile(analysis: Analysis) -> tuple[str, ...]:
     robust = analysis.get(Robust)
     if robust is not None and not all(row.agree for row in robust.rows):
         doubts.append(robust.sentence)
+    counted_items = analysis.get(QuasiBinomial)
+    if counted_items is not None and not counted_items.agree:
+        doubts.append(counted_items.sentence)
     advice = (advice_text(f) for f in analysis.diagnostics.findings if not f.ok)
     return tuple(spaced(sentence) for sentence in (*doubts, *advice))
 

@@ -9,7 +9,7 @@ from rich.text import Text
 from doe.analysis.analyze import Analysis
 from doe.analysis.lenth import Lenth
 from doe.numbers import cell_text
-from doe.views.words import quantity
+from doe.views.words import effect_on
 
 HEIGHT = 14
 LEFT = 6
@@ -39,7 +39,7 @@ def half_normal(analysis: Analysis, width: int) -> RenderableType | None:
     axis = Text(" " * LEFT + "└" + "─" * (columns - 1))
     end = cell_text(right, "num")
     numbers = Text(" " * LEFT + "0" + f"{end:>{columns - 1}}")
-    title = f"Half-normal plot of |effect| on {quantity(analysis)}"
+    title = f"Half-normal plot of |effect| on {effect_on(analysis)}"
     note = (
         f"{ACTIVE} beyond ME = {cell_text(lenth.me, 'num')} (┊), "
         f"SME = {cell_text(lenth.sme, 'num')} (┆); y: half-normal quantile"

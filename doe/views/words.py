@@ -27,6 +27,10 @@ def helps(effect: float, goal: str | None) -> bool | None:
     return None if goal is None else (effect > 0) == (goal == "max")
 
 
+MEANS: Mapping[str, str] = {"log": "Geometric mean", "logit": "Logit mean"}
+"""What means are called that were taken on another scale."""
+
+
 def unit_text(unit: str) -> str:
     """A unit as it follows a name; empty where there is none."""
     return f" [{unit}]" if unit else ""
@@ -34,7 +38,7 @@ def unit_text(unit: str) -> str:
 
 def mean_word(analysis: Analysis) -> str:
     """What a mean taken back from the analysed scale is called."""
-    return "Geometric mean" if analysis.transform.scale.ratio else "Mean"
+    return MEANS.get(analysis.transform.name, "Mean")
 
 
 def mean_text(analysis: Analysis) -> str:
@@ -46,6 +50,18 @@ def quantity(analysis: Analysis) -> str:
     """The response as analysed, with the unit that it still has: "loss [nats]", "ln loss"."""
     unit = analysis.unit if analysis.transform.name == "none" else ""
     return analysis.transform.label(analysis.response) + unit_text(unit)
+
+
+def difference_unit(unit: str) -> str:
+    """The unit of a difference: two shares in % differ by points."""
+    return "points" if unit == "%" else unit
+
+
+def effect_on(analysis: Analysis) -> str:
+    """What an effect is a difference in, on the analysed scale: "loss [nats]", "acc [points]"."""
+    if analysis.transform.name != "none":
+        return quantity(analysis)
+    return analysis.response + unit_text(difference_unit(analysis.unit))
 
 
 def advice_text(finding: Finding) -> str:
@@ -100,7 +116,8 @@ def curvature_text(analysis: Analysis) -> str:
     bend = analysis.curvature
     if bend is None:
         return ""
-    unit = f" {analysis.unit}" if analysis.unit else ""
+    plain = analysis.transform.name == "none"
+    unit = f" {difference_unit(analysis.unit)}".rstrip() if plain else " on the analysed scale"
     runs = counted(bend.n, "centre run")
     gap = cell_text(abs(bend.difference), "short")
     side = "above" if bend.difference > 0 else "below"

@@ -22,7 +22,7 @@ class Scale(NamedTuple):
     forward: Callable[[Floats], Floats]
     back: Callable[[Floats], Floats]  # NaN where no response maps there
     label: str  # how the response reads on this scale
-    ratio: bool = False  # whether exp(effect) is a ratio of means on the response scale
+    ratio: str = ""  # of what exp(effect) is a ratio: "geometric mean", "odds"
     low: float = 0.0  # values must lie above
     high: float = math.inf  # and below
 

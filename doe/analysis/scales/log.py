@@ -19,4 +19,4 @@ def ratio_of(difference: float) -> float:
     return float(exponential(np.array(difference)))
 
 
-SCALE = Scale(np.log, exponential, "ln {}", ratio=True)
+SCALE = Scale(np.log, exponential, "ln {}", ratio="geometric mean")

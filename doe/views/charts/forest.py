@@ -24,7 +24,7 @@ from doe.views.charts.shared import (
     panels,
     word,
 )
-from doe.views.words import helps, is_clear, is_switch, level_phrase, quantity
+from doe.views.words import effect_on, helps, is_clear, is_switch, level_phrase
 
 STEP = 24
 """Pixels from one row to the next."""
@@ -125,8 +125,9 @@ def _record(found: Estimate) -> Record:
 
 def _column(analysis: Analysis, title: str) -> str:
     if analysis.transform.scale.ratio:
-        return f"{title}, ratio"
-    return quantity(analysis).replace(analysis.response, title)
+        odds = "odds " * (analysis.transform.scale.ratio == "odds")
+        return f"{title}, {odds}ratio"
+    return effect_on(analysis).replace(analysis.response, title)
 
 
 def _ranked(estimates: Sequence[Estimates]) -> list[str]:

@@ -20,7 +20,7 @@ from doe.views.charts.shared import (
 )
 from doe.views.charts.short import term_labels
 from doe.views.charts.theme import GREY, HEIGHT, WIDTH
-from doe.views.words import quantity
+from doe.views.words import effect_on
 
 MOST_LABELS = 18
 MARGIN_TEXT = {"ME": 0.0, "SME": LINE}
@@ -93,7 +93,7 @@ def half_normal_data(analysis: Analysis) -> ChartData | None:
     word = "effect" if analysis.two_level else "contrast"
     labels = [point.term for point in lenth.points]
     short = term_labels(labels, analysis.keys) if analysis.two_level else {x: x for x in labels}
-    return plot_data(points, lenth, f"|{word}| on {quantity(analysis)}", short)
+    return plot_data(points, lenth, f"|{word}| on {effect_on(analysis)}", short)
 
 
 def plot_data(

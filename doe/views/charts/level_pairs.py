@@ -8,7 +8,7 @@ from doe.views.charts import alt
 from doe.views.charts.model import ChartData, Record, ResponseChart, of_analysis
 from doe.views.charts.shared import hover, word
 from doe.views.charts.theme import FIT, FULL, NEITHER, PLAIN, STEP
-from doe.views.words import quantity
+from doe.views.words import effect_on
 
 PAIRS = 24
 """Pairs in the chart."""
@@ -60,8 +60,8 @@ def pairs_data(analysis: Analysis) -> ChartData | None:
         )
     if not rows:
         return None
-    kind = "Ratio of geometric means, " if ratio else "Difference in "
-    name = analysis.response if ratio else quantity(analysis)
+    kind = f"Ratio: {ratio}, " if ratio else "Difference in "
+    name = analysis.response if ratio else effect_on(analysis)
     none: Record = {"at": 1.0 if ratio else 0.0}
     return ChartData(
         {"pairs": rows, "none": [none]},

@@ -9,7 +9,7 @@ from doe.views.charts.model import ChartData, ResponseChart, of_analysis
 from doe.views.charts.shared import direction, direction_of, effect_record, hover, word
 from doe.views.charts.short import term_labels
 from doe.views.charts.theme import FIT, FULL, STEP
-from doe.views.words import quantity
+from doe.views.words import effect_on
 
 BARS = 16
 """Terms in the Pareto chart."""
@@ -53,7 +53,7 @@ def pareto_data(analysis: Analysis) -> ChartData:
         # Vega warns of an empty data set; a line at zero lies on the axis.
         {"bars": bars, "margins": [{"magnitude": at} for _, at in margin or [("", 0.0)]]},
         {
-            "magnitude": f"|effect| on {quantity(analysis)}" + margin_text,
+            "magnitude": f"|effect| on {effect_on(analysis)}" + margin_text,
             "height": STEP * max(len(bars), 3),
         },
     )

@@ -9,7 +9,7 @@ from doe.errors import counted
 from doe.numbers import cell_text
 from doe.views.table import Column, Row, Table, starred
 from doe.views.tables import ResponseTable
-from doe.views.words import LOOKS, curvature_text, quantity
+from doe.views.words import LOOKS, curvature_text, effect_on, quantity
 
 FIXED = {"Block", "Curvature", "Lack of fit", "Error", "Total"}
 """Sources that are no terms and always shown."""
@@ -125,7 +125,7 @@ def parts_table(analysis: Analysis, top: int | None = None) -> Table | None:
         figures = (bend.difference, bend.ci_low, bend.ci_high, f, bend.p, starred(bend.p))
         rows.append(Row(("all", "curvature at the centre", 1, *figures)))
         notes.append(curvature_text(analysis))
-    title = f"Lines and curves: {quantity(analysis)}"
+    title = f"Lines and curves: {effect_on(analysis)}"
     return Table(f"parts {analysis.response}", title, columns, tuple(rows), tuple(notes))
 
 

@@ -6,9 +6,11 @@ from doe.analysis.analyze import Analysis
 from doe.analysis.diagnostics import Finding
 from doe.analysis.estimators.box_meyer import BoxMeyer
 from doe.analysis.estimators.dispersion import Dispersion
+from doe.analysis.estimators.quasi_binomial import QuasiBinomial
 from doe.analysis.estimators.robust import FEWEST_DF, Robust
 from doe.analysis.lenth import Lenth
-from doe.numbers import share_text
+from doe.analysis.pvalues import significant
+from doe.numbers import cell_text, confidence, share_text
 from doe.views.table import Column, Row, Table, starred
 from doe.views.tables import ResponseTable
 from doe.views.words import advice_text
@@ -81,6 +83,40 @@ def robust_table(analysis: Analysis, top: int | None = None) -> Table | None:
     )
     title = "Robust answers, terms on which methods differ first"
     return Table(f"robust {analysis.response}", title, columns, rows, notes)
+
+
+def counted_table(analysis: Analysis, top: int | None = None) -> Table | None:
+    """Every term by the count of items, the largest first; None where none were counted."""
+    found = analysis.get(QuasiBinomial)
+    if found is None:
+        return None
+    columns = (
+        Column("term", "Term"),
+        Column("odds_ratio", "Odds ratio", "num"),
+        Column("low", f"{confidence(analysis.alpha)} low", "num"),
+        Column("high", "high", "num"),
+        Column("f", "F", "num"),
+        Column("p", "p", "p"),
+        Column("stars", "", "stars"),
+        Column("p_holm", "p Holm", "p"),
+        Column("df", "df", "int", keep=False),
+        Column("p_bh", "p BH", "p", keep=False),
+    )
+    rows = tuple(
+        Row(
+            (r.term, r.odds_ratio, r.low, r.high, r.f, r.p, starred(r.p), r.p_holm, r.df, r.p_bh),
+            marks={"term": "strong"} if significant(r.p_holm, analysis.alpha) else {},
+        )
+        for r in sorted(found.terms, key=lambda r: -r.f)[:top]
+    )
+    notes = (
+        found.sentence,
+        f"Quasi-binomial model of {found.items} items per run: runs vary "
+        f"{cell_text(found.dispersion, 'short')} times as much as drawn items would; F on "
+        f"{found.df} degrees of freedom. Intervals are of single terms.",
+    )
+    title = f"{analysis.response} by counted items"
+    return Table(f"counted {analysis.response}", title, columns, rows, notes)
 
 
 def lenth_table(analysis: Analysis, top: int | None = None) -> Table | None:
@@ -165,6 +201,7 @@ def box_meyer_table(analysis: Analysis, top: int | None = None) -> Table | None:
 
 ENTRIES = (
     ResponseTable(40, findings_table),
+    ResponseTable(48, counted_table, on_screen=20, files="further"),
     ResponseTable(50, robust_table, on_screen=20, files="further"),
     ResponseTable(60, lenth_table, files="further"),
     ResponseTable(70, dispersion_table, on_screen=6),

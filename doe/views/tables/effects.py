@@ -13,7 +13,7 @@ from doe.numbers import cell_text, confidence
 from doe.terms import order
 from doe.views.table import Column, Mark, Row, Table, starred
 from doe.views.tables import ResponseTable
-from doe.views.words import LOOKS, MARKS, helps, quantity
+from doe.views.words import LOOKS, MARKS, effect_on, helps
 
 
 def effects_table(analysis: Analysis, top: int | None = None) -> Table | None:
@@ -57,7 +57,7 @@ def effects_table(analysis: Analysis, top: int | None = None) -> Table | None:
     )
     return Table(
         name=f"effects {analysis.response}",
-        title=f"Effects on {quantity(analysis)}, {counted(analysis.n, 'run')}{block}",
+        title=f"Effects on {effect_on(analysis)}, {counted(analysis.n, 'run')}{block}",
         columns=columns,
         rows=rows,
         notes=_effect_notes(analysis, ranked[len(rows) :]),
@@ -92,8 +92,8 @@ def _effect_notes(analysis: Analysis, rest: Sequence[Effect]) -> tuple[str, ...]
         notes.append("No error to test against: p is Lenth's, simulated.")
     if analysis.looks:
         notes.append(LOOKS)
-    if analysis.transform.scale.ratio:
-        notes.append("Ratio: geometric mean at high over that at low, on the response scale.")
+    if word := analysis.transform.scale.ratio:
+        notes.append(f"Ratio: {word} at high over {word} at low, on the response scale.")
     if rest:
         largest = cell_text(abs(rest[0].effect), "short")
         notes.append(

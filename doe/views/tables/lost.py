@@ -8,7 +8,7 @@ from doe.errors import listed
 from doe.numbers import cell_text
 from doe.views.table import Column, Row, Table, starred
 from doe.views.tables import ResponseTable
-from doe.views.words import unit_text
+from doe.views.words import difference_unit, unit_text
 
 
 def rates_table(analysis: Analysis, top: int | None = None) -> Table | None:
@@ -121,7 +121,7 @@ def censored_table(bounds: CensoredAnalysis, top: int | None = None) -> Table:
         f"{bounds.censored} of {bounds.n} cells are limits ({ceiling}); the others may be off by "
         "half of their last digit. Each effect lies somewhere in its interval."
     ]
-    title = f"Effects on {bounds.label}{unit_text(bounds.unit)} as intervals"
+    title = f"Effects on {bounds.label}{unit_text(difference_unit(bounds.unit))} as intervals"
     return Table(f"bounds {bounds.response}", title, columns, rows, tuple(notes))
 
 

@@ -7,7 +7,7 @@ from doe.analysis.pvalues import significant
 from doe.numbers import confidence
 from doe.views.table import Column, Row, Table, starred
 from doe.views.tables import ResponseTable
-from doe.views.words import mean_word, quantity, unit_text
+from doe.views.words import effect_on, mean_word, unit_text
 
 
 def level_means_table(analysis: Analysis, _top: int | None = None) -> Table | None:
@@ -76,12 +76,12 @@ def differences_table(analysis: Analysis, top: int | None = None) -> Table | Non
     level = confidence(analysis.alpha)
     notes = [f"Intervals hold for all pairs of a factor at once ({level}, Tukey)."]
     if ratio:
-        notes.append("Ratio: geometric mean of the first level over that of the second.")
+        notes.append(f"Ratio: {ratio} of the first level over that of the second.")
     if any(d.cells < d.of for d in differences):
         notes.append("Levels that never met in some combinations are compared over the others.")
     if top is not None and len(differences) > top:
         notes.append(f"{len(differences) - top} further pairs with --json.")
-    title = f"Pairs of levels: {quantity(analysis)}"
+    title = f"Pairs of levels: {effect_on(analysis)}"
     return Table(f"pairs {analysis.response}", title, columns, tuple(rows), tuple(notes))
 
 

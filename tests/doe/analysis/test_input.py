@@ -67,7 +67,7 @@ def test_unknown_columns_name_the_nearest() -> None:
         table_runs(frame, columns("learning_rate", "B", block="dya"))
     with pytest.raises(DoeError, match="low level is named for 'C'"):
         table_runs(frame, columns("learning_rate", "B", low={"C": "1"}))
-    with pytest.raises(DoeError, match="scale is named for 'C'"):
+    with pytest.raises(DoeError, match="response 'C' is no column"):
         table_runs(frame, columns("learning_rate", "B", scale={"C": "log"}))
     with pytest.raises(DoeError, match="is no level of 'B'"):
         table_runs(frame, columns("learning_rate", "B", low={"B": "7"}))

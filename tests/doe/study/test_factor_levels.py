@@ -149,3 +149,22 @@ def test_a_switch_has_no_centre_and_whole_numbers_have_a_whole_one():
         "low = 0.1\nhigh = 0.5", "levels = [1, 2, 3]"
     )
     assert "already" in problem(only)
+
+
+def test_shares_of_counted_items_are_read_and_written_back():
+    text = GOOD.replace('{ val_loss = "log" }', '{ val_acc = "logit", right = "logit" }')
+    every = parse_study(text.replace("matters", "of = 500\nmatters").encode())
+    assert [every.responses.items_of(name) for name in every.responses.names] == [500, 0, 1000, 0]
+    single = parse_study(
+        text.replace("matters", "of = { val_acc = 500, f1 = 90 }\nmatters").encode()
+    )
+    assert [single.responses.items_of(name) for name in single.responses.names] == [500, 0, 590, 90]
+    for study in (every, single):
+        assert parse_study(dump_study(study).encode()) == study
+    assert "of" not in dump_study(parse_study(text.encode())).split("[responses]")[1]
+    for wrong in ("of = -3", "of = { val_acc = 0 }"):
+        assert "how many items were counted" in problem(
+            text.replace("matters", f"{wrong}\nmatters")
+        )
+    said = problem(text.replace("matters", "of = { val_ac = 9 }\nmatters"))
+    assert "responses.of.val_ac: no such response (did you mean 'val_acc'?)" in said

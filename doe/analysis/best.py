@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from doe.analysis import distributions as stats
 from doe.analysis.contrasts import MOST_COLUMNS, Floats, Ints, evaluate
-from doe.analysis.dataset import Runs
+from doe.analysis.dataset import Level, Runs
 from doe.analysis.fit import Fit, refitted
 from doe.analysis.fitted import FittedResponse
 from doe.analysis.model import BLOCK, make_model
@@ -51,6 +51,7 @@ class RankedCell(Struct, frozen=True, gc=False, kw_only=True):
     mcb_high: float | None
     among_best: bool  # statistically tied with the best
     geometric: float | None = None  # the geometric mean, where the interval is that one's
+    point: tuple[Level, ...] = ()  # value of each factor, of a point between levels
 
 
 class Prediction(Struct, frozen=True, gc=False):
@@ -253,6 +254,7 @@ def best(response: FittedResponse, goal: str) -> Best:
             mcb_high=mcb_high[i],
             among_best=bool(among[i]),
             geometric=geometrics[i],
+            point=runs.values(int(estimates.cells[i])) if estimates.cells[i] < 0 else (),
         )
         for i in order
     )

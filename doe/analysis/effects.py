@@ -344,7 +344,8 @@ def half_normal_plot(fit: Fit, alpha: float) -> HalfNormal:
 
     ``c_j = 2 q_j'y / √n`` where q_j is column j of the model after those before it, of length 1.
     The contrasts are independent with variance ``4σ²/n``; of a two-level term of a balanced
-    design c is the effect. In an unbalanced design they depend on the order of the terms, which
+    design c is the effect; centre runs, on which no effect rests, are not in its n. In an
+    unbalanced design they depend on the order of the terms, which
     is the rising one. Lenth's p is simulated where there is no error to test against.
     """
     model = fit.model
@@ -354,7 +355,8 @@ def half_normal_plot(fit: Fit, alpha: float) -> HalfNormal:
     if model.solved_by_transform:  # the effects themselves
         values = 2.0 * fit.coef[chosen] * fit.unit
     else:
-        values = 2.0 / np.sqrt(fit.n) * fit.rotated[chosen] * fit.unit
+        runs = fit.n if model.runs.has_surface else int((~model.runs.off).sum())
+        values = 2.0 / np.sqrt(runs) * fit.rotated[chosen] * fit.unit
     names = names_of(terms, model.runs.keys)
     labels = names
     if not (model.runs.two_level and model.full_rank):

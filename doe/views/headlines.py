@@ -15,7 +15,7 @@ from doe.analysis.means import ConditionalEffect, Interaction, LevelDifference
 from doe.analysis.pvalues import significant
 from doe.errors import are, counted, listed
 from doe.numbers import cell_text, confidence
-from doe.terms import factors_in, order, single_letters
+from doe.terms import factors_in, level_text, order, single_letters
 from doe.views.words import (
     advice_text,
     curvature_text,
@@ -311,9 +311,12 @@ def _confirmed(analysis: Analysis) -> str:
 def _has(top: RankedCell, analysis: Analysis) -> str:
     """The factors that are on, by name, or the level of each."""
     factors = analysis.factors
-    if not single_letters(analysis.keys) and min(top.levels) >= 0:
-        pairs = zip(factors, top.levels, strict=True)
-        return f"That is {', '.join(f'{f.key} = {f.labels[level]}' for f, level in pairs)}."
+    if top.point or not single_letters(analysis.keys):
+        labels = [level_text(value) for value in top.point] or [
+            f.labels[level] for f, level in zip(factors, top.levels, strict=True)
+        ]
+        pairs = zip(analysis.keys, labels, strict=True)
+        return f"That is {', '.join(f'{key} = {label}' for key, label in pairs)}."
     if not all(is_switch(factor) and factor.name not in ("", factor.key) for factor in factors):
         return ""
     names = [f.name for f, level in zip(factors, top.levels, strict=True) if level > 0]

@@ -124,14 +124,19 @@ def curvature_text(analysis: Analysis) -> str:
     mean = "Their mean" if bend.n > 1 else "It"
     lead = f"{runs}. {mean} lies {gap}{unit} {side} what straight lines predict"
     if bend.p is None:
-        return f"{lead}; there is no error to test it against."
+        return f"{lead}; there is no error to test it against. {AXIAL}"
     if bend.p >= analysis.alpha:
         span = f"{cell_text(bend.ci_low, 'short')} to {cell_text(bend.ci_high, 'short')}"
         return f"{lead} (95 % CI of the gap {span}): no curvature is shown."
     return (
         f"{lead} (p = {cell_text(bend.p, 'p')}): some factor acts along a curve, and two levels do "
-        "not show which. Axial runs (doe plan --augment axial) would."
+        f"not show which. {AXIAL}"
     )
+
+
+AXIAL = (
+    "Axial runs (doe plan --augment axial) would show which factor bends, and where the best lies."
+)
 
 
 LOOKS = (

@@ -32,6 +32,13 @@ def noisy(request):
     return {"y": 3.0 * request.factors["A"] + chance.gauss(0.0, 0.5)}
 
 
+def bent(request):
+    """A bowl around 5 that is steeper in lr, with chance in it."""
+    chance = random.Random(f"{request.seed} {sorted(request.factors.items())}")
+    lr, wd = request.factors["lr"], request.factors["wd"]
+    return {"y": 0.2 * lr + 0.3 * (lr - 5.0) ** 2 + 0.1 * wd + chance.gauss(0.0, 0.1)}
+
+
 def traced(request):
     """Leave a mark for each call, to count executions."""
     with open(request.run_dir / "calls.txt", "a") as file:

@@ -91,3 +91,43 @@ def test_what_cannot_be_asked(finished):
     assert "none of the study's" in str(confirm(finished, "2", "--response", "z").exception)
     alone = invoke(app, ["plan", "--out", str(finished), "--response", "y"])
     assert "belongs to confirming" in str(alone.exception)
+
+
+@pytest.fixture
+def bent(tmp_path):
+    """A study of two numbers whose best point is the centre."""
+    study = Study(
+        name="bent",
+        backend="tiny_backends:bent",
+        factors=tuple(Factor(key=key, levels=(0.0, 10.0)) for key in ("lr", "wd")),
+        responses=Responses(metrics=("y",)),
+        replicates=3,
+        seeds=(1, 2, 3),
+        centre=1,
+    )
+    return write_plan(study, tmp_path / "bent")[0].directory
+
+
+def test_centre_runs_lead_on(bent):
+    assert run(bent).exit_code == 0
+    text = sentences(bent)
+    assert "That is lr = 5.0, wd = 5.0." in text
+    assert "doe plan --augment axial" in text
+    analysis = doe.analyze(bent, "y").analysis
+    effect, contrast = analysis.effects[0], analysis.half_normal.contrasts[0]
+    assert contrast.value == pytest.approx(effect.effect), "centre runs do not scale it"
+    means = {round(p.mean, 6) for p in analysis.predictions if p.mean is not None}
+    assert len(means) > 1, "the profiler predicts by its levels"
+    assert confirm(bent, "2").exit_code == 0
+    step = load_plan(bent).study.augment[-1]
+    assert step.confirm[0] == "centre"
+    assert run(bent).exit_code == 0
+    assert "With 2 fresh seeds 5.0 · 5.0 has" in sentences(bent)
+
+
+def test_centre_runs_become_a_surface(bent):
+    assert run(bent).exit_code == 0
+    assert invoke(app, ["plan", "--out", str(bent), "--augment", "axial"]).exit_code == 0
+    assert run(bent).exit_code == 0
+    terms = {test.term: test for test in doe.analyze(bent, "y").analysis.tests}
+    assert terms["lr^2"].p_holm < 0.05

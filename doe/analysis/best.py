@@ -64,6 +64,7 @@ class Prediction(Struct, frozen=True, gc=False):
     ci_high: float | None
     observed: float | None = None  # the mean of its runs after blocks; None where there are none
     n: int = 0
+    outside: bool = False  # whether the interval leaves out what is predicted, or observed
 
 
 class ReducedModel(Struct, frozen=True):
@@ -443,7 +444,14 @@ def prediction(
         reach = max(reach, estimates.unequal.of_sum(weight, level))
     ends = response.back(float(weight @ estimates.means) + reach * np.array([-1.0, 1.0]))
     low, high = plain(ends)
-    return Prediction(config, levels, mean, low, high)
+    return Prediction(config, levels, mean, low, high, outside=leaves_out(low, high, mean))
+
+
+def leaves_out(low: float | None, high: float | None, *means: float | None) -> bool:
+    """Whether one of the means that are known lies outside an interval."""
+    if low is None or high is None:
+        return False
+    return any(not low <= mean <= high for mean in means if mean is not None)
 
 
 def _levels_of(sizes: Sequence[int], cells: Ints) -> Ints:
@@ -473,9 +481,9 @@ def cell_predictions(response: FittedResponse) -> tuple[Prediction, ...]:
     for cell in range(every):
         at = prediction(response, estimates, cell, values[cell])
         mean, n = observed.get(cell, (None, 0))
-        predictions.append(
-            Prediction(fit.runs.config(cell), at.levels, at.mean, at.ci_low, at.ci_high, mean, n)
-        )
+        figures = (at.mean, at.ci_low, at.ci_high, mean, n)
+        outside = at.outside or leaves_out(at.ci_low, at.ci_high, mean)
+        predictions.append(Prediction(fit.runs.config(cell), at.levels, *figures, outside))
     for cell, (mean, n) in observed.items():
         if cell < 0:
             levels = fit.runs.cell_levels(cell)

@@ -17,7 +17,7 @@ from doe.analysis.contrasts import Floats
 from doe.analysis.dataset import FreshRuns
 from doe.analysis.fit import Fit, refitted
 from doe.analysis.fitted import FittedResponse
-from doe.analysis.pvalues import t_critical
+from doe.analysis.pvalues import plain, t_critical
 
 ConfirmationVerdict = Literal["confirmed", "refuted", "open"]
 
@@ -61,6 +61,8 @@ def confirm(
     cells = {cell.config: cell.cell for cell in best.cells}
     predicted = predicted_at(response, cells[chosen]) if chosen in cells else None
     low, high = prediction_interval(predicted, len(values), fitted, alpha)
+    if low is not None:
+        low, high = plain(response.transform.to_response(np.array([low, high]), response.fit.y))
     return Confirmation(
         config=chosen,
         seeds=len(values),

@@ -297,13 +297,15 @@ def _confirmed(analysis: Analysis) -> str:
     seeds = f"{fresh.seeds} fresh seeds"
     predicted = ""
     if fresh.predicted_low is not None:
-        predicted = f", predicted {_short(fresh.predicted_low)} to {_short(fresh.predicted_high)}"
+        level = confidence(analysis.alpha)
+        span = f"{_short(fresh.predicted_low)} to {_short(fresh.predicted_high)}"
+        predicted = f", predicted {span} ({level} for any choice)"
     sentences = [
         f". With {seeds} {fresh.config} has {_short(fresh.mean)}{_unit(analysis)}{predicted}."
     ]
     for gain in fresh.gains:
         span = f"{_short(gain.low)} to {_short(gain.high)}"
-        size = f"{cell_text(gain.difference, 'signed')} ({span})"
+        size = f"{cell_text(gain.difference, 'signed')} ({confidence(analysis.alpha)} CI {span})"
         sentences.append(f"{CONFIRMED[gain.verdict]} {gain.against}: {size}.")
     return " ".join(sentences)
 

@@ -45,7 +45,7 @@ def profile_json(subject: Subject, analysis: Analysis) -> Json | None:
             rows[row_of(at.levels, subject.sizes)] = [
                 *(drawn(value) for value in (at.mean, at.ci_low, at.ci_high, at.observed)),
                 "" if at.mean is None else cell_text(at.mean, "num"),
-                _interval(at.ci_low, at.ci_high),
+                _interval(at),
                 "" if at.observed is None else cell_text(at.observed, "num"),
                 at.n,
             ]
@@ -79,7 +79,9 @@ def _centre(
     return f"Centre runs: {word} {'; '.join(means)}." if means else ""
 
 
-def _interval(low: float | None, high: float | None) -> str:
-    if low is None or high is None:
+def _interval(at: Prediction) -> str:
+    """The interval of a prediction, marked where it leaves out the observed mean."""
+    if at.ci_low is None or at.ci_high is None:
         return ""
-    return f"{cell_text(low, 'num')} to {cell_text(high, 'num')}"
+    text = f"{cell_text(at.ci_low, 'num')} to {cell_text(at.ci_high, 'num')}"
+    return f"{text}, not the observed mean" if at.outside else text

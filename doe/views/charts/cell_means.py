@@ -112,8 +112,8 @@ CHART = ResponseChart(
     50,
     "cell-means",
     "Best configurations",
-    "Means with intervals, the best first. Those in blue, over the band, cannot be told from the "
-    "best (Hsu).",
+    "Means with intervals that hold for all at once, the best first. Those in blue, over the band, "
+    "cannot be told from the best (Hsu).",
     draw,
     data,
 )

@@ -42,8 +42,8 @@ CHART = ResponseChart(
     30,
     "main-effects",
     "Main effects",
-    "Mean at each level of each factor with its interval, all combinations of the others weighted "
-    "alike; dashed: the mean of the study.",
+    "Mean at each level of each factor with its own 95 % interval, all combinations of the others "
+    "weighted alike; dashed: the mean of the study.",
     draw,
     of_analysis(main_data),
 )

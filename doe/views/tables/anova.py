@@ -6,7 +6,7 @@ from doe.analysis.analyze import Analysis
 from doe.analysis.pvalues import significant
 from doe.analysis.streams import REST
 from doe.errors import counted
-from doe.numbers import cell_text
+from doe.numbers import cell_text, confidence
 from doe.views.table import Column, Row, Table, starred
 from doe.views.tables import ResponseTable
 from doe.views.words import LOOKS, curvature_text, effect_on, quantity
@@ -102,7 +102,7 @@ def parts_table(analysis: Analysis, top: int | None = None) -> Table | None:
         Column("part", "Part"),
         Column("df", "df", "int"),
         Column("estimate", "Estimate", "signed"),
-        Column("ci_low", "low", "num"),
+        Column("ci_low", f"{confidence(analysis.alpha)} low", "num"),
         Column("ci_high", "high", "num"),
         Column("f", "F", "num", keep=False),
         Column("p", "p", "p"),
@@ -118,7 +118,7 @@ def parts_table(analysis: Analysis, top: int | None = None) -> Table | None:
     if parts:
         notes.append(
             "Linear: change along the line from the least to the greatest level. Quadratic: how "
-            "far the middle of the scale lies above the ends."
+            "far the middle of the scale lies above the ends. Intervals are of single lines."
         )
     if (bend := analysis.curvature) is not None:
         f = None if bend.t is None else bend.t**2
@@ -139,7 +139,7 @@ def variation_table(analysis: Analysis, _top: int | None = None) -> Table | None
         Column("seeds", "Seeds", "int"),
         Column("variance", "Variance", "num"),
         Column("share", "Share, %", "int"),
-        Column("share_low", "low", "int"),
+        Column("share_low", f"{confidence(analysis.alpha)} low", "int"),
         Column("share_high", "high", "int"),
         Column("common", "common to all", "num", keep=False),
         Column("variance_low", "Variance low", "num", keep=False),

@@ -8,7 +8,7 @@ from doe.numbers import cell_text, confidence
 from doe.terms import BETWEEN, config_header
 from doe.views.table import Column, Row, Table
 from doe.views.tables import ResponseTable
-from doe.views.words import mean_word
+from doe.views.words import mean_word, quantity
 
 BEFORE = (
     "Not yet confirmed with new seeds: the best of many is optimistic; doe plan --confirm N runs "
@@ -52,17 +52,26 @@ def best_table(analysis: Analysis, top: int | None = None) -> Table | None:
         for c in best.cells[:top]
     )
     title = f"Configurations by {analysis.response}, the best first"
-    notes = (best.sentence, *([best.spread] if best.spread else []), *_notes(analysis))
+    hsu = () if best.critical is None else (_hsu_text(analysis),)
+    notes = (best.sentence, *hsu, *([best.spread] if best.spread else []), *_notes(analysis))
     return Table(f"best {analysis.response}", title, columns, rows, notes)
+
+
+def _hsu_text(analysis: Analysis) -> str:
+    scale = "" if analysis.transform.name == "none" else f" of {quantity(analysis)}"
+    level = confidence(analysis.alpha)
+    return f"Hsu: mean{scale} less the best of the others, {level} for all configurations at once."
 
 
 def _notes(analysis: Analysis) -> tuple[str, ...]:
     """What the model predicts to be best, and that the best was chosen for its luck as well."""
-    predicted = () if analysis.best is None else (_reduced_text(analysis.best.reduced),)
+    predicted = (
+        () if analysis.best is None else (_reduced_text(analysis.best.reduced, analysis.alpha),)
+    )
     return predicted if analysis.confirmation is not None else (*predicted, BEFORE)
 
 
-def _reduced_text(reduced: ReducedModel) -> str:
+def _reduced_text(reduced: ReducedModel, alpha: float) -> str:
     if not reduced.terms:
         return "No term is active, so no configuration is predicted to differ from the mean."
     mean, low, high = (
@@ -71,7 +80,8 @@ def _reduced_text(reduced: ReducedModel) -> str:
     )
     prediction = f"{reduced.best.config} at {mean}"
     if reduced.best.ci_low is not None:
-        prediction += f" ({low} to {high})"
+        doubt = ", which leaves it out: a straight model does not fit" * reduced.best.outside
+        prediction += f" ({confidence(alpha)} for all predictions at once: {low} to {high}{doubt})"
     terms = " ".join(reduced.terms)
     rest = "" if BETWEEN in reduced.best.config else "; factors that are not named are open"
     return f"Model optimum of the reduced model ({terms}): {prediction}{rest}."

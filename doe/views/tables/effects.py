@@ -86,7 +86,7 @@ def _effect_notes(analysis: Analysis, rest: Sequence[Effect]) -> tuple[str, ...]
         notes.append(
             f"t on {counted(analysis.df_error, 'degree')} of freedom, {analysis.anova.error} "
             f"σ = {cell_text(analysis.sigma, 'short')}, "
-            f"R² = {cell_text(analysis.r2 or 0.0, 'fixed4')}."
+            f"R² = {cell_text(analysis.r2 or 0.0, 'fixed4')}. Intervals are of single effects."
         )
     elif analysis.lenth is not None:
         notes.append("No error to test against: p is Lenth's, simulated.")

@@ -22,7 +22,7 @@ def level_means_table(analysis: Analysis, _top: int | None = None) -> Table | No
         Column("factor", "Factor"),
         Column("level", "Level"),
         Column("mean", word, "num"),
-        Column("ci_low", "low", "num"),
+        Column("ci_low", f"{confidence(analysis.alpha)} low", "num"),
         Column("ci_high", "high", "num"),
         Column("n", "n", "int"),
         Column("se", "SE", "num", keep=False),
@@ -31,7 +31,9 @@ def level_means_table(analysis: Analysis, _top: int | None = None) -> Table | No
         Row((m.factor, m.level, m.mean, m.ci_low, m.ci_high, m.n, m.se)) for m in analysis.levels
     )
     partial = [m for m in analysis.levels if m.cells < m.of]
-    notes = ["Every combination of the other factors weighted alike."]
+    notes = [
+        "Every combination of the other factors weighted alike; intervals are of single means."
+    ]
     if partial:
         names = ", ".join(f"{m.factor} {m.level} ({m.cells} of {m.of})" for m in partial[:4])
         notes.append(f"Averaged over the combinations that ran: {names}.")

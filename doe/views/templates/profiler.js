@@ -103,7 +103,7 @@ const profileRow = (name, levels) => {
 const profileHead = () => {
   const head = make("thead");
   const line = make("tr");
-  const titles = ["Response", "Predicted", "95 % interval", "Observed mean", "Dot: predicted, shade: interval, bar: observed"];
+  const titles = ["Response", "Predicted", "95 % interval for all at once", "Observed mean", "Dot: predicted, shade: interval, bar: observed"];
   line.append(...titles.map((title, i) => {
     const cell = make("th", i > 0 && i < 4 ? "n" : "", title);
     cell.scope = "col";

@@ -116,6 +116,11 @@ def significant(analysed: Analysis) -> set[str]:
 # How they are written -----------------------------------------------------------------------------
 
 
+def p_text(p: float) -> str:
+    """A p value, none of them 0."""
+    return f"p = {p:.4f}" if p >= 0.0001 else "p < 0.0001"
+
+
 def number(value: float, digits: int = 2) -> str:
     """With a sign that is a minus, not a hyphen."""
     return f"{value:.{digits}f}".replace("-", "−")
@@ -176,8 +181,8 @@ def agreement_table() -> str:
                 name,
                 f"{sum(np.sign(ours) == np.sign(theirs))} of 10",
                 f"{len(set(paper) & set(list(here)[:10]))} of 10",
-                f"{number(rho.statistic)} (p = {rho.pvalue:.4f})",
-                f"{number(size.statistic)} (p = {size.pvalue:.3f})",
+                f"{number(rho.statistic)} ({p_text(rho.pvalue)})",
+                f"{number(size.statistic)} ({p_text(size.pvalue)})",
             )
         )
     head = ("effects", "same sign", "in our ten", "rank correlation", "of their sizes")

@@ -485,9 +485,11 @@ def high_leverage(residuals: Sequence[Residual], fit: Fit) -> Finding | None:
     runs = tuple(r.run_id for r in residuals if r.leverage > limit)
     if not runs:
         return None
+    several = len(runs) > 1
+    verb = "decide their own fit" if several else "decides its own fit"
     advice = (
-        f"{', '.join(runs[:6])} decide their own fit (replicates are missing): repeat their "
-        "configurations."
+        f"{listed(runs, 6)} {verb} (replicates are missing): repeat "
+        f"{'their configurations' if several else 'its configuration'}."
     )
     return Finding("leverage", False, max(r.leverage for r in residuals), None, advice, runs)
 

@@ -18,7 +18,7 @@ from doe.numbers import to_figures
 from doe.results.report import Report
 from doe.terms import factors_in, order, parse_term
 from doe.views.headlines import headlines
-from doe.views.words import is_clear, is_switch, level_phrase, mean_word
+from doe.views.words import is_clear, is_switch, level_phrase, loss_finding, mean_word
 
 FIGURES = 3
 """Significant figures of numbers in large type."""
@@ -52,7 +52,14 @@ class Card(NamedTuple):
 
 
 def lead(analysis: Analysis, title: str) -> str:
-    """Return the strongest finding: "loss falls from 11.2 to 6.8 with warmup (W)"."""
+    """Return the strongest finding: "loss falls from 11.2 to 6.8 with warmup (W)".
+
+    Levels that lose runs come first: what is left of them is no fair sample.
+    """
+    return " ".join(part for part in (loss_finding(analysis), _strongest(analysis, title)) if part)
+
+
+def _strongest(analysis: Analysis, title: str) -> str:
     if all(test.p_holm is None for test in analysis.tests):
         return f"Effects on {title} cannot be tested: there is no error to test against."
     called = [test for test in analysis.tests if significant(test.p_holm, analysis.alpha)]

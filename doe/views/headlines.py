@@ -24,8 +24,10 @@ from doe.views.words import (
     is_clear,
     is_switch,
     level_phrase,
+    loss_finding,
     mean_word,
     spaced,
+    survivors,
 )
 
 LARGEST = 3
@@ -64,8 +66,10 @@ def headlines(analysis: Analysis) -> Headlines:
     bend = (curvature_text(analysis),) if analysis.curvature is not None else ()
     blocks = () if analysis.random_blocks is None else (analysis.random_blocks.sentence,)
     streams = () if analysis.variation is None else (analysis.variation.sentence,)
+    lost = (spaced(loss_finding(analysis)),) if loss_finding(analysis) else ()
+    between = _between_blocks(analysis)
     return Headlines(
-        (*sentences, *bend, *blocks, *streams, _count(analysis, called)),
+        (*lost, *sentences, *bend, *blocks, *between, *streams, _count(analysis, called)),
         _best(analysis),
         _fragile(analysis),
         _options(analysis),
@@ -85,6 +89,20 @@ def _finding(test: TermTest, analysis: Analysis) -> str:
     names = [factor_text(analysis.factors[i]) for i in factors_in(test.mask)]
     rivals = _rivals(test.mask, test.term, analysis) or test.term
     return f"{_joined(names)} {verb} ({rivals}, Holm-adjusted p {_p(test.p_holm)})."
+
+
+def _between_blocks(analysis: Analysis) -> tuple[str, ...]:
+    """Terms that vary between blocks alone, which blocks as random can tell."""
+    if analysis.random_blocks is None:
+        return ()
+    tested = {test.term for test in analysis.tests}
+    return tuple(
+        f"{term.term} varies between blocks alone and changes {analysis.response} by "
+        f"{cell_text(term.estimate, 'signed')}{_analysed_unit(analysis)} (SE {_short(term.se)}, "
+        f"p = {cell_text(term.p, 'p')} against the variation of blocks)."
+        for term in analysis.random_blocks.terms
+        if term.term not in tested and term.estimate is not None
+    )
 
 
 def _joined(names: Sequence[str]) -> str:
@@ -254,12 +272,15 @@ def _best(analysis: Analysis) -> str:
     if analysis.best is None:
         return NO_GOAL
     top = analysis.best.cells[0]
-    mean = f"Its {mean_word(analysis).lower()} is {cell_text(top.mean, 'num')}{_unit(analysis)}"
+    shared = sum(cell.mean == top.mean for cell in analysis.best.cells) > 1
+    whose = "Their" if shared else "Its"
+    mean = f"{whose} {mean_word(analysis).lower()} is {cell_text(top.mean, 'num')}{_unit(analysis)}"
     parts = (
         *_over_conditions(analysis),
         analysis.best.sentence,
         _has(top, analysis),
         f"{mean}{_confirmed(analysis)}",
+        *survivors(analysis),
     )
     return spaced(" ".join(part for part in (*parts, *_beats(analysis)) if part))
 
@@ -326,7 +347,8 @@ def _has(top: RankedCell, analysis: Analysis) -> str:
 
 
 def _fragile(analysis: Analysis) -> tuple[str, ...]:
-    doubts = list(analysis.warnings)
+    told = f"{loss_finding(analysis)} "  # leads the findings
+    doubts = [warning.removeprefix(told) for warning in analysis.warnings]
     robust = analysis.get(Robust)
     if robust is not None and not all(row.agree for row in robust.rows):
         doubts.append(robust.sentence)

@@ -64,6 +64,16 @@ def effect_on(analysis: Analysis) -> str:
     return analysis.response + unit_text(difference_unit(analysis.unit))
 
 
+def loss_finding(analysis: Analysis) -> str:
+    """Which levels lose runs; empty where none is shown to."""
+    return "" if analysis.missing is None else analysis.missing.finding
+
+
+def survivors(analysis: Analysis) -> tuple[str, ...]:
+    """That means rest on what is left, where levels lose runs."""
+    return ("Means rest on the runs that are left.",) if loss_finding(analysis) else ()
+
+
 def advice_text(finding: Finding) -> str:
     """What to do, with the options that do it."""
     options = ", ".join(f"--{remedy.replace('=', ' ')}" for remedy in finding.remedies)

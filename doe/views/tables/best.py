@@ -8,7 +8,7 @@ from doe.numbers import cell_text, confidence
 from doe.terms import BETWEEN, config_header
 from doe.views.table import Column, Row, Table
 from doe.views.tables import ResponseTable
-from doe.views.words import mean_word, quantity
+from doe.views.words import mean_word, quantity, survivors
 
 BEFORE = (
     "Not yet confirmed with new seeds: the best of many is optimistic; doe plan --confirm N runs "
@@ -53,7 +53,13 @@ def best_table(analysis: Analysis, top: int | None = None) -> Table | None:
     )
     title = f"Configurations by {analysis.response}, the best first"
     hsu = () if best.critical is None else (_hsu_text(analysis),)
-    notes = (best.sentence, *hsu, *([best.spread] if best.spread else []), *_notes(analysis))
+    notes = (
+        best.sentence,
+        *survivors(analysis),
+        *hsu,
+        *([best.spread] if best.spread else []),
+        *_notes(analysis),
+    )
     return Table(f"best {analysis.response}", title, columns, rows, notes)
 
 

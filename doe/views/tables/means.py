@@ -7,7 +7,7 @@ from doe.analysis.pvalues import significant
 from doe.numbers import confidence
 from doe.views.table import Column, Row, Table, starred
 from doe.views.tables import ResponseTable
-from doe.views.words import effect_on, mean_word, unit_text
+from doe.views.words import effect_on, mean_word, survivors, unit_text
 
 
 def level_means_table(analysis: Analysis, _top: int | None = None) -> Table | None:
@@ -34,6 +34,7 @@ def level_means_table(analysis: Analysis, _top: int | None = None) -> Table | No
     notes = [
         "Every combination of the other factors weighted alike; intervals are of single means."
     ]
+    notes += survivors(analysis)
     if partial:
         names = ", ".join(f"{m.factor} {m.level} ({m.cells} of {m.of})" for m in partial[:4])
         notes.append(f"Averaged over the combinations that ran: {names}.")

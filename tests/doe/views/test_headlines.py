@@ -1,10 +1,15 @@
 """Findings in sentences say what the numbers say."""
 
 import msgspec
+import pandas as pd
 import pytest
 
+from doe.analysis.analyze import analyze
 from doe.analysis.dataset import FactorColumn
+from doe.analysis.options import AnalysisOptions
+from doe.analysis.tables import TableOptions, table_datasets
 from doe.numbers import cell_text
+from doe.views.first_screen import lead
 from doe.views.headlines import headlines
 
 
@@ -89,3 +94,39 @@ def test_levels_that_are_no_switch_are_named(paper_report):
     sentence = next(s for s in headlines(named).effects if f"({pair.term}, " in s)
     assert f"at {pair.other} = 0.1 and" in sentence
     assert "at 0.01 (" in sentence
+
+
+def of_rows(rows, *factors, **options):
+    """What a table says of its y, which is to be small."""
+    columns = TableOptions(factors=factors, goal="min", block=options.pop("block", None))
+    (data,) = table_datasets(pd.DataFrame(rows).astype(str), columns, ("y",))
+    analysis = analyze(data, AnalysisOptions(**options))
+    return headlines(analysis), analysis
+
+
+def test_levels_that_lose_runs_lead():
+    cells = [(a, b, i) for a in (0, 1) for b in (0, 1) for i in range(8)]
+    rows = [{"A": a, "B": b, "y": "" if a and b and i else a + i % 3} for a, b, i in cells]
+    told, analysis = of_rows(rows, "A", "B")
+    assert told.effects[0].startswith("A = 1 with B = 1 loses 7 of 8 runs")
+    assert told.best.endswith("Means rest on the runs that are left.")
+    assert not any("no fair sample" in line for line in told.fragile)
+    assert lead(analysis, "y").startswith("A = 1 with B = 1 loses 7 of 8 runs")
+    whole = [row | {"y": a + i % 3} for row, (a, _, i) in zip(rows, cells, strict=True)]
+    told, analysis = of_rows(whole, "A", "B")
+    assert "loses" not in " ".join((*told.effects, told.best, lead(analysis, "y")))
+
+
+def test_a_factor_that_varies_between_blocks_alone_is_told_with_random_blocks():
+    shift = (0.3, -0.2, 0.1, 0.2, -0.3, 0.0)
+    rows = [
+        {"A": block % 2, "B": b, "day": block, "y": 5 * (block % 2) + b + shift[block] + i / 10}
+        for block in range(6)
+        for b in (0, 1)
+        for i in (-1, 1)
+    ]
+    told, analysis = of_rows(rows, "A", "B", block="day", random_blocks=True)
+    line = next(line for line in told.effects if line.startswith("A varies between blocks alone"))
+    term = next(t for t in analysis.random_blocks.terms if t.term == "A")
+    assert f"changes y by {cell_text(term.estimate, 'signed')} (SE " in line
+    assert term.estimate == pytest.approx(5 + sum(shift[1::2]) / 3 - sum(shift[::2]) / 3)

@@ -62,7 +62,9 @@ class FactorColumn(Struct, frozen=True):
             low, high = math.log(low), math.log(high)
         value = low + (position + 1.0) / 2.0 * (high - low)
         value = math.exp(value) if self.scale == "log" else value
-        return float(f"{value:.{FIGURES}g}")
+        value = float(f"{value:.{FIGURES}g}")
+        whole = value.is_integer() and all(isinstance(level, int) for level in self.levels)
+        return int(value) if whole else value
 
 
 @dataclass(frozen=True)

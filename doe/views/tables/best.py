@@ -86,7 +86,7 @@ def _reduced_text(reduced: ReducedModel, alpha: float) -> str:
     )
     prediction = f"{reduced.best.config} at {mean}"
     if reduced.best.ci_low is not None:
-        doubt = ", which leaves it out: a straight model does not fit" * reduced.best.outside
+        doubt = ", which leaves the prediction out" * reduced.best.outside
         prediction += f" ({confidence(alpha)} for all predictions at once: {low} to {high}{doubt})"
     terms = " ".join(reduced.terms)
     rest = "" if BETWEEN in reduced.best.config else "; factors that are not named are open"

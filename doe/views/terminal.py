@@ -29,6 +29,11 @@ MARK_STYLES = {"best": "bold underline", "good": "green", "bad": "red", "strong"
 ROW_STYLES = {"plain": "", "baseline": "italic", "total": "dim", "section": "bold"}
 
 
+def _shown(segment: Segment) -> Segment:
+    """A segment whose control characters, unless the console made them, are signs."""
+    return segment if segment.control is not None else segment._replace(text=visible(segment.text))
+
+
 class _Screen(Console):
     """Standard output."""
 
@@ -36,9 +41,8 @@ class _Screen(Console):
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
         """Draw; control characters in what is drawn are shown on a terminal and not obeyed."""
-        for segment in super().render(renderable, options):
-            obeyed = segment.control is not None or not self.is_terminal
-            yield segment if obeyed else segment._replace(text=visible(segment.text))
+        segments = super().render(renderable, options)
+        return map(_shown, segments) if self.is_terminal else segments
 
     def on_broken_pipe(self) -> None:
         """Its reader has left, as `head` does: the rest goes nowhere, and no run ends for that."""

@@ -233,6 +233,7 @@ def _table_options(subject: Subject) -> str:
         "factors": ",".join(subject.keys),
         "low": ",".join(f"{key}={level}" for key, level in table.low.items()),
         "scale": ",".join(f"{key}={scale}" for key, scale in table.scale.items()),
+        "of": ",".join(f"{key}={items}" for key, items in table.of.items()),
         "goal": table.goal,
         "block": table.block,
     }

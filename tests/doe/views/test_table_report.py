@@ -27,10 +27,13 @@ def test_a_table_has_a_page(tmp_path):
     assert (tmp_path / "reports/wandb/tables").is_dir()
 
 
-@pytest.mark.parametrize("goal", [(), ("--goal", "max")])
+@pytest.mark.parametrize(
+    "goal", [(), ("--goal", "max", "--scale", "val/accuracy=logit", "--of", "val/accuracy=5000")]
+)
 def test_the_command_on_the_page_writes_the_same_page(tmp_path, goal):
     (tmp_path / "t.csv").write_text((EXPORTS / "wandb.csv").read_text())
-    words = ["--factors", "lr,augment", "--block", "seed", *goal, "-r", "val/loss"]
+    words = ["--factors", "lr,augment", "--block", "seed", *goal]
+    words += ["-r", "val/accuracy" if goal else "val/loss"]
     doe("report", "--table", "t.csv", *words, "--out", "first", cwd=tmp_path)
     first = (tmp_path / "first/index.html").read_text()
     (command,) = re.findall(r"doe report (--table t\.csv .*)</code>", first)

@@ -268,6 +268,9 @@ class Scheduler:
     def _request(self, run_id: str) -> None:
         """Queue a run, after the stages that it needs."""
         status, needs = self.statuses[run_id], self._needs[run_id]
+        # A stage is removed after the verdicts of its runs: one that is gone may not be missed.
+        if not all(map(self._is_done, needs)) and self._read(run_id).result != status.result:
+            return
         for stage in needs:
             if self._tasks[stage].phase is Phase.IDLE:
                 self._request(stage)
@@ -307,16 +310,13 @@ class Scheduler:
         if news is not None:
             self._apply(run_id, news)
 
-    def _lacks_stage(self, run_id: str) -> bool:
+    def _await_stages(self, run_id: str) -> None:
         """Let a run wait again whose stage has lost its product since it was queued."""
-        if all(map(self._is_done, self._needs[run_id])):
-            return False
         self._apply(run_id, StageGone())
         for stage in self._needs[run_id]:
             if self._tasks[stage].phase is Phase.IDLE and self._read(stage).state != "failed":
                 self._request(stage)
         self._wake(run_id)
-        return True
 
     def _refuse(self, run_id: str) -> None:
         """Put on record that a run fails for its stage has failed."""
@@ -477,10 +477,13 @@ class Scheduler:
                 if phase is None:
                     break
                 run_id = self._next(phase, slot)
-                if self._lacks_stage(run_id):
+                ready = all(map(self._is_done, self._needs[run_id]))
+                status = self._read(run_id)  # after its stages, which are removed after its verdict
+                held, final = self._is_held(status), status.is_final(self._tasks[run_id].replace)
+                if not (ready or held or final):
+                    self._await_stages(run_id)
                     continue
-                status = self._read(run_id)
-                self._apply(run_id, Offered(status, self._is_held(status)), slot)
+                self._apply(run_id, Offered(status, held), slot)
                 started = self._tasks[run_id].phase is Phase.STARTED
                 if started and self._prepare(run_id):
                     jobs.append(self._job(status, slot, phase is Phase.EXCLUSIVE))

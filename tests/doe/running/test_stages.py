@@ -1,20 +1,24 @@
 """Stages: executed once for what they depend on, before the runs that need them, as runs are."""
 
+import io
 import json
 import shutil
 import sys
 
 import msgspec
 import pytest
+from rich.console import Console
 
 from doe.design.stages import stage_needs
 from doe.errors import DoeError
+from doe.running.execute import EngineChoice, execute
 from doe.running.scheduler import RunOptions
 from doe.store.files import StudyDir
 from doe.store.plan import augment_plan, load_plan, write_plan
 from doe.store.stages import content_digest
 from doe.store.verdicts import Policy, read_verdict
 from doe.study.values import Factor, Responses, Stage, Study
+from doe.views.live import PlainDisplay
 from tests.command_line import doe
 
 STAGE = Stage(function="stage_backends:prepare", factors=("A",))
@@ -197,6 +201,27 @@ def test_a_product_that_vanishes_is_made_again(planned, go):
     counts, _ = go(plan)
     assert counts["done"] == 8
     assert calls(plan, stage.run_id) == 2
+
+
+class Overtaken(PlainDisplay):
+    """A display during whose first picture another scheduler does all the rest."""
+
+    def __init__(self, overtake):
+        super().__init__(Console(file=io.StringIO()))
+        self.overtake = overtake
+
+    def show(self, snapshot):
+        overtake, self.overtake = self.overtake, lambda: None
+        overtake()
+
+
+def test_a_scheduler_that_was_overtaken_executes_no_stage_again(planned, go):
+    plan = planned(replicates=1)
+    display = Overtaken(lambda: go(plan))
+    done = execute(plan, RunOptions(), EngineChoice("local", {"cpu": 1}), display)
+    assert done.counts["done"] == 8
+    assert [calls(plan, stage.run_id) for stage in plan.stages] == [1, 1]
+    assert not any(plan.files.run(stage.run_id).out.exists() for stage in plan.stages)
 
 
 def test_another_study_takes_a_stage_over(planned, go):

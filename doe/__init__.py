@@ -74,9 +74,10 @@ def plan(
     return its directory.
 
     Planning the same study again changes nothing. `augment` adds so many replicates, the "foldover"
-    of a fraction, "axial" points, or so many `runs` that are "optimal" for a `model`, to the study
-    planned in `out`; `confirm` adds runs with so many fresh
-    seeds of the configuration that is best by `response`, of the runner-up and of the baseline.
+    of a fraction, "axial" points, so many `runs` that are "optimal" for a `model`, or the path of
+    steepest "ascent" of a `response`, to the study planned in `out`; `confirm` adds runs with so
+    many fresh seeds of the configuration that is best by `response`, of the runner-up and of the
+    baseline.
     """
     from doe.results.planning import PlanRequest, make_plan
 
@@ -226,6 +227,8 @@ def analyze(
     permutations: int | None = None,
     alpha: float = 0.05,
     beats: Sequence[tuple[str, str]] = (),
+    optimize: bool = False,
+    coding: str = "factorial",
 ) -> ResponseResult | Results:
     """Analyse a study, a CSV file or a DataFrame, as `doe analyze` does.
 
@@ -241,6 +244,8 @@ def analyze(
     `error` is what tests are against where runs repeat, "pure" or "residual". `permutations` are of
     the robust methods, and imply `robust`. `beats` asks how likely one configuration beats another
     with a fresh seed, in `analysis.beats`: pairs of names, or of "best", "runner-up", "baseline".
+    `optimize` asks where to go next, in `analysis.surface`, also of a model without squares;
+    `coding` is what lies one coded unit from the centre, "factorial" points or the "range".
     """
     from doe.errors import DoeError
     from doe.results.report import report_of
@@ -261,6 +266,8 @@ def analyze(
         permutations=permutations,
         alpha=alpha,
         beats=tuple((first, second) for first, second in beats),
+        optimize=optimize,
+        coding=coding,
     )
     table = _table(factors, low, scale, of, block=block, goal=goal, decimal=decimal)
     analysed = report_of(read_source(source, responses, table, _say), options)

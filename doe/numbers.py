@@ -20,6 +20,7 @@ Format = Literal[
     "fixed2",
     "fixed4",
     "short",
+    "level",
     "percent",
     "p",
     "stars",
@@ -92,6 +93,8 @@ def _number(value: float, form: Format) -> str:
             return f"{value:.4f}"
         case "short":
             return f"{value:.4g}"
+        case "level":
+            return f"{value:.5g}"
         case "percent":
             return f"{value:.1f}%"
         case "p":

@@ -56,14 +56,16 @@ from doe.analysis.means import (
 )
 from doe.analysis.missing import Missing, missing
 from doe.analysis.model import CURVATURE, Model, chosen_terms, make_model
+from doe.analysis.optimum import Optimum
 from doe.analysis.options import DEFAULTS, AnalysisOptions
 from doe.analysis.pvalues import adjusted, plain
 from doe.analysis.random_blocks import RandomBlocks, random_blocks
 from doe.analysis.sequential import Rule, decide, looks_at
 from doe.analysis.streams import Variation, variation
+from doe.analysis.surface import Surface, surface
 from doe.analysis.transform import Transformation, box_cox, choose, share_of
 from doe.errors import DoeError, listed
-from doe.terms import MEAN, order
+from doe.terms import FACTORS, MEAN, order
 
 Estimate = TypeVar("Estimate", bound=Struct)
 WORDS = 16
@@ -120,6 +122,7 @@ class Analysis(Struct, frozen=True):
     looks: bool = False  # whether p and intervals of effects are those of declared looks
     variation: Variation | None = None  # by stream of seeds; None where there is but one
     beats: tuple[Beats, ...] = ()  # how likely one configuration beats another with a fresh seed
+    surface: Surface | None = None  # None where the model has no squares, unless it is asked for
 
     @property
     def lenth(self) -> Lenth | None:
@@ -217,6 +220,7 @@ def _analysis(response: FittedResponse, table: Anova, plot: HalfNormal) -> Analy
     y = fitted.y
     centre = fitted.shift + fitted.unit * float(fitted.coef[0])
     report = model_report(model) if len(model.terms) <= MOST_REPORTED else None
+    seen = _surface(response)
     return Analysis(
         response=data.response,
         unit=data.unit,
@@ -262,11 +266,12 @@ def _analysis(response: FittedResponse, table: Anova, plot: HalfNormal) -> Analy
         warnings=(*_warnings(response, lost, plot, report), *_beyond_share(response, top)),
         scales=_side_by_side(response),
         looks=runs.looked is not None,
-        confirmation=_confirmation(response, top, checks),
+        confirmation=_confirmation(response, top, checks, None if seen is None else seen.optimum),
         variation=variation(
             fitted.u, fitted.cells, fitted.seeding, alpha, options.seed, fitted.square
         ),
         beats=beats(response, top, checks),
+        surface=seen,
     )
 
 
@@ -285,6 +290,14 @@ def _beyond_share(response: FittedResponse, top: Best | None) -> tuple[str, ...]
         f"Intervals of {response.data.response} reach beyond {whole.top:g}, and no value does: if "
         "it is a share, its scale is logit.",
     )
+
+
+def _surface(response: FittedResponse) -> Surface | None:
+    """Where to go next, of a model with squares and where it is asked for."""
+    options = response.options
+    if not options.optimize and max(response.fit.model.terms, default=0) <= FACTORS:
+        return None
+    return surface(response, options.coding)
 
 
 def _strongest(response: FittedResponse) -> list[tuple[int, float | None, float | None]]:
@@ -307,13 +320,13 @@ def _side_by_side(response: FittedResponse) -> BothScales | None:
 
 
 def _confirmation(
-    response: FittedResponse, top: Best | None, checks: Diagnostics
+    response: FittedResponse, top: Best | None, checks: Diagnostics, optimum: Optimum | None
 ) -> Confirmation | None:
     """What fresh runs say of the best configuration, once enough of them have run."""
     fresh = response.data.fresh
     if fresh is None or top is None or not fresh.complete:
         return None
-    return confirm(response, fresh, top, predicting(response, checks))
+    return confirm(response, fresh, top, predicting(response, checks), optimum)
 
 
 def predicting(response: FittedResponse, checks: Diagnostics) -> Fit | None:

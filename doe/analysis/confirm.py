@@ -17,6 +17,7 @@ from doe.analysis.contrasts import Floats
 from doe.analysis.dataset import FreshRuns
 from doe.analysis.fit import Fit, refitted
 from doe.analysis.fitted import FittedResponse
+from doe.analysis.optimum import Optimum
 from doe.analysis.pvalues import plain, t_critical
 
 ConfirmationVerdict = Literal["confirmed", "refuted", "open"]
@@ -48,9 +49,16 @@ class Confirmation(Struct, frozen=True):
 
 
 def confirm(
-    response: FittedResponse, fresh: FreshRuns, best: Best, fitted: Fit | None
+    response: FittedResponse,
+    fresh: FreshRuns,
+    best: Best,
+    fitted: Fit | None,
+    optimum: Optimum | None = None,
 ) -> Confirmation:
-    """Judge fresh runs; without a fit on the scale of the response there is no interval."""
+    """Judge fresh runs; without a fit on the scale of the response there is no interval.
+
+    The `optimum` of a surface is predicted by it, where no run of the design has it.
+    """
     alpha, chosen = response.alpha, fresh.configs[0]
     values = fresh.y[0][~np.isnan(fresh.y[0])]
     gains = [
@@ -60,6 +68,8 @@ def confirm(
     ]
     cells = {cell.config: cell.cell for cell in best.cells}
     predicted = predicted_at(response, cells[chosen]) if chosen in cells else None
+    if predicted is None and optimum is not None:
+        predicted = Prediction(chosen, (), optimum.mean, optimum.ci_low, optimum.ci_high)
     low, high = prediction_interval(predicted, len(values), fitted, alpha)
     if low is not None:
         low, high = plain(response.transform.to_response(np.array([low, high]), response.fit.y))

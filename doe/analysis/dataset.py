@@ -55,16 +55,31 @@ class FactorColumn(Struct, frozen=True):
             values, ends = np.log(values), np.log(ends)
         return np.asarray((values - ends[0]) / (ends[1] - ends[0]) * 2.0 - 1.0)
 
+    def values_at(self, positions: Floats) -> Floats:
+        """Return the values at positions of the scale: the inverse of `position_of`."""
+        ends = np.array([min(map(float, self.levels)), max(map(float, self.levels))])
+        low, high = np.log(ends) if self.scale == "log" else ends
+        values = low + (positions + 1.0) / 2.0 * (high - low)
+        return np.asarray(np.exp(values) if self.scale == "log" else values)
+
     def value_at(self, position: float) -> float:
-        """Return the value at a position of the scale: the inverse of `position_of`."""
-        low, high = min(map(float, self.levels)), max(map(float, self.levels))
-        if self.scale == "log":
-            low, high = math.log(low), math.log(high)
-        value = low + (position + 1.0) / 2.0 * (high - low)
-        value = math.exp(value) if self.scale == "log" else value
-        value = float(f"{value:.{FIGURES}g}")
+        """Return the value at one position, rounded; a whole number between whole levels."""
+        value = float(f"{float(self.values_at(np.array(position))):.{FIGURES}g}")
         whole = value.is_integer() and all(isinstance(level, int) for level in self.levels)
         return int(value) if whole else value
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a study says of where it may run, beyond the ranges of its factors."""
+
+    whole: tuple[bool, ...]  # of each factor: whether it takes whole numbers alone
+    listed: tuple[bool, ...]  # whether it takes its levels alone, though they are numbers
+    excluded: tuple[dict[int, int], ...] = ()  # factor -> level of combinations that never run
+    nested: dict[int, tuple[int, frozenset[int]]] = field(default_factory=dict)
+    """Factor -> another one, and its levels beside which the factor has its first level."""
+    weights: Floats | None = None  # constraints x factors: a weighted sum of the values
+    bounds: Floats | None = None  # is at most this
 
 
 @dataclass(frozen=True)
@@ -94,6 +109,7 @@ class Runs:
     looked: Looked | None = None  # None where the runs were not looked at before all were done
     seeding: Seeding | None = None  # None where each replicate has one seed of its own
     facts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # such as the kind of GPU
+    limits: Limits | None = None  # where runs may be, beyond the ranges; None of a table
 
     def __post_init__(self) -> None:
         check_runs(self)

@@ -30,7 +30,7 @@ from doe.analysis.contrasts import (
     independent,
     sign_columns,
 )
-from doe.analysis.dataset import OFF, Runs
+from doe.analysis.dataset import NEAR_MIDDLE, OFF, Runs
 from doe.errors import DoeError
 from doe.terms import (
     FACTORS,
@@ -52,6 +52,8 @@ BLOCK = -1
 CURVATURE = -2
 SOURCES = {BLOCK: "Block", CURVATURE: "Curvature"}
 NONE: Ints = np.empty(0, dtype=np.int64)
+NAMED = {"linear": 1, "interactions": 2, "quadratic": 0}
+"""Models by their names -> highest interaction; 0 for interactions of two and squares."""
 EVERY_ORDER = 12
 """Two-level factors up to which interactions of every order are tried."""
 
@@ -394,6 +396,11 @@ def chosen_terms(runs: Runs, terms: Sequence[str] | None, order: int | None) -> 
         If a term names no factor, a square is of no number, or the order does not fit.
     """
     keys, count = runs.keys, len(runs.factors)
+    if terms is not None and len(terms) == 1 and terms[0] in NAMED and terms[0] not in keys:
+        order, terms = NAMED[terms[0]], None
+        if order == 0:
+            return second_order(runs)
+        order = min(order, count)
     if terms is not None:
         chosen = tuple(parse_term(text, keys) for text in terms)
         for term in chosen:
@@ -409,19 +416,23 @@ def _check_squares(runs: Runs, term: int) -> None:
         factor = runs.factors[i]
         if is_squared(term, i) and not factor.numeric:
             raise DoeError(f"{factor.key}^2: {factor.key} has no numbers, so it has no square")
-        if is_squared(term, i) and len(np.unique(_positions(runs, i))) < 3:
+        if is_squared(term, i) and len(np.unique(run_positions(runs)[:, i])) < 3:
             raise DoeError(
                 f"{factor.key}^2: {factor.key} has two values in these runs, and a square needs "
                 "three; add centre or axial runs"
             )
 
 
-def _positions(runs: Runs, factor: int) -> Floats:
-    """Position of a numeric factor in every run."""
-    at_levels = runs.factors[factor].positions[np.maximum(runs.index[:, factor], 0)]
+def run_positions(runs: Runs) -> Floats:
+    """Position of every factor in every run, 0 of words."""
+    columns = [
+        f.positions[np.maximum(runs.index[:, i], 0)] if f.numeric else np.zeros(runs.count)
+        for i, f in enumerate(runs.factors)
+    ]
+    at_levels = np.column_stack(columns)
     if runs.position is None:
-        return np.asarray(at_levels)
-    return np.where(runs.index[:, factor] == OFF, runs.position[:, factor], at_levels)
+        return at_levels
+    return np.where(runs.index == OFF, runs.position, at_levels)
 
 
 def default_terms(runs: Runs) -> tuple[int, ...]:
@@ -432,10 +443,11 @@ def default_terms(runs: Runs) -> tuple[int, ...]:
     with another: an order is taken whole where its terms add as many degrees of freedom as the
     cells of their own margins allow. A combination that never runs takes degrees of freedom from
     its interaction alone and does not stop there; a fraction, whose interactions share theirs,
-    does. Of points at more than one place between levels a full second-order model.
+    does. Of points at more than one place between levels, and of levels about a centre that are not
+    crossed, a full second-order model.
     """
     count = len(runs.factors)
-    if runs.has_surface:
+    if runs.has_surface or _is_surface(runs):
         return second_order(runs)
     if runs.two_level:
         return _two_level_terms(runs)
@@ -450,6 +462,15 @@ def default_terms(runs: Runs) -> tuple[int, ...]:
             break
         chosen, before = (*chosen, *added), rank
     return chosen
+
+
+def _is_surface(runs: Runs) -> bool:
+    """Whether levels lie as in a surface design: about a centre, not crossed, fit for squares."""
+    bent = [i for i, f in enumerate(runs.factors) if f.numeric and len(f.levels) > 2]
+    if len(bent) < 2 or len(np.unique(runs.cells)) >= runs.every:
+        return False
+    centre = (np.abs(run_positions(runs)[:, bent]) < NEAR_MIDDLE).all(axis=1)
+    return bool(centre.any()) and make_model(runs, second_order(runs)).full_rank
 
 
 def _two_level_terms(runs: Runs) -> tuple[int, ...]:
@@ -468,7 +489,8 @@ def _two_level_terms(runs: Runs) -> tuple[int, ...]:
 def second_order(runs: Runs) -> tuple[int, ...]:
     """Main effects, two-factor interactions, and squares of the numbers with three values."""
     numeric = [i for i, factor in enumerate(runs.factors) if factor.numeric]
-    squares = [squared(i) for i in numeric if len(np.unique(_positions(runs, i))) > 2]
+    places = run_positions(runs)
+    squares = [squared(i) for i in numeric if len(np.unique(places[:, i])) > 2]
     return (*terms_up_to(len(runs.factors), 2), *squares)
 
 

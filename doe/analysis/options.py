@@ -10,6 +10,7 @@ from doe.analysis.scales import choices
 from doe.errors import DoeError, nearest
 
 ERRORS = ("pure", "residual")
+CODINGS = ("factorial", "range")
 
 
 class AnalysisOptions(Struct, frozen=True):
@@ -26,6 +27,8 @@ class AnalysisOptions(Struct, frozen=True):
     alpha: float = 0.05
     seed: int = 42
     beats: tuple[tuple[str, str], ...] = ()  # pairs of configurations, or best, runner-up, baseline
+    optimize: bool = False  # where to go next, also where the model has no squares
+    coding: str = "factorial"  # what lies one coded unit from the centre: factorial points, or ends
 
     def __post_init__(self) -> None:
         if not 0.0 < self.alpha < 1.0:
@@ -33,6 +36,7 @@ class AnalysisOptions(Struct, frozen=True):
         for name, value, known in (
             ("transform", self.transform, choices()),
             ("error", self.error, ERRORS),
+            ("coding", self.coding, CODINGS),
         ):
             if value is not None and value not in known:
                 raise DoeError(

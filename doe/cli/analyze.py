@@ -92,6 +92,12 @@ def analyze(
             help="How likely X beats Y with a fresh seed; also: best, runner-up, baseline.",
         ),
     ] = None,
+    optimize: Annotated[
+        bool, typer.Option("--optimize", help="Where to go next: optimum, or path of ascent.")
+    ] = False,
+    coding: Annotated[
+        str, typer.Option("--coding", help="One coded unit: factorial points, or the range.")
+    ] = "factorial",
     brief: Annotated[bool, typer.Option("--brief", help="Stop after the sentences.")] = False,
     json: JsonOption = False,
     latex: Annotated[bool, typer.Option("--latex", help="Print LaTeX tables instead.")] = False,
@@ -121,6 +127,8 @@ def analyze(
         error=error,
         alpha=alpha,
         beats=() if beats is None else (beats,),
+        optimize=optimize,
+        coding=coding,
     )
     names = tuple(name for part in response or () for name in split_names(part))
     of_table = {
@@ -151,6 +159,7 @@ def _print(subject: Subject, options: AnalysisOptions, form: str, command: str) 
     from doe.views.tables import paper_tables, whole_tables
     from doe.views.tables.by_response import by_response_table
     from doe.views.tables.lost import censored_table
+    from doe.views.tables.surface import surface_tables
     from doe.views.terminal import print_json
 
     analyses, refused = analyze_all([d for d in subject.data.values() if not d.censored], options)
@@ -169,17 +178,24 @@ def _print(subject: Subject, options: AnalysisOptions, form: str, command: str) 
         tables = [by_response_table(family, results)] if family is not None else []
         tables += [censored_table(bounded) for bounded in bounds.values()]
         for analysis in results:
-            tables += whole_tables(analysis) if form == "csv" else paper_tables(analysis)
+            if options.optimize:
+                tables += surface_tables(analysis)
+            else:
+                tables += whole_tables(analysis) if form == "csv" else paper_tables(analysis)
         text = csv.render_all(tables) if form == "csv" else "\n".join(map(latex.render, tables))
         print(text, end="")
     else:
-        _show(results, list(bounds.values()), form == "brief", command)
+        _show(results, list(bounds.values()), form == "brief", command, options.optimize)
         if form == "plot":
             _plot(results)
 
 
 def _show(
-    analyses: list[Analysis], bounds: list[CensoredAnalysis], brief: bool, command: str
+    analyses: list[Analysis],
+    bounds: list[CensoredAnalysis],
+    brief: bool,
+    command: str,
+    optimize: bool,
 ) -> None:
     """Sentences, then tables, the shortest first."""
     from rich.text import Text
@@ -188,6 +204,7 @@ def _show(
     from doe.views.tables import screen_tables
     from doe.views.tables.by_response import by_response_table
     from doe.views.tables.lost import censored_table
+    from doe.views.tables.surface import surface_tables
     from doe.views.terminal import console, print_sentences, print_table
 
     screen = console()
@@ -200,7 +217,7 @@ def _show(
     if len(analyses) > 1:
         tables.append(by_response_table(effects_by_response(analyses), analyses, TOP))
     elif analyses and not brief:
-        tables += screen_tables(analyses[0])
+        tables += surface_tables(analyses[0]) if optimize else screen_tables(analyses[0])
     for table in () if brief and analyses else sorted(tables, key=lambda table: len(table.rows)):
         print_table(table, screen)
 

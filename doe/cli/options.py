@@ -71,7 +71,8 @@ BlockOption = Annotated[
     str | None, typer.Option("--block", help="Column of the table that names the block.")
 ]
 TermsOption = Annotated[
-    str | None, typer.Option("--terms", help="The model's terms: lr,optimizer,lr:optimizer.")
+    str | None,
+    typer.Option("--terms", help="The model's terms: lr,lr^2,lr:opt; or linear, quadratic."),
 ]
 TransformOption = Annotated[
     str | None,

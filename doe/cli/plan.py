@@ -39,11 +39,11 @@ def plan(
     augment: Annotated[
         str | None,
         typer.Option(
-            help="Add N replicates, the foldover of a fraction, axial points, or an optimal design."
+            help="Add N replicates, the foldover, axial points, an optimal design, or the ascent."
         ),
     ] = None,
     runs: Annotated[
-        int | None, typer.Option(min=1, help="With --augment optimal: how many runs to add.")
+        int | None, typer.Option(min=1, help="With --augment optimal or ascent: runs to add.")
     ] = None,
     model: Annotated[
         str | None,
@@ -55,7 +55,9 @@ def plan(
     ] = None,
     response: Annotated[
         str | None,
-        typer.Option(help="With --confirm: whose best [default: the first average or metric]."),
+        typer.Option(
+            help="With --confirm or ascent: whose best [default: the first average or metric]."
+        ),
     ] = None,
     json: JsonOption = False,
 ) -> None:

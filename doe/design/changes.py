@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from doe.design.fractions import best_foldover, fraction_of
 from doe.errors import DoeError
 from doe.study.checks import MOST_PLANNED_RUNS
-from doe.study.values import Augment, Study
+from doe.study.values import Augment, Level, Study
 from doe.terms import term_name
 
 SCREENING = "screening"
@@ -42,10 +44,28 @@ def augmented(study: Study, kind: str, runs: int = 0, model: str = "") -> Study:
         step = Augment(seeds=fresh_seeds(study, int(kind)))
     else:
         raise DoeError(
-            f"augment {kind!r}: expected a number of replicates to add, foldover, part, axial or "
-            "optimal"
+            f"augment {kind!r}: expected a number of replicates to add, foldover, part, axial, "
+            "optimal or ascent"
         )
     return msgspec.structs.replace(study, augment=(*study.augment, step))
+
+
+def with_path(study: Study, points: tuple[tuple[Level, ...], ...]) -> Study:
+    """The study with the points of a path of steepest ascent as a new block."""
+    if confirming(study):
+        raise DoeError("this study has been confirmed, which ends it; plan a new one to go on")
+    step = Augment(points=points)
+    return msgspec.structs.replace(study, augment=(*study.augment, step))
+
+
+def beyond_ranges(study: Study, levels: Mapping[str, Level]) -> bool:
+    """Whether a run lies beyond the range of a factor, on a path of steepest ascent."""
+    return any(
+        not min(ends) <= float(levels[factor.key]) <= max(ends)
+        for factor in study.factors
+        if factor.ranged
+        for ends in [[float(level) for level in factor.levels]]
+    )
 
 
 def fresh_seeds(study: Study, number: int) -> tuple[int, ...]:
@@ -73,11 +93,21 @@ def confirming(study: Study) -> range:
     return range(first, first + sum(len(s.seeds) for s in study.augment if s.confirm))
 
 
-def with_confirmation(study: Study, configs: tuple[str, ...], response: str, number: int) -> Study:
-    """The study with fresh runs of some configurations, a block per seed."""
+def with_confirmation(
+    study: Study,
+    configs: tuple[str, ...],
+    response: str,
+    number: int,
+    points: tuple[tuple[Level, ...], ...] = (),
+) -> Study:
+    """The study with fresh runs of some configurations, a block per seed.
+
+    `points` are the levels of those that were never run.
+    """
     if confirming(study):
         raise DoeError("this study has been confirmed already; plan a new one to go on")
-    step = Augment(seeds=fresh_seeds(study, number), confirm=configs, response=response)
+    seeds = fresh_seeds(study, number)
+    step = Augment(seeds=seeds, confirm=configs, response=response, points=points)
     return msgspec.structs.replace(study, augment=(*study.augment, step))
 
 

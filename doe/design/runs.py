@@ -232,13 +232,18 @@ def _added(study: Study, design: Design, step: Augment) -> list[_Unordered]:
         return _added_points(study, design, axial_points(study, step.axial))
     if step.runs:
         return _added_points(study, design, _optimal(study, design, step))
+    if step.points and not step.confirm:
+        return _added_points(study, design, step.points)
     if step.flip:
         return _foldover(study, design, step.flip)
     replicate = max(run.replicate for run in design.runs)
     return [
         _Unordered(levels, replicate + i, design.blocks + i, seed, row, repeat)
         for i, seed in enumerate(step.seeds, start=1)
-        for row, levels, repeats in _planned_points(design, step.confirm)
+        for row, levels, repeats in (
+            *_planned_points(design, step.confirm),
+            *_new_points(study, design, step.points),
+        )
         for repeat in range(1, 1 + (1 if step.confirm else repeats))
     ]
 
@@ -251,6 +256,15 @@ def _planned_points(design: Design, names: Sequence[str]) -> list[tuple[int, Lev
         most[row] = max(most.get(row, 0), count)
     levels = {r.row: r.given for r in design.runs if not names or r.name in names}
     return [(row, levels[row], most[row]) for row in sorted(levels)]
+
+
+def _new_points(
+    study: Study, design: Design, points: Sequence[Levels]
+) -> list[tuple[int, Levels, int]]:
+    """Configurations that no run of a design has, as `_planned_points` gives them."""
+    known = {run.given: run.row for run in design.runs}
+    number = study_configurations(study, known).number
+    return [(number(levels), levels, 1) for levels in points if levels not in known]
 
 
 def _foldover(study: Study, design: Design, flip: Sequence[str]) -> list[_Unordered]:

@@ -13,6 +13,7 @@ from doe.analysis.dataset import (
     Dataset,
     FactorColumn,
     FreshRuns,
+    Limits,
     Looked,
     Runs,
     numbered,
@@ -22,6 +23,7 @@ from doe.analysis.dataset import (
 from doe.analysis.streams import Seeding
 from doe.design.changes import confirming
 from doe.design.kinds import chosen_kind
+from doe.design.kinds.optimal import constraints_of
 from doe.design.runs import Run
 from doe.results.cells import baseline, cells_of
 from doe.results.looks import look_notes
@@ -34,6 +36,7 @@ from doe.results.responses import (
 )
 from doe.store.plan import load_plan
 from doe.store.scan import RunStatus
+from doe.study.levels import conditions, excluded_levels
 from doe.study.values import FIRST_LOOK, Study
 
 if TYPE_CHECKING:
@@ -71,6 +74,7 @@ def planned_runs(study: Study, planned: Sequence[Run]) -> Runs:
         run_ids=tuple(run.run_id for run in planned),
         run_order=tuple(run.run_order for run in planned),
         seeding=_seeding(study, planned),
+        limits=study_limits(study),
     )
 
 
@@ -86,6 +90,20 @@ def factor_columns(study: Study) -> tuple[FactorColumn, ...]:
             f.role,
         )
         for f in study.factors
+    )
+
+
+def study_limits(study: Study) -> Limits:
+    """Where a study may run: what `exclude`, `when` and linear constraints leave."""
+    nested = {i: (other, frozenset(off)) for i, (other, off) in conditions(study).items()}
+    weights, bounds = constraints_of(study)
+    return Limits(
+        whole=tuple(factor.whole and factor.ranged for factor in study.factors),
+        listed=tuple(factor.numeric and not factor.ranged for factor in study.factors),
+        excluded=tuple(excluded_levels(study)),
+        nested=nested,
+        weights=weights if len(weights) else None,
+        bounds=bounds if len(weights) else None,
     )
 
 

@@ -31,10 +31,10 @@ class PlanRequest(msgspec.Struct, frozen=True):
     replicates: int | None = None
     fraction: str | None = None
     out: Path | None = None  # the study's directory
-    augment: str | None = None  # replicates to add, foldover, axial or optimal
+    augment: str | None = None  # replicates, foldover, axial, optimal, ascent
     confirm: int | None = None  # fresh seeds for the best configuration
-    response: str | None = None  # whose best is confirmed
-    runs: int | None = None  # to add by an optimal design
+    response: str | None = None  # whose best is confirmed, or whose ascent is followed
+    runs: int | None = None  # to add by an optimal design, or steps of the ascent
     model: str | None = None  # of that design
 
     def __post_init__(self) -> None:
@@ -43,10 +43,15 @@ class PlanRequest(msgspec.Struct, frozen=True):
                 f"got {type(self.study).__name__}; expected a Study, a dict or the path of a "
                 "study file"
             )
-        if self.augment != "optimal" and (self.runs is not None or self.model is not None):
-            raise DoeError("runs and model belong to augment optimal; give it too")
-        if self.confirm is None and self.response is not None:
-            raise DoeError("a response belongs to confirming: say how many fresh seeds (confirm)")
+        if self.augment not in ("optimal", "ascent") and self.runs is not None:
+            raise DoeError("runs belong to augment optimal or ascent; give it too")
+        if self.augment != "optimal" and self.model is not None:
+            raise DoeError("a model belongs to augment optimal; give it too")
+        if self.confirm is None and self.augment != "ascent" and self.response is not None:
+            raise DoeError(
+                "a response belongs to confirming, and to augment ascent: say how many fresh seeds "
+                "(confirm)"
+            )
         changes = (self.study, self.preset, self.replicates, self.fraction)
         both = self.augment is not None and self.confirm is not None
         added = self.augment is not None or self.confirm is not None
@@ -70,6 +75,11 @@ def make_plan(request: PlanRequest) -> tuple[Plan, Outcome]:
 
         directory = find_study(request.out)
         return confirm_plan(directory, request.confirm, request.response), "augmented"
+    if request.augment == "ascent":
+        from doe.results.confirm import ascent_plan
+
+        directory = find_study(request.out)
+        return ascent_plan(directory, request.response, request.runs), "augmented"
     if request.augment is not None:
         added = (request.augment, request.runs or 0, request.model or "")
         return augment_plan(find_study(request.out), *added), "augmented"

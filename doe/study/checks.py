@@ -386,8 +386,11 @@ def _check_block_words(study: Study, add: AddProblem) -> None:
 
 
 def _check_augment(study: Study, step: Augment, path: str, add: AddProblem) -> None:
-    if sum(map(bool, (step.seeds, step.flip, step.part, step.axial, step.runs))) != 1:
-        add(f"{path}: expected one of seeds (replicates), flip (a fold-over), part, axial, runs")
+    points = step.points if not step.confirm else ()
+    if sum(map(bool, (step.seeds, step.flip, step.part, step.axial, step.runs, points))) != 1:
+        add(f"{path}: expected one of seeds (replicates), flip, part, axial, runs, points")
+    if any(len(point) != len(study.factors) for point in step.points):
+        add(f"{path}.points: expected a level of each of the {len(study.factors)} factors")
     if not 0 <= step.axial <= 1 or not 0 <= step.runs <= MOST_PLANNED_RUNS:
         add(f"{path}: expected axial between 0 and 1, and a number of runs")
     if step.confirm and not (step.seeds and step.response in study.responses.names):

@@ -111,7 +111,9 @@ def dump_study(study: Study) -> str:
                 field: _plain(getattr(step, field))
                 for field in step.__struct_fields__
                 if not _left_out(
-                    step, field, ("part", "confirm", "response", "axial", "runs", "model")
+                    step,
+                    field,
+                    ("part", "confirm", "response", "axial", "runs", "model", "points"),
                 )
             }
             for step in study.augment

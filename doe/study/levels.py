@@ -101,12 +101,18 @@ def exclusions(study: Study) -> tuple[dict[int, int], ...]:
         for absent in absences
         for number in range(1, len(study.factors[i].levels))
     ]
+    return (*read, *excluded_levels(study))
+
+
+def excluded_levels(study: Study) -> list[dict[int, int]]:
+    """What `exclude` names: number of a factor -> number of its level; raises as `exclusions`."""
+    read = []
     for i, text in enumerate(study.exclude):
         try:
             read.append(_combination(text, study))
         except DoeError as error:
             raise DoeError(f"exclude[{i}] = {text!r}: {error}") from None
-    return tuple(read)
+    return read
 
 
 def conditions(study: Study) -> dict[int, tuple[int, list[int]]]:

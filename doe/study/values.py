@@ -252,6 +252,8 @@ class Augment(msgspec.Struct, frozen=True):
     """Configurations to run again with fresh seeds alone: the best, the runner-up, the baseline."""
     response: str = ""
     """Response whose best configuration is confirmed."""
+    points: tuple[tuple[Level, ...], ...] = ()
+    """Levels of every factor: a path of steepest ascent, or with `confirm` the optimum."""
 
 
 FIRST_LOOK = 2

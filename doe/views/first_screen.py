@@ -18,6 +18,7 @@ from doe.numbers import to_figures
 from doe.results.report import Report
 from doe.terms import factors_in, order, parse_term
 from doe.views.headlines import headlines
+from doe.views.next_step import next_step
 from doe.views.words import is_clear, is_switch, level_phrase, loss_finding, mean_word
 
 FIGURES = 3
@@ -152,6 +153,7 @@ def card(report: Report, response: str) -> Card | None:
     cell = next((cell for cell in report.subject.cells if cell.config == top.config), None)
     spread = None if cell is None or response not in cell.spreads else cell.spreads[response].std
     runs = counted(top.n, "run")
+    lines = (_ties(analysis), _optimum(analysis), _confirmed(analysis), _next(report, analysis))
     return Card(
         report.subject.responses.title_of(response),
         _chips(top, analysis),
@@ -159,7 +161,7 @@ def card(report: Report, response: str) -> Card | None:
         f"{mean_word(analysis).lower()} of {runs}"
         if spread is None
         else f"{mean_word(analysis).lower()} of {runs}, SD {_number(spread)}",
-        tuple(line for line in (_ties(analysis), _optimum(analysis), _confirmed(analysis)) if line),
+        tuple(filter(None, lines)),
     )
 
 
@@ -208,6 +210,11 @@ def _confirmed(analysis: Analysis) -> str:
     if fresh is None:
         return "Not yet confirmed with new seeds."
     return VERDICTS[fresh.verdict].format(seeds=counted(fresh.seeds, "fresh seed"))
+
+
+def _next(report: Report, analysis: Analysis) -> str:
+    step = next_step(analysis)
+    return "" if step is None else step.text(report.subject.table is None)
 
 
 # Caveats ------------------------------------------------------------------------------------------

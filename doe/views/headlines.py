@@ -16,6 +16,7 @@ from doe.analysis.pvalues import significant
 from doe.errors import are, counted, listed
 from doe.numbers import cell_text, confidence
 from doe.terms import factors_in, level_text, order, single_letters
+from doe.views.next_step import next_step
 from doe.views.words import (
     advice_text,
     curvature_text,
@@ -50,9 +51,11 @@ class Headlines(NamedTuple):
     """What does not hold under every assumption; empty if nothing is."""
     options: tuple[str, ...]
     """Options of `doe analyze` to try; empty if no check asks for one."""
+    next: str = ""
+    """Where to go next on a response surface; empty where there is none."""
 
 
-def headlines(analysis: Analysis) -> Headlines:
+def headlines(analysis: Analysis, study: bool = True) -> Headlines:
     """The significant effects, the best configuration, and what is fragile.
 
     Findings are significant after Holm's adjustment over all terms. An interaction of two factors
@@ -73,6 +76,7 @@ def headlines(analysis: Analysis) -> Headlines:
         _best(analysis),
         _fragile(analysis),
         _options(analysis),
+        step.text(study) if (step := next_step(analysis)) else "",
     )
 
 

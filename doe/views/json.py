@@ -36,6 +36,8 @@ def to_plain(
     if isinstance(analysis, CensoredAnalysis):
         return whole | {"factors": [factor.key for factor in analysis.factors]}
     without_masks(whole)
+    if analysis.surface is not None:
+        whole["surface"].pop("polynomial")  # what charts are drawn from
     anova, lenth = whole["anova"], whole["half_normal"]["lenth"]
     diagnostics = whole["diagnostics"] | {
         **{name: whole[name] for name in PARTS},
@@ -65,6 +67,7 @@ def to_plain(
         "anova": anova["rows"],
         "lenth": None if lenth is None else {name: lenth[name] for name in LENTH_FIELDS},
         "levels": [{name: mean[name] for name in MEAN_FIELDS} for mean in whole["levels"]],
+        "surface": whole["surface"],
         "diagnostics": diagnostics,
         "warnings": whole["warnings"],
     }

@@ -66,10 +66,11 @@ def print_sentences(analysis: Analysis, screen: Console, command: str = "doe ana
     from doe.views.headlines import headlines  # statistics, which other commands do without
     from doe.views.words import quantity
 
-    lines = headlines(analysis)
+    lines = headlines(analysis, " --table " not in command)
     sections = [
         ("", lines.effects),
         ("Best configuration", (lines.best,)),
+        ("Next", (lines.next,) if lines.next else ()),
         ("What is fragile", lines.fragile),
         ("Try", tuple(f"{command} --response {analysis.response} {o}" for o in lines.options)),
     ]

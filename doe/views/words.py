@@ -11,7 +11,7 @@ from doe.analysis.diagnostics import Finding
 from doe.analysis.means import ConditionalEffect
 from doe.errors import counted
 from doe.numbers import cell_text
-from doe.terms import factor_label, factors_in
+from doe.terms import factor_label, factors_in, level_text
 from doe.views.table import Mark
 
 SWITCHES = (("false", "true"), ("off", "on"), ("no", "yes"), ("0", "1"))
@@ -92,6 +92,11 @@ def term_text(term: int, name: str, factors: Sequence[FactorColumn]) -> str:
         return factor_text(parts[0])
     names = " × ".join(factor.name or factor.key for factor in parts)
     return f"{names} ({name})" if names != name.replace(":", " × ") else names
+
+
+def value_text(level: bool | int | float | str) -> str:
+    """A level of a factor, a number between its levels to five figures."""
+    return cell_text(level, "level") if isinstance(level, float) else level_text(level)
 
 
 def spaced(sentence: str) -> str:

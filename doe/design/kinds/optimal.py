@@ -256,7 +256,7 @@ class _Search:
 
 
 def _region(study: Study, settings: Settings, candidates: Candidates) -> Region:
-    read = [_constraint(text, study) for text in settings.constraints]
+    weights, bounds = _constraints(study, settings.constraints)
     values = tuple(
         np.array([float(v) if factor.numeric else 0.0 for v in levels])
         for factor, levels in zip(study.factors, candidates.levels, strict=True)
@@ -270,8 +270,19 @@ def _region(study: Study, settings: Settings, candidates: Candidates) -> Region:
     for i, (other, absent) in conditions(study).items():
         tried = np.arange(len(candidates.levels[i]))
         excluded.append({other: numbers(other, absent), i: np.setdiff1d(tried, numbers(i, [0]))})
+    return Region(values, weights, bounds, tuple(excluded))
+
+
+def constraints_of(study: Study) -> tuple[Floats, Floats]:
+    """Weights of the factors and the bounds of their sums, of an optimal design."""
+    texts = study.design.get("constraints", ()) if study.kind == "optimal" else ()
+    return _constraints(study, tuple(texts))
+
+
+def _constraints(study: Study, texts: Sequence[str]) -> tuple[Floats, Floats]:
+    read = [_constraint(text, study) for text in texts]
     weights = np.array([w for w, _ in read]).reshape(len(read), len(study.factors))
-    return Region(values, weights, np.array([b for _, b in read]), tuple(excluded))
+    return weights, np.array([b for _, b in read])
 
 
 def _constraint(text: str, study: Study) -> tuple[list[float], float]:

@@ -39,6 +39,13 @@ def bent(request):
     return {"y": 0.2 * lr + 0.3 * (lr - 5.0) ** 2 + 0.1 * wd + chance.gauss(0.0, 0.1)}
 
 
+def hill(request):
+    """Highest at rate 6 and decay 3.2, with a little chance in it; words change nothing."""
+    chance = random.Random(f"{request.seed} {sorted(request.factors.items())}")
+    rate, decay = (request.factors.get(key, 0.0) for key in ("rate", "decay"))
+    return {"y": 90.0 - (rate - 6.0) ** 2 - 2.0 * (decay - 3.2) ** 2 + chance.gauss(0.0, 0.1)}
+
+
 def traced(request):
     """Leave a mark for each call, to count executions."""
     with open(request.run_dir / "calls.txt", "a") as file:

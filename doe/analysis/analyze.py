@@ -295,9 +295,19 @@ def _beyond_share(response: FittedResponse, top: Best | None) -> tuple[str, ...]
 def _surface(response: FittedResponse) -> Surface | None:
     """Where to go next, of a model with squares and where it is asked for."""
     options = response.options
-    if not options.optimize and max(response.fit.model.terms, default=0) <= FACTORS:
+    if options.optimize:
+        if (seen := surface(response, options.coding)) is None:
+            raise DoeError(
+                "there is no surface to go along: no factor of the model is a number, or the runs "
+                "do not determine it; expected numbers, and as many runs as coefficients"
+            )
+        return seen
+    if max(response.fit.model.terms, default=0) <= FACTORS:
         return None
-    return surface(response, options.coding)
+    try:
+        return surface(response, options.coding)
+    except DoeError:  # said where it is asked for
+        return None
 
 
 def _strongest(response: FittedResponse) -> list[tuple[int, float | None, float | None]]:

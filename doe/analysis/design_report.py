@@ -16,7 +16,7 @@ from doe.analysis.dataset import FactorColumn, Runs
 from doe.analysis.fit import pure_error
 from doe.analysis.model import Model, chosen_terms, empty_cells, make_model, margin_df
 from doe.errors import listed
-from doe.terms import FACTORS, MEAN, by_order, contains, factors_in, terms_of_order
+from doe.terms import MEAN, by_order, contains, factors_in, is_squared, terms_of_order
 
 SHOWN = 12
 """Empty cells that are named; of more the number is said."""
@@ -262,10 +262,11 @@ def term_powers(runs: Runs, order: int | None = None) -> tuple[TermPower, ...]:
     of its factors has the mean δ/2 on one side and -δ/2 on the other, and the further levels have
     none of it. With coefficients b of this pattern and the covariance ``σ² V`` of the term's
     coefficients in the model of its leading test, ``λ = b' V^-1 b / σ²``: ``N δ² Π (2 / levels) /
-    (4 σ²)`` in a balanced design. The pair of levels is that with the smallest λ.
+    (4 σ²)`` in a balanced design. The pair of levels is that with the smallest λ. The effect of a
+    square is how far the ends of the range stand above its middle.
     """
     model = make_model(runs, chosen_terms(runs, None, order))
-    whole = [t for t in model.terms if t <= FACTORS and model.df(t) == model.df_asked(t)]
+    whole = [t for t in model.terms if model.df(t) == model.df_asked(t)]
     if model.solved_by_transform:
         return tuple(TermPower(model.name(mask), 1, runs.count / 4.0) for mask in whole)
     if len(model.terms) > MOST_TYPE2:
@@ -284,7 +285,13 @@ def _noncentrality(model: Model, mask: int) -> float:
     Z = X[:, own]
     rest = Z - others @ np.linalg.lstsq(others, Z, rcond=None)[0]
     information = rest.T @ rest
-    patterns = product(*(_pairs(model.runs.factors[i]) for i in factors_in(mask)))
+    factors = model.runs.factors
+    patterns = product(
+        *(
+            [np.array([2.0])] if is_squared(mask, i) else _pairs(factors[i])
+            for i in factors_in(mask)
+        )
+    )
     least = np.inf
     for _, pattern in zip(range(MOST_PATTERNS), patterns, strict=False):
         b = np.array([0.5])

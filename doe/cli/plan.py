@@ -59,6 +59,9 @@ def plan(
             help="With --confirm or ascent: whose best [default: the first average or metric]."
         ),
     ] = None,
+    plot: Annotated[
+        bool, typer.Option("--plot", help="Draw the prediction variance over the region as well.")
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Write the design of a study and say what it can tell."""
@@ -75,15 +78,16 @@ def plan(
 
         print_json(plan_json(planned, outcome))
     else:
-        _print(planned, outcome)
+        _print(planned, outcome, plot)
 
 
-def _print(planned: Plan, outcome: Outcome) -> None:
+def _print(planned: Plan, outcome: Outcome, plot: bool) -> None:
     from rich.text import Text
 
     from doe.design.efficiency import design_efficiency
     from doe.results.designs import planned_design
     from doe.views.plan_tables import clear, factors_table, order_table, terms_table
+    from doe.views.plot import variance_plot
     from doe.views.terminal import console, print_table
 
     screen = console()
@@ -91,7 +95,8 @@ def _print(planned: Plan, outcome: Outcome) -> None:
     screen.print(Text(f"{OUTCOMES[outcome]} {planned.directory}", style="bold"))
     for line in plan_lines(planned, design):
         screen.print(Text(line))
-    screen.print(Text(efficiency_line(design_efficiency(planned.study, planned.design))))
+    told = design_efficiency(planned.study, planned.design)
+    screen.print(Text(efficiency_line(told)))
     for note in plan_notes(planned):
         screen.print(Text(f"warning: {note}", style="yellow"))
     screen.print()
@@ -100,6 +105,10 @@ def _print(planned: Plan, outcome: Outcome) -> None:
     if not (design.regular and clear(design.facts)):
         print_table(terms_table(design, detectable_effects(planned, design)), screen)
     print_table(order_table(planned.design, FIRST_RUNS), screen)
+    if plot and told.profile:
+        screen.print(variance_plot(told.profile, screen.width))
+    elif plot:
+        screen.print(Text("No prediction variance: this kind leaves its model to the runs."))
 
 
 def plan_notes(planned: Plan) -> list[str]:

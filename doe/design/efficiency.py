@@ -21,6 +21,9 @@ from doe.design.runs import Design
 from doe.study.values import Factor, Study
 from doe.terms import FACTORS, level_text, order
 
+SHARES = 41
+"""Points of the curve of the prediction variance over shares of the region."""
+
 
 class Efficiency(NamedTuple):
     """How well a design estimates a model, beside an orthogonal one of as many runs."""
@@ -34,6 +37,8 @@ class Efficiency(NamedTuple):
     """Of the predicted mean over what may run, per variance of a run; None where the kind leaves
     the model to the runs."""
     largest_variance: float | None = None
+    profile: tuple[float, ...] = ()
+    """Variance that shares of what may run stay below, from none to all in even steps."""
 
 
 def design_efficiency(study: Study, design: Design) -> Efficiency:
@@ -71,7 +76,9 @@ def design_efficiency(study: Study, design: Design) -> Efficiency:
     inside = kept[: len(kept) - blocks.shape[1]]
     variance = _prediction_variance(study, model, matrix, inside)
     return told._replace(
-        mean_variance=float(variance.mean()), largest_variance=float(variance.max())
+        mean_variance=float(variance.mean()),
+        largest_variance=float(variance.max()),
+        profile=tuple(np.quantile(variance, np.linspace(0.0, 1.0, SHARES)).tolist()),
     )
 
 

@@ -152,7 +152,8 @@ def detection_table(
 DETECTABLE = "80 % power: an effect of so many σ is found with this power at α = 0.05."
 EFFECT_OF_TERM = (
     "Effect of a term: between two levels of each of its factors, the least favourable ones, with "
-    "none of it at further levels. F test of the whole term by itself."
+    "none of it at further levels; of a square: the ends of the range above its middle. F test of "
+    "the whole term by itself."
 )
 
 

@@ -1,6 +1,8 @@
-"""A compact half-normal plot in characters, for the terminal."""
+"""Compact plots in characters, for the terminal: half-normal, and prediction variance."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -46,6 +48,29 @@ def half_normal(analysis: Analysis, width: int) -> RenderableType | None:
     )
     body = Group(Text(title, style="bold"), *lines, axis, numbers, Text(note, style="dim"))
     return Padding(body, (0, 0, 1, 0), expand=False)
+
+
+def variance_plot(profile: Sequence[float], width: int) -> RenderableType:
+    """Draw the prediction variance per variance of a run over the shares of the region below it."""
+    columns = min(width, WIDEST) - LEFT - 1
+    top = 1.02 * profile[-1]
+    canvas = [[" "] * columns for _ in range(HEIGHT)]
+    for x in range(columns):
+        value = profile[round(x / (columns - 1) * (len(profile) - 1))]
+        canvas[HEIGHT - 1 - _place(value / top, HEIGHT)][x] = ACTIVE
+    lines = [
+        Text(f"{_level(i, top):>{LEFT - 1}} │{''.join(row).rstrip()}")
+        for i, row in enumerate(canvas)
+    ]
+    axis = Text(" " * LEFT + "└" + "─" * (columns - 1))
+    numbers = Text(" " * LEFT + "0" + f"{'100 % of what may run':>{columns - 1}}")
+    title = Text("Prediction variance per variance of a run", style="bold")
+    return Padding(Group(title, *lines, axis, numbers), (0, 0, 1, 0), expand=False)
+
+
+def _level(line: int, top: float) -> str:
+    """The value at a line, on every fourth one."""
+    return cell_text(top * (HEIGHT - 1 - line) / (HEIGHT - 1), "fixed2") if line % 4 == 1 else ""
 
 
 def _tick(line: int, top: float) -> str:

@@ -202,7 +202,9 @@ def runs_of(
     return Runs(factors, index, position, limits=limits)  # type: ignore[arg-type]
 
 
-def two_numbers(limits: Limits | None, goal: str = "max", noise: float = 0.1) -> Analysis:
+def two_numbers(
+    limits: Limits | None, goal: str = "max", noise: float = 0.1, optimize: bool = False
+) -> Analysis:
     """A 3 × 3 grid in a, b from 0 to 10 with its best at a = 8, b = 3, two runs each."""
     factors = tuple(FactorColumn(key, key, (0, 10), numeric=True) for key in "ab")
     points = [(a, b) for a in (0, 5, 10) for b in (0, 5, 10)] * 2
@@ -210,7 +212,8 @@ def two_numbers(limits: Limits | None, goal: str = "max", noise: float = 0.1) ->
     sign = 1.0 if goal == "max" else -1.0
     y = np.array([-((a - 8.0) ** 2) - 2.0 * (b - 3.0) ** 2 for a, b in points]) * sign
     runs = runs_of(factors, points, limits)
-    return analyze(Dataset(runs, "y", y + noise * rng.standard_normal(len(y)), goal=goal))
+    data = Dataset(runs, "y", y + noise * rng.standard_normal(len(y)), goal=goal)
+    return analyze(data, AnalysisOptions(optimize=optimize))
 
 
 def limits_of(**given: object) -> Limits:
@@ -250,7 +253,20 @@ def test_whole_numbers_and_listed_levels() -> None:
 def test_a_constraint_that_leaves_nothing() -> None:
     limits = limits_of(weights=np.array([[1.0, 1.0]]), bounds=np.array([-1.0]))
     with pytest.raises(DoeError, match="leave nothing"):
-        two_numbers(limits)
+        two_numbers(limits, optimize=True)
+    assert two_numbers(limits).surface is None
+
+
+def test_more_coefficients_than_runs() -> None:
+    frame = frame_of(CHEM).iloc[:5]
+    with pytest.raises(DoeError, match="as many runs as coefficients"):
+        analysis_of(frame, ("Time", "Temp"), "Yield", terms=("quadratic",), optimize=True)
+
+
+def test_words_have_no_surface() -> None:
+    frame = pd.DataFrame({"a": ["x", "y"] * 4, "y": range(8)})
+    with pytest.raises(DoeError, match="no factor of the model is a number"):
+        analysis_of(frame, ("a",), "y", optimize=True)
 
 
 def with_words(limits: Limits | None) -> Analysis:

@@ -88,6 +88,18 @@ class Region:
             columns.append(np.where(between, factor.values_at(z), known))
         return np.column_stack(columns)
 
+    def places(self, points: Points, factors: list[int]) -> Floats:
+        """Return where points lie on the scales of some numeric factors."""
+        columns = [
+            np.where(
+                points.numbers[:, i] == OFF,
+                points.position[:, i],
+                self.runs.factors[i].positions[np.maximum(points.numbers[:, i], 0)],
+            )
+            for i in factors
+        ]
+        return np.column_stack(columns) if columns else np.empty((len(points.numbers), 0))
+
     def combinations(self, rng: np.random.Generator) -> Ints:
         """Return the levels of the factors that take levels, one row per combination."""
         sizes = [len(self.runs.factors[i].levels) for i in self.discrete]

@@ -6,7 +6,7 @@ import numpy as np
 from msgspec import Struct
 
 from doe.analysis.contrasts import Floats
-from doe.analysis.dataset import OFF, Level
+from doe.analysis.dataset import Level
 from doe.analysis.effects import single_test
 from doe.analysis.fit import Fit, refitted
 from doe.analysis.fitted import FittedResponse
@@ -87,7 +87,8 @@ class Shape:
     def __init__(self, fit: Fit, region: Region, middle: Points, coding: str) -> None:
         self.fit, self.region = fit, region
         index = middle.numbers[0]
-        off = [i for i in region.limits.nested if i in region.continuous and index[i] != OFF]
+        nested = region.limits.nested.items()
+        off = [i for i, (other, absent) in nested if int(index[other]) in absent]
         self.factors = [i for i in region.smooth if i not in off]
         self.columns = [fit.runs.factors[i] for i in self.factors]
         self.unit = coded_units(fit.runs, self.factors, coding)
@@ -96,10 +97,7 @@ class Shape:
         self.coef = np.asarray(self.rows[:, fit.model.kept] @ fit.coef)
         self.covariance = fit.estimate(self.rows)[1]
         self.b, self.B = matrix_form(self.coef, len(self.factors))
-        pairs = zip(index[self.factors], self.columns, strict=True)
-        at_levels = [f.positions[max(number, 0)] for number, f in pairs]
-        levels = np.where(index[self.factors] == OFF, middle.position[0, self.factors], at_levels)
-        self.middle = levels / self.unit
+        self.middle = region.places(middle, self.factors)[0] / self.unit
 
     @property
     def bends(self) -> bool:
@@ -282,9 +280,9 @@ def _extent(region: Region, found: Found) -> OptimumRegion:
     points = found.points.only(found.inside)
     low, high, levels = {}, {}, {}
     for i, factor in enumerate(region.runs.factors):
-        numbers, places = points.numbers[:, i], points.position[:, i]
+        numbers = points.numbers[:, i]
         if i in region.continuous:
-            at = np.where(numbers == OFF, places, factor.positions[np.maximum(numbers, 0)])
+            at = region.places(points, [i])
             low[factor.key] = factor.value_at(float(at.min()))
             high[factor.key] = factor.value_at(float(at.max()))
         elif i in region.discrete:
@@ -301,7 +299,7 @@ def _polynomial(shape: Shape, found: Found | None, reach: float) -> Polynomial:
     if found is not None:
         points = found.points.only(found.inside)
         same = (points.numbers == shape.held.numbers)[:, shape.region.discrete].all(axis=1)
-        among = points.position[same][:, own] / shape.unit
+        among = shape.region.places(points.only(same), own) / shape.unit
     return Polynomial(
         factors=tuple(own),
         unit=tuple(shape.unit.tolist()),

@@ -48,7 +48,7 @@ def draw() -> alt.TopLevelMixin:
 def slice_data(analysis: Analysis) -> ChartData | None:
     """The response along each factor, the others at the optimum, with its band."""
     surface = analysis.surface
-    if surface is None:
+    if surface is None or not surface.polynomial.factors:
         return None
     shape, back = surface.polynomial, analysis.transform.scale.back
     rows: list[Record] = []

@@ -10,12 +10,12 @@ from doe.analysis.dataset import Level
 from doe.analysis.effects import single_test
 from doe.analysis.fit import Fit, refitted
 from doe.analysis.fitted import FittedResponse
-from doe.analysis.model import make_model, run_positions
+from doe.analysis.model import Model, make_model, run_positions
 from doe.analysis.optimum import Found, Optimum, OptimumRegion, Search
 from doe.analysis.polynomial import Held, Polynomial, coded_units, features, matrix_form
 from doe.analysis.pvalues import plain
 from doe.analysis.region import Points, Region, degree
-from doe.terms import squared, term_name
+from doe.terms import FACTORS, squared, term_name
 
 FLAT = 0.1
 """Eigenvalues below this share of the largest are those of a ridge, as in R's rsm."""
@@ -207,7 +207,7 @@ def surface(response: FittedResponse, coding: str) -> Surface | None:
     """
     fit, options = _second_degree(response.fit), response.options
     region = Region(fit.runs, fit.model.terms, fit.runs.limits)
-    if not region.smooth:
+    if not region.smooth or _squares_lost(fit.model):
         return None
     search = Search(fit, region, options.alpha, options.seed)
     sign = 0.0 if response.goal is None else 1.0 if response.goal == "max" else -1.0
@@ -246,6 +246,12 @@ def _second_degree(fit: Fit) -> Fit:
     if len(kept) == len(fit.model.terms):
         return fit
     return refitted(fit, model=make_model(fit.runs, kept, curved=not fit.pooled))
+
+
+def _squares_lost(model: Model) -> bool:
+    """Whether the runs cannot tell some square from other terms."""
+    aliased = [alias.term for chain in model.aliases.values() for alias in chain]
+    return any(term > FACTORS for term in (*aliased, *model.inestimable, *model.with_blocks))
 
 
 def _mean(response: FittedResponse, shape: Shape, x: Floats) -> float:

@@ -17,7 +17,7 @@ from doe.views.charts.shared import word
 from doe.views.charts.theme import DIVERGING, HEIGHT, INK, PAPER, WIDTH
 from doe.views.words import mean_text
 
-CELLS = 48
+CELLS = 64
 """Cells of a map across and up."""
 BANDS = 10
 """Steps of the response that are told apart by colour."""

@@ -19,7 +19,8 @@ POINTS = 41
 def draw() -> alt.TopLevelMixin:
     """A panel for each factor; ticks are data, for every panel has a scale of its own."""
     scale = alt.Scale(domain=[-EDGE, EDGE], nice=False, zero=False)
-    x = alt.X("x:Q", scale=scale, axis=alt.Axis(labels=False, ticks=False, title=None, grid=False))
+    hidden = alt.Axis(labels=False, ticks=False, title=None, grid=False, domain=False)
+    x = alt.X("x:Q", scale=scale, axis=hidden)
     y = alt.Y("mean:Q", title=None, scale=alt.Scale(zero=False, nice=True))
     base = alt.Chart()
     curve = base.transform_filter("datum.what == 'curve'")

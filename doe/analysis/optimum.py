@@ -20,10 +20,8 @@ from doe.analysis.pvalues import t_critical
 from doe.analysis.region import Points, Region
 from doe.errors import DoeError
 
-SAMPLED, CANDIDATES, RIVALS = 2000, 400, 100
+SAMPLED, CANDIDATES, RIVALS = 2000, 400, 200
 """Points of the region; those that may be the optimum, and those that each is compared with."""
-BAND = 500
-"""Points of the region over which a band holds at once."""
 DRAWS = 1000
 """Simulated errors of which a quantile is taken."""
 STARTS = 12
@@ -172,7 +170,7 @@ class Search:
     def critical(self) -> float:
         """Standard errors by which no mean of the region is off, with probability 1 - α."""
         z, s = self._errors
-        white = self.white(self.points.only(np.arange(min(BAND, len(self.points.numbers)))))
+        white = self.white(self.points)
         white = white / np.linalg.norm(white, axis=1, keepdims=True)
         return float(np.quantile(np.abs(white @ z).max(axis=0) / s, 1.0 - self.alpha))
 

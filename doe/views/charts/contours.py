@@ -129,7 +129,7 @@ def ticks(factor: FactorColumn) -> list[tuple[float, str]]:
 
 
 CHART = ResponseChart(
-    22,
+    32,
     "contours",
     "Contour maps",
     "Each colour is a step of the predicted response, blue for the better; other factors are at "

@@ -76,7 +76,7 @@ def slice_data(analysis: Analysis) -> ChartData | None:
 
 
 CHART = ResponseChart(
-    24,
+    34,
     "slices",
     "Slices at the optimum",
     "The predicted response along each factor with the others at the optimum (dashes); the bands "

@@ -74,7 +74,11 @@ def test_an_optimal_augmentation_uses_what_has_been_run(tmp_path):
     [
         ("axial", {"runs": 3}, "belong to an optimal augmentation"),
         ("optimal", {}, "needs the number of runs to add"),
-        ("around", {}, "expected a number of replicates to add, foldover, part, axial or optimal"),
+        (
+            "around",
+            {},
+            "expected a number of replicates to add, foldover, part, axial, optimal or ascent",
+        ),
     ],
 )
 def test_an_augmentation_that_cannot_be_is_one_sentence(kind, options, said):

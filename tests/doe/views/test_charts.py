@@ -24,7 +24,6 @@ from doe.views.charts.shared import OTHERS
 from doe.views.charts.timeline import data as timeline_data
 from doe.views.figures import files, save
 
-
 OF_SURFACES = ("contours", "slices", "prediction-variance")
 """Charts that a study without squares does not have."""
 

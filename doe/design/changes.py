@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import msgspec
 
 from doe.design.fractions import best_foldover, fraction_of
@@ -58,14 +56,9 @@ def with_path(study: Study, points: tuple[tuple[Level, ...], ...]) -> Study:
     return msgspec.structs.replace(study, augment=(*study.augment, step))
 
 
-def beyond_ranges(study: Study, levels: Mapping[str, Level]) -> bool:
-    """Whether a run lies beyond the range of a factor, on a path of steepest ascent."""
-    return any(
-        not min(ends) <= float(levels[factor.key]) <= max(ends)
-        for factor in study.factors
-        if factor.ranged
-        for ends in [[float(level) for level in factor.levels]]
-    )
+def on_path(study: Study) -> frozenset[tuple[Level, ...]]:
+    """Levels of the points of paths of steepest ascent."""
+    return frozenset(p for step in study.augment if not step.confirm for p in step.points)
 
 
 def fresh_seeds(study: Study, number: int) -> tuple[int, ...]:

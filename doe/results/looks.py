@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from doe.design.changes import beyond_ranges, confirming, planned_replicates
+from doe.design.changes import confirming, on_path, planned_replicates
 from doe.store.scan import RunStatus, complete_replicates
 from doe.study.values import FIRST_LOOK, Stopping, Study
 
@@ -24,12 +24,12 @@ def stopping_rule(rule: Stopping) -> Rule:
 
 def analysed(study: Study, statuses: Sequence[RunStatus]) -> list[RunStatus]:
     """The runs that effects are estimated from: all but those that confirm a winner and those of a
-    path beyond the ranges, and where the study declares that it is looked at after each replicate,
-    those of complete ones.
+    path of ascent, and where the study declares that it is looked at after each replicate, those of
+    complete ones.
     """
     factorial = [s for s in statuses if s.run.replicate not in confirming(study)]
-    if any(step.points for step in study.augment):
-        factorial = [s for s in factorial if not beyond_ranges(study, s.run.levels)]
+    if path := on_path(study):
+        factorial = [s for s in factorial if s.run.given not in path]
     if study.stopping is None:
         return factorial
     complete = min(complete_replicates(factorial), study.stopping.max_replicates)

@@ -329,7 +329,7 @@ def test_saturated_design_is_tested_by_lenth() -> None:
     plain = to_plain(found)
     assert list(plain) == [
         *("response", "n", "factors", "block", "transform", "df_error", "sigma", "r2"),
-        *("effects", "anova", "lenth", "levels", "diagnostics", "warnings"),
+        *("effects", "anova", "lenth", "levels", "surface", "diagnostics", "warnings"),
     ]
     assert list(plain["effects"][0]) == [
         *("term", "effect", "coef", "se", "ci_low", "ci_high"),

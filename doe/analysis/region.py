@@ -49,7 +49,6 @@ class Region:
         self.discrete = [i for i in chosen if i not in self.continuous]
         at = run_positions(runs)[:, self.continuous]
         self.radius = float(np.sqrt((at**2).sum(axis=1)).max(initial=0.0)) + SLACK
-        self.quadratic = all(degree(t, self.smooth) <= 2 for t in terms)
 
     def allows(self, points: Points) -> NDArray[np.bool_]:
         """Return which points lie in the region."""

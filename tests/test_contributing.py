@@ -82,7 +82,7 @@ def test_the_estimator(pasted):
 
 def test_the_transformation(pasted):
     pasted(scales, "doe/analysis/scales/sqrt.py")
-    assert scales.choices() == ("none", "log", "sqrt", "boxcox", "auto")
+    assert scales.choices() == ("none", "log", "logit", "sqrt", "boxcox", "auto")
     found = result(transform="sqrt").analysis
     assert found.transform.label("y") == "√y"
     means = {-1: (1 + 2 + 2**0.5 + 2) / 4, 1: (2**0.5 + 7**0.5 + 3**0.5 + 8**0.5) / 4}

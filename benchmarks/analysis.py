@@ -12,7 +12,7 @@ from statsmodels.stats.anova import anova_lm
 from statsmodels.stats.multitest import multipletests
 
 from benchmarks import Section, median_ratio, side_by_side
-from doe.analysis.anova import anova, leading_type, sums_of_squares
+from doe.analysis.anova import anova, sums_of_squares
 from doe.analysis.dataset import FactorColumn, Runs
 from doe.analysis.effects import half_normal_plot, term_tests, two_level_effects
 from doe.analysis.estimators.robust import permutation
@@ -50,7 +50,7 @@ def _model(index: np.ndarray, block: np.ndarray | None, keys: str) -> Model:
 def _answers(one: Fit) -> object:
     """Effects with tests, analysis of variance and half-normal plot of a fit."""
     plot = half_normal_plot(one, ALPHA)
-    kind = leading_type(one)
+    kind = one.kind
     sums = sums_of_squares(one, kind)
     tests = term_tests(one, sums, plot)
     block = None if one.block is None else "block"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -12,7 +13,6 @@ from doe.analysis.anova import (
     Anova,
     anova,
     error_warnings,
-    leading_type,
     seed_warnings,
     sums_of_squares,
 )
@@ -21,7 +21,7 @@ from doe.analysis.best import Best, Prediction, best, cell_predictions
 from doe.analysis.both_scales import BothScales, both_scales, log_possible
 from doe.analysis.confirm import Confirmation, confirm
 from doe.analysis.contrasts import MOST_RUNS
-from doe.analysis.dataset import Dataset, FactorColumn
+from doe.analysis.dataset import Dataset, FactorColumn, Runs
 from doe.analysis.design_report import DesignReport, model_report
 from doe.analysis.diagnostics import Diagnostics, diagnose, shows_spread, spread_checks
 from doe.analysis.effects import (
@@ -61,6 +61,7 @@ from doe.analysis.options import DEFAULTS, AnalysisOptions
 from doe.analysis.pvalues import adjusted, plain
 from doe.analysis.random_blocks import RandomBlocks, random_blocks
 from doe.analysis.sequential import Rule, decide, looks_at
+from doe.analysis.strata import StrataReport, strata_report, strata_warnings
 from doe.analysis.streams import Variation, variation
 from doe.analysis.surface import Surface, surface
 from doe.analysis.transform import Transformation, box_cox, choose, share_of
@@ -121,6 +122,7 @@ class Analysis(Struct, frozen=True):
     confirmation: Confirmation | None = None  # None until fresh runs have confirmed the best
     looks: bool = False  # whether p and intervals of effects are those of declared looks
     variation: Variation | None = None  # by stream of seeds; None where there is but one
+    strata: StrataReport | None = None  # where runs have more than one error
     beats: tuple[Beats, ...] = ()  # how likely one configuration beats another with a fresh seed
     surface: Surface | None = None  # None where the model has no squares, unless it is asked for
 
@@ -165,6 +167,11 @@ def _fitted(data: Dataset, options: AnalysisOptions) -> tuple[FittedResponse, An
         raise DoeError(f"response {data.response!r} has limits such as >50; its effects are bounds")
     if np.isnan(data.y).all():
         raise DoeError(f"response {data.response!r} has no value in any run")
+    if options.random_blocks and data.runs.stratified:
+        raise DoeError(
+            "random blocks are the groups of runs that share an error, and these runs have such "
+            "groups already; leave random blocks out"
+        )
     if options.random_blocks and data.runs.seeding is not None:
         raise DoeError(
             "random blocks are drawn one by one, and these share seeds: their streams are the "
@@ -172,13 +179,12 @@ def _fitted(data: Dataset, options: AnalysisOptions) -> tuple[FittedResponse, An
         )
     model = model_of(data, options)
     transform, fitted = _on_scale(data, model, options)
-    kind = leading_type(fitted)
-    sums = sums_of_squares(fitted, kind)
+    sums = sums_of_squares(fitted, fitted.kind)
     plot = half_normal_plot(fitted, options.alpha)
     tests = term_tests(fitted, sums, plot, options.hidden(data.runs.keys))
     effects = two_level_effects(fitted, tests, plot, options.alpha)
     block = None if fitted.block is None else data.runs.block_name
-    table = anova(fitted, kind, sums, block, options.alpha)
+    table = anova(fitted, fitted.kind, sums, block, options.alpha)
     response = FittedResponse(data, fitted, effects, tests, transform, options)
     if data.runs.looked is not None:
         response, table = _with_looks(response, table)
@@ -191,7 +197,18 @@ def model_of(data: Dataset, options: AnalysisOptions) -> Model:
     terms = data.terms
     if terms is None or options.terms is not None or options.order is not None:
         terms = chosen_terms(runs, options.terms, options.order)
-    return make_model(runs, terms, curved=not options.pooled)
+    return make_model(runs, _fixed(runs, terms, options), curved=not options.pooled)
+
+
+def _fixed(runs: Runs, terms: Sequence[int], options: AnalysisOptions) -> list[int]:
+    """Terms without random conditions, whose terms are variation that others are tested against."""
+    random = sum(1 << i for i, factor in enumerate(runs.factors) if factor.random)
+    if options.terms is not None and any(term & random for term in terms):
+        names = ", ".join(factor.key for factor in runs.factors if factor.random)
+        raise DoeError(
+            f"{names} is random, so that a term with it has no effect but a variance; leave it out"
+        )
+    return [term for term in terms if not term & random]
 
 
 def _on_scale(data: Dataset, model: Model, options: AnalysisOptions) -> tuple[Transformation, Fit]:
@@ -270,6 +287,7 @@ def _analysis(response: FittedResponse, table: Anova, plot: HalfNormal) -> Analy
         variation=variation(
             fitted.u, fitted.cells, fitted.seeding, alpha, options.seed, fitted.square
         ),
+        strata=strata_report(fitted.strata, fitted.square),
         beats=beats(response, top, checks),
         surface=seen,
     )
@@ -347,7 +365,8 @@ def predicting(response: FittedResponse, checks: Diagnostics) -> Fit | None:
     that of fresh ones.
     """
     fitted = response.fit
-    usable = response.transform.name == "none" and fitted.seeding is None
+    plain = fitted.seeding is None and fitted.strata is None
+    usable = plain and response.transform.name == "none"
     even = shows_spread(fitted) and all(f.ok for f in spread_checks(checks))
     return fitted if usable and even else None
 
@@ -426,6 +445,7 @@ def _warnings(
     df_left = fitted.df_residual + model.df(CURVATURE)
     return (
         *warnings,
+        *(strata_warnings(fitted.strata) if fitted.strata and fitted.df_error else ()),
         *error_warnings(fitted, df_left, plot.lenth),
         *seed_warnings(fitted, options.robust),
     )

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy
 from msgspec import Struct
 
 from doe.analysis import distributions as stats
-from doe.analysis.contrasts import Floats, names_of
+from doe.analysis.contrasts import names_of
 from doe.analysis.effects import f_test
-from doe.analysis.fit import Fit
+from doe.analysis.fit import MOST_TYPE2, Fit
 from doe.analysis.lenth import Lenth
 from doe.analysis.model import CURVATURE
 from doe.analysis.pvalues import f_upper, plain
 from doe.errors import counted
 from doe.numbers import cell_text, share_text
-from doe.terms import contains
 
-MOST_TYPE2 = 256
-"""Type II needs one decomposition per term; of more terms type III or I is given alone."""
 FEW_DF = 4
 """Degrees of freedom of pure error below which it is said how few they are."""
 
 
-class AnovaRow(Struct, frozen=True, gc=False):
+class AnovaRow(Struct, frozen=True, gc=False, omit_defaults=True):
     """A line of the analysis of variance: Block first, then terms, Lack of fit, Error, Total."""
 
     source: str
@@ -32,6 +28,8 @@ class AnovaRow(Struct, frozen=True, gc=False):
     ms: float | None
     f: float | None
     p: float | None
+    stratum: str = ""  # whose error F is against, where there are several
+    df_error: float | None = None  # of that error
 
 
 class Blocking(Struct, frozen=True):
@@ -67,7 +65,8 @@ def anova(fit: Fit, kind: str, sums: dict[int, float], block: str | None, alpha:
     `sums` are the sums of squares of type `kind`.
     """
     type2 = None
-    if kind == "III" and not fit.orthogonal and 0 < len(fit.model.terms) <= MOST_TYPE2:
+    plain = fit.strata is None
+    if plain and kind == "III" and not fit.orthogonal and 0 < len(fit.model.terms) <= MOST_TYPE2:
         type2 = anova_rows(fit, sums_of_squares(fit, "II"))
     r2, adjusted, predicted = fit.r_squared()
     return Anova(
@@ -83,18 +82,6 @@ def anova(fit: Fit, kind: str, sums: dict[int, float], block: str | None, alpha:
     )
 
 
-def leading_type(fit: Fit) -> str:
-    """The type of sums of squares that leads, with the tests that are adjusted.
-
-    Type III compares means with every cell weighted alike, as effects and level means do, whatever
-    runs were lost. Where cells are empty these means do not exist, and type II leads: each term
-    after all that do not contain it. Of very many such terms type I.
-    """
-    if fit.orthogonal or fit.model.full_rank:
-        return "III"
-    return "II" if len(fit.model.terms) <= MOST_TYPE2 else "I"
-
-
 def tested_sources(fit: Fit) -> list[int]:
     """The terms in standard order, and the curvature where there are centre runs."""
     return [*fit.model.shown_terms, *([CURVATURE] if fit.model.df(CURVATURE) else [])]
@@ -108,23 +95,25 @@ def sums_of_squares(fit: Fit, kind: str) -> dict[int, float]:
     with contrasts that sum to zero compares means with every cell weighted alike (Yates 1934).
     """
     sources = tested_sources(fit)
+    if fit.strata is not None:
+        return {s: _stratum_squares(fit, s) for s in sources}
     if fit.model.solved_by_transform:
         coef, scale = fit.coef_of(tuple(sources))
         return dict(zip(sources, (coef**2 / scale).tolist(), strict=True))
     if kind == "I" or fit.orthogonal:
         return {s: float((fit.rotated[fit.model.columns(s)] ** 2).sum()) for s in sources}
     if kind == "II":
-        return {s: float(((type_two_basis(fit, s).T @ fit.rotated) ** 2).sum()) for s in sources}
+        return {s: float(((fit.type_two_basis(s).T @ fit.rotated) ** 2).sum()) for s in sources}
     return {s: fit.wald(s) for s in sources}
 
 
-def type_two_basis(fit: Fit, source: int) -> Floats:
-    """Orthonormal columns, in the coordinates of Q, of a term after all that do not contain it."""
-    groups = fit.model.fitted_source.tolist()
-    others = [s != source and not (s > 0 and source > 0 and contains(s, source)) for s in groups]
-    own = fit.model.columns(source)
-    Q, _ = scipy.linalg.qr(np.column_stack([fit.R[:, others], fit.R[:, own]]), mode="economic")
-    return np.asarray(Q[:, -len(own) :])
+def _stratum_squares(fit: Fit, source: int) -> float:
+    """By least squares; with variances from the likelihood what F says at the error of runs."""
+    assert fit.strata is not None
+    if fit.strata.method == "REML" and (test := fit.stratum_test(source)) is not None:
+        return test.f * test.df * fit.ms_error
+    basis = fit.term_basis(source) if fit.kind == "III" else fit.type_two_basis(source)
+    return float(((basis.T @ fit.rotated) ** 2).sum())
 
 
 def anova_rows(fit: Fit, sums: dict[int, float]) -> tuple[AnovaRow, ...]:
@@ -132,6 +121,8 @@ def anova_rows(fit: Fit, sums: dict[int, float]) -> tuple[AnovaRow, ...]:
     rows = []
     if df := fit.df_block:
         rows.append(_row(fit, "Block", df, fit.ss_block))
+    if fit.strata is not None:
+        return (*rows, *_stratum_rows(fit, sums), _total(fit))
     if fit.model.solved_by_transform:
         rows += _single_rows(fit, sums)
     else:
@@ -140,6 +131,25 @@ def anova_rows(fit: Fit, sums: dict[int, float]) -> tuple[AnovaRow, ...]:
             for source, ss in sums.items()
         ]
     return (*rows, *_closing_rows(fit))
+
+
+def _stratum_rows(fit: Fit, sums: dict[int, float]) -> list[AnovaRow]:
+    """Lines of each stratum, the coarsest first: its terms, then its error where that has one.
+
+    Variances from the likelihood are no mean squares, and have no line.
+    """
+    assert fit.strata is not None
+    rows = []
+    for line in fit.strata.lines:
+        for source in (s for s in sums if fit.strata.names[s] == line.name):
+            df, ss = fit.model.df(source), sums[source] * fit.square
+            test = fit.stratum_test(source)
+            f, p, of = (None,) * 3 if test is None else (test.f, test.p, test.df_error)
+            rows.append(AnovaRow(fit.model.name(source), df, ss, ss / df, f, p, line.name, of))
+        if line.ms is not None and line.df:
+            ms, df = line.ms * fit.square, round(line.df)
+            rows.append(AnovaRow("Error", df, ms * df, ms, None, None, line.name))
+    return rows
 
 
 def _single_rows(fit: Fit, sums: dict[int, float]) -> list[AnovaRow]:
@@ -171,8 +181,11 @@ def _closing_rows(fit: Fit) -> list[AnovaRow]:
     ss_error, df_error = fit.error_line
     if df_error > 0:
         rows.append(_row(fit, "Error", df_error, ss_error))
-    rows.append(AnovaRow("Total", fit.n - 1, fit.ss_total * fit.square, None, None, None))
-    return rows
+    return [*rows, _total(fit)]
+
+
+def _total(fit: Fit) -> AnovaRow:
+    return AnovaRow("Total", fit.n - 1, fit.ss_total * fit.square, None, None, None)
 
 
 def blocking(fit: Fit, name: str | None, alpha: float) -> Blocking | None:
@@ -186,6 +199,8 @@ def blocking(fit: Fit, name: str | None, alpha: float) -> Blocking | None:
     share seeds, `streams` says where the variance comes from.
     """
     if name is None or fit.df_block == 0 or fit.df_error == 0 or fit.seeding is not None:
+        return None
+    if fit.strata is not None:
         return None
     blocks = fit.df_block + 1
     if fit.n - len(np.unique(fit.cells)) - fit.df_pure < fit.df_block:
@@ -217,11 +232,17 @@ def blocking(fit: Fit, name: str | None, alpha: float) -> Blocking | None:
 def seed_warnings(fit: Fit, robust: bool) -> list[str]:
     """What shared seeds leave out, and whether the tests could not allow for them."""
     warnings = []
-    if robust and fit.seeding is not None:
+    if robust and fit.grouped:
         warnings.append(
-            "The robust methods are left out: they take replicates that share seeds as others."
+            "The robust methods are left out: they take runs that share seeds or whole plots as "
+            "others."
         )
-    if fit.seeding is not None and fit.over_seeds is None and fit.seeding.shared:
+    if (
+        fit.strata is None
+        and fit.seeding is not None
+        and fit.over_seeds is None
+        and fit.seeding.shared
+    ):
         warnings.append(
             "Replicates share seeds, and the runs so far cannot tell their streams apart: p values "
             "and intervals take the replicates as independent, so that they promise too much."
@@ -257,7 +278,7 @@ def error_warnings(fit: Fit, df_left: int, lenth: Lenth | None) -> list[str]:
             f"Tests are against the pure error of repeated runs alone, on {degrees} of freedom"
             f"{more}."
         ]
-    return [] if fit.from_pure else _pooled_warnings(fit)
+    return [] if fit.from_pure or fit.strata is not None else _pooled_warnings(fit)
 
 
 def _pooled_warnings(fit: Fit) -> list[str]:

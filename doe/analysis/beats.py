@@ -113,6 +113,8 @@ def basis_of(fit: Fit, checks: Diagnostics, alpha: float) -> Basis:
     doubted = [f for f in checks.findings if f.p is not None and f.p < alpha]
     if any(f.check == "normality" for f in doubted):
         return "seeds won"
+    if fit.strata is not None:  # a fresh seed brings fresh whole plots, as each replicate did
+        return "own runs"
     even = shows_spread(fit) and not any(f in doubted for f in spread_checks(checks))
     return "all runs" if even else "own runs"
 

@@ -120,6 +120,7 @@ class Estimates(NamedTuple):
     covariance: Floats  # 1/n of each where means are independent, else a matrix
     assumed: tuple[int, ...]  # terms taken as zero, because they are confounded with blocks
     unequal: UnequalSpread | None = None  # where one variance does not stand for all runs
+    df: float = 0.0  # of the error of a difference, the smallest where they have several
 
     @property
     def variance(self) -> Floats:
@@ -152,11 +153,13 @@ def cell_estimates(fit: Fit) -> Estimates:
     """
     runs = fit.runs
     cells, group, counts = np.unique(runs.cells, return_inverse=True, return_counts=True)
+    if fit.strata is not None:
+        return _in_strata(fit, cells, counts)
     if runs.block is None or _complete(group, runs.block):
         means = np.bincount(group, weights=fit.u) / counts
         weights = (group == np.arange(len(cells))[:, None]) / counts[:, None]
         unequal = unequal_spread(fit, weights) if len(cells) <= MOST_CELLS else None
-        return Estimates(cells, counts, means, 1.0 / counts, (), unequal)
+        return Estimates(cells, counts, means, 1.0 / counts, (), unequal, fit.df_error)
     model = fit.model
     if min(runs.every, len(cells)) <= MOST_COLUMNS and len(runs.factors) <= 16:
         model = make_model(runs, [*terms_up_to(len(runs.factors)), *fit.model.terms])
@@ -173,7 +176,31 @@ def cell_estimates(fit: Fit) -> Estimates:
     inside = rows[:, model.kept]
     covariance = largest.estimate(rows)[1] if len(cells) <= MOST_CELLS else largest.variance(rows)
     unequal = unequal_spread(fit, inside @ largest.maps) if len(cells) <= MOST_CELLS else None
-    return Estimates(cells, counts, inside @ largest.coef, covariance, assumed, unequal)
+    means = inside @ largest.coef
+    return Estimates(cells, counts, means, covariance, assumed, unequal, fit.df_error)
+
+
+def _in_strata(fit: Fit, cells: Ints, counts: Ints) -> Estimates:
+    """Means of a model with an interaction of every order, where that leaves an error for all.
+
+    Else of the model as it is. Means differ by the errors of several strata, and the smallest
+    degrees of freedom of any mean hold for all differences.
+    """
+    used = fit
+    if min(fit.runs.every, len(cells)) <= MOST_COLUMNS and len(fit.runs.factors) <= 16:
+        random = sum(1 << i for i, f in enumerate(fit.runs.factors) if f.random)
+        every = [t for t in terms_up_to(len(fit.runs.factors)) if not t & random]
+        largest = refitted(fit, model=make_model(fit.runs, [*every, *fit.model.terms]))
+        rows = largest.model.cell_rows(cells.tolist())
+        if largest.model.estimable(rows).all() and (largest.errors(rows)[1] > 0).all():
+            used = largest
+    rows = used.model.cell_rows(cells.tolist())
+    means, covariance = used.estimate(rows)
+    df = used.errors(rows)[1]
+    known = bool((df > 0).all()) and fit.df_error > 0
+    ratio = used.ms_error / fit.ms_error if known else 1.0
+    least = float(df.min()) if known else 0.0
+    return Estimates(cells, counts, means, covariance * ratio, (), None, least)
 
 
 def _complete(group: Ints, block: Ints) -> bool:
@@ -196,9 +223,9 @@ class Ranking(NamedTuple):
 
 def margins(fit: Fit, estimates: Estimates, alpha: float) -> Floats:
     """Half the width of intervals that hold for all means at once; NaN without an error."""
-    if fit.df_error == 0:
+    if estimates.df == 0:
         return np.full(len(estimates.means), np.nan)
-    wide = maximum_modulus(len(estimates.means), fit.df_error, alpha)
+    wide = maximum_modulus(len(estimates.means), estimates.df, alpha)
     pooled = wide * float(np.sqrt(fit.ms_error)) * np.sqrt(estimates.variance)
     if estimates.unequal is None:
         return np.asarray(pooled)
@@ -214,8 +241,8 @@ def ranked(fit: Fit, estimates: Estimates, goal: str, alpha: float) -> Ranking:
     among = np.zeros(k, dtype=bool)
     among[order[0]] = True
     critical = None
-    if fit.df_error > 0 and 1 < k <= MOST_CELLS and estimates.comparable:
-        wide, d = pair_reach(estimates.covariance, np.sqrt(fit.ms_error), fit.df_error, alpha)
+    if estimates.df > 0 and 1 < k <= MOST_CELLS and estimates.comparable:
+        wide, d = pair_reach(estimates.covariance, np.sqrt(fit.ms_error), estimates.df, alpha)
         if estimates.unequal is not None:
             wide = np.maximum(wide, estimates.unequal.of_differences(alpha))
         lower, upper = with_the_best(sign * means, wide)
@@ -433,13 +460,13 @@ def prediction(
     own = np.array([i for i in range(len(levels)) if fixed >> i & 1], dtype=np.int64)
     table = _levels_of(runs.sizes, estimates.cells)
     alike = (estimates.cells >= 0) & (table[:, own] == np.array(levels)[own]).all(axis=1)
-    if fit.df_error == 0 or not alike.any():
+    if estimates.df == 0 or not alike.any():
         return Prediction(config, levels, mean, None, None)
     weight = alike / alike.sum()
     ways = math.prod(float(size + 1) for size in runs.sizes)
     level = response.alpha / ways
     variance = estimates.variance_of(weight) * fit.ms_error
-    reach = t_critical(level, fit.df_error) * float(np.sqrt(variance))
+    reach = t_critical(level, estimates.df) * float(np.sqrt(variance))
     if estimates.unequal is not None:
         reach = max(reach, estimates.unequal.of_sum(weight, level))
     ends = response.back(float(weight @ estimates.means) + reach * np.array([-1.0, 1.0]))
@@ -555,7 +582,7 @@ def maximum_modulus(means: int, df: int, alpha: float) -> float:
         return _solve(coverage, alpha, float(stats.t.isf(alpha / (2 * means), df)))
 
 
-def pair_reach(covariance: Floats, sigma: float, df: int, alpha: float) -> tuple[Floats, Floats]:
+def pair_reach(covariance: Floats, sigma: float, df: float, alpha: float) -> tuple[Floats, Floats]:
     """``d_i s_ij`` of every two means, and d with each mean as the control.
 
     `covariance` is that of the means over σ²: a vector of 1/n where they are independent, else a
@@ -585,7 +612,7 @@ def with_the_best(means: Floats, reach: Floats) -> tuple[Floats, Floats]:
     return np.where(np.isinf(lower), 0.0, np.minimum(0.0, lower)), upper
 
 
-def _critical_values(matrix: Floats, variance: Floats, df: int, alpha: float) -> Floats:
+def _critical_values(matrix: Floats, variance: Floats, df: float, alpha: float) -> Floats:
     """d with each mean as the control.
 
     Equal covariances give correlations of the product form. Otherwise the smallest correlation

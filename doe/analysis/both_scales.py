@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from doe.analysis.anova import leading_type, sums_of_squares
+from doe.analysis.anova import sums_of_squares
 from doe.analysis.contrasts import Floats
 from doe.analysis.effects import (
     Effect,
@@ -93,7 +93,7 @@ def on_scale(response: FittedResponse, scale: str) -> OnScale:
     fit = refitted(response.fit, scale_of(scale).forward(response.observed))
     plot = half_normal_plot(fit, response.alpha)
     hidden = response.options.hidden(response.keys)
-    tests = term_tests(fit, sums_of_squares(fit, leading_type(fit)), plot, hidden)
+    tests = term_tests(fit, sums_of_squares(fit, fit.kind), plot, hidden)
     return OnScale(fit, tests, two_level_effects(fit, tests, plot, response.alpha))
 
 

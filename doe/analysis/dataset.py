@@ -6,7 +6,7 @@ import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TypeGuard
+from typing import NamedTuple, TypeGuard
 
 import numpy as np
 from msgspec import Struct
@@ -37,6 +37,7 @@ class FactorColumn(Struct, frozen=True):
     scale: str = "linear"  # linear or log; of numbers only
     role: str = "choice"  # choice, or condition: met and not chosen
     degree: int | None = None  # of the polynomial of a number; None for a mean at each level
+    random: bool = False  # a condition whose levels are a sample of those to come
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -67,6 +68,13 @@ class FactorColumn(Struct, frozen=True):
         value = float(f"{float(self.values_at(np.array(position))):.{FIGURES}g}")
         whole = value.is_integer() and all(isinstance(level, int) for level in self.levels)
         return int(value) if whole else value
+
+
+class RandomGroup(NamedTuple):
+    """Runs that share something random, such as a whole plot."""
+
+    name: str
+    of: Ints  # number of each run's group
 
 
 @dataclass(frozen=True)
@@ -108,6 +116,7 @@ class Runs:
     notes: tuple[str, ...] = ()  # what was taken for granted when the runs were read
     looked: Looked | None = None  # None where the runs were not looked at before all were done
     seeding: Seeding | None = None  # None where each replicate has one seed of its own
+    groups: tuple[RandomGroup, ...] = ()  # such as whole plots; each with an error of its own
     facts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # such as the kind of GPU
     limits: Limits | None = None  # where runs may be, beyond the ranges; None of a table
 
@@ -133,6 +142,11 @@ class Runs:
     def sizes(self) -> tuple[int, ...]:
         """Number of levels of each factor."""
         return tuple(len(factor.levels) for factor in self.factors)
+
+    @property
+    def stratified(self) -> bool:
+        """Whether runs share something random, so that there is more than one error."""
+        return bool(self.groups) or any(factor.random for factor in self.factors)
 
     @property
     def every(self) -> int:
@@ -252,6 +266,7 @@ class Runs:
             host=of(self.host),
             states=of(self.states) or (),
             seeding=self.seeding and self.seeding.of(kept),
+            groups=tuple(RandomGroup(group.name, group.of[kept]) for group in self.groups),
             facts={name: of(values) or () for name, values in self.facts.items()},
         )
 

@@ -9,11 +9,10 @@ from itertools import combinations, product
 import numpy as np
 from msgspec import Struct
 
-from doe.analysis.anova import MOST_TYPE2
 from doe.analysis.coding import contrasts, run_columns, term_columns, term_width
 from doe.analysis.contrasts import MOST_COLUMNS, Floats
 from doe.analysis.dataset import FactorColumn, Runs
-from doe.analysis.fit import pure_error
+from doe.analysis.fit import MOST_TYPE2, pure_error
 from doe.analysis.model import Model, chosen_terms, empty_cells, make_model, margin_df
 from doe.errors import listed
 from doe.terms import MEAN, by_order, contains, factors_in, is_squared, terms_of_order

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from doe.analysis.coding import DEGREES, contrasts
 from doe.analysis.contrasts import Floats, names_of
 from doe.analysis.dataset import FactorColumn
-from doe.analysis.fit import Fit
+from doe.analysis.fit import Fit, wald
 from doe.analysis.lenth import HalfNormalPoint, Lenth, half_normal_points, lenth
 from doe.analysis.means import difference_function
 from doe.analysis.model import CURVATURE
@@ -29,7 +29,7 @@ from doe.analysis.transform import Transformation
 from doe.terms import FACTORS, order
 
 
-class Effect(Struct, frozen=True, gc=False):
+class Effect(Struct, frozen=True, gc=False, omit_defaults=True):
     """One term of two-level factors on the analysed scale."""
 
     term: str
@@ -45,9 +45,11 @@ class Effect(Struct, frozen=True, gc=False):
     ss: float  # after all other terms: type III (all types agree in a balanced design)
     percent: float  # of the total sum of squares, beyond blocks and terms before it
     mask: int = 0  # the term as a value
+    stratum: str = ""  # whose error it is tested against, where there are several
+    df_error: float | None = None  # of that error
 
 
-class TermTest(Struct, frozen=True, gc=False):
+class TermTest(Struct, frozen=True, gc=False, omit_defaults=True):
     """One term of any degrees of freedom with its test; adjusted p values are over the terms."""
 
     term: str
@@ -60,6 +62,8 @@ class TermTest(Struct, frozen=True, gc=False):
     p_holm: float | None
     p_bh: float | None
     mask: int = 0
+    stratum: str = ""  # whose error it is tested against, where there are several
+    df_error: float | None = None  # of that error
 
 
 class SingleContrast(Struct, frozen=True, gc=False):
@@ -71,12 +75,19 @@ class SingleContrast(Struct, frozen=True, gc=False):
     p: float | None  # Lenth's, simulated; None with fewer than three contrasts
 
 
-class HalfNormal(Struct, frozen=True):
+class HalfNormal(Struct, frozen=True, omit_defaults=True):
     """The contrasts in standard order, and the points by rising size."""
 
     contrasts: tuple[SingleContrast, ...]
     points: tuple[HalfNormalPoint, ...]
     lenth: Lenth | None  # reference line y = x / pse
+    stratum: str = ""  # whose contrasts they are, where runs have several errors
+    further: tuple[HalfNormal, ...] = ()  # of the strata above single runs, the coarsest first
+
+    @property
+    def strata(self) -> tuple[HalfNormal, ...]:
+        """The plot of every stratum, that of single runs last."""
+        return (*self.further, self)
 
 
 class NumericPart(Struct, frozen=True, gc=False):
@@ -116,15 +127,15 @@ class SingleTest(Struct, frozen=True):
     p: float | None
 
 
-def single_test(fit: Fit, value: float, variance: float, alpha: float) -> SingleTest:
-    """``t = value / (σ √variance)`` on the error's degrees of freedom; both are of u."""
-    value = float(value)
-    if fit.df_error == 0:
+def single_test(fit: Fit, row: Floats, alpha: float) -> SingleTest:
+    """``t = value / se`` of a linear function of the coefficients, against its own error."""
+    value = float(fit.estimate(row[None, :])[0][0])
+    (se,), (df,) = (figures.tolist() for figures in fit.errors(row[None, :]))
+    if not df > 0:
         return SingleTest(fit.unit * value, None, None, None, None, None)
-    se = float(np.sqrt(variance * fit.ms_error))
     t = signed_quotient(value, se)
-    p = None if t is None else float(t_two_sided(np.array(t), fit.df_error))
-    reach = t_critical(alpha, fit.df_error) * se
+    p = None if t is None else float(t_two_sided(np.array(t), df))
+    reach = t_critical(alpha, df) * se
     low, high = fit.unit * (value - reach), fit.unit * (value + reach)
     return SingleTest(fit.unit * value, fit.unit * se, low, high, t, p)
 
@@ -150,20 +161,36 @@ def term_tests(
     shown = [term for term in model.shown_terms if not term & hidden]
     names = names_of(shown, model.runs.keys)
     df = [model.df(t) for t in shown] if not model.runs.two_level else [1] * len(shown)
-    if fit.df_error > 0:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            f = np.array([sums[term] for term in shown]) / np.array(df) / fit.ms_error
-        p = _f_upper(f, np.array(df), fit.df_error)
-    else:
-        f = np.full(len(shown), np.nan)
-        p = _lenth_p(plot, names)
+    f, p, df_error = term_figures(fit, shown, sums)
+    untested = np.isnan(p)
+    if untested.any():
+        p[untested] = _lenth_p(plot, [n for n, u in zip(names, untested, strict=True) if u])
     p_holm, p_bh = adjusted(p)
     asked = df if model.full_rank else [model.df_asked(term) for term in shown]
     squares = [sums[term] * fit.square for term in shown]
     shares = _shares(fit, shown).tolist()
     figures = (names, df, asked, squares, shares, *map(plain, (f, p, p_holm, p_bh)), shown)
+    if fit.strata is not None:
+        figures = (*figures, [fit.strata.names[term] for term in shown], plain(df_error))
     lines: Iterable[tuple[Any, ...]] = zip(*figures, strict=True)
     return tuple(TermTest(*line) for line in lines)
+
+
+def term_figures(
+    fit: Fit, terms: Sequence[int], sums: dict[int, float]
+) -> tuple[Floats, Floats, Floats]:
+    """F, p and degrees of freedom of the error of some terms; NaN where they have no error."""
+    if fit.strata is not None:
+        tests = [fit.stratum_test(term) for term in terms]
+        lines = [(np.nan,) * 3 if t is None else (t.f, t.p, t.df_error) for t in tests]
+        f, p, df_error = np.array(lines, np.float64).reshape(-1, 3).T
+        return f, p, df_error
+    df = np.array([fit.model.df(term) for term in terms])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        f = np.array([sums[term] for term in terms]) / df / fit.ms_error
+    if fit.df_error == 0:
+        return f, np.full(len(f), np.nan), f
+    return f, _f_upper(f, df, fit.df_error), np.full(len(f), float(fit.df_error))
 
 
 def _shares(fit: Fit, terms: Sequence[int]) -> Floats:
@@ -189,12 +216,12 @@ def _f_upper(f: Floats, df: Floats, df_error: float) -> Floats:
 
 def _lenth_p(plot: HalfNormal, names: Sequence[str]) -> Floats:
     """Lenth's p of each term: the smallest of its contrasts', times their number."""
-    if plot.lenth is None:
-        return np.full(len(names), np.nan)
     smallest: dict[str, list[float]] = {}
-    for contrast in plot.contrasts:
-        smallest.setdefault(contrast.term, []).append(1.0 if contrast.p is None else contrast.p)
-    return np.array([min(1.0, min(smallest[n]) * len(smallest[n])) for n in names])
+    for contrast in (c for part in plot.strata for c in part.contrasts):
+        if contrast.p is not None:
+            smallest.setdefault(contrast.term, []).append(contrast.p)
+    p = [min(1.0, min(smallest[n]) * len(smallest[n])) if n in smallest else np.nan for n in names]
+    return np.array(p, np.float64)
 
 
 # Effects of two-level terms ----------------------------------------------------------------------
@@ -215,24 +242,25 @@ def two_level_effects(
     if not chosen:
         return ()
     terms = tuple(test.mask for _, test in chosen)
-    value, variance, known = _effect_values(fit, terms)
-    if fit.df_error > 0:
-        se = np.sqrt(variance * fit.ms_error)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            t = value / se
-        p = t_two_sided(t, fit.df_error)
-        reach = t_critical(alpha, fit.df_error) * se
-        low, high = value - reach, value + reach
-        every = np.array([np.nan if test.p is None else test.p for test in tests])
-        own = np.array([i for i, _ in chosen])
-        every[own] = np.where(np.isnan(p), every[own], p)
-        p_holm, p_bh = (column[own] for column in adjusted(every))
-    else:
-        se = low = high = np.full(len(terms), np.nan)
-        pse = np.nan if plot.lenth is None else plot.lenth.pse
-        t = fit.unit * value / pse
-        columns = [(test.p, test.p_holm, test.p_bh) for _, test in chosen]
-        p, p_holm, p_bh = np.array(columns, dtype=np.float64).T
+    value, se, df, known = _effect_values(fit, terms)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = value / se
+    own = np.array([i for i, _ in chosen])
+    every = np.array([np.nan if test.p is None else test.p for test in tests])
+    p = every[own]
+    low = high = np.full(len(terms), np.nan)
+    for free in np.unique(df[df > 0]).tolist():
+        same = df == free
+        p[same] = np.where(np.isnan(t[same]), p[same], t_two_sided(t[same], free))
+        reach = t_critical(alpha, free) * se
+        low, high = np.where(same, value - reach, low), np.where(same, value + reach, high)
+    every[own] = p
+    p_holm, p_bh = (column[own] for column in adjusted(every))
+    lacking = ~(df > 0)
+    if lacking.any():
+        t[lacking] = (
+            fit.unit * value[lacking] / _pse(plot, [test.term for _, test in chosen])[lacking]
+        )
     unit = fit.unit
     sums = _own_squares(fit, terms)
     figures = (
@@ -240,33 +268,44 @@ def two_level_effects(
         *(t, p, p_holm, p_bh, sums * fit.square, np.array([test.percent for _, test in chosen])),
     )
     names = [test.term for _, test in chosen]
-    lines: Iterable[tuple[Any, ...]] = zip(names, *map(plain, figures), terms, strict=True)
+    further = ([test.stratum for _, test in chosen], plain(df)) if fit.strata else ()
+    lines: Iterable[tuple[Any, ...]] = zip(
+        names, *map(plain, figures), terms, *further, strict=True
+    )
     return tuple(Effect(*line) for line, ok in zip(lines, known, strict=True) if ok)
 
 
-def _effect_values(fit: Fit, terms: tuple[int, ...]) -> tuple[Floats, Floats, list[bool]]:
-    """Effects of two-level terms and their variances over σ², of u, and which are determined."""
+def _pse(plot: HalfNormal, terms: Sequence[str]) -> Floats:
+    """Lenth's pseudo standard error beside each term, of its own stratum."""
+    known = {c.term: part.lenth for part in plot.strata for c in part.contrasts if part.lenth}
+    return np.array([known[term].pse if term in known else np.nan for term in terms])
+
+
+def _effect_values(fit: Fit, terms: tuple[int, ...]) -> tuple[Floats, Floats, Floats, list[bool]]:
+    """Effects of two-level terms, standard errors, their degrees of freedom, which are known."""
     coef, scale = fit.coef_of(terms)
-    value, variance = 2.0 * coef, 4.0 * scale
-    known = [True] * len(terms)
-    if fit.model.full_rank:
-        return value, variance, known
-    for i, term in enumerate(terms):
-        row = np.where(fit.model.source == term, 2.0, 0.0).astype(np.float64)
-        if fit.model.estimable(row[None, :])[0]:
-            continue
+    value, known = 2.0 * coef, [True] * len(terms)
+    if fit.strata is None and fit.model.full_rank:
+        df = np.full(len(terms), fit.df_error or np.nan, np.float64)
+        return value, np.sqrt(4.0 * scale * fit.ms_error), df, known
+    rows = np.where(fit.model.source == np.array(terms, dtype=object)[:, None], 2.0, 0.0)
+    rows = rows.astype(np.float64)
+    for i, ok in enumerate(fit.model.estimable(rows).tolist()):
         shared = None
-        if order(term) == 1:
-            shared = difference_function(fit, (term & FACTORS).bit_length() - 1, (0, 1)).row
-        known[i] = shared is not None
+        if not ok and order(terms[i]) == 1:
+            factor = (terms[i] & FACTORS).bit_length() - 1
+            shared = difference_function(fit, factor, (0, 1)).row
+        known[i] = ok or shared is not None
         if shared is not None:
-            estimate, covariance = fit.estimate(shared[None, :])
-            value[i], variance[i] = float(estimate[0]), float(covariance[0, 0])
-    return value, variance, known
+            rows[i] = shared
+    value = fit.estimate(rows)[0]
+    return value, *fit.errors(rows), known
 
 
 def _own_squares(fit: Fit, terms: tuple[int, ...]) -> Floats:
     """Sum of squares of each single-degree term after all others, of u."""
+    if fit.strata is not None:
+        return np.array([((fit.term_basis(t).T @ fit.rotated) ** 2).sum() for t in terms])
     coef, scale = fit.coef_of(terms)
     return np.asarray(coef**2 / scale)
 
@@ -292,18 +331,20 @@ def numeric_parts(fit: Fit, factor: int, alpha: float) -> tuple[NumericPart, ...
     if not model.estimable(rows).all():
         return ()
     weight = part_weights(column)
-    variances = fit.variance(rows)
     parts = []
     for j in range(min(2, len(own))):
-        test = single_test(fit, weight[j] * fit.coef[own[j]], weight[j] ** 2 * variances[j], alpha)
+        test = single_test(fit, weight[j] * rows[j], alpha)
         f = None if test.t is None else test.t**2
         figures = (test.value, test.se, test.ci_low, test.ci_high, f, test.p)
         parts.append(NumericPart(column.key, DEGREES[j], 1, *figures))
     if len(own) > 2:
         rest = own[2:]
         b = fit.coef[rest]
-        ss = float(b @ np.linalg.solve(fit.scale[np.ix_(rest, rest)], b))
-        f, p = f_test(fit, ss, len(rest))
+        if fit.strata is not None:
+            tested = fit.strata.test(np.eye(model.rank)[rest])
+            f, p = (None, None) if tested is None else (tested.f, tested.p)
+        else:
+            f, p = f_test(fit, wald(b, fit.scale[np.ix_(rest, rest)]), len(rest))
         parts.append(NumericPart(column.key, "rest", len(rest), None, None, None, None, f, p))
     return tuple(parts)
 
@@ -331,7 +372,8 @@ def curvature(fit: Fit, alpha: float) -> Curvature | None:
     own = fit.model.columns(CURVATURE)
     if len(own) == 0:
         return None
-    test = single_test(fit, fit.coef[own[0]], fit.scale[own[0], own[0]], alpha)
+    row = np.where(fit.model.source == CURVATURE, 1.0, 0.0).astype(np.float64)
+    test = single_test(fit, row, alpha)
     figures = (test.value, test.se, test.ci_low, test.ci_high, test.t, test.p)
     return Curvature(*figures, n=int(fit.runs.off.sum()))
 
@@ -362,14 +404,32 @@ def half_normal_plot(fit: Fit, alpha: float) -> HalfNormal:
     if not (model.runs.two_level and model.full_rank):
         kept = [label for label, k in zip(model.labels, model.kept, strict=True) if k]
         labels = [kept[j] for j in chosen]
-    saturated = fit.df_error == 0
-    margins = lenth(values, labels, alpha, tested=saturated) if len(values) else None
+    if fit.strata is None:
+        return _plot((names, labels, values), alpha, tested=fit.df_error == 0)
+    lacking = {line.name for line in fit.strata.lines if line.lacking}
+    of = [fit.strata.names[term] for term in terms]
+    plots = []
+    for stratum in (line.name for line in fit.strata.lines):
+        own = [i for i, name in enumerate(of) if name == stratum]
+        lines = ([names[i] for i in own], [labels[i] for i in own], values[own])
+        tested = fit.df_error == 0 or stratum in lacking
+        plots.append(_plot(lines, alpha, tested=tested, stratum=stratum))
+    further = tuple(plot for plot in plots[:-1] if plot.contrasts)
+    return structs.replace(plots[-1], further=further)
+
+
+def _plot(
+    lines: tuple[list[str], list[str], Floats], alpha: float, *, tested: bool, stratum: str = ""
+) -> HalfNormal:
+    """Contrasts of one variance, `tested` by Lenth's method where there is no error."""
+    names, labels, values = lines
+    margins = lenth(values, labels, alpha, tested=tested) if len(values) else None
     p: list[float | None] = [None] * len(labels)
-    if margins is not None and saturated:
+    if margins is not None and tested:
         p = list(margins.p)
     single = zip(names, labels, values.tolist(), p, strict=True)
-    points = half_normal_points(values, labels)
-    return HalfNormal(tuple(SingleContrast(*line) for line in single), points, margins)
+    contrasts = tuple(SingleContrast(*line) for line in single)
+    return HalfNormal(contrasts, half_normal_points(values, labels), margins, stratum)
 
 
 # Effects on the response scale -------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -12,9 +12,13 @@ import scipy
 from doe.analysis.contrasts import Floats, Ints, block_columns, evaluate, fwht
 from doe.analysis.dataset import Runs, check_variation
 from doe.analysis.model import BLOCK, CURVATURE, Model
+from doe.analysis.reml import FixedTest
+from doe.analysis.strata import Strata, random_groups, strata_of
 from doe.analysis.streams import OverSeeds, Seeding, over_seeds
-from doe.terms import MEAN
+from doe.terms import MEAN, contains
 
+MOST_TYPE2 = 256
+"""Type II needs one decomposition per term; of more terms type III or I is given alone."""
 LARGEST_EXPONENT = 1023
 """Of a power of two that is a float."""
 ROUNDING = 64 * float(np.finfo(np.float64).eps)
@@ -48,6 +52,7 @@ class Fit:
     ss_block: float  # blocks first
     pooled: bool = False  # test against the residual even where there are replicates
     over_seeds: OverSeeds | None = None  # tested against where replicates share seeds
+    strata: Strata | None = None  # errors where runs share whole plots or other random groups
 
     @property
     def runs(self) -> Runs:
@@ -75,14 +80,20 @@ class Fit:
         return self.runs.seeding
 
     @property
+    def grouped(self) -> bool:
+        """Whether runs share seeds or other random groups, so that they are not exchangeable."""
+        return self.seeding is not None or self.strata is not None
+
+    @property
     def n(self) -> int:
         """Number of observed runs."""
         return len(self.y)
 
     @property
     def residual(self) -> Floats:
-        """Observed minus fitted, of u."""
-        return self.u - self.fitted
+        """Observed minus fitted, of u, and minus what random groups add."""
+        rest = self.u - self.fitted
+        return rest if self.strata is None else rest - self.strata.group_part
 
     @property
     def df_block(self) -> int:
@@ -94,11 +105,13 @@ class Fit:
     @property
     def from_pure(self) -> bool:
         """Whether replicates estimate the error, rather than the residual of the model."""
-        return self.df_pure > 0 and not self.pooled
+        return self.df_pure > 0 and not self.pooled and self.strata is None
 
     @property
     def error_line(self) -> tuple[float, int]:
-        """Sum of squares and degrees of freedom of what is left for the error."""
+        """Sum of squares and degrees of freedom of what is left for the error of single runs."""
+        if self.strata is not None:
+            return self.strata.ss_run, self.strata.df_run
         if self.from_pure:
             return self.ss_pure, self.df_pure
         return self.ss_residual, self.df_residual
@@ -121,6 +134,8 @@ class Fit:
             return None
         if self.over_seeds is not None:
             return "variation over seeds"
+        if self.strata is not None:
+            return "error of its stratum"
         return "pure error" if self.from_pure else "residual"
 
     @property
@@ -135,6 +150,8 @@ class Fit:
         """Mean square of the error, NaN where there is none."""
         if self.df_error == 0:
             return float("nan")
+        if self.strata is not None and self.strata.method == "REML":
+            return float(self.strata.lines[-1].variance or 0.0)
         return self.error_line[0] / self.df_error if self.over_seeds is None else self.over_seeds.ms
 
     @property
@@ -161,7 +178,7 @@ class Fit:
             return r2, None, None
         adjusted = 1.0 - (self.ss_residual / self.df_residual) / (self.ss_total / (self.n - 1))
         free = 1.0 - self.leverage
-        if (free < 1e-9).any():
+        if (free < 1e-9).any() or self.strata is not None:
             return r2, adjusted, None
         press = float(((self.residual / free) ** 2).sum())
         return r2, adjusted, 1.0 - press / self.ss_total
@@ -190,6 +207,47 @@ class Fit:
         own = np.flatnonzero(inside.any(axis=0))
         scale = self.scale[own] if self.scale.ndim == 1 else self.scale[np.ix_(own, own)]
         return inside[:, own], self.coef[own], scale
+
+    def errors(self, rows: Floats) -> tuple[Floats, Floats]:
+        """Standard errors, of u, and degrees of freedom of linear functions of the coefficients.
+
+        NaN where there is no error. Each function has the error of its stratum.
+        """
+        if self.strata is not None:
+            return self.strata.of(rows[:, self.model.kept])
+        se = np.sqrt(np.maximum(self.variance(rows), 0.0) * self.ms_error)
+        return se, np.full(len(rows), self.df_error or np.nan, np.float64)
+
+    @cached_property
+    def kind(self) -> str:
+        """The type of sums of squares that leads, with the tests that are adjusted.
+
+        Type III compares means with every cell weighted alike, as effects and level means do,
+        whatever runs were lost. Where cells are empty these means do not exist, and type II leads:
+        each term after all that do not contain it. Of very many such terms type I.
+        """
+        if self.orthogonal or self.model.full_rank:
+            return "III"
+        return "II" if len(self.model.terms) <= MOST_TYPE2 else "I"
+
+    def type_two_basis(self, source: int) -> Floats:
+        """Orthonormal columns, in the coordinates of Q, of a term after all without it."""
+        groups = self.model.fitted_source.tolist()
+        others = [
+            s != source and not (s > 0 and source > 0 and contains(s, source)) for s in groups
+        ]
+        own = self.model.columns(source)
+        columns = np.column_stack([self.R[:, others], self.R[:, own]])
+        return np.asarray(scipy.linalg.qr(columns, mode="economic")[0][:, -len(own) :])
+
+    def stratum_test(self, source: int) -> FixedTest | None:
+        """F test of a source against the error of its stratum; None where that has no error."""
+        assert self.strata is not None
+        own = self.model.columns(source)
+        rows = np.eye(self.model.rank)[own]
+        if self.kind != "III":
+            rows = self.type_two_basis(source).T @ self.R
+        return self.strata.test(rows)
 
     def wald(self, source: int) -> float:
         """Wald's statistic ``b'[(X'X)^-1]^-1 b`` of a source: its sum of squares after all others.
@@ -276,10 +334,16 @@ def fit(
     shift, unit, u = standardized(y)
     solve = _by_transform if model.solved_by_transform else _by_qr
     coef, scale, fitted, leverage = solve(u, model)
+    strata = None
+    if groups := random_groups(model):
+        strata = strata_of(model, u, groups, ROUNDING * float(np.abs(y).max()) / unit)
+        if strata.df_run > 0:
+            coef = strata.errors.coef
+            fitted = model.fitted_columns @ coef
     df_residual = len(y) - model.rank
-    groups = np.unique(model.runs.cells, return_inverse=True)[1]
-    ss_pure, df_pure = pure_error(u, groups, model.runs.block, orthogonal=model.solved_by_transform)
-    return Fit(
+    cells = np.unique(model.runs.cells, return_inverse=True)[1]
+    ss_pure, df_pure = pure_error(u, cells, model.runs.block, orthogonal=model.solved_by_transform)
+    full = Fit(
         model=model,
         kept=np.arange(len(y)) if kept is None else kept,
         y=y,
@@ -297,8 +361,12 @@ def fit(
         df_pure=df_pure,
         ss_block=_between_blocks(u, model.runs.block),
         pooled=pooled,
-        over_seeds=over_seeds(u, groups, model.runs.seeding),
+        over_seeds=None if strata else over_seeds(u, cells, model.runs.seeding),
+        strata=strata,
     )
+    if strata is not None and full.df_error > 0:  # so that variances over σ² are those of strata
+        return replace(full, scale=strata.errors.covariance / full.ms_error)
+    return full
 
 
 def refitted(full: Fit, y: Floats | None = None, model: Model | None = None) -> Fit:

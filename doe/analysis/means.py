@@ -149,12 +149,16 @@ def difference_function(
     return LinearFunction(row, len(shared))
 
 
-def _value(fit: Fit, function: LinearFunction) -> tuple[float, float] | None:
-    """Value and standard error of a function, both of u; the error is NaN when saturated."""
+def _value(fit: Fit, function: LinearFunction) -> tuple[float, float, float] | None:
+    """Value and standard error of a function, both of u, and degrees of freedom.
+
+    These are NaN where there is no error.
+    """
     if function.row is None:
         return None
-    value, covariance = fit.estimate(function.row[None, :])
-    return float(value[0]), float(np.sqrt(max(covariance[0, 0], 0.0) * fit.ms_error))
+    row = function.row[None, :]
+    (error,), (df,) = fit.errors(row)
+    return float(fit.estimate(row)[0][0]), float(error), float(df)
 
 
 def mean_at(fit: Fit, held: Held, alpha: float) -> LevelMean:
@@ -172,10 +176,10 @@ def mean_at(fit: Fit, held: Held, alpha: float) -> LevelMean:
     function = mean_function(fit, held)
     mean = se = low = high = None
     if (estimate := _value(fit, function)) is not None:
-        value, error = estimate
+        value, error, df = estimate
         mean = fit.shift + fit.unit * value
-        if fit.df_error > 0:
-            reach = t_critical(alpha, fit.df_error) * error
+        if df > 0:
+            reach = t_critical(alpha, df) * error
             se = fit.unit * error
             low, high = (fit.shift + fit.unit * (value + side * reach) for side in (-1.0, 1.0))
     name = fit.model.name(sum(1 << i for i in held))
@@ -226,14 +230,14 @@ def _difference(fit: Fit, factor: int, pair: tuple[int, int], alpha: float) -> L
     function = difference_function(fit, factor, pair)
     difference = se = low = high = t = p = p_tukey = None
     if (estimate := _value(fit, function)) is not None:
-        value, error = estimate
+        value, error, df = estimate
         difference = fit.unit * value
-        if fit.df_error > 0:
+        if df > 0:
             se = fit.unit * error
             t = signed_quotient(value, error) or 0.0
-            p = float(t_two_sided(np.array(t), fit.df_error))
-            p_tukey = tukey_p(t, groups, fit.df_error) if math.isfinite(t) else 0.0
-            reach = range_critical(alpha, groups, fit.df_error) / np.sqrt(2.0) * error
+            p = float(t_two_sided(np.array(t), df))
+            p_tukey = tukey_p(t, groups, df) if math.isfinite(t) else 0.0
+            reach = range_critical(alpha, groups, df) / np.sqrt(2.0) * error
             low, high = (fit.unit * float(value + side * reach) for side in (-1.0, 1.0))
     return LevelDifference(
         factor=column.key,
@@ -365,8 +369,8 @@ def _conditional(
     estimate = _value(fit, difference_function(fit, factor, pair, held))
     if estimate is None:
         return ConditionalEffect(label, None, None, None)
-    value, error = estimate
-    reach = np.nan if fit.df_error == 0 else t_critical(alpha, fit.df_error) * error
+    value, error, df = estimate
+    reach = t_critical(alpha, df) * error if df > 0 else np.nan
     with np.errstate(over="ignore"):  # an end beyond all numbers is infinite
         ends = fit.unit * (value + np.array([0.0, -reach, reach]))
     if transform.scale.ratio:

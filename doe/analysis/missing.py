@@ -10,11 +10,12 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from doe.analysis import distributions as stats
-from doe.analysis.anova import leading_type, sums_of_squares
+from doe.analysis.anova import sums_of_squares
 from doe.analysis.censored import BoundedEffect, bounded, effect_bounds
 from doe.analysis.coding import run_columns
 from doe.analysis.contrasts import MOST_RUNS, Floats, Ints, independent
 from doe.analysis.dataset import OFF, Runs
+from doe.analysis.effects import term_figures
 from doe.analysis.fit import coefficient_maps, fit
 from doe.analysis.fitted import FittedResponse
 from doe.analysis.model import make_model
@@ -317,10 +318,9 @@ def worst_ranks(response: FittedResponse, diverged: NDArray[np.bool_]) -> tuple[
     full = fit(stats.rankdata(y[ranked]), model, pooled=response.fit.pooled)
     if full.df_error == 0:
         return ()
-    sums = sums_of_squares(full, leading_type(full))
+    sums = sums_of_squares(full, full.kind)
     df = np.array([model.df(term) for term in model.shown_terms])
-    f = np.array([sums[term] for term in model.shown_terms]) / df / full.ms_error
-    p = np.asarray(stats.f.sf(f, df, full.df_error))
+    f, p, _ = term_figures(full, model.shown_terms, sums)
     lines = zip(df.tolist(), f.tolist(), p.tolist(), holm(p).tolist(), strict=True)
     names = map(model.name, model.shown_terms)
     return tuple(WorstRank(name, *line) for name, line in zip(names, lines, strict=True))

@@ -248,7 +248,8 @@ def make_model(runs: Runs, terms: Sequence[int], *, curved: bool = True) -> Mode
     terms = tuple(sorted(set(terms), key=by_order))
     runs = _with_positions(runs, terms)
     broken = broken_hierarchy(terms)
-    if _has_signs(runs, terms) and balanced(runs.cells, len(runs.factors), runs.block):
+    signs = _has_signs(runs, terms) and not runs.stratified
+    if signs and balanced(runs.cells, len(runs.factors), runs.block):
         blocks = 0 if runs.block is None else int(runs.block.max())
         source = np.array([MEAN, *[BLOCK] * blocks, *terms], dtype=object)
         kept = np.ones(len(source), dtype=bool)

@@ -101,11 +101,7 @@ class Reml:
     def test(self, rows: Floats) -> FixedTest:
         """Kenward and Roger's (1997) F test of ``L b = 0``, exact where groups are balanced."""
         rank = len(rows)
-        C = self.covariance
-        slopes = [self.zvx[own].T @ self.zvx[own] for own in self._parts()]  # X'V^-1 V_i V^-1 X
-        slopes.append(self.xvvx)
-        W = np.asarray(np.linalg.inv(self.information(expected=True)), np.float64)
-        adjusted = C + 2.0 * self._bias(slopes, W)
+        C, slopes, W = self.covariance, self._slopes, self._between_variances
         theta = rows.T @ np.linalg.solve(rows @ C @ rows.T, rows)
         products = [theta @ C @ slope @ C for slope in slopes]
         traces = np.array([np.trace(product) for product in products])
@@ -118,10 +114,39 @@ class Reml:
             )
         )
         value = rows @ self.coef
-        statistic = float(value @ np.linalg.solve(rows @ adjusted @ rows.T, value)) / rank
+        spread = rows @ self.adjusted @ rows.T
+        statistic = float(value @ np.linalg.solve(spread, value)) / rank
         factor, df = _kenward_roger(a1, a2, rank)
         f = factor * statistic
         return FixedTest(f, rank, df, float(f_upper(np.array(f), rank, df)))
+
+    def single(self, rows: Floats) -> tuple[Floats, Floats]:
+        """Standard errors of single functions ``l'b`` and their degrees of freedom.
+
+        With one function Kenward and Roger's factor is 1 and their degrees of freedom are 2 / A1.
+        """
+        C = self.covariance
+        plain = ((rows @ C) * rows).sum(axis=1)
+        turned = rows @ C
+        shares = np.array([((turned @ s) * turned).sum(axis=1) for s in self._slopes]) / plain
+        df = 2.0 / np.einsum("ir,ij,jr->r", shares, self._between_variances, shares)
+        return np.sqrt(((rows @ self.adjusted) * rows).sum(axis=1)), np.asarray(df)
+
+    @cached_property
+    def _slopes(self) -> list[Floats]:
+        """``X'V^-1 V_i V^-1 X`` of each variance."""
+        return [*(self.zvx[own].T @ self.zvx[own] for own in self._parts()), self.xvvx]
+
+    @cached_property
+    def _between_variances(self) -> Floats:
+        """Covariance of the estimated variances."""
+        return np.asarray(np.linalg.inv(self.information(expected=True)), np.float64)
+
+    @cached_property
+    def adjusted(self) -> Floats:
+        """Covariance of the fixed part that allows for the variances being estimated."""
+        bias = self._bias(self._slopes, self._between_variances)
+        return np.asarray(self.covariance + 2.0 * bias)
 
     def _bias(self, slopes: Sequence[Floats], W: Floats) -> Floats:
         """What the covariance of the fixed part lacks for the variances being estimated."""

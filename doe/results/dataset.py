@@ -15,6 +15,7 @@ from doe.analysis.dataset import (
     FreshRuns,
     Limits,
     Looked,
+    RandomGroup,
     Runs,
     numbered,
     runs_at,
@@ -75,7 +76,15 @@ def planned_runs(study: Study, planned: Sequence[Run]) -> Runs:
         run_order=tuple(run.run_order for run in planned),
         seeding=_seeding(study, planned),
         limits=study_limits(study),
+        groups=_whole_plots(study, planned),
     )
+
+
+def _whole_plots(study: Study, planned: Sequence[Run]) -> tuple[RandomGroup, ...]:
+    """Runs that share a whole plot."""
+    if not study.whole_plot_factors:
+        return ()
+    return (RandomGroup("whole plot", numbered(run.whole_plot for run in planned)),)
 
 
 def factor_columns(study: Study) -> tuple[FactorColumn, ...]:
@@ -88,6 +97,7 @@ def factor_columns(study: Study) -> tuple[FactorColumn, ...]:
             f.numeric,
             f.scale,
             f.role,
+            random=f.random,
         )
         for f in study.factors
     )

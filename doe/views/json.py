@@ -18,7 +18,7 @@ PARTS = (
     *("goal", "planned", "order", "terms", "tests", "transform", "response_scale", "mean"),
     *("differences", "combinations", "interactions", "parts", "curvature", "predictions"),
     *("inestimable", "missing", "best", "design", "random_blocks", "confirmation", "variation"),
-    *("beats", "looks", "scales"),
+    *("beats", "looks", "scales", "strata"),
 )
 """What is below `diagnostics` under its own name."""
 

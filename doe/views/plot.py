@@ -23,11 +23,17 @@ INERT, ACTIVE = "·", "●"
 def half_normal(analysis: Analysis, width: int) -> RenderableType | None:
     """|effect| on x and half-normal quantile on y, with the margins and names of what stands out.
 
-    None where there are too few effects for Lenth's method.
+    One for each stratum. None where there are too few effects for Lenth's method.
     """
-    lenth = analysis.lenth
-    if lenth is None:
-        return None
+    plots = [
+        _plot(analysis, part.lenth, width, part.stratum)
+        for part in analysis.half_normal.strata
+        if part.lenth is not None
+    ]
+    return Group(*plots) if plots else None
+
+
+def _plot(analysis: Analysis, lenth: Lenth, width: int, stratum: str) -> RenderableType:
     columns = min(width, WIDEST) - LEFT - 1
     right = 1.04 * max(lenth.points[-1].magnitude, lenth.sme)
     top = 1.02 * lenth.points[-1].quantile
@@ -41,7 +47,8 @@ def half_normal(analysis: Analysis, width: int) -> RenderableType | None:
     axis = Text(" " * LEFT + "└" + "─" * (columns - 1))
     end = cell_text(right, "num")
     numbers = Text(" " * LEFT + "0" + f"{end:>{columns - 1}}")
-    title = f"Half-normal plot of |effect| on {effect_on(analysis)}"
+    between = f" between {stratum}s" if stratum else ""
+    title = f"Half-normal plot of |effect| on {effect_on(analysis)}{between}"
     note = (
         f"{ACTIVE} beyond ME = {cell_text(lenth.me, 'num')} (┊), "
         f"SME = {cell_text(lenth.sme, 'num')} (┆); y: half-normal quantile"

@@ -54,7 +54,11 @@ def estimate(response: FittedResponse) -> BoxMeyer | None:
     None where runs that should differ by chance are equal: no spread is left to weigh effects by.
     """
     fit = response.fit
-    return None if fit.exact else box_meyer(fit.u, fit.runs, rounding=fit.rounding)
+    return (
+        None
+        if fit.exact or fit.strata is not None
+        else box_meyer(fit.u, fit.runs, rounding=fit.rounding)
+    )
 
 
 def box_meyer(

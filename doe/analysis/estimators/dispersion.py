@@ -61,7 +61,7 @@ def estimate(response: FittedResponse) -> Dispersion | None:
     replicates are all equal has no ln s² and is named.
     """
     fit = response.fit
-    if fit.exact:
+    if fit.exact or fit.strata is not None:
         return None
     spreads = cell_spreads(fit)
     if spreads is None:

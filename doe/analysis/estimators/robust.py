@@ -12,7 +12,6 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from doe.analysis import distributions as stats
-from doe.analysis.anova import leading_type, type_two_basis
 from doe.analysis.contrasts import MOST_RUNS, Floats, exchanges
 from doe.analysis.effects import TermTest
 from doe.analysis.fit import Fit, wald, without_blocks
@@ -135,11 +134,11 @@ def hc3(fit: Fit) -> dict[int, float]:
 def term_bases(fit: Fit) -> dict[int, Floats]:
     """Orthonormal columns of each term in the coordinates of Q, by the leading type of test."""
     terms = fit.model.shown_terms
-    if fit.orthogonal or leading_type(fit) == "I":
+    if fit.orthogonal or fit.kind == "I":
         identity = np.eye(fit.model.rank)
         return {term: identity[:, fit.model.columns(term)] for term in terms}
-    if leading_type(fit) == "II":
-        return {term: type_two_basis(fit, term) for term in terms}
+    if fit.kind == "II":
+        return {term: fit.type_two_basis(term) for term in terms}
     return {term: fit.term_basis(term) for term in terms}
 
 
@@ -311,11 +310,11 @@ def _cell_effects(fit: Fit, values: Floats) -> dict[int, float]:
 def estimate(response: FittedResponse) -> Robust | None:
     """The shown terms by every method, and where the conclusions differ; None unless asked.
 
-    None where replicates share seeds, since every method takes them as independent, and where runs
-    that should differ by chance are equal.
+    None where runs share seeds or whole plots, since every method takes them as independent, and
+    where runs that should differ by chance are equal.
     """
     fit, options = response.fit, response.options
-    if not options.robust or fit.n > MOST_RUNS or fit.seeding is not None or fit.exact:
+    if not options.robust or fit.n > MOST_RUNS or fit.grouped or fit.exact:
         return None
     wild = wild_bootstrap(fit, options.alpha, BOOTSTRAPS, options.seed)
     permuted = permutation(fit, options.permutations, options.seed)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from doe.analysis.analyze import Analysis
+from doe.analysis.anova import AnovaRow
 from doe.analysis.pvalues import significant
 from doe.analysis.streams import REST
 from doe.errors import counted
 from doe.numbers import cell_text, confidence
 from doe.views.table import Column, Row, Table, starred
 from doe.views.tables import ResponseTable
+from doe.views.tables.effects import of_stratum, stratum_columns
 from doe.views.words import LOOKS, curvature_text, effect_on, quantity
 
 FIXED = {"Block", "Curvature", "Lack of fit", "Error", "Total"}
@@ -37,6 +39,7 @@ def anova_table(analysis: Analysis, top: int | None = None) -> Table:
         Column("f", "F", "num"),
         Column("p", "p", "p"),
         Column("stars", "", "stars"),
+        *stratum_columns(analysis),
         *([Column("p_random", "p random", "p")] if random else []),
         Column("p_holm", "p Holm", "p", keep=False),
         Column("p_bh", "p BH", "p", keep=False),
@@ -50,7 +53,8 @@ def anova_table(analysis: Analysis, top: int | None = None) -> Table:
         rows.append(
             Row(
                 (
-                    *(row.source, row.df, row.ss, row.ms, row.f, row.p, starred(row.p)),
+                    *(_source(row), row.df, row.ss, row.ms, row.f, row.p, starred(row.p)),
+                    *of_stratum(analysis, row),
                     *([random.get(row.source)] if random else []),
                     *further,
                 ),
@@ -68,6 +72,11 @@ def anova_table(analysis: Analysis, top: int | None = None) -> Table:
     )
 
 
+def _source(row: AnovaRow) -> str:
+    """A source as the table shows it; an error with its stratum, where there are several."""
+    return f"Error ({row.stratum})" if row.source == "Error" and row.stratum else row.source
+
+
 def _notes(analysis: Analysis, left_out: int) -> tuple[str, ...]:
     table = analysis.anova
     notes = [LOOKS] if analysis.looks else []
@@ -79,7 +88,9 @@ def _notes(analysis: Analysis, left_out: int) -> tuple[str, ...]:
             f"R² {cell_text(table.r2, 'fixed4')}, adjusted {cell_text(table.r2_adjusted, 'fixed4')}"
             + (f", predicted {cell_text(predicted, 'fixed4')}." if predicted is not None else ".")
         )
-    if analysis.sigma is not None:
+    if analysis.strata is not None:
+        notes.append(analysis.strata.sentence)
+    elif analysis.sigma is not None:
         degrees = counted(analysis.df_error, "degree")
         shared = f", {SHARED}" if analysis.variation is not None else "."
         notes.append(f"F against the {table.error} on {degrees} of freedom{shared}")
@@ -169,6 +180,31 @@ def variation_table(analysis: Analysis, _top: int | None = None) -> Table | None
     return Table(f"variation {analysis.response}", title, columns, rows, tuple(notes))
 
 
+def strata_table(analysis: Analysis, _top: int | None = None) -> Table | None:
+    """The error of each stratum and what is tested against it; None where there is but one."""
+    if analysis.strata is None:
+        return None
+    columns = (
+        Column("stratum", "Error of"),
+        Column("groups", "Groups", "int"),
+        Column("df", "df", "int"),
+        Column("ms", "MS", "num"),
+        Column("variance", "Variance", "num"),
+        Column("terms", "Terms tested against it"),
+    )
+    rows = tuple(
+        Row(
+            (
+                *(line.name, line.groups, line.df, line.ms, line.variance),
+                ", ".join(line.terms) + " (no error left)" * (line.lacking and bool(line.terms)),
+            )
+        )
+        for line in analysis.strata.strata
+    )
+    title = f"Errors of {analysis.response}, by stratum"
+    return Table(f"strata {analysis.response}", title, columns, rows, (analysis.strata.sentence,))
+
+
 def doubted(analysis: Analysis) -> bool:
     """Whether the check of normality raises an alarm."""
     return any(f.check == "normality" and not f.ok for f in analysis.diagnostics.findings)
@@ -176,6 +212,7 @@ def doubted(analysis: Analysis) -> bool:
 
 ENTRIES = (
     ResponseTable(20, anova_table, on_screen=10, files="paper"),
+    ResponseTable(22, strata_table, files="further"),
     ResponseTable(23, parts_table, files="further"),
     ResponseTable(25, variation_table, files="further"),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from doe.analysis.analyze import Analysis
+from doe.analysis.anova import AnovaRow
 from doe.analysis.both_scales import TermOnScales
 from doe.analysis.effects import Effect
 from doe.analysis.pvalues import significant
@@ -35,6 +36,7 @@ def effects_table(analysis: Analysis, top: int | None = None) -> Table | None:
         *([Column("back", "Ratio" if ratio else "Response scale", "num")] if back else []),
         Column("p", "p", "p"),
         Column("stars", "", "stars"),
+        *stratum_columns(analysis),
         Column("p_holm", "p Holm", "p", keep=False),
         Column("p_bh", "p BH", "p", keep=False),
         Column("percent", "Share", "percent", keep=False),
@@ -49,7 +51,8 @@ def effects_table(analysis: Analysis, top: int | None = None) -> Table | None:
             (
                 *(e.term, e.effect, abs(e.effect), e.ci_low, e.ci_high),
                 *([back[e.term].value] if back else []),
-                *(e.p, starred(e.p), e.p_holm, e.p_bh, e.percent, e.t, e.se, e.coef, e.ss),
+                *(e.p, starred(e.p), *of_stratum(analysis, e)),
+                *(e.p_holm, e.p_bh, e.percent, e.t, e.se, e.coef, e.ss),
             ),
             marks=_marks(e, analysis),
         )
@@ -62,6 +65,18 @@ def effects_table(analysis: Analysis, top: int | None = None) -> Table | None:
         rows=rows,
         notes=_effect_notes(analysis, ranked[len(rows) :]),
     )
+
+
+def stratum_columns(analysis: Analysis) -> tuple[Column, ...]:
+    """Against which error and on how many degrees of freedom, where there are several."""
+    if analysis.strata is None:
+        return ()
+    return (Column("stratum", "Error"), Column("df_error", "df error", "num"))
+
+
+def of_stratum(analysis: Analysis, tested: Effect | AnovaRow) -> tuple[str | float | None, ...]:
+    """What stands in these columns."""
+    return () if analysis.strata is None else (tested.stratum, tested.df_error)
 
 
 def _marks(effect: Effect, analysis: Analysis) -> dict[str, Mark]:
@@ -82,7 +97,9 @@ def _effect_notes(analysis: Analysis, rest: Sequence[Effect]) -> tuple[str, ...]
         "*** ** * . at .001 .01 .05 .1; bold: significant after Holm's adjustment. "
         f"Effect = mean at high − mean at low = 2 × coefficient. {goal}"
     ]
-    if analysis.sigma is not None:
+    if analysis.strata is not None:
+        notes.append(analysis.strata.sentence)
+    elif analysis.sigma is not None:
         notes.append(
             f"t on {counted(analysis.df_error, 'degree')} of freedom, {analysis.anova.error} "
             f"σ = {cell_text(analysis.sigma, 'short')}, "

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from level_tables import fitted, full, seen, words
 
-from doe.analysis.anova import anova_rows, leading_type, sums_of_squares
+from doe.analysis.anova import anova_rows, sums_of_squares
 from doe.analysis.effects import half_normal_plot, term_tests, two_level_effects
 from doe.analysis.fit import Fit, fit, standardized
 from doe.analysis.means import level_means, term_means
@@ -26,7 +26,7 @@ def both(k: int, blocks: bool, terms: list[str] | None = None) -> tuple[Fit, Fit
 
 def answers(found: Fit) -> list[object]:
     """Every kind of answer of a fit."""
-    kind = leading_type(found)
+    kind = found.kind
     sums = sums_of_squares(found, kind)
     plot = half_normal_plot(found, 0.05)
     tests = term_tests(found, sums, plot)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from level_tables import fitted, full, seen, words
 
-from doe.analysis.anova import leading_type, sums_of_squares
+from doe.analysis.anova import sums_of_squares
 from doe.analysis.dataset import Runs
 from doe.analysis.design_report import term_powers
 from doe.analysis.effects import half_normal_plot, term_tests
@@ -73,7 +73,7 @@ def test_the_rate_of_significant_f_tests_is_the_power(drop, term, pattern):
     for _ in range(count):
         y = effect * sign + plan.block + rng.normal(0.0, 1.0, plan.count)
         fit = fitted(seen(plan.factors, plan.index, y, plan.block))
-        sums = sums_of_squares(fit, leading_type(fit))
+        sums = sums_of_squares(fit, fit.kind)
         found = term_tests(fit, sums, half_normal_plot(fit, 0.05))
         tests = {test.term: test for test in found}
         called += tests[term].p < 0.05

@@ -92,6 +92,7 @@ calibrate: setup
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.confirmation
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.streams
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.surfaces
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.strata
 
 # The page at 1400 and 390 pixels, light, dark and on paper, of the reference study and of one with long
 # names; the pictures of the README (docs/images) are made anew as well.

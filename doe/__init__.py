@@ -215,6 +215,7 @@ def analyze(
     scale: Mapping[str, str] | None = None,
     of: Mapping[str, int] | None = None,
     block: str | None = None,
+    whole_plot: Sequence[str] = (),
     goal: str | None = None,
     decimal: str | None = None,
     transform: str | None = None,
@@ -238,8 +239,9 @@ def analyze(
     that the study names first, give `Results`, a mapping from names to them.
 
     `factors`, `low` levels, `scale` (of factors "linear" or "log", of responses "raw", "log" or
-    "logit"), `of` (how many items a response is the share of), `block`, `goal` ("min" or "max") and
-    the `decimal` sign of a file are for tables. `terms` are the model, `drop` factors whose terms
+    "logit"), `of` (how many items a response is the share of), `block`, `whole_plot` (a column, or
+    factors that are hard to change), `goal` ("min" or "max") and the `decimal` sign of a file are
+    for tables. `terms` are the model, `drop` factors whose terms
     are not shown;
     `error` is what tests are against where runs repeat, "pure" or "residual". `permutations` are of
     the robust methods, and imply `robust`. `beats` asks how likely one configuration beats another
@@ -269,7 +271,10 @@ def analyze(
         optimize=optimize,
         coding=coding,
     )
-    table = _table(factors, low, scale, of, block=block, goal=goal, decimal=decimal)
+    plots = _names(whole_plot, "whole_plot", "columns")
+    table = _table(
+        factors, low, scale, of, block=block, whole_plot=plots, goal=goal, decimal=decimal
+    )
     analysed = report_of(read_source(source, responses, table, _say), options)
     for reason in analysed.refused.values():
         raise DoeError(reason)
@@ -291,12 +296,14 @@ def report(
     scale: Mapping[str, str] | None = None,
     of: Mapping[str, int] | None = None,
     block: str | None = None,
+    whole_plot: Sequence[str] = (),
     goal: str | None = None,
     decimal: str | None = None,
 ) -> Path:
     """Write the page and tables of a study, a CSV file or a DataFrame; return the page.
 
-    `responses`, `factors`, `low`, `scale`, `of`, `block`, `goal` and `decimal` are for tables.
+    `responses`, `factors`, `low`, `scale`, `of`, `block`, `whole_plot`, `goal` and `decimal` are
+    for tables.
     `drop` are factors left out of the paper's tables of effects.
     """
     from doe.results.report import report_of
@@ -306,7 +313,10 @@ def report(
     target = None if out is None else _path(out, "the directory to write to")
     options = _options(transform=transform, terms=terms, random_blocks=random_blocks, robust=True)
     names = _names(responses, "responses", "names")
-    table = _table(factors, low, scale, of, block=block, goal=goal, decimal=decimal)
+    plots = _names(whole_plot, "whole_plot", "columns")
+    table = _table(
+        factors, low, scale, of, block=block, whole_plot=plots, goal=goal, decimal=decimal
+    )
     subject = page_source(source, names, table, _say)
     left_out = None if drop is None else _names(drop, "drop", "factors")
     page = report_of(subject, options, left_out)
@@ -341,7 +351,9 @@ def _table(
     **further: Any,
 ) -> TableOptions | None:
     """What the columns of a table are; None where nothing is said of them."""
-    if not any((factors, low, scale, of)) and all(value is None for value in further.values()):
+    if not any((factors, low, scale, of)) and all(
+        value in (None, ()) for value in further.values()
+    ):
         return None
     from doe.analysis.tables import TableOptions
 

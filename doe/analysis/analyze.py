@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -21,7 +20,7 @@ from doe.analysis.best import Best, Prediction, best, cell_predictions
 from doe.analysis.both_scales import BothScales, both_scales, log_possible
 from doe.analysis.confirm import Confirmation, confirm
 from doe.analysis.contrasts import MOST_RUNS
-from doe.analysis.dataset import Dataset, FactorColumn, Runs
+from doe.analysis.dataset import Dataset, FactorColumn
 from doe.analysis.design_report import DesignReport, model_report
 from doe.analysis.diagnostics import Diagnostics, diagnose, shows_spread, spread_checks
 from doe.analysis.effects import (
@@ -197,18 +196,13 @@ def model_of(data: Dataset, options: AnalysisOptions) -> Model:
     terms = data.terms
     if terms is None or options.terms is not None or options.order is not None:
         terms = chosen_terms(runs, options.terms, options.order)
-    return make_model(runs, _fixed(runs, terms, options), curved=not options.pooled)
-
-
-def _fixed(runs: Runs, terms: Sequence[int], options: AnalysisOptions) -> list[int]:
-    """Terms without random conditions, whose terms are variation that others are tested against."""
-    random = sum(1 << i for i, factor in enumerate(runs.factors) if factor.random)
-    if options.terms is not None and any(term & random for term in terms):
-        names = ", ".join(factor.key for factor in runs.factors if factor.random)
+    random = [i for i, factor in enumerate(runs.factors) if factor.random]
+    if options.terms is not None and any(term >> i & 1 for term in terms for i in random):
         raise DoeError(
-            f"{names} is random, so that a term with it has no effect but a variance; leave it out"
+            f"{runs.keys[random[0]]} is random, so that a term with it has no effect but a "
+            "variance; leave it out"
         )
-    return [term for term in terms if not term & random]
+    return make_model(runs, terms, curved=not options.pooled)
 
 
 def _on_scale(data: Dataset, model: Model, options: AnalysisOptions) -> tuple[Transformation, Fit]:

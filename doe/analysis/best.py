@@ -188,8 +188,7 @@ def _in_strata(fit: Fit, cells: Ints, counts: Ints) -> Estimates:
     """
     used = fit
     if min(fit.runs.every, len(cells)) <= MOST_COLUMNS and len(fit.runs.factors) <= 16:
-        random = sum(1 << i for i, f in enumerate(fit.runs.factors) if f.random)
-        every = [t for t in terms_up_to(len(fit.runs.factors)) if not t & random]
+        every = terms_up_to(len(fit.runs.factors))
         largest = refitted(fit, model=make_model(fit.runs, [*every, *fit.model.terms]))
         rows = largest.model.cell_rows(cells.tolist())
         if largest.model.estimable(rows).all() and (largest.errors(rows)[1] > 0).all():

@@ -238,14 +238,15 @@ def make_model(runs: Runs, terms: Sequence[int], *, curved: bool = True) -> Mode
     Centre runs have a mean of their own, unless the model is not `curved`, and what sets them apart
     from it is a part of its residual, or has squares. A term whose one column equals another up to
     sign is its alias, one in the span of the block columns is confounded with blocks, and any other
-    of which nothing is left is inestimable.
+    of which nothing is left is inestimable. Terms of a random condition are no fixed ones.
 
     Raises
     ------
     DoeError
         If there are more columns than least squares can bear.
     """
-    terms = tuple(sorted(set(terms), key=by_order))
+    random = sum(1 << i for i, factor in enumerate(runs.factors) if factor.random)
+    terms = tuple(sorted({term for term in terms if not term & random}, key=by_order))
     runs = _with_positions(runs, terms)
     broken = broken_hierarchy(terms)
     signs = _has_signs(runs, terms) and not runs.stratified

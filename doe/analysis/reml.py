@@ -227,19 +227,36 @@ def reml(X: Floats, y: Floats, groups: Sequence[Ints]) -> Reml:
 
     Each of `groups` numbers the groups of the runs from 0. X has full rank.
     """
+    data, sizes = _products(X, y, groups)
+    ratios = _ratios(data, len(sizes), X.shape[1])
+    at = _solved(data, ratios)
+    return _fitted(data, sizes, ratios, at, at.ypy / (len(y) - X.shape[1]))
+
+
+def planned(X: Floats, groups: Sequence[Ints], ratios: Floats) -> Reml:
+    """The model before it runs, at given ratios of variances and with σ² = 1."""
+    data, sizes = _products(X, np.zeros(len(X)), groups)
+    return _fitted(data, sizes, ratios, _solved(data, ratios), 1.0)
+
+
+def _products(X: Floats, y: Floats, groups: Sequence[Ints]) -> tuple[_Products, tuple[int, ...]]:
+    """Products of the data, and how many groups there are of each kind."""
     sizes = tuple(int(group.max()) + 1 for group in groups)
     Z = np.column_stack([np.eye(s)[g] for s, g in zip(sizes, groups, strict=True)])
     numbers = np.repeat(np.arange(len(sizes)), sizes)
-    data = _Products(Z.T @ Z, Z.T @ X, Z.T @ y, X.T @ X, X.T @ y, float(y @ y), len(y), numbers)
-    ratios = _ratios(data, len(sizes), X.shape[1])
-    at = _solved(data, ratios)
-    error = at.ypy / (len(y) - X.shape[1])
+    zz, zx, zy = Z.T @ Z, Z.T @ X, Z.T @ y
+    return _Products(zz, zx, zy, X.T @ X, X.T @ y, float(y @ y), len(y), numbers), sizes
+
+
+def _fitted(
+    data: _Products, sizes: tuple[int, ...], ratios: Floats, at: _Solved, error: float
+) -> Reml:
     fixed = at.zvx @ at.covariance
     return Reml(
         variances=np.append(ratios * error, error),
-        groups=numbers,
+        groups=data.groups,
         sizes=sizes,
-        n=len(y),
+        n=data.n,
         coef=at.coef,
         covariance=at.covariance * error,
         zvx=at.zvx / error,

@@ -21,7 +21,7 @@ from doe.analysis.contrasts import Floats, Ints
 from doe.analysis.dataset import RandomGroup, Runs, numbered
 from doe.analysis.model import BLOCK, Model
 from doe.analysis.pvalues import f_upper
-from doe.analysis.reml import FixedTest, Reml, reml
+from doe.analysis.reml import FixedTest, Reml, planned, reml
 from doe.terms import MEAN, term_name
 
 RUN = "run"
@@ -168,7 +168,11 @@ def random_groups(model: Model) -> list[RandomGroup]:
             groups.append(RandomGroup(f"{factor.key} × {term_name(term, runs.keys)}", cells))
     groups += _shared_seeds(runs)
     kept: list[RandomGroup] = []
+    block = [0] * runs.count if runs.block is None else runs.block.tolist()
+    blocks = len(set(block))
     for group in groups:
+        if len(set(zip(block, group.of.tolist(), strict=True))) == blocks:
+            continue  # blocks take it up
         known = (numbered(other.of.tolist()) for other in kept)
         mine = numbered(group.of.tolist())
         if 1 < mine.max(initial=0) + 1 < runs.count and not any((mine == o).all() for o in known):
@@ -231,6 +235,7 @@ def strata_of(
         return Strata("REML", lines, names, errors, columns, part, float(rest @ rest), df_run)
     if found is not None:
         names = found.names
+        columns = np.column_stack([columns, found.unknown])
     else:  # single runs alone have an error, and what varies between groups has none
         found = _balanced(model, Q, maps, u, [_Partition(RUN, np.arange(len(u)))])
         assert found is not None
@@ -278,6 +283,41 @@ def _with_lost(
         )
         for line in (*lost, *lines)
     )
+
+
+class PlannedError(NamedTuple):
+    """What a term will be tested against, before anything runs."""
+
+    term: str
+    stratum: str
+    groups: int  # in that stratum; runs in the last one
+    df_error: float | None  # None where there will be no error
+    inflation: float  # its variance over that where groups do not vary
+
+
+def planned_errors(model: Model, ratio: float = 1.0) -> tuple[PlannedError, ...]:
+    """The error of every term, where the groups vary `ratio` times as much as runs."""
+    groups = random_groups(model)
+    if not groups:
+        return ()
+    X = model.fitted_columns
+    blank = strata_of(model, np.random.default_rng(0).normal(size=len(X)), groups)
+    counts = {RUN: len(X)} | {group.name: int(group.of.max()) + 1 for group in groups}
+    known = {line.name for line in blank.lines if not line.lacking}
+    left = [group for group in groups if group.name in known] or groups
+    fitted = planned(X, [group.of for group in left], np.full(len(left), ratio))
+    plain = np.linalg.inv(X.T @ X)
+    found = []
+    for source, name in blank.names.items():
+        rows = np.eye(X.shape[1])[model.columns(source)]
+        test = blank.test(rows)
+        df = test.df_error if test is not None and blank.method != "REML" else None
+        if test is not None and df is None:
+            df = fitted.test(rows).df_error
+        inflation = np.trace(rows @ fitted.covariance @ rows.T) / np.trace(rows @ plain @ rows.T)
+        count = counts.get(name, len(X))
+        found.append(PlannedError(model.name(source), name, count, df, float(inflation)))
+    return tuple(found)
 
 
 # Balanced designs --------------------------------------------------------------------------------
@@ -387,6 +427,7 @@ class _Balanced(NamedTuple):
     errors: _MeanSquares
     lines: tuple[Stratum, ...]
     names: dict[int, str]
+    unknown: Floats
     group_part: Floats
     ss_run: float
 
@@ -412,6 +453,7 @@ def _balanced(
     figures: list[tuple[Floats, float, float]] = []
     lines: list[tuple[_Partition, Stratum]] = []
     names: dict[int, str] = {}
+    unknown = [np.empty((p, 0))]
     for part in parts:
         below = [j for j, other in enumerate(parts) if _coarser(other, part)]
         own = _averaged(part.of, both) - sum((projected[j] for j in below), np.zeros_like(both))
@@ -424,11 +466,13 @@ def _balanced(
         whole = all(share[source == s].min() > 1.0 - 1e-9 for s in tested)
         if np.linalg.norm(inside - Q @ (Q.T @ inside)) > 1e-7 or not whole:
             return None
-        if tested and part.joined and df < 1:
+        if part.joined and df < 1 and (tested or not model.df(BLOCK)):
             return None  # its error is made up of others
         names |= dict.fromkeys(tested, part.name)
         if part.name != RUN and float(residual @ residual) <= none:
             df = 0
+        if df < 1 and tested:
+            unknown.append(weights.T)
         ms = float(residual @ residual) / df if df > 0 else None
         figures.append((weights.T @ weights, ms or 0.0, float(df)))
         if df > 0 or tested:
@@ -438,7 +482,12 @@ def _balanced(
     errors = _MeanSquares(maps @ u, np.array(covariances), np.array(ms_all), np.array(df_all))
     last = projected[-1][:, -1]
     return _Balanced(
-        errors, _with_variances(lines, len(u)), names, both[:, -1] - last, float(last @ last)
+        errors,
+        _with_variances(lines, len(u)),
+        names,
+        np.column_stack(unknown),
+        both[:, -1] - last,
+        float(last @ last),
     )
 
 

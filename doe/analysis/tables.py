@@ -17,6 +17,7 @@ from doe.analysis.dataset import (
     Dataset,
     FactorColumn,
     Level,
+    RandomGroup,
     Runs,
     is_number,
     numbered,
@@ -58,6 +59,7 @@ class TableOptions(Struct, frozen=True):
     scale: Mapping[str, str] = {}  # numeric factor -> linear or log; response -> that of a study
     of: Mapping[str, str] = {}  # response -> how many items were counted
     block: str | None = None
+    whole_plot: tuple[str, ...] = ()  # column of whole plots, or factors that are hard to change
     goal: str | None = None  # min, max, or None where neither is known
     ceiling: float | None = None  # the largest possible value, where cells are limits such as >50
     decimal: str | None = None  # what a comma in a number of a file is: "," decimal, "." thousands
@@ -187,7 +189,7 @@ def table_runs(frame: pd.DataFrame, options: TableOptions) -> Runs:
         notes=(*_level_notes(runs, options), *runs.notes),
         facts={name: labels for name in FACTS if (labels := _labels(frame, name))},
     )
-    return _with_block(frame, runs, options.block)
+    return _with_plots(frame, _with_block(frame, runs, options.block), options.whole_plot)
 
 
 def runs_of_levels(
@@ -421,6 +423,32 @@ def _with_block(frame: pd.DataFrame, runs: Runs, block: str | None) -> Runs:
         f"{len(set(seeds))} seeds."
     )
     return replace(runs, block=numbered(seeds), block_name=SEED, notes=(*runs.notes, note))
+
+
+def _with_plots(frame: pd.DataFrame, runs: Runs, names: Sequence[str]) -> Runs:
+    """The runs with their whole plots: those of a block that agree in all columns named."""
+    if not names:
+        return runs
+    if len(names) >= len(runs.keys) and set(names) >= set(runs.keys):
+        raise DoeError("the whole plots name every factor, so that no runs share one; name fewer")
+    columns = []
+    for name in names:
+        if name in runs.keys:
+            columns.append(runs.index[:, runs.keys.index(name)].tolist())
+            continue
+        labels = [_level_text(value) for value in column(frame, name, "whole plot").tolist()]
+        if "" in labels:
+            raise DoeError(f"column {name!r} names the whole plot and is empty in some row")
+        runs = replace(runs, facts={name: tuple(labels), **runs.facts})
+        columns.append(labels)
+    block = [0] * runs.count if runs.block is None else runs.block.tolist()
+    plots = numbered(zip(block, *columns, strict=True))
+    if int(plots.max()) + 1 in (1, runs.count):
+        raise DoeError(
+            f"{', '.join(names)}: got {int(plots.max()) + 1} whole plots of {runs.count} runs; "
+            "expected several, each of several runs"
+        )
+    return replace(runs, groups=(RandomGroup("whole plot", plots),))
 
 
 def _crossed(cells: Ints, seeds: Ints) -> bool:

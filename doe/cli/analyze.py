@@ -24,6 +24,7 @@ from doe.cli.options import (
     TableOption,
     TermsOption,
     TransformOption,
+    WholePlotOption,
     chosen_study,
     one_thread,
     only_with_table,
@@ -50,6 +51,7 @@ def analyze(
     scale: ScaleOption = None,
     of: OfOption = None,
     block: BlockOption = None,
+    whole_plot: WholePlotOption = None,
     decimal: DecimalOption = None,
     response: Annotated[
         list[str] | None,
@@ -137,10 +139,13 @@ def analyze(
         "scale": scale,
         "of": of,
         "block": block,
+        "whole-plot": whole_plot,
         "goal": goal,
     }
     only_with_table(study, table, **of_table, decimal=decimal, ceiling=ceiling)
-    options_of_table = table_options(table, factors, low, scale, block, goal, ceiling, decimal, of)
+    options_of_table = table_options(
+        table, factors, low, scale, block, goal, ceiling, decimal, of, whole_plot
+    )
     subject = read_source(table or chosen_study(study), names, options_of_table, say)
     forms = {"json": json, "latex": latex, "csv": csv, "plot": plot, "brief": brief}
     form = next((name for name, chosen in forms.items() if chosen), "")

@@ -70,6 +70,10 @@ DecimalOption = Annotated[
 BlockOption = Annotated[
     str | None, typer.Option("--block", help="Column of the table that names the block.")
 ]
+WholePlotOption = Annotated[
+    str | None,
+    typer.Option("--whole-plot", help="Column of whole plots, or factors that are hard to change."),
+]
 TermsOption = Annotated[
     str | None,
     typer.Option("--terms", help="The model's terms: lr,lr^2,lr:opt; or linear, quadratic."),
@@ -126,6 +130,7 @@ def table_options(
     ceiling: float | None = None,
     decimal: str | None = None,
     of: str | None = None,
+    whole_plot: str | None = None,
 ) -> TableOptions | None:
     """What the columns of a table are; None without a table."""
     if table is None:
@@ -138,6 +143,7 @@ def table_options(
         scale=pairs(scale, "--scale", "KEY=SCALE, as in lr=log"),
         of=pairs(of, "--of", "RESPONSE=ITEMS, as in acc=1000"),
         block=block,
+        whole_plot=split_names(whole_plot),
         goal=goal,
         ceiling=ceiling,
         decimal=decimal,

@@ -126,7 +126,8 @@ def promises_power(study: Study) -> bool:
     """Whether the error of a study is known to be that of as many independent replicates."""
     from doe.study.command import has_copies
 
-    return not study.augment and not study.streams and not has_copies(study)
+    one_error = not study.whole_plot_factors and not any(f.random for f in study.factors)
+    return one_error and not study.augment and not study.streams and not has_copies(study)
 
 
 def plan_lines(planned: Plan, design: PlannedDesign) -> list[str]:
@@ -161,7 +162,36 @@ def plan_lines(planned: Plan, design: PlannedDesign) -> list[str]:
         lines.append(f"Confounded with blocks: {names}.")
     if not design.regular:
         lines += facts.sentences
-    return [*lines, *_power_lines(study, design)]
+    return [*lines, *strata_lines(planned), *_power_lines(study, design)]
+
+
+def strata_lines(planned: Plan) -> list[str]:
+    """Against which error each term will be tested, what has none, and how many would do."""
+    from doe.design.power import PowerQuestion
+    from doe.errors import counted, listed
+    from doe.numbers import cell_text
+    from doe.results.designs import power_by_stratum, replicates_with_error
+
+    lines = []
+    for line in power_by_stratum(planned, PowerQuestion()):
+        terms, groups = listed(line.terms, 6), counted(line.groups, line.stratum)
+        if line.df_error is None:
+            enough = replicates_with_error(planned)
+            more = "More replicates" if enough is None else f"{enough} replicates"
+            lines.append(
+                f"No error for {terms}: {groups} leave nothing to test against, and the error "
+                f"between runs is the wrong one. {more} would do."
+            )
+            continue
+        degrees = f"{cell_text(line.df_error, 'short')} degrees of freedom"
+        seen = "" if line.detectable is None else f", {cell_text(line.detectable, 'num')} σ"
+        lines.append(f"{terms}: tested against {groups} on {degrees}{seen}.")
+    if lines:
+        lines.append(
+            "σ: an effect that is found with 80 % power at α = 0.05, where whole plots and other "
+            "groups vary as much as runs."
+        )
+    return lines
 
 
 def _shape(study: Study) -> str:
@@ -192,7 +222,7 @@ def _power_lines(study: Study, design: PlannedDesign) -> list[str]:
     from doe.numbers import cell_text
 
     size = design.size
-    if size.df_error < 1:
+    if size.df_error < 1 and promises_power(study):
         return [
             "Nothing is left to estimate the error from: Lenth's method judges the effects, or "
             "choose fewer terms at the analysis."

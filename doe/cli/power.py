@@ -72,6 +72,12 @@ def power(
     from doe.views.plan_tables import detection_table, power_table
     from doe.views.terminal import print_json, print_table
 
+    if (
+        factors is None
+        and not sequential
+        and _by_stratum(study, response, replicates, (sigma, effect, alpha, target), json)
+    ):
+        return
     highest = 2 if sequential and order is None else order
     design, pilot = _design(factors, fraction, study, highest, response)
     base = design.size if blocks else design.size._replace(blocks_per_replicate=0)
@@ -113,6 +119,44 @@ def power(
     if not design.regular:
         planned = by_term.at(base, question)
         print_table(detection_table(planned, base.replicates, effect, target))
+
+
+def _by_stratum(
+    study: Path | None,
+    response: str | None,
+    most: int,
+    asked: tuple[float | None, float | None, float, float],
+    json: bool,
+) -> bool:
+    """Print the power of each stratum, where the study has several errors; whether it has."""
+    from doe.design.power import PowerQuestion
+    from doe.errors import DoeError
+    from doe.results.designs import power_by_stratum
+    from doe.store.plan import load_plan
+    from doe.views.plan_tables import strata_power_table
+    from doe.views.terminal import print_json, print_table
+
+    plan = load_plan(chosen_study(study))
+    sigma, effect, alpha, target = asked
+    question = PowerQuestion(1.0 if sigma is None else sigma, effect, alpha, target)
+    if not power_by_stratum(plan, question):
+        return False
+    if response is not None:
+        raise DoeError(
+            "--response takes one σ from a study, and this one has an error for each stratum; give "
+            "--sigma, that of runs within a whole plot"
+        )
+    numbers = [None] if plan.study.streams or plan.study.augment else range(1, most + 1)
+    rows = [
+        {"replicates": n or plan.study.replicates} | line._asdict()
+        for n in numbers
+        for line in power_by_stratum(plan, question, n)
+    ]
+    if json:
+        print_json({**question._asdict(), "designs": rows})
+    else:
+        print_table(strata_power_table(rows, question))
+    return True
 
 
 def _sequential(

@@ -20,6 +20,7 @@ from doe.cli.options import (
     TableOption,
     TermsOption,
     TransformOption,
+    WholePlotOption,
     chosen_study,
     one_thread,
     only_with_table,
@@ -42,6 +43,7 @@ def report(
     scale: ScaleOption = None,
     of: OfOption = None,
     block: BlockOption = None,
+    whole_plot: WholePlotOption = None,
     decimal: DecimalOption = None,
     response: Annotated[
         str | None,
@@ -93,6 +95,7 @@ def report(
         "scale": scale,
         "of": of,
         "block": block,
+        "whole-plot": whole_plot,
         "goal": goal,
     }
     only_with_table(study, table, **of_table, decimal=decimal, response=response)
@@ -114,7 +117,7 @@ def report(
         serve_page(chosen_study(study), make, serve)
         return
     options_of_table = table_options(
-        table, factors, low, scale, block, goal, decimal=decimal, of=of
+        table, factors, low, scale, block, goal, decimal=decimal, of=of, whole_plot=whole_plot
     )
     source = table or chosen_study(study)
     subject = page_source(source, split_names(response), options_of_table, say)

@@ -88,7 +88,7 @@ def detectable_effect(
 
 
 def term_power(
-    effect: float, sigma: float, noncentrality: float, dfs: tuple[int, int], alpha: float
+    effect: float, sigma: float, noncentrality: float, dfs: tuple[int, float], alpha: float
 ) -> float:
     """Probability that the F test of a term finds an effect of this size.
 
@@ -100,7 +100,7 @@ def term_power(
 
 
 def detectable_by_term(
-    sigma: float, noncentrality: float, dfs: tuple[int, int], alpha: float, target: float
+    sigma: float, noncentrality: float, dfs: tuple[int, float], alpha: float, target: float
 ) -> float:
     """The smallest effect of a term that its F test finds with probability `target`."""
     _check(sigma, alpha)
@@ -109,7 +109,7 @@ def detectable_by_term(
 
 
 @functools.cache
-def _detectable(df_term: int, df_error: int, alpha: float, target: float) -> float:
+def _detectable(df_term: int, df_error: float, alpha: float, target: float) -> float:
     """The root λ of the noncentrality at which an F test has the power `target`."""
     from scipy.optimize import brentq
 
@@ -199,7 +199,7 @@ def pooled_sigma(
     return float(np.sqrt(np.sum((y - X @ fitted) ** 2) / (len(y) - rank)))
 
 
-def _power(root: float, df_term: int, df_error: int, alpha: float) -> float:
+def _power(root: float, df_term: int, df_error: float, alpha: float) -> float:
     """P(F > f) of a noncentral F with noncentrality λ², of which `root` is λ; on one degree of
     freedom of the term this is P(|T| > t) of the noncentral t, whose square F is.
 

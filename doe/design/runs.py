@@ -315,6 +315,11 @@ def _optimal(study: Study, design: Design, step: Augment) -> list[Levels]:
     """Points of an optimal design beside the runs of the first replicate."""
     from doe.design.kinds import optimal
 
+    if study.whole_plot_factors:
+        raise DoeError(
+            f"{study.whole_plot_factors[0]} is hard to change, and an optimal augmentation would "
+            "set it in every run; add replicates, which bring whole plots"
+        )
     settings = optimal.Settings(runs=step.runs, model=step.model)
     done = [(run.given, run.block) for run in design.runs if run.replicate == 1]
     terms = optimal.terms(study, settings)

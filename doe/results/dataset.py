@@ -26,6 +26,7 @@ from doe.design.changes import confirming
 from doe.design.kinds import chosen_kind
 from doe.design.kinds.optimal import constraints_of
 from doe.design.runs import Run
+from doe.design.stages import stage_execution
 from doe.results.cells import baseline, cells_of
 from doe.results.looks import look_notes
 from doe.results.responses import (
@@ -81,10 +82,21 @@ def planned_runs(study: Study, planned: Sequence[Run]) -> Runs:
 
 
 def _whole_plots(study: Study, planned: Sequence[Run]) -> tuple[RandomGroup, ...]:
-    """Runs that share a whole plot."""
-    if not study.whole_plot_factors:
-        return ()
-    return (RandomGroup("whole plot", numbered(run.whole_plot for run in planned)),)
+    """Runs that share a whole plot, and those that share the execution of a stage."""
+    stages = [name for name, stage in study.stages.items() if stage.factors]
+    groups = [
+        RandomGroup(
+            f"stage {name}", numbered(stage_execution(study, name, r).run_id for r in planned)
+        )
+        for name in stages
+    ]
+    hard = [factor.key for factor in study.factors if factor.hard]
+    if hard and stages:
+        plots = numbered((r.block, *(r.levels[key] for key in hard)) for r in planned)
+        groups.append(RandomGroup("whole plot", plots))
+    elif hard:
+        groups.append(RandomGroup("whole plot", numbered(run.whole_plot for run in planned)))
+    return tuple(groups)
 
 
 def factor_columns(study: Study) -> tuple[FactorColumn, ...]:

@@ -6,10 +6,13 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
 import numpy as np
 
 from doe.analysis.dataset import FactorColumn, Runs
 from doe.analysis.design_report import DesignReport, design_report, term_powers
+from doe.analysis.model import chosen_terms, make_model
+from doe.analysis.strata import PlannedError, planned_errors
 from doe.design.changes import with_overrides
 from doe.design.kinds.fraction import two_level_rows
 from doe.design.power import (
@@ -100,6 +103,75 @@ def lettered_design(keys: Sequence[str], fraction: str, order: int | None = None
     runs = Runs(columns, cells[:, None] >> np.arange(len(keys)) & 1)
     facts = design_report(runs, order)
     return PlannedDesign(runs, facts, order, fraction, generators, len(cells), 1)
+
+
+class StratumPower(NamedTuple):
+    """What the tests against one error can see."""
+
+    stratum: str
+    groups: int
+    terms: tuple[str, ...]
+    df_error: float | None
+    """None where there is no error; the smallest of the terms."""
+    detectable: float | None
+    """The smallest effect that each of its terms finds with the power aimed at."""
+    power: float | None
+    """Of the effect asked about; None where none was."""
+
+
+def power_by_stratum(
+    plan: Plan, asked: PowerQuestion, replicates: int | None = None
+) -> list[StratumPower]:
+    """What tests can see where runs have several errors, each group varying as much as runs.
+
+    Of the study as it is planned, or with another number of replicates. Empty where there is one
+    error for all.
+    """
+    study, planned = plan.study, plan.design.runs
+    if replicates is not None:
+        study = msgspec.structs.replace(with_overrides(study, replicates, None), augment=())
+        planned = make_design(study).runs
+    runs = planned_runs(study, planned)
+    if not runs.stratified:
+        return []
+    usual = usual_terms(study)
+    terms = chosen_terms(runs, None, None) if usual is None else usual
+    per_effect = {term.term: term for term in term_powers(runs)}
+    lines: dict[tuple[str, int], list[PlannedError]] = {}
+    for error in planned_errors(make_model(runs, terms)):
+        lines.setdefault((error.stratum, error.groups), []).append(error)
+    found = []
+    for (name, groups), errors in lines.items():
+        known = [e.df_error for e in errors if e.df_error is not None]
+        df = min(known) if len(known) == len(errors) else None
+        detectable = power = None
+        tests = [
+            (asked.sigma, t.noncentrality / e.inflation, (t.df, e.df_error or 0.0), asked.alpha)
+            for e in errors
+            if (t := per_effect.get(e.term)) is not None
+        ]
+        if df is not None and tests:
+            detectable = max(detectable_by_term(*test, asked.target) for test in tests)
+            if asked.effect is not None:
+                power = min(term_power(asked.effect, *test) for test in tests)
+        names = tuple(error.term for error in errors)
+        found.append(StratumPower(name, groups, names, df, detectable, power))
+    return found
+
+
+MOST_TRIED = 6
+"""Replicates up to which a plan looks for an error of a term that has none."""
+
+
+def replicates_with_error(plan: Plan) -> int | None:
+    """The fewest replicates that give every term an error; None where none of a few do."""
+    if plan.study.streams or plan.study.augment:
+        return None
+    for replicates in range(plan.study.replicates + 1, MOST_TRIED + 1):
+        lines = power_by_stratum(plan, PowerQuestion(), replicates)
+        if all(line.df_error for line in lines):
+            return replicates
+    return None
 
 
 class TermDetection(NamedTuple):

@@ -50,7 +50,11 @@ def to_plain(
         "r2_predicted": anova["r2_predicted"],
         "blocking": anova["blocking"],
         "error": anova["error"],
-        "contrasts": whole["half_normal"]["contrasts"],
+        "contrasts": [
+            contrast
+            for part in (*whole["half_normal"].get("further", ()), whole["half_normal"])
+            for contrast in part["contrasts"]
+        ],
         **whole["estimates"],
         **_family(analysis, family),
     }

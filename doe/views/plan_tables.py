@@ -157,6 +157,28 @@ EFFECT_OF_TERM = (
 )
 
 
+def strata_power_table(rows: Sequence[Mapping[str, Any]], asked: PowerQuestion) -> Table:
+    """What the tests against each error can see, by the number of replicates."""
+    columns = (
+        Column("replicates", "Replicates", "int"),
+        Column("stratum", "Error of"),
+        Column("groups", "Groups", "int"),
+        Column("df_error", "df", "num"),
+        Column("detectable", f"{share_text(asked.target)} power", "num"),
+        *([Column("power", "Power", "num")] if asked.effect is not None else []),
+        Column("terms", "Terms", keep=False),
+    )
+    shown = tuple(
+        Row(tuple(", ".join(v) if isinstance(v := row[c.key], tuple) else v for c in columns))
+        for row in rows
+    )
+    notes = (
+        f"σ of runs = {cell_text(asked.sigma, 'short')}, α = {asked.alpha:g}; whole plots and "
+        "other groups are taken to vary as much as runs. Empty: no error to test against.",
+    )
+    return Table("power", "Effects that can be seen, by stratum", columns, shown, notes)
+
+
 def power_table(
     base: DesignSize,
     rows: Sequence[Mapping[str, Any]],

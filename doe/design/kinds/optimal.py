@@ -21,6 +21,7 @@ from doe.design.model import (
     model_matrix,
     named_terms,
 )
+from doe.design.split_plot import Plots, criterion, exchanged_plots
 from doe.errors import DoeError, counted, nearest, short
 from doe.study.levels import conditions, exclusions, read_level
 from doe.study.values import Factor, Level, Study
@@ -30,6 +31,8 @@ COARSE, FINE = 5, 41
 WORK = 60e6
 """Products per sweep of all starts, which decides how many there are: about a second."""
 MOST_STARTS, FEWEST_STARTS = 200, 4
+SPLIT_PLOT_STARTS = 10
+"""Starts of a search over whole plots, which evaluates every exchange anew."""
 REGION_POINTS = 2000
 """Points over which the prediction variance is averaged."""
 
@@ -50,6 +53,8 @@ class Settings(msgspec.Struct, frozen=True):
     """Configurations that must run, as in "lr=0.01, batch=64"."""
     blocks: int = 1
     """Blocks of a replicate, as equal as can be."""
+    whole_plots: int = 0
+    """Whole plots of a replicate, as equal as can be, where factors are hard to change."""
     starts: int = 0
     """Random starts of the search; by default as many as take about a second."""
 
@@ -64,8 +69,28 @@ def points(study: Study, settings: Settings) -> list[Point]:
         raise DoeError(f"design.include names more than the {settings.runs} runs of design.runs")
     forced = [_configuration(text, study) for text in settings.include]
     blocks = [i * settings.blocks // settings.runs for i in range(settings.runs)]
-    found = optimal_points(study, settings, terms(study, settings), forced, blocks)
-    return [Point(levels, block) for levels, block in zip(found, blocks, strict=True)]
+    plots = _whole_plots(study, settings)
+    found = optimal_points(study, settings, terms(study, settings), forced, blocks, plots=plots)
+    numbers = [0] * settings.runs if plots is None else plots.of.tolist()
+    return [Point(*line) for line in zip(found, blocks, numbers, strict=True)]
+
+
+def _whole_plots(study: Study, settings: Settings) -> Plots | None:
+    """The whole plot of each run; None where nothing is hard to change."""
+    hard, number = study.whole_plot_factors, settings.whole_plots
+    if not hard:
+        if number:
+            raise DoeError("design.whole_plots: no factor is hard to change; set hard = true")
+        return None
+    if not 2 <= number < settings.runs or number % settings.blocks:
+        raise DoeError(
+            f"design.whole_plots = {number}: {hard[0]} is hard to change; expected the number of "
+            f"whole plots of a replicate, from 2 to {settings.runs - 1} and the same in each block"
+        )
+    if settings.include:
+        raise DoeError("design.include: runs of whole plots are searched together; remove it")
+    of = np.array([i * number // settings.runs for i in range(settings.runs)])
+    return Plots(of, tuple(study.keys.index(key) for key in hard))
 
 
 def terms(study: Study, settings: Settings) -> tuple[int, ...]:
@@ -88,8 +113,10 @@ def describe(study: Study, settings: Settings) -> str:
     count = int(region.estimable.sum())
     left_out = len(region.estimable) - count
     lost = f"; {left_out} cannot be estimated on what may run" if left_out else ""
+    plots = f" in {counted(settings.whole_plots, 'whole plot')}" if settings.whole_plots else ""
+    size = f"{counted(settings.runs, 'run')}{plots}"
     return (
-        f"{settings.criterion}-optimal design of {counted(settings.runs, 'run')} for {named}, "
+        f"{settings.criterion}-optimal design of {size} for {named}, "
         f"{counted(count, 'coefficient')}{lost}."
     )
 
@@ -133,10 +160,12 @@ def optimal_points(
     forced: Sequence[Levels],
     blocks: Sequence[int],
     done: Sequence[tuple[Levels, int]] = (),
+    plots: Plots | None = None,
 ) -> list[Levels]:
     """Levels of the runs of an optimal design, the forced ones first.
 
     `blocks` has the block of each run; `done` are levels and blocks of runs that are there already.
+    Runs of a whole plot share the levels of the factors that are hard to change.
 
     Raises
     ------
@@ -152,21 +181,30 @@ def optimal_points(
     codes = codes.reshape(starts, len(blocks), -1)
     if forced:
         codes[:, : len(forced)] = search.coarse.codes(forced)
-    codes = exchanged(problem, codes)
-    ranked = np.argsort(-problem.criterion(codes), kind="stable")
+    codes, values = _searched(problem, codes, plots)
+    ranked = np.argsort(-values, kind="stable")
     found = search.coarse.points(codes[ranked[0]])
     if search.fine != search.coarse:
         problem = search.problem(search.fine)
-        better = ranked[: _starts(problem, len(blocks))]
+        better = ranked[: 1 if plots else _starts(problem, len(blocks))]
         codes = np.array([search.fine.codes(search.coarse.points(codes[i])) for i in better])
-        codes = exchanged(problem, codes)
-        found = search.fine.points(codes[int(problem.criterion(codes).argmax())])
+        codes, values = _searched(problem, codes, plots)
+        found = search.fine.points(codes[int(values.argmax())])
     if not d_efficiency(search.matrix(found)):
         raise DoeError(
             f"design.runs = {len(blocks)}: no design was found that can estimate the model; add "
             "runs, or take a smaller model (design.model)"
         )
     return found
+
+
+def _searched(problem: Problem, codes: Ints, plots: Plots | None) -> tuple[Ints, Floats]:
+    """Designs improved by coordinate exchange, and their criterion."""
+    if plots is None:
+        codes = exchanged(problem, codes)
+        return codes, problem.criterion(codes)
+    codes = exchanged_plots(problem, codes[:SPLIT_PLOT_STARTS], plots)
+    return codes, criterion(problem, codes, plots)
 
 
 def region_points(study: Study, settings: Settings, forced: Sequence[Levels] = ()) -> list[Levels]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from doe.analysis.analyze import Analysis
+from doe.analysis.effects import HalfNormal
 from doe.analysis.lenth import Lenth
 from doe.analysis.pvalues import significant
 from doe.views.charts import alt
@@ -61,17 +62,22 @@ def draw() -> alt.TopLevelMixin:
 
 
 def half_normal_data(analysis: Analysis) -> ChartData | None:
+    """The contrasts of single runs, or of all where there is one error."""
+    return stratum_data(analysis, analysis.half_normal)
+
+
+def stratum_data(analysis: Analysis, plot: HalfNormal) -> ChartData | None:
     """Points, margins and placed labels; None where there are too few contrasts for Lenth.
 
     Each degree of freedom is a point: of a two-level term its effect, of others a contrast of
     levels on the same scale.
     """
-    lenth = analysis.lenth
+    lenth = plot.lenth
     if lenth is None:
         return None
     effects = {effect.term: effect for effect in analysis.effects}
     tests = {test.term: test for test in analysis.tests}
-    contrasts = {contrast.label: contrast for contrast in analysis.half_normal.contrasts}
+    contrasts = {contrast.label: contrast for contrast in plot.contrasts}
     points: list[Record] = []
     for point in lenth.points:
         contrast = contrasts[point.term]
@@ -93,7 +99,8 @@ def half_normal_data(analysis: Analysis) -> ChartData | None:
     word = "effect" if analysis.two_level else "contrast"
     labels = [point.term for point in lenth.points]
     short = term_labels(labels, analysis.keys) if analysis.two_level else {x: x for x in labels}
-    return plot_data(points, lenth, f"|{word}| on {effect_on(analysis)}", short)
+    between = f" between {plot.stratum}s" if plot.stratum else ""
+    return plot_data(points, lenth, f"|{word}| on {effect_on(analysis)}{between}", short)
 
 
 def plot_data(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from doe.analysis.analyze import Analysis
-from doe.analysis.anova import AnovaRow
 from doe.analysis.pvalues import significant
 from doe.analysis.streams import REST
 from doe.errors import counted
@@ -35,7 +34,7 @@ def anova_table(analysis: Analysis, top: int | None = None) -> Table:
         Column("source", "Source"),
         Column("df", "df", "int"),
         Column("ss", "SS", "num"),
-        Column("ms", "MS", "num"),
+        Column("ms", "MS", "num", keep=analysis.strata is None),
         Column("f", "F", "num"),
         Column("p", "p", "p"),
         Column("stars", "", "stars"),
@@ -53,7 +52,7 @@ def anova_table(analysis: Analysis, top: int | None = None) -> Table:
         rows.append(
             Row(
                 (
-                    *(_source(row), row.df, row.ss, row.ms, row.f, row.p, starred(row.p)),
+                    *(row.source, row.df, row.ss, row.ms, row.f, row.p, starred(row.p)),
                     *of_stratum(analysis, row),
                     *([random.get(row.source)] if random else []),
                     *further,
@@ -70,11 +69,6 @@ def anova_table(analysis: Analysis, top: int | None = None) -> Table:
         rows=tuple(rows),
         notes=_notes(analysis, len(terms) - len(kept)),
     )
-
-
-def _source(row: AnovaRow) -> str:
-    """A source as the table shows it; an error with its stratum, where there are several."""
-    return f"Error ({row.stratum})" if row.source == "Error" and row.stratum else row.source
 
 
 def _notes(analysis: Analysis, left_out: int) -> tuple[str, ...]:

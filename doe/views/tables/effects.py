@@ -30,7 +30,7 @@ def effects_table(analysis: Analysis, top: int | None = None) -> Table | None:
     columns = (
         Column("term", "Term"),
         Column("effect", "Effect", "signed"),
-        Column("size", "", "bar"),
+        Column("size", "", "bar", keep=analysis.strata is None),
         Column("ci_low", f"{confidence(analysis.alpha)} low", "num"),
         Column("ci_high", "high", "num"),
         *([Column("back", "Ratio" if ratio else "Response scale", "num")] if back else []),
@@ -71,12 +71,15 @@ def stratum_columns(analysis: Analysis) -> tuple[Column, ...]:
     """Against which error and on how many degrees of freedom, where there are several."""
     if analysis.strata is None:
         return ()
-    return (Column("stratum", "Error"), Column("df_error", "df error", "num"))
+    return (Column("stratum", "Error, df"), Column("df_error", "df error", "num", keep=False))
 
 
 def of_stratum(analysis: Analysis, tested: Effect | AnovaRow) -> tuple[str | float | None, ...]:
     """What stands in these columns."""
-    return () if analysis.strata is None else (tested.stratum, tested.df_error)
+    if analysis.strata is None:
+        return ()
+    df = "" if tested.df_error is None else f", {cell_text(tested.df_error, 'short')}"
+    return (f"{tested.stratum}{df}", tested.df_error)
 
 
 def _marks(effect: Effect, analysis: Analysis) -> dict[str, Mark]:

@@ -34,7 +34,13 @@ levels = ["linear", "rbf"]
 
 @pytest.mark.parametrize(
     ("number", "factors", "runs"),
-    [(0, RANGES, 9), (1, RANGES, 20), (2, RANGES + OPTIMIZER, 24), (3, KERNEL, 2 * (1 + 2))],
+    [
+        (0, RANGES, 9),
+        (1, RANGES, 20),
+        (2, RANGES + OPTIMIZER, 24),
+        (3, KERNEL, 2 * (1 + 2)),
+        (4, RANGES, 24),
+    ],
 )
 def test_the_study_is_planned(number, factors, runs):
     block = BLOCKS[number].replace("runs = 24", "runs = 24\nstarts = 5")
@@ -45,4 +51,4 @@ def test_the_study_is_planned(number, factors, runs):
 
 
 def test_every_block_is_tried():
-    assert len(BLOCKS) == 4
+    assert len(BLOCKS) == 5

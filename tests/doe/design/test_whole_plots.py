@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from itertools import groupby
 
+import numpy as np
 import pytest
 
+from doe.design.model import model_matrix
 from doe.design.runs import make_design
 from doe.design.table import design_csv, read_design
-from doe.errors import SpecError
+from doe.errors import DoeError, SpecError
 from doe.study.file import dump_study, parse_study
 from doe.study.values import Study
 
@@ -87,3 +89,51 @@ def test_what_cannot_be_is_said(old: bytes, new: bytes, message: str | None) -> 
         return
     with pytest.raises(SpecError, match=message):
         parse_study(text)
+
+
+OPTIMAL = STUDY.replace(b"replicates = 3", b"replicates = 1").replace(
+    b"[factors.A]",
+    b'[design]\nkind = "optimal"\nruns = 16\nwhole_plots = 8\nmodel = "linear"\n[factors.A]',
+)
+
+
+def test_an_optimal_split_plot_has_the_whole_plots_asked_for() -> None:
+    design = make_design(study(OPTIMAL))
+    plots: dict[int, set[object]] = {}
+    for run in design.runs:
+        plots.setdefault(run.whole_plot, set()).add(run.levels["A"])
+    assert len(plots) == 8
+    assert all(len(levels) == 1 for levels in plots.values())
+    assert sorted(Counter(min(map(str, levels)) for levels in plots.values()).values()) == [4, 4]
+
+
+def test_an_exchange_in_both_strata_beats_random_whole_plots() -> None:
+    asked = study(OPTIMAL)
+    runs = make_design(asked).runs
+    found = information_of(asked, [run.given for run in runs], [run.whole_plot for run in runs])
+    chance = np.random.default_rng(1)
+    levels = [factor.levels for factor in asked.factors]
+    others = []
+    for _ in range(50):
+        hard = chance.integers(2, size=8).repeat(2)
+        points = [
+            (levels[0][h], levels[1][chance.integers(3)], levels[2][chance.integers(2)])
+            for h in hard.tolist()
+        ]
+        others.append(information_of(asked, points, np.arange(8).repeat(2).tolist()))
+    assert found > max(others)
+
+
+def information_of(asked: Study, points: list[tuple[object, ...]], plots: list[int]) -> float:
+    """Log determinant of the generalised information, by the inverse of V itself."""
+    X = model_matrix(asked.factors, points, [1, 2, 4])
+    Z = np.equal.outer(plots, sorted(set(plots))).astype(float)
+    inverse = np.linalg.inv(np.eye(len(X)) + Z @ Z.T)
+    return float(np.linalg.slogdet(X.T @ inverse @ X)[1])
+
+
+@pytest.mark.parametrize("number", [0, 1, 16])
+def test_a_number_of_whole_plots_that_cannot_be_is_said(number: int) -> None:
+    text = OPTIMAL.replace(b"whole_plots = 8", b"whole_plots = %d" % number)
+    with pytest.raises(DoeError, match=r"design.whole_plots"):
+        make_design(study(text))

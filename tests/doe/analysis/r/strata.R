@@ -38,6 +38,7 @@ case <- function(d, terms, random, groups, error = NULL) {
     groups = lapply(setNames(groups, groups), function(g) as.integer(d[[g]]) - 1L),
     A = as.integer(d$A) - 1L, B = as.integer(d$B) - 1L, C = as.integer(d$C) - 1L,
     y = d$y, terms = terms, lmer = found)
+  if ("rep" %in% names(d)) result$rep <- as.integer(d$rep) - 1L
   if (!is.null(error)) {
     fit <- summary(aov(as.formula(paste("y ~", paste(terms, collapse = "+"), "+", error)), d))
     lines <- list()
@@ -77,4 +78,23 @@ nothing <- split_plot(6, 4)
 nothing$y <- with(nothing, A + B + rnorm(24))
 nothing$y <- nothing$y - ave(nothing$y, nothing$plot) + nothing$A
 cases$nothing <- case(nothing, c("A", "B", "C"), "(1 | plot)", "plot")
+blocks <- expand.grid(C = 0:1, B = 0:1, A = 0:1, rep = 1:4)
+blocks$plot <- interaction(blocks$rep, blocks$A)
+blocks$y <- with(blocks, 3 * rep + A + 2 * B + rnorm(8, sd = 1.5)[plot]) + rnorm(32, sd = 0.5)
+blocks$rep <- factor(blocks$rep)
+in_blocks <- c("rep", "A", "B", "C", "A:B", "A:C", "B:C", "A:B:C")
+cases$blocks <- case(blocks, in_blocks, "(1 | plot)", "plot", "Error(plot)")
+cases$blocks_lost <- case(blocks[-c(3, 14, 15, 30), ], in_blocks, "(1 | plot)", "plot")
+sets <- expand.grid(run = 1:2, B = 0:1, A = 0:1, D = 1:6)
+sets$C <- 0
+sets$DA <- interaction(sets$D, sets$A)
+sets$DB <- interaction(sets$D, sets$B)
+sets$DAB <- interaction(sets$D, sets$A, sets$B)
+sets$y <- with(sets, A + B + rnorm(6, sd = 3)[D] + rnorm(12, sd = 1.5)[DA] +
+  rnorm(12, sd = 1.5)[DB] + rnorm(24)[DAB]) + rnorm(48, sd = 0.3)
+over <- "(1 | D) + (1 | DA) + (1 | DB) + (1 | DAB)"
+cases$datasets <- case(sets, c("A", "B", "A:B"), over, c("D", "DA", "DB", "DAB"),
+  "Error(D / (A * B))")
+cases$datasets_lost <- case(sets[-c(2, 11, 12, 25, 40), ], c("A", "B", "A:B"), over,
+  c("D", "DA", "DB", "DAB"))
 cat(toJSON(cases, auto_unbox = TRUE, digits = NA, na = "null"))

@@ -1,0 +1,118 @@
+"""Whole plots on the way from a study or a table to its analysis, plan and power."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import doe
+from doe.analysis.model import make_model
+from doe.analysis.strata import random_groups
+from doe.cli import app
+from doe.design.runs import make_design
+from doe.errors import DoeError
+from doe.results.dataset import planned_runs
+from doe.study.file import parse_study
+
+STUDY = """
+name = "plots"
+backend = "m:f"
+replicates = {replicates}
+[factors.vocab]
+levels = ["8k", "16k"]
+{vocab}
+[factors.lr]
+low = 0.01
+high = 0.1
+[factors.aug]
+low = false
+high = true
+[responses]
+metrics = ["loss"]
+{further}
+"""
+
+
+def frame(replicates: int = 3) -> pd.DataFrame:
+    """Runs of two whole plots in each block."""
+    rng = np.random.default_rng(5)
+    rows = []
+    for day in range(replicates):
+        for vocab in ("8k", "16k"):
+            plot = rng.normal()
+            rows += [
+                (day, f"{day}{vocab}", vocab, lr, aug, 10 + plot + lr * 10 + rng.normal(scale=0.2))
+                for lr in (0.01, 0.1)
+                for aug in ("off", "on")
+            ]
+    return pd.DataFrame(rows, columns=["day", "tray", "vocab", "lr", "aug", "loss"])
+
+
+@pytest.mark.parametrize("named", ["vocab", "tray"])
+def test_a_table_names_whole_plots_by_a_column_or_by_factors(named: str) -> None:
+    table = frame()
+    found = doe.analyze(
+        table, "loss", factors=["vocab", "lr", "aug"], block="day", whole_plot=[named]
+    ).analysis
+    tests = {test.term: test for test in found.tests}
+    assert (tests["vocab"].stratum, tests["vocab"].df_error) == ("whole plot", 2.0)
+    assert (tests["lr"].stratum, tests["lr"].df_error) == ("run", 12.0)
+    means = table.groupby(["day", "vocab"]).loss.mean().unstack()
+    difference = means["8k"] - means["16k"]
+    t = difference.mean() / (difference.std() / np.sqrt(3))
+    assert tests["vocab"].f == pytest.approx(t**2, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        (["vocab", "lr", "aug"], "name every factor"),
+        (["loss"], "24 whole plots of 24 runs"),
+        (["nothing"], "nothing"),
+    ],
+)
+def test_whole_plots_that_cannot_be_are_said(named: list[str], message: str) -> None:
+    with pytest.raises(DoeError, match=message):
+        doe.analyze(frame(), "loss", factors=["vocab", "lr", "aug"], whole_plot=named)
+
+
+def groups_of(text: str) -> dict[str, int]:
+    study = parse_study(text.encode())
+    runs = planned_runs(study, make_design(study).runs)
+    model = make_model(runs, [1, 2, 4, 3])
+    return {group.name: int(group.of.max()) + 1 for group in random_groups(model)}
+
+
+def test_a_study_has_its_whole_plots_and_its_random_conditions() -> None:
+    hard = STUDY.format(replicates=3, vocab="hard = true", further="")
+    assert groups_of(hard) == {"whole plot": 6}
+    condition = 'role = "condition"\nrandom = true'
+    random = STUDY.format(replicates=3, vocab=condition, further="")
+    assert groups_of(random) == {"vocab": 2, "vocab × lr": 4, "vocab × aug": 4}
+
+
+def test_a_plan_says_what_has_no_error_and_how_many_would_do(tmp_path: Path) -> None:
+    file = tmp_path / "study.toml"
+    file.write_text(STUDY.format(replicates=1, vocab="hard = true", further=""), "utf-8")
+    shown = CliRunner().invoke(app, ["plan", str(file), "--out", str(tmp_path / "out")])
+    text = " ".join(shown.output.split())
+    assert "No error for vocab: 2 whole plots leave nothing to test against" in text
+    assert "2 replicates would do" in text
+
+
+def test_power_is_told_for_each_stratum(tmp_path: Path) -> None:
+    file, out = tmp_path / "study.toml", str(tmp_path / "out")
+    file.write_text(STUDY.format(replicates=3, vocab="hard = true", further=""), "utf-8")
+    runner = CliRunner()
+    assert runner.invoke(app, ["plan", str(file), "--out", out]).exit_code == 0
+    shown = runner.invoke(app, ["power", "--study", out, "--replicates", "3", "--json"])
+    lines = {(r["replicates"], r["stratum"]): r for r in json.loads(shown.output)["designs"]}
+    assert lines[1, "whole plot"]["df_error"] is None
+    assert lines[3, "whole plot"]["df_error"] == pytest.approx(2.0)
+    assert lines[3, "run"]["df_error"] == pytest.approx(12.0)
+    assert lines[3, "whole plot"]["detectable"] > 2 * lines[3, "run"]["detectable"]

@@ -167,6 +167,7 @@ def plan_lines(planned: Plan, design: PlannedDesign) -> list[str]:
 
 def strata_lines(planned: Plan) -> list[str]:
     """Against which error each term will be tested, what has none, and how many would do."""
+    from doe.analysis.strata import RUN
     from doe.design.power import PowerQuestion
     from doe.errors import counted, listed
     from doe.numbers import cell_text
@@ -178,18 +179,21 @@ def strata_lines(planned: Plan) -> list[str]:
         if line.df_error is None:
             enough = replicates_with_error(planned)
             more = "More replicates" if enough is None else f"{enough} replicates"
+            wrong = "the error between runs is the wrong one"
+            if line.stratum == RUN:
+                wrong = "Lenth's method judges them, or choose fewer terms at the analysis"
             lines.append(
-                f"No error for {terms}: {groups} leave nothing to test against, and the error "
-                f"between runs is the wrong one. {more} would do."
+                f"No error for {terms}: {groups} leave nothing to test against, and {wrong}. "
+                f"{more} would do."
             )
             continue
         degrees = f"{cell_text(line.df_error, 'short')} degrees of freedom"
-        seen = "" if line.detectable is None else f", {cell_text(line.detectable, 'num')} σ"
+        seen = "" if line.detectable is None else f", detects {cell_text(line.detectable, 'num')} σ"
         lines.append(f"{terms}: tested against {groups} on {degrees}{seen}.")
-    if lines:
+    if any("detects" in line for line in lines):
         lines.append(
-            "σ: an effect that is found with 80 % power at α = 0.05, where whole plots and other "
-            "groups vary as much as runs."
+            "With 80 % power at α = 0.05, in σ of runs, where whole plots and other groups vary as "
+            "much as runs."
         )
     return lines
 

@@ -121,8 +121,8 @@ def render_table(table: Table, width: int) -> RenderableType:
         cells = [_cell(values[c.key], c, row, largest[c.key], room) for c in columns]
         drawn.add_row(*cells, style=ROW_STYLES[row.style])
     notes = list(table.notes)
-    if hidden:
-        notes.append(f"Wider than this screen: {', '.join(c.title for c in hidden)} not shown.")
+    if titles := [column.title for column in hidden if column.title]:
+        notes.append(f"Wider than this screen: {', '.join(titles)} not shown.")
     lines = [Text(note, style="dim") for note in notes]
     return Padding(Group(drawn, *lines), (0, 0, 1, 0), expand=False)
 

@@ -95,7 +95,8 @@ def table_datasets(
 ) -> list[Dataset]:
     """Read some responses of a table, "all" of them, or the only one where none is named."""
     runs = table_runs(frame, options)
-    known = response_columns(frame, [*runs.keys, *([options.block] if options.block else [])])
+    block = [options.block] if options.block else []
+    known = response_columns(frame, [*runs.keys, *block, *options.whole_plot])
     names = [n for name in responses for n in (known if name == "all" else [name])]
     if not names:
         if len(known) != 1:

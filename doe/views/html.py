@@ -236,6 +236,7 @@ def _table_options(subject: Subject) -> str:
         "of": ",".join(f"{key}={items}" for key, items in table.of.items()),
         "goal": table.goal,
         "block": table.block,
+        "whole-plot": ",".join(table.whole_plot),
     }
     return " ".join(f"--{name} {shlex.quote(text)}" for name, text in named.items() if text)
 

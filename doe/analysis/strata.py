@@ -128,9 +128,10 @@ def strata_report(strata: Strata | None, square: float) -> StrataReport | None:
     by = "mean squares of balanced groups, as R's aov with Error() has them"
     if strata.method == "REML":
         by = "restricted maximum likelihood, degrees of freedom by Kenward and Roger"
-    return StrataReport(
-        strata.method, lines, f"Each test is against the error of its stratum: {by}."
-    )
+    sentence = f"Each test is against the error of its stratum: {by}."
+    if strata.without_error:
+        sentence += " Where a stratum has no error, p is Lenth's, of its own contrasts, or missing."
+    return StrataReport(strata.method, lines, sentence)
 
 
 def strata_warnings(strata: Strata) -> list[str]:

@@ -61,7 +61,7 @@ def estimate(response: FittedResponse) -> QuasiBinomial | None:
     own = [test for test in response.tests if fit.model.df(test.mask) > 0]
     if not share.items or fit.df_residual < 1 or fit.exact or not 0 < len(own) <= MOST_TERMS:
         return None
-    if response.runs.looked is not None or fit.seeding is not None:
+    if response.runs.looked is not None or fit.grouped:
         return None
     X, source = fit.model.fitted_columns, fit.model.fitted_source
     counts = np.clip(response.observed / share.top, 0.0, 1.0) * share.items

@@ -118,8 +118,7 @@ class Shape:
         for n, term in enumerate(terms):
             if not self.rows[n].any():
                 continue
-            variance = float(self.covariance[n, n])
-            test = single_test(self.fit, float(self.coef[n]), variance, alpha)
+            test = single_test(self.fit, self.rows[n], alpha)
             shift = self.fit.shift if n == 0 else 0.0
             low, high = (
                 None if end is None else end + shift for end in (test.ci_low, test.ci_high)
@@ -145,10 +144,10 @@ class Shape:
             return ()
         values, vectors = np.linalg.eigh(self.B)
         made = []
-        for value, v in sorted(zip(values.tolist(), vectors.T, strict=True), key=lambda p: -p[0]):
+        for v in vectors.T[np.argsort(-values, kind="stable")]:
             row = features(v[None, :])[0]
             row[: 1 + len(v)] = 0.0  # v'Bv
-            test = single_test(self.fit, value, float(row @ self.covariance @ row), alpha)
+            test = single_test(self.fit, row @ self.rows, alpha)
             v = v * (1.0 if v[np.abs(v).argmax()] > 0 else -1.0)
             direction = dict(zip((f.key for f in self.columns), v.tolist(), strict=True))
             made.append(Axis(test.value, test.ci_low, test.ci_high, direction))
@@ -190,8 +189,7 @@ class Shape:
         made = []
         for step in range(number):
             row = features(x[step : step + 1])[0]
-            value, variance = float(row @ self.coef), float(row @ self.covariance @ row)
-            test = single_test(self.fit, value, variance, response.alpha)
+            test = single_test(self.fit, row @ self.rows, response.alpha)
             ends = [np.nan if end is None else end for end in (test.ci_low, test.ci_high)]
             mean, low, high = plain(response.back(np.array([test.value, *ends]) / self.fit.unit))
             levels = self.region.levels_at(points.only(np.array([step])))
@@ -207,7 +205,7 @@ def surface(response: FittedResponse, coding: str) -> Surface | None:
     """
     fit, options = _second_degree(response.fit), response.options
     region = Region(fit.runs, fit.model.terms, fit.runs.limits)
-    if not region.smooth or _squares_lost(fit.model):
+    if not region.smooth or _squares_lost(fit.model) or fit.strata is not None:
         return None
     search = Search(fit, region, options.alpha, options.seed)
     sign = 0.0 if response.goal is None else 1.0 if response.goal == "max" else -1.0

@@ -216,7 +216,7 @@ def analyze(
     of: Mapping[str, int] | None = None,
     block: str | None = None,
     whole_plot: Sequence[str] = (),
-    goal: str | None = None,
+    goal: str | Mapping[str, str] | None = None,
     decimal: str | None = None,
     transform: str | None = None,
     order: int | None = None,
@@ -230,6 +230,8 @@ def analyze(
     beats: Sequence[tuple[str, str]] = (),
     optimize: bool = False,
     coding: str = "factorial",
+    constraints: Sequence[str] = (),
+    desires: Sequence[str] = (),
 ) -> ResponseResult | Results:
     """Analyse a study, a CSV file or a DataFrame, as `doe analyze` does.
 
@@ -240,14 +242,18 @@ def analyze(
 
     `factors`, `low` levels, `scale` (of factors "linear" or "log", of responses "raw", "log" or
     "logit"), `of` (how many items a response is the share of), `block`, `whole_plot` (a column, or
-    factors that are hard to change), `goal` ("min" or "max") and the `decimal` sign of a file are
-    for tables. `terms` are the model, `drop` factors whose terms
-    are not shown;
-    `error` is what tests are against where runs repeat, "pure" or "residual". `permutations` are of
-    the robust methods, and imply `robust`. `beats` asks how likely one configuration beats another
-    with a fresh seed, in `analysis.beats`: pairs of names, or of "best", "runner-up", "baseline".
-    `optimize` asks where to go next, in `analysis.surface`, also of a model without squares;
-    `coding` is what lies one coded unit from the centre, "factorial" points or the "range".
+    factors that are hard to change), `goal` ("min", "max", or one for each response) and the
+    `decimal` sign of a file are for tables. `terms` are the model, `drop` factors whose terms are
+    not shown; `error` is what tests are against where runs repeat, "pure" or "residual".
+    `permutations` are of the robust methods, and imply `robust`. `beats` asks how likely one
+    configuration beats another with a fresh seed, in `analysis.beats`: pairs of names, or of
+    "best", "runner-up", "baseline". `optimize` asks where to go next, in `analysis.surface`, also
+    of a model without squares; `coding` is what lies one coded unit from the centre, "factorial"
+    points or the "range".
+
+    Several responses are weighed against each other in `trade_off`: the Pareto front, the best
+    under `constraints` such as "seconds <= 60", and the overall desirability, of the study's
+    [desirability] or of `desires` such as "seconds=60..10:2" (worth nothing, target, weight).
     """
     from doe.errors import DoeError
     from doe.results.report import report_of
@@ -270,6 +276,8 @@ def analyze(
         beats=tuple((first, second) for first, second in beats),
         optimize=optimize,
         coding=coding,
+        constraints=_names(constraints, "constraints", "texts, as in ['seconds <= 60']"),
+        desires=_names(desires, "desires", "texts, as in ['seconds=60..10:2']"),
     )
     plots = _names(whole_plot, "whole_plot", "columns")
     table = _table(
@@ -297,7 +305,7 @@ def report(
     of: Mapping[str, int] | None = None,
     block: str | None = None,
     whole_plot: Sequence[str] = (),
-    goal: str | None = None,
+    goal: str | Mapping[str, str] | None = None,
     decimal: str | None = None,
 ) -> Path:
     """Write the page and tables of a study, a CSV file or a DataFrame; return the page.
@@ -357,6 +365,8 @@ def _table(
         return None
     from doe.analysis.tables import TableOptions
 
+    if isinstance(goal := further.get("goal"), Mapping):
+        further["goal"] = ",".join(f"{name}={way}" for name, way in goal.items())
     names = _names(factors, "factors", "columns, as in ['lr', 'augment']")
     lows = {key: str(level) for key, level in (low or {}).items()}
     items = {key: str(count) for key, count in (of or {}).items()}

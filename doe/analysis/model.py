@@ -190,14 +190,18 @@ class Model:
     def _squares(self) -> bool:
         return any(term > FACTORS for term in self.terms)
 
-    def cell_rows(self, cells: Sequence[int]) -> Floats:
-        """Rows of the model matrix at configurations, those of centre runs with their curvature."""
-        levels = np.array([self.runs.cell_levels(cell) for cell in cells], np.int64)
+    def cell_rows(self, cells: Sequence[int], of: Runs | None = None) -> Floats:
+        """Rows of the model matrix at configurations, those of centre runs with their curvature.
+
+        `of` are other runs of the same factors whose numbers of configurations these are.
+        """
+        runs = self.runs if of is None else of
+        levels = np.array([runs.cell_levels(cell) for cell in cells], np.int64)
         position = None
         if (levels == OFF).any():
             position = np.array(
                 [
-                    self.runs.cell_positions(cell) if cell < 0 else np.zeros(levels.shape[1])
+                    runs.cell_positions(cell) if cell < 0 else np.zeros(levels.shape[1])
                     for cell in cells
                 ]
             )

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from doe.analysis.scales import choices
 from doe.errors import DoeError, nearest
+from doe.goals import parse_constraint, parse_desire
 
 ERRORS = ("pure", "residual")
 CODINGS = ("factorial", "range")
@@ -29,6 +30,8 @@ class AnalysisOptions(Struct, frozen=True):
     beats: tuple[tuple[str, str], ...] = ()  # pairs of configurations, or best, runner-up, baseline
     optimize: bool = False  # where to go next, also where the model has no squares
     coding: str = "factorial"  # what lies one coded unit from the centre: factorial points, or ends
+    constraints: tuple[str, ...] = ()  # what a configuration has to keep: "seconds <= 60"
+    desires: tuple[str, ...] = ()  # what is worth nothing, target, weight: "seconds=60..10:2"
 
     def __post_init__(self) -> None:
         if not 0.0 < self.alpha < 1.0:
@@ -42,6 +45,10 @@ class AnalysisOptions(Struct, frozen=True):
                 raise DoeError(
                     f"{name} {value!r} is not one of {', '.join(known)}{nearest(str(value), known)}"
                 )
+        for text in self.constraints:
+            parse_constraint(text)
+        for text in self.desires:
+            parse_desire(text)
 
     @property
     def pooled(self) -> bool:

@@ -60,7 +60,7 @@ class TableOptions(Struct, frozen=True):
     of: Mapping[str, str] = {}  # response -> how many items were counted
     block: str | None = None
     whole_plot: tuple[str, ...] = ()  # column of whole plots, or factors that are hard to change
-    goal: str | None = None  # min, max, or None where neither is known
+    goal: str | None = None  # min, max, or "accuracy=max,seconds=min"; None where it is not known
     ceiling: float | None = None  # the largest possible value, where cells are limits such as >50
     decimal: str | None = None  # what a comma in a number of a file is: "," decimal, "." thousands
 
@@ -69,8 +69,9 @@ class TableOptions(Struct, frozen=True):
             raise DoeError(
                 f"factors={self.factors!r}: expected a list of columns, as in ['lr', 'augment']"
             )
-        if self.goal not in (None, "min", "max"):
-            raise DoeError(f"the goal {self.goal!r} is neither min nor max")
+        for goal in self.goals.values():
+            if goal not in ("min", "max"):
+                raise DoeError(f"the goal {goal!r} is neither min nor max")
         if self.ceiling is not None and not math.isfinite(self.ceiling):
             raise DoeError(
                 f"the ceiling {self.ceiling} is no number; expected the largest possible value"
@@ -85,6 +86,16 @@ class TableOptions(Struct, frozen=True):
         for key, items in self.of.items():
             if not items.isdecimal() or int(items) < 1:
                 raise DoeError(f"{key} is a share of {items!r}; expected how many items there are")
+
+    @property
+    def goals(self) -> dict[str, str]:
+        """Response -> its goal; of all others under an empty name."""
+        parts = (part.rpartition("=") for part in (self.goal or "").split(",") if part)
+        return {name.strip(): goal.strip() for name, _, goal in parts}
+
+    def goal_of(self, response: str) -> str | None:
+        """Which way is better for a response, as far as that was said."""
+        return self.goals.get(response, self.goals.get(""))
 
 
 NO_OPTIONS = TableOptions()
@@ -104,6 +115,8 @@ def table_datasets(
                 f"which response? Name one of {', '.join(known) or 'none found'}, or all"
             )
         names = known
+    if unknown := [name for name in options.goals if name and name not in known]:
+        raise DoeError(f"goal of {unknown[0]!r}: no such response{nearest(unknown[0], known)}")
     datasets = [table_dataset(frame, runs, name, options) for name in dict.fromkeys(names)]
     lost = np.all([np.isnan(data.y) for data in datasets], axis=0)
     noted = replace(runs, notes=(*runs.notes, *_equal_rows(frame, np.flatnonzero(~lost))))
@@ -122,7 +135,8 @@ def table_dataset(
     if any(limits):
         ends = _bounds(y, [str(cell) for cell in cells], limits, response, options.ceiling)
     scale, items = options.scale.get(response, "raw"), int(options.of.get(response, 0))
-    return Dataset(runs, response, y, ends, goal=options.goal, scale=scale, items=items)
+    goal = options.goal_of(response)
+    return Dataset(runs, response, y, ends, goal=goal, scale=scale, items=items)
 
 
 def column(frame: pd.DataFrame, name: str, what: str) -> pd.Series:

@@ -44,12 +44,19 @@ class UnequalSpread(NamedTuple):
 
         Welch's t with Bonferroni's level: no distribution is known of the largest of them.
         """
+        df, error = self.pairs
+        return np.asarray(stats.t.isf(alpha / max(len(df) - 1, 1), df) * error)
+
+    @property
+    def pairs(self) -> tuple[Floats, Floats]:
+        """Welch's degrees of freedom and standard error of every difference of two means."""
         own = np.stack([np.diag(part) for part in self.parts])
-        pairs = np.maximum(own[:, :, None] + own[:, None, :] - 2.0 * self.parts, 0.0)
-        pairs += np.eye(own.shape[1])  # of a mean against itself nothing is asked
-        df = _satterthwaite(pairs.reshape(len(pairs), -1), self.df).reshape(pairs.shape[1:])
-        quantile = stats.t.isf(alpha / max(own.shape[1] - 1, 1), df)
-        return np.asarray(quantile * np.sqrt(pairs.sum(axis=0)))
+        variance = np.maximum(own[:, :, None] + own[:, None, :] - 2.0 * self.parts, 0.0)
+        size = own.shape[1]
+        error = np.sqrt(variance.sum(axis=0))
+        variance += np.eye(size)  # of a mean against itself nothing is asked
+        df = _satterthwaite(variance.reshape(len(variance), -1), self.df)
+        return df.reshape(size, size), error
 
     @property
     def sentence(self) -> str:

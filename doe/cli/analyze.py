@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from doe.analysis.analyze import Analysis
     from doe.analysis.censored import CensoredAnalysis
     from doe.analysis.options import AnalysisOptions
+    from doe.analysis.trade_off import TradeOff
     from doe.results.subject import Subject
 
 TOP = 20
@@ -100,6 +101,14 @@ def analyze(
     coding: Annotated[
         str, typer.Option("--coding", help="One coded unit: factorial points, or the range.")
     ] = "factorial",
+    constraint: Annotated[
+        list[str] | None,
+        typer.Option("--constraint", help="Limit that the best has to keep: 'seconds <= 60'."),
+    ] = None,
+    desire: Annotated[
+        list[str] | None,
+        typer.Option("--desire", help="Worth nothing..target[:weight]: seconds=60..10:2."),
+    ] = None,
     brief: Annotated[bool, typer.Option("--brief", help="Stop after the sentences.")] = False,
     json: JsonOption = False,
     latex: Annotated[bool, typer.Option("--latex", help="Print LaTeX tables instead.")] = False,
@@ -131,6 +140,8 @@ def analyze(
         beats=() if beats is None else (beats,),
         optimize=optimize,
         coding=coding,
+        constraints=tuple(constraint or ()),
+        desires=tuple(desire or ()),
     )
     names = tuple(name for part in response or () for name in split_names(part))
     of_table = {
@@ -158,11 +169,13 @@ def analyze(
 def _print(subject: Subject, options: AnalysisOptions, form: str, command: str) -> None:
     from doe.analysis.effects_by_response import effects_by_response
     from doe.errors import DoeError
+    from doe.results.goals import trade_off_of
     from doe.results.report import analyze_all, bound_all
     from doe.views import csv, latex
     from doe.views.json import to_plain
     from doe.views.tables import paper_tables, whole_tables
     from doe.views.tables.by_response import by_response_table
+    from doe.views.tables.goals import goal_tables
     from doe.views.tables.lost import censored_table
     from doe.views.tables.surface import surface_tables
     from doe.views.terminal import print_json
@@ -175,12 +188,14 @@ def _print(subject: Subject, options: AnalysisOptions, form: str, command: str) 
         print(f"left out: {reason}", file=sys.stderr)
     results = list(analyses.values())
     family = effects_by_response(results) if len(results) > 1 else None
+    trade = trade_off_of(subject, options)
     if form == "json":
         known = analyses | bounds
-        plain = [to_plain(known[name], family) for name in subject.data if name in known]
+        plain = [to_plain(known[name], family, trade) for name in subject.data if name in known]
         print_json(plain[0] if len(plain) == 1 else plain)
     elif form in ("latex", "csv"):
         tables = [by_response_table(family, results)] if family is not None else []
+        tables += goal_tables(trade) if trade is not None else []
         tables += [censored_table(bounded) for bounded in bounds.values()]
         for analysis in results:
             if options.optimize:
@@ -190,7 +205,7 @@ def _print(subject: Subject, options: AnalysisOptions, form: str, command: str) 
         text = csv.render_all(tables) if form == "csv" else "\n".join(map(latex.render, tables))
         print(text, end="")
     else:
-        _show(results, list(bounds.values()), form == "brief", command, options.optimize)
+        _show(results, list(bounds.values()), trade, form == "brief", command, options.optimize)
         if form == "plot":
             _plot(results)
 
@@ -198,6 +213,7 @@ def _print(subject: Subject, options: AnalysisOptions, form: str, command: str) 
 def _show(
     analyses: list[Analysis],
     bounds: list[CensoredAnalysis],
+    trade: TradeOff | None,
     brief: bool,
     command: str,
     optimize: bool,
@@ -208,13 +224,17 @@ def _show(
     from doe.analysis.effects_by_response import effects_by_response
     from doe.views.tables import screen_tables
     from doe.views.tables.by_response import by_response_table
+    from doe.views.tables.goals import goal_sentences, goal_tables
     from doe.views.tables.lost import censored_table
     from doe.views.tables.surface import surface_tables
-    from doe.views.terminal import console, print_sentences, print_table
+    from doe.views.terminal import console, print_list, print_sentences, print_table
 
     screen = console()
     for analysis in analyses:
         print_sentences(analysis, screen, command)
+    if trade is not None:
+        print_list(" and ".join(trade.responses), goal_sentences(trade), screen)
+        screen.print()
     for bounded in bounds:
         for warning in bounded.warnings:
             screen.print(Text("note: ", style="yellow"), Text(warning), end="\n", sep="")
@@ -223,6 +243,7 @@ def _show(
         tables.append(by_response_table(effects_by_response(analyses), analyses, TOP))
     elif analyses and not brief:
         tables += surface_tables(analyses[0]) if optimize else screen_tables(analyses[0])
+    tables += goal_tables(trade, TOP) if trade is not None else []
     for table in () if brief and analyses else sorted(tables, key=lambda table: len(table.rows)):
         print_table(table, screen)
 

@@ -88,7 +88,8 @@ RandomBlocksOption = Annotated[
     bool, typer.Option("--random-blocks", help="Add tests with blocks drawn from many.")
 ]
 GoalOption = Annotated[
-    str | None, typer.Option("--goal", help="min or max: which way is better in a table.")
+    str | None,
+    typer.Option("--goal", help="Which way is better in a table: min, or acc=max,time=min."),
 ]
 
 

@@ -26,6 +26,8 @@ def named_terms(factors: Sequence[Factor], model: str | Sequence[str]) -> tuple[
         If there is no such model or factor, or a square is of no number with three values.
     """
     numbers = range(len(factors))
+    if isinstance(model, str) and "," in model:
+        model = [term.strip() for term in model.split(",")]
     if not isinstance(model, str):
         return tuple(_read_term(text, factors) for text in model)
     if model not in MODELS:

@@ -19,10 +19,12 @@ from doe.analysis.analyze import Analysis, analyze
 from doe.analysis.dataset import Dataset
 from doe.analysis.effects_by_response import EffectsByResponse, effects_by_response
 from doe.analysis.options import AnalysisOptions
+from doe.analysis.trade_off import TradeOff
 from doe.errors import DoeError
 from doe.results.curves import Curve, epoch_lines, learning_curves
 from doe.results.decision import Decision, decision
 from doe.results.details import RunDetail, run_details
+from doe.results.goals import trade_off_of
 from doe.results.status import Overview
 from doe.results.subject import Subject
 from doe.store.files import StudyDir
@@ -53,6 +55,8 @@ class Report(NamedTuple):
     """Run -> how it went, for the runs that have begun."""
     decision: Decision | None = None
     """How far a study has come that may stop early."""
+    trade_off: TradeOff | None = None
+    """What several responses say together; None of one."""
 
     @property
     def provisional(self) -> bool:
@@ -102,6 +106,7 @@ def report_of(
         curves=curves,
         details=details,
         decision=reached,
+        trade_off=trade_off_of(subject, options),
     )
 
 

@@ -12,6 +12,7 @@ from doe.errors import DoeError, nearest
 from doe.store.scan import RunStatus
 from doe.store.verdicts import IMPORTED
 from doe.study.values import (
+    RECORDED,
     RUN_COLUMNS,
     STATE_COLUMNS,
     WHOLE_PLOT,
@@ -24,7 +25,8 @@ from doe.terms import level_text
 
 def columns(study: Study) -> list[str]:
     """Names of the columns, in order."""
-    responses = study.responses
+    known = study.responses
+    responses = (*known.metrics, *known.further, *known.averages)
     return [
         *RUN_COLUMNS,
         *seed_columns(study.streams),
@@ -32,9 +34,7 @@ def columns(study: Study) -> list[str]:
         *study.keys,
         *coded_columns(study.keys),
         *STATE_COLUMNS,
-        *responses.metrics,
-        *responses.further,
-        *responses.averages,
+        *(name for name in responses if name not in STATE_COLUMNS),
     ]
 
 
@@ -44,7 +44,7 @@ def table_rows(study: Study, statuses: Sequence[RunStatus]) -> list[list[Any]]:
 
 
 def _row(study: Study, status: RunStatus) -> list[Any]:
-    run, origin = status.run, status.provenance
+    run, origin, values = status.run, status.provenance, response_values(study, status)
     return [
         *run.cells,
         *([run.whole_plot] if study.whole_plot_factors else []),
@@ -54,9 +54,9 @@ def _row(study: Study, status: RunStatus) -> list[Any]:
         status.reason,
         *slot_and_host(status),
         *(origin.get(key, "") for key in ("start", "end")),
-        origin.get("seconds", math.nan),
+        values.pop("seconds", origin.get("seconds", math.nan)),
         origin.get(IMPORTED, ""),
-        *response_values(study, status).values(),
+        *values.values(),
     ]
 
 
@@ -100,9 +100,15 @@ def mean_of(values: Sequence[float]) -> float:
 
 
 def response_values(study: Study, status: RunStatus) -> dict[str, float]:
-    """Metrics, further metrics and averages of a run; NaN where there is no value."""
+    """Metrics, further metrics and averages of a run; NaN where there is no value.
+
+    What is recorded of each run is a response of those that are done.
+    """
     responses = study.responses
-    metrics = status.result.metrics if status.result else {}
+    metrics = dict(status.result.metrics) if status.result else {}
+    if status.state == "done":
+        recorded = {name: status.provenance.get(name) for name in RECORDED}
+        metrics = {name: value for name, value in recorded.items() if value is not None} | metrics
     values = {}
     for name in (*responses.metrics, *responses.further):
         value = metrics.get(name)

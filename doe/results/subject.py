@@ -12,6 +12,7 @@ import numpy as np
 
 from doe.analysis.dataset import Dataset, FactorColumn, Runs
 from doe.design.changes import confirming
+from doe.goals import Desire
 from doe.numbers import duration_text
 from doe.results.cells import Cell, cells_of
 from doe.results.dataset import confirming_runs, datasets, factor_columns, study_runs
@@ -67,6 +68,8 @@ class Subject(NamedTuple):
     """Factor -> what it means, where the study says so."""
     excluded: tuple[int, ...] = ()
     """Rows of the combinations that cannot run."""
+    desirability: dict[str, Desire] = {}  # noqa: RUF012 - never written to
+    """Response -> how desirable its values are, where the study says so."""
     state: Overview | None = None
     """How far a study has come; None for a table."""
     table: TableOptions | None = None
@@ -125,6 +128,7 @@ def study_subject(state: Overview, names: Sequence[str]) -> Subject:
         description=study.description,
         meanings={factor.key: factor.description for factor in study.factors},
         excluded=_excluded(study),
+        desirability=study.desirability,
         state=state,
     )
 
@@ -199,8 +203,9 @@ def report_section(section: ReportSection, responses: Responses) -> ReportSectio
 def table_subject(path: Path, data: Sequence[Dataset], table: TableOptions) -> Subject:
     """The rows of a table as runs, with all that it says of them."""
     runs = data[0].runs
-    goal: Goal | None = "max" if table.goal == "max" else "min" if table.goal == "min" else None
-    responses = Responses(tuple(d.response for d in data), goal=goal)
+    goals = {d.response: _goal(table.goal_of(d.response)) for d in data}
+    known = {name: goal for name, goal in goals.items() if goal is not None}
+    responses = Responses(tuple(goals), goal=_goal(table.goals.get("")), goals=known)
     some = np.any([np.isfinite(d.y) | _limited(d) for d in data], axis=0)
     configs = {cell: (runs.config(cell), runs.values(cell)) for cell in set(runs.cells.tolist())}
     records = tuple(_table_record(runs, i, configs, bool(some[i])) for i in range(runs.count))
@@ -224,6 +229,10 @@ def table_subject(path: Path, data: Sequence[Dataset], table: TableOptions) -> S
         else (*runs.notes, "No goal was given, so that nothing is called the best."),
         table=table,
     )
+
+
+def _goal(text: str | None) -> Goal | None:
+    return "max" if text == "max" else "min" if text == "min" else None
 
 
 def _limited(data: Dataset) -> np.ndarray:

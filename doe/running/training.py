@@ -218,6 +218,7 @@ def _call(training: Training, backend: Backend, should_stop: ShouldStop) -> Resu
         return _stage_result(training, backend, should_stop, origin)
     reply = call(backend, request, training.run_dir, training.device, report, resumed, should_stop)
     values = {name: v if abs(v) < float("inf") else None for name, v in reply.metrics.items()}
+    origin |= _gpu_memory()
     if reply.unread:
         origin[UNREAD] = list(reply.unread)
     if reply.not_finite:
@@ -244,6 +245,15 @@ def _stage_result(
             f"the stage {request.stage} left nothing in {where}, so its runs have nothing"
         )
     return Result("done", {}, None, origin | taken | {DIGEST: content_digest(run.out)})
+
+
+def _gpu_memory() -> dict[str, float]:
+    """The most MB of a GPU that torch held in this process; nothing where it used none."""
+    torch = sys.modules.get("torch")
+    with contextlib.suppress(Exception):
+        if torch is not None and torch.cuda.is_initialized():
+            return {"gpu_memory": torch.cuda.max_memory_reserved() / 2**20}
+    return {}
 
 
 def _arm(timeout: float, should_stop: ShouldStop) -> None:

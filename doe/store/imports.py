@@ -111,7 +111,7 @@ def _columns(study: Study, header: list[str], named: dict[str, str]) -> _Columns
     """Find each column, by the name that was given, its own, or its key in [metrics]."""
     answers, keys = study.responses, study.metrics.keys
     seeds = seed_columns(study.streams) or (SEED,)
-    wanted = [*study.keys, *seeds, *answers.metrics, *answers.further]
+    wanted = [*study.keys, *seeds, *answers.returned, *answers.optional]
     for name, column in named.items():
         if name not in wanted:
             raise DoeError(
@@ -124,7 +124,7 @@ def _columns(study: Study, header: list[str], named: dict[str, str]) -> _Columns
         name: next((c for c in (named.get(name), name, keys.get(name)) if c in header), None)
         for name in wanted
     }
-    absent = [n for n in (*study.keys, *seeds, *answers.metrics) if column_or_none[n] is None]
+    absent = [n for n in (*study.keys, *seeds, *answers.returned) if column_or_none[n] is None]
     if absent:
         raise DoeError(
             f"the table has no column {absent[0]!r}{nearest(absent[0], header)}; it has "
@@ -134,8 +134,8 @@ def _columns(study: Study, header: list[str], named: dict[str, str]) -> _Columns
     return _Columns(
         {key: column_of[key] for key in study.keys},
         {name: column_of[name] for name in seeds},
-        {name: column_of[name] for name in answers.metrics},
-        {name: column_of[name] for name in answers.further if name in column_of},
+        {name: column_of[name] for name in answers.returned},
+        {name: column_of[name] for name in answers.optional if name in column_of},
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from doe.errors import AddProblem, DoeError, SpecError, nearest, short
+from doe.goals import check_constraints, check_desires
 from doe.study.command import FUNCTION, PLACEHOLDERS, check_command
 from doe.study.levels import allowed_rows, exclusions, inestimable_factor, kind_of
 from doe.study.stages import STAGE_DIR, check_stages
@@ -17,6 +18,7 @@ from doe.study.streams import check_streams
 from doe.study.values import (
     FACTORIAL,
     FIRST_LOOK,
+    RECORDED,
     RUN_COLUMNS,
     STATE_COLUMNS,
     WHOLE_PLOT,
@@ -168,7 +170,7 @@ def _both(levels: Sequence[Level]) -> str:
 
 def _check_responses(study: Study, add: AddProblem) -> None:
     responses = study.responses
-    if not responses.metrics:
+    if not responses.returned:
         add("responses.metrics: empty; expected the names of the metrics that a run returns")
     for name in responses.names:
         if not is_name(name):
@@ -180,7 +182,7 @@ def _check_responses(study: Study, add: AddProblem) -> None:
     for name in sorted({*responses.names}):
         if name in study.keys:
             add(f"responses: {name!r} is also a factor key; rename one of them")
-        if name in reserved:
+        if name in reserved and name not in RECORDED:
             add(f"responses: {name!r} is the name of a column of the results; rename it")
     metrics = (*responses.metrics, *responses.further)
     for name, parts in responses.averages.items():
@@ -211,6 +213,9 @@ def _check_responses(study: Study, add: AddProblem) -> None:
     for items in counted.values() if counted else [responses.of or 1]:
         if not (isinstance(items, int) and 0 < items < 2**53):
             add(f"responses.of = {short(items)}: expected how many items were counted, above 0")
+    check_constraints(responses.constraints, responses.names, add)
+    goals = {name: responses.goal_of(name) for name in responses.names}
+    check_desires(study.desirability, responses.names, goals, add)
 
 
 def _check_response(name: str, section: str, responses: Responses, add: AddProblem) -> None:

@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import msgspec
 
 from doe.errors import AddProblem, DoeError, SpecError, nearest, short
+from doe.goals import Desire
 from doe.study.checks import MOST_PLANNED_RUNS, several_kinds, study_problems
 from doe.study.command import split_command
 from doe.study.streams import replicate_streams
@@ -34,7 +35,10 @@ RENAMED = ("streams", "engines")
 """Fields that the file knows as a table `seeds`, and as a table for each engine."""
 COMMAND_SECTIONS = {"metrics": MetricsSection, "progress": ProgressSection}
 """Sections that say where a command's numbers are; what they leave out has its default."""
-SECTIONS = ("factors", "responses", "stages", "augment", "report", "stopping", *COMMAND_SECTIONS)
+SECTIONS = (
+    *("factors", "responses", "stages", "augment", "report", "stopping", "desirability"),
+    *COMMAND_SECTIONS,
+)
 """Tables of the file that have a form of their own."""
 
 FROZEN = "plan"
@@ -89,7 +93,9 @@ def dump_study(study: Study) -> str:
     table["responses"] = {
         field: _plain(getattr(study.responses, field))
         for field in study.responses.__struct_fields__
-        if not _left_out(study.responses, field, ("goals", "scale", "scales", "of", "matters"))
+        if not _left_out(
+            study.responses, field, ("goals", "scale", "scales", "of", "matters", "constraints")
+        )
     }
     for name, kind in COMMAND_SECTIONS.items():
         if getattr(study, name) != kind():
@@ -102,6 +108,15 @@ def dump_study(study: Study) -> str:
         }
     if study.stopping:
         table["stopping"] = msgspec.to_builtins(study.stopping)
+    if study.desirability:
+        table["desirability"] = {
+            name: {
+                field: value
+                for field, value in msgspec.to_builtins(desire).items()
+                if value is not None
+            }
+            for name, desire in study.desirability.items()
+        }
     table |= study.engines
     if study.stages:
         table["stages"] = {name: _stage_table(stage) for name, stage in study.stages.items()}
@@ -242,6 +257,7 @@ def checked_study(table: Mapping[str, Any], source: str) -> Study:
     if stopping is not None:
         stopping = _section(Stopping, stopping, "stopping", add)
     layout = _section(ReportSection, table.get("report", {}), "report", add)
+    desires = _desires(table.get("desirability", {}), add)
     sources = {
         name: _section(kind, table.get(name, {}), name, add) or kind()
         for name, kind in COMMAND_SECTIONS.items()
@@ -257,6 +273,7 @@ def checked_study(table: Mapping[str, Any], source: str) -> Study:
         | values
         | {"factors": factors, "augment": augment, "report": layout or ReportSection()}
         | {"stopping": stopping, "engines": engines, "stages": stages, **streams}
+        | {"desirability": desires}
         | sources
         | {"responses": responses or Responses(metrics=("metric",))}
     )
@@ -464,6 +481,16 @@ def _augments(rows: object, add: AddProblem) -> tuple[Augment, ...]:
         return ()
     built = [_section(Augment, row, f"augment[{i}]", add) for i, row in enumerate(rows)]
     return tuple(step for step in built if step is not None)
+
+
+def _desires(table: object, add: AddProblem) -> dict[str, Desire]:
+    if not isinstance(table, dict):
+        add(f"desirability = {short(table)}: expected a table for each response")
+        return {}
+    built = {
+        name: _section(Desire, row, f"desirability.{name}", add) for name, row in table.items()
+    }
+    return {name: desire for name, desire in built.items() if desire is not None}
 
 
 def _lower_first(text: str) -> str:

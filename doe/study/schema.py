@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from doe import goals
 from doe.study import values
 from doe.study.file import FROZEN
 from doe.study.values import ENGINES, NAME, Study
@@ -123,7 +124,8 @@ def _factors_by_key(contents: dict[str, Any]) -> None:
 def _field_texts() -> dict[tuple[str, str], str]:
     """Class and field -> the line that stands under the field."""
     texts = {}
-    for node in ast.parse(inspect.getsource(values)).body:
+    nodes = [n for module in (values, goals) for n in ast.parse(inspect.getsource(module)).body]
+    for node in nodes:
         if not isinstance(node, ast.ClassDef):
             continue
         for field, line in zip(node.body, node.body[1:], strict=False):

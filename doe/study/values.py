@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
+from doe.goals import Desire
 from doe.terms import Generator, fraction_parts, parse_blocks, parse_generators
 
 ENGINES = {
@@ -41,6 +42,9 @@ RUN_COLUMNS = ("run_id", "run_order", "row", "replicate", "block", "seed", "conf
 """Columns of design.csv and of the results before the factors'."""
 STATE_COLUMNS = ("state", "reason", "slot", "host", "started", "ended", "seconds", "imported")
 """Columns of the results between the factors' and the responses'."""
+RECORDED = ("seconds", "gpu_memory")
+"""Responses that need not be returned: how long a run took, and the most MB of its GPU that its
+process held, where torch tells. What a run returns by these names counts instead."""
 
 
 def is_name(text: str) -> bool:
@@ -178,6 +182,24 @@ class Responses(msgspec.Struct, frozen=True):
     """The smallest effect on a response that is worth knowing."""
     titles: dict[str, str] = {}
     """What responses are called in sentences and in the tables of a paper: "validation error"."""
+    constraints: tuple[str, ...] = ()
+    """Limits that a configuration has to keep to be chosen, as in "seconds <= 60"."""
+
+    @property
+    def returned(self) -> tuple[str, ...]:
+        """Metrics that every run must return: those that are not recorded anyway."""
+        return tuple(name for name in self.metrics if name not in RECORDED)
+
+    @property
+    def optional(self) -> tuple[str, ...]:
+        """Metrics that a run may return."""
+        return (*(name for name in self.metrics if name in RECORDED), *self.further)
+
+    @property
+    def weighed(self) -> tuple[str, ...]:
+        """What is weighed against each other: the averages, and metrics that are in none."""
+        parts = {part for parts in self.averages.values() for part in parts}
+        return (*self.averages, *(name for name in self.metrics if name not in parts))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -410,6 +432,8 @@ class Study(msgspec.Struct, frozen=True):
     augment: tuple[Augment, ...] = ()
     stopping: Stopping | None = None
     """When the study may stop early; as planned without it."""
+    desirability: dict[str, Desire] = {}
+    """Response -> how desirable its values are, where several are weighed against each other."""
     engines: dict[str, dict[str, Any]] = {}
     """Engine -> the settings in its table of the study file, as in [slurm]."""
     report: ReportSection = ReportSection()

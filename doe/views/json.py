@@ -10,6 +10,7 @@ import msgspec
 from doe.analysis.analyze import Analysis
 from doe.analysis.censored import CensoredAnalysis
 from doe.analysis.effects_by_response import EffectsByResponse
+from doe.analysis.trade_off import TradeOff
 
 Json = dict[str, Any]
 MEAN_FIELDS = ("factor", "level", "mean", "se", "ci_low", "ci_high", "n")
@@ -24,13 +25,15 @@ PARTS = (
 
 
 def to_plain(
-    analysis: Analysis | CensoredAnalysis, family: EffectsByResponse | None = None
+    analysis: Analysis | CensoredAnalysis,
+    family: EffectsByResponse | None = None,
+    trade: TradeOff | None = None,
 ) -> Json:
     """The object that `doe analyze --json` prints for one response.
 
     It has the same keys for every design. What most readers want is at the top; every further
     analysis is below `diagnostics`, with `p_bh_all`, the p values adjusted over all responses of a
-    family.
+    family. Several responses have `pareto`, `within_limits` and `desirability` in common.
     """
     whole: Json = finite(msgspec.to_builtins(analysis))
     if isinstance(analysis, CensoredAnalysis):
@@ -74,7 +77,16 @@ def to_plain(
         "surface": whole["surface"],
         "diagnostics": diagnostics,
         "warnings": whole["warnings"],
+        **_together(trade),
     }
+
+
+def _together(trade: TradeOff | None) -> Json:
+    """What a response has in common with the others that it is weighed against."""
+    if trade is None:
+        return {}
+    whole: Json = finite(msgspec.to_builtins(trade))
+    return {name: whole[name] for name in ("pareto", "within_limits", "desirability")}
 
 
 def without_masks(value: Any) -> Any:

@@ -5,20 +5,22 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from markupsafe import Markup, escape
 from rich.console import Console
 
 from doe.analysis.analyze import Analysis
+from doe.analysis.trade_off import TradeOff
 from doe.errors import DoeError, nearest
 from doe.numbers import Value, cell_text
 from doe.results.report import Report
 from doe.views.headlines import headlines
 from doe.views.table import Column, Table
 from doe.views.tables import screen_tables
-from doe.views.terminal import print_sentences, print_table
+from doe.views.tables.goals import goal_sentences, goal_tables
+from doe.views.terminal import print_list, print_sentences, print_table
 from doe.views.words import quantity
 
 if TYPE_CHECKING:
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 WIDTH = 80
+TOP = 20
+"""Rows of a table of configurations."""
 
 
 class ResponseResult:
@@ -141,6 +145,48 @@ class Results(Mapping[str, ResponseResult]):
         """Means of the configurations for every response, the best first."""
         return self._joined("best")
 
+    @property
+    def trade_off(self) -> TradeOff:
+        """Every number of the responses together, as a frozen value."""
+        trade = self._trade_off()
+        if trade is None:
+            raise DoeError("there is no trade-off; analyse two responses or more that have a goal")
+        return trade
+
+    @property
+    def pareto(self) -> pd.DataFrame:
+        """The place of each configuration among the goals, with its means."""
+        trade = self.trade_off
+        means = [{m.response: m.mean for m in point.means} for point in trade.pareto]
+        return _frame(trade.pareto).drop(columns="means").join(_frame_of(means))
+
+    @property
+    def desirability(self) -> pd.DataFrame:
+        """Configurations that ran by their overall desirability, the best first."""
+        wanted = self.trade_off.desirability
+        if wanted is None:
+            raise DoeError("there is no desirability; give desires=['seconds=60..10', …]")
+        return _frame(wanted.configs).drop(columns=["means", "single", "ran"])
+
+    def trade_off_chart(self, across: str, up: str) -> alt.TopLevelMixin:
+        """Two responses against each other with their front, as an Altair object."""
+        import altair as alt
+
+        from doe.views.charts import trade_off
+        from doe.views.charts.model import filled, spec
+
+        known = self.trade_off.responses
+        for name in (across, up):
+            if name not in known:
+                raise DoeError(
+                    f"{name!r} was not weighed{nearest(name, known)}; there are {', '.join(known)}"
+                )
+        report = next(iter(self._results.values())).report
+        data = trade_off.pair_data(report, across, up)
+        assert data is not None
+        made: alt.TopLevelMixin = alt.Chart.from_dict(filled(spec(trade_off.CHART), data))
+        return made
+
     def _joined(self, what: str) -> pd.DataFrame:
         import pandas as pd
 
@@ -150,10 +196,21 @@ class Results(Mapping[str, ResponseResult]):
         return pd.concat(frames, names=["response", None]).reset_index("response")
 
     def __repr__(self) -> str:
-        return "\n\n".join(map(repr, self._results.values()))
+        parts = [repr(result) for result in self._results.values()]
+        if (trade := self._trade_off()) is not None:
+            title, lines = " and ".join(trade.responses), goal_sentences(trade)
+            parts.append(_printed(lambda screen: print_list(title, lines, screen)))
+        return "\n\n".join(parts)
 
     def _repr_html_(self) -> str:
-        return "\n".join(str(sentences_html(r.analysis)) for r in self._results.values())
+        parts = [sentences_html(result.analysis) for result in self._results.values()]
+        if (trade := self._trade_off()) is not None:
+            parts.append(list_html(" and ".join(trade.responses), goal_sentences(trade)))
+            parts += [table_html(table) for table in goal_tables(trade, TOP)]
+        return str(Markup("\n").join(parts))
+
+    def _trade_off(self) -> TradeOff | None:
+        return next((result.report.trade_off for result in self._results.values()), None)
 
 
 def _chart_methods() -> tuple[str, ...]:
@@ -169,9 +226,13 @@ def _method(name: str) -> str:
 
 
 def _frame(rows: Iterable[msgspec.Struct]) -> pd.DataFrame:
+    return _frame_of([msgspec.to_builtins(row) for row in rows])
+
+
+def _frame_of(rows: list[Any]) -> pd.DataFrame:
     import pandas as pd
 
-    return pd.DataFrame([msgspec.to_builtins(row) for row in rows])
+    return pd.DataFrame(rows)
 
 
 def _printed(draw: Callable[[Console], None]) -> str:
@@ -188,8 +249,13 @@ def sentences_html(analysis: Analysis) -> Markup:
     """What a response says, as a list."""
     parts = headlines(analysis)
     lines = [*parts.effects, parts.best, *(f"Fragile: {doubt}" for doubt in parts.fragile)]
+    return list_html(quantity(analysis), lines)
+
+
+def list_html(title: str, lines: Iterable[str]) -> Markup:
+    """Sentences below their title."""
     items = Markup("").join(Markup("<li>{}</li>").format(line) for line in lines)
-    return Markup("<p><b>{}</b></p><ul>{}</ul>").format(quantity(analysis), items)
+    return Markup("<p><b>{}</b></p><ul>{}</ul>").format(title, items)
 
 
 def table_html(table: Table) -> Markup:

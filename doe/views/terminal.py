@@ -78,13 +78,18 @@ def print_sentences(analysis: Analysis, screen: Console, command: str = "doe ana
     title = f"{quantity(analysis)}: {counted(analysis.n, 'run')}{goal}"
     screen.print(Text(title, style="bold"))
     for heading, sentences in sections:
-        if heading and sentences:
-            screen.print(Text(heading, style="bold"))
-        for sentence in sentences:
-            line = RichTable.grid(padding=(0, 1, 0, 0))
-            line.add_row(Text("•"), Text(sentence))
-            screen.print(line)
+        print_list(heading, sentences, screen)
     screen.print()
+
+
+def print_list(heading: str, sentences: Sequence[str], screen: Console) -> None:
+    """Print sentences as a list below their heading."""
+    if heading and sentences:
+        screen.print(Text(heading, style="bold"))
+    for sentence in sentences:
+        line = RichTable.grid(padding=(0, 1, 0, 0))
+        line.add_row(Text("•"), Text(sentence))
+        screen.print(line)
 
 
 def print_json(value: Any) -> None:

@@ -57,7 +57,7 @@ def direction(columns: Any = 2) -> alt.Color:
 
 TEXT_FIELDS = frozenset(
     {"term", "factor", "response", "pair", "first", "second"}
-    | {"config", "run", "slot", "state", "given", "scale", "row"}
+    | {"config", "run", "slot", "state", "given", "scale", "row", "place"}
 )
 """Fields of charts that hold words."""
 

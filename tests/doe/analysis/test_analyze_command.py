@@ -134,7 +134,9 @@ def test_refusals(plasma: str, tmp_path: Path) -> None:
     assert "which response?" in fails(*base)
     assert "did you mean" in fails(*base, "--response", "yy", "--factors", "A,B,C,dya")
     assert "exclude each other" in fails(*base, "-r", "y", "--json", "--csv")
-    assert "is not one of none, log, logit, boxcox, auto" in fails(*base, "-r", "y", "--transform", "logg")
+    assert "is not one of none, log, logit, boxcox, auto" in fails(
+        *base, "-r", "y", "--transform", "logg"
+    )
     assert "'mixed' is not one of pure, residual" in fails(*base, "-r", "y", "--error", "mixed")
     assert "no table" in fails("--table", str(tmp_path / "none.csv"), "--factors", "A")
     assert "belongs to --table" in fails("--factors", "A")

@@ -1,0 +1,340 @@
+"""Several responses at once: the Pareto front with its uncertainty, and the best within limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from doe.analysis import distributions as stats
+from doe.analysis.best import MOST_CELLS, maximum_modulus
+from doe.analysis.contrasts import Floats, Ints
+from doe.analysis.dataset import Runs
+from doe.analysis.fitted import FittedResponse
+from doe.analysis.means import range_critical
+from doe.analysis.model import BLOCK
+from doe.analysis.pvalues import plain
+from doe.analysis.unequal_spread import unequal_spread
+from doe.errors import DoeError, are
+from doe.goals import Constraint
+from doe.numbers import confidence
+
+Bools = NDArray[np.bool_]
+Place = Literal["front", "dominated", "undecided"]
+Kept = Literal["yes", "no", "unclear"]
+
+
+class GoalMean(Struct, frozen=True):
+    """The mean of one response at a configuration, on the response scale."""
+
+    response: str
+    mean: float
+    ci_low: float | None  # intervals hold for all configurations and responses at once
+    ci_high: float | None
+
+
+class ParetoPoint(Struct, frozen=True):
+    """A configuration among several goals."""
+
+    config: str
+    place: Place
+    n: int
+    means: tuple[GoalMean, ...]
+    dominated_by: str  # a configuration that is better in every response; empty where none is
+    estimated: bool  # whether no other is better by the means alone
+    keeps: Kept | None  # whether it keeps the constraints; None where there are none
+
+
+class WithinLimits(Struct, frozen=True):
+    """The best by one response of all configurations that keep the constraints."""
+
+    response: str
+    goal: str
+    constraints: tuple[str, ...]
+    config: str  # empty where no configuration keeps them
+    means: tuple[GoalMean, ...]
+    keeps: Kept | None
+    ran: bool  # False for a prediction of the model at a configuration without runs
+
+
+# Means of configurations -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Configurations to choose from, and what the fits say of them."""
+
+    responses: tuple[FittedResponse, ...]
+    runs: Runs
+    cells: Ints
+    u: tuple[Floats, ...]  # of each response, on the scale of its fit
+    rows: tuple[Floats, ...]  # of each response, at the kept columns of its model
+
+    @property
+    def means(self) -> Floats:
+        """Responses x configurations, on the response scale."""
+        pairs = zip(self.responses, self.u, strict=True)
+        return np.stack([response.back(u) for response, u in pairs])
+
+    def config(self, i: int) -> str:
+        """Return a configuration as it is shown."""
+        return self.runs.config(int(self.cells[i]))
+
+    def only(self, kept: Bools) -> Candidates:
+        """Return some of the configurations."""
+        u, rows = (tuple(part[kept] for part in parts) for parts in (self.u, self.rows))
+        return Candidates(self.responses, self.runs, self.cells[kept], u, rows)
+
+
+def candidates(responses: Sequence[FittedResponse], runs: Runs, cells: Ints) -> Candidates:
+    """Return the configurations of which every model says something."""
+    rows = [response.fit.model.cell_rows(cells.tolist(), runs) for response in responses]
+    pairs = list(zip(responses, rows, strict=True))
+    known = np.all([r.fit.model.estimable(row) for r, row in pairs], axis=0)
+    inside = tuple(row[known][:, r.fit.model.kept] for r, row in pairs)
+    u = tuple(row @ r.fit.coef for r, row in zip(responses, inside, strict=True))
+    return Candidates(tuple(responses), runs, cells[known], u, inside)
+
+
+def observed(responses: Sequence[FittedResponse]) -> Candidates:
+    """Return the configurations with runs.
+
+    Raises
+    ------
+    DoeError
+        If there are more than can be compared.
+    """
+    runs = responses[0].runs
+    cells = np.unique(runs.cells)
+    if len(cells) > MOST_CELLS:
+        raise DoeError(
+            f"{len(cells)} configurations are too many to compare by several responses; expected "
+            f"at most {MOST_CELLS}"
+        )
+    return candidates(responses, runs, cells)
+
+
+def standard_errors(response: FittedResponse, rows: Floats) -> Floats:
+    """Standard errors of means on the scale of the fit."""
+    fit = response.fit
+    scale = fit.scale
+    weighted = rows * scale if scale.ndim == 1 else rows @ scale
+    return np.asarray(np.sqrt((weighted * rows).sum(axis=1) * fit.ms_error))
+
+
+def goal_means(of: Candidates, chosen: Sequence[int], alpha: float) -> list[tuple[GoalMean, ...]]:
+    """Return means of some configurations, with intervals that hold for all and every response.
+
+    The largest of as many studentized means as there are configurations, or Scheffé's bound for all
+    points of the model where that is shorter.
+    """
+    columns = []
+    for response, u, rows in zip(of.responses, of.u, of.rows, strict=True):
+        fit, own = response.fit, np.asarray(chosen)
+        reach = np.full(len(own), 0.0 if fit.exact else np.nan)
+        if fit.df_error > 0:
+            level = alpha / len(of.responses)
+            width = scheffe(response, level)
+            if len(of.cells) <= MOST_CELLS:
+                width = min(width, maximum_modulus(len(of.cells), fit.df_error, level))
+            reach = width * standard_errors(response, rows[own])
+            unequal = unequal_spread(fit, rows @ fit.maps) if len(u) <= MOST_CELLS else None
+            if unequal is not None:
+                reach = np.maximum(reach, unequal.of_means(level)[own])
+        low, high = (plain(response.back(u[own] + side)) for side in (-reach, reach))
+        means = response.back(u[own]).tolist()
+        name = response.data.response
+        columns.append([GoalMean(name, *line) for line in zip(means, low, high, strict=True)])
+    return [tuple(line) for line in zip(*columns, strict=True)]
+
+
+def scheffe(response: FittedResponse, alpha: float) -> float:
+    """Scheffé's quantile, which holds for all linear functions of a model without its blocks."""
+    fit = response.fit
+    rank = fit.model.rank - fit.model.df(BLOCK)
+    return float(np.sqrt(rank * stats.f.isf(alpha, rank, fit.df_error)))
+
+
+# The front ----------------------------------------------------------------------------------------
+
+
+class Comparison(NamedTuple):
+    """What is certain of every two configurations by one response: rows against columns."""
+
+    better: Bools
+    equal: Bools  # no error and no difference
+    ahead: Floats  # by how much the means differ, for the better
+
+
+def compare(response: FittedResponse, u: Floats, rows: Floats, alpha: float) -> Comparison:
+    """Compare every two configurations, all comparisons at once at level `alpha`.
+
+    Tukey and Kramer's quantile, or Scheffé's where it is smaller; where spreads differ, Games and
+    Howell's (1976) if that asks for more.
+    """
+    fit, k = response.fit, len(u)
+    sign = 1.0 if response.goal == "max" else -1.0
+    ahead = sign * (u[:, None] - u[None, :])
+    if fit.exact:
+        return Comparison(ahead > fit.rounding, np.abs(ahead) <= fit.rounding, ahead)
+    if fit.df_error == 0 or k < 2:
+        nothing = np.zeros((k, k), dtype=bool)
+        return Comparison(nothing, nothing, ahead)
+    scale = fit.scale
+    weighted = rows * scale if scale.ndim == 1 else rows @ scale
+    covariance = weighted @ rows.T
+    own = np.diag(covariance)
+    variance = np.maximum(own[:, None] + own[None, :] - 2.0 * covariance, 0.0)
+    variance[variance < 1e-12 * own.max()] = 0.0
+    tukey = range_critical(alpha, k, fit.df_error) / np.sqrt(2.0)
+    reach = min(tukey, scheffe(response, alpha)) * np.sqrt(fit.ms_error * variance)
+    unequal = unequal_spread(fit, rows @ fit.maps)
+    if unequal is not None:
+        df, error = unequal.pairs
+        reach = np.maximum(reach, _range_quantiles(df, k, alpha) / np.sqrt(2.0) * error)
+    certain = reach <= fit.rounding
+    equal = certain & (np.abs(ahead) <= fit.rounding)
+    return Comparison((ahead > np.maximum(reach, fit.rounding)), equal, ahead)
+
+
+def _range_quantiles(df: Floats, k: int, alpha: float) -> Floats:
+    """Quantiles of the studentized range at many degrees of freedom, interpolated over 1 / df."""
+    at = 1.0 / np.geomspace(df.min(), max(df.max(), df.min() * 1.001), 8)
+    values = [range_critical(alpha, k, 1.0 / x) for x in at.tolist()]
+    return np.asarray(np.interp(1.0 / df, at[::-1], values[::-1]))
+
+
+def places(comparisons: Sequence[Comparison]) -> tuple[list[Place], list[int]]:
+    """Return where each configuration stands, and one that dominates it, or -1.
+
+    Dominated: another is certainly better in some response and not worse in any. Front: against
+    every other that is not dominated itself it is certainly better in some response, or equal in
+    all. All comparisons hold at once, so all of these statements do.
+    """
+    better = np.stack([c.better for c in comparisons])
+    equal = np.stack([c.equal for c in comparisons])
+    dominates = np.asarray((better | equal).all(axis=0) & better.any(axis=0))
+    dominated: Bools = np.asarray(dominates.any(axis=0))
+    safe: Bools = better.any(axis=0) | equal.all(axis=0) | dominated[None, :]
+    np.fill_diagonal(safe, True)
+    front: Bools = np.asarray(safe.all(axis=1))
+    ahead = np.sum([c.ahead / max(np.ptp(c.ahead), 1e-300) for c in comparisons], axis=0)
+    by = np.where(dominated, np.where(dominates, ahead, -np.inf).argmax(axis=0), -1)
+    names: list[Place] = [
+        "dominated" if below else "front" if on else "undecided"
+        for below, on in zip(dominated, front, strict=True)
+    ]
+    return names, by.tolist()
+
+
+def estimated_front(comparisons: Sequence[Comparison]) -> list[bool]:
+    """Return which configurations no other beats, by the means alone."""
+    ahead = np.stack([c.ahead for c in comparisons])
+    dominates = np.asarray((ahead >= 0).all(axis=0) & (ahead > 0).any(axis=0))
+    return [not below for below in np.asarray(dominates.any(axis=0))]
+
+
+def pareto(
+    of: Candidates, constraints: Sequence[Constraint], alpha: float
+) -> tuple[ParetoPoint, ...]:
+    """Return where each configuration stands among the goals, in standard order."""
+    level = alpha / len(of.responses)
+    comparisons = [
+        compare(response, u, rows, level)
+        for response, u, rows in zip(of.responses, of.u, of.rows, strict=True)
+        if response.goal
+    ]
+    names, by = places(comparisons)
+    on_front = estimated_front(comparisons)
+    means = goal_means(of, range(len(of.cells)), alpha)
+    counts = dict(zip(*np.unique(of.runs.cells, return_counts=True), strict=True))
+    return tuple(
+        ParetoPoint(
+            config=of.config(i),
+            place=names[i],
+            n=int(counts[of.cells[i]]),
+            means=means[i],
+            dominated_by="" if by[i] < 0 else of.config(by[i]),
+            estimated=on_front[i],
+            keeps=keeps(means[i], constraints),
+        )
+        for i in range(len(of.cells))
+    )
+
+
+# Constraints --------------------------------------------------------------------------------------
+
+
+def keeps(means: Sequence[GoalMean], constraints: Sequence[Constraint]) -> Kept | None:
+    """Return whether a configuration keeps all constraints, as far as the intervals tell."""
+    if not constraints:
+        return None
+    answers = set()
+    for constraint in constraints:
+        own = next(mean for mean in means if mean.response == constraint.response)
+        low, high = (own.ci_low, own.ci_high) if constraint.upper else (own.ci_high, own.ci_low)
+        if low is None or high is None:
+            answers.add("unclear" if _within(own.mean, constraint) else "no")
+        elif _within(high, constraint):
+            answers.add("yes")
+        else:
+            answers.add("unclear" if _within(low, constraint) else "no")
+    return "no" if "no" in answers else "unclear" if "unclear" in answers else "yes"
+
+
+def _within(value: float, constraint: Constraint) -> bool:
+    return value <= constraint.limit if constraint.upper else value >= constraint.limit
+
+
+def violation(of: Candidates, constraints: Sequence[Constraint]) -> Floats:
+    """Return by how much of the range of its response each mean is beyond its limit, at most."""
+    names = [response.data.response for response in of.responses]
+    means = of.means
+    worst = np.zeros(len(of.cells))
+    for constraint in constraints:
+        own = means[names.index(constraint.response)]
+        over = (own - constraint.limit) * (1.0 if constraint.upper else -1.0)
+        worst = np.maximum(worst, over / max(float(np.ptp(own)), 1e-300))
+    return worst
+
+
+def within_limits(
+    of: Candidates,
+    constraints: Sequence[Constraint],
+    response: FittedResponse,
+    alpha: float,
+    ran: bool,
+) -> WithinLimits:
+    """Return the configuration with the best mean of those whose means keep the constraints."""
+    at = of.responses.index(response)
+    sign = 1.0 if response.goal == "max" else -1.0
+    kept = violation(of, constraints) <= 0
+    score = np.where(kept, sign * of.u[at], -np.inf)
+    texts = tuple(constraint.text for constraint in constraints)
+    goal = response.goal or ""
+    if not kept.any():
+        return WithinLimits(response.data.response, goal, texts, "", (), None, ran)
+    best = int(np.argmax(score))
+    means = goal_means(of, [best], alpha)[0]
+    name = of.config(best)
+    return WithinLimits(
+        response.data.response, goal, texts, name, means, keeps(means, constraints), ran
+    )
+
+
+def front_sentence(points: Sequence[ParetoPoint], responses: Sequence[str], alpha: float) -> str:
+    """Say how many configurations are on the front, dominated, or neither for certain."""
+    count = {place: sum(p.place == place for p in points) for place in ("front", "dominated")}
+    left = len(points) - sum(count.values())
+    of = " and ".join((", ".join(responses[:-1]), responses[-1]))
+    if all(mean.ci_low is None for point in points for mean in point.means):
+        return f"Without an error estimate no configuration can be told from the front of {of}."
+    return (
+        f"Of {len(points)} configurations {count['front']} {are(count['front'])} on the Pareto "
+        f"front of {of}, {count['dominated']} {are(count['dominated'])} dominated and {left} "
+        f"cannot be told; all of this holds at once with {confidence(alpha)}."
+    )

@@ -91,6 +91,7 @@ calibrate: setup
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.looks
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.confirmation
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.streams
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.goals
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.surfaces
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.strata
 

@@ -57,7 +57,7 @@ def test_the_report_ends_by_naming_its_page(written):
 
 def test_a_transformation_that_does_not_exist_writes_nothing(paper_study, tmp_path):
     said = doe("report", "--study", paper_study, "--transform", "cube", cwd=tmp_path, code=1)
-    assert said.stderr == "error: transform 'cube' is not one of none, log, boxcox, auto\n"
+    assert said.stderr == "error: transform 'cube' is not one of none, log, logit, boxcox, auto\n"
     assert not list(tmp_path.iterdir())
 
 

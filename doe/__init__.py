@@ -307,12 +307,14 @@ def report(
     whole_plot: Sequence[str] = (),
     goal: str | Mapping[str, str] | None = None,
     decimal: str | None = None,
+    every_term: bool = False,
 ) -> Path:
     """Write the page and tables of a study, a CSV file or a DataFrame; return the page.
 
     `responses`, `factors`, `low`, `scale`, `of`, `block`, `whole_plot`, `goal` and `decimal` are
     for tables.
-    `drop` are factors left out of the paper's tables of effects.
+    `drop` are factors left out of the paper's tables of effects; `every_term` puts terms that are
+    not significant into LaTeX tables as well.
     """
     from doe.results.report import report_of
     from doe.results.sources import page_source
@@ -328,7 +330,7 @@ def report(
     subject = page_source(source, names, table, _say)
     left_out = None if drop is None else _names(drop, "drop", "factors")
     page = report_of(subject, options, left_out)
-    return write_report(page, target or REPORTS / subject.path.stem).page
+    return write_report(page, target or REPORTS / subject.path.stem, every_term).page
 
 
 # What is asked, as values -------------------------------------------------------------------------

@@ -97,17 +97,24 @@ def draw_heatmaps(inspection: Inspection) -> Figure:
     times = (middle - 1, middle, middle + 1)
     figure = Figure(figsize=(6.2, 6.4), layout="constrained")
     axes = figure.subplots(3, 3)
+    largest = float(inspection.heatmap[list(times)].max())  # one scale for the three frames
     for column, t in enumerate(times):
         _show(axes[0, column], inspection.frames[t], "gray", 1.0)
         _show(axes[1, column], _target(inspection, t), "magma", 1.0)
-        _show(axes[2, column], inspection.heatmap[t], "magma", None)
-        axes[0, column].set_title(f"frame {t}", fontsize=10)
-        axes[2, column].plot(
-            *inspection.true_position[t], "+", color="white", markersize=9, alpha=0.7
+        _show(axes[2, column], inspection.heatmap[t], "magma", largest)
+        bounce = ", bounce" if inspection.true_bounce[t] else ""
+        axes[0, column].set_title(f"frame {t}{bounce}", fontsize=10)
+        (truth,) = axes[2, column].plot(
+            *inspection.true_position[t], "+", color="white", markersize=9, label="true position"
         )
     names = ("input", "target heatmap", "predicted heatmap")
     for row, name in enumerate(names):
         axes[row, 0].set_ylabel(name, fontsize=10)
+        shown = axes[row, -1].images[0]
+        scale = figure.colorbar(shown, ax=axes[row], shrink=0.9)
+        scale.ax.tick_params(labelsize=8)
+    look = {"facecolor": "0.2", "labelcolor": PALE, "edgecolor": "none", "fontsize": 8}
+    figure.legend(handles=[truth], loc="outside lower center", **look)
     figure.suptitle(_title(inspection), fontsize=10)
     return figure
 
@@ -117,11 +124,14 @@ def draw_path(inspection: Inspection) -> Figure:
     figure = Figure(figsize=(4.4, 4.9), layout="constrained")
     axis = figure.subplots()
     t = _bounce_time(inspection)
+    bounce = ", bounce" if inspection.true_bounce[t] else ""
     _show(axis, inspection.frames[t], "gray", 2.2)  # half as bright, so that a pale line stands out
     axis.plot(*inspection.true_position.T, color=PALE, lw=1.2, label="truth")
     axis.plot(*inspection.soft.T, "o", color=SKY, ms=3.5, label="soft-argmax")
     axis.plot(*inspection.physics.T, "x", color=YELLOW, ms=4.5, label="physics")
-    axis.plot(*inspection.true_position[t], "o", mfc="none", mec=PALE, ms=12, label=f"frame {t}")
+    axis.plot(
+        *inspection.true_position[t], "o", mfc="none", mec=PALE, ms=12, label=f"frame {t}{bounce}"
+    )
     axis.set_xlim(-0.5, inspection.config.image_size - 0.5)
     axis.set_ylim(inspection.config.image_size - 0.5, -0.5)
     look = {"facecolor": "0.2", "labelcolor": PALE, "edgecolor": "none", "fontsize": 8}
@@ -145,7 +155,8 @@ def draw_trajectory(inspection: Inspection) -> Figure:
             time, inspection.physics[:, i], "x", color=ORANGE, ms=4.5, label="physics"
         )
         position_axes.set_ylabel(f"{name} [px]")
-        velocity_axes.plot(time, inspection.true_velocity[:, i], color=BLACK, lw=1.2, label="truth")
+        stepped = with_steps(inspection.true_velocity[:, i], inspection.true_bounce)
+        velocity_axes.plot(*stepped, color=BLACK, lw=1.2, label="truth")
         velocity_axes.plot(
             time, inspection.velocity[:, i], "x", color=ORANGE, ms=4.5, label="physics"
         )
@@ -175,6 +186,18 @@ def write_figures(trained: Trained, inspection: Inspection, out: Path, ending: s
     for path, figure in zip(paths, drawn.values(), strict=True):
         figure.savefig(path, dpi=160)
     return paths
+
+
+def with_steps(velocity: Array, bounce: Array) -> tuple[list[float], list[float]]:
+    """Return frames and velocities, with an upright step at each frame where the ball bounces."""
+    frames, values = [0.0], [float(velocity[0])]
+    for t in range(1, len(velocity)):
+        if bounce[t]:
+            frames.append(float(t))
+            values.append(float(velocity[t - 1]))
+        frames.append(float(t))
+        values.append(float(velocity[t]))
+    return frames, values
 
 
 def by_frame(x: Tensor) -> Array:

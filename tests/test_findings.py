@@ -1,6 +1,8 @@
 """docs/findings.md says what the committed studies say."""
 
+import base64
 import csv
+import gzip
 import json
 import re
 from pathlib import Path
@@ -100,7 +102,8 @@ def _number(cell: str) -> object:
 def data_of(page: Path) -> dict[str, object]:
     """What a page's tables hold, without its look: texts, charts and captions may change."""
     text = page.read_text(encoding="utf-8")
-    data = json.loads(re.search(r'id="data">(.*?)</script>', text, re.S)[1])
+    packed = re.search(r'id="data">(.*?)</script>', text, re.S)[1]
+    data = json.loads(gzip.decompress(base64.b64decode(packed)))
     tables = [t for response in data["byResponse"].values() for t in response["tables"]]
     tables += [t for section in data["study"]["tables"].values() for t in section]
     return {t["name"]: rounded([row["raw"] for row in t["rows"]]) for t in tables}

@@ -12,6 +12,7 @@ from doe.cli.complete import complete_response
 from doe.cli.options import (
     BlockOption,
     DecimalOption,
+    EveryTermOption,
     GoalOption,
     JsonOption,
     LowOption,
@@ -40,8 +41,8 @@ if TYPE_CHECKING:
     from doe.analysis.trade_off import TradeOff
     from doe.results.subject import Subject
 
-TOP = 20
-"""Rows of a ranked table."""
+TOP, SHORT = 20, 8
+"""Rows of a ranked table in full and in short."""
 
 
 def analyze(
@@ -110,8 +111,10 @@ def analyze(
         typer.Option("--desire", help="Worth nothing..target[:weight]: seconds=60..10:2."),
     ] = None,
     brief: Annotated[bool, typer.Option("--brief", help="Stop after the sentences.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Print every table.")] = False,
     json: JsonOption = False,
     latex: Annotated[bool, typer.Option("--latex", help="Print LaTeX tables instead.")] = False,
+    every: EveryTermOption = False,
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV tables instead.")] = False,
     plot: Annotated[
         bool, typer.Option("--plot", help="Draw a half-normal plot of the effects as well.")
@@ -123,9 +126,11 @@ def analyze(
     from doe.errors import DoeError
     from doe.results.sources import read_source
 
-    if json + latex + csv + plot + brief > 1:
+    forms = {"json": json, "latex": latex, "csv": csv, "plot": plot, "brief": brief, "full": full}
+    if sum(forms.values()) > 1:
         raise DoeError(
-            "--json, --latex, --csv, --plot and --brief exclude each other; give one of them"
+            "--json, --latex, --csv, --plot, --brief and --full exclude each other; "
+            "give one of them"
         )
     options = AnalysisOptions(
         transform=transform,
@@ -158,21 +163,25 @@ def analyze(
         table, factors, low, scale, block, goal, ceiling, decimal, of, whole_plot
     )
     subject = read_source(table or chosen_study(study), names, options_of_table, say)
-    forms = {"json": json, "latex": latex, "csv": csv, "plot": plot, "brief": brief}
     form = next((name for name, chosen in forms.items() if chosen), "")
     words = ["--table", table, "--factors", factors] if table else ["--study", study]
     source = f" {shlex.join(map(str, words))}"
     command = f"doe analyze{source if table or study else ''}"
-    _print(subject, options, form, command)
+    if every and form != "latex":
+        raise DoeError("--all is about LaTeX tables; give --latex as well")
+    _print(subject, options, form, command, every)
 
 
-def _print(subject: Subject, options: AnalysisOptions, form: str, command: str) -> None:
+def _print(
+    subject: Subject, options: AnalysisOptions, form: str, command: str, every: bool
+) -> None:
     from doe.analysis.effects_by_response import effects_by_response
     from doe.errors import DoeError
     from doe.results.goals import trade_off_of
     from doe.results.report import analyze_all, bound_all
     from doe.views import csv, latex
     from doe.views.json import to_plain
+    from doe.views.table import significant_rows
     from doe.views.tables import paper_tables, whole_tables
     from doe.views.tables.by_response import by_response_table
     from doe.views.tables.goals import goal_tables
@@ -202,10 +211,12 @@ def _print(subject: Subject, options: AnalysisOptions, form: str, command: str) 
                 tables += surface_tables(analysis)
             else:
                 tables += whole_tables(analysis) if form == "csv" else paper_tables(analysis)
+        if form == "latex" and not every:
+            tables = [significant_rows(table, options.alpha) for table in tables]
         text = csv.render_all(tables) if form == "csv" else "\n".join(map(latex.render, tables))
         print(text, end="")
     else:
-        _show(results, list(bounds.values()), trade, form == "brief", command, options.optimize)
+        _show(results, list(bounds.values()), trade, form, command, options.optimize)
         if form == "plot":
             _plot(results)
 
@@ -214,22 +225,22 @@ def _show(
     analyses: list[Analysis],
     bounds: list[CensoredAnalysis],
     trade: TradeOff | None,
-    brief: bool,
+    form: str,
     command: str,
     optimize: bool,
 ) -> None:
-    """Sentences, then tables, the shortest first."""
+    """Sentences, then one short table, or in full all tables, the shortest first."""
     from rich.text import Text
 
     from doe.analysis.effects_by_response import effects_by_response
-    from doe.views.tables import screen_tables
+    from doe.views.tables import first_table, screen_tables
     from doe.views.tables.by_response import by_response_table
     from doe.views.tables.goals import goal_sentences, goal_tables
     from doe.views.tables.lost import censored_table
     from doe.views.tables.surface import surface_tables
     from doe.views.terminal import console, print_list, print_sentences, print_table
 
-    screen = console()
+    screen, rows = console(), TOP if form == "full" else SHORT
     for analysis in analyses:
         print_sentences(analysis, screen, command)
     if trade is not None:
@@ -238,14 +249,17 @@ def _show(
     for bounded in bounds:
         for warning in bounded.warnings:
             screen.print(Text("note: ", style="yellow"), Text(warning), end="\n", sep="")
-    tables = [censored_table(bounded, TOP) for bounded in bounds]
+    tables = [censored_table(bounded, rows) for bounded in bounds]
     if len(analyses) > 1:
-        tables.append(by_response_table(effects_by_response(analyses), analyses, TOP))
-    elif analyses and not brief:
-        tables += surface_tables(analyses[0]) if optimize else screen_tables(analyses[0])
-    tables += goal_tables(trade, TOP) if trade is not None else []
-    for table in () if brief and analyses else sorted(tables, key=lambda table: len(table.rows)):
+        tables.append(by_response_table(effects_by_response(analyses), analyses, rows))
+    elif analyses:
+        made = screen_tables(analyses[0]) if form == "full" else first_table(analyses[0], SHORT)
+        tables += surface_tables(analyses[0]) if optimize else made
+    tables += goal_tables(trade, rows) if trade is not None else []
+    for table in () if form == "brief" and analyses else sorted(tables, key=lambda t: len(t.rows)):
         print_table(table, screen)
+    if len(analyses) == 1 and form not in ("brief", "full"):
+        screen.print("`--full` prints every table.")
 
 
 def _plot(analyses: list[Analysis]) -> None:

@@ -63,6 +63,9 @@ ScaleOption = Annotated[
 OfOption = Annotated[
     str | None, typer.Option("--of", help="Items of which a column is the share: acc=1000.")
 ]
+EveryTermOption = Annotated[
+    bool, typer.Option("--all", help="Every term in LaTeX tables, not the significant ones alone.")
+]
 DecimalOption = Annotated[
     str | None,
     typer.Option("--decimal", help="What is decimal in the table: , or . [default: by its cells]."),

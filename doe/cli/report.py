@@ -10,6 +10,7 @@ import typer
 from doe.cli.options import (
     BlockOption,
     DecimalOption,
+    EveryTermOption,
     GoalOption,
     LowOption,
     OfOption,
@@ -71,6 +72,7 @@ def report(
             help="Save charts as PDF, SVG and PNG as well: of responses a,b, `averages` or `all`."
         ),
     ] = None,
+    every: EveryTermOption = False,
     serve: Annotated[
         int | None,
         typer.Option(
@@ -111,8 +113,8 @@ def report(
             raise DoeError("--serve follows a study while it runs; a table has but its page")
         from doe.views.serve import serve_page
 
-        def make(state: Overview) -> Report:
-            return report_of(study_page(state), options, left_out)
+        def make(state: Overview, first: bool) -> Report:
+            return report_of(study_page(state), options, left_out, in_short=first)
 
         serve_page(chosen_study(study), make, serve)
         return
@@ -122,7 +124,8 @@ def report(
     source = table or chosen_study(study)
     subject = page_source(source, split_names(response), options_of_table, say)
     drawn = None if figures is None else _drawn_responses(subject, figures)
-    _write(report_of(subject, options, left_out), out or REPORTS / source.stem, drawn)
+    report = report_of(subject, options, left_out)
+    _write(report, out or REPORTS / source.stem, drawn, every)
 
 
 def _drawn_responses(subject: Subject, figures: str) -> tuple[str, ...]:
@@ -144,7 +147,7 @@ def _drawn_responses(subject: Subject, figures: str) -> tuple[str, ...]:
     return names
 
 
-def _write(report: Report, out: Path, figures: tuple[str, ...] | None) -> None:
+def _write(report: Report, out: Path, figures: tuple[str, ...] | None, every: bool) -> None:
     from rich.text import Text
 
     from doe.errors import counted
@@ -152,7 +155,7 @@ def _write(report: Report, out: Path, figures: tuple[str, ...] | None) -> None:
     from doe.views.headlines import headlines
     from doe.views.terminal import console
 
-    written = write_report(report, out)
+    written = write_report(report, out, every)
     screen = console()
     if report.provisional:
         screen.print(Text(f"Provisional: {report.progress}", style="yellow"))

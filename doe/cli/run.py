@@ -115,6 +115,8 @@ def run(
 
     Ctrl-C lets running runs finish and starts no more; a second Ctrl-C ends them.
     """
+    from rich.text import Text
+
     from doe.errors import DoeError
     from doe.results.decision import declare_until, is_decided
     from doe.results.summary import summarise
@@ -165,8 +167,8 @@ def run(
     left_out = summary.counts["pending"] and not (only or replicate or limit)
     if done.finished and left_out:
         lines.append("Some runs were left out; `doe status` says why.")
-    for line in lines:
-        screen.out(line)
+    for line in lines:  # broken between words on a terminal, whole in a log
+        screen.print(Text(line), soft_wrap=not screen.is_terminal)
     if not done.finished:
         raise typer.Exit(130)
     if left_out or done.counts["failed"]:

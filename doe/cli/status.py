@@ -75,11 +75,24 @@ def _picture(state: Overview, width: int) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
+    from doe.errors import counted
     from doe.results.decision import decision
-    from doe.views.status_tables import failure_table, running_table
+    from doe.views.status_tables import (
+        counts_line,
+        failure_table,
+        legend,
+        replicates_table,
+        running_table,
+        state_bar,
+    )
     from doe.views.terminal import render_table
 
-    parts: list[RenderableType] = [Text("\n".join(_lines(state)))]
+    head = Text(f"{state.study.name}: {counted(len(state.statuses), 'run')}: ")
+    head += counts_line(state.counts, signs=False)
+    parts: list[RenderableType] = [head, state_bar(state.counts) + legend(state.counts)]
+    parts += [Text("\n".join(_lines(state)))]
+    if (replicates := replicates_table(state)) is not None:
+        parts += [Text(), render_table(replicates, width)]
     if (reached := decision(state.study, state.statuses)) is not None:
         from doe.views.tables.study import decision_table
 
@@ -98,15 +111,11 @@ def _lines(state: Overview) -> list[str]:
     from doe.numbers import duration_text
     from doe.results.stages import status_line
 
-    number = ", ".join(f"{count} {name}" for name, count in state.counts.items() if count)
     balance = ", ".join(
         f"{counted(configs, 'configuration')} with {done}"
         for done, configs in state.balance.items()
     )
-    lines = [
-        f"{state.study.name}: {counted(len(state.statuses), 'run')}: {number}",
-        f"replicates done: {balance}",
-    ]
+    lines = [f"replicates done: {balance}"]
     lines += [status_line(stage) for stage in state.stages]
     if state.running:
         lines.append(f"time left: {duration_text(state.left)}")

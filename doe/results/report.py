@@ -24,6 +24,7 @@ from doe.errors import DoeError
 from doe.results.curves import Curve, epoch_lines, learning_curves
 from doe.results.decision import Decision, decision
 from doe.results.details import RunDetail, run_details
+from doe.results.estimates import Settling, settling
 from doe.results.goals import trade_off_of
 from doe.results.status import Overview
 from doe.results.subject import Subject
@@ -36,6 +37,10 @@ if TYPE_CHECKING:
 
 WORTH_A_PROCESS = 4
 """Responses for which it is worth starting a process."""
+
+
+LATER = "Its analysis follows in a moment."
+"""Why a report in short has no analysis of a response."""
 
 
 class Report(NamedTuple):
@@ -57,6 +62,8 @@ class Report(NamedTuple):
     """How far a study has come that may stop early."""
     trade_off: TradeOff | None = None
     """What several responses say together; None of one."""
+    settling: tuple[Settling, ...] = ()
+    """Main effects replicate by replicate, of a study under way."""
 
     @property
     def provisional(self) -> bool:
@@ -85,17 +92,28 @@ def fingerprint(state: Overview) -> str:
 
 
 def report_of(
-    subject: Subject, options: AnalysisOptions, drop: tuple[str, ...] | None = None
+    subject: Subject,
+    options: AnalysisOptions,
+    drop: tuple[str, ...] | None = None,
+    in_short: bool = False,
 ) -> Report:
-    """Analyse every response of a study or a table as it was read."""
+    """Analyse every response of a study or a table as it was read.
+
+    `in_short`: those alone that a report begins with, without the robust methods.
+    """
     section = subject.section
     for term in (*(options.terms or ()), *(drop or ())):
         parse_term(term, subject.keys)
     if drop is not None:
         section = msgspec.structs.replace(section, drop=drop)
-    analyses, refused = analyze_all(list(subject.data.values()), options)
+    data = subject.data
+    if in_short:
+        options = msgspec.structs.replace(options, robust=False)
+        data = {name: data[name] for name in subject.responses.headline if name in data}
+    analyses, refused = analyze_all(list(data.values()), options)
+    refused |= {name: LATER for name in subject.data if name not in data}
     curves, details, reached = _course(subject.state)
-    return Report(
+    report = Report(
         subject=subject,
         options=options,
         section=section,
@@ -108,6 +126,11 @@ def report_of(
         decision=reached,
         trade_off=trade_off_of(subject, options),
     )
+    if in_short or subject.state is None or not report.provisional:
+        return report
+    plain = msgspec.structs.replace(options, robust=False)
+    names = report.headline_responses[:1]
+    return report._replace(settling=tuple(settling(subject.state, names, plain)))
 
 
 def _course(

@@ -1,4 +1,4 @@
-"""What a study has come to when `doe run` ends: counts, the best so far, what is decided."""
+"""What a study has come to when `doe run` ends: counts, the best observed, what is decided."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Ending = Literal["finished", "stopped", "broken off"]
 """Nothing was left to do; interrupted; given up for an error."""
 
 
-class BestSoFar(NamedTuple):
+class BestObserved(NamedTuple):
     """The configuration with the best mean of a response, over the runs that have a value."""
 
     response: str
@@ -35,7 +35,7 @@ class Summary(NamedTuple):
     counts: dict[RunState, int]
     seconds: float
     """How long this `doe run` took."""
-    best: tuple[BestSoFar, ...]
+    best: tuple[BestObserved, ...]
     """Of the averages, or where there are none of the metrics."""
     levels: str
     """Whose levels a configuration names, where its label does not say so itself."""
@@ -53,7 +53,7 @@ def summarise(plan: Plan, ending: Ending, seconds: float) -> Summary:
     return Summary(study.name, ending, counts(statuses), seconds, best, levels, reached)
 
 
-def _best(study: Study, statuses: Sequence[RunStatus]) -> tuple[BestSoFar, ...]:
+def _best(study: Study, statuses: Sequence[RunStatus]) -> tuple[BestObserved, ...]:
     answers = study.responses
     names = answers.principal
     rows = [response_values(study, status) for status in statuses]
@@ -61,7 +61,7 @@ def _best(study: Study, statuses: Sequence[RunStatus]) -> tuple[BestSoFar, ...]:
     cells = {cell.row: cell for cell in cells_of([status.run for status in statuses], values)}
     best = best_cells(list(cells.values()), names, answers)
     return tuple(
-        BestSoFar(
+        BestObserved(
             name,
             answers.goal_of(name),
             cells[row].config,

@@ -11,7 +11,7 @@ from doe.store.files import write_atomic
 from doe.views import csv, html, latex
 from doe.views.charts import figures
 from doe.views.figures import save_figures
-from doe.views.table import slug
+from doe.views.table import significant_rows, slug
 from doe.views.tables import MOST_ROWS, file_tables
 
 REPORTS = Path("reports")
@@ -27,9 +27,12 @@ class ReportFiles(NamedTuple):
     """Each table in LaTeX; its CSV stands beside it."""
 
 
-def write_report(report: Report, out: Path) -> ReportFiles:
-    """Write the page, and every table as LaTeX and CSV."""
-    tables = tuple(_write_tables(report, out / "tables"))
+def write_report(report: Report, out: Path, every_term: bool = False) -> ReportFiles:
+    """Write the page, and every table as LaTeX and CSV.
+
+    LaTeX has the significant terms alone, or every term if asked for; CSV has them all.
+    """
+    tables = tuple(_write_tables(report, out / "tables", every_term))
     page = out / PAGE
     write_atomic(page, html.render(report, now()))
     return ReportFiles(page, tables)
@@ -47,7 +50,7 @@ def now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
-def _write_tables(report: Report, folder: Path) -> list[Path]:
+def _write_tables(report: Report, folder: Path, every_term: bool) -> list[Path]:
     """Write every table, a document of those that a paper needs, and one of all others."""
     documents = dict(zip(("paper.tex", "all.tex"), file_tables(report), strict=True))
     written = []
@@ -55,7 +58,8 @@ def _write_tables(report: Report, folder: Path) -> list[Path]:
         names = [slug(table.name) for table in tables]
         write_atomic(folder / document, latex.document(names))
         for name, table in zip(names, tables, strict=True):
-            printed = latex.render(table.first(MOST_ROWS, f"{name}.csv"))
+            shown = table if every_term else significant_rows(table, report.options.alpha)
+            printed = latex.render(shown.first(MOST_ROWS, f"{name}.csv"))
             write_atomic(folder / f"{name}.tex", printed)
             write_atomic(folder / f"{name}.csv", csv.render(table))
         written += [folder / f"{name}.tex" for name in names]

@@ -264,7 +264,7 @@ def _number(text: str) -> str:
         sign = "-" if power[2] == "-" else ""
         return f"{escape(power[1])}$\\times$10$^{{{sign}{power[3]}}}$"
     mean, plus_minus, std = text.partition("±")
-    return escape(mean) + (f"{{\\scriptsize$\\,\\pm\\,${std}}}" if plus_minus else "")
+    return escape(mean) + (f"{{\\footnotesize$\\,\\pm\\,${std}}}" if plus_minus else "")
 
 
 def _note(note: str) -> str:

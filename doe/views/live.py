@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
@@ -21,16 +20,21 @@ from doe.results.time_left import study_time_left
 from doe.store.leases import age
 from doe.store.progress import Progress, read_progress
 from doe.store.scan import STATES, RunState, counts
-from doe.views.status_tables import Shown, metric_text, step_text, what_varies
+from doe.views.status_tables import (
+    STATE_STYLES,
+    Shown,
+    counts_line,
+    metric_text,
+    state_bar,
+    step_text,
+    what_varies,
+)
 
 if TYPE_CHECKING:
     from doe.running.scheduler import Snapshot
     from doe.running.transitions import Active
 
-STYLES = {
-    "done": "green",
-    "diverged": "yellow",
-    "failed": "red",
+STYLES = STATE_STYLES | {
     "again": "yellow",
     "closed": "bold red",
     "adopted": "cyan",
@@ -199,17 +203,15 @@ def picture(snapshot: Snapshot) -> RenderableType:
     head = Table.grid(padding=(0, 1))
     head.add_row(
         Text(snapshot.study, style="bold"),
-        ProgressBar(total=len(statuses), completed=ended, width=30),
+        state_bar(number),
         f"{ended}/{len(statuses)}",
         f"time left {left}",
     )
-    line = Text("  ").join(
-        Text(f"{number[state]} {state}", style=STYLES.get(state, "") if number[state] else "dim")
-        for state in STATES
-    )
-    return Group(head, line, slot_table(snapshot))
+    return Group(head, counts_line(number), slot_table(snapshot))
 
 
+WIDTHS = {"slot": 5, "run": 3, "step": 7, "for": 8, "metric": 13, "": 10}
+"""Least width of the columns, so that what comes and goes in them moves nothing."""
 MOST_ACTIVE, MOST_ELSEWHERE = 32, 8
 """Rows of the table of runs under way."""
 
@@ -217,19 +219,20 @@ MOST_ACTIVE, MOST_ELSEWHERE = 32, 8
 def slot_table(snapshot: Snapshot) -> Table:
     """A row per run under way: slot, run, step, time, the metric's course, what sets it apart.
 
-    Of the configurations only what varies between the runs is shown, on several lines where it is
-    narrow: cut, two of them could look alike.
+    Of the configurations what varies in the study is shown, on several lines where it is narrow:
+    cut, two of them could look alike. Columns are as wide from the first drawing to the last.
     """
+    every = [status.run for status in snapshot.statuses.values()]
+    stages = {run.run_id: run.config for run in every if run.stage}
+    every = [run for run in every if not run.stage]
+    shown = what_varies(list(every[0].levels), every) if every else Shown("configuration", {})
     table = Table(box=None, pad_edge=False, padding=(0, 1), show_edge=False)
-    for title in ("slot", "run", "step", "for", "metric", ""):
-        table.add_column(title, no_wrap=True, overflow="ellipsis")
+    widths = WIDTHS | {"run": max((len(run.run_id) for run in every), default=3)}
+    for title, width in widths.items():
+        table.add_column(title, no_wrap=True, overflow="ellipsis", min_width=width)
     active = sorted(snapshot.active, key=lambda active: active.slot.name)[:MOST_ACTIVE]
     rows = [_slot_row(snapshot, run) for run in active]
     rows += [_other_row(snapshot, run_id) for run_id in snapshot.elsewhere[:MOST_ELSEWHERE]]
-    runs = [snapshot.statuses[run_id].run for _, run_id, *_ in rows]
-    stages = {run.run_id: run.config for run in runs if run.stage}
-    runs = [run for run in runs if not run.stage]
-    shown = what_varies(list(runs[0].levels), runs) if runs else Shown("configuration", {})
     table.add_column(shown.header, overflow="fold")
     for row in rows:
         table.add_row(*map(Text, row), Text((shown.labels | stages)[row[1]]))

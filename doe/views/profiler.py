@@ -25,9 +25,18 @@ def factors_json(factors: Sequence[FactorColumn]) -> list[Json]:
             "key": factor.key,
             "name": factor.name,
             "levels": factor.labels,
+            "numeric": factor.numeric,
+            "places": _places(factor),
         }
         for factor in factors
     ]
+
+
+def _places(factor: FactorColumn) -> list[float]:
+    """Where the levels lie from 0 to 1: numbers on their scale, names evenly."""
+    if factor.numeric and len(factor.levels) > 1:
+        return [round(float(at + 1.0) / 2.0, 4) for at in factor.positions]
+    return [(i + 0.5) / len(factor.levels) for i in range(len(factor.levels))]
 
 
 def profile_json(subject: Subject, analysis: Analysis) -> Json | None:
@@ -51,16 +60,21 @@ def profile_json(subject: Subject, analysis: Analysis) -> Json | None:
             ]
     return {
         "rows": rows,
-        "best": _best(analysis),
-        "goal": analysis.goal,
+        "places": _named_places(subject, analysis),
         "centre": _centre(subject.factors, analysis, [at for at in cells if min(at.levels) < 0]),
     }
 
 
-def _best(analysis: Analysis) -> list[int] | None:
-    """Levels of the best configuration that is no centre run; None where the goal is not known."""
-    cells = () if analysis.best is None else analysis.best.cells
-    return next((list(cell.levels) for cell in cells if min(cell.levels) >= 0), None)
+def _named_places(subject: Subject, analysis: Analysis) -> list[tuple[str, tuple[int, ...]]]:
+    """Configurations worth a button, each with its levels."""
+    places = []
+    if analysis.best is not None:
+        observed = [cell.levels for cell in analysis.best.cells if min(cell.levels) >= 0]
+        places += [("best observed", levels) for levels in observed[:1]]
+        places.append(("model optimum", analysis.best.reduced.best.levels))
+    by_config = {at.config: at.levels for at in analysis.predictions}
+    baseline = by_config.get(subject.data[analysis.response].baseline, (0,) * len(subject.factors))
+    return [(name, at) for name, at in [*places, ("baseline", baseline)] if min(at) >= 0]
 
 
 def _centre(

@@ -1,4 +1,4 @@
-"""The runs of a study on its page: a card for each, and the axes that they lie across."""
+"""The runs of a study on its page: a card for each, and the axes of their responses."""
 
 from __future__ import annotations
 
@@ -56,17 +56,12 @@ def _curve(name: str, curve: Sequence[tuple[float, float]]) -> Json:
 
 
 def axes_json(report: Report) -> Json:
-    """Response -> its axis: what its ends are, and whether it is logarithmic."""
+    """Response -> its goal, and whether it spans so much that its axis is logarithmic."""
     axes: Json = {}
     for name, values in report.subject.values.items():
         known = [value for value in values if value is not None]
-        if not known:
-            continue
-        low, high = min(known), max(known)
+        low, high = min(known, default=0.0), max(known, default=0.0)
         axes[name] = {
-            "low": drawn(low),
-            "high": drawn(high),
-            "texts": [cell_text(low, "num"), cell_text(high, "num")],
             "log": low > 0 and high > WIDE * low,
             "goal": report.subject.responses.goal_of(name),
         }

@@ -23,12 +23,14 @@ REST_SECONDS = 5.0
 """A page is not made again sooner than this, however fast runs end."""
 
 
+Make = Callable[[Overview, bool], Report]
+"""Reports on a study as it was read; in short for the first page."""
+
+
 class Pages:
     """The current page; made when first asked for and again when results have come in."""
 
-    def __init__(
-        self, directory: Path, make: Callable[[Overview], Report], rest: float = REST_SECONDS
-    ) -> None:
+    def __init__(self, directory: Path, make: Make, rest: float = REST_SECONDS) -> None:
         self._directory, self._make, self._rest = directory, make, rest
         self._lock = threading.Lock()
         self._page, self._state, self._made = b"", "", 0.0
@@ -40,10 +42,12 @@ class Pages:
 
         with self._lock:
             read = overview(self._directory)
-            state = fingerprint(read)
-            if not self._page or (state != self._state and self._rested()):
-                self._page = html.render(self._make(read), now(), live=True).encode()
-                self._state, self._made = state, time.monotonic()
+            state, first = fingerprint(read), not self._page
+            if first or (state != self._state and self._rested()):
+                self._state = f"{state} in short" if first else state
+                report = self._make(read, first)
+                self._page = html.render(report, now(), version=self._state).encode()
+                self._made = time.monotonic()
             return self._page
 
     def moment(self) -> dict[str, Any]:
@@ -112,7 +116,7 @@ def make_server(pages: Pages, port: int) -> ThreadingHTTPServer:
         ) from error
 
 
-def serve_page(directory: Path, make: Callable[[Overview], Report], port: int) -> None:
+def serve_page(directory: Path, make: Make, port: int) -> None:
     """Serve until interrupted."""
     pages = Pages(directory, make)
     with make_server(pages, port) as server:

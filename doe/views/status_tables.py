@@ -6,11 +6,78 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from rich.text import Text
+
 from doe.design.runs import Run
 from doe.numbers import cell_text, duration_text
 from doe.results.status import Overview
+from doe.store.scan import STATES, RunState
 from doe.terms import BETWEEN, config_header, level_text, single_letters
 from doe.views.table import Column, Row, Table
+
+BAR_WIDTH = 40
+STATE_STYLES = {
+    "done": "#2F7FC1",
+    "diverged": "yellow",
+    "failed": "magenta",
+    "running": "green",
+    "pending": "dim",
+}
+GLYPHS = {"done": "█", "diverged": "≈", "failed": "×", "running": "▒", "pending": "·"}
+"""What a state looks like in a bar, also without colours."""
+MOST_REPLICATES = 12
+"""Rows of the table of replicates."""
+
+
+def state_bar(counts: Mapping[RunState, int]) -> Text:
+    """A bar of all runs by state; a state with one run at least has a sign of its own."""
+    every = sum(counts.values()) or 1
+    order: tuple[RunState, ...] = ("done", "diverged", "failed", "running", "pending")
+    signs = {s: max(round(BAR_WIDTH * counts[s] / every), counts[s] > 0) for s in order}
+    largest = max(signs, key=lambda state: signs[state])
+    signs[largest] += BAR_WIDTH - sum(signs.values())
+    return Text().join(Text(GLYPHS[s] * signs[s], style=STATE_STYLES[s]) for s in order)
+
+
+def counts_line(counts: Mapping[RunState, int], signs: bool = True) -> Text:
+    """How many runs are in each state, each with its sign in the bar if asked."""
+    parts = [
+        Text(f"{GLYPHS[state] + ' ' if signs else ''}{counts[state]} {state}", STATE_STYLES[state])
+        for state in STATES
+        if counts[state]
+    ]
+    return Text("  " if signs else ", ").join(parts)
+
+
+def legend(counts: Mapping[RunState, int]) -> Text:
+    """What the signs of a bar mean, beside it; nothing where all runs are in one state."""
+    shown = [state for state in STATES if counts[state]]
+    parts = [Text(f"  {GLYPHS[state]} {state}", STATE_STYLES[state]) for state in shown]
+    return Text().join(parts if len(shown) > 1 else [])
+
+
+def replicates_table(state: Overview) -> Table | None:
+    """The runs of each replicate by state; None of a single replicate."""
+    numbers = sorted({status.run.replicate for status in state.statuses})
+    if len(numbers) < 2:
+        return None
+    shown = [name for name in STATES if state.counts[name]]
+    rows = tuple(
+        Row(
+            (
+                f"replicate {number}",
+                *(
+                    sum(s.run.replicate == number and s.state == name for s in state.statuses)
+                    for name in shown
+                ),
+            )
+        )
+        for number in numbers[:MOST_REPLICATES]
+    )
+    columns = (Column("replicate", ""), *(Column(name, name, "int") for name in shown))
+    rest = len(numbers) - len(rows)
+    notes = (f"{rest} further replicates are not shown.",) if rest else ()
+    return Table("replicates", "Replicates", columns, rows, notes)
 
 
 def running_table(state: Overview) -> Table:

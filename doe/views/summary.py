@@ -17,11 +17,10 @@ def summary_lines(summary: Summary, study_option: str) -> list[str]:
     """
     states = [f"{count} {state}" for state, count in summary.counts.items() if count]
     lines = [f"{', '.join(states)}; {summary.ending} after {duration_text(summary.seconds)}."]
-    so_far = " so far" if summary.counts["pending"] or summary.counts["running"] else ""
     for best in summary.best[:MOST_RESPONSES]:
         extreme = "largest" if best.goal == "max" else "smallest"
         lines.append(
-            f"{extreme} {best.response}{so_far}: {cell_text(best.mean, 'num')} with {best.config}"
+            f"{extreme} {best.response}: {cell_text(best.mean, 'num')} with {best.config}"
             f"{summary.levels and f' ({summary.levels})'}, the mean of {counted(best.runs, 'run')}"
         )
     if summary.counts["failed"]:

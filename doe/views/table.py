@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
+from doe.errors import counted
 from doe.numbers import Format, Value
 
 Mark = Literal["best", "good", "bad", "strong"]
@@ -67,3 +68,25 @@ def starred(p: float | None) -> float | str:
 def slug(name: str) -> str:
     """A name for files and labels: lower-case letters, digits and hyphens."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "table"
+
+
+def significant_rows(table: Table, alpha: float) -> Table:
+    """The rows of terms that are significant after Holm's adjustment, and all that are no terms.
+
+    A table without tests stays whole.
+    """
+    keys = [column.key for column in table.columns]
+    if "p_holm" not in keys:
+        return table
+    at = keys.index("p_holm")
+
+    def stays(row: Row) -> bool:
+        p = None if row.style == "section" else row.values[at]
+        return not isinstance(p, float) or p <= alpha
+
+    kept = tuple(row for row in table.rows if stays(row))
+    left_out = len(table.rows) - len(kept)
+    verb = "is" if left_out == 1 else "are"
+    terms = counted(left_out, "term")
+    note = f"Left out: {terms} that {verb} not significant after Holm's adjustment."
+    return table._replace(rows=kept, notes=(*table.notes, note)) if left_out and kept else table

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from doe.analysis.analyze import Analysis
 
 BAR_WIDTH = 12
-MARK_STYLES = {"best": "bold underline", "good": "green", "bad": "red", "strong": "bold"}
+BETTER, WORSE = "#2F7FC1", "#E0752A"
+"""The page's pair of colours, in tones that stand out from a light and from a dark ground."""
+MARK_STYLES = {"best": "bold underline", "good": BETTER, "bad": WORSE, "strong": "bold"}
 ROW_STYLES = {"plain": "", "baseline": "italic", "total": "dim", "section": "bold"}
 
 
@@ -62,7 +64,7 @@ def print_table(table: Table, screen: Console | None = None) -> None:
 
 
 def print_sentences(analysis: Analysis, screen: Console, command: str = "doe analyze") -> None:
-    """Print what a response says: effects, the best configuration, what is fragile, what to try."""
+    """Print what a response says: effects, the best configuration, caveats, what to try."""
     from doe.views.headlines import headlines  # statistics, which other commands do without
     from doe.views.words import quantity
 
@@ -71,7 +73,7 @@ def print_sentences(analysis: Analysis, screen: Console, command: str = "doe ana
         ("", lines.effects),
         ("Best configuration", (lines.best,)),
         ("Next", (lines.next,) if lines.next else ()),
-        ("What is fragile", lines.fragile),
+        ("Caveats", lines.fragile),
         ("Try", tuple(f"{command} --response {analysis.response} {o}" for o in lines.options)),
     ]
     goal = f", goal {analysis.goal}" if analysis.goal else ""
@@ -116,14 +118,14 @@ def render_table(table: Table, width: int) -> RenderableType:
             min_width=_column_width(table, column) if column.numeric else None,
             overflow="fold",
         )
-    largest = {column.key: _largest(table, column) for column in columns}
+    scales = {column.key: _scale(table, column) for column in columns}
     room = width - _width(table, columns) + max(_column_width(table, c) for c in columns)
     for row in table.rows:
         if row.style == "section":
             drawn.add_row(*_section(columns, str(row.values[0])))
             continue
         values = dict(zip((c.key for c in table.columns), row.values, strict=True))
-        cells = [_cell(values[c.key], c, row, largest[c.key], room) for c in columns]
+        cells = [_cell(values[c.key], c, row, scales[c.key], room) for c in columns]
         drawn.add_row(*cells, style=ROW_STYLES[row.style])
     notes = list(table.notes)
     if titles := [column.title for column in hidden if column.title]:
@@ -138,10 +140,10 @@ def _section(columns: Sequence[Column], heading: str) -> list[Text]:
     return [Text("")] * text_column + [Text(heading, style=ROW_STYLES["section"])]
 
 
-def _cell(value: Value, column: Column, row: Row, largest: float, room: int) -> Text:
+def _cell(value: Value, column: Column, row: Row, scale: tuple[float, bool], room: int) -> Text:
     style = MARK_STYLES.get(row.marks.get(column.key, ""), "")
     if column.format == "bar" and isinstance(value, (int, float)):
-        return Text(bar(float(value), largest), style=style)
+        return Text(bar(float(value), *scale), style=style)
     text = cell_text(value, column.format)
     return Text(_broken(text, room) if column.format == "text" else text, style=style)
 
@@ -158,17 +160,26 @@ def _broken(text: str, room: int) -> str:
     return "\n".join(lines)
 
 
-def bar(value: float, largest: float) -> str:
-    """A horizontal bar in eighths of a character, its length |value| relative to `largest`."""
-    eighths = round(8 * BAR_WIDTH * (abs(value) / largest)) if 0 < largest < math.inf else 0
-    full, rest = divmod(min(eighths, 8 * BAR_WIDTH), 8)
-    return "█" * full + ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")[rest]
+def bar(value: float, largest: float, both: bool = False) -> str:
+    """A horizontal bar, its length |value| relative to `largest`; to both sides of zero if asked.
+
+    One to the right is drawn in eighths of a character, one to the left in halves.
+    """
+    width = BAR_WIDTH // 2 if both else BAR_WIDTH
+    part = min(abs(value) / largest, 1.0) if 0 < largest < math.inf else 0.0
+    full, rest = divmod(round(8 * width * part), 8)
+    right = "█" * full + ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")[rest]
+    if not both:
+        return right
+    left = ("▐" if 2 < rest < 7 else "") + "█" * (full + (rest > 6))
+    return f"{left:>{width}}│" if value < 0 else f"{'':{width}}│{right}"
 
 
-def _largest(table: Table, column: Column) -> float:
+def _scale(table: Table, column: Column) -> tuple[float, bool]:
+    """The largest size of a column's numbers, and whether one of them is below zero."""
     i = table.columns.index(column)
-    values = [row.values[i] for row in table.data_rows]
-    return max((abs(float(v)) for v in values if isinstance(v, (int, float))), default=0.0)
+    values = [float(v) for row in table.data_rows if isinstance(v := row.values[i], (int, float))]
+    return max(map(abs, values), default=0.0), min(values, default=0.0) < 0
 
 
 def _fitting(table: Table, width: int) -> tuple[Sequence[Column], Sequence[Column]]:

@@ -10,6 +10,7 @@ from pit_model.figures import (
     draw_path,
     draw_trajectory,
     inspect_run,
+    with_steps,
     write_figures,
 )
 from pit_model.rundir import read_trained
@@ -53,7 +54,7 @@ def test_examples_are_clean_then_noisy(seen):
 
 def test_the_target_peaks_at_the_true_position(seen):
     figure = draw_heatmaps(seen)
-    t = int(figure.axes[1].get_title().removeprefix("frame "))
+    t = int(figure.axes[1].get_title().split()[1].strip(","))
     target = figure.axes[4].images[0].get_array()
     y, x = np.unravel_index(target.argmax(), target.shape)
     assert np.abs(seen.true_position[t] - (x, y)).max() <= 0.5
@@ -92,3 +93,16 @@ def test_every_bounce_is_marked(seen):
 def test_a_video_that_is_not_there_is_refused(trained):
     with pytest.raises(PitError, match="video 2 is not there; expected 0 to 1"):
         inspect_run(read_trained(trained[0].run_dir), 2, CPU)
+
+
+def test_the_velocity_steps_where_the_ball_bounces():
+    frames, values = with_steps(np.array([2.0, 2.5, -1.0, -0.5]), np.array([0.0, 0.0, 1.0, 0.0]))
+    assert frames == [0.0, 1.0, 2.0, 2.0, 3.0]
+    assert values == [2.0, 2.5, 2.5, -1.0, -0.5]
+
+
+def test_heatmaps_have_a_colour_scale_for_each_row_and_a_legend(seen):
+    figure = draw_heatmaps(seen)
+    assert len(figure.axes) == 9 + 3
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["true position"]

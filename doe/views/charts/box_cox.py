@@ -51,4 +51,5 @@ CHART = ResponseChart(
     "The likeliest power of the response with its interval (shaded).",
     draw,
     of_analysis(box_cox_data),
+    "checks",
 )

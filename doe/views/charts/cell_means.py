@@ -1,7 +1,8 @@
-"""The best configurations with their intervals."""
+"""The best configurations and the baseline, seed by seed."""
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 
@@ -12,20 +13,26 @@ from doe.terms import BETWEEN, config_header
 from doe.views.charts import alt
 from doe.views.charts.model import ChartData, Record, ResponseChart
 from doe.views.charts.shared import hover, word
-from doe.views.charts.short import config_labels
-from doe.views.charts.theme import FIT, FULL, HELPS, NEITHER, STEP
+from doe.views.charts.theme import FIT, FULL, HELPS, NEITHER, PLAIN, STEP
 from doe.views.words import mean_word, unit_text
 
-CELLS = 20
-"""Configurations shown with their names, the best ones first."""
+CELLS, FEWER = 14, 8
+"""Configurations shown with their names, the best ones first; fewer whose names are long."""
+LABEL = 26
+"""Letters of a configuration in a line."""
 LINE = 56
 """Letters of the axis's title in a line."""
 
 
 def draw() -> alt.TopLevelMixin:
-    """Means of the best configurations with intervals, over the band of the best."""
+    """Runs as dots, those of one seed joined, over means, intervals and the band of the best."""
     base = alt.Chart(alt.NamedData("cells")).encode(
-        y=alt.Y("short:N", title=None, sort=None, axis=alt.Axis(labelLimit=190)),
+        y=alt.Y(
+            "short:N",
+            title=None,
+            sort=None,
+            axis=alt.Axis(labelLimit=300, labelExpr=r"split(datum.label, '\n')"),
+        ),
         tooltip=hover("config", "mean", "ci_low", "ci_high", "runs"),
     )
     colour = alt.Color(
@@ -33,6 +40,12 @@ def draw() -> alt.TopLevelMixin:
         title=None,
         scale=alt.Scale(domain=["among the best", "worse"], range=[HELPS, NEITHER]),
         legend=alt.Legend(columns=1),  # long names leave little room beside it
+    )
+    seeds = alt.Chart(alt.NamedData("seeds")).encode(
+        y=alt.Y("short:N", sort=None),
+        x="value:Q",
+        color=alt.value(PLAIN),
+        tooltip=hover("config", "run", "value"),
     )
     band = alt.Chart(alt.NamedData("band")).mark_rect(color=HELPS, opacity=0.14)
     return alt.layer(
@@ -47,7 +60,9 @@ def draw() -> alt.TopLevelMixin:
             x2="to:Q",
             color=colour,
         ),
-        base.mark_circle(size=34, opacity=1).encode(x="mean:Q", color=colour),
+        base.mark_tick(thickness=3, size=12, opacity=1).encode(x="mean:Q", color=colour),
+        seeds.mark_line(strokeWidth=0.7, opacity=0.7).encode(detail="seed:N", order="rank:Q"),
+        seeds.mark_circle(size=14, opacity=0.8),
         width=FULL,
         height=word("height"),
         autosize=FIT,
@@ -62,14 +77,56 @@ def data(report: Report, response: str) -> ChartData | None:
     analysis = report.analyses.get(response)
     if analysis is None or analysis.best is None:
         return None
-    cells = analysis.best.cells
+    ranked, base = analysis.best.cells, _baseline(report, response)
+    most = CELLS if all(len(cell.config) <= LABEL for cell in ranked) else FEWER
+    cells = [*ranked[:most], *(cell for cell in ranked[most:] if cell.config == base)]
     names = config_header([factor.key for factor in analysis.factors], "")
     label = f"{cells_word(cells, analysis)} {response}{unit_text(analysis.unit)}"
-    short = config_labels([cell.config for cell in cells[:CELLS]])
+    short = {cell.config: _lines(cell.config) for cell in cells}
+    if base in short:
+        short[base] = f"baseline{' ' if len(base) < LABEL else chr(10)}{short[base]}"
     named = f"{label} by {names}".replace(BETWEEN, f"\u00a0{BETWEEN[1:]}") if names else label
     mean = textwrap.wrap(named, LINE)
     made = cell_records(cells, short, analysis.best.critical is None)
-    return ChartData(made, {"mean": mean, "height": STEP * max(len(made["cells"]), 3)})
+    made["seeds"] = _seeds(report, response, short)
+    breaks = max(text.count("\n") for text in short.values())
+    return ChartData(made, {"mean": mean, "height": (STEP + 2 + 13 * breaks) * max(len(short), 3)})
+
+
+def _lines(config: str) -> str:
+    """A configuration in as many lines as it needs, no level cut."""
+    lines = [""]
+    for part in re.split(f"(?<={BETWEEN})", config):
+        if lines[-1] and len(lines[-1] + part) > LABEL:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(line.strip() for line in lines)
+
+
+def _baseline(report: Report, response: str) -> str:
+    """The configuration that others are compared with: by the study, else every first level."""
+    given = report.subject.data[response].baseline
+    first = (0,) * len(report.subject.factors)
+    analysis = report.analyses[response]
+    return given or next((at.config for at in analysis.predictions if at.levels == first), "")
+
+
+def _seeds(report: Report, response: str, short: Mapping[str, str]) -> list[Record]:
+    """The runs of some configurations, each with its replicate, in the order of the rows."""
+    ranks = {config: rank for rank, config in enumerate(short)}
+    rows: list[Record] = [
+        {
+            "config": run.config,
+            "short": short[run.config],
+            "rank": ranks[run.config],
+            "run": run.run_id,
+            "seed": dict(run.facts).get("replicate", run.run_id),
+            "value": value,
+        }
+        for run, value in zip(report.subject.runs, report.subject.values[response], strict=True)
+        if run.config in short and value is not None
+    ]
+    return sorted(rows, key=lambda row: ranks[str(row["config"])])
 
 
 def _centre(cell: RankedCell) -> float:
@@ -100,20 +157,21 @@ def cell_records(
             "runs": cell.n,
             "group": "among the best" if cell.among_best or untold else "worse",
         }
-        for cell in cells[:CELLS]
+        for cell in cells
     ]
-    shown = [_centre(cell) for cell in cells[:CELLS]]
+    shown = [_centre(cell) for cell in cells]
     reach = [m for m in among if min(shown) <= m <= max(shown)] if shown else []
     band: list[Record] = [{"from": min(reach), "to": max(reach)}] if reach else []
     return {"cells": rows, "band": band}
 
 
 CHART = ResponseChart(
-    50,
+    6,
     "cell-means",
     "Best configurations",
-    "Means with intervals that hold for all at once, the best first. Those in blue, over the band, "
-    "cannot be told from the best (Hsu).",
+    "Bars are means with intervals that hold for all at once, the best first; those in blue, over "
+    "the band, are tied with the best (Hsu). Dots are runs; a line joins those of one seed. The "
+    "baseline is named.",
     draw,
     data,
 )

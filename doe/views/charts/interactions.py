@@ -14,6 +14,7 @@ from doe.views.charts.shared import (
     mean_record,
     panel_layout,
     panels,
+    staggered,
 )
 from doe.views.charts.theme import SEVERAL
 from doe.views.words import mean_text
@@ -45,26 +46,28 @@ def draw() -> alt.TopLevelMixin:
 
 def interaction_data(analysis: Analysis) -> ChartData | None:
     """Means of the combinations of levels for the strongest two-factor interactions."""
-    rows: list[Record] = []
-    for rank, pair in enumerate(analysis.interactions):
-        rows += _panel(analysis, pair, rank)
-    if not rows:
+    pairs = analysis.interactions
+    if not pairs:
         return None
-    shown = len(analysis.interactions)
     if analysis.two_level:
-        longest = max(len(str(row["pair"])) for row in rows)
-        layout = panel_layout(shown, 3 if longest <= LONG else 2)
+        longest = max(len(pair.factor + pair.other) + 3 for pair in pairs)
+        layout = panel_layout(len(pairs), 3 if longest <= LONG else 2)
     else:
-        layout = level_layout(shown, max(len(factor.levels) for factor in analysis.factors))
-    return ChartData({"pairs": rows}, {"mean": mean_text(analysis), **layout})
+        layout = level_layout(len(pairs), max(len(factor.levels) for factor in analysis.factors))
+    rows: list[Record] = []
+    for rank, pair in enumerate(pairs):
+        rows += _panel(analysis, pair, rank, layout["room"])
+    return ChartData({"pairs": rows}, {"mean": mean_text(analysis), **layout}) if rows else None
 
 
-def _panel(analysis: Analysis, pair: Interaction, rank: int) -> list[Record]:
+def _panel(analysis: Analysis, pair: Interaction, rank: int, room: int) -> list[Record]:
     """The acting factor across, a line for each level of the other."""
     factors = {factor.key: factor for factor in analysis.factors}
     across, other = factors[pair.factor], factors[pair.other]
     numbers = [analysis.keys.index(key) for key in (pair.factor, pair.other)]
     turned = factors_in(pair.mask) != numbers
+    short = len(across.key + other.key) <= LONG - 3
+    given = staggered(across.labels, room)
     rows: list[Record] = []
     for m in analysis.combinations:
         if m.factor != pair.term or m.mean is None:
@@ -72,10 +75,10 @@ def _panel(analysis: Analysis, pair: Interaction, rank: int) -> list[Record]:
         x, y = m.at[::-1] if turned else m.at
         record: Record = {
             "rank": rank,
-            "pair": f"{across.key} × {other.key}",
-            "given": across.labels[x],
+            "pair": f"{across.key} ×{' ' if short else chr(10)}{other.key}",
+            "given": given[x],
             "line": str(y),
-            "name": f"{other.key} {other.labels[y]}",
+            "name": f"{other.key} {other.labels[y]}" if short else other.labels[y],
             "x": x,
             "first": f"{across.key} = {across.labels[x]}",
             "second": f"{other.key} = {other.labels[y]}",
@@ -102,7 +105,7 @@ def _named(rows: list[Record], last: int) -> list[Record]:
 
 
 CHART = ResponseChart(
-    40,
+    4,
     "interactions",
     "Strongest interactions",
     "Lines that are not parallel: the effect of the first factor (x axis) depends on the "

@@ -65,12 +65,14 @@ def _single_steps(curves: alt.Chart) -> alt.Chart:
 
 
 def data(report: Report, response: str) -> ChartData | None:
-    """Curves of all configurations, the best ones by name; None where no run told two steps."""
+    """Curves of all configurations, the best ones by name; None without two steps or a best one."""
     curves, analysis = report.curves.get(response, {}), report.analyses.get(response)
     if not any(len(curve) > 1 for curve in curves.values()):
         return None
     ranked = () if analysis is None or analysis.best is None else analysis.best.cells
     best = [cell.config for cell in ranked if cell.config in curves][:NAMED]
+    if not best:
+        return None
     rest = [config for config in curves if config not in best]
     label = f"{response}{unit_text(report.subject.responses.unit_of(response))}"
     short = config_labels(best)

@@ -40,13 +40,15 @@ class ResponseChart(NamedTuple):
     draw: Callable[[], alt.TopLevelMixin]
     data: Callable[[Report, str], ChartData | None]
     """None where the study has nothing to fill it."""
+    section: Literal["response", "checks"] = "response"
+    """Where it stands on the page."""
 
 
 class StudyChart(NamedTuple):
     """A chart of the whole study."""
 
     position: int
-    section: Literal["first", "all", "runs"]
+    section: Literal["first", "failures", "all", "runs"]
     """Where it stands on the page."""
     name: str
     title: str

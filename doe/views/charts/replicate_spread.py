@@ -45,4 +45,5 @@ CHART = ResponseChart(
     "Configurations high up differ most from seed to seed.",
     draw,
     data,
+    "checks",
 )

@@ -74,4 +74,5 @@ CHART = ResponseChart(
     "methods; a trend over run order for a look at the machines.",
     draw,
     of_analysis(residual_data),
+    "checks",
 )

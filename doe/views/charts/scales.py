@@ -62,4 +62,5 @@ CHART = ResponseChart(
     "Interactions that shrink on the log scale are factors that multiply.",
     draw,
     data,
+    "checks",
 )

@@ -10,6 +10,7 @@ from doe.analysis.effects import Effect
 from doe.analysis.pvalues import significant
 from doe.terms import order
 from doe.views.charts import alt
+from doe.views.charts.labels import text_width
 from doe.views.charts.model import Record
 from doe.views.charts.theme import HARMS, HEIGHT, HELPS, NEITHER, PLAIN, WIDTH
 from doe.views.words import helps
@@ -89,6 +90,16 @@ def chosen_scale() -> alt.Scale:
     return alt.Scale(type=word("scale"), nice=False, padding=6)
 
 
+LINES = r"split(datum.label, '\n')"
+"""A label that may have several lines."""
+
+
+def staggered(labels: Sequence[str], room: int) -> list[str]:
+    """Names of levels, every other a line lower where one is wider than its room."""
+    wide = any(text_width(label) > room for label in labels)
+    return [f"\n{label}" if wide and i % 2 else label for i, label in enumerate(labels)]
+
+
 def mean_by_level() -> alt.Chart:
     """Axes of main effects and interactions: the levels across, the mean up, not from zero."""
     return alt.Chart().encode(
@@ -96,7 +107,7 @@ def mean_by_level() -> alt.Chart:
             "given:O",
             title=None,
             sort=None,
-            axis=alt.Axis(labelAngle=0, labelLimit=word("room"), labelOverlap=False),
+            axis=alt.Axis(labelAngle=0, labelLimit=400, labelOverlap=False, labelExpr=LINES),
         ),
         y=alt.Y("mean:Q", title=None, scale=alt.Scale(zero=False)),
     )
@@ -116,7 +127,7 @@ def panels(
             f"{field}:N",
             title=None,
             sort=alt.EncodingSortField("rank", op="min"),
-            header=alt.Header(labelExpr=r"split(datum.label, '\n')"),
+            header=alt.Header(labelExpr=LINES),
         ),
         columns=word("columns"),
         spacing=spacing,
@@ -148,7 +159,7 @@ def panel_layout(panels: int, columns: int) -> dict[str, int]:
     """Sizes of panels that fill a chart in rows of so many, and the room for a level's name."""
     rows = -(-panels // columns)
     width = WIDTH // columns - 6
-    height = HEIGHT if rows == 1 else max(HEIGHT // rows - 24, 44)
+    height = HEIGHT if rows == 1 else max(HEIGHT // rows - 24, 60)
     return {"columns": columns, "width": width, "height": height, "room": width // 2}
 
 

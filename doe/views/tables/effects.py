@@ -49,7 +49,7 @@ def effects_table(analysis: Analysis, top: int | None = None) -> Table | None:
     rows = tuple(
         Row(
             (
-                *(e.term, e.effect, abs(e.effect), e.ci_low, e.ci_high),
+                *(e.term, e.effect, e.effect, e.ci_low, e.ci_high),
                 *([back[e.term].value] if back else []),
                 *(e.p, starred(e.p), *of_stratum(analysis, e)),
                 *(e.p_holm, e.p_bh, e.percent, e.t, e.se, e.coef, e.ss),

@@ -1,6 +1,9 @@
 // Draws charts and tables from the data in this page. Every text goes in as text, never as markup.
-const read = (page) => JSON.parse(page.getElementById("data").textContent);
-let data = read(document);
+const read = async (page) => {
+  const bytes = Uint8Array.from(atob(page.getElementById("data").textContent), (character) => character.charCodeAt(0));
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
+};
+let data = await read(document);
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
 const at = (id) => document.getElementById(id);
 const make = (tag, cls, text) => {
@@ -29,7 +32,7 @@ const withUnit = (name) => {
 
 // What a person has chosen; the address keeps it.
 const finished = data.grid.runs.every((run) => run.state === "done");
-const state = { response: data.selected, colour: finished ? "response" : "state", levels: null };
+const state = { response: data.selected, colour: finished ? "response" : "state", levels: null, pair: null, every: false };
 const remember = () => {
   const chosen = new URLSearchParams({ response: state.response });
   if (state.levels) chosen.set("levels", state.levels.join("."));

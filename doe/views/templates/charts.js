@@ -8,7 +8,11 @@ const worded = (part, words) => {
   const key = typeof part === "string" && part.startsWith("{") && part.endsWith("}") ? part.slice(1, -1) : null;
   return key !== null && key in words ? words[key] : part;
 };
-const recoloured = (spec) => JSON.parse(JSON.stringify(spec), (_, value) => (typeof value === "string" ? onGround(value) : value));
+const NARROW = 360;  // pixels below which a legend has one column
+const recoloured = (spec, narrow) => JSON.parse(JSON.stringify(spec), (key, value) => {
+  if (key === "legend" && value && value.columns === 2 && narrow) return { ...value, columns: 1 };
+  return typeof value === "string" ? onGround(value) : value;
+});
 // Panels share the width of their card; where they would be too narrow, they stand one below another.
 const LEAST_PANEL = 90;
 const AXIS = 44;
@@ -34,8 +38,8 @@ const wide = ({ name, chart, view }) => {
 const draw = async (figure) => {
   const { name, chart } = figure;
   const datasets = Object.fromEntries(Object.entries(chart.datasets).map(([key, set]) => [key, records(set)]));
-  const theme = { ...data.themes[dark.matches ? "dark" : "light"], background: null };
-  const spec = { ...worded(recoloured(data.drawings[name].spec), fitted(figure)), datasets, config: theme, ...wide(figure) };
+  const theme = { ...data.themes[dark.matches ? "dark" : "light"], background: null, font: getComputedStyle(document.body).fontFamily };
+  const spec = { ...worded(recoloured(data.drawings[name].spec, figure.view.clientWidth < NARROW), fitted(figure)), datasets, config: theme, ...wide(figure) };
   const made = await vegaEmbed(figure.view, spec, {
     renderer: "svg",
     actions: false,
@@ -49,14 +53,14 @@ const draw = async (figure) => {
 };
 const figures = new Map();
 const begin = (figure) => {
-  if (figure.begun) return;
+  if (figure.begun || figure.view.closest("details:not([open])")) return;  // a closed section has no width
   figure.begun = true;
   draw(figure).catch((error) => { figure.view.textContent = `This chart cannot be drawn: ${error.message}`; });
 };
 // Charts out of sight follow when the browser rests, so that a print has them all.
 const later = window.requestIdleCallback || ((call) => setTimeout(call, 50));
 const drawRest = () => {
-  const next = [...figures.values()].find((figure) => !figure.begun);
+  const next = [...figures.values()].find((figure) => !figure.begun && !figure.view.closest("details:not([open])"));
   if (next) { begin(next); later(drawRest); }
 };
 window.addEventListener("beforeprint", () => figures.forEach(begin));

@@ -42,10 +42,8 @@ const swatch = (colour, text) => {
   return item;
 };
 const rankLegend = () => {
-  const ramp = make("i", "ramp");
-  ramp.style.background = `linear-gradient(90deg, ${ranks().join(",")})`;
   const item = make("span");
-  item.append(`${state.response}: worst`, ramp, "best (by rank)");
+  item.append(`${state.response}: worst `, ...ranks().map((colour) => swatch(colour, "")), "best fifth");
   return item;
 };
 const showLegend = () => {

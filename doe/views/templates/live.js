@@ -1,6 +1,7 @@
 // Served pages only: shows how the study moves on, and renews what a new result has changed.
-let version = null;
+const { dataset } = document.documentElement;
 const showMoment = (moment) => {
+  at("done").textContent = moment.done;
   if (!at("provisional")) return;
   at("progress").textContent = moment.progress;
   at("left").textContent = moment.left;
@@ -43,16 +44,18 @@ const samePlace = (node) => {
   return document.querySelector(key);
 };
 // What the new page says goes into this one: choices, open tables and the place on the page stay.
-const renew = (text) => {
+const renew = async (text) => {
   const page = new DOMParser().parseFromString(text, "text/html");
+  const fresh = await read(page);
+  dataset.version = page.documentElement.dataset.version;
   const place = readingPlace();
   const top = place && place.getBoundingClientRect().top;
   for (const part of document.querySelectorAll("[data-part]")) {
-    const fresh = page.querySelector(`[data-part="${part.dataset.part}"]`);
-    if (fresh) part.replaceWith(document.importNode(fresh, true));
+    const next = page.querySelector(`[data-part="${part.dataset.part}"]`);
+    if (next) part.replaceWith(document.importNode(next, true));
   }
   if (!page.getElementById("provisional")) document.querySelectorAll(".badge").forEach((badge) => badge.remove());
-  data = read(page);
+  data = fresh;
   showResponse();
   showStudy();
   const now = place && samePlace(place);
@@ -63,8 +66,7 @@ const ask = async () => {
     const answer = await fetch("state", { cache: "no-store" });
     if (!answer.ok) return;
     const moment = await answer.json();
-    if (version !== null && moment.version !== version) renew(await (await fetch("./", { cache: "no-store" })).text());
-    version = moment.version;
+    if (moment.version !== dataset.version) await renew(await (await fetch("./", { cache: "no-store" })).text());
     showMoment(moment);
   } catch { /* the server has ended; the page stays as it is */ }
 };

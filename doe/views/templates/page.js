@@ -14,9 +14,9 @@ const showResponse = () => {
   }
   showProfiler();
   showCharts(at("response-charts"), shown.charts, names("response"), state.response);
+  showCharts(at("check-charts"), shown.charts, names("checks"), state.response);
   showTables(at("response-tables"), shown.tables, 1);
   showGrid();
-  showParallel();
 };
 const choose = (name) => {
   if (!data.responses.includes(name)) return;
@@ -26,6 +26,7 @@ const choose = (name) => {
 };
 const showStudy = () => {
   showCharts(at("first-charts"), data.study.charts, names("first"), "study");
+  showCharts(at("failure-charts"), data.study.charts, names("failures"), "study");
   showCharts(at("study-charts"), data.study.charts, names("all"), "study");
   showCharts(at("run-charts"), data.study.charts, names("runs"), "study");
   showTables(at("study-tables"), data.study.tables.all, 0);
@@ -40,6 +41,7 @@ for (const link of document.querySelectorAll("nav a")) {
   link.addEventListener("click", (event) => {
     const section = document.querySelector(link.hash);
     event.preventDefault();
+    section.open = true;
     section.tabIndex = -1;
     section.focus({ preventScroll: true });
     section.scrollIntoView();

@@ -1,5 +1,16 @@
-// The profiler: every response at the chosen levels, as the analysis predicts it and as it was observed.
-const FEW_LEVELS = 6;
+// The profiler: factors across, responses down; each panel a trace of the predictions over the levels of one factor.
+const HEAD = 190;  // what is predicted, left of the panels
+const GUTTER = 46;  // the values of the grid lines
+const LEAST_CELL = 96;
+const TALL_CELL = 108;
+const LINE = 15;
+const pencil = document.createElement("canvas").getContext("2d");
+pencil.font = `700 12px ${getComputedStyle(document.body).fontFamily}`;
+const widths = new Map();
+const textWidth = (text) => {
+  if (!widths.has(text)) widths.set(text, pencil.measureText(text).width);
+  return widths.get(text);
+};
 const position = (levels) => {
   let stride = 1;
   return data.factors.reduce((sum, factor, i) => {
@@ -12,105 +23,210 @@ const isExcluded = (levels) => data.excluded.includes(position(levels));
 const profileOf = (name) => data.byResponse[name].profile;
 const profiled = (name, levels) => {
   const profile = profileOf(name);
-  const row = profile && profile.rows[position(levels)];
+  const row = !isExcluded(levels) && profile && profile.rows[position(levels)];
   if (!row || row.length === 0) return null;
   const [mean, low, high, observed, text, interval, observedText, runs] = row;
   return { mean, low, high, observed, text, interval, observedText, runs };
 };
-const levelsNow = () => state.levels || (profileOf(state.response) || {}).best || data.factors.map(() => 0);
+const levelsNow = () => state.levels || (profileOf(state.response) || { places: [] }).places.map(([, levels]) => levels)[0] || data.factors.map(() => 0);
+const withLevel = (i, level) => levelsNow().map((old, j) => (j === i ? level : old));
 const setLevels = (levels) => {
   state.levels = levels;
   remember();
   showProfiler();
 };
-const switchOf = (factor, i) => {
-  const now = levelsNow();
-  const box = make("fieldset", "switch");
-  box.dataset.factor = factor.key;
-  box.append(make("legend", "", factor.name === factor.key ? factor.key : `${factor.name} (${factor.key})`));
-  const choose = (level) => setLevels(now.map((old, j) => (j === i ? level : old)));
-  const foretold = (level) => {
-    const levels = now.map((old, j) => (j === i ? level : old));
-    return isExcluded(levels) ? "excluded" : (profiled(state.response, levels) || {}).text || "";
-  };
-  if (factor.levels.length > FEW_LEVELS) {
-    const list = make("select");
-    list.setAttribute("aria-label", factor.name);
-    list.append(...factor.levels.map((text, level) => new Option(`${text}: ${foretold(level)}`, level, false, level === now[i])));
-    list.addEventListener("change", () => { choose(Number(list.value)); focusSwitch(factor.key); });
-    box.append(list);
-    return box;
-  }
-  const group = make("span", "segments");
-  factor.levels.forEach((text, level) => {
-    const button = make("button", "", text);
-    button.type = "button";
-    button.setAttribute("aria-pressed", String(level === now[i]));
-    button.append(make("small", "", foretold(level)));
-    button.addEventListener("click", () => { choose(level); focusSwitch(factor.key); });
-    group.append(button);
+
+// The axis of a response is the same in all its panels: its means, and of the intervals what they leave readable.
+const isLog = (name, values) => data.axes[name].log && Math.min(...values) > 0;
+const axes = new WeakMap();
+const axisOf = (name) => {
+  const profile = profileOf(name);
+  if (axes.has(profile)) return axes.get(profile);
+  const values = (picked) => profile.rows.flatMap((row) => picked.map((k) => row[k])).filter((value) => typeof value === "number");
+  const log = isLog(name, values([0, 3]));
+  const scale = log ? Math.log : (value) => value;
+  const means = values([0, 3]).map(scale);
+  const ends = values([1, 2]).map(scale).filter(Number.isFinite);
+  const [least, most] = [Math.min(...means), Math.max(...means)];
+  const room = 0.6 * (most - least) || Math.abs(most) || 1;
+  const low = Math.max(Math.min(least, ...ends), least - room);
+  const high = Math.min(Math.max(most, ...ends), most + room);
+  const span = high - low || 1;
+  const y = (value) => 4 + (TALL_CELL - 8) * (1 - Math.min(1, Math.max(0, (log && value <= 0 ? 0 : (scale(value) - low) / span))));
+  const axis = { y, ticks: log ? logTicks(low, high) : ticks(low, low + span) };
+  axes.set(profile, axis);
+  return axis;
+};
+const ticks = (low, high, about = 3) => {
+  const rough = (high - low) / about;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = power * [1, 2, 5, 10].find((part) => part * power >= rough);
+  return Array.from({ length: about + 2 }, (_, k) => (Math.ceil(low / step) + k) * step).filter((value) => value <= high);
+};
+const logTicks = (low, high) => {
+  const decades = [1, 2, 5].flatMap((part) => Array.from({ length: 40 }, (_, k) => part * 10 ** (k - 20)));
+  const inside = decades.filter((value) => Math.log(value) >= low && Math.log(value) <= high).sort((a, b) => a - b);
+  const each = Math.ceil(inside.length / 4);
+  return inside.filter((_, k) => k % each === 0);
+};
+const tickText = (value) => String(Number(value.toPrecision(3))).replace("-", "−");
+
+// Where the levels of a factor lie: numbers on their own scale, names evenly.
+const placesOf = (factor, wide) => factor.places.map((part) => 12 + part * (wide - 24));
+const nearest = (places, x) => places.reduce((best, place, k) => (Math.abs(place - x) < Math.abs(places[best] - x) ? k : best), 0);
+const grab = (node, i, wide) => {
+  node.addEventListener("pointerdown", (event) => {
+    event.preventDefault();
+    const box = node.getBoundingClientRect();
+    const places = placesOf(data.factors[i], wide);
+    const follow = (at) => {
+      const level = nearest(places, ((at.clientX - box.left) * wide) / box.width);
+      if (level !== levelsNow()[i]) setLevels(withLevel(i, level));
+    };
+    const end = () => {
+      window.removeEventListener("pointermove", follow);
+      window.removeEventListener("pointerup", end);
+      focusFactor(data.factors[i].key);
+    };
+    follow(event);
+    window.addEventListener("pointermove", follow);
+    window.addEventListener("pointerup", end);
   });
-  box.append(group);
+};
+const focusFactor = (key) => {
+  const box = [...at("profile").querySelectorAll("[role=slider]")].find((node) => node.dataset.factor === key);
+  if (box) box.focus({ preventScroll: true });
+};
+const picture = (wide, tall, attributes = {}) => drawing("svg", { viewBox: `0 0 ${wide} ${tall}`, "aria-hidden": "true", ...attributes });
+
+const panel = (name, i, now, wide) => {
+  const factor = data.factors[i];
+  const x = placesOf(factor, wide);
+  const { y, ticks: lines } = axisOf(name);
+  const points = factor.levels.map((_, level) => profiled(name, withLevel(i, level)));
+  const svg = picture(wide, TALL_CELL, { class: "panel" });
+  svg.dataset.factor = factor.key;
+  svg.append(...lines.map((value) => drawing("line", { x1: 0, x2: wide, y1: y(value), y2: y(value), class: "guide" })));
+  svg.append(drawing("line", { x1: x[now[i]], x2: x[now[i]], y1: 0, y2: TALL_CELL, class: "chosen" }));
+  const known = points.map((point, k) => ({ point, k })).filter(({ point }) => point && point.mean !== null);
+  const banded = known.filter(({ point }) => point.low !== null);
+  const order = (list) => [...list].sort((a, b) => x[a.k] - x[b.k]);
+  if (factor.numeric && banded.length > 1) {
+    const upper = order(banded).map(({ point, k }) => `${x[k]},${y(point.high)}`);
+    const lower = order(banded).reverse().map(({ point, k }) => `${x[k]},${y(point.low)}`);
+    svg.append(drawing("polygon", { points: [...upper, ...lower].join(" "), class: "band" }));
+  } else {
+    svg.append(...banded.map(({ point, k }) => drawing("rect", { x: x[k] - 6, width: 12, y: y(point.high), height: Math.max(1, y(point.low) - y(point.high)), class: "band" })));
+  }
+  svg.append(drawing("polyline", { points: order(known).map(({ point, k }) => `${x[k]},${y(point.mean)}`).join(" "), class: factor.numeric ? "trace" : "trace named" }));
+  svg.append(...known.map(({ point, k }) => drawing("circle", { cx: x[k], cy: y(point.mean), r: k === now[i] ? 4.5 : 2.5, class: "predicted" })));
+  svg.append(...points.flatMap((point, k) => (point && point.observed !== null ? [drawing("circle", { cx: x[k], cy: y(point.observed), r: 3, class: "observed" })] : [])));
+  grab(svg, i, wide);
+  return svg;
+};
+// Names of levels in as many lines as they need, those that matter first; one that finds no room is told when chosen.
+const levelLabels = (factor, chosen, wide) => {
+  const x = placesOf(factor, wide);
+  const order = [chosen, 0, factor.levels.length - 1, ...factor.levels.keys()];
+  const taken = [[], [], []];
+  return [...new Set(order)].flatMap((k) => {
+    const half = Math.min(textWidth(factor.levels[k]), wide) / 2;
+    const middle = Math.min(wide - half, Math.max(half, x[k]));
+    const line = taken.findIndex((ends) => ends.every(([low, high]) => middle + half + 5 < low || middle - half - 5 > high));
+    if (line < 0) return [];
+    taken[line].push([middle - half, middle + half]);
+    return [{ k, middle, line, half }];
+  });
+};
+const heading = (i, now, wide, slides) => {
+  const factor = data.factors[i];
+  const box = make("div", "factor");
+  box.dataset.factor = factor.key;
+  box.append(make("b", "", factor.name));
+  const labels = levelLabels(factor, now[i], wide);
+  const tall = LINE * (1 + Math.max(...labels.map(({ line }) => line))) + 8;
+  const svg = picture(wide, tall, { class: "levels" });
+  for (const { k, middle, line, half } of labels) {
+    const cls = [k === now[i] ? "now" : "", isExcluded(withLevel(i, k)) ? "excluded" : ""].join(" ").trim();
+    const wider = textWidth(factor.levels[k]) > wide ? { textLength: 2 * half, lengthAdjust: "spacingAndGlyphs" } : {};
+    svg.append(drawing("text", { x: middle, y: 12 + LINE * line, "text-anchor": "middle", class: cls, ...wider }, factor.levels[k]));
+  }
+  const shares = brushedShares(i);
+  if (shares) svg.append(...placesOf(factor, wide).map((x, k) => drawing("rect", { x: x - 8, width: Math.max(0, 16 * shares[k]), y: tall - 6, height: 5, class: "share" })));
+  grab(svg, i, wide);
+  box.append(svg);
+  if (!slides) return box;
+  const most = factor.levels.length - 1;
+  const says = { role: "slider", tabindex: 0, "aria-label": factor.name, "aria-valuemin": 0, "aria-valuemax": most, "aria-valuenow": now[i], "aria-valuetext": factor.levels[now[i]] };
+  for (const [key, value] of Object.entries(says)) box.setAttribute(key, value);
+  box.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    setLevels(withLevel(i, Math.min(most, Math.max(0, levelsNow()[i] + step))));
+    focusFactor(factor.key);
+  });
   return box;
 };
-const focusSwitch = (key) => {
-  const box = [...at("switches").children].find((node) => node.dataset.factor === key);
-  if (box) box.querySelector("[aria-pressed=true], select").focus();
-};
-// A response on its own axis: the interval, the prediction (dot) and the observed mean (bar).
-const profileMark = (profile, row) => {
-  const all = profile.rows.flatMap((r) => r.slice(0, 4)).filter((value) => typeof value === "number");
-  const low = Math.min(...all);
-  const span = Math.max(...all) - low || 1;
-  const x = (value) => 4 + (352 * (value - low)) / span;
-  const picture = drawing("svg", { viewBox: "0 0 360 16", width: 360, height: 16, "aria-hidden": "true" });
-  picture.append(drawing("line", { x1: 4, x2: 356, y1: 8, y2: 8, class: "axis" }));
-  if (row.low !== null) picture.append(drawing("line", { x1: x(row.low), x2: x(row.high), y1: 8, y2: 8, class: "span" }));
-  if (row.observed !== null) picture.append(drawing("line", { x1: x(row.observed), x2: x(row.observed), y1: 1, y2: 15, class: "observed" }));
-  if (row.mean !== null) picture.append(drawing("circle", { cx: x(row.mean), cy: 8, r: 4, class: "predicted" }));
-  return picture;
-};
-const profileRow = (name, levels) => {
-  const row = isExcluded(levels) ? null : profiled(name, levels);
-  const line = make("tr", name === state.response ? "chosen" : "");
-  line.dataset.response = name;
-  const head = make("th");
-  head.scope = "row";
+// What is predicted, with the name of its interval, and what was observed.
+const foretold = (name, levels) => {
+  const box = make("div", name === state.response ? "foretold chosen" : "foretold");
   const pick = make("button", "plain", withUnit(name));
   pick.type = "button";
   pick.title = `Show ${name} everywhere`;
-  pick.addEventListener("click", () => { choose(name); });
-  head.append(pick);
-  line.append(head);
+  pick.addEventListener("click", () => choose(name));
+  box.append(pick);
+  const row = profiled(name, levels);
   if (row === null) {
-    const cell = make("td", "", isExcluded(levels) ? "excluded: this combination cannot run" : "no prediction");
-    cell.colSpan = 4;
-    line.append(cell);
-    return line;
+    box.append(make("span", "", isExcluded(levels) ? "excluded: this combination cannot run" : "no prediction"));
+    return box;
   }
-  const runs = row.runs === 1 ? "1 run" : `${row.runs} runs`;
-  const cells = [row.text || "no prediction", row.interval, row.runs ? `${row.observedText} (${runs})` : "not run"];
-  line.append(...["predicted", "interval", "observed"].map((kind, i) => {
-    const cell = make("td", "n", cells[i]);
-    cell.dataset.kind = kind;
-    return cell;
-  }));
-  const picture = make("td");
-  picture.append(profileMark(profileOf(name), row));
-  line.append(picture);
-  return line;
+  const part = (kind, cls, text) => {
+    const node = make("span", cls, text);
+    node.dataset.kind = kind;
+    box.append(node);
+  };
+  part("predicted", "figure", row.text || "no prediction");
+  if (row.interval) part("interval", "", row.interval);
+  part("observed", "", row.runs ? `observed ${row.observedText} (${row.runs === 1 ? "1 run" : `${row.runs} runs`})` : "not run");
+  return box;
 };
-const profileHead = () => {
-  const head = make("thead");
-  const line = make("tr");
-  const titles = ["Response", "Predicted", "95 % interval for all at once", "Observed mean", "Dot: predicted, shade: interval, bar: observed"];
-  line.append(...titles.map((title, i) => {
-    const cell = make("th", i > 0 && i < 4 ? "n" : "", title);
-    cell.scope = "col";
-    return cell;
+const gutter = (name) => {
+  const { y, ticks: lines } = axisOf(name);
+  const svg = picture(GUTTER, TALL_CELL, { class: "gutter" });
+  svg.append(...lines.map((value) => drawing("text", { x: GUTTER - 5, y: Math.min(TALL_CELL - 2, Math.max(10, y(value) + 4)), "text-anchor": "end" }, tickText(value))));
+  return svg;
+};
+const block = (name, levels, columns, wide, headed, slides) => {
+  const box = make("div", "block");
+  box.dataset.response = name;
+  const panels = make("div", "panels");
+  panels.style.gridTemplateColumns = `${GUTTER}px repeat(${columns}, ${wide}px)`;
+  for (let start = 0; start < data.factors.length; start += columns) {
+    const part = [...data.factors.keys()].slice(start, start + columns);
+    if (headed) panels.append(make("span"), ...part.map((i) => heading(i, levels, wide, slides)), ...Array(columns - part.length).fill().map(() => make("span")));
+    panels.append(gutter(name), ...part.map((i) => panel(name, i, levels, wide)), ...Array(columns - part.length).fill().map(() => make("span")));
+  }
+  box.append(foretold(name, levels), panels);
+  return box;
+};
+const showPlaces = (levels) => {
+  const { places = [] } = profileOf(state.response) || {};
+  const same = (other) => other.every((level, i) => level === levels[i]);
+  at("places").replaceChildren(...places.map(([title, other]) => {
+    const button = make("button", "", title);
+    button.type = "button";
+    button.setAttribute("aria-pressed", String(same(other)));
+    button.addEventListener("click", () => { setLevels(other); at("places").querySelectorAll("button")[places.findIndex(([name]) => name === title)].focus(); });
+    return button;
   }));
-  head.append(line);
-  return head;
+  const said = at("profiled");
+  said.replaceChildren(isExcluded(levels) ? make("b", "", "Excluded: this combination cannot run. ") : "");
+  const [title, best] = places[0] || [];
+  const other = best ? data.factors.filter((_, i) => best[i] !== levels[i]).map((factor) => factor.name) : [];
+  if (best) said.append(other.length ? `Differs from the ${title} of ${state.response} in ${other.join(", ")}.` : `This is the ${title} of ${state.response}.`);
+  const { centre } = profileOf(state.response) || {};
+  if (centre) said.append(` ${centre}`);
 };
 const showProfiler = () => {
   const able = data.responses.some(profileOf);
@@ -119,21 +235,18 @@ const showProfiler = () => {
   if (link) link.hidden = !able;
   if (!able) return;
   const levels = levelsNow();
-  at("switches").replaceChildren(...data.factors.map(switchOf));
-  const best = (profileOf(state.response) || {}).best;
-  const other = best ? data.factors.filter((_, i) => best[i] !== levels[i]).map((factor) => factor.name) : [];
-  const told = at("profiled");
-  told.replaceChildren(best && other.length === 0 ? `This is the best configuration of ${state.response}.` : "");
-  if (other.length > 0) {
-    const back = make("button", "", `Best of ${state.response}`);
-    back.type = "button";
-    back.addEventListener("click", () => { setLevels(best); at("switches").querySelector("button, select").focus(); });
-    told.append(`It differs from the best configuration of ${state.response} in ${other.join(", ")}. `, back);
-  }
-  if (isExcluded(levels)) told.prepend(make("b", "", "Excluded: this combination cannot run. "));
-  const centre = (profileOf(state.response) || {}).centre;
-  if (centre) told.append(` ${centre}`);
-  const body = make("tbody");
-  body.append(...data.responses.filter(profileOf).map((name) => profileRow(name, levels)));
-  at("profile").replaceChildren(profileHead(), body);
+  showPlaces(levels);
+  const shown = new Set([...data.headlines, state.response, ...(data.headlines.length > 1 ? [] : pairNow())]);
+  const rows = data.responses.filter((name) => profileOf(name) && (state.every || shown.has(name)));
+  const room = at("profile").clientWidth;
+  const beside = room >= HEAD + GUTTER + 3 * LEAST_CELL;
+  const free = room - GUTTER - (beside ? HEAD : 0);
+  const columns = Math.max(1, Math.min(data.factors.length, Math.floor(free / LEAST_CELL)));
+  const wide = Math.max(60, Math.min(240, Math.floor(free / columns) - 6));
+  const whole = beside && columns === data.factors.length;
+  at("profile").classList.toggle("beside", beside);
+  at("profile").replaceChildren(...rows.map((name, k) => block(name, levels, columns, wide, !whole || k === 0, k === 0)));
+  showTradeoff();
 };
+at("every-response").addEventListener("change", (event) => { state.every = event.target.checked; showProfiler(); });
+window.addEventListener("resize", () => showProfiler());

@@ -32,8 +32,11 @@ const fillRow = (table, row, largest) => {
     const cell = make("td", [column.numeric ? "n" : "", column.bar ? "barcell" : "", mark, long].join(" ").trim(), long ? undefined : row.text[i]);
     if (long) cell.append(...breakable(row.text[i]));
     if (column.bar && typeof row.raw[i] === "number") {
-      const bar = make("span", "bar");
-      bar.style.width = `${largest[i] > 0 ? 100 * Math.abs(row.raw[i]) / largest[i] : 0}%`;
+      const bar = make("span", "bar");  // from zero, which is in the middle where some are below it
+      const both = table.rows.some((other) => other.raw[i] < 0);
+      const share = largest[i] > 0 ? (both ? 50 : 100) * Math.abs(row.raw[i]) / largest[i] : 0;
+      bar.style.width = `${share}%`;
+      if (both) bar.style.marginLeft = `${row.raw[i] < 0 ? 50 - share : 50}%`;
       cell.replaceChildren(bar);
     }
     line.append(cell);

@@ -71,7 +71,8 @@ def test_saturated_json_has_nulls(tmp_path: Path) -> None:
 
 
 def test_terminal_shows_effects_variance_and_advice(plasma: str) -> None:
-    shown = run("--table", plasma, "--factors", "A,B,C", "--response", "y", "--goal", "max")
+    base = ("--table", plasma, "--factors", "A,B,C", "--response", "y", "--full")
+    shown = run(*base, "--goal", "max")
     assert shown.index("Effects on y") < shown.index("Analysis of variance")
     assert shown.index("C ") < shown.index("AC ")
     assert "***" in shown
@@ -79,7 +80,7 @@ def test_terminal_shows_effects_variance_and_advice(plasma: str) -> None:
     assert "What to do" in shown
     assert "A0B1C1 has the best observed mean" in shown
     robust = run(
-        *("--table", plasma, "--factors", "A,B,C", "-r", "y", "--permutations", "199"),
+        *(*base, "--permutations", "199"),
     )
     assert "199 permutations" in robust
 
@@ -102,7 +103,7 @@ def test_csv_has_every_table_of_the_terminal(plasma: str) -> None:
     tables = {row["table"] for row in csv.DictReader(io.StringIO(text))}
     titles = {"effects": "Effects on y", "anova": "Analysis of variance"}
     titles |= {"best": "Configurations by y", "diagnostics": "Diagnostics"}
-    shown = run(*base, "--response", "y")
+    shown = run(*base, "--response", "y", "--full")
     for name, title in titles.items():
         assert f"{name} y" in tables
         assert title in shown
@@ -189,7 +190,7 @@ def test_bounds_beyond_all_numbers_are_infinite(
     base = ("--table", str(path), "--factors", "A,B", "-r", "y", "--goal", "max")
     base += ("--alpha", "1e-12", "--transform", transform)
     assert json.loads(run(*base, "--json"))["df_error"] == 1
-    text = run(*base)
+    text = run(*base, "--full")
     assert ("∞" in text) == (transform == "log" and third), "means of levels are shown"
     assert "on 1 degree of freedom" in text
 
@@ -204,7 +205,7 @@ def test_a_check_that_cannot_be_made_is_not_called_ok(tmp_path: Path) -> None:
     path = tmp_path / "unordered.csv"
     y = np.random.default_rng(0).normal(size=12)
     table("AB", y).drop(columns="day").to_csv(path, index=False)
-    text = run("--table", str(path), "--factors", "A,B", "-r", "y")
+    text = run("--table", str(path), "--factors", "A,B", "-r", "y", "--full")
     (drift,) = (line for line in text.splitlines() if line.startswith("drift "))
     (normal,) = (line for line in text.splitlines() if line.startswith("normality "))
     assert (drift.split()[1], normal.split()[1]) == ("–", "ok")

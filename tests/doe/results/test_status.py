@@ -87,7 +87,7 @@ def test_status_can_be_watched_until_all_is_done(planned, go):
     go(plan)
     said, _ = watching.communicate(timeout=60)
     assert watching.returncode == 0
-    assert "tiny: 4 runs: 4 done" in said
+    assert "tiny: 4 runs: 4 done\n" + "█" * 40 in said
 
 
 def test_status_exports_the_responses_table(mixed):
@@ -286,7 +286,8 @@ def test_the_live_view_shows_slots_progress_and_counts(planned, go):
     page.print(picture(scheduler.snapshot()))
     drawn = text.getvalue()
     assert "2/8" in drawn
-    assert "2 done  0 diverged  0 failed  2 running  4 pending" in drawn
+    assert "█ 2 done  ▒ 2 running  · 4 pending" in drawn
+    assert "█" * 10 + "▒" * 10 + "·" * 20 in drawn
     assert job.run_id in drawn
     assert "2/4" in drawn
     assert "y 1.5" in drawn
@@ -353,7 +354,8 @@ def test_no_failure_is_no_reason_for_red(planned, go):
     Console(file=out, width=80, force_terminal=True, color_system="standard").print(
         picture(snapshot)
     )
-    assert "0 failed" in out.getvalue()
+    assert "2 pending" in out.getvalue()
+    assert "failed" not in out.getvalue()
     assert "\x1b[31m" not in out.getvalue()
 
 
@@ -426,3 +428,24 @@ def test_a_reader_that_leaves_as_head_does_stops_no_run(planned, words, results,
         assert command.stderr.read() == ""
         assert command.wait(60) == 0
     assert len(list(plan.directory.glob("*/result.json"))) == results
+
+
+MIXED = ("done", "failed", "diverged", "running")
+
+
+def test_status_has_a_bar_and_the_replicates_by_state(planned):
+    from doe.views.status_tables import legend, replicates_table, state_bar
+
+    state = overview(planned("noop", replicates=3).directory)
+    mixed = [
+        status._replace(state=name)
+        for status, name in zip(state.statuses, [*MIXED, *["pending"] * 99], strict=False)
+    ]
+    counts = {name: sum(s.state == name for s in mixed) for name in state.counts}
+    table = replicates_table(state._replace(statuses=mixed, counts=counts))
+    assert [column.title for column in table.columns][1:] == [*counts]
+    assert [sum(row.values[k + 1] for row in table.rows) for k in range(5)] == [*counts.values()]
+    bar = state_bar(counts).plain
+    assert len(bar) == 40
+    assert set(bar) == set("█×≈▒·"), "each state has a sign of its own"
+    assert "× failed" in legend(counts).plain

@@ -10,21 +10,20 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from browsing import ALL_DRAWN, SMALL_TEXT, WORDS_BEFORE
 from synthetic import study_directory
 
 from doe.study.values import Factor, Responses, Study
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Page
 
 SIZES = {"wide": 1400, "phone": 390}
 REFERENCE = Path("runs/pit-small")
 IMAGES = Path("docs/images")
-DRAWN = (
-    "document.documentElement.dataset.ready && !document.querySelector('.view:not([data-drawn])')"
-)
+DRAWN = f"document.documentElement.dataset.ready && {ALL_DRAWN}"
 
 
 def long_study(root: Path) -> Path:
@@ -45,6 +44,28 @@ def long_study(root: Path) -> Path:
         seeds=(1, 2),
     )
     return study_directory(root, study=study, failed=("003-r1",), diverged=("005-r2",))
+
+
+def small_studies() -> dict[str, tuple[Study, int]]:
+    """Studies of other shapes, each with the number of its runs that have not ended."""
+    rate = Factor("lr", (0.001, 0.01, 0.1), scale="log", name="Learning rate")
+    optimizer = Factor("optimizer", ("sgd", "adam", "lion"), name="Optimizer")
+    both = Responses(("accuracy", "seconds"), goal="max", goals={"seconds": "min"})
+    one = Responses(("loss",))
+
+    def study(name: str, factors: tuple[Factor, ...], responses: Responses, **more: Any) -> Study:
+        return Study(name=name, backend="x:run", factors=factors, responses=responses, **more)
+
+    letters = tuple(Factor(key, (0, 1)) for key in "ABCDEF")
+    ranges = (Factor("rate", (0.1, 0.5)), Factor("depth", (2.0, 6.0)))
+    twice = {"replicates": 2, "seeds": (1, 2)}
+    return {
+        "three-levels": (study("three-levels", (rate, optimizer, letters[2]), both, **twice), 0),
+        "four-runs": (study("four-runs", letters[:2], one, seeds=(1,)), 0),
+        "fraction": (study("fraction", letters, one, fraction="E=ABC, F=BCD", **twice), 0),
+        "surface": (study("surface", ranges, one, design={"kind": "surface"}, centre=4), 0),
+        "half-finished": (study("half-finished", letters[:4], both, **twice), 13),
+    }
 
 
 @contextmanager
@@ -78,12 +99,23 @@ def shoot(page_file: Path, name: str, out: Path) -> None:
                 page.wait_for_function(DRAWN)
                 path = out / f"{name}-{size}-{theme}.png"
                 page.screenshot(path=path, full_page=True)
-                if size == "wide":
-                    page.evaluate("document.getElementById('s-profiler').scrollIntoView()")
-                    page.screenshot(path=path.with_stem(f"{path.stem}-profiler"))
-                page.click('#grid [data-run="003-r1"]')
+                page.evaluate("document.getElementById('s-profiler').scrollIntoView()")
+                page.screenshot(path=path.with_stem(f"{path.stem}-profiler"))
+                page.locator("#grid .run").first.click()
                 page.screenshot(path=path.with_stem(f"{path.stem}-run"))
-                print(path)
+                print(path, *problems(page))
+
+
+def problems(page: Page) -> list[str]:
+    """What the page must not do: scroll sideways, draw small text, begin with words alone."""
+    width = page.viewport_size["width"] if page.viewport_size else 0
+    found = [f"{text} is small" for text in page.evaluate(SMALL_TEXT)]
+    if page.evaluate("document.documentElement.scrollWidth") > width:
+        found.append("scrolls sideways")
+    first = page.locator(".chart svg").first
+    top = first.evaluate("(svg) => svg.getBoundingClientRect().top + window.scrollY")
+    words = page.locator(".chart").first.evaluate(WORDS_BEFORE)
+    return [*found, f"first chart at {top:.0f} px after {words} words"]
 
 
 def readme_images(page_file: Path) -> None:
@@ -102,7 +134,7 @@ def readme_images(page_file: Path) -> None:
 
 
 def main(out: Path) -> None:
-    """Report on both studies into a directory that is left behind, and take the pictures."""
+    """Report on every study and take the pictures of its page."""
     from doe.analysis.options import AnalysisOptions
     from doe.results.report import report_of
     from doe.results.sources import study_page
@@ -111,16 +143,19 @@ def main(out: Path) -> None:
 
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as root:
-        studies = {"pit-small": REFERENCE, "long-names": long_study(Path(root))}
-        for name, study in studies.items():
+        studies = {"pit-small": REFERENCE, "long-names": long_study(Path(root) / "long")}
+        for name, (study, unfinished) in small_studies().items():
+            studies[name] = study_directory(Path(root) / name, study=study, unfinished=unfinished)
+        for name, directory in studies.items():
             page = Path(root) / f"{name}.html"
             page.write_text(
                 html.render(
-                    report_of(study_page(overview(study)), AnalysisOptions(robust=True)), "today"
+                    report_of(study_page(overview(directory)), AnalysisOptions(robust=True)),
+                    "today",
                 )
             )
             shoot(page, name, out)
-            if study == REFERENCE:
+            if directory == REFERENCE:
                 readme_images(page)
 
 

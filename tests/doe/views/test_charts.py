@@ -24,20 +24,23 @@ from doe.views.charts.shared import OTHERS
 from doe.views.charts.timeline import data as timeline_data
 from doe.views.figures import files, save
 
-OF_SURFACES = ("contours", "slices", "prediction-variance")
-"""Charts that a study without squares does not have."""
+SOMETIMES = {"level-pairs", "settling", "failure-map"}
+SOMETIMES |= {"contours", "slices", "prediction-variance"}
+"""Charts of more levels, of a study under way, of one with failures, of a surface."""
 
 
 def complete(report):
     """Every chart of a report with its data."""
     data = study_charts(report) | response_charts(report, "dec_avg")
-    names = {chart.name for chart in catalogue() if not chart.name.startswith("level-")}
-    assert set(data) == names.difference(OF_SURFACES)
+    assert set(data) >= {chart.name for chart in catalogue()} - SOMETIMES
     return {c.name: filled(spec(c), data[c.name]) for c in catalogue() if c.name in data}
 
 
-def test_every_chart_is_valid_vega_lite_with_no_word_left_open(paper_report):
-    for name, chart in complete(paper_report).items():
+@pytest.mark.parametrize("kind", ["paper_report", "unfinished_report"])
+def test_every_chart_is_valid_vega_lite_with_no_word_left_open(kind, request):
+    charts = complete(request.getfixturevalue(kind))
+    assert ("failure-map" in charts) == ("settling" in charts) == (kind == "unfinished_report")
+    for name, chart in charts.items():
         few = {key: rows[:2] for key, rows in chart["datasets"].items()}  # rows have no schema
         alt.Chart.from_dict(chart | {"datasets": few})  # validates against the schema
         text = str({key: value for key, value in chart.items() if key != "datasets"})
@@ -68,8 +71,8 @@ def test_a_drawing_holds_no_data():
 
 def test_each_module_of_charts_has_a_name_and_a_place_of_its_own():
     names = [chart.name for chart in catalogue()]
-    assert names[:3] == ["half-normal", "half-normal-groups", "pareto"]
-    assert len(names) == len(set(names)) == 19
+    assert names[:3] == ["interaction-matrix", "interactions", "cell-means"]
+    assert len(names) == len(set(names)) == 23
 
 
 def test_labels_cover_neither_each_other_nor_a_point():
@@ -147,8 +150,8 @@ def test_each_panel_of_interactions_names_the_levels_of_its_own_factor(tmp_path)
     factors = {factor.key: factor for factor in report.subject.factors}
     assert len({record["pair"] for record in pairs}) > 1
     for record in pairs:
-        second = factors[record["pair"].split(" × ")[1]]
-        assert record["name"] in {f"{second.key} {label}" for label in second.labels}
+        second = factors[record["pair"].split(" ×\n")[1]]
+        assert record["name"] in second.labels
         assert record["second"] in {f"{second.key} = {label}" for label in second.labels}
 
 
@@ -215,3 +218,69 @@ def test_kept_drawings_are_those_that_are_drawn(tmp_path, monkeypatch):
     (file,) = (tmp_path / "pit-doe").iterdir()
     file.write_text("{}")
     assert drawings.__wrapped__() == {}, "the second time they are read"
+
+
+def test_the_matrix_has_every_pair_and_marks_the_significant(paper_report):
+    from doe.views.charts.interaction_matrix import matrix_data
+
+    analysis = paper_report.analyses["dec_avg"]
+    rows = matrix_data(analysis).datasets["pairs"]
+    assert len(rows) == 15
+    tests = {t.term: t for t in analysis.tests}
+    names = {factor.name: factor.key for factor in analysis.factors}
+    for row in rows:
+        test = tests[names[row["down"]] + names[row["across"]]]
+        assert row["strength"] ** 2 == pytest.approx(test.f)
+        assert (row["mark"] == "●") == (test.p_holm <= analysis.alpha)
+    assert max(row["share"] for row in rows) == 1.0
+
+
+def test_the_best_are_shown_run_by_run_with_the_baseline(paper_report):
+    from doe.views.charts.cell_means import CELLS, data
+
+    made = data(paper_report, "dec_avg").datasets
+    assert len(made["cells"]) == CELLS + 1
+    assert made["cells"][-1]["short"].startswith("baseline ")
+    values = dict(
+        zip(
+            (run.run_id for run in paper_report.subject.runs),
+            paper_report.subject.values["dec_avg"],
+            strict=True,
+        )
+    )
+    assert len(made["seeds"]) == 4 * (CELLS + 1)
+    assert {row["seed"] for row in made["seeds"]} == {"1", "2", "3", "4"}
+    for row in made["seeds"]:
+        assert row["value"] == values[row["run"]]
+    ranks = [row["rank"] for row in made["seeds"]]
+    assert ranks == sorted(ranks), "so that a line goes from row to row"
+
+
+def test_the_failure_map_counts_runs_at_levels_and_pairs(unfinished_report, paper_report):
+    from doe.views.charts.failure_map import data
+
+    assert data(paper_report) is None, "all went well"
+    rows = {row["pair"]: row for row in data(unfinished_report).datasets["pairs"]}
+    ended = [r for r in unfinished_report.subject.runs if r.state in ("done", "failed", "diverged")]
+    at = [r for r in ended if r.levels["A"] and not r.levels["C"]]
+    pair = rows["AELO true, Heatmap supervision false"]
+    assert pair["runs"] == len(at)
+    assert pair["failed"] == sum(r.state == "failed" for r in at)
+    single = [row for name, row in rows.items() if name in ("Noise false", "Noise true")]
+    assert sum(row["failed"] for row in single) == 2
+    assert sum(row["diverged"] for row in single) == 1
+
+
+def test_estimates_settle_over_the_replicates_of_a_study_under_way(unfinished_report, paper_report):
+    from doe.views.charts.settling import data
+
+    assert paper_report.settling == ()
+    (response,) = {row.response for row in unfinished_report.settling}
+    last = max(row.replicates for row in unfinished_report.settling)
+    assert last > 1
+    now = {effect.term: effect for effect in unfinished_report.analyses[response].effects}
+    for row in unfinished_report.settling:
+        if row.replicates == last:
+            assert row.effect == now[row.factor].effect
+    shown = data(unfinished_report).datasets["effects"]
+    assert len(shown) == len(unfinished_report.settling)

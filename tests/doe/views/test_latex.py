@@ -35,8 +35,8 @@ def test_a_table_as_the_paper_has_it():
     text = latex.render(Table("l1 best", "Errors", columns, rows, ("A note.",)))
     assert r"\label{tab:l1-best}" in text
     assert r"\multicolumn{3}{l}{\emph{F=0}} \\" in text
-    assert r"\textit{4} & \textit{A0} & \textit{1.14{\scriptsize$\,\pm\,$0.01}} \\" in text
-    assert r"12 & A1 & \underline{1.12{\scriptsize$\,\pm\,$0.05}} \\" in text
+    assert r"\textit{4} & \textit{A0} & \textit{1.14{\footnotesize$\,\pm\,$0.01}} \\" in text
+    assert r"12 & A1 & \underline{1.12{\footnotesize$\,\pm\,$0.05}} \\" in text
     assert text.count(r"\midrule") == 2, "below the head and below the baseline"
     assert "A note." in text
 

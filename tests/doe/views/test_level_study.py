@@ -84,7 +84,7 @@ def test_blocks_as_random_are_told_to_be_too_few(study):
 
 
 def test_the_terminal_says_levels_and_names(study):
-    text = said("analyze", "--study", study, "-r", "accuracy")
+    text = said("analyze", "--study", study, "-r", "accuracy", "--full")
     assert "Optimizer (optimizer): adam is " in text
     assert "lr · optimizer · augment" in text
     assert "0.01 · adam · false" in text
@@ -180,5 +180,5 @@ def test_the_profiler_has_every_combination_of_levels(study):
         assert line[3] == pytest.approx(observed.mean(), rel=1e-5)
         assert line[7] == len(observed) == 2
     at = report.analyses["accuracy"].best.cells[0]
-    assert profile["best"] == list(at.levels)
+    assert dict(profile["places"])["best observed"] == at.levels
     assert profile["centre"] == ""

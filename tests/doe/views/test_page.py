@@ -1,8 +1,10 @@
 """The page in a real browser: no error, no network, what it says, how it answers."""
 
+import base64
 import csv
-import functools
+import gzip
 import json
+import re
 import shutil
 import subprocess
 import threading
@@ -11,6 +13,7 @@ from xml.etree import ElementTree
 
 import msgspec
 import pytest
+from browsing import ALL_DRAWN, SMALL_TEXT, WORDS_BEFORE, drawn, needs_chromium
 from synthetic import study_directory
 
 from doe.analysis.analyze import analyze
@@ -27,88 +30,6 @@ from doe.views import html
 from doe.views.json import to_plain
 from doe.views.serve import Pages, make_server
 
-CHROMIUM = shutil.which("chromium")
-needs_chromium = pytest.mark.skipif(
-    CHROMIUM is None, reason="chromium is not installed (Debian's package chromium)"
-)
-FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-
-
-@pytest.fixture(scope="module")
-def browser():
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield opened
-        opened.close()
-
-
-@pytest.fixture(scope="module")
-def open_page(browser):
-    """Opens a page and notes everything that it complains of or asks for."""
-    contexts = []
-
-    def opened(address, scheme="light", width=1280):
-        context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 900})
-        contexts.append(context)
-        page = context.new_page()
-        page.heard = []
-        page.on("console", lambda m: page.heard.append(f"{m.type}: {m.text}"))
-        page.on("pageerror", lambda error: page.heard.append(f"error: {error}"))
-        page.on("dialog", lambda dialog: (page.heard.append("dialog"), dialog.dismiss()))
-        page.asked = []
-        page.on("request", lambda request: page.asked.append(request.url))
-        page.set_default_timeout(120_000)  # a busy machine is no fault of the page
-        page.goto(address)
-        page.wait_for_selector("html[data-ready=yes]", state="attached")
-        return page
-
-    yield opened
-    for context in contexts:
-        context.close()
-
-
-@pytest.fixture
-def visit(open_page):
-    """A page of the test's own, which it may change as it likes."""
-    pages = []
-    yield lambda *how: pages.append(open_page(*how)) or pages[-1]
-    for page in pages:
-        page.context.close()
-
-
-@pytest.fixture(scope="module")
-def look(open_page):
-    """A page that stays open for all tests of this file; none minds what the others have done.
-
-    To load a page and draw its charts takes longer than most of what is then looked at.
-    """
-    return functools.cache(open_page)
-
-
-@pytest.fixture(scope="module")
-def paper_page(paper_report, tmp_path_factory):
-    path = tmp_path_factory.mktemp("page") / "index.html"
-    path.write_text(html.render(paper_report, "2026-11-16"), encoding="utf-8")
-    return path
-
-
-@pytest.fixture(scope="module")
-def unfinished_page(unfinished_report, tmp_path_factory):
-    path = tmp_path_factory.mktemp("page") / "index.html"
-    path.write_text(html.render(unfinished_report, "2026-11-16"), encoding="utf-8")
-    return path
-
-
 OPENED = 'details[data-table="anova dec_avg"] summary'
 """The table that a reader has opened."""
 
@@ -118,13 +39,6 @@ def begin_run(run):
     run.path.mkdir(exist_ok=True)
     assert acquire(run, new_owner(slot="cpu0"), Watch())
     Reporter(run)(3, 12, loss=0.25)
-
-
-def drawn(page, chart, response):
-    view = f'#response-charts [data-chart="{chart}"] .view[data-drawn="{response}/{chart}"] svg'
-    page.locator(f'#response-charts [data-chart="{chart}"]').scroll_into_view_if_needed()
-    page.wait_for_selector(view)
-    return page.locator(view)
 
 
 @needs_chromium
@@ -151,18 +65,6 @@ def test_the_page_opens_from_disk_in_silence_and_draws_every_chart(
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == ground
 
 
-WORDS_BEFORE = """chart => {
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  let words = 0;
-  for (let node = walker.nextNode(); node && !chart.contains(node); node = walker.nextNode()) {
-    const box = node.parentElement;
-    if (box.closest("script, style, noscript, option") || !box.getClientRects().length) continue;
-    words += node.data.split(/\\s+/).filter(Boolean).length;
-  }
-  return words;
-}"""
-
-
 @needs_chromium
 @pytest.mark.parametrize(("width", "above"), [(1400, 700), (390, 900)])
 def test_the_first_screen_has_a_chart_after_few_words(visit, paper_page, width, above):
@@ -177,14 +79,8 @@ def test_the_first_screen_has_a_chart_after_few_words(visit, paper_page, width, 
     summary = page.locator(".caveats summary")
     summary.click()
     assert page.locator(".caveats li").first.is_visible()
-    page.wait_for_function("!document.querySelector('.view:not([data-drawn])')")
-    small = page.evaluate(
-        """() => [...document.querySelectorAll(".chart svg text")].filter((text) => {
-          const svg = text.ownerSVGElement;
-          const scale = svg.getBoundingClientRect().width / Number(svg.getAttribute("width"));
-          return text.textContent && parseFloat(getComputedStyle(text).fontSize) * scale < 11;
-        }).map((text) => [text.closest(".chart").dataset.chart, text.textContent])"""
-    )
+    page.wait_for_function(ALL_DRAWN)
+    small = page.evaluate(SMALL_TEXT)
     assert small == []
     assert page.heard == []
 
@@ -223,46 +119,6 @@ def test_pointing_at_an_effect_tells_its_term_size_and_p(look, paper_page):
     assert {"effect", "p"} <= set(told)
     page.hover("#grid .run >> nth=3")
     assert "A0B0C0D0E0F0" in page.inner_text("#tip")
-    assert page.heard == []
-
-
-def profile_cells(page, response):
-    """Predicted, interval and observed of a response, as the profiler shows them."""
-    row = page.locator(f'#profile tr[data-response="{response}"] td[data-kind]')
-    return row.all_inner_texts()
-
-
-def analysed(analysis, levels):
-    """The same three as the analysis has them."""
-    at = next(p for p in analysis.predictions if p.levels == levels)
-    cell = next(c for c in analysis.best.cells if c.levels == levels)
-    low, high = cell_text(at.ci_low, "num"), cell_text(at.ci_high, "num")
-    observed = f"{cell_text(cell.mean, 'num')} ({cell.n} runs)"
-    return [cell_text(at.mean, "num"), f"{low} to {high}", observed]
-
-
-@needs_chromium
-def test_the_profiler_starts_at_the_best_and_says_what_the_analysis_says(
-    visit, paper_page, paper_report
-):
-    page = visit(paper_page.as_uri())
-    levels = list(paper_report.analyses["enc_avg"].best.cells[0].levels)
-    assert "the best configuration of enc_avg" in page.inner_text("#profiled")
-    for factor, level in (("A", 0), ("F", 1), ("C", 0), ("C", 1)):
-        for name, analysis in paper_report.analyses.items():
-            assert profile_cells(page, name) == analysed(analysis, tuple(levels)), name
-        button = page.locator(f'#switches [data-factor="{factor}"] button').nth(level)
-        levels["ABCDEF".index(factor)] = level
-        foretold = button.locator("small").inner_text()
-        button.click()
-        assert profile_cells(page, "enc_avg")[0] == foretold
-    assert "differs from the best configuration of enc_avg in" in page.inner_text("#profiled")
-    before = profile_cells(page, "V224")
-    page.reload()
-    page.wait_for_selector("html[data-ready=yes]", state="attached")
-    assert profile_cells(page, "V224") == before, "the address keeps the levels"
-    page.click("#profiled button")
-    assert "the best configuration of enc_avg" in page.inner_text("#profiled")
     assert page.heard == []
 
 
@@ -367,42 +223,6 @@ def test_a_run_that_reported_one_step_shows_it_as_a_point(visit, unfinished_repo
 
 
 @needs_chromium
-def test_ranges_on_axes_choose_runs(look, paper_page, paper_report):
-    page = look(paper_page.as_uri())
-    assert page.locator("#parallel .kept").count() == 256
-    page.locator('#parallel [data-axis="AELO"]').focus()
-    page.keyboard.press("ArrowDown")  # the upper level
-    assert page.inner_text("#kept b") == "128 of 256 runs"
-    axis = page.locator('#parallel [data-axis="enc_avg (px)"] .grab')
-    axis.scroll_into_view_if_needed()
-    box = axis.bounding_box()
-    middle = box["x"] + box["width"] / 2
-    page.mouse.move(middle, box["y"] + 1)
-    page.mouse.down()
-    page.mouse.move(middle, box["y"] + box["height"] / 2)
-    page.mouse.up()
-    kept = page.eval_on_selector_all("#parallel .kept", "lines => lines.map(l => l.dataset.run)")
-    values = {
-        s.run.run_id: v
-        for s, v in zip(
-            paper_report.subject.statuses, paper_report.subject.values["enc_avg"], strict=True
-        )
-    }
-    on = {s.run.run_id for s in paper_report.subject.statuses if s.run.coded[0] > 0}
-    assert 0 < len(kept) < 128
-    assert set(kept) <= on
-    assert max(values[run] for run in kept) <= min(values[run] for run in on - set(kept))
-    page.locator("#kept button", has_text="All runs").click()
-    assert page.locator("#parallel .kept").count() == 256
-    before = page.locator("#parallel [data-axis]").count()
-    page.check("#every-response")
-    assert page.locator("#parallel [data-axis]").count() == before + 15
-    page.uncheck("#every-response")
-    assert page.locator("#parallel [data-axis]").count() == before
-    assert page.heard == []
-
-
-@needs_chromium
 @pytest.mark.parametrize("keys", ["ABCD", "ABCDEF"])
 def test_a_served_page_renews_itself_while_the_study_runs(visit, tmp_path, keys):
     from doe.store.files import StudyDir
@@ -419,7 +239,9 @@ def test_a_served_page_renews_itself_while_the_study_runs(visit, tmp_path, keys)
     runs = 2 ** len(keys)
     directory = study_directory(tmp_path, study=study, unfinished=1)
     pages = Pages(
-        directory, lambda state: report_of(study_page(state), AnalysisOptions()), rest=0.0
+        directory,
+        lambda state, first: report_of(study_page(state), AnalysisOptions(), in_short=first),
+        rest=0.0,
     )
     server = make_server(pages, 0)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
@@ -477,7 +299,7 @@ FAINT = """() => {
     const node = text.parentElement;
     if (!text.data.trim() || node.closest("script, style, [hidden]")) continue;
     if (!node.getClientRects().length) continue;
-    if ("▲▼".includes(text.data.trim())) continue;  // they lie on coloured fields
+    if ("▲▼●".includes(text.data.trim())) continue;  // they lie on coloured fields
     const style = getComputedStyle(node);
     const ink = parts(node.closest("svg") ? style.fill : style.color).slice(0, 3);
     const [a, b] = [light(ink), light(ground(node))].sort((x, y) => y - x);
@@ -493,7 +315,7 @@ FAINT = """() => {
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_text_stands_out_from_its_ground(visit, unfinished_page, scheme):
     page = visit(unfinished_page.as_uri(), scheme)
-    page.wait_for_function("document.querySelectorAll('.view:not([data-drawn])').length === 0")
+    page.wait_for_function(ALL_DRAWN)
     page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
     page.wait_for_function("document.querySelectorAll('details[data-table] td').length > 200")
     assert page.evaluate(FAINT) == []
@@ -510,7 +332,7 @@ def test_headings_follow_in_order_charts_have_a_sentence_and_keys_reach_everythi
     assert levels[0] == 1
     assert levels.count(1) == 1
     assert all(after <= before + 1 for before, after in pairwise(levels))
-    page.wait_for_function("document.querySelectorAll('.view:not([data-drawn])').length === 0")
+    page.wait_for_function(ALL_DRAWN)
     for label in page.eval_on_selector_all(
         ".chart .view", "views => views.map(v => v.getAttribute('aria-label'))"
     ):
@@ -533,12 +355,12 @@ def test_headings_follow_in_order_charts_have_a_sentence_and_keys_reach_everythi
 @needs_chromium
 def test_a_print_has_every_chart_without_scrolling(look, paper_page):
     page = look(paper_page.as_uri())
-    page.wait_for_function("document.querySelectorAll('.view:not([data-drawn])').length === 0")
+    page.wait_for_function(ALL_DRAWN)
     page.emulate_media(media="print")
     tall = page.eval_on_selector_all(
         ".view svg", "all => all.map(svg => svg.getBoundingClientRect().height)"
     )
-    assert len(tall) == page.locator(".chart").count() >= 11
+    assert len(tall) == page.locator("[data-chart]").count() >= 13
     assert min(tall) > 50
     assert page.locator("#grid .run").count() == 256
     assert not page.locator("nav").is_visible()
@@ -548,7 +370,7 @@ def test_a_print_has_every_chart_without_scrolling(look, paper_page):
 @needs_chromium
 def test_nothing_is_cut_on_paper(visit, long_page):
     page = visit(long_page.as_uri(), "light", 718)  # A4 less its margins
-    page.wait_for_function("document.querySelectorAll('.view:not([data-drawn])').length === 0")
+    page.wait_for_function(ALL_DRAWN)
     page.emulate_media(media="print")
     cut = page.evaluate(
         """() => [...document.querySelectorAll('main svg, main table, #grid')]
@@ -572,10 +394,6 @@ def test_the_keyboard_alone_opens_a_run_and_comes_back(look, paper_page):
     page.keyboard.press("Escape")
     assert not page.locator("#run").is_visible()
     assert page.evaluate("document.activeElement.dataset.run") == chosen
-    page.focus('#switches [data-factor="C"] [aria-pressed=false]')
-    page.keyboard.press("Enter")
-    assert "in Heatmap supervision" in page.inner_text("#profiled")
-    page.click("#profiled button")
     page.focus('details[data-table="anova enc_avg"] summary')
     page.keyboard.press("Enter")
     page.locator('details[data-table="anova enc_avg"] td').first.wait_for()
@@ -584,7 +402,7 @@ def test_the_keyboard_alone_opens_a_run_and_comes_back(look, paper_page):
 @needs_chromium
 def test_another_response_is_shown_at_once(look, paper_page):
     page = look(paper_page.as_uri())
-    page.wait_for_function("document.querySelectorAll('.view:not([data-drawn])').length === 0")
+    page.wait_for_function(ALL_DRAWN)
     browser_metrics = page.context.new_cdp_session(page)
     browser_metrics.send("Performance.enable", {"timeDomain": "threadTicks"})
 
@@ -606,20 +424,8 @@ def test_another_response_is_shown_at_once(look, paper_page):
             name,
         )
         taken.append(processor_seconds() - start)
-        page.wait_for_function("document.querySelectorAll('.view:not([data-drawn])').length === 0")
+        page.wait_for_function(ALL_DRAWN)
     assert 0 < sorted(taken)[1] < 0.3, "seconds until everything but charts is there"
-
-
-@pytest.fixture(scope="module")
-def long_page(tmp_path_factory):
-    """A study with long names and a failed run."""
-    from screenshots import long_study
-
-    root = tmp_path_factory.mktemp("long")
-    report = report_of(study_page(overview(long_study(root))), AnalysisOptions(robust=True))
-    path = root / "index.html"
-    path.write_text(html.render(report, "2026-11-16"), encoding="utf-8")
-    return path
 
 
 CLIPBOARD = ["clipboard-read", "clipboard-write"]
@@ -709,7 +515,7 @@ ROOM_BESIDE_TEXTS = """charts => charts.flatMap((chart) => {
 @pytest.mark.parametrize("width", [1400, 390])
 def test_long_names_fit_the_window(look, long_page, width):
     page = look(long_page.as_uri(), "light", width)
-    page.wait_for_function("document.querySelectorAll('.view:not([data-drawn])').length === 0")
+    page.wait_for_function(ALL_DRAWN)
     assert page.evaluate("document.documentElement.scrollWidth") == width
     page.click('#grid [data-run="003-r1"]')
     box = page.locator("#run").bounding_box()
@@ -768,15 +574,14 @@ def test_numbers_in_the_page_equal_those_of_json(paper_report):
 
 
 def test_the_page_is_small(paper_page):
-    assert paper_page.stat().st_size < 5_000_000
+    assert paper_page.stat().st_size < 3_000_000
 
 
 def test_no_text_can_end_the_data_early():
     hostile = {"name": "</script><!-- <script> \u2028 &"}
-    text = html.script_json(hostile)
-    assert "<" not in text
-    assert "\u2028" not in text
-    assert json.loads(text) == hostile
+    text = html.packed(hostile)
+    assert re.fullmatch(r"[A-Za-z0-9+/=]+", text)
+    assert json.loads(gzip.decompress(base64.b64decode(text))) == hostile
 
 
 def test_the_page_names_no_other_place(paper_page):
@@ -844,48 +649,3 @@ def test_a_large_design_is_a_block_of_its_configurations(tmp_path):
     places = {(run["x"], run["y"]) for run in found["runs"]}
     assert len(places) == 128
     assert max(places) == (31, 3)
-
-
-@pytest.fixture(scope="module")
-def levels_page(tmp_path_factory):
-    """Three optimizers, of which one has no switch that the others have."""
-    study = Study(
-        name="optimizers",
-        backend="x:run",
-        factors=(
-            Factor("optimizer", ("sgd", "adam", "lion")),
-            Factor("amsgrad", (False, True)),
-            Factor("lr", (0.001, 0.01, 0.1), scale="log", name="Learning rate"),
-        ),
-        responses=Responses(("val_acc", "val_loss"), goal="min"),
-        replicates=2,
-        seeds=(1, 2),
-        exclude=("optimizer=sgd, amsgrad=true",),
-    )
-    directory = study_directory(tmp_path_factory.mktemp("levels"), study=study)
-    path = tmp_path_factory.mktemp("levels-page") / "index.html"
-    path.write_text(
-        html.render(report_of(study_page(overview(directory)), AnalysisOptions()), "2026-11-16")
-    )
-    return path
-
-
-@needs_chromium
-def test_the_profiler_of_levels_says_which_combination_is_excluded(visit, levels_page):
-    page = visit(levels_page.as_uri())
-    page.wait_for_function("!document.querySelector('.view:not([data-drawn])')")
-    optimizers = page.locator('#switches [data-factor="optimizer"] button')
-    assert optimizers.count() == 3
-    page.locator('#switches [data-factor="amsgrad"] button').nth(0).click()
-    assert len(profile_cells(page, "val_acc")) == 3
-    page.locator('#switches [data-factor="amsgrad"] button').nth(1).click()
-    assert optimizers.nth(0).inner_text().split() == ["sgd", "excluded"]
-    optimizers.nth(0).click()
-    assert page.inner_text("#profiled").startswith("Excluded: this combination cannot run.")
-    for name in ("val_acc", "val_loss"):
-        row = page.locator(f'#profile tr[data-response="{name}"]').inner_text()
-        assert row.split(None, 1)[1] == "excluded: this combination cannot run"
-    for width in (1400, 390):
-        page.set_viewport_size({"width": width, "height": 900})
-        assert page.evaluate("document.documentElement.scrollWidth") == width
-    assert page.heard == []

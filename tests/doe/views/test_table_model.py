@@ -85,3 +85,17 @@ def test_csv_holds_raw_values_and_every_spread_in_two_columns():
     assert csv.render(Table("t", "T", columns, rows)) == (
         'section,config,B56,B56_std,p\nF=0,"A0,B1",0.3333333333333333,,0.1\nF=1,"say ""x""",,,\n'
     )
+
+
+def test_print_has_the_significant_terms_alone():
+    from doe.views.table import significant_rows
+
+    columns = (Column("term", "Term"), Column("p_holm", "p Holm", "p"))
+    rows = (Row(("A", 0.01)), Row(("B", 0.3)), Row(("Error", None)))
+    short = significant_rows(Table("t", "T", columns, rows), 0.05)
+    assert [row.values[0] for row in short.rows] == ["A", "Error"]
+    assert short.notes == ("Left out: 1 term that is not significant after Holm's adjustment.",)
+    none = Table("t", "T", columns, rows[1:2])
+    assert significant_rows(none, 0.05) == none, "a table is never empty"
+    plain = Table("t", "T", columns[:1], (Row(("A",)),))
+    assert significant_rows(plain, 0.05) == plain

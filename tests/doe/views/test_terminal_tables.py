@@ -147,16 +147,20 @@ def test_columns_that_give_way_are_named_not_cut():
     assert "…" not in text
 
 
+COLOUR = "\x1b[38;2;47;127;193m"
+
+
 def test_no_colour_when_piped_or_when_asked(monkeypatch, capsys):
     table = Table("t", "T", (Column("a", "A"),), (Row(("x",), marks={"a": "good"}),))
     print_table(table)
     assert "\x1b[" not in capsys.readouterr().out
     monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLORTERM", "truecolor")
     print_table(table, console())
-    assert "\x1b[32m" in capsys.readouterr().out
+    assert COLOUR in capsys.readouterr().out
     monkeypatch.setenv("NO_COLOR", "1")
     print_table(table, console())
-    assert "\x1b[32m" not in capsys.readouterr().out
+    assert COLOUR not in capsys.readouterr().out
 
 
 def test_commands_print_no_escape_codes_into_a_pipe(paper_study):
@@ -170,10 +174,15 @@ def test_analyze_begins_with_sentences_and_brief_stops_there(paper_study):
     def analyze(*words):
         return doe("analyze", "--study", paper_study, "--response", "dec_avg", *words).stdout
 
-    whole, brief = analyze(), analyze("--brief")
+    short, whole, brief = analyze(), analyze("--full"), analyze("--brief")
     assert whole.startswith(brief.rstrip())
+    assert short.startswith(brief.rstrip())
+    assert short.count("─────") < whole.count("─────")
+    assert "Effects on dec_avg" in short
+    assert "Analysis of variance" not in short
+    assert len(short.splitlines()) < 60 < len(whole.splitlines())
     assert brief.splitlines()[0] == "dec_avg [px]: 256 runs, goal min"
-    for heading in ("Best configuration", "What is fragile", "Try"):
+    for heading in ("Best configuration", "Caveats", "Try"):
         assert f"\n{heading}\n" in brief
     assert f"doe analyze --study {paper_study}"[:70] in "".join(brief.split("Try")[1].split("\n  "))
     assert "Analysis of variance" not in brief

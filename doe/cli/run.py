@@ -168,7 +168,10 @@ def run(
     if done.finished and left_out:
         lines.append("Some runs were left out; `doe status` says why.")
     for line in lines:  # broken between words on a terminal, whole in a log
-        screen.print(Text(line), soft_wrap=not screen.is_terminal)
+        if screen.is_terminal:
+            screen.print(Text(line))
+        else:
+            screen.out(line)
     if not done.finished:
         raise typer.Exit(130)
     if left_out or done.counts["failed"]:

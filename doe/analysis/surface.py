@@ -15,6 +15,7 @@ from doe.analysis.optimum import Found, Optimum, OptimumRegion, Search
 from doe.analysis.polynomial import Held, Polynomial, coded_units, features, matrix_form
 from doe.analysis.pvalues import plain
 from doe.analysis.region import Points, Region, degree
+from doe.numbers import to_figures
 from doe.terms import FACTORS, squared, term_name
 
 FLAT = 0.1
@@ -134,7 +135,7 @@ class Shape:
             log = factor.scale == "log"
             centre, one = factor.values_at(np.array([0.0, unit])).tolist()
             step = one / centre if log else one - centre
-            centre, step = (float(f"{value:.6g}") for value in (centre, step))
+            centre, step = (float(to_figures(value, 6)) for value in (centre, step))
             coded.append(CodedUnit(factor.key, centre, step, log))
         return tuple(coded)
 

@@ -27,6 +27,7 @@ from doe.analysis.goals import (
 )
 from doe.errors import DoeError, nearest
 from doe.goals import Constraint, Desire
+from doe.numbers import to_figures
 from doe.terms import FACTORS, is_squared
 
 MOST_PLACES = 8192
@@ -232,6 +233,6 @@ def _snapped(place: Floats, runs: Runs, bent: frozenset[int]) -> Floats:
         factor = runs.factors[i]
         value = factor.value_at(float(place[i]))
         whole = all(isinstance(level, int) for level in factor.levels)
-        value = float(round(value)) if whole else float(f"{value:.3g}")
+        value = float(round(value)) if whole else float(to_figures(value, 3))
         snapped[i] = np.clip(factor.position_of(np.array([value]))[0], -1.0, 1.0)
     return snapped

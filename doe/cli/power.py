@@ -21,6 +21,7 @@ from doe.cli.options import (
 if TYPE_CHECKING:
     from doe.design.power import DesignSize
     from doe.results.designs import PlannedDesign
+    from doe.store.plan import Plan
 
 
 def power(
@@ -69,17 +70,16 @@ def power(
     from doe.design.power import PowerQuestion, power_rows, replicates_needed
     from doe.errors import DoeError
     from doe.results.designs import power_of_terms
+    from doe.store.plan import load_plan
     from doe.views.plan_tables import detection_table, power_table
     from doe.views.terminal import print_json, print_table
 
-    if (
-        factors is None
-        and not sequential
-        and _by_stratum(study, response, replicates, (sigma, effect, alpha, target), json)
-    ):
+    plan = load_plan(chosen_study(study)) if factors is None else None
+    asked = (sigma, effect, alpha, target)
+    if plan and not sequential and _by_stratum(plan, response, replicates, asked, json):
         return
     highest = 2 if sequential and order is None else order
-    design, pilot = _design(factors, fraction, study, highest, response)
+    design, pilot = _design(plan, factors, fraction, study, highest, response)
     base = design.size if blocks else design.size._replace(blocks_per_replicate=0)
     sigma = next(value for value in (sigma, pilot, 1.0) if value is not None)
     if sequential:
@@ -122,7 +122,7 @@ def power(
 
 
 def _by_stratum(
-    study: Path | None,
+    plan: Plan,
     response: str | None,
     most: int,
     asked: tuple[float | None, float | None, float, float],
@@ -132,11 +132,9 @@ def _by_stratum(
     from doe.design.power import PowerQuestion
     from doe.errors import DoeError
     from doe.results.designs import power_by_stratum
-    from doe.store.plan import load_plan
     from doe.views.plan_tables import strata_power_table
     from doe.views.terminal import print_json, print_table
 
-    plan = load_plan(chosen_study(study))
     sigma, effect, alpha, target = asked
     question = PowerQuestion(1.0 if sigma is None else sigma, effect, alpha, target)
     if not power_by_stratum(plan, question):
@@ -222,6 +220,7 @@ def _sequential(
 
 
 def _design(
+    plan: Plan | None,
     factors: int | None,
     fraction: str | None,
     study: Path | None,
@@ -232,11 +231,9 @@ def _design(
     from doe.cli.alias import lettered_fraction
     from doe.errors import DoeError
     from doe.results.designs import lettered_design, pilot_sigma, planned_design
-    from doe.store.plan import load_plan
     from doe.study.command import has_copies
 
-    if factors is None:
-        plan = load_plan(chosen_study(study))
+    if plan is not None:
         if plan.study.streams:
             raise DoeError(
                 "replicates of this study share seeds, and its power depends on the share of each "
@@ -251,4 +248,5 @@ def _design(
         return planned_design(plan, fraction, order), pilot
     if response is not None:
         raise DoeError("--response takes sigma from a study; name it with --study, not --factors")
-    return lettered_design(*lettered_fraction(factors, fraction, study), order), None
+    number = factors or 0
+    return lettered_design(*lettered_fraction(number, fraction, study), order), None

@@ -63,7 +63,7 @@ def ascent_plan(directory: Path, response: str | None, steps: int | None) -> Pla
     if found.kind is not None:
         raise DoeError(
             "the model has squares: its optimum is known, and a path of steepest ascent is for "
-            "models without them; see doe analyze --optimize"
+            "models without them; the analysis names it"
         )
     path = [point for point in found.path[1:] if steps is None or point.step <= steps]
     if not path:

@@ -18,20 +18,19 @@ NAME = "trade-off"
 HEIGHT = 260
 PLACES = {"front": "on the front", "undecided": "undecided", "dominated": "dominated"}
 COLOURS = (HELPS, "#E8B000", NEITHER)
-SHAPES, SIZES = ("circle", "diamond", "square"), (75, 60, 30)
+SHAPES, SIZE = ("circle", "diamond", "square"), 60
 MOST_LABELS = 8
 """Configurations on the front that are named beside their points."""
 
 
 def draw() -> alt.TopLevelMixin:
     """Means with intervals by their place, seeds as faint dots, the front as a line."""
-    x = alt.X("x:Q", title="{x}", scale=_axis_scale(word("x_scale")))
-    y = alt.Y("y:Q", title="{y}", scale=_axis_scale(word("y_scale")))
+    x = alt.X("x:Q", title="{x}", scale=_axis_scale("x"))
+    y = alt.Y("y:Q", title="{y}", scale=_axis_scale("y"))
     names, legend = list(PLACES.values()), alt.Legend(symbolOpacity=1)
     colours = alt.Scale(domain=names, range=list(COLOURS))
     place = alt.Color("place:N", title=None, scale=colours, legend=legend)
     shape = alt.Shape("place:N", title=None, scale=alt.Scale(domain=names, range=list(SHAPES)))
-    size = alt.Size("place:N", legend=None, scale=alt.Scale(domain=names, range=list(SIZES)))
     seeds = alt.Chart(alt.NamedData("seeds")).mark_circle(size=12, opacity=0.35, color=PLAIN)
     points = alt.Chart(alt.NamedData("points")).encode(x=x, y=y, color=place)
     across = points.mark_rule(opacity=0.55).encode(x="x_low:Q", x2="x_high:Q")
@@ -39,9 +38,8 @@ def draw() -> alt.TopLevelMixin:
     front = alt.Chart(alt.NamedData("front"))
     line = front.mark_line(color=HELPS, strokeDash=[4, 3], strokeWidth=1, opacity=0.7)
     limits = alt.Chart(alt.NamedData("limits")).mark_rule(color=GREY, strokeDash=[2, 2])
-    marks = points.mark_point(filled=True, opacity=1).encode(
+    marks = points.mark_point(filled=True, opacity=1, size=SIZE).encode(
         shape=shape,
-        size=size,
         tooltip=hover("config", "place", "x", "x_low", "x_high", "y", "y_low", "y_high"),
     )
     text = front.mark_text(align=word("side"), dx=word("dx"), dy=word("dy"), fontSize=11)
@@ -58,8 +56,11 @@ def draw() -> alt.TopLevelMixin:
     return drawn.properties(width=WIDTH, height=HEIGHT)
 
 
-def _axis_scale(kind: Any) -> alt.Scale:
-    return alt.Scale(type=kind, zero=False, nice=False, padding=10)
+def _axis_scale(axis: str) -> alt.Scale:
+    """Return a scale from the least value to the largest; `zero` is not for log scales."""
+    kind: Any = word(f"{axis}_scale")
+    ends: Any = word(f"{axis}_ends")
+    return alt.Scale(type=kind, domain=ends, nice=False, padding=10)
 
 
 def pair_data(report: Report, across: str, up: str) -> ChartData | None:
@@ -104,6 +105,8 @@ def pair_data(report: Report, across: str, up: str) -> ChartData | None:
             "y": _title(report, up),
             "x_scale": _scale([*points, *seeds], "x"),
             "y_scale": _scale([*points, *seeds], "y"),
+            "x_ends": _ends_of([*points, *seeds], "x"),
+            "y_ends": _ends_of([*points, *seeds], "y"),
             # Names stand where nothing is better.
             "side": "left" if trade.goals[i] == "max" else "right",
             "dx": 9 if trade.goals[i] == "max" else -9,
@@ -132,9 +135,18 @@ def _title(report: Report, response: str) -> str:
     return f"{responses.title_of(response)}{unit_text(responses.unit_of(response))}"
 
 
+def _values(records: list[Record], axis: str) -> list[float]:
+    return [float(v) for r in records for k, v in r.items() if k.startswith(axis) and v is not None]
+
+
+def _ends_of(records: list[Record], axis: str) -> list[float]:
+    values = _values(records, axis) or [0.0, 1.0]
+    return [min(values), max(values)]
+
+
 def _scale(records: list[Record], axis: str) -> str:
     """Logarithmic where values are positive and span a factor of ten, as run times do."""
-    values = [float(v) for r in records for k, v in r.items() if k.startswith(axis) and v]
+    values = _values(records, axis)
     positive = bool(values) and min(values) > 0
     return "log" if positive and max(values) > 10.0 * min(values) else "linear"
 

@@ -24,7 +24,7 @@ from doe.views.charts.shared import OTHERS
 from doe.views.charts.timeline import data as timeline_data
 from doe.views.figures import files, save
 
-SOMETIMES = {"level-pairs", "settling", "failure-map"}
+SOMETIMES = {"level-pairs", "settling", "failure-map", "half-normal-groups", "trade-off"}
 SOMETIMES |= {"contours", "slices", "prediction-variance"}
 """Charts of more levels, of a study under way, of one with failures, of a surface."""
 

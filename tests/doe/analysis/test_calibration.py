@@ -106,6 +106,7 @@ def test_the_document_has_every_rate_for_every_kind_of_error() -> None:
 
 
 HOLDS_FOR_CERTAIN, LOOKS, STREAMS = "bounds", "obrien-fleming: family", "| seeds | design |"
+SURFACES, GOALS = "confidence region", "bootstrap interval of D"
 PRINTED = {
     "effects_table ci_low": "interval of an effect",
     "effects_table p": "p of an inert term",
@@ -146,6 +147,16 @@ PRINTED = {
     "censored_table low": HOLDS_FOR_CERTAIN,
     "decision_table low": LOOKS,
     "decision_table p": LOOKS,
+    "coefficients_table low": "interval of an effect",
+    "coefficients_table p": "p of an inert term",
+    "axes_table low": SURFACES,
+    "optimum_table low": SURFACES,
+    "path_table low": SURFACES,
+    "counted_table low": "p of an inert term by counted items",
+    "counted_table p": "p of an inert term by counted items",
+    "counted_table p_holm": "any inert term by counted items with Holm",
+    "counted_table p_bh": "p of an inert term by counted items",
+    "desirability_table low": GOALS,
     "by_response_table p": "three responses: share of false ones after BH over all",
 }
 """Columns of tables that hold a p value or the lower end of an interval -> their calibration."""

@@ -49,6 +49,8 @@ SHORTER = {
     "progress is thinned out before it is polled": (t.REPORT_SECONDS, t.COMMAND_POLL_SECONDS),
     "doe try shows no more than is reported": (t.REPORT_SECONDS, t.TRIAL_REPORT_SECONDS),
     "nothing takes longer than a clock can measure": (t.DISK_FULL_SECONDS, t.LONGEST_SECONDS),
+    "a start gives up before a killed process is left": (t.FORK_SECONDS, t.KILL_SECONDS),
+    "processes stand by before the next look": (t.IDLE_SECONDS, t.WATCH_SECONDS),
     "a message is no run": (t.NOTIFY_SECONDS, t.DISK_FULL_SECONDS),
 }
 

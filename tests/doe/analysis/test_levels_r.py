@@ -242,7 +242,7 @@ def test_the_half_normal_contrasts_add_up_to_the_sequential_sums() -> None:
         rows = {row.source: row.ss for row in anova_rows(fit, sums_of_squares(fit, "I"))}
         assert sums
         assert set(sums) <= set(rows), name
-        if name == "centre":  # its contrasts are effects, which corners alone estimate
+        if name.startswith("centre"):  # its contrasts are effects, which corners alone estimate
             continue
         assert all(close(sums[term], rows[term]) for term in sums), name
         for line in case.get("aov", []):

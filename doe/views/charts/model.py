@@ -25,7 +25,7 @@ class ChartData(NamedTuple):
     """What fills a drawing: data by name, and words by key."""
 
     datasets: dict[str, list[Record]]
-    words: Mapping[str, str | int | list[str]] = {}  # lines of a text
+    words: Mapping[str, str | int | list[str] | list[float]] = {}  # lines of a text
 
 
 class ResponseChart(NamedTuple):
@@ -90,7 +90,7 @@ def filled(drawing: Spec, data: ChartData) -> Spec:
     return worded | {"datasets": data.datasets, "config": config(dark=False)}
 
 
-def _with_words(part: Any, words: Mapping[str, str | int | list[str]]) -> Any:
+def _with_words(part: Any, words: Mapping[str, str | int | list[str] | list[float]]) -> Any:
     if isinstance(part, dict):
         return {key: _with_words(value, words) for key, value in part.items()}
     if isinstance(part, list):

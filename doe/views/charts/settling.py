@@ -57,7 +57,7 @@ def data(report: Report) -> ChartData | None:
     shown = len({row["row"] for row in rows})
     columns = shown if shown < 5 else min(-(-shown // 2), 5)
     title = f"Effect on {quantity(analysis)} after 1, 2, … replicates"
-    words: dict[str, str | int | list[str]] = {
+    words: dict[str, str | int | list[str] | list[float]] = {
         "mean": title,
         "columns": columns,
         "width": 150,

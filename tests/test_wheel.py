@@ -79,7 +79,7 @@ def test_the_example_is_planned_run_reported_and_exported(wheel, programs, digit
     assert "16 done" in call(doe, "run", "--cpu", "2", cwd=digits)
     assert "penalty" in call(doe, "analyze", "--response", "loss", cwd=digits)
     call(doe, "report", cwd=digits)
-    assert "half-normal" in (digits / "reports" / "digits" / "index.html").read_text().lower()
+    assert 'id="data"' in (digits / "reports" / "digits" / "index.html").read_text().lower()
     export = [doe, "export", "--out", "all.parquet"]
     assert "pip install 'pit-doe[parquet]'" in call(*export, cwd=digits, code=1)
     install(programs, f"{wheel}[parquet]")

@@ -16,9 +16,19 @@ BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 class Adam:
     """Steps along ``m̂ / (√v̂ + ε)``, the two moments of the gradient corrected for their start."""
 
-    def __init__(self, groups: Sequence[tuple[Sequence[Tensor], float]], warmup: int = 0) -> None:
-        """Take groups of parameters, each with its step size, reached after `warmup` steps."""
+    def __init__(
+        self,
+        groups: Sequence[tuple[Sequence[Tensor], float]],
+        warmup: int = 0,
+        decay: tuple[int, int] = (0, 0),
+    ) -> None:
+        """Take groups of parameters, each with its step size.
+
+        It is reached after `warmup` steps, and falls evenly to nothing between the two steps of
+        `decay`.
+        """
         self.warmup = warmup
+        self.decay = decay
         self.parameters = [p for parameters, _ in groups for p in parameters]
         self.rates = torch.cat(
             [torch.full_like(p, rate).flatten() for parameters, rate in groups for p in parameters]
@@ -44,6 +54,9 @@ class Adam:
         change = self.first.div(scale).mul_(self.rates).div_(1 - BETA1**self.steps)
         if self.steps < self.warmup:
             change.mul_(self.steps / self.warmup)
+        begin, end = self.decay
+        if begin < self.steps <= end:
+            change.mul_((end - self.steps + 1) / (end - begin))
         parts = torch.split(change, [p.numel() for p in self.parameters])
         for parameter, part in zip(self.parameters, parts, strict=True):
             parameter.sub_(part.view_as(parameter))

@@ -16,6 +16,8 @@ from pit_model.trainer import EpochListener, train
 
 COMPILED = ".compiled"
 """Name of the directory of a study with what torch.compile has made of the network."""
+NAMED = "setting"
+"""Name of a factor whose levels are several settings each, which come along as settings."""
 STREAMS = ("init", "data")
 """Streams of seeds that a study may vary: weights and order of batches, and the videos."""
 
@@ -64,7 +66,8 @@ def run(request: Request) -> dict[str, float]:
     The 15 test metrics (not a number where an epoch could not be chosen) and what `trainer.train`
     tells beside them: the chosen epochs, the values after the last epoch, seconds, divergence.
     """
-    config = Config.from_settings(seeded_settings(request), request.factors)
+    factors = {key: level for key, level in request.factors.items() if key != NAMED}
+    config = Config.from_settings(seeded_settings(request), factors)
     seed = request.seeds.get("init", request.seed)
     device = find_device(request.device)
     torch.set_num_threads(request.threads)

@@ -15,7 +15,7 @@ from torch import Tensor
 from pit_model import metrics
 from pit_model.config import Config
 from pit_model.dataset import evaluation_batches, make_split, windows
-from pit_model.metrics import Track
+from pit_model.metrics import Outputs
 from pit_model.physics import refine
 
 THRESHOLD = 0.05
@@ -67,10 +67,10 @@ def centroid(mask: Tensor) -> tuple[Tensor, Tensor]:
     return torch.stack([x, y], -1), mass[..., None] > 0
 
 
-def track(position: Tensor, chunks: int, config: Config) -> Track:
+def track(position: Tensor, chunks: int, config: Config) -> Outputs:
     """Round positions (N, 3, 2) to pixels for H, and put them through the physics for P and V."""
     refined = refine(position, chunks, config)
-    return Track(soft=position, hard=position.round(), **refined._asdict())
+    return Outputs(soft=position, hard=position.round(), **refined._asdict())
 
 
 def evaluate(config: Config) -> dict[str, dict[str, float]]:

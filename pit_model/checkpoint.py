@@ -32,10 +32,12 @@ FORMAT = 1
 def fingerprint(config: Config, seed: int) -> str:
     """Return a short text that differs for any other setting, seed or format.
 
-    The number of epochs is left out: it changes nothing in those that are done, so that a run can
-    go on behind its end.
+    The number of epochs is left out where it changes nothing in those that are done, so that a run
+    can go on behind its end: with step sizes that do not decay.
     """
-    settings = {name: value for name, value in config.as_dict().items() if name != "epochs"}
+    settings = config.as_dict()
+    if config.decay == 0:
+        del settings["epochs"]
     content = json.dumps({"format": FORMAT, "seed": seed, **settings}, sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()[:16]
 

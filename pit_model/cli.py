@@ -81,7 +81,10 @@ def simulate(
     film: Annotated[str, typer.Option("--format", help="gif or mp4.")] = "gif",
     settings: Settings = [],  # noqa: B006 (the form that Typer asks for)
 ) -> None:
-    """Write sequences as npz (frames, position, velocity, bounce) and as films to look at."""
+    """Write simulated videos as npz and as films.
+
+    The npz holds frames, position, velocity and bounce.
+    """
     from pit_model.simulate import SPLITS
     from pit_model.video import check_format, write_sequences
 
@@ -127,7 +130,11 @@ def evaluate(
     device: Device = "cpu",
     threads: Threads = None,
 ) -> None:
-    """Evaluate a trained run at the epochs that the validation set chose."""
+    """Evaluate a trained run on a part of its data.
+
+    Each metric is read at the epoch that the validation set chose for it. --physics and --window
+    put another physics module behind the trained network.
+    """
     from pit_model import display
 
     given = {"physics": physics, "physics_window": window}
@@ -143,7 +150,10 @@ def figures(
     ending: Annotated[str, typer.Option("--format", help="png, pdf or svg.")] = "png",
     device: Device = "cpu",
 ) -> None:
-    """Draw example frames, heatmaps and trajectories from a trained run."""
+    """Draw frames, heatmaps and trajectories of a run.
+
+    They are of one test video, with the network at the best epoch.
+    """
     if ending not in ("png", "pdf", "svg"):
         raise PitError(f"figure format {ending!r} is unknown; expected png, pdf or svg")
     from pit_model.backend import find_device
@@ -167,7 +177,10 @@ def baseline(
     threads: Threads = None,
     settings: Settings = [],  # noqa: B006
 ) -> None:
-    """Track the test videos without a network: motion masks and their centroids."""
+    """Track the test videos without a network.
+
+    Motion masks and their centroids, with the metrics of a trained run.
+    """
     from pit_model import display
 
     if run_dir is None:
@@ -182,7 +195,8 @@ def baseline(
 def track(
     video: Annotated[Path, typer.Argument(help="A video of one ball, from a camera at rest.")],
     weights: Annotated[
-        Path | None, typer.Option(help="File of weights or trained run; those that come along.")
+        Path | None,
+        typer.Option(help="File of weights or trained run; those of the package by default."),
     ] = None,
     dark: Annotated[
         bool | None, typer.Option("--dark/--bright", help="The ball against its background.")
@@ -198,10 +212,11 @@ def track(
     out: Annotated[Path | None, typer.Option(help="Directory; VIDEO-track by default.")] = None,
     threads: Threads = None,
 ) -> None:
-    """Track a ball in a video: positions, arcs of flight, hits, g, restitution, scale.
+    """Track a ball in a real video.
 
-    What is not given is found by trial (--dark, --median, --width) or read from the file (--fps).
-    With --scale gravity is measured, with --g the scale.
+    Finds positions, arcs of flight, hits, g and restitution. What is not given is found by trial
+    (--dark, --median, --width) or read from the file (--fps). With --scale gravity is measured,
+    with --g the scale. One ball, a camera at rest; no perspective.
     """
     from pit_model import display
 
@@ -215,7 +230,10 @@ def weights(
     run_dir: RunDir,
     out: Annotated[Path, typer.Option(help="The file to write.")],
 ) -> None:
-    """Write the best weights of a trained run as one file for `pit track --weights`."""
+    """Write the best weights of a run as one file.
+
+    The file is for pit track --weights.
+    """
     from pit_model.weights import write_weights
 
     write_weights(run_dir, out)

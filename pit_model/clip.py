@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from pit_model.errors import PitError
+from pit_model.network import WINDOW
 from pit_model.regime import resize
 
 if TYPE_CHECKING:
@@ -75,8 +76,9 @@ def read_clip(
         frames.append(grey.round().byte())
         times.append(time)
         progress("reading", len(frames), total)
-    if len(frames) < 2:
-        raise PitError(f"{path} has {len(frames)} frames; expected a video")
+    if len(frames) < WINDOW:
+        count = "1 frame" if len(frames) == 1 else f"{len(frames)} frames"
+        raise PitError(f"{path} has {count}; expected {WINDOW} or more")
     seconds = np.array(times, float) - times[0]
     if fps is None:
         fps = float((len(seconds) - 1) / seconds[-1]) if seconds[-1] > 0 else 0.0

@@ -137,6 +137,8 @@ class Config:
     """Step size of Adam for the decoder."""
     warmup_steps: int = 100
     """Steps in which both step sizes grow evenly from nothing to what they are."""
+    decay: float = 0.0
+    """Share of all steps, at the end of the run, in which both fall evenly to nothing."""
     gradient_norm: float = 20.0
     """Norm to which the gradient of a step is shortened where it is longer; 0 leaves it alone."""
     pill_ramp: float = 10.0
@@ -149,7 +151,7 @@ class Config:
     tf32: bool = False
     """CUDA: multiply 32-bit matrices in TF32."""
     bf16: bool = False
-    """CUDA: run the network under bfloat16 autocast."""
+    """Run the encoder in bfloat16; all that follows stays in 32 bits."""
     compile: bool = False
     """Compile the network with torch.compile."""
 
@@ -179,7 +181,9 @@ class Config:
         )
         window, windows = self.physics_window, (3, 5, 7, 9)
         _expect(window in windows, "physics_window", window, f"one of {windows}")
-        _expect(0 <= self.restitution <= 1, "restitution", self.restitution, "between 0 and 1")
+        for name in ("restitution", "decay"):
+            value = getattr(self, name)
+            _expect(0 <= value <= 1, name, value, "between 0 and 1")
 
     @classmethod
     def from_settings(

@@ -25,6 +25,9 @@ BLUE, ORANGE, BLACK = "#0072b2", "#d55e00", "#222222"
 SKY, YELLOW, PALE = "#56b4e9", "#f0c040", "#f2f2f2"
 """The same three over a dark frame."""
 
+JUMP = 1e-3
+"""Change of a velocity beyond that of free flight from which on it is a jump, px/frame."""
+
 Array = NDArray[np.float32]
 
 
@@ -67,10 +70,10 @@ def inspect_run(trained: Trained, video: int | None, device: torch.device) -> In
     network = network_at(trained, best, device).eval()
     batch = split.batch(Chunks((video,), (0,), config.frames))
     with torch.inference_mode():
-        forward = make_forward(network, config, device)
+        forward = make_forward(network, config)
         fine = predict(forward, batch.frames, config, METRICS).scales[-1]
     said = (fine.heatmap, fine.soft, fine.position, fine.velocity)
-    heatmap, soft, physics, velocity = (by_frame(x) for x in said if x is not None)
+    heatmap, soft, physics, velocity = (by_frame(x) for x in said)
     frames, *truth = (x[0].cpu().numpy() for x in batch)
     return Inspection(config, video, frames, heatmap, soft, physics, velocity, *truth)
 
@@ -189,12 +192,17 @@ def write_figures(trained: Trained, inspection: Inspection, out: Path, ending: s
 
 
 def with_steps(velocity: Array, bounce: Array) -> tuple[list[float], list[float]]:
-    """Return frames and velocities, with an upright step at each frame where the ball bounces."""
+    """Return frames and one velocity, with an upright step at each frame in which it jumps.
+
+    A hit at a wall leaves the velocity along it alone: that goes on as in most frames.
+    """
+    change = float(np.nanmedian(np.diff(velocity)))
     frames, values = [0.0], [float(velocity[0])]
     for t in range(1, len(velocity)):
-        if bounce[t]:
+        unhit = float(velocity[t - 1]) + change
+        if bounce[t] and abs(velocity[t] - unhit) > JUMP:
             frames.append(float(t))
-            values.append(float(velocity[t - 1]))
+            values.append(unhit)
         frames.append(float(t))
         values.append(float(velocity[t]))
     return frames, values

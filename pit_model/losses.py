@@ -11,7 +11,7 @@ from torch.nn import functional
 from pit_model.config import Config
 from pit_model.dataset import Batch, windows
 from pit_model.expectation import to_map
-from pit_model.metrics import Track
+from pit_model.metrics import Outputs
 from pit_model.network import STRIDES
 from pit_model.patches import grid_around, take
 from pit_model.predict import Prediction
@@ -106,7 +106,7 @@ def heatmap_loss(logits: Tensor, centre: Tensor, sigma: float) -> Tensor:
     return -(far + (gain + mend).sum()) / positive.sum().clamp_min(1)
 
 
-def pill_loss(scale: Track) -> Tensor:
+def pill_loss(scale: Outputs) -> Tensor:
     """L_PILL: mean over windows and frames of ``‖f(a·c) − a·c‖₁``, physics against landmarks.
 
     The paper's f prefers a landmark that stands still to a true flight. Exact flight over five
@@ -115,7 +115,7 @@ def pill_loss(scale: Track) -> Tensor:
     return _l1(scale.position, scale.soft)
 
 
-def pills_loss(scale: Track, truth: Truth, bounce_weight: float = 0.01) -> Tensor:
+def pills_loss(scale: Outputs, truth: Truth, bounce_weight: float = 0.01) -> Tensor:
     """L_PILLS: ``‖p − p*‖₁ + ‖v − v*‖₁ + 0.01 |b − b*|``, the same mean; 0 without a ball."""
     bounce = (scale.bounce - truth.bounce).abs().mean()
     return (

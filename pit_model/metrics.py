@@ -19,7 +19,7 @@ NOT_ASKED = torch.empty(0)
 
 
 @dataclass(frozen=True)
-class Track:
+class Outputs:
     """What a tracker says at one scale on N windows of three frames, in image pixels and frames."""
 
     logits: Tensor = NOT_ASKED
@@ -45,7 +45,7 @@ class Kind(NamedTuple):
     """A kind of metric, of which there is one at each scale."""
 
     unit: str
-    said: Callable[[Track], Tensor]
+    said: Callable[[Outputs], Tensor]
     """What the tracker says, (N, 3, …)."""
     true: Callable[[Batch], Tensor]
     """What it should say, (K, L, …)."""
@@ -80,7 +80,7 @@ def no_totals(device: torch.device | str = "cpu", scales: int = 3) -> Totals:
     return Totals(torch.zeros(len(KINDS), scales, dtype=dtype, device=device), 0)
 
 
-def add(totals: Totals, tracks: Sequence[Track], batch: Batch) -> Totals:
+def add(totals: Totals, tracks: Sequence[Outputs], batch: Batch) -> Totals:
     """Add the errors of a batch: `tracks` holds one entry per scale, coarse to fine.
 
     The windows of the tracks are in the order of `dataset.windows`: chunk by chunk, then in time.

@@ -117,12 +117,15 @@ class Network(nn.Module):
     def __init__(self, config: Config) -> None:
         super().__init__()
         self.fuse_relu = config.fuse_relu
+        self.bf16 = config.bf16
         self.encoder = Encoder()
         self.center = nn.Conv2d(64, 1, 1)
         self.residual = nn.Conv2d(64, RESIDUAL, 3, padding=1)
         fused = WINDOW * (1 + RESIDUAL)
         self.fuse = nn.Conv2d(fused, fused, 1)
         self.decoder = Decoder(config.A, config.B)
+        if self.bf16:
+            self.encoder.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def forward(self, frames: Tensor, with_image: bool = True) -> Maps:
         """Map K chunks of L frames, (K, L, S, S), to their N = K·(L − 2) windows.
@@ -151,23 +154,24 @@ class Network(nn.Module):
         """Frames (M, 1, S, S) to heatmaps (M, 1, s, s) and residuals (M, 6, s, s), each by itself.
 
         On the CPU all of it runs in the blocked layout of oneDNN: its convolutions are fastest
-        there, above all the gradient of the weights, and nothing is rearranged in between.
+        there, above all the gradient of the weights, and nothing is rearranged in between. With
+        `bf16` the encoder alone is in bfloat16: what positions are read from stays in 32 bits.
         """
-        blocked = _in_blocks(x)
-        encoded = self.encoder(x.to_mkldnn() if blocked else x)  # (M, 64, s, s)
+        blocked = not self.bf16 and _in_blocks(x)
+        with torch.autocast(x.device.type, dtype=torch.bfloat16, enabled=self.bf16):
+            encoded = self.encoder(x.to_mkldnn() if blocked else x)  # (M, 64, s, s)
+        encoded = encoded.float() if self.bf16 else encoded
         center, residual = self.center(encoded), self.residual(encoded).relu_()
         return (center.to_dense(), residual.to_dense()) if blocked else (center, residual)
 
 
 def _in_blocks(x: Tensor) -> bool:
-    """Whether the blocked layout of oneDNN can be used: plain float32 on the CPU."""
-    if torch.compiler.is_compiling():
-        return False
+    """Whether the blocked layout of oneDNN can be used: float32 on the CPU, not compiled."""
     return (
         x.device.type == "cpu"
         and x.dtype == torch.float32
+        and not torch.compiler.is_compiling()
         and torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
-        and not torch.is_autocast_enabled("cpu")
     )
 
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from pit_model.config import Config
 from pit_model.expectation import bicubic, biquadratic, coarse_to_fine, hard_argmax, to_image
-from pit_model.metrics import Track
+from pit_model.metrics import Outputs
 from pit_model.network import STRIDES, Maps
 from pit_model.physics import refine
 
@@ -29,7 +29,7 @@ METRICS: Wanted = (frozenset({"soft", "hard"}),) * 3
 class Prediction(NamedTuple):
     """The paper's returned outputs."""
 
-    scales: tuple[Track, Track, Track]
+    scales: tuple[Outputs, Outputs, Outputs]
     """At S/4, S/2 and S."""
     image: Tensor
     """(N, 3, S, S): the reconstruction in logit space; empty where it was not asked for."""
@@ -61,12 +61,12 @@ def predict(
     """Run K chunks of L frames, (K, L, S, S), and read out their N = K·(L − 2) windows."""
     maps = network(frames, with_image)
     coarse, middle, fine = (
-        _read_out(logits.float(), stride, operator, outputs, len(frames), config)
+        _read_out(logits, stride, operator, outputs, len(frames), config)
         for logits, stride, operator, outputs in zip(
             maps.heatmaps, STRIDES, OPERATORS[config.readout], wanted, strict=True
         )
     )
-    return Prediction((coarse, middle, fine), maps.image.float())
+    return Prediction((coarse, middle, fine), maps.image)
 
 
 def _read_out(
@@ -76,9 +76,9 @@ def _read_out(
     outputs: frozenset[str],
     chunks: int,
     config: Config,
-) -> Track:
+) -> Outputs:
     """Positions of one scale in image pixels and their physics, as far as they are wanted."""
-    track = Track(logits)
+    track = Outputs(logits)
     if not outputs:
         return track
     heatmap = track.heatmap

@@ -89,7 +89,7 @@ def evaluate_run(trained: Trained, split: str, device: torch.device) -> dict[str
     values = {}
     for epoch in epochs_to_keep(chosen):
         network = network_at(trained, epoch, device)
-        values[epoch] = evaluate(network, make_forward(network, config, device), data)
+        values[epoch] = evaluate(network, make_forward(network, config), data)
     return {name: values[epoch][name] for name, epoch in chosen.items()}
 
 

@@ -1,7 +1,7 @@
 """What `pit track` writes: a table, a summary, a picture, a film and a file for Tracker."""
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from math import atan2, degrees, isfinite
 from pathlib import Path
@@ -63,8 +63,8 @@ def summary(track: Track) -> dict[str, Any]:
     down = flights.acceleration
     hits = [
         {
-            "frame": hit.time,
-            "time": float(np.interp(hit.time, clip.time * clip.fps, clip.time)),
+            "frame": float(np.interp(hit.time / clip.fps, clip.time, np.arange(len(clip.time)))),
+            "time": hit.time / clip.fps,
             "x": float(hit.position[0]),
             "y": float(hit.position[1]),
             "velocity_before": [float(v) for v in clip.fps * hit.before],
@@ -93,8 +93,8 @@ def summary(track: Track) -> dict[str, Any]:
     }
 
 
-def sentences(track: Track) -> list[str]:
-    """Say what was found, a line each."""
+def sentences(track: Track, g_given: bool) -> list[str]:
+    """Say what was found, a line each; `g_given` if the scale was measured by g."""
     values, flights = summary(track), track.flights
     look = "dark" if track.regime.dark else "bright"
     against = "the median frame" if track.regime.subtract else "its background"
@@ -106,17 +106,20 @@ def sentences(track: Track) -> list[str]:
     if not flights.arcs:
         return [f"no flight of a ball was found in {values['frames']} frames", said[1]]
     said.append(f"detections scatter by {flights.scatter:.2f} px about the fit")
-    if track.scale is None:
-        pull, error = values["g_px"], values["g_px_error"]
-        said.append(f"g = {pull:.1f} ± {error:.1f} px/s²; --scale gives it in m/s², --g the scale")
-    else:
-        said.append(
-            f"g = {values['g']:.3f} m/s² at {track.scale:.1f} px/m, standard error "
-            f"{values['g_px_error'] / values['g_px']:.2%}"
-        )
+    said.append(_measured(values, g_given))
     if flights.restitution is not None:
         said.append(f"restitution e = {flights.restitution:.3f}")
     return said
+
+
+def _measured(values: Mapping[str, Any], g_given: bool) -> str:
+    """Say what the acceleration tells: g if the scale is known, the scale if g is."""
+    pull, error, g, scale = (values[name] for name in ("g_px", "g_px_error", "g", "scale"))
+    if scale is None:
+        return f"g = {pull:.1f} ± {error:.1f} px/s²; --scale gives it in m/s², --g the scale"
+    if g_given:
+        return f"scale = {scale:.1f} ± {scale * error / pull:.1f} px/m at g = {g:.3f} m/s²"
+    return f"g = {g:.3f} ± {values['g_error']:.3f} m/s² at {scale:.1f} px/m"
 
 
 def tracker_panel(track: Track, video: Path) -> ET.Element:
@@ -184,6 +187,8 @@ def draw_track(track: Track, picture: NDArray[np.uint8]) -> Figure:
         beside.axvline(hit.time / track.clip.fps, color="0.75", lw=0.9, zorder=0)
     over.set_xlim(-0.5, track.clip.size[0] - 0.5)
     over.set_ylim(track.clip.size[1] - 0.5, -0.5)
+    over.set_xlabel("x [px]")
+    over.set_ylabel("y [px]")
     over.set_title("detections (circles), arcs of flight (lines), hits (+)", fontsize=9)
     beside.invert_yaxis()
     beside.set_title("x (dashed) and y (solid): detections and fit", fontsize=9)

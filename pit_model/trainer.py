@@ -22,7 +22,13 @@ from torch.nn.utils import clip_grad_norm_
 from pit_model import checkpoint, init, metrics
 from pit_model.adam import Adam
 from pit_model.config import Config
-from pit_model.dataset import Split, evaluation_batches, make_split, training_batches
+from pit_model.dataset import (
+    Split,
+    epoch_chunks,
+    evaluation_batches,
+    make_split,
+    training_batches,
+)
 from pit_model.errors import PitError
 from pit_model.losses import PARTS, total_loss, window_truth
 from pit_model.network import Maps, Network
@@ -142,7 +148,7 @@ def train(
             run.restore(saved)
             _check_length(run, config)
             write_rows(run_dir / EPOCHS, run.rows, config)
-        forward = make_forward(run.network, config, device)
+        forward = make_forward(run.network, config)
         train_split = splits(config, "train", device)
         val_split = splits(config, "val", device)
         if saved is None:
@@ -176,25 +182,18 @@ def new_run(config: Config, seed: int, device: torch.device) -> Run:
 
 
 def make_optimizer(network: Network, config: Config) -> Adam:
-    """Give the decoder a step size of its own, and both a slow start."""
+    """Give the decoder a step size of its own, and both a slow start and a slow end."""
     decoder = list(network.decoder.parameters())
     ids = {id(p) for p in decoder}
     others = [p for p in network.parameters() if id(p) not in ids]
     groups = [(others, config.learning_rate), (decoder, config.decoder_learning_rate)]
-    return Adam(groups, config.warmup_steps)
+    steps = config.epochs * len(epoch_chunks(config, config.train_sequences, seed=0, epoch=0))
+    return Adam(groups, config.warmup_steps, (steps - round(config.decay * steps), steps))
 
 
-def make_forward(network: Network, config: Config, device: torch.device) -> Forward:
-    """Wrap the network with what the settings ask for: compilation, bfloat16 autocast."""
-    module: Forward = torch.compile(network) if config.compile else network
-    if not config.bf16:
-        return module
-
-    def autocast(frames: Tensor, with_image: bool) -> Maps:
-        with torch.autocast(device.type, dtype=torch.bfloat16):
-            return module(frames, with_image)
-
-    return autocast
+def make_forward(network: Network, config: Config) -> Forward:
+    """Compile the network if the settings ask for it."""
+    return torch.compile(network) if config.compile else network
 
 
 def train_epoch(

@@ -40,6 +40,16 @@ def test_it_warms_up_evenly():
         assert torch.allclose(before - weight, torch.full((2,), 0.01 * share), rtol=1e-4)
 
 
+def test_it_decays_evenly():
+    (weight,) = weights()[2:]
+    adam = Adam([([weight], 0.01)], decay=(2, 6))
+    for share in (1.0, 1.0, 1.0, 0.75, 0.5, 0.25, 1.0):
+        before = weight.detach().clone()
+        weight.grad = torch.ones(2)
+        adam.step()
+        assert torch.allclose(before - weight, torch.full((2,), 0.01 * share), rtol=1e-4)
+
+
 def test_its_state_can_be_taken_over():
     one, two = weights(), weights()
     a, b = Adam([(one, 0.01)]), Adam([(two, 0.01)])

@@ -60,6 +60,16 @@ def test_levels_settings_seed_and_threads_reach_the_trainer(tmp_path, monkeypatc
     assert answer["P16"] != answer["P16"]  # a metric without a choice is there, and not a number
 
 
+def test_the_name_of_several_settings_is_none_itself(tmp_path, monkeypatch):
+    heard = []
+    monkeypatch.setattr(backend, "train", lambda config, *_: heard.append(config) or {})
+    settings = {**TINY, "physics": "exact", "decay": 0.5}
+    backend.run(Asked(tmp_path, settings=settings, factors={"setting": "better", "F": True}))
+    assert heard == [Config.from_settings(settings, {"F": True})]
+    with pytest.raises(PitError, match="unknown setting 'settings'"):
+        backend.run(Asked(tmp_path, settings=settings, factors={"settings": "better"}))
+
+
 def test_the_same_request_in_a_finished_directory_gives_the_same_numbers(trained):
     asked, answer = trained
     again = backend.run(Asked(asked.run_dir, resumed=True))

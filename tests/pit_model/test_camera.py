@@ -9,6 +9,9 @@ from pit_model.losses import total_loss, window_truth
 from pit_model.network import Network
 from pit_model.predict import predict, wanted_in_training
 from pit_model.regime import levels, network_input, resize
+from pit_model.rundir import read_trained, write_run
+from pit_model.trainer import train
+from pit_model.weights import SHIPPED, read_weights
 
 CAMERA = {"preset": "camera", "train_sequences": 12, "val_sequences": 4, "test_sequences": 4}
 
@@ -91,3 +94,23 @@ def test_a_smaller_copy_keeps_places():
     y = (small.sum(1) * torch.arange(64)).sum() / mass
     assert (x + 0.5) * 160 / 80 - 0.5 == pytest.approx(99.5, abs=0.02)
     assert (y + 0.5) * 120 / 64 - 0.5 == pytest.approx(59.5, abs=0.05)
+
+
+def test_the_weights_that_come_along_are_those_of_the_preset():
+    """The command in docs/track.md: the preset and configuration A1B1C1D0E1F0."""
+    config, weights = read_weights(SHIPPED)
+    assert config == Config.from_settings({"preset": "camera"})
+    assert sum(p.numel() for p in Network(config).parameters()) == 122_323
+    assert set(weights) == set(Network(config).state_dict())
+
+
+def test_training_on_films_gives_the_same_weights_again(tmp_path):
+    config = Config.from_settings({**CAMERA, "epochs": 1})
+    runs = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        write_run(tmp_path / name, config, 100)
+        train(config, 100, "cpu", tmp_path / name, lambda *_, **__: None)
+        runs.append(read_trained(tmp_path / name).kept[0])
+    one, two = runs
+    assert all(torch.equal(one[name], two[name]) for name in one)

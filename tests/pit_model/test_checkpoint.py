@@ -79,6 +79,13 @@ def test_a_checkpoint_of_another_run_is_ignored(tmp_path, caplog):
     assert resume(path, MARK) is not None
 
 
+def test_a_run_goes_on_behind_its_end_unless_its_step_sizes_decay():
+    assert fingerprint(Config(epochs=3), 100) == fingerprint(Config(epochs=4), 100)
+    assert fingerprint(Config(epochs=3, decay=0.5), 1) != fingerprint(
+        Config(epochs=4, decay=0.5), 1
+    )
+
+
 def test_no_checkpoint_is_nothing_to_tell(tmp_path, caplog):
     assert resume(tmp_path / "checkpoint", MARK) is None
     assert caplog.text == ""

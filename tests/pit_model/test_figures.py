@@ -95,10 +95,16 @@ def test_a_video_that_is_not_there_is_refused(trained):
         inspect_run(read_trained(trained[0].run_dir), 2, CPU)
 
 
-def test_the_velocity_steps_where_the_ball_bounces():
-    frames, values = with_steps(np.array([2.0, 2.5, -1.0, -0.5]), np.array([0.0, 0.0, 1.0, 0.0]))
-    assert frames == [0.0, 1.0, 2.0, 2.0, 3.0]
-    assert values == [2.0, 2.5, 2.5, -1.0, -0.5]
+def test_the_velocity_steps_where_it_jumps():
+    """At the wall in frame 2 along x; y goes on falling."""
+    bounce = np.array([0.0, 0.0, 1.0, 0.0, 0.0])
+    frames, values = with_steps(np.array([3.0, 3.0, -2.0, -2.0, -2.0]), bounce)
+    assert frames == [0, 1, 2, 2, 3, 4]
+    assert values == [3.0, 3.0, 3.0, -2.0, -2.0, -2.0]
+    frames, values = with_steps(np.array([1.0, 1.5, 2.0, 2.5, 3.0]), bounce)
+    assert frames == [0, 1, 2, 3, 4]
+    frames, values = with_steps(np.array([1.0, 1.5, -1.0, -0.5, 0.0]), bounce)
+    assert values == [1.0, 1.5, 2.0, -1.0, -0.5, 0.0]
 
 
 def test_heatmaps_have_a_colour_scale_for_each_row_and_a_legend(seen):

@@ -18,7 +18,7 @@ from pit_model.losses import (
     total_loss,
     window_truth,
 )
-from pit_model.metrics import Track
+from pit_model.metrics import Outputs
 from pit_model.predict import Prediction
 
 
@@ -119,7 +119,7 @@ def moving_scale(logits=None):
     position = soft + torch.tensor([[[0.0, 0.0], [1.0, -2.0], [0.0, 0.5]]])
     velocity = torch.full((1, 3, 2), 2.0)
     bounce = torch.tensor([[0.0, 0.0, 1.0]])
-    return Track(logits, soft, soft, position, velocity, bounce)
+    return Outputs(logits, soft, soft, position, velocity, bounce)
 
 
 def test_pill_sums_coordinates_and_averages_windows_and_frames():
@@ -217,7 +217,7 @@ def test_without_a_tracking_losses_act_on_the_encoder_alone(key, part, a, decode
     """Which scales have a gradient, under the paper's reading and under the other one."""
     logits = [torch.zeros(1, 3, s, s, requires_grad=True) for s in (4, 8, 16)]
     scales = tuple(
-        Track(x, *(x.mean() + y for y in list(vars(moving_scale()).values())[1:]))  # hang on it
+        Outputs(x, *(x.mean() + y for y in list(vars(moving_scale()).values())[1:]))  # hang on it
         for x in logits
     )
     image = torch.zeros(1, 3, 16, 16)

@@ -3,13 +3,13 @@ import torch
 
 from pit_model.config import Config
 from pit_model.dataset import Batch, evaluation_batches, make_split, windows
-from pit_model.metrics import NOT_ASKED, Track, add, metric_names, no_totals, read
+from pit_model.metrics import NOT_ASKED, Outputs, add, metric_names, no_totals, read
 
 
 def constant(batch, place, velocity=0.0, bounce=0.0):
     n = len(windows(batch.bounce))
     p = torch.full((n, 3, 2), float(place))
-    return Track(NOT_ASKED, p, p, p, torch.full((n, 3, 2), velocity), torch.full((n, 3), bounce))
+    return Outputs(NOT_ASKED, p, p, p, torch.full((n, 3, 2), velocity), torch.full((n, 3), bounce))
 
 
 def test_names_are_by_heatmap_size():
@@ -45,7 +45,7 @@ def test_errors_by_hand_at_each_scale():
     zero = torch.zeros(2, 3, 2)
     soft = zero.clone()
     soft[0, 0] = torch.tensor([3.0, -1.0])  # 4 px over 2 windows × 3 frames × 2 coordinates
-    track = Track(NOT_ASKED, soft, zero + 1, zero - 2, zero + 1.5, torch.zeros(2, 3))
+    track = Outputs(NOT_ASKED, soft, zero + 1, zero - 2, zero + 1.5, torch.zeros(2, 3))
     values = read(add(no_totals(), [track] * 3, batch), (8, 16, 32))
     assert values["B8"] == pytest.approx(4 / 12)
     assert values["H16"] == pytest.approx(1.0)

@@ -161,6 +161,14 @@ def test_the_decoder_has_a_step_size_of_its_own():
         assert torch.allclose(moved, torch.tensor(expected), rtol=1e-2), name
 
 
+def test_the_decay_ends_with_the_last_step():
+    config = config_of(decay=0.5)
+    split = dataset.make_split(config, "train")
+    steps = config.epochs * sum(1 for _ in dataset.training_batches(split, 5, 0))
+    optimizer = trainer.new_run(config, 5, torch.device("cpu")).optimizer
+    assert optimizer.decay == (steps - round(steps / 2), steps)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("label", ["A1B1C1D0E0F1", "A1B1C1D1E1F1"])
 def test_encoders_live_under_noise_in_the_shortest_preset(label, tmp_path):
@@ -400,16 +408,20 @@ def test_nothing_is_read_back_within_an_epoch(monkeypatch):
     assert early == []
 
 
-def test_bfloat16_runs_and_stays_near(tmp_path):
-    """On the CPU too, where it is slow: the same code that CUDA takes."""
+def test_bfloat16_is_for_the_encoder_alone(tmp_path):
     config = config_of(bf16=True)
-    run = trainer.new_run(config, 5, torch.device("cpu"))
-    split = dataset.make_split(config, "train")
-    batch = split.batch(dataset.Chunks((0,), (0,), 4))
-    forward = trainer.make_forward(run.network, config, torch.device("cpu"))
-    low, full = forward(batch.frames, True), run.network(batch.frames, True)
-    assert low.heatmaps[2].dtype == torch.bfloat16
-    assert torch.allclose(low.image.float(), full.image, atol=0.1)
+    low = trainer.new_run(config, 5, torch.device("cpu")).network
+    full = trainer.new_run(config_of(), 5, torch.device("cpu")).network
+    frames = dataset.make_split(config, "train").batch(dataset.Chunks((0,), (0,), 4)).frames
+    encoded = []
+    low.encoder.register_forward_hook(lambda *said: encoded.append(said[-1]))
+    rough, exact = low(frames, True), full(frames, True)
+    assert encoded[0].dtype == torch.bfloat16
+    assert encoded[0].is_contiguous(memory_format=torch.channels_last)
+    for a, b in zip((*rough.heatmaps, rough.image), (*exact.heatmaps, exact.image), strict=True):
+        assert a.dtype == torch.float32
+        assert not torch.equal(a, b)
+        assert torch.allclose(a, b, atol=0.1)
     result = trainer.train(config_of(bf16=True, epochs=1), 5, "cpu", tmp_path, quiet)
     assert result["diverged"] == 0
 
@@ -421,7 +433,7 @@ def test_the_network_can_be_compiled(monkeypatch):
     config = config_of(compile=True)
     run = trainer.new_run(config, 5, torch.device("cpu"))
     frames = torch.rand(2, 4, 16, 16)
-    forward = trainer.make_forward(run.network.eval(), config, torch.device("cpu"))
+    forward = trainer.make_forward(run.network.eval(), config)
     with torch.no_grad():
         a, b = forward(frames, True), run.network(frames, True)
     for x, y in zip((*a.heatmaps, a.image), (*b.heatmaps, b.image), strict=True):

@@ -85,10 +85,12 @@ INPUTS ?= 2000
 fuzz: setup
 	$(BIN)/python -m tests.fuzz --inputs $(INPUTS)
 
-# Size, coverage and power of what the analysis prints, by simulation; the tables go to docs/statistics.md.
+# Size, coverage and power of what the analysis prints, by simulation; the tables go to docs/calibration.md.
 calibrate: setup
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.calibrate
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.looks
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.stopping
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.hopeless
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.confirmation
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.streams
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.goals

@@ -13,15 +13,16 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-DOCUMENT = Path(__file__).parents[1] / "docs" / "statistics.md"
-"""Where simulated rates stand, each table between marks of its name."""
+DOCUMENT = Path(__file__).parents[1] / "docs" / "calibration.md"
+"""Page of simulated rates, each table between marks of its name."""
+STOPPING = DOCUMENT.with_name("stopping.md")
 
 
-def write_table(mark: str, table: str) -> None:
-    """Replace one table of the document."""
-    before, begin, rest = DOCUMENT.read_text(encoding="utf-8").partition(f"<!-- {mark} -->\n")
+def write_table(mark: str, table: str, document: Path = DOCUMENT) -> None:
+    """Replace one table of a document."""
+    before, begin, rest = document.read_text(encoding="utf-8").partition(f"<!-- {mark} -->\n")
     _, end, after = rest.partition(f"\n<!-- end of {mark} -->")
-    DOCUMENT.write_text(before + begin + table + end + after, "utf-8")
+    document.write_text(before + begin + table + end + after, "utf-8")
 
 
 class Section(NamedTuple):

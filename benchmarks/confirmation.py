@@ -4,7 +4,7 @@ And how often the interval of its gain over the baseline, from these fresh runs,
 
 Half of a study's variance is between its blocks; A has an effect of three standard errors, all else
 is inert, so that the best of up to 64 configurations owes most to luck. The table goes to
-docs/statistics.md.
+docs/calibration.md.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks import write_table
-from benchmarks.looks import ERRORS
+from benchmarks.looks import ERRORS, unit_errors
 from doe.analysis.analyze import fit_response, predicting
 from doe.analysis.best import best
 from doe.analysis.confirm import by_prediction, paired_gain, predicted_at, prediction_interval
@@ -55,10 +55,9 @@ def covered(factors: int, replicates: int, draw: str, count: int, seed: int = 0)
     """Simulate studies and their confirmation."""
     rng = np.random.default_rng([seed, factors, list(ERRORS).index(draw)])
     cells = 1 << factors
-    spread = float(ERRORS[draw](np.random.default_rng(0), (20_000 // cells, 1, cells)).std())
     inside = shown = held = compared = 0
     for _ in range(count):
-        errors = ERRORS[draw](rng, (1, replicates + SEEDS, cells))[0] / spread
+        errors = unit_errors(rng, draw, replicates + SEEDS, cells)
         blocks = rng.standard_normal((replicates + SEEDS, 1))
         effect = 3.0 * 2.0 / np.sqrt(cells * replicates)
         y = effect * (np.arange(cells) & 1) + blocks + errors

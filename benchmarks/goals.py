@@ -1,6 +1,6 @@
 """Error rates of the Pareto front and coverage of the desirability, simulated.
 
-``python -m benchmarks.goals`` writes the table of docs/statistics.md.
+``python -m benchmarks.goals`` writes the table of docs/calibration.md.
 """
 
 from __future__ import annotations

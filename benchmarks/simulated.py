@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from doe.analysis.dataset import Dataset, FactorColumn, Runs, runs_at
+from doe.analysis.dataset import Covariate, Dataset, FactorColumn, Runs, runs_at
 
 MEAN = 20.0
 ACTIVE = 3.0
@@ -89,6 +89,7 @@ PLANTED = {
     "accuracy": "y is the share of 1000 items, .95 or .999 by A",
     "log odds": "the same, and the items are counted on the scale of log odds",
     "counts": "y is Poisson with mean 0.3 or 8 by A",
+    "covariate": "a covariate that changes nothing is adjusted for",
 }
 LOGNORMAL = {"skewed": 0.8, "mild": 0.25}
 """Standard deviation of ln y where that is normal."""
@@ -191,6 +192,8 @@ def simulated(
     truth = replace(truth, observed=float(y[a == 1].mean() - y[a == 0].mean()))
     y[gone] = np.nan
     runs = _runs(plan, levels, block, (order, slot, host), np.where(gone, state, ""))
+    if planted == "covariate":
+        runs = replace(runs, covariates=(Covariate("x", rng.normal(size=n)),))
     data = Dataset(runs, "y", y, goal="min" if planted == "by value" else "max")
     if planted == "log odds":
         data = replace(data, scale="logit", items=ITEMS)

@@ -1,8 +1,13 @@
-"""What stopping when it is decided saves: the reference study replayed, and simulated studies."""
+"""What stopping early saves: the reference study replayed, and simulated studies.
+
+``make calibrate`` writes the tables into docs/stopping.md.
+"""
 
 from __future__ import annotations
 
+import itertools
 import math
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -11,18 +16,48 @@ import numpy as np
 from msgspec.structs import replace
 
 import doe
-from benchmarks import Section
-from doe.analysis.sequential import DRAWS, FIRST_LOOK, Rule, Start, critical, futures
+from benchmarks import STOPPING, write_table
+from benchmarks.looks import (
+    ALPHA,
+    ERRORS,
+    MATTERS,
+    SCALES,
+    Plan,
+    batch_looks,
+    effects,
+    in_parts,
+    judged,
+    measured,
+    wholes,
+)
+from doe.analysis.contrasts import sign_columns
+from doe.analysis.dataset import Dataset, FactorColumn, Runs
+from doe.analysis.sequential import LEAST_DF, Start, critical, futures
+from doe.analysis.spending import SHAPES
+from doe.analysis.within import closest
+from doe.design.runs import portions_per_replicate
 from doe.results.dataset import scan_study
 from doe.results.decision import decision
 from doe.study.values import Stopping
 from doe.terms import terms_up_to
 
 STUDY = Path(__file__).parents[1] / "runs" / "pit-small"
-ALPHA = 0.05
 POWER = 0.9
-MATTERS = (1.0, 2.0, 3.0, 5.0)
+PIXELS = (1.0, 2.0, 3.0, 5.0)
 """Pixels below which an effect is not worth knowing, in the replay."""
+RULES = {
+    "replicates, O'Brien–Fleming": Stopping(2, spending="obrien-fleming", rule=1),
+    **{f"parts, {shape}": Stopping(2, spending=shape) for shape in SHAPES},  # type: ignore[arg-type]
+}
+
+
+Rows = list[tuple[str, ...]]
+
+
+def markdown(columns: tuple[str, ...], rows: Rows) -> str:
+    """A table of a document."""
+    lines = [columns, ("---",) * len(columns), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 # A study that has run, replayed -------------------------------------------------------------------
@@ -31,8 +66,8 @@ MATTERS = (1.0, 2.0, 3.0, 5.0)
 class Replay(NamedTuple):
     """Where a study would have stopped, and what it would have said then."""
 
-    decided: dict[int, int]
-    """Terms decided after so many complete replicates, from the first look on."""
+    decided: dict[float, int]
+    """Terms decided after so many complete replicates, at each look."""
     terms: int
     """Terms to decide, over all responses."""
     runs: int
@@ -47,10 +82,12 @@ class Replay(NamedTuple):
     """Terms that it calls an effect then, while the analysis of all runs does not."""
 
 
-def replay(directory: Path, responses: Sequence[str], matters: float) -> Replay:
-    """Replay a complete study in its order as if run with ``--until decided``.
+def replay(
+    directory: Path, responses: Sequence[str], matters: float, rule: Stopping | None = None
+) -> Replay:
+    """Replay a complete study as if run with ``--until decided`` and so many replicates at most.
 
-    It is looked at after each replicate from the second on, at most as many as it has. Main effects
+    It is looked at as `rule` says, futility aside. Main effects
     and two-factor interactions of all `responses` together are the family that is to be decided;
     below `matters`, in the unit of the responses, an effect is not worth knowing. The analysis of
     all runs is that of ``doe analyze``, which calls what has Holm's p below alpha. Terms go by
@@ -59,15 +96,20 @@ def replay(directory: Path, responses: Sequence[str], matters: float) -> Replay:
     study, statuses = scan_study(directory)
     most = max(status.run.replicate for status in statuses)
     answers = replace(study.responses, matters=dict.fromkeys(responses, matters))
-    rule = Stopping(most, responses=tuple(responses))
-    reached = decision(replace(study, responses=answers, stopping=rule), statuses)
+    rule = replace(
+        rule or Stopping(2), max_replicates=most, responses=tuple(responses), futility=0.0
+    )
+    study = replace(study, responses=answers, stopping=rule)
+    reached = decision(study, statuses)
     assert reached is not None
+    each = portions_per_replicate(study)
+    looks = [n / each for n in range(round(reached.first * each), most * each + 1)]
 
     def named(response: str, term: str) -> str:
         return term if len(responses) == 1 else f"{response} {term}"
 
     at = {named(t.response, t.term): t.state.decided_at or math.inf for t in reached.terms}
-    end = int(min(max(at.values()), most))
+    end = min(max(at.values()), most)
     calls = {named(t.response, t.term) for t in reached.terms if t.state.verdict == "effect"}
     effects = tuple(name for name in at if name in calls and at[name] <= end)
     whole = [
@@ -77,9 +119,9 @@ def replay(directory: Path, responses: Sequence[str], matters: float) -> Replay:
         if effect.p_holm is not None and effect.p_holm < ALPHA
     ]
     return Replay(
-        decided={n: sum(when <= n for when in at.values()) for n in range(FIRST_LOOK, most + 1)},
+        decided={n: sum(when <= n for when in at.values()) for n in looks},
         terms=len(at),
-        runs=end * reached.runs_each,
+        runs=round(end * reached.runs_each),
         open=tuple(name for name, when in at.items() if when > end),
         effects=effects,
         lacking=tuple(name for name in at if name in whole and name not in effects),
@@ -87,111 +129,279 @@ def replay(directory: Path, responses: Sequence[str], matters: float) -> Replay:
     )
 
 
-def replay_section() -> Section:
+def replay_table() -> str:
     """The reference study in its order, response by response."""
-    rows = []
+    rows: Rows = []
+    cases = itertools.product(("enc_avg", "dec_avg"), PIXELS, RULES.items())
+    for response, matters, (name, rule) in cases:
+        stop = replay(STUDY, [response], matters, rule)
+        still = f", {len(stop.open)} open" if stop.open else ""
+        terms = (", ".join(names) or "–" for names in stop[-3:])
+        rows.append((response, f"{matters:g} px", name, f"{stop.runs}{still}", *terms))
+    columns = ("response", "matters", "rule", "runs", "effects by then", "more in all")
+    return markdown((*columns, "not in all"), rows)
+
+
+def close_replay_table() -> str:
+    """When the reference study would have known a configuration close to the best."""
+    rows: Rows = []
     for response in ("enc_avg", "dec_avg"):
-        for matters in MATTERS:
-            stop = replay(STUDY, [response], matters)
-            rows.append(
-                (
-                    *(response, f"{matters:g} px"),
-                    " / ".join(map(str, stop.decided.values())),
-                    f"{stop.runs}" + (", some open" if stop.open else ""),
-                    *(", ".join(terms) or "–" for terms in stop[-3:]),
-                )
-            )
-    return Section(
-        "The reference study replayed in its order",
-        ("response", "matters", "decided", "runs", "effects by then", "more in all", "not in all"),
-        tuple(rows),
-        "21 main effects and two-factor interactions of each response, looks after 2, 3 and 4 "
-        "replicates of 64 runs, beside the analysis of all runs (Holm's p below 0.05).",
+        best = doe.analyze(STUDY, response).analysis.best
+        assert best is not None
+        means = {cell.config: cell.mean for cell in best.cells}
+        for within in PIXELS:
+            study, statuses = scan_study(STUDY)
+            rule = Stopping(4, responses=(response,), within=within)
+            reached = decision(replace(study, stopping=rule), statuses)
+            assert reached is not None
+            (close,) = reached.close
+            runs = round(close.replicates * reached.runs_each)
+            away = means[close.config] - best.cells[0].mean
+            claim = (close.config, f"{close.gap:.2f} px", f"{away:.2f} px")
+            known = f"{runs}" if close.is_known else f"{runs}, not known"
+            rows.append((response, f"{within:g} px", known, *claim))
+    columns = (
+        "response",
+        "within",
+        "runs",
+        "configuration",
+        "bound",
+        "mean of all runs above best",
     )
+    return markdown(columns, rows)
 
 
 # Simulated studies --------------------------------------------------------------------------------
 
+SHARES = np.geomspace(0.5, 1.0, 5)
+"""σ over what the study was planned for, where that was too large."""
+LINES = ((3, 0, 8), (4, 0, 8), (6, 0, 4), (6, 6, 4), (6, 3, 4))
+"""Factors, named terms (0 for main effects and two-factor interactions), replicates at most."""
 
-def _truth(rng: np.random.Generator, terms: int, matters: float) -> np.ndarray:
-    """True effects of many studies: half of the terms inert, the others 1 to 4 times `matters`."""
-    size = rng.uniform(1.0, 4.0, (DRAWS, terms)) * matters
-    return size * rng.choice([-1.0, 1.0], size.shape) * (rng.random(size.shape) < 0.5)
 
-
-def fixed_power(truth: np.ndarray, sigma: float, cells: int, n: int, matters: float) -> float:
-    """Chance that one look after n replicates decides every term."""
-    rng = np.random.default_rng(1)
-    df, terms = (cells - 1) * (n - 1), truth.shape[1]
-    variance = sigma**2 * rng.chisquare(df, (DRAWS, 1)) / df
-    estimate = truth + 2.0 * sigma / math.sqrt(n * cells) * rng.standard_normal(truth.shape)
-    reach = critical(ALPHA / terms, float(df)) * 2.0 * np.sqrt(variance / (n * cells))
-    size = np.abs(estimate)
-    return float(((size > reach) | (size + reach < matters)).all(axis=1).mean())
+def fixed_runs(factors: int, named: int, sigma: float, *, two_sided: bool) -> int:
+    """Runs, in parts of replicates, of which one look decides every term with the power."""
+    columns = len(terms_up_to(factors, 2))
+    terms, part = named or columns, in_parts(factors, 2).size
+    truth = effects(np.random.default_rng(0), "bench", (terms, 4000))
+    for runs in range(part, 1000 * part, part):
+        df = runs - columns - math.ceil(runs / (1 << factors))
+        if df < LEAST_DF:
+            continue
+        rng = np.random.default_rng(1)
+        se = 2.0 * sigma * np.sqrt(rng.chisquare(df, 4000) / df / runs)
+        size = np.abs(truth + 2.0 * sigma / math.sqrt(runs) * rng.standard_normal(truth.shape))
+        wide = critical(ALPHA / terms, float(df))
+        narrow = wide if two_sided else critical(2.0 * ALPHA / terms, float(df))
+        if ((size > wide * se) | (size + narrow * se < MATTERS)).all(axis=0).mean() >= POWER:
+            return runs
+    raise AssertionError("no design has the power")
 
 
 class Saved(NamedTuple):
-    """A fixed and a sequential design of the same power."""
+    """A fixed and a sequential design of the same power, in runs."""
 
-    fixed: int
-    most: int
-    power: tuple[float, float]
-    mean: float
-    """Replicates on average at the σ that both are made for."""
-    mean_below: float
-    """The same where σ turns out anywhere between half of that and all of it."""
-
-
-def saved(factors: int, most: int, spending: str = "obrien-fleming") -> Saved:
-    """Find σ for which `most` looks reach the power; compare with the fixed design that does."""
-    cells, terms, matters = 1 << factors, len(terms_up_to(factors, 2)), 1.0
-    truth = _truth(np.random.default_rng(0), terms, matters)
-    rule = Rule(most, ALPHA, spending)
-
-    def course(sigma: float) -> np.ndarray:
-        start = Start(0, truth, sigma, np.zeros(terms, dtype=np.int64))
-        return np.asarray(futures(start, cells, terms, rule, matters).all(axis=2))
-
-    def mean(over: np.ndarray) -> float:
-        return float(rule.looks[0] + (~over[:, :-1]).sum(axis=1).mean())
-
-    low, high = 0.01, 100.0
-    for _ in range(25):
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if course(middle)[:, -1].mean() >= POWER else (low, middle)
-    reached = course(low)
-    fixed = next(n for n in range(2, 99) if fixed_power(truth, low, cells, n, matters) >= POWER)
-    below = [mean(course(low * factor)) for factor in np.geomspace(0.5, 1.0, 9)]
-    powers = (fixed_power(truth, low, cells, fixed, matters), float(reached[:, -1].mean()))
-    return Saved(fixed, most, powers, mean(reached), float(np.mean(below)))
+    sigma: float
+    fixed: tuple[int, int]
+    """With one interval for both verdicts, and with two one-sided tests."""
+    mean: dict[str, tuple[float, float]]
+    """Kind of effects -> mean runs at the σ planned for, and between half of that and all."""
+    errors: tuple[float, float]
+    """Largest shares of studies with a false effect, and with a false negligible."""
+    decided: float
+    """Share of studies with effects between 0 and what matters that decide all."""
 
 
-def savings_section() -> Section:
+def saved(plan: Plan, named: int, count: int) -> Saved:
+    """Find σ for which a plan decides all with the power; compare with the fixed design."""
+    low, high = 0.05, 20.0
+    for _ in range(13):
+        sigma = math.sqrt(low * high)
+        power = measured(plan, "normal", "bench", sigma, count, 1, named).decided
+        low, high = (sigma, high) if power >= POWER else (low, sigma)
+    fixed = [fixed_runs(plan.factors, named, low, two_sided=both) for both in (True, False)]
+    mean, rates = {}, []
+    for kind in ("bench", "between"):
+        by_share = [measured(plan, "normal", kind, low * s, count, 3, named) for s in SHARES]
+        mean[kind] = by_share[-1].runs, float(np.mean([r.runs for r in by_share]))
+        rates += by_share
+    errors = max(r.effect for r in rates), max(r.negligible for r in rates)
+    return Saved(low, (fixed[0], fixed[1]), mean, errors, rates[-1].decided)
+
+
+def savings_table(count: int = 1500) -> str:
     """Shares of trainings saved at equal power."""
-    rows = []
-    for factors in (3, 4, 6):
-        for most in (4, 6, 8):
-            s = saved(factors, most)
+    rows: Rows = []
+    for factors, named, most in LINES:
+        rules = {"replicates, O'Brien–Fleming": wholes(factors, most)}
+        rules |= {f"parts, {shape}": in_parts(factors, most, shape) for shape in SHAPES}
+        for name, plan in rules.items():
+            s = saved(plan, named, count)
+            means = (*s.mean["bench"], *s.mean["between"])
+            design = f"2^{factors}, {named or len(plan.masks)} terms, at most {most}"
             rows.append(
                 (
-                    f"2^{factors}",
-                    *(str(s.fixed), str(s.most)),
-                    f"{s.power[0]:.2f}, {s.power[1]:.2f}",
-                    f"{s.mean:.1f}",
-                    f"{1 - s.mean / s.fixed:.0%}",
-                    f"{s.mean_below:.1f}",
-                    f"{1 - s.mean_below / s.fixed:.0%}",
+                    *(design, name, f"{s.fixed[0]}, {s.fixed[1]}"),
+                    *(f"{mean:.0f}, {1 - mean / s.fixed[0]:.0%}" for mean in means),
+                    f"{s.decided:.0%}",
+                    f"{s.errors[0]:.1%}, {s.errors[1]:.1%}",
                 )
             )
-    return Section(
-        "Replicates of a fixed and of a sequential design that decide every term with 90 %",
-        ("design", "fixed", "at most", "power", "mean", "saved", "mean, less σ", "saved"),
-        tuple(rows),
-        "Half of the terms inert, the others 1 to 4 times what matters; 2000 studies a line. "
-        "σ as planned, then σ between half of that and all of it, which a fixed design cannot use.",
+    columns = ("design", "looks", "fixed", "mean, saved", "less σ", "between", "between, less σ")
+    return markdown((*columns, "decided", "errors"), rows)
+
+
+# Futility ---------------------------------------------------------------------------------------
+
+
+class Ended(NamedTuple):
+    """How studies end, means: runs, and terms that are decided by then."""
+
+    runs: float
+    terms: float
+
+
+def futile_ends(plan: Plan, kind: str, sigma: float, count: int) -> tuple[Ended, Ended]:
+    """Studies without and with the stop where no open term has a fair chance."""
+    rng, (cell, _) = np.random.default_rng(5), plan.runs
+    m, rule = len(plan.masks), plan.rule
+    truth = effects(rng, kind, (m, count))
+    y = plan.columns @ truth / 2.0 + sigma * rng.standard_normal((len(cell), count))
+    looks = list(batch_looks(plan, y))
+    verdicts = judged(plan, iter(looks), m, truth.shape)
+    at = verdicts.effect + verdicts.negligible
+    all_at = np.where((at > 0).all(axis=0), at.max(axis=0), rule.portions)
+    ends = all_at.copy()
+    for study in range(count):
+        for look in looks:
+            if look.n >= ends[study]:
+                break
+            done = (at[:, study] > 0) & (at[:, study] <= look.n)
+            noise = look.se[0, study] / 2.0 * math.sqrt(look.n * plan.size)
+            known = (np.array([noise]), np.array([MATTERS]), done[None])
+            start = Start(look.n, look.effect[None, :, study], *known, m)
+            chance = futures(start, plan.size, m, rule)[:, -1, 0].mean(axis=0)
+            if chance[~done].max() < Stopping(2).futility:
+                ends[study] = look.n
+    return tuple(  # type: ignore[return-value]
+        Ended(float(end.mean() * plan.size), float(((at > 0) & (at <= end)).mean()))
+        for end in (all_at, ends)
     )
 
 
-def run() -> list[Section]:
-    """Replay and simulate."""
-    return [replay_section(), savings_section()]
+def futility_table(count: int = 500) -> str:
+    """What giving up saves, and what it costs."""
+    rows: Rows = []
+    for factors, most, sigma in ((4, 8, 1.11), (4, 8, 1.6), (6, 4, 1.42), (6, 4, 2.0)):
+        plain, stopped = futile_ends(in_parts(factors, most), "between", sigma, count)
+        rows.append(
+            (
+                *(f"2^{factors}, at most {most}", f"{sigma:g}"),
+                *(f"{e.runs:.0f}, {e.terms:.1%}" for e in (plain, stopped)),
+                f"{1 - stopped.runs / plain.runs:.0%}",
+            )
+        )
+    return markdown(("design", "σ", "runs, terms decided", "with giving up", "saved"), rows)
+
+
+# Close to the best --------------------------------------------------------------------------------
+
+
+class Claims(NamedTuple):
+    """Studies that look for a configuration within a distance of the best."""
+
+    claimed: float
+    false: float
+    """Share of studies that claim it of a configuration farther away."""
+    runs: float
+
+
+DELTA = 1.0
+CLOSE_CASES = ("normal", "log-normal", "t, 3 df", "A triples σ", "A and B double σ")
+CLOSE_CASES += ("a fifth lost", "three factors")
+
+
+def claims(plan: Plan, case: str, sigma: float, count: int, seed: int, single: int = 0) -> Claims:
+    """Simulate the aim by the analysis itself; a `single` look after so many portions, 0 for all.
+
+    Main effects are normal with standard deviation 1, interactions of two factors with half of
+    that; "three factors" has such interactions as well, with a quarter.
+    """
+    rng = np.random.default_rng([seed, plan.factors])
+    cell, portion = plan.runs
+    factors = tuple(FactorColumn(key, key, (0, 1)) for key in "ABCDEF"[: plan.factors])
+    index = cell[:, None] >> np.arange(plan.factors) & 1
+    runs = Runs(factors, index, block=portion - 1)
+    rule, inside = plan.rule, portion <= (single or plan.rule.portions)
+    if single:
+        rule = replace(rule, portions=single, first=single)
+        runs = runs.only(np.flatnonzero(inside))
+    terms = terms_up_to(plan.factors, 3)
+    sizes = (0.0, 1.0, 0.5, 0.25 * (case == "three factors"))
+    scale = np.array([sizes[term.bit_count()] for term in terms])
+    every = sign_columns(np.arange(1 << plan.factors), terms)
+    names = [runs.config(i) for i in range(1 << plan.factors)]
+    draw = case if case in ERRORS else "normal"
+    totals = np.zeros(3)
+    for _ in range(count):
+        mean = every @ (scale * rng.standard_normal(len(terms))) / 2.0
+        noise = sigma * ERRORS[draw](rng, cell, 1)[:, 0] / SCALES[draw]
+        y = (mean[cell] + noise)[inside]
+        if case == "a fifth lost":
+            y[rng.random(len(y)) < 0.2] = np.nan
+        close = closest(Dataset(runs, "y", y, goal="max"), portion[inside], rule, 1, DELTA)
+        gap = mean.max() - mean[names.index(close.config)] if close.is_known else 0.0
+        used = close.replicates * rule.per_replicate if close.is_known else rule.portions
+        totals += close.is_known, gap > DELTA, used * plan.size
+    return Claims(*(totals / count).tolist())
+
+
+def close_table(count: int = 600) -> str:
+    """Runs until some configuration is known to be within a distance of the best."""
+    rows: Rows = []
+    for factors, most in ((4, 8), (6, 4)):
+        plan = in_parts(factors, most)
+        low, high = 0.05, 10.0
+        for _ in range(8):
+            sigma = math.sqrt(low * high)
+            enough = claims(plan, "normal", sigma, 200, 1).claimed >= POWER
+            low, high = (sigma, high) if enough else (low, sigma)
+        sizes = range(plan.rule.per_replicate + 1, plan.rule.portions + 1)
+        fixed = next(
+            (n for n in sizes if claims(plan, "normal", low, 300, 2, n).claimed >= POWER),
+            plan.rule.portions,
+        )
+        for case in CLOSE_CASES:
+            known = claims(plan, case, low, count, 3)
+            less = [claims(plan, case, low * s, count // 5, 4).runs for s in SHARES]
+            means = (known.runs, float(np.mean(less)))
+            rows.append(
+                (
+                    *(f"2^{factors}, at most {most}", case, str(fixed * plan.size)),
+                    *(f"{mean:.0f}, {1 - mean / fixed / plan.size:.0%}" for mean in means),
+                    *(f"{known.claimed:.0%}", f"{known.false:.2%}"),
+                )
+            )
+    columns = ("design", "errors", "fixed", "mean, saved", "less σ", "claimed", "false")
+    return markdown(columns, rows)
+
+
+TABLES = {
+    "replay": replay_table,
+    "close-replay": close_replay_table,
+    "savings": savings_table,
+    "futility": futility_table,
+    "close": close_table,
+}
+
+
+def main() -> None:
+    """Measure the named tables, or all, and write them into the document."""
+    for name in sys.argv[1:] or TABLES:
+        table = TABLES[name]()
+        write_table(name, table, STOPPING)
+        print(table, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,7 +1,7 @@
 """Error rates of tests with an error for each stratum: ``make calibrate``.
 
 A is hard to change and has two levels, B and C change in every run, and nothing has an effect.
-Whole plots vary as much as runs. The table goes to docs/statistics.md.
+Whole plots vary as much as runs. The table goes to docs/calibration.md.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Of the variance within a configuration each stream has one part that moves all configurations alike
 and one that does not; A has an effect, all else is inert, so that the best configuration owes most
-to luck. The table goes to docs/statistics.md.
+to luck. The table goes to docs/calibration.md.
 """
 
 from __future__ import annotations
@@ -10,17 +10,16 @@ from __future__ import annotations
 import argparse
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
-from functools import cache
 from math import sqrt
 
 import numpy as np
 
 from benchmarks import write_table
 from benchmarks.confirmation import study
-from benchmarks.looks import ERRORS
+from benchmarks.looks import ERRORS, unit_errors
 from doe.analysis.analyze import fit_response
-from doe.analysis.beats import CHOSEN_PAIRS, Beats, beats
 from doe.analysis.best import best
+from doe.analysis.confirm import CHOSEN_PAIRS, Beats, beats
 from doe.analysis.dataset import Dataset
 from doe.analysis.diagnostics import diagnose
 from doe.analysis.options import AnalysisOptions
@@ -42,18 +41,6 @@ EFFECT = 1.5
 """Of A, in standard deviations of a run among those of its replicate."""
 
 
-@cache
-def spread(draw: str, cells: int) -> float:
-    """Standard deviation of an error, over all configurations."""
-    errors = ERRORS[draw](np.random.default_rng(0), (1, 200_000 // cells, cells))
-    return float(np.sqrt((errors**2).mean()))
-
-
-def errors_of(rng: np.random.Generator, draw: str, number: int, cells: int) -> np.ndarray:
-    """Errors of unit variance, seeds x cells."""
-    return np.asarray(ERRORS[draw](rng, (1, number, cells))[0] / spread(draw, cells))
-
-
 def alone(labels: list[list[int]]) -> bool:
     """Whether the last stream has a seed of its own in every replicate, and so is the rest."""
     return len(set(labels[-1])) == len(labels[-1])
@@ -63,11 +50,11 @@ def simulated(rng: np.random.Generator, labels: list[list[int]], draw: str, cell
     """The runs of a study, replicates x cells, without effects."""
     replicates = len(labels[0])
     shared = labels[:-1] if alone(labels) else labels
-    y = np.sqrt(REST) * errors_of(rng, draw, replicates, cells)
+    y = np.sqrt(REST) * unit_errors(rng, draw, replicates, cells)
     for seeds in shared:
         number = max(seeds) + 1
-        common = np.sqrt(COMMON) * errors_of(rng, draw, number, 1)
-        y += (common + np.sqrt(OWN) * errors_of(rng, draw, number, cells))[seeds]
+        common = np.sqrt(COMMON) * unit_errors(rng, draw, number, 1)
+        y += (common + np.sqrt(OWN) * unit_errors(rng, draw, number, cells))[seeds]
     return y
 
 
@@ -134,9 +121,9 @@ def beaten(plan: str, factors: int, draw: str, count: int) -> list[float]:
     rng = np.random.default_rng([3, factors, list(PLANS).index(plan), list(ERRORS).index(draw)])
     labels, cells = PLANS[plan], 1 << factors
     shared = len(labels) - alone(labels)
-    fresh = np.sqrt(REST) * errors_of(rng, draw, 20_000, cells)
+    fresh = np.sqrt(REST) * unit_errors(rng, draw, 20_000, cells)
     for _ in range(shared):
-        fresh += np.sqrt(OWN) * errors_of(rng, draw, 20_000, cells)
+        fresh += np.sqrt(OWN) * unit_errors(rng, draw, 20_000, cells)
     means = EFFECT * np.sqrt(REST + shared * OWN) * (np.arange(cells) & 1)
     hits: dict[str, list[bool]] = {" against ".join(pair): [] for pair in CHOSEN_PAIRS} | {"": []}
     for _ in range(count):

@@ -1,7 +1,7 @@
 """How often the confidence region of an optimum holds the true one, and the interval its mean.
 
 Central composite designs of a surface that falls off from its best point, which lies among the runs
-or beyond them, so that an end of a range is best. The table goes to docs/statistics.md.
+or beyond them, so that an end of a range is best. The table goes to docs/calibration.md.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from doe.analysis.analyze import fit_response
 from doe.analysis.dataset import Dataset, FactorColumn, Runs, runs_at
 from doe.analysis.optimum import Search
 from doe.analysis.options import AnalysisOptions
-from doe.analysis.region import Points, Region
+from doe.analysis.polynomial import Points, Region
 
 ERRORS = ("normal", "exponential")
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from doe.store.imports import Imported
     from doe.store.scan import RunState
     from doe.study.values import Study
-    from doe.views.notebook import ResponseResult, Results
+    from doe.views.notebook import BoundsResult, ResponseResult, Results
 
     __version__: str
 
@@ -122,19 +122,20 @@ def import_(
     study: Path | str | None = None,
     *,
     columns: Mapping[str, str] | None = None,
+    decimal: str | None = None,
     matching: bool = False,
 ) -> Imported:
     """Take past runs over as results of a study, matched by levels and seed.
 
     `study` is its directory or its file, which is planned if need be. `columns` names the columns
-    of factors, responses and "seed" that have other names; `matching` leaves out rows that the plan
-    does not have.
+    of factors, responses and "seed" that have other names; `decimal` is the decimal sign of a file;
+    `matching` leaves out rows that the plan does not have.
     """
     from doe.results.planning import import_table, planned_or_new
 
     planned, _ = planned_or_new(None if study is None else _path(study, _PLANNED))
     source = Path(table) if isinstance(table, str) else table
-    return import_table(planned, source, columns or {}, matching, _say)
+    return import_table(planned, source, columns or {}, matching, _say, decimal)
 
 
 def run(
@@ -166,7 +167,7 @@ def run(
     Further arguments are settings of the engine, by the names of `doe run`'s options: `cpu=2`,
     `gpus="0,1"`, `partition="gpu"`.
     """
-    from doe.results.decision import declare_until, is_decided
+    from doe.results.decision import asked_portions, declare_until
     from doe.running.execute import EngineChoice, run_study
     from doe.running.scheduler import RunOptions
     from doe.store.plan import load_plan
@@ -177,7 +178,7 @@ def run(
     options = RunOptions(
         policy=Policy(retries, retry_errors),
         timeout=timeout,
-        only=_names(only, "only", "configurations"),
+        only=_names(only, "only"),
         replicates=(replicate,) if replicate else (),
         limit=limit,
         retry_failed=retry_failed,
@@ -186,10 +187,10 @@ def run(
         keep_stages=keep_stages,
     )
     study = _path(directory, _PLANNED)
-    declare_until(study, until, _names(decide, "decide", "terms"), max_replicates)
+    declare_until(study, until, _names(decide, "decide"), max_replicates)
     with open_display(console()) as display:
         choice = EngineChoice(engine, engine_settings)
-        return run_study(load_plan(study), options, choice, display, is_decided).counts
+        return run_study(load_plan(study), options, choice, display, asked_portions).counts
 
 
 def load(directory: Path | str) -> pd.DataFrame:
@@ -216,8 +217,10 @@ def analyze(
     of: Mapping[str, int] | None = None,
     block: str | None = None,
     whole_plot: Sequence[str] = (),
+    covariates: Sequence[str] = (),
     goal: str | Mapping[str, str] | None = None,
     decimal: str | None = None,
+    ceiling: float | None = None,
     transform: str | None = None,
     order: int | None = None,
     terms: Sequence[str] | None = None,
@@ -232,7 +235,9 @@ def analyze(
     coding: str = "factorial",
     constraints: Sequence[str] = (),
     desires: Sequence[str] = (),
-) -> ResponseResult | Results:
+    equivalence: bool = False,
+    matters: float | None = None,
+) -> ResponseResult | BoundsResult | Results:
     """Analyse a study, a CSV file or a DataFrame, as `doe analyze` does.
 
     One response by its name gives a `ResponseResult`: sentences and tables when it is shown,
@@ -242,51 +247,37 @@ def analyze(
 
     `factors`, `low` levels, `scale` (of factors "linear" or "log", of responses "raw", "log" or
     "logit"), `of` (how many items a response is the share of), `block`, `whole_plot` (a column, or
-    factors that are hard to change), `goal` ("min", "max", or one for each response) and the
-    `decimal` sign of a file are for tables. `terms` are the model, `drop` factors whose terms are
-    not shown; `error` is what tests are against where runs repeat, "pure" or "residual".
-    `permutations` are of the robust methods, and imply `robust`. `beats` asks how likely one
-    configuration beats another with a fresh seed, in `analysis.beats`: pairs of names, or of
-    "best", "runner-up", "baseline". `optimize` asks where to go next, in `analysis.surface`, also
-    of a model without squares; `coding` is what lies one coded unit from the centre, "factorial"
-    points or the "range".
+    factors that are hard to change), `covariates` (columns to adjust for), `goal` ("min", "max", or
+    one for each response), the `decimal` sign of a file and the `ceiling` (the largest possible
+    value, where cells are limits such as ">50", so that effects have bounds alone) are for tables.
+    `terms` are the model, `drop` factors whose terms are not shown; `error` is what tests are
+    against where runs repeat, "pure" or "residual". `permutations` are of the robust methods, and
+    imply `robust`. `beats` asks
+    how likely one configuration beats another with a fresh seed, in `analysis.beats`: pairs of
+    names, or of "best", "runner-up", "baseline". `optimize` asks where to go next, in
+    `analysis.surface`, also of a model without squares; `coding` is what lies one coded unit from
+    the centre, "factorial" points or the "range". `equivalence` tests which effects lie within what
+    `matters`, by default as the study says.
 
     Several responses are weighed against each other in `trade_off`: the Pareto front, the best
     under `constraints` such as "seconds <= 60", and the overall desirability, of the study's
     [desirability] or of `desires` such as "seconds=60..10:2" (worth nothing, target, weight).
     """
+    asked = locals()
     from doe.errors import DoeError
     from doe.results.report import report_of
     from doe.results.sources import read_source
-    from doe.views.notebook import ResponseResult, Results
+    from doe.views.notebook import BoundsResult, ResponseResult, Results
 
     responses = [response] if isinstance(response, str) else list(response or ())
     if wrong := [name for name in responses if not isinstance(name, str)]:
         raise DoeError(f"response {wrong[0]!r}: expected a name, or a list of names")
-    options = _options(
-        transform=transform,
-        order=order,
-        terms=terms,
-        drop=_names(drop, "drop", "factors"),
-        error=error,
-        random_blocks=random_blocks,
-        robust=robust,
-        permutations=permutations,
-        alpha=alpha,
-        beats=tuple((first, second) for first, second in beats),
-        optimize=optimize,
-        coding=coding,
-        constraints=_names(constraints, "constraints", "texts, as in ['seconds <= 60']"),
-        desires=_names(desires, "desires", "texts, as in ['seconds=60..10:2']"),
-    )
-    plots = _names(whole_plot, "whole_plot", "columns")
-    table = _table(
-        factors, low, scale, of, block=block, whole_plot=plots, goal=goal, decimal=decimal
-    )
+    options, table = _options(asked), _table(asked)
     analysed = report_of(read_source(source, responses, table, _say), options)
     for reason in analysed.refused.values():
         raise DoeError(reason)
-    results = [ResponseResult(analysed, name) for name in analysed.analyses]
+    bounds = {name: BoundsResult(bounds) for name, bounds in analysed.bounds.items()}
+    results = [bounds.get(name) or ResponseResult(analysed, name) for name in analysed.subject.data]
     return results[0] if isinstance(response, str) else Results(results)
 
 
@@ -305,81 +296,96 @@ def report(
     of: Mapping[str, int] | None = None,
     block: str | None = None,
     whole_plot: Sequence[str] = (),
+    covariates: Sequence[str] = (),
     goal: str | Mapping[str, str] | None = None,
     decimal: str | None = None,
     every_term: bool = False,
+    figures: Sequence[str] = (),
+    contour: Sequence[str] = (),
 ) -> Path:
     """Write the page and tables of a study, a CSV file or a DataFrame; return the page.
 
-    `responses`, `factors`, `low`, `scale`, `of`, `block`, `whole_plot`, `goal` and `decimal` are
-    for tables.
+    `responses`, `factors`, `low`, `scale`, `of`, `block`, `whole_plot`, `covariates`, `goal` and
+    `decimal` are for tables.
     `drop` are factors left out of the paper's tables of effects; `every_term` puts terms that are
-    not significant into LaTeX tables as well.
+    not significant into LaTeX tables as well; `figures` saves charts of the responses named, of
+    "averages" or of "all", as PDF, SVG and PNG; `contour` are two factors of a surface whose map
+    comes first.
     """
+    asked = locals() | {"drop": (), "robust": True}
     from doe.results.report import report_of
     from doe.results.sources import page_source
-    from doe.views.files import REPORTS, write_report
+    from doe.views.files import REPORTS, figure_responses, write_figures, write_report
 
     target = None if out is None else _path(out, "the directory to write to")
-    options = _options(transform=transform, terms=terms, random_blocks=random_blocks, robust=True)
-    names = _names(responses, "responses", "names")
-    plots = _names(whole_plot, "whole_plot", "columns")
-    table = _table(
-        factors, low, scale, of, block=block, whole_plot=plots, goal=goal, decimal=decimal
-    )
+    options, table = _options(asked), _table(asked)
+    names = _names(responses, "responses")
     subject = page_source(source, names, table, _say)
-    left_out = None if drop is None else _names(drop, "drop", "factors")
-    page = report_of(subject, options, left_out)
-    return write_report(page, target or REPORTS / subject.path.stem, every_term).page
+    left_out = None if drop is None else _names(drop, "drop")
+    drawn = figure_responses(subject.responses, _names(figures, "figures"))
+    made, place = report_of(subject, options, left_out), target or REPORTS / subject.path.stem
+    page = write_report(made, place, every_term).page
+    if drawn:
+        write_figures(made, place, drawn)
+    return page
 
 
 # What is asked, as values -------------------------------------------------------------------------
 
 
-def _options(
-    terms: Sequence[str] | None,
-    robust: bool,
-    permutations: int | None = None,
-    **further: Any,
-) -> AnalysisOptions:
-    """The options of an analysis, checked; permutations imply the robust methods."""
-    from doe.analysis.options import DEFAULTS, AnalysisOptions
+_LISTS = {
+    "responses": "names",
+    "factors": "columns, as in ['lr', 'augment']",
+    "whole_plot": "columns",
+    "covariates": "columns",
+    "terms": "terms, as in ['A', 'B', 'AB']",
+    "drop": "factors",
+    "contour": "two factors",
+    "figures": "responses",
+    "constraints": "texts, as in ['seconds <= 60']",
+    "desires": "texts, as in ['seconds=60..10:2']",
+    "only": "configurations",
+    "decide": "terms",
+}
+"""Arguments that are lists of texts, with what they hold."""
 
-    return AnalysisOptions(
-        terms=None if terms is None else _names(terms, "terms", "terms, as in ['A', 'B', 'AB']"),
-        robust=robust or permutations is not None,
-        permutations=permutations or DEFAULTS.permutations,
-        **further,
-    )
+
+def _options(asked: Mapping[str, Any]) -> AnalysisOptions:
+    """The options of an analysis among the arguments of a function, checked."""
+    from doe.analysis.options import AnalysisOptions, requested
+
+    given = {name: asked.get(name) for name in AnalysisOptions.__struct_fields__}
+    given["beats"] = tuple((first, second) for first, second in given["beats"] or ())
+    return requested(**{name: _checked(name, value) for name, value in given.items()})
 
 
-def _table(
-    factors: Sequence[str],
-    low: Mapping[str, str] | None,
-    scale: Mapping[str, str] | None,
-    of: Mapping[str, int] | None,
-    **further: Any,
-) -> TableOptions | None:
-    """What the columns of a table are; None where nothing is said of them."""
-    if not any((factors, low, scale, of)) and all(
-        value in (None, ()) for value in further.values()
-    ):
+def _table(asked: Mapping[str, Any]) -> TableOptions | None:
+    """What the columns of a table are, by the arguments of a function; None where that is open."""
+    names = ("factors", "low", "scale", "of", "block", "whole_plot", "covariates")
+    named = {name: asked.get(name) for name in (*names, "goal", "decimal", "ceiling")}
+    given: dict[str, Any] = {
+        name: _checked(name, value) for name, value in named.items() if value not in (None, (), {})
+    }
+    if not given:
         return None
     from doe.analysis.tables import TableOptions
 
-    if isinstance(goal := further.get("goal"), Mapping):
-        further["goal"] = ",".join(f"{name}={way}" for name, way in goal.items())
-    names = _names(factors, "factors", "columns, as in ['lr', 'augment']")
-    lows = {key: str(level) for key, level in (low or {}).items()}
-    items = {key: str(count) for key, count in (of or {}).items()}
-    return TableOptions(names, lows, scale or {}, items, **further)
+    if isinstance(goal := given.get("goal"), Mapping):
+        given["goal"] = ",".join(f"{name}={way}" for name, way in goal.items())
+    for name in {"low", "of"} & given.keys():
+        given[name] = {key: str(value) for key, value in given[name].items()}
+    return TableOptions(**given)
 
 
-def _names(names: Sequence[str], argument: str, expected: str) -> tuple[str, ...]:
+def _checked(name: str, value: Any) -> Any:
+    return value if name not in _LISTS or value is None else _names(value, name)
+
+
+def _names(names: Sequence[str], argument: str) -> tuple[str, ...]:
     from doe.errors import DoeError
 
     if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
-        raise DoeError(f"{argument}={names!r}: expected a list of {expected}")
+        raise DoeError(f"{argument}={names!r}: expected a list of {_LISTS[argument]}")
     return tuple(names)
 
 

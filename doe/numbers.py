@@ -18,8 +18,10 @@ Format = Literal[
     "signed2",
     "fixed1",
     "fixed2",
-    "fixed4",
+    "fixed3",
+    "about",
     "short",
+    "brief",
     "level",
     "percent",
     "p",
@@ -89,10 +91,14 @@ def _number(value: float, form: Format) -> str:
             return f"{value:.1f}"
         case "fixed2":
             return f"{value:.2f}"
-        case "fixed4":
-            return f"{value:.4f}"
+        case "fixed3":
+            return f"{value:.3f}"
+        case "about":
+            return _trimmed(to_figures(value, 3))
         case "short":
             return f"{value:.4g}"
+        case "brief":
+            return to_figures(value, 3)
         case "level":
             return f"{value:.5g}"
         case "percent":
@@ -126,6 +132,41 @@ def to_figures(value: float, digits: int) -> str:
     if -4 <= exponent < 7:
         return f"{value:.{max(digits - 1 - exponent, 0)}f}"
     return f"{value:.{digits - 1}e}"
+
+
+def _trimmed(text: str) -> str:
+    """A number without zeros at its end that say nothing: 90 for 90.0."""
+    mantissa, e, exponent = text.partition("e")
+    return (mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa) + e + exponent
+
+
+def about(value: float | None) -> str:
+    """A number in a sentence: three significant figures."""
+    return cell_text(value, "about")
+
+
+def with_interval(value: float, low: float | None, high: float | None) -> tuple[str, ...]:
+    """An estimate and the ends of its interval in a sentence, all to the same place.
+
+    That is the third figure of the largest, 0.180 (0.163 to 0.196), or of a narrow interval the
+    second figure of half its width: 100.34 (100.31 to 100.37). Without an interval the estimate
+    alone, to three figures.
+    """
+    if low is None or high is None:
+        return (about(value),)
+    half = (high - low) / 2.0
+    largest = max(map(abs, (value, low, high)))
+    if not (0.0 < half < math.inf and 1e-4 <= largest < 1e7):
+        return about(value), about(low), about(high)
+    place = math.floor(math.log10(half * (1.0 + 1e-9))) - 1
+    place = min(place, math.floor(math.log10(largest)) - 2)
+    return tuple(_to_place(number, place) for number in (value, low, high))
+
+
+def _to_place(value: float, place: int) -> str:
+    """Write a number to a power of ten: 12.35 to -1 is 12.4, and 1235 to 2 is 1200."""
+    number = round(value, -place)
+    return minus(f"{number if number else 0.0:.{max(-place, 0)}f}")
 
 
 def drawn(value: float | None) -> float | None:

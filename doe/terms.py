@@ -81,6 +81,14 @@ def level_text(level: object) -> str:
     return str(level).lower() if isinstance(level, bool) else str(level)
 
 
+def level_in_words(level: str) -> str:
+    """A level as a sentence names it: of many digits five figures."""
+    try:
+        return level if len(level) <= LONGEST_LEVEL else f"{float(level):.5g}"
+    except ValueError:
+        return level
+
+
 def factor_label(key: str, name: str) -> str:
     """A factor by its name with the key behind it, or by the key alone where they agree."""
     return key if name in ("", key) else f"{name} ({key})"
@@ -90,6 +98,10 @@ LevelOf = tuple[int, str] | None
 """Number and text of a factor's level; None where the factor is left open."""
 BETWEEN = " · "
 """What stands between the levels of a configuration, and between the names above them."""
+LONGEST_LEVEL = 8
+"""Characters up to which a number among levels stays as it is."""
+OPEN = "any"
+"""Stands for the level of a factor that is left open."""
 
 
 def single_letters(keys: Sequence[str]) -> bool:
@@ -106,7 +118,19 @@ def config_label(keys: Sequence[str], levels: Sequence[LevelOf]) -> str:
         return "any configuration"
     if single_letters(keys):
         return config_name(keys, levels)
-    return BETWEEN.join("any" if level is None else level[1] for level in levels)
+    return BETWEEN.join(OPEN if level is None else level[1] for level in levels)
+
+
+def config_in_words(keys: Sequence[str], label: str) -> str:
+    """A configuration as a sentence names it: ``A1B0C1``, else ``lr = 0.01, aug = on``.
+
+    `label` is that of `config_label`; factors that it leaves open are left out.
+    """
+    levels = label.split(BETWEEN)
+    if single_letters(keys) or len(levels) != len(keys):
+        return label
+    pairs = zip(keys, levels, strict=True)
+    return ", ".join(f"{key} = {level_in_words(level)}" for key, level in pairs if level != OPEN)
 
 
 def config_header(keys: Sequence[str], title: str = "Configuration") -> str:

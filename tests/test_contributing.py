@@ -134,7 +134,7 @@ def test_the_kind_of_design(pasted, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     study = Study(
         name="tiny",
-        backend="tiny_backends:noop",
+        backend="tiny_backends:seedless",
         factors=(Factor("A", (0, 1)), Factor("B", (0, 1)), Factor("C", (0, 1))),
         responses=Responses(metrics=("y",)),
         replicates=2,

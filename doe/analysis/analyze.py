@@ -15,10 +15,9 @@ from doe.analysis.anova import (
     seed_warnings,
     sums_of_squares,
 )
-from doe.analysis.beats import Beats, beats
 from doe.analysis.best import Best, Prediction, best, cell_predictions
 from doe.analysis.both_scales import BothScales, both_scales, log_possible
-from doe.analysis.confirm import Confirmation, confirm
+from doe.analysis.confirm import Beats, Confirmation, beats, confirm
 from doe.analysis.contrasts import MOST_RUNS
 from doe.analysis.dataset import Dataset, FactorColumn
 from doe.analysis.design_report import DesignReport, model_report
@@ -38,6 +37,7 @@ from doe.analysis.effects import (
     two_level_effects,
 )
 from doe.analysis.estimators import estimate_all
+from doe.analysis.estimators.covariates import refusal
 from doe.analysis.fit import Fit, fit
 from doe.analysis.fitted import FittedResponse
 from doe.analysis.lenth import Lenth
@@ -59,7 +59,7 @@ from doe.analysis.optimum import Optimum
 from doe.analysis.options import DEFAULTS, AnalysisOptions
 from doe.analysis.pvalues import adjusted, plain
 from doe.analysis.random_blocks import RandomBlocks, random_blocks
-from doe.analysis.sequential import Rule, decide, looks_at
+from doe.analysis.sequential import decide, looks_at
 from doe.analysis.strata import StrataReport, strata_report, strata_warnings
 from doe.analysis.streams import Variation, variation
 from doe.analysis.surface import Surface, surface
@@ -95,6 +95,7 @@ class Analysis(Struct, frozen=True):
     df_error: int
     sigma: float | None
     r2: float | None
+    exact: bool  # whether runs that should differ by chance agree to the last digit
     mean: LevelMean  # over all cells, each weighted alike
     effects: tuple[Effect, ...]  # of the terms of two-level factors
     tests: tuple[TermTest, ...]  # of all terms
@@ -145,6 +146,11 @@ class Analysis(Struct, frozen=True):
         return next((e for e in self.estimates.values() if isinstance(e, kind)), None)
 
 
+BEYOND_FLOATS = np.errstate(over="ignore", invalid="ignore", divide="ignore")
+"""A number beyond the floats is infinite, and what follows from none is NaN: shown as such."""
+
+
+@BEYOND_FLOATS
 def analyze(data: Dataset, options: AnalysisOptions = DEFAULTS) -> Analysis:
     """Analyse one response.
 
@@ -156,6 +162,7 @@ def analyze(data: Dataset, options: AnalysisOptions = DEFAULTS) -> Analysis:
     return _analysis(*_fitted(data, options))
 
 
+@BEYOND_FLOATS
 def fit_response(data: Dataset, options: AnalysisOptions = DEFAULTS) -> FittedResponse:
     """Fit the model of one response and test its terms, and no more; raises as `analyze`."""
     return _fitted(data, options)[0]
@@ -202,6 +209,8 @@ def model_of(data: Dataset, options: AnalysisOptions) -> Model:
             f"{runs.keys[random[0]]} is random, so that a term with it has no effect but a "
             "variance; leave it out"
         )
+    if reason := refusal(runs, terms):
+        raise DoeError(reason)
     return make_model(runs, terms, curved=not options.pooled)
 
 
@@ -247,6 +256,7 @@ def _analysis(response: FittedResponse, table: Anova, plot: HalfNormal) -> Analy
         df_error=fitted.df_error,
         sigma=fitted.sigma,
         r2=table.r2,
+        exact=fitted.exact,
         mean=on_response_scale([mean_at(fitted, {}, alpha)], transform, y)[0],
         effects=response.effects,
         tests=response.tests,
@@ -260,6 +270,7 @@ def _analysis(response: FittedResponse, table: Anova, plot: HalfNormal) -> Analy
         differences=tuple(
             as_ratio(pair) if ratio else pair
             for i in main
+            if not runs.factors[i].is_curve
             for pair in level_differences(fitted, i, alpha)
         ),
         interactions=interactions(fitted, _strongest(response), transform, alpha),
@@ -293,7 +304,9 @@ def _beyond_share(response: FittedResponse, top: Best | None) -> tuple[str, ...]
     known = response.data.unit == "%" or response.goal == "max"
     if not known or response.transform.name != "none" or whole.items or top is None:
         return ()
-    if y.min() < 0.0 or y.max() > whole.top or whole.top not in (1.0, 100.0):
+    if y.min() < 0.0 or not 0.5 * whole.top < y.max() <= whole.top:
+        return ()
+    if whole.top not in (1.0, 100.0):
         return ()
     ends = [cell.ci_high or 0.0 for cell in top.cells]
     if max(ends, default=0.0) <= whole.top:
@@ -308,6 +321,11 @@ def _surface(response: FittedResponse) -> Surface | None:
     """Where to go next, of a model with squares and where it is asked for."""
     options = response.options
     if options.optimize:
+        if response.fit.strata is not None:
+            raise DoeError(
+                "there is no surface to go along: it takes runs as independent, and these share "
+                "whole plots or other groups; take the best of the configurations"
+            )
         if (seen := surface(response, options.coding)) is None:
             raise DoeError(
                 "there is no surface to go along: no factor of the model is a number, or the runs "
@@ -369,9 +387,9 @@ def _with_looks(response: FittedResponse, table: Anova) -> tuple[FittedResponse,
     """The same tests with p and intervals that hold over all looks so far."""
     looked = response.runs.looked
     assert looked is not None
-    rule = Rule(looked.replicates, response.alpha, looked.spending)
+    rule = replace(looked.rule, alpha=response.alpha)
     terms = response.fit.model.terms
-    looks = looks_at(response.y, response.runs, looked.replicate, rule, terms)
+    looks = looks_at(response.y, response.runs, looked.portion, rule, terms)
     judged = decide(looks, [test.mask for test in response.tests], 1, rule, 0.0)
     p = np.array([np.nan if j.p is None else j.p for j in judged])
     columns = zip(plain(p), *map(plain, adjusted(p)), strict=True)
@@ -436,10 +454,28 @@ def _warnings(
         warnings.append(
             f"The robust methods are left out: {fitted.n} runs are more than {MOST_RUNS}."
         )
+    if fitted.strata is not None:
+        warnings.append(_left_out(response))
     df_left = fitted.df_residual + model.df(CURVATURE)
     return (
         *warnings,
         *(strata_warnings(fitted.strata) if fitted.strata and fitted.df_error else ()),
         *error_warnings(fitted, df_left, plot.lenth),
         *seed_warnings(fitted, options.robust),
+    )
+
+
+def _left_out(response: FittedResponse) -> str:
+    """Say which analyses take runs as independent, so that runs that share an error have none."""
+    possible = {
+        "dispersion effects": True,
+        "Box and Meyer's probabilities": True,
+        "the quasi-binomial model": bool(response.transform.share.items),
+        "the surface and its optimum": max(response.fit.model.terms, default=0) > FACTORS,
+        "the interval of the confirming runs": response.data.fresh is not None,
+    }
+    names = [name for name, is_possible in possible.items() if is_possible]
+    return (
+        f"Left out, for runs that share an error are not independent: {', '.join(names[:-1])} and "
+        f"{names[-1]}."
     )

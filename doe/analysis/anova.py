@@ -13,7 +13,7 @@ from doe.analysis.lenth import Lenth
 from doe.analysis.model import CURVATURE
 from doe.analysis.pvalues import f_upper, plain
 from doe.errors import counted
-from doe.numbers import cell_text, share_text
+from doe.numbers import about, cell_text, share_text
 
 FEW_DF = 4
 """Degrees of freedom of pure error below which it is said how few they are."""
@@ -103,7 +103,7 @@ def sums_of_squares(fit: Fit, kind: str) -> dict[int, float]:
     if kind == "I" or fit.orthogonal:
         return {s: float((fit.rotated[fit.model.columns(s)] ** 2).sum()) for s in sources}
     if kind == "II":
-        return {s: float(((fit.type_two_basis(s).T @ fit.rotated) ** 2).sum()) for s in sources}
+        return {s: fit.square_of(fit.type_two_basis(s)) for s in sources}
     return {s: fit.wald(s) for s in sources}
 
 
@@ -113,7 +113,7 @@ def _stratum_squares(fit: Fit, source: int) -> float:
     if fit.strata.method == "REML" and (test := fit.stratum_test(source)) is not None:
         return test.f * test.df * fit.ms_error
     basis = fit.term_basis(source) if fit.kind == "III" else fit.type_two_basis(source)
-    return float(((basis.T @ fit.rotated) ** 2).sum())
+    return fit.square_of(basis)
 
 
 def anova_rows(fit: Fit, sums: dict[int, float]) -> tuple[AnovaRow, ...]:
@@ -121,6 +121,10 @@ def anova_rows(fit: Fit, sums: dict[int, float]) -> tuple[AnovaRow, ...]:
     rows = []
     if df := fit.df_block:
         rows.append(_row(fit, "Block", df, fit.ss_block))
+    rows += [
+        _row(fit, fit.model.name(source), 1, fit.wald(source), tested=True)
+        for source in fit.model.fitted_source[fit.model.adjusting].tolist()
+    ]
     if fit.strata is not None:
         return (*rows, *_stratum_rows(fit, sums), _total(fit))
     if fit.model.solved_by_transform:
@@ -260,9 +264,14 @@ def error_warnings(fit: Fit, df_left: int, lenth: Lenth | None) -> list[str]:
     if lenth is None:
         instead = "too few effects differ from zero for Lenth's method, so that nothing is tested"
     if fit.exact:
+        what = (
+            "Replicates agree to the last digit"
+            if fit.df_pure > 0
+            else "The model fits every run to the last digit"
+        )
         return [
-            "Runs that should differ by chance agree to the last digit: there is no error to test "
-            f"against, and {instead}."
+            f"{what}: there is no error to test against. Differences are exact for these runs; "
+            "how far other seeds would differ is not known."
         ]
     if fit.error is None:
         return [f"The design is saturated: {instead}."]
@@ -290,6 +299,6 @@ def _pooled_warnings(fit: Fit) -> list[str]:
     p = float(f_upper(np.array(f), df_lack, fit.df_pure))
     return [
         "Tests are against the residual; its lack of fit, against the pure error, has "
-        f"F = {cell_text(f, 'short')} on {df_lack} and {fit.df_pure} degrees of freedom, "
+        f"F = {about(f)} on {df_lack} and {fit.df_pure} degrees of freedom, "
         f"p = {cell_text(p, 'p')}."
     ]

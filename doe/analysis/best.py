@@ -17,15 +17,18 @@ from numpy.typing import NDArray
 from doe.analysis import distributions as stats
 from doe.analysis.contrasts import MOST_COLUMNS, Floats, Ints, evaluate
 from doe.analysis.dataset import Level, Runs
+from doe.analysis.distributions import root
 from doe.analysis.fit import Fit, refitted
 from doe.analysis.fitted import FittedResponse
 from doe.analysis.model import BLOCK, make_model
 from doe.analysis.pvalues import plain, t_critical
-from doe.analysis.roots import root
 from doe.analysis.scales.log import exponential
 from doe.analysis.unequal_spread import UnequalSpread, unequal_spread
-from doe.terms import FACTORS, MEAN, config_name, terms_up_to
+from doe.errors import are, counted, listed
+from doe.terms import FACTORS, MEAN, config_in_words, config_name, order, term_name, terms_up_to
 
+MOST_NAMED = 5
+"""Terms that a sentence names."""
 MOST_CELLS = 1024
 """Hsu's comparisons need a table of all pairs of cells; of more cells the best are listed."""
 MOST_PREDICTED = 1 << 17
@@ -121,6 +124,7 @@ class Estimates(NamedTuple):
     assumed: tuple[int, ...]  # terms taken as zero, because they are confounded with blocks
     unequal: UnequalSpread | None = None  # where one variance does not stand for all runs
     df: float = 0.0  # of the error of a difference, the smallest where they have several
+    is_adjusted: bool = False  # for blocks that do not hold every cell equally often
 
     @property
     def variance(self) -> Floats:
@@ -155,7 +159,7 @@ def cell_estimates(fit: Fit) -> Estimates:
     cells, group, counts = np.unique(runs.cells, return_inverse=True, return_counts=True)
     if fit.strata is not None:
         return _in_strata(fit, cells, counts)
-    if runs.block is None or _complete(group, runs.block):
+    if not runs.covariates and (runs.block is None or _complete(group, runs.block)):
         means = np.bincount(group, weights=fit.u) / counts
         weights = (group == np.arange(len(cells))[:, None]) / counts[:, None]
         unequal = unequal_spread(fit, weights) if len(cells) <= MOST_CELLS else None
@@ -167,17 +171,20 @@ def cell_estimates(fit: Fit) -> Estimates:
     rows = model.cell_rows(cells.tolist())
     assumed = (
         ()
-        if model.rank >= len(cells) + model.df(BLOCK)
+        if model.rank >= len(cells) + model.df(BLOCK) + len(model.adjusting)
         else (
             *model.with_blocks,
             *model.inestimable,
         )
     )
+    if any(order(term) == 1 for term in assumed):  # nothing is known of what the blocks did
+        means = np.bincount(group, weights=fit.u) / counts
+        return Estimates(cells, counts, means, 1.0 / counts, assumed)
     inside = rows[:, model.kept]
     covariance = largest.estimate(rows)[1] if len(cells) <= MOST_CELLS else largest.variance(rows)
     unequal = unequal_spread(fit, inside @ largest.maps) if len(cells) <= MOST_CELLS else None
     means = inside @ largest.coef
-    return Estimates(cells, counts, means, covariance, assumed, unequal, fit.df_error)
+    return Estimates(cells, counts, means, covariance, assumed, unequal, fit.df_error, True)
 
 
 def _in_strata(fit: Fit, cells: Ints, counts: Ints) -> Estimates:
@@ -294,7 +301,7 @@ def best(response: FittedResponse, goal: str) -> Best:
         among_best=names,
         assumed=assumed,
         reduced=reduced_model(response, estimates, goal),
-        sentence=best_sentence(names, cells, critical, assumed),
+        sentence=best_sentence(names, cells, critical, estimates, runs),
         conditions=by_condition(response, cells),
         over_conditions=over_conditions(response, cells, goal),
         spread="" if estimates.unequal is None else estimates.unequal.sentence,
@@ -373,15 +380,21 @@ def best_sentence(
     among: Sequence[str],
     cells: Sequence[RankedCell],
     critical: float | None,
-    assumed: Sequence[str],
+    estimates: Estimates,
+    runs: Runs,
 ) -> str:
     """Which configuration has the best observed mean, and how many are tied with it."""
-    top, equal = cells[0], [c.config for c in cells if c.mean == cells[0].mean]
+    equal = [config_in_words(runs.keys, c.config) for c in cells if c.mean == cells[0].mean]
+    kind = "mean, adjusted for blocks" if estimates.is_adjusted else "observed mean"
+    lead = f"{equal[0]} has the best {kind}"
     if len(equal) > 1:
-        lead = f"{', '.join(equal[:4])}{' …' * (len(equal) > 4)} share the best observed mean"
-    else:
-        lead = f"{top.config} has the best observed mean"
-    others = len(among) - len(equal)
+        several = "; ".join([*equal[:4], *["…"] * (len(equal) > 4)])
+        lead = f"{several} share the best {kind}"
+    names = [term_name(term, runs.keys) for term in estimates.assumed]
+    confounded = f"{listed(names, MOST_NAMED)} {are(len(names))} confounded with blocks"
+    if any(order(term) == 1 for term in estimates.assumed):
+        return f"{lead}; {confounded}, so that no other can be ruled out."
+    others, every = len(among) - len(equal), len(cells) - len(equal)
     if critical is None:
         sentence = f"{lead}; without an error estimate no other can be ruled out."
     elif len(among) == 1:
@@ -389,15 +402,14 @@ def best_sentence(
     elif others < 1:
         sentence = f"{lead}."
     else:
-        verb = "is" if others == 1 else "are"
-        sentence = f"{lead}; {others} of the other {len(cells) - 1} {verb} statistically tied."
-    if not assumed:
+        whom = "it" if len(equal) == 1 else "them"
+        count = f"{others} of {counted(every, 'other')}"
+        if others == every:
+            count = {1: "the other", 2: "both others"}.get(every, f"all {every} others")
+        sentence = f"{lead}; {count} {are(others)} statistically tied with {whom}."
+    if not names:
         return sentence
-    verb = "which is" if len(assumed) == 1 else "which are"
-    return (
-        f"{sentence} Configurations of different blocks are compared as if {', '.join(assumed)}, "
-        f"{verb} confounded with blocks, were zero."
-    )
+    return f"{sentence} Configurations are compared as if what blocks hide were zero: {confounded}."
 
 
 # The model's optimum -----------------------------------------------------------------------------
@@ -418,7 +430,9 @@ def cell_values(fit: Fit, cells: Sequence[int]) -> Floats:
 def reduced_model(response: FittedResponse, estimates: Estimates, goal: str) -> ReducedModel:
     """The reduced model, and what it predicts to be best."""
     small, every = response.reduced, response.fit.runs.every
-    cells = range(every) if every <= MOST_PREDICTED else estimates.cells.tolist()
+    scattered = any(factor.is_curve for factor in response.runs.factors)  # no crossing of levels
+    known = every > MOST_PREDICTED or scattered
+    cells = estimates.cells.tolist() if known else range(every)
     predicted = cell_values(small, cells)
     sign = 1.0 if goal == "max" else -1.0
     at = int(np.nanargmax(sign * predicted)) if np.isfinite(predicted).any() else 0

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from doe.analysis.contrasts import MOST_RUNS, Floats
 from doe.analysis.dataset import Dataset, FactorColumn
-from doe.analysis.fit import coefficient_maps
+from doe.analysis.fit import coefficient_maps, without_rounding
 from doe.analysis.model import chosen_terms, make_model
 from doe.analysis.options import DEFAULTS, AnalysisOptions
 from doe.analysis.scales import Scale, scale_of
@@ -44,13 +44,19 @@ class CensoredAnalysis(Struct, frozen=True):
     warnings: tuple[str, ...]
 
 
-def effect_bounds(maps: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+def effect_bounds(
+    maps: Floats, low: Floats, high: Floats, largest: float = 0.0
+) -> tuple[Floats, Floats]:
     """Smallest and largest value of the contrasts ``maps @ y`` for all low <= y <= high.
 
-    A contrast is linear, so each bound takes every value at the end that its sign asks for.
+    A contrast is linear, so each bound takes every value at the end that its sign asks for. What
+    is left where values cancel is 0; they were rounded at the size of the `largest`, or their own.
     """
     up, down = np.maximum(maps, 0.0), np.minimum(maps, 0.0)
-    return _times(up, low) + _times(down, high), _times(up, high) + _times(down, low)
+    ends = np.maximum(np.abs(low), np.abs(high))
+    size = np.abs(maps) @ np.maximum(np.where(np.isfinite(ends), ends, 0.0), largest)
+    least, most = _times(up, low) + _times(down, high), _times(up, high) + _times(down, low)
+    return without_rounding(least, size), without_rounding(most, size)
 
 
 def _times(maps: Floats, values: Floats) -> Floats:
@@ -115,7 +121,7 @@ def analyze_censored(
     shown = [term for term in model.shown_terms if not term & hidden]
     rows = [int(model.columns(term)[0]) for term in shown]
     with np.errstate(divide="ignore"):
-        ends = [scale.forward(values[kept]) for values in (least, most)]
+        ends = scale.forward(least[kept]), scale.forward(most[kept])
     low, high = effect_bounds(2.0 * coefficient_maps(model)[rows], *ends)
     names = [model.name(term) for term in shown]
     censored = int(np.isnan(observed.y[kept]).sum())

@@ -7,18 +7,22 @@ choice, so plain paired differences on them are honest.
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from msgspec import Struct
+from scipy import special
 
 from doe.analysis.best import Best, Prediction, cell_estimates, cell_values, prediction
-from doe.analysis.contrasts import Floats
+from doe.analysis.contrasts import Floats, Ints
 from doe.analysis.dataset import FreshRuns
+from doe.analysis.diagnostics import Diagnostics, shows_spread, spread_checks
 from doe.analysis.fit import Fit, refitted
 from doe.analysis.fitted import FittedResponse
 from doe.analysis.optimum import Optimum
 from doe.analysis.pvalues import plain, t_critical
+from doe.analysis.streams import combined, layers
+from doe.errors import DoeError, nearest
 
 ConfirmationVerdict = Literal["confirmed", "refuted", "open"]
 
@@ -153,3 +157,239 @@ def cells_to_confirm(response: FittedResponse, best: Best) -> tuple[int, ...]:
     """The predicted best, the best observed and the predicted runner-up, each once."""
     first, second, *_ = by_prediction(response, best)
     return tuple(dict.fromkeys((first, best.cells[0].cell, second)))
+
+
+# Which of two wins --------------------------------------------------------------------------------
+
+
+BEST, RUNNER_UP, BASELINE = "best", "runner-up", "baseline"
+CHOSEN_PAIRS = ((BEST, RUNNER_UP), (BEST, BASELINE))
+"""Pairs that are compared where nobody names others."""
+Basis = Literal["all runs", "own runs", "seeds won", "nothing"]
+"""What tells the error: that of all configurations, the pair's own differences, or no more than
+which of the two has won with each seed; nothing where replicates share whole plots."""
+UNKNOWN = (None, None, None)
+"""Neither a probability nor an interval: nothing tells the error."""
+
+
+class Beats(Struct, frozen=True):
+    """How likely a configuration beats another, both with the same fresh seed."""
+
+    config: str
+    against: str
+    asked: str  # "best against runner-up", or nothing where configurations were named
+    seeds: int  # replicates that both have
+    fresh: bool  # whether these had no part in the choice of the configurations
+    basis: Basis
+    probability: float | None  # None where nothing tells the error
+    low: float | None
+    high: float | None
+
+
+class _Difference(NamedTuple):
+    """A difference of two configurations in the better direction."""
+
+    delta: float
+    scale: float  # Var(delta) over the mean square
+    ms: float
+    df: float
+    single: float  # variance of one run
+
+    def probability(self, alpha: float) -> tuple[float, float, float]:
+        """Φ of the standardised difference, with its interval."""
+        t = self.delta / math.sqrt(self.ms * self.scale)
+        standard = math.sqrt(self.ms * self.scale / (2.0 * self.single))
+        low, high = special.ndtr(standard * noncentrality(t, self.df, alpha)).tolist()
+        return float(special.ndtr(standard * t)), low, high
+
+
+def noncentrality(t: float, df: float, alpha: float) -> Floats:
+    """Interval of the noncentrality of an observed t.
+
+    ``P(T <= t) = E Φ(t √(χ² / df) - nc)``, by the trapezoidal rule over the normal score of χ²,
+    inverted by bisection; SciPy's inverse loses the far tails.
+    """
+    z = np.linspace(-9.0, 9.0, 181)
+    weight = np.exp(-(z**2) / 2.0)
+    weight /= weight.sum()
+    half = np.where(
+        z < 0.0,
+        special.gammaincinv(df / 2.0, special.ndtr(z)),
+        special.gammainccinv(df / 2.0, special.ndtr(-z)),
+    )
+    point = t * np.sqrt(2.0 * half / df)
+    ends = []
+    for sign in (1.0, -1.0):  # beyond either end a tail of α/2 is left
+        low, high = point.min() - 10.0, point.max() + 10.0
+        for _ in range(60):
+            middle = (low + high) / 2.0
+            beyond = float(weight @ special.ndtr(sign * (middle - point)))
+            if (beyond > alpha / 2.0) == (sign > 0):
+                high = middle
+            else:
+                low = middle
+        ends.append(middle)
+    return np.array(ends)
+
+
+def wins(won: float, seeds: int, alpha: float) -> tuple[float, float, float]:
+    """Share of seeds won, with the interval of Clopper and Pearson (1934), whatever the errors."""
+    lost = seeds - won
+    low = special.betaincinv(won, lost + 1.0, alpha / 2.0) if won > 0.0 else 0.0
+    high = special.betaincinv(won + 1.0, lost, 1.0 - alpha / 2.0) if lost > 0.0 else 1.0
+    return won / seeds, float(low), float(high)
+
+
+def basis_of(fit: Fit, checks: Diagnostics, alpha: float) -> Basis:
+    """What may tell the error, by the p values of the checks one by one.
+
+    An alarm of all checks together comes too late: with four replicates of eight configurations it
+    misses most spreads that differ by a factor of four, and two configurations with little of it
+    are then compared by an error that is not theirs.
+    """
+    doubted = [f for f in checks.findings if f.p is not None and f.p < alpha]
+    if any(f.check == "normality" for f in doubted):
+        return "seeds won"
+    if fit.strata is not None:  # a fresh seed brings fresh whole plots, as each replicate did
+        return "own runs"
+    even = shows_spread(fit) and not any(f in doubted for f in spread_checks(checks))
+    return "all runs" if even else "own runs"
+
+
+def beats(response: FittedResponse, best: Best | None, checks: Diagnostics) -> tuple[Beats, ...]:
+    """Every pair that was asked for; the usual ones where seeds have streams."""
+    asked_for = response.options.beats
+    if best is None and asked_for:
+        raise DoeError("nothing says which way is better, so nothing beats another; give a goal")
+    pairs = asked_for or (CHOSEN_PAIRS if response.fit.seeding is not None else ())
+    if best is None or not pairs:
+        return ()
+    roles = _roles(response, best)
+    basis = basis_of(response.fit, checks, response.alpha)
+    answers = []
+    for words in pairs:
+        pair = (roles.get(words[0], words[0]), roles.get(words[1], words[1]))
+        asked = f"{words[0]} against {words[1]}" if set(words) & roles.keys() else ""
+        if pair[0] != pair[1] or not asked:  # the best may be the baseline itself
+            answers.append(_pair(response, pair, asked, basis))
+    return tuple(answers)
+
+
+def _roles(response: FittedResponse, best: Best) -> dict[str, str]:
+    """The configurations that words stand for: those that were confirmed, if some were."""
+    runs, fresh = response.runs, response.data.fresh
+    cells = () if fresh is not None else by_prediction(response, best)[:2]
+    order = list(map(runs.config, cells)) if fresh is None else list(fresh.configs)
+    baseline = response.data.baseline or runs.config(0)
+    return {BASELINE: baseline} | dict(zip((BEST, RUNNER_UP), order, strict=False))
+
+
+def _pair(response: FittedResponse, pair: tuple[str, str], asked: str, basis: Basis) -> Beats:
+    full, runs, fresh = response.fit, response.runs, response.data.fresh
+    cells = np.unique(full.cells).tolist()
+    numbers = runs.config_names(cells)
+    for config in pair:
+        if config not in numbers:
+            raise DoeError(
+                f"{config!r} is no configuration with runs{nearest(config, numbers)}; expected one "
+                f"such as {next(iter(numbers))!r}, or {BEST}, {RUNNER_UP}, {BASELINE}"
+            )
+    first, second = (numbers[config] for config in pair)
+    pair = (runs.config(first), runs.config(second))
+    if first == second:
+        raise DoeError(f"{pair[0]} is compared with itself; expected two configurations")
+    sign = 1.0 if response.goal == "max" else -1.0
+    if fresh is not None and fresh.complete and set(pair) <= set(fresh.configs):
+        forward = response.transform.scale.forward
+        x, y = (forward(fresh.y[fresh.configs.index(config)]) / full.unit for config in pair)
+        differences = sign * (x - y)[~np.isnan(x - y)]
+        own: Basis = "seeds won" if basis == "seeds won" else "own runs"
+        answer = _of_runs(differences, None, own, response.alpha)
+        return Beats(*pair, asked, len(differences), True, own, *(answer or UNKNOWN))
+    of, other = _paired(full, first, second)
+    differences = full.u[of] - full.u[other]
+    alpha = response.alpha / _choices(len(cells), asked)
+    if _share_plots(full, of, other):
+        return Beats(*pair, asked, len(differences), False, "nothing", *UNKNOWN)
+    if basis == "all runs":
+        pooled = _pooled(full, first, second, sign)
+        answer = None if pooled is None else pooled.probability(alpha)
+    else:
+        labels = None if full.seeding is None else full.seeding.seeds[:, of]
+        answer = _of_runs(sign * differences, labels, basis, alpha)
+    return Beats(*pair, asked, len(differences), False, basis, *(answer or UNKNOWN))
+
+
+def _of_runs(
+    differences: Floats, labels: Ints | None, basis: Basis, alpha: float
+) -> tuple[float, float, float] | None:
+    """Probability and interval from a pair's own runs; None where these are too few."""
+    if basis == "own runs":
+        difference = _of_series(differences, labels)
+        return None if difference is None else difference.probability(alpha)
+    if len(differences) == 0:
+        return None
+    # Replicates that share seeds tell no less than as many as the stream with the fewest has.
+    rows = [] if labels is None else [len(np.unique(row)) for row in labels]
+    seeds = min(rows, default=len(differences))
+    won = float((differences > 0.0).mean() + (differences == 0.0).mean() / 2.0)
+    return wins(won * seeds, seeds, alpha)
+
+
+def _choices(cells: int, asked: str) -> int:
+    """Pairs that the data chose from; by Bonferroni the interval holds whichever they chose."""
+    if not asked:
+        return 1
+    return cells * (cells - 1) // 2 if RUNNER_UP in asked else cells - 1
+
+
+def _pooled(fit: Fit, x: int, y: int, sign: float) -> _Difference | None:
+    """The difference of two cells against the error of all."""
+    if fit.df_error < 1 or not fit.ms_error > 0.0:
+        return None
+    estimates = cell_estimates(fit)
+    i, j = np.searchsorted(estimates.cells, [x, y])
+    weight = np.zeros(len(estimates.cells))
+    weight[[i, j]] = 1.0, -1.0
+    delta = sign * float(estimates.means[i] - estimates.means[j])
+    over = fit.over_seeds
+    df, single = (float(fit.df_error), fit.ms_error) if over is None else (over.df, over.single)
+    return _Difference(delta, estimates.variance_of(weight), fit.ms_error, df, single)
+
+
+def _paired(fit: Fit, x: int, y: int) -> tuple[Ints, Ints]:
+    """Runs of two cells, in pairs over the blocks that have both.
+
+    Without blocks all runs are independent, and those of the two cells pair up in their order.
+    """
+    runs = [np.flatnonzero(fit.cells == cell).tolist() for cell in (x, y)]
+    if fit.block is None:
+        pairs = list(zip(*runs, strict=False))
+    else:
+        first, second = ({int(fit.block[r]): r for r in of} for of in runs)
+        pairs = [(first[block], second[block]) for block in sorted(first.keys() & second.keys())]
+    first_runs, second_runs = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    return first_runs, second_runs
+
+
+def _share_plots(fit: Fit, first: Ints, second: Ints) -> bool:
+    """Whether pairs of runs share whole plots with other pairs, where these do not cancel."""
+    for group in fit.runs.groups:
+        plots = np.column_stack([group.of[first], group.of[second]])
+        apart = plots[plots[:, 0] != plots[:, 1]]
+        if len(np.unique(apart)) < apart.size:
+            return True
+    return False
+
+
+def _of_series(differences: Floats, labels: Ints | None) -> _Difference | None:
+    """The difference of two configurations against its own spread over replicates."""
+    n = len(differences)
+    if n < 2 or float(np.ptp(differences)) == 0.0:
+        return None
+    rows = np.empty((0, n), dtype=np.int64) if labels is None else labels
+    split = layers(tuple(map(str, range(len(rows)))), rows)
+    if split.df.min() < 1:
+        return None
+    ms, df, single = combined(split, differences[None] / np.sqrt(2.0))
+    return _Difference(float(differences.mean()), 2.0 / n, ms, df, single)

@@ -12,6 +12,7 @@ import numpy as np
 from msgspec import Struct
 
 from doe.analysis.contrasts import Floats, Ints
+from doe.analysis.spending import Rule
 from doe.analysis.streams import Seeding
 from doe.errors import DoeError
 from doe.terms import BETWEEN, LevelOf, config_label, config_name, level_text, single_letters
@@ -45,27 +46,38 @@ class FactorColumn(Struct, frozen=True):
         return tuple(level_text(level) for level in self.levels)
 
     @property
+    def is_curve(self) -> bool:
+        """Whether it is a number with too many values for a mean at each: a line and a curve."""
+        return self.degree == 2
+
+    @property
     def positions(self) -> Floats:
         """Where the levels of a numeric factor lie on its scale, from -1 (least) to 1 (most)."""
         return self.position_of(np.array([float(level) for level in self.levels]))
 
+    @property
+    def _ends(self) -> Floats:
+        return np.array([min(map(float, self.levels)), max(map(float, self.levels))])
+
     def position_of(self, values: Floats) -> Floats:
         """Return where values lie on the scale on which the levels go from -1 to 1."""
-        ends = np.array([min(map(float, self.levels)), max(map(float, self.levels))])
+        ends = self._ends
         if self.scale == "log":
             values, ends = np.log(values), np.log(ends)
         return np.asarray((values - ends[0]) / (ends[1] - ends[0]) * 2.0 - 1.0)
 
     def values_at(self, positions: Floats) -> Floats:
         """Return the values at positions of the scale: the inverse of `position_of`."""
-        ends = np.array([min(map(float, self.levels)), max(map(float, self.levels))])
-        low, high = np.log(ends) if self.scale == "log" else ends
+        low, high = np.log(self._ends) if self.scale == "log" else self._ends
         values = low + (positions + 1.0) / 2.0 * (high - low)
         return np.asarray(np.exp(values) if self.scale == "log" else values)
 
     def value_at(self, position: float) -> float:
         """Return the value at one position, rounded; a whole number between whole levels."""
-        value = float(f"{float(self.values_at(np.array(position))):.{FIGURES}g}")
+        exact = float(self.values_at(np.array(position)))
+        none = 10.0**-FIGURES * max(abs(float(level)) for level in self.levels)
+        value = 0.0 if abs(exact) < none and self.scale != "log" else exact
+        value = float(f"{value:.{FIGURES}g}")
         whole = value.is_integer() and all(isinstance(level, int) for level in self.levels)
         return int(value) if whole else value
 
@@ -75,6 +87,13 @@ class RandomGroup(NamedTuple):
 
     name: str
     of: Ints  # number of each run's group
+
+
+class Covariate(NamedTuple):
+    """What was measured of each run before a factor could act on it."""
+
+    name: str
+    values: Floats  # of each run; NaN where it is not known
 
 
 @dataclass(frozen=True)
@@ -92,11 +111,10 @@ class Limits:
 
 @dataclass(frozen=True)
 class Looked:
-    """Runs that were looked at after each complete replicate, as declared beforehand."""
+    """Runs that were looked at after each complete portion, as declared beforehand."""
 
-    replicates: int  # at most
-    spending: str  # shape of the error spent over the looks
-    replicate: Ints  # of each run, from 1
+    rule: Rule
+    portion: Ints  # of each run, from 1
 
 
 @dataclass(frozen=True)
@@ -119,6 +137,7 @@ class Runs:
     groups: tuple[RandomGroup, ...] = ()  # such as whole plots; each with an error of its own
     facts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # such as the kind of GPU
     limits: Limits | None = None  # where runs may be, beyond the ranges; None of a table
+    covariates: tuple[Covariate, ...] = ()  # that the analysis adjusts for
 
     def __post_init__(self) -> None:
         check_runs(self)
@@ -182,6 +201,11 @@ class Runs:
             return False
         places = np.where(self.index == OFF, np.round(self.position, 9), np.inf)[self.off]
         return len(np.unique(places, axis=0)) > 1
+
+    @property
+    def has_centre(self) -> bool:
+        """Whether the runs between levels are centre runs, all at one place."""
+        return bool(self.off.any()) and not self.has_surface
 
     @cached_property
     def cells(self) -> Ints:
@@ -268,6 +292,7 @@ class Runs:
             seeding=self.seeding and self.seeding.of(kept),
             groups=tuple(RandomGroup(group.name, group.of[kept]) for group in self.groups),
             facts={name: of(values) or () for name, values in self.facts.items()},
+            covariates=tuple(Covariate(c.name, c.values[kept]) for c in self.covariates),
         )
 
 
@@ -286,7 +311,7 @@ class FreshRuns:
 
 @dataclass(frozen=True)
 class Dataset:
-    """One response of the runs; NaN where a run has no value."""
+    """One response of the runs; NaN where a run has no value, or lacks a covariate."""
 
     runs: Runs
     response: str
@@ -299,6 +324,14 @@ class Dataset:
     fresh: FreshRuns | None = None  # runs that confirm the best configuration
     baseline: str = ""  # the configuration that others are compared with
     terms: tuple[int, ...] | None = None  # the usual model of the design; None for its own terms
+    matters: float | None = None  # the smallest effect worth knowing
+
+    def __post_init__(self) -> None:
+        if self.response in {covariate.name for covariate in self.runs.covariates}:
+            object.__setattr__(self, "runs", replace(self.runs, covariates=()))  # as it is
+        for covariate in self.runs.covariates:
+            known = np.isfinite(covariate.values)
+            object.__setattr__(self, "y", np.where(known, self.y, np.nan))
 
     @property
     def censored(self) -> bool:

@@ -220,7 +220,7 @@ def _left_out(model: Model) -> list[tuple[int, Floats]]:
 def _sentences(model: Model, plans: Sequence[TermPlan], empty: int) -> tuple[str, ...]:
     runs = model.runs
     sentences = []
-    if empty and all(factor.degree is None for factor in runs.factors):
+    if empty and not runs.has_surface and all(factor.degree is None for factor in runs.factors):
         verb = "has" if empty == 1 else "have"
         sentences.append(f"{empty} of {runs.every} combinations {verb} no run.")
     for plan in plans:

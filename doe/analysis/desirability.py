@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from doe.analysis import distributions as stats
 from doe.analysis.contrasts import MOST_RUNS, Floats
+from doe.analysis.dataset import Level
 from doe.analysis.fitted import FittedResponse
 from doe.analysis.goals import Candidates, GoalMean, goal_means
 from doe.goals import Desire
@@ -25,6 +26,7 @@ class Desirable(Struct, frozen=True):
     """A configuration with the desirability of each response and of all together."""
 
     config: str
+    levels: tuple[Level, ...]
     overall: float
     ci_low: float | None  # bootstrap, of this configuration alone
     ci_high: float | None
@@ -202,6 +204,7 @@ def _desirable(
     return [
         Desirable(
             config=of.config(i),
+            levels=of.runs.values(int(of.cells[i])),
             overall=float(value[i]),
             ci_low=None if low[i] != low[i] else float(low[i]),
             ci_high=None if high[i] != high[i] else float(high[i]),

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from doe.analysis import distributions as stats
 from doe.analysis.contrasts import MOST_RUNS, Floats, Ints
+from doe.analysis.dataset import numbered
 from doe.analysis.fit import Fit, without_blocks
 from doe.analysis.fitted import FittedResponse
 from doe.analysis.pvalues import holm
@@ -90,11 +91,12 @@ def diagnose(response: FittedResponse) -> Diagnostics:
     """
     fit, transform, alpha = response.fit, response.transform, response.alpha
     if fit.df_residual < 1 or fit.ss_residual <= 1e-24 * fit.ss_total or fit.exact:
-        advice = (
-            "No residual is left to check: the design is saturated or the fit exact. Read the "
-            "half-normal plot, or reduce the model."
-        )
-        nothing = Finding("residuals", True, None, None, advice, remedies=("order",))
+        advice = "the fit is exact."
+        if saturated := fit.df_residual < 1:
+            advice = "the design is saturated. Read the half-normal plot, or reduce the model."
+        advice = f"No residual is left to check: {advice}"
+        remedies = ("order",) if saturated else ()
+        nothing = Finding("residuals", True, None, None, advice, remedies=remedies)
         return Diagnostics((nothing,), (), None, None)
     residuals = residual_table(response)
     profile = box_cox(fit, alpha) if transform.name == "none" else None
@@ -292,9 +294,9 @@ def _cure(fit: Fit, transform: Transformation) -> Cure:
     holds = "tests of terms hold nearly, since all runs weigh alike"
     if transform.share.items:
         holds = "judge terms by the counted items"
-    elif float(np.ptp(fit.leverage)) > 1e-9:
+    elif float(np.ptp(fit.leverage)) > 1e-9 and not fit.grouped:
         holds, remedies = "judge terms by HC3 of the robust methods, not by max-T", _robust(fit)
-    words = f"{holds}, and see the dispersion table"
+    words = holds if fit.strata else f"{holds}, and see the dispersion table"
     if transform.name == "none":
         logit = ("transform=logit",) if transform.share.items else ()
         options = logit or ("transform=log", "transform=auto")
@@ -303,8 +305,8 @@ def _cure(fit: Fit, transform: Transformation) -> Cure:
 
 
 def _robust(fit: Fit) -> tuple[str, ...]:
-    """The option for robust methods, which are left out of large designs."""
-    return ("robust",) if fit.n <= MOST_RUNS else ()
+    """The option for robust methods, which are left out of large designs and of shared errors."""
+    return ("robust",) if fit.n <= MOST_RUNS and not fit.grouped else ()
 
 
 def added_columns(fit: Fit, columns: Floats) -> tuple[float, float] | None:
@@ -344,7 +346,12 @@ def facts_of(fit: Fit) -> list[tuple[str, tuple[str, ...]]]:
     apart = (*COURSE, runs.block_name)
     others = [(name, labels) for name, labels in runs.facts.items() if name not in apart]
     facts = [("slot", runs.slot), ("host", runs.host), *others]
-    return [(name, labels) for name, labels in facts if labels is not None]
+    plots = [numbered(group.of.tolist()).tolist() for group in runs.groups]
+    return [
+        (name, labels)
+        for name, labels in facts
+        if labels is not None and numbered(labels).tolist() not in plots
+    ]
 
 
 def surroundings(fit: Fit, name: str, labels: tuple[str, ...], alpha: float) -> list[Check]:

@@ -305,7 +305,7 @@ def _effect_values(fit: Fit, terms: tuple[int, ...]) -> tuple[Floats, Floats, Fl
 def _own_squares(fit: Fit, terms: tuple[int, ...]) -> Floats:
     """Sum of squares of each single-degree term after all others, of u."""
     if fit.strata is not None:
-        return np.array([((fit.term_basis(t).T @ fit.rotated) ** 2).sum() for t in terms])
+        return np.array([fit.square_of(fit.term_basis(t)) for t in terms])
     coef, scale = fit.coef_of(terms)
     return np.asarray(coef**2 / scale)
 
@@ -404,6 +404,10 @@ def half_normal_plot(fit: Fit, alpha: float) -> HalfNormal:
     if not (model.runs.two_level and model.full_rank):
         kept = [label for label, k in zip(model.labels, model.kept, strict=True) if k]
         labels = [kept[j] for j in chosen]
+    if fit.exact:  # no contrast is noise, so that none shows how large noise is
+        points = half_normal_points(values, labels)
+        single = zip(names, labels, values.tolist(), [None] * len(labels), strict=True)
+        return HalfNormal(tuple(SingleContrast(*line) for line in single), points, None)
     if fit.strata is None:
         return _plot((names, labels, values), alpha, tested=fit.df_error == 0)
     lacking = {line.name for line in fit.strata.lines if line.lacking}

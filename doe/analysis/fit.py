@@ -23,6 +23,8 @@ LARGEST_EXPONENT = 1023
 """Of a power of two that is a float."""
 ROUNDING = 64 * float(np.finfo(np.float64).eps)
 """Differences below this share of the largest value are rounding, not error."""
+CANCELLED = 8 * float(np.finfo(np.float64).eps)
+"""Share of its summands up to which what is left of a sum is rounding, not an effect."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +39,7 @@ class Fit:
     model: Model
     kept: Ints  # the runs with a value, as numbers of those planned
     y: Floats
-    u: Floats
+    u: Floats  # less what covariates account for
     shift: float
     unit: float
     coef: Floats  # of the kept columns of the model
@@ -92,7 +94,7 @@ class Fit:
     @property
     def residual(self) -> Floats:
         """Observed minus fitted, of u, and minus what random groups add."""
-        rest = self.u - self.fitted
+        rest = without_rounding(self.u - self.fitted, self.largest)
         return rest if self.strata is None else rest - self.strata.group_part
 
     @property
@@ -117,15 +119,20 @@ class Fit:
         return self.ss_residual, self.df_residual
 
     @cached_property
+    def largest(self) -> float:
+        """The largest value of y in units of u."""
+        return float(np.abs(self.y).max()) / self.unit
+
+    @property
     def rounding(self) -> float:
         """Differences of u up to this are rounding."""
-        return ROUNDING * float(np.abs(self.y).max()) / self.unit
+        return ROUNDING * self.largest
 
     @cached_property
     def exact(self) -> bool:
         """Whether runs are left for the error and differ by rounding alone."""
         ss, df = self.error_line
-        return df > 0 and ss <= self.n * self.rounding**2
+        return df > 0 and ss <= self.n * self.rounding**2  # that of strata is not settled
 
     @property
     def error(self) -> str | None:
@@ -167,13 +174,14 @@ class Fit:
     @property
     def lack_of_fit(self) -> tuple[float, int]:
         """Sum of squares and degrees of freedom of the residual beyond the pure error."""
-        return max(self.ss_residual - self.ss_pure, 0.0), self.df_residual - self.df_pure
+        ss = float(without_rounding(np.array(self.ss_residual - self.ss_pure), self.ss_residual))
+        return max(ss, 0.0), self.df_residual - self.df_pure
 
     def r_squared(self) -> tuple[float | None, float | None, float | None]:
         """R², adjusted R² and predicted R² (1 - PRESS / SS_total) of terms and blocks together."""
         if self.ss_total <= 0:
             return None, None, None
-        r2 = 1.0 - self.ss_residual / self.ss_total
+        r2 = float(without_rounding(np.array(1.0 - self.ss_residual / self.ss_total), 1.0))
         if self.df_residual == 0:
             return r2, None, None
         adjusted = 1.0 - (self.ss_residual / self.df_residual) / (self.ss_total / (self.n - 1))
@@ -192,7 +200,10 @@ class Fit:
         """
         inside, coef, scale = self._inside(rows)
         weighted = inside * scale if scale.ndim == 1 else inside @ scale
-        return inside @ coef, np.asarray(weighted @ inside.T)
+        size = np.abs(inside)
+        shifted = size.max(axis=1, initial=0.0) * self.largest
+        values = without_rounding(inside @ coef, np.maximum(size @ np.abs(coef), shifted))
+        return values, np.asarray(weighted @ inside.T)
 
     def variance(self, rows: Floats) -> Floats:
         """Variance over σ² of linear functions of the coefficients, of u."""
@@ -289,7 +300,12 @@ class Fit:
         """``Q'u``: single-degree contrasts, independent and each with the variance of the error."""
         if self.model.solved_by_transform:  # of terms; the blocks' columns are not orthogonal
             return np.asarray(self.coef * np.sqrt(self.n))
-        return np.asarray(self.Q.T @ self.u)
+        return without_rounding(self.Q.T @ self.u, self.largest * np.sqrt(self.n))
+
+    def square_of(self, basis: Floats) -> float:
+        """Sum of squares of u along orthonormal columns, in the coordinates of Q."""
+        along = without_rounding(basis.T @ self.rotated, self.largest * np.sqrt(self.n))
+        return float((along**2).sum())
 
     @cached_property
     def maps(self) -> Floats:
@@ -334,15 +350,23 @@ def fit(
     shift, unit, u = standardized(y)
     solve = _by_transform if model.solved_by_transform else _by_qr
     coef, scale, fitted, leverage = solve(u, model)
+    largest = float(np.abs(y).max()) / unit
+    coef = without_rounding(coef, largest)
+    none = len(y) * (ROUNDING * largest) ** 2
     strata = None
     if groups := random_groups(model):
-        strata = strata_of(model, u, groups, ROUNDING * float(np.abs(y).max()) / unit)
+        strata = strata_of(model, u, groups, ROUNDING * largest)
         if strata.df_run > 0:
             coef = strata.errors.coef
             fitted = model.fitted_columns @ coef
     df_residual = len(y) - model.rank
     cells = np.unique(model.runs.cells, return_inverse=True)[1]
-    ss_pure, df_pure = pure_error(u, cells, model.runs.block, orthogonal=model.solved_by_transform)
+    block, ss_total = model.runs.block, float(((u - u.mean()) ** 2).sum())
+    beside = model.fitted_columns[:, model.adjusting] if len(model.adjusting) else None
+    ss_pure, df_pure = pure_error(u, cells, block, model.solved_by_transform, beside)
+    if beside is not None:
+        adjustment = beside @ coef[model.adjusting]
+        u, fitted = u - adjustment, fitted - adjustment
     full = Fit(
         model=model,
         kept=np.arange(len(y)) if kept is None else kept,
@@ -354,12 +378,12 @@ def fit(
         scale=scale,
         fitted=fitted,
         leverage=leverage,
-        ss_total=float(((u - u.mean()) ** 2).sum()),
-        ss_residual=float(((u - fitted) ** 2).sum()) if df_residual > 0 else 0.0,
+        ss_total=ss_total,
+        ss_residual=_settled(((u - fitted) ** 2).sum(), none) if df_residual > 0 else 0.0,
         df_residual=df_residual,
-        ss_pure=ss_pure,
+        ss_pure=_settled(ss_pure, none),
         df_pure=df_pure,
-        ss_block=_between_blocks(u, model.runs.block),
+        ss_block=_settled(_between_blocks(u, block), none),
         pooled=pooled,
         over_seeds=None if strata else over_seeds(u, cells, model.runs.seeding),
         strata=strata,
@@ -386,6 +410,16 @@ def standardized(y: Floats) -> tuple[float, float, Floats]:
     unit = 2.0 ** min(round(math.log2(half)), LARGEST_EXPONENT)
     shift = round((low / 2.0 + high / 2.0) / unit) * unit
     return shift, unit, np.asarray((y - shift) / unit)
+
+
+def without_rounding(values: Floats, summands: Floats | float) -> Floats:
+    """Sums as they are, and 0 where summands of this size cancel but for their rounding."""
+    return np.where(np.abs(values) <= CANCELLED * summands, 0.0, values)
+
+
+def _settled(square: float, none: float) -> float:
+    """A sum of squares, and 0 where it is `none` or less: that of rounding."""
+    return float(square) if square > none else 0.0
 
 
 def wald(b: Floats, covariance: Floats) -> float:
@@ -484,14 +518,18 @@ def _between_blocks(u: Floats, block: Ints | None) -> float:
 
 
 def pure_error(
-    y: Floats, groups: Ints, block: Ints | None, *, orthogonal: bool = False
+    y: Floats,
+    groups: Ints,
+    block: Ints | None,
+    orthogonal: bool = False,
+    beside: Floats | None = None,
 ) -> tuple[float, int]:
-    """Sum of squares and degrees of freedom left by cells and blocks together.
+    """Sum of squares and degrees of freedom left by cells, blocks and columns `beside` them.
 
     Without blocks this is the spread of replicates within cells; when a replicate is a block it
     is the interaction of block and cell. Blocks `orthogonal` to cells need no least squares.
     """
-    within, _, df = within_cells(y, groups, block, orthogonal)
+    within, _, df = within_cells(y, groups, block, orthogonal, beside=beside)
     return (float((within**2).sum()), df) if df > 0 else (0.0, 0)
 
 
@@ -514,26 +552,32 @@ def within_cells(
     block: Ints | None,
     orthogonal: bool = False,
     weight: Floats | None = None,
+    beside: Floats | None = None,
 ) -> tuple[Floats, Floats, int]:
     """Deviations within cells after blocks, the block effects, and degrees of freedom.
 
-    `groups` number the cells from 0.
+    `groups` number the cells from 0; columns `beside` the blocks are taken out as these are.
     """
     counts = np.bincount(groups)
     filled = np.maximum(counts, 1)
     within = y - (np.bincount(groups, weights=y) / filled)[groups]
     df = len(y) - int(np.count_nonzero(counts))
-    if block is None:
+    if block is None and beside is None:
         return within, np.zeros(1), df
     if orthogonal:
+        assert block is not None
         shift = np.bincount(block, weights=within) / np.bincount(block)
         return within - shift[block], shift, df - len(shift) + 1
     columns = block_columns(block, len(y))
+    blocks = columns.shape[1]
+    if beside is not None:
+        columns = np.column_stack([columns, beside])
     sums = [np.bincount(groups, weights=column) for column in columns.T]
     columns = columns - (np.stack(sums, axis=1) / filled[:, None])[groups]
     root = np.ones(len(y)) if weight is None else np.sqrt(weight)
     solution, _, rank, _ = np.linalg.lstsq(root[:, None] * columns, root * within, rcond=1e-10)
-    return within - columns @ solution, np.concatenate([[0.0], solution]), df - int(rank)
+    shift = np.concatenate([[0.0], solution[:blocks]])
+    return within - columns @ solution, shift, df - int(rank)
 
 
 def satterthwaite(full: Fit) -> float:
@@ -545,9 +589,9 @@ def satterthwaite(full: Fit) -> float:
     runs a cell it is about ``1 / (1 + 2 / (n - 1))`` of the degrees of freedom.
     """
     groups = full.groups
-    within, _, df = within_cells(full.u, groups, full.block, full.model.solved_by_transform)
+    within = within_cells(full.u, groups, full.block, full.model.solved_by_transform)[0]
     counts = np.bincount(groups)
     several = counts > 1
     squares = np.bincount(groups, weights=within**2)[several]
     free = counts[several] - 1
-    return float(squares.sum() ** 2 / (squares**2 / free).sum() * df / free.sum())
+    return float(squares.sum() ** 2 / (squares**2 / free).sum() * full.df_pure / free.sum())

@@ -56,7 +56,9 @@ class FittedResponse:
 
     @cached_property
     def active(self) -> frozenset[int]:
-        """Terms that are significant at false discovery rate α."""
+        """Terms that are significant at false discovery rate α; of exact runs all that differ."""
+        if self.fit.exact:
+            return frozenset(test.mask for test in self.tests if test.ss > 0)
         return frozenset(t.mask for t in self.tests if significant(t.p_bh, self.alpha))
 
     @cached_property

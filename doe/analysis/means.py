@@ -13,9 +13,9 @@ from msgspec import Struct, structs
 
 from doe.analysis import distributions as stats
 from doe.analysis.contrasts import Floats, Ints
+from doe.analysis.distributions import root
 from doe.analysis.fit import Fit
 from doe.analysis.pvalues import signed_quotient, t_critical, t_two_sided
-from doe.analysis.roots import root
 from doe.analysis.scales.log import exponential, ratio_of
 from doe.analysis.transform import Transformation
 from doe.terms import BETWEEN, factors_in

@@ -297,7 +297,7 @@ def _bounds(response: FittedResponse, beyond: NDArray[np.bool_]) -> tuple[Bounde
     else:
         low[beyond], high[beyond] = -np.inf, least
     low[response.kept] = high[response.kept] = full.u
-    ends = effect_bounds(2.0 * coefficient_maps(model)[rows], low, high)
+    ends = effect_bounds(2.0 * coefficient_maps(model)[rows], low, high, full.largest)
     names, values = [e.term for e in planned], [e.effect for e in planned]
     return bounded(names, values, ends[0] * full.unit, ends[1] * full.unit)
 

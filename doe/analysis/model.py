@@ -50,6 +50,8 @@ from doe.terms import (
 
 BLOCK = -1
 CURVATURE = -2
+COVARIATE = -3
+"""The first covariate; further ones count down from it."""
 SOURCES = {BLOCK: "Block", CURVATURE: "Curvature"}
 NONE: Ints = np.empty(0, dtype=np.int64)
 NAMED = {"linear": 1, "interactions": 2, "quadratic": 0}
@@ -67,7 +69,9 @@ class Alias(NamedTuple):
 
 @dataclass(frozen=True)
 class Model:
-    """Columns of the mean, the blocks, the terms by rising order and the curvature.
+    """Columns of the mean, the blocks, the covariates, the terms by rising order, the curvature.
+
+    Covariates are counted from their mean, so that level means are those of an average run.
 
     A term of which nothing can be estimated is left out and taken to be zero. A column of another
     term that lies in the span of earlier ones is not kept: its coefficient is taken to be zero, and
@@ -76,7 +80,7 @@ class Model:
 
     runs: Runs
     terms: tuple[int, ...]  # by rising order
-    source: NDArray[Any]  # of each column: MEAN, BLOCK, a term, CURVATURE
+    source: NDArray[Any]  # of each column: MEAN, BLOCK, COVARIATE, a term, CURVATURE
     kept: NDArray[np.bool_]
     null: Floats  # kept columns x others: the others as sums of the kept ones
     solved_by_transform: bool = False  # two levels, each cell as often as all others in each block
@@ -114,6 +118,7 @@ class Model:
     def labels(self) -> tuple[str, ...]:
         """Label of each column."""
         labels = ["mean", *(f"block {i}" for i in range(1, 1 + self.df(BLOCK)))]
+        labels += [covariate.name for covariate in self.runs.covariates]
         for term in self.terms:
             labels += column_labels(self.runs.factors, term)
         return (*labels, *[SOURCES[CURVATURE]] * self.df_asked(CURVATURE))
@@ -140,7 +145,15 @@ class Model:
 
     def name(self, source: int) -> str:
         """Name of a source as the analysis of variance shows it."""
+        if source <= COVARIATE:
+            return self.runs.covariates[COVARIATE - source].name
         return SOURCES[source] if source < 0 else term_name(source, self.runs.keys)
+
+    @cached_property
+    def adjusting(self) -> Ints:
+        """Positions of the covariates among the kept columns."""
+        sources = range(COVARIATE, COVARIATE - len(self.runs.covariates), -1)
+        return np.concatenate([NONE, *map(self.columns, sources)])
 
     @cached_property
     def shown_terms(self) -> tuple[int, ...]:
@@ -253,14 +266,14 @@ def make_model(runs: Runs, terms: Sequence[int], *, curved: bool = True) -> Mode
     terms = tuple(sorted({term for term in terms if not term & random}, key=by_order))
     runs = _with_positions(runs, terms)
     broken = broken_hierarchy(terms)
-    signs = _has_signs(runs, terms) and not runs.stratified
+    signs = _has_signs(runs, terms) and not runs.stratified and not runs.covariates
     if signs and balanced(runs.cells, len(runs.factors), runs.block):
         blocks = 0 if runs.block is None else int(runs.block.max())
         source = np.array([MEAN, *[BLOCK] * blocks, *terms], dtype=object)
         kept = np.ones(len(source), dtype=bool)
         null = np.empty((len(source), 0))
         return Model(runs, terms, source, kept, null, solved_by_transform=True, broken=broken)
-    curved = curved and bool(runs.off.any()) and not any(term > FACTORS for term in terms)
+    curved = curved and runs.has_centre and not any(term > FACTORS for term in terms)
     widths = [term_width(runs.factors, term) for term in terms]
     if min(sum(widths) + 1, runs.count) > MOST_COLUMNS:
         raise DoeError(
@@ -322,13 +335,16 @@ def _source(runs: Runs, terms: Sequence[int], curved: bool) -> NDArray[Any]:
     blocks = 0 if runs.block is None else int(runs.block.max())
     widths = (term_width(runs.factors, term) for term in terms)
     pairs = zip(terms, widths, strict=True)
-    sources = [MEAN, *[BLOCK] * blocks, *(term for term, count in pairs for _ in range(count))]
-    return np.array([*sources, *[CURVATURE] * curved], dtype=object)
+    covariates = [COVARIATE - i for i in range(len(runs.covariates))]
+    of_terms = [term for term, count in pairs for _ in range(count)]
+    sources = [MEAN, *[BLOCK] * blocks, *covariates, *of_terms, *[CURVATURE] * curved]
+    return np.array(sources, dtype=object)
 
 
 def _columns(runs: Runs, terms: Sequence[int], curved: bool) -> Floats:
     """Columns of a model at runs."""
     parts = [np.ones((runs.count, 1)), block_contrasts(runs.block, runs.count)]
+    parts += [(c.values - c.values.mean())[:, None] for c in runs.covariates]
     if _has_signs(runs, terms):
         parts.append(sign_columns(runs.cells, terms))
     else:
@@ -355,7 +371,7 @@ def _distinct_terms(
 ) -> tuple[list[int], dict[int, tuple[Alias, ...]]]:
     """Group terms of one column that agree up to sign; the mean is a term as well."""
     cells, at = np.unique(runs.cells, return_index=True)
-    if max(terms, default=0) <= FACTORS and (cells >= 0).any():
+    if max(terms, default=0) <= FACTORS and runs.has_centre and (cells >= 0).any():
         at = at[cells >= 0]  # centre runs make no columns different
         cells = cells[cells >= 0]
     single = [term for term, count in zip(terms, widths, strict=True) if count == 1]
@@ -382,7 +398,12 @@ def _distinct_terms(
 
 
 def distinct_rows(runs: Runs) -> tuple[Ints, Ints]:
-    """One run of every combination of cell and block, and the number of each run's combination."""
+    """One run of every combination of cell and block, and the number of each run's combination.
+
+    With covariates no two runs are alike.
+    """
+    if runs.covariates:
+        return np.arange(runs.count), np.arange(runs.count)
     block = np.zeros(runs.count, np.int64) if runs.block is None else runs.block
     cells = np.unique(runs.cells, return_inverse=True)[1]
     code = cells * (int(block.max(initial=0)) + 1) + block

@@ -15,9 +15,8 @@ from doe.analysis import distributions as stats
 from doe.analysis.contrasts import Floats
 from doe.analysis.dataset import OFF, Level
 from doe.analysis.fit import Fit
-from doe.analysis.polynomial import Held, matrix_form
+from doe.analysis.polynomial import Held, Points, Region, matrix_form
 from doe.analysis.pvalues import t_critical
-from doe.analysis.region import Points, Region
 from doe.errors import DoeError
 
 SAMPLED, CANDIDATES, RIVALS = 2000, 400, 200

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from msgspec import Struct
 
@@ -31,7 +32,11 @@ class AnalysisOptions(Struct, frozen=True):
     optimize: bool = False  # where to go next, also where the model has no squares
     coding: str = "factorial"  # what lies one coded unit from the centre: factorial points, or ends
     constraints: tuple[str, ...] = ()  # what a configuration has to keep: "seconds <= 60"
+    contour: tuple[str, ...] = ()  # two factors whose contour map is drawn before all others
     desires: tuple[str, ...] = ()  # what is worth nothing, target, weight: "seconds=60..10:2"
+
+    equivalence: bool = False  # test which effects are negligible
+    matters: float | None = None  # the smallest effect worth knowing; None for the study's
 
     def __post_init__(self) -> None:
         if not 0.0 < self.alpha < 1.0:
@@ -73,3 +78,14 @@ class AnalysisOptions(Struct, frozen=True):
 
 
 DEFAULTS = AnalysisOptions()
+
+
+def requested(**given: Any) -> AnalysisOptions:
+    """The options with what is given; None stands for a default.
+
+    A number of permutations implies the robust methods, what matters the tests of equivalence.
+    """
+    known = {name: value for name, value in given.items() if value is not None}
+    for name, implied in (("permutations", "robust"), ("matters", "equivalence")):
+        known |= {implied: True} if name in known else {}
+    return AnalysisOptions(**known)

@@ -11,10 +11,10 @@ from msgspec import Struct
 
 from doe.analysis import distributions as stats
 from doe.analysis.contrasts import Floats, Ints
+from doe.analysis.distributions import root
 from doe.analysis.fit import Fit
 from doe.analysis.model import make_model
 from doe.analysis.reml import reml
-from doe.analysis.roots import root
 from doe.numbers import share_text
 from doe.terms import MEAN
 

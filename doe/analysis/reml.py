@@ -20,6 +20,10 @@ from doe.analysis.pvalues import f_upper
 
 SMALLEST = 1e-8
 """Ratio of variances below which a group has none."""
+LARGEST = 30.0
+"""Logarithm of a ratio beyond which it is not sought."""
+VANISHING = 1e-8
+"""Size below which a difference from 1 is rounding."""
 
 
 class FixedTest(NamedTuple):
@@ -185,16 +189,21 @@ class Reml:
 
 
 def _kenward_roger(a1: float, a2: float, rank: int) -> tuple[float, float]:
-    """Factor and denominator degrees of freedom that match the first two moments of F."""
+    """Factor and denominator degrees of freedom that match the first two moments of F.
+
+    F has no mean on 2 degrees of freedom and fewer: what vanishes there is taken at its limit, as
+    pbkrtest does. The factor is 1 wherever groups are balanced.
+    """
     b = (a1 + 6.0 * a2) / (2.0 * rank)
     g = ((rank + 1.0) * a1 - (rank + 4.0) * a2) / ((rank + 2.0) * a2)
     below = 3.0 * rank + 2.0 * (1.0 - g)
     c1, c2, c3 = g / below, (rank - g) / below, (rank + 2.0 - g) / below
-    mean = 1.0 / (1.0 - a2 / rank)
-    variance = 2.0 / rank * (1.0 + c1 * b) / ((1.0 - c2 * b) ** 2 * (1.0 - c3 * b))
-    rho = variance / (2.0 * mean**2)
-    df = 4.0 + (rank + 2.0) / (rank * rho - 1.0)
-    return float(df / (mean * (df - 2.0))), float(df)
+    inverse_mean, slack = 1.0 - a2 / rank, 1.0 - c2 * b
+    share = 1.0 if max(abs(inverse_mean), abs(slack)) < VANISHING else inverse_mean / slack
+    spread = 1.0 - c3 * b  # 0 on 4 degrees of freedom, where F has no variance
+    df = 4.0 + (rank + 2.0) * spread / (share**2 * (1.0 + c1 * b) - spread)
+    factor = 1.0 if abs(df - 2.0) < 1e-2 else df * inverse_mean / (df - 2.0)
+    return float(factor), float(df)
 
 
 class _Products(NamedTuple):
@@ -267,33 +276,35 @@ def _fitted(
 
 
 def _ratios(data: _Products, count: int, columns: int) -> Floats:
-    """The ratios of variances at the maximum, 0 where a group adds nothing."""
+    """The ratios of variances at the maximum, 0 where a group adds nothing.
+
+    The slope of the deviance is ``tr(Z'PZ) - (n - p) |Z'Py|² / y'Py`` for each kind of groups. The
+    search is over ``log(1 + ratio)``, which has its end at 0 and few steps to large ratios.
+    """
     from scipy import optimize  # 0.4 s of imports, for mixed models alone
 
     free = data.n - columns
 
-    def deviance(roots: Floats) -> float:
-        at = _solved(data, roots**2)
-        return free * float(np.log(at.ypy)) + at.log_dets
+    def deviance(logs: Floats) -> tuple[float, Floats]:
+        at = _solved(data, np.expm1(logs))
+        traces = np.diag(at.zvz) - ((at.zvx @ at.covariance) * at.zvx).sum(axis=1)
+        squares = (at.zvy - at.zvx @ at.coef) ** 2
+        slopes = np.bincount(data.groups, traces - free * squares / at.ypy)
+        return free * float(np.log(at.ypy)) + at.log_dets, np.asarray(slopes * np.exp(logs))
 
-    starts = [np.full(count, start) for start in (0.1, 1.0, 3.0)]
     found = [
         optimize.minimize(
-            deviance, start, method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12}
+            deviance,
+            np.full(count, np.log1p(start)),
+            jac=True,
+            bounds=[(0.0, LARGEST)] * count,
+            method="L-BFGS-B",
+            options={"ftol": 0.0, "gtol": 1e-9, "maxiter": 500},
         )
-        for start in starts
+        for start in (0.0, 0.3, 10.0)
     ]
-    best = min(found, key=lambda result: float(result.fun))
-    polished = optimize.minimize(
-        deviance, best.x, method="Nelder-Mead", options={"xatol": 1e-11, "fatol": 1e-14}
-    )
-    ratios = np.asarray(polished.x) ** 2
-    for k in range(count):  # the end of the range is never reached from within
-        without = np.sqrt(ratios)
-        without[k] = 0.0
-        if ratios[k] < SMALLEST or deviance(without) <= float(polished.fun) + 1e-9:
-            ratios[k] = 0.0
-    return ratios
+    ratios = np.expm1(min(found, key=lambda result: float(result.fun)).x)
+    return np.asarray(np.where(ratios < SMALLEST, 0.0, ratios))
 
 
 def _solved(data: _Products, ratios: Floats) -> _Solved:

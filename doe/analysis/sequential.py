@@ -1,83 +1,45 @@
-"""Looking at a study after each complete replicate without fooling oneself.
+"""Looking at a study after each portion of its runs without fooling oneself.
 
-At every look each term has a repeated confidence interval (Jennison and Turnbull, 1989): all of
-them, over all looks and over the whole family of terms and responses, hold together with
-probability 1 - alpha. So a term may be decided at any look, and the study may stop, or go on, for
-any reason.
-
-A share ``f(t; alpha)`` of the error may be spent until the share t of the largest sample is seen
-(Lan and DeMets, 1983). The nominal level of each look follows by recursive integration for normal
-statistics (Armitage, McPherson and Rowe, 1969); used at the quantiles of t and F these are Jennison
-and Turnbull's (2000) significance-level approach.
+At every look each term has a repeated confidence interval (Jennison and Turnbull, 1989), and two
+one-sided tests of whether it is negligible. All that is said of a term, over all looks and over the
+whole family of terms and responses, holds together with probability 1 - alpha. So a term may be
+decided at any look, and the study may stop, or go on, for any reason.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
 from msgspec import Struct
-from scipy import special
+from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from doe.analysis import distributions as stats
 from doe.analysis.coding import level_patterns
 from doe.analysis.contrasts import Floats, Ints
 from doe.analysis.dataset import Runs
+from doe.analysis.estimators.covariates import refusal
 from doe.analysis.fit import Fit, fit, satterthwaite
 from doe.analysis.model import default_terms, make_model
 from doe.analysis.pvalues import t_critical
-from doe.terms import factors_in
+from doe.analysis.spending import SWITCH, Rule
+from doe.terms import factors_in, order
 
-FIRST_LOOK = 2
-"""Replicates that give an error to test against."""
-RESERVE = 0.95
-"""Share of alpha that is spent; the rest covers what the significance-level approach, exact for
-normal statistics alone, may lose on t with cells of unequal variance (see the simulation)."""
 DRAWS, SEED = 2000, 42
 """Simulated futures of a study, and their seed."""
+MOST_CORRELATED = 64
+"""Degrees of freedom up to which the variances of several responses vary together."""
 
+EARLY_ORDER, LEAST_DF = 2, 4
+"""Highest terms, and least degrees of freedom that they leave for the error, of a look before there
+are two replicates."""
 MOST_PATTERNS = 5000
 """Pairs of levels of a term up to which each is looked at; of more the test alone is."""
-NODES = 128
-"""Gauss-Legendre nodes of the density between the boundaries."""
-FARTHEST = 12.0
-"""Standard deviations beyond which nothing is spent that a float could tell."""
-GRID = 10.0 ** np.arange(-12.0, 0.0, 0.5)
-"""Levels between which sequential p values are interpolated; below, the line goes on."""
 
 TermVerdict = Literal["effect", "negligible", "open"]
-
-
-class Rule(Struct, frozen=True):
-    """How a study is looked at: after every complete replicate from the second on."""
-
-    replicates: int  # at most
-    alpha: float = 0.05
-    spending: str = "obrien-fleming"
-
-    @property
-    def looks(self) -> range:
-        """Complete replicates at each look."""
-        return range(FIRST_LOOK, self.replicates + 1)
-
-    @property
-    def shares(self) -> tuple[float, ...]:
-        """Share of the largest sample at each look."""
-        return tuple(n / self.replicates for n in self.looks)
-
-    def levels(self, family: int = 1) -> tuple[float, ...]:
-        """Nominal two-sided level of each look for one of `family` intervals."""
-        return nominal_levels(self.shares, RESERVE * self.alpha / family, self.spending)
-
-    def p(self, nominal: Floats, family: int) -> Floats:
-        """P values that know the looks, from those of the looks so far (looks x terms)."""
-        unit = family / RESERVE
-        return np.minimum(
-            1.0, unit * sequential_p(nominal, self.shares, self.alpha / unit, self.spending)
-        )
 
 
 class TermLook(NamedTuple):
@@ -102,9 +64,9 @@ class TermLook(NamedTuple):
 
 
 class Look(NamedTuple):
-    """Effects after some complete replicates."""
+    """Effects after some complete portions."""
 
-    replicates: int
+    portions: int
     terms: Mapping[int, TermLook]
     df: float
     """Of the error, as if the cells' variances differed (Satterthwaite)."""
@@ -126,28 +88,35 @@ def critical(level: float, df_error: float, df: int = 1) -> float:
 def looks_at(
     y: Floats,
     runs: Runs,
-    replicate: Ints,
+    portion: Ints,
     rule: Rule,
     terms: Sequence[int] | None = None,
 ) -> list[Look]:
-    """What each look saw: the runs with a value among the first 2, 3, … replicates.
+    """What each look saw: the runs with a value among the first portions.
 
-    The model has the given terms, or those that suit the runs. A look whose runs leave no error
-    to test against is left out, as if nobody had looked.
+    The model has the given terms, or those that suit the runs; before there are two replicates its
+    main effects and two-factor interactions, and the error is what these leave. A look whose runs
+    leave no error to test against, or whose factors change a covariate, is left out, as if nobody
+    had looked.
     """
     looks = []
     for n in rule.looks:
-        if n > int(replicate.max()):
+        if n > int(portion.max()):
             break
-        observed = np.flatnonzero((replicate <= n) & ~np.isnan(y))
+        observed = np.flatnonzero((portion <= n) & ~np.isnan(y))
         if len(observed) < 2 or float(np.ptp(y[observed])) == 0.0:
             continue
-        inside = runs.only(observed)
-        model = make_model(inside, default_terms(inside) if terms is None else terms)
-        full = fit(y[observed], model)
-        if full.df_error > 0 and full.from_pure:
-            seen = {term: term_look(full, term) for term in model.terms}
-            looks.append(Look(n, seen, satterthwaite(full), full.sigma or 0.0))
+        inside, early = runs.only(observed), rule.is_early(n)
+        chosen = default_terms(inside) if terms is None else terms
+        if early:
+            chosen = [term for term in chosen if order(term) <= EARLY_ORDER]
+        if refusal(inside, chosen):
+            continue
+        full = fit(y[observed], make_model(inside, chosen), pooled=early)
+        if full.df_error >= (LEAST_DF if early else 1) and (early or full.from_pure):
+            seen = {term: term_look(full, term) for term in full.model.terms}
+            df = float(full.df_error) if early else satterthwaite(full)
+            looks.append(Look(n, seen, df, full.sigma or 0.0))
     return looks
 
 
@@ -175,7 +144,11 @@ def term_look(full: Fit, term: int) -> TermLook:
 
 
 class TermDecision(Struct, frozen=True):
-    """What is known of one term: its interval holds with all the others, over all looks so far."""
+    """What is known of one term, over all looks so far.
+
+    Of a negligible term the interval is that of the two one-sided tests, which includes zero (Hsu,
+    Hwang, Liu and Ruberg, 1994).
+    """
 
     term: int
     effect: float | None  # None where no look could estimate it
@@ -184,7 +157,7 @@ class TermDecision(Struct, frozen=True):
     high: float | None
     p: float | None  # over all looks and the whole family
     verdict: TermVerdict
-    decided_at: int | None  # replicates
+    decided_at: float | None  # replicates
     pattern: str = ""  # of more degrees of freedom the levels that differ most; F gives the verdict
     df: int = 1
 
@@ -193,10 +166,10 @@ class _Seen(NamedTuple):
     """What the looks so far say of a term."""
 
     last: TermLook
-    low: dict[str, float]  # largest lower end of each pattern
-    high: dict[str, float]
+    ends: dict[str, tuple[float, float]]  # of each pattern, what the intervals of all looks share
+    within: dict[str, tuple[float, float]]  # of the one-sided tests
     verdict: TermVerdict
-    decided_at: int | None
+    decided_at: float | None
 
 
 def decide(
@@ -205,18 +178,19 @@ def decide(
     """Judge the terms of one response.
 
     A term is decided by the first look that rejects it (`effect`: its interval excludes zero), or
-    at which all its patterns lie within ± `matters` (`negligible`). It stays decided: the intervals
-    of all looks hold together, so that their intersection does.
+    at which two one-sided tests show all its patterns within ± `matters` (`negligible`). It stays
+    decided: what all looks say holds together, so that the intersection of intervals does.
     """
-    levels = rule.levels(family)
+    levels = list(zip(rule.levels(family), rule.negligible_levels(family), strict=True))
     seen: dict[int, _Seen] = {}
     nominal = np.ones((len(rule.looks), len(masks)))
     for look in looks:
-        at = rule.looks.index(look.replicates)
+        at = rule.looks.index(look.portions)
+        when = rule.replicates(look.portions)
         for column, mask in enumerate(masks):
             if mask in look.terms:
                 nominal[at, column] = look.terms[mask].p(look.df)
-                seen[mask] = _after(seen.get(mask), look, mask, levels[at], matters)
+                seen[mask] = _after(seen.get(mask), look, mask, levels[at], matters, when)
     p = rule.p(nominal, family).tolist()
     return tuple(
         _decision(mask, seen[mask], p[column])
@@ -226,21 +200,42 @@ def decide(
     )
 
 
-def _after(before: _Seen | None, look: Look, mask: int, level: float, matters: float) -> _Seen:
+def _after(
+    before: _Seen | None,
+    look: Look,
+    mask: int,
+    levels: tuple[float, float],
+    matters: float,
+    when: float,
+) -> _Seen:
     """What is known of a term after one more look."""
     term = look.terms[mask]
-    reach = term.reach(level, look.df)
     before = before or _Seen(term, {}, {}, "open", None)
-    low, high, verdict, decided_at = dict(before.low), dict(before.high), *before[3:]
-    ends = ((term.effect - reach).tolist(), (term.effect + reach).tolist())
-    for pattern, least, most in zip(term.patterns, *ends, strict=True):
-        low[pattern] = max(least, low.get(pattern, -math.inf))
-        high[pattern] = min(most, high.get(pattern, math.inf))
-    if verdict == "open" and term.f > critical(level, look.df, term.df) ** 2 / term.df:
-        verdict, decided_at = "effect", look.replicates
-    elif verdict == "open" and (np.abs(term.effect) + reach < matters).all() and len(reach):
-        verdict, decided_at = "negligible", look.replicates
-    return _Seen(term, low, high, verdict, decided_at)
+    reach, narrow = (term.reach(level, look.df) for level in levels)
+    verdict, decided_at = before.verdict, before.decided_at
+    if verdict == "open" and term.f > critical(levels[0], look.df, term.df) ** 2 / term.df:
+        verdict, decided_at = "effect", when
+    elif verdict == "open" and (np.abs(term.effect) + narrow < matters).all() and len(narrow):
+        verdict, decided_at = "negligible", when
+    return _Seen(
+        term,
+        _shared(before.ends, term, reach),
+        _shared(before.within, term, narrow),
+        verdict,
+        decided_at,
+    )
+
+
+def _shared(
+    before: Mapping[str, tuple[float, float]], term: TermLook, reach: Floats
+) -> dict[str, tuple[float, float]]:
+    """What the intervals of this look share with those before, pattern by pattern."""
+    ends = dict(before)
+    pairs = zip((term.effect - reach).tolist(), (term.effect + reach).tolist(), strict=True)
+    for pattern, (least, most) in zip(term.patterns, pairs, strict=True):
+        low, high = ends.get(pattern, (-math.inf, math.inf))
+        ends[pattern] = max(least, low), min(most, high)
+    return ends
 
 
 def _decision(mask: int, seen: _Seen, p: float) -> TermDecision:
@@ -251,7 +246,11 @@ def _decision(mask: int, seen: _Seen, p: float) -> TermDecision:
         return TermDecision(mask, *(None,) * 4, p, *verdict, df=term.df)
     widest = int(np.argmax(np.abs(term.effect)))
     pattern = term.patterns[widest]
-    ends = sorted((seen.low[pattern], seen.high[pattern]))  # looks that contradict leave a gap
+    if seen.verdict == "negligible":
+        low, high = seen.within[pattern]
+        ends = [min(low, 0.0), max(high, 0.0)]
+    else:
+        ends = sorted(seen.ends[pattern])  # looks that contradict leave a gap
     return TermDecision(
         term=mask,
         effect=float(term.effect[widest]),
@@ -270,60 +269,112 @@ def _decision(mask: int, seen: _Seen, p: float) -> TermDecision:
 
 
 class Start(NamedTuple):
-    """Where a study of one response stands; at 0 replicates the effects are the true ones."""
+    """Where a study stands; after 0 portions the effects are the true ones."""
 
-    replicates: int
+    portions: int
     effect: Floats
-    sigma: float
-    """Standard deviation of single runs."""
-    decided: Ints
-    """1 where a term is decided already."""
+    """Responses x terms."""
+    sigma: Floats
+    """Standard deviation of single runs, of each response."""
+    matters: Floats
+    """What is worth knowing, of each response."""
+    decided: NDArray[np.bool_]
+    """Responses x terms that are decided already."""
+    columns: int
+    """Degrees of freedom that the model of a look before the second replicate takes."""
     df: Ints | None = None
-    """Degrees of freedom of each term; None where all have one."""
+    """Degrees of freedom of each term of each response; None where all have one."""
     spread: Floats | None = None
-    """Variance of each effect in one replicate over σ² / cells; None where it is that of two
-    levels, 4."""
+    """Variance of each effect in one portion over σ² / runs; None where it is that of two levels,
+    4."""
+    correlation: Floats | None = None
+    """Of the errors of two responses in one run; None where there is but one."""
 
 
-def futures(start: Start, cells: int, family: int, rule: Rule, matters: float) -> Floats:
+def error_df(rule: Rule, portions: int, size: int, columns: int) -> int:
+    """Degrees of freedom of the error after some portions of `size` runs each."""
+    if rule.is_early(portions):
+        return portions * size - columns - portions
+    cells = rule.per_replicate * size
+    return portions * size - cells - portions + rule.per_replicate
+
+
+def from_first_look(rule: Rule, size: int, columns: int) -> Rule:
+    """The rule with its first look: when runs of a second replicate leave enough for the error.
+
+    A single replicate has a single seed, and says nothing of how effects vary over seeds.
+    """
+    tried = range(rule.per_replicate + 1, SWITCH * rule.per_replicate)
+    first = next((n for n in tried if error_df(rule, n, size, columns) >= LEAST_DF), None)
+    return replace(rule, first=first or SWITCH * rule.per_replicate)
+
+
+def futures(start: Start, size: int, family: int, rule: Rule) -> NDArray[np.bool_]:
     """Which terms are decided at each further look, in simulated futures of the study.
 
-    The true effects are those given at 0 replicates, else drawn from around the estimates with
-    their standard error; errors are normal with one variance. A term of more degrees of freedom is
-    followed by its largest pattern.
+    The true effects are those given after 0 portions, else drawn from around the estimates with
+    their standard error; errors are normal with one variance, and correlated over the responses. A
+    term of more degrees of freedom is followed by its largest pattern.
+
+    Parameters
+    ----------
+    size : int
+        Runs of a portion.
 
     Returns
     -------
-    (draws, looks to come, terms) array of bool
+    (draws, looks to come, responses, terms) array of bool
     """
     rng = np.random.default_rng(SEED)
-    n, terms = start.replicates, start.effect.shape[-1]
-    spread = np.full(terms, 4.0) if start.spread is None else start.spread
-    each = np.ones(terms, np.int64) if start.df is None else start.df
-    unit = np.sqrt(spread / cells) * start.sigma  # standard deviation of effects in one replicate
+    shape = (DRAWS, *start.effect.shape[-2:])
+    n, sigma = start.portions, start.sigma[:, None]
+    spread = np.full(shape[1:], 4.0) if start.spread is None else start.spread
+    each = np.ones(shape[1:], np.int64) if start.df is None else start.df
+    unit = np.sqrt(spread / size) * sigma  # standard deviation of effects in one portion
+    root = np.eye(shape[1]) if start.correlation is None else _root(start.correlation)
     to_come = [look for look in rule.looks if look > n]
-    levels = rule.levels(family)
-    estimate = np.broadcast_to(start.effect, (DRAWS, terms)).copy()
-    truth = estimate + (rng.standard_normal((DRAWS, terms)) * unit / np.sqrt(n) if n else 0.0)
-    squares = np.full(DRAWS, start.sigma**2 * (cells - 1) * max(n - 1, 0))
-    decided = np.broadcast_to(start.decided > 0, (DRAWS, terms)).copy()
-    history = np.zeros((DRAWS, len(to_come), terms), dtype=bool)
-    for i, look in enumerate(to_come):
+    levels = list(zip(rule.looks, rule.levels(family), rule.negligible_levels(family), strict=True))
+    estimate = np.broadcast_to(start.effect, shape).copy()
+    truth = estimate + (root @ rng.standard_normal(shape) * unit / np.sqrt(n) if n else 0.0)
+    known = error_df(rule, n, size, start.columns) if n else 0
+    squares = np.broadcast_to(start.sigma**2 * known, shape[:2])
+    decided = np.broadcast_to(start.decided, shape).copy()
+    history = np.zeros((DRAWS, len(to_come), *shape[1:]), dtype=bool)
+    for i, (look, *pair) in enumerate(line for line in levels if line[0] > n):
         new = look - n
-        block = truth + unit / np.sqrt(new) * rng.standard_normal((DRAWS, terms))
+        block = truth + unit / np.sqrt(new) * (root @ rng.standard_normal(shape))
         estimate = (n * estimate + new * block) / look
-        gained = (cells - 1) * (new if n else new - 1)
-        squares = squares + start.sigma**2 * rng.chisquare(gained, DRAWS)
-        n = look
-        variance = squares / ((cells - 1) * (n - 1))
-        df = (cells - 1) * (n - 1) / (1.0 + 2.0 / (n - 1))  # Satterthwaite's, of equal variances
-        level = levels[rule.looks.index(look)]
-        wide = np.array([critical(level, df, int(own)) for own in each])
-        reach = wide * np.sqrt(spread * variance[:, None] / (n * cells))
-        size = np.abs(estimate)
-        decided |= (size > reach) | (size + reach < matters)
+        free = error_df(rule, look, size, start.columns)
+        if rule.is_early(n) and not rule.is_early(look):  # repeated runs take the place of the rest
+            known, squares = 0, np.zeros(shape[:2])
+        squares = squares + start.sigma**2 * _squares(rng, root, free - known)
+        n, known = look, free
+        again = rule.replicates(n) - 1.0  # Satterthwaite's, of equal variances
+        df = float(free) if rule.is_early(n) else free / (1.0 + 2.0 / again)
+        se = np.sqrt(spread * (squares / free)[:, :, None] / (n * size))
+        reach, narrow = (_wide(level, df, each) * se for level in pair)
+        absolute = np.abs(estimate)
+        decided |= (absolute > reach) | (absolute + narrow < start.matters[:, None])
         history[:, i] = decided
     return history
+
+
+def _wide(level: float, df: float, each: Ints) -> Floats:
+    """Critical values of terms with these degrees of freedom."""
+    return np.asarray(np.vectorize(lambda own: critical(level, df, int(own)), [float])(each))
+
+
+def _root(correlation: Floats) -> Floats:
+    """L with ``L L' = correlation``, also of one that is singular."""
+    values, vectors = np.linalg.eigh(correlation)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+
+
+def _squares(rng: np.random.Generator, root: Floats, df: int) -> Floats:
+    """Sums of df squares of errors with variance 1, correlated over the responses."""
+    if len(root) == 1 or df > MOST_CORRELATED:
+        return np.asarray(rng.chisquare(df, (DRAWS, len(root))))
+    return np.asarray(((root @ rng.standard_normal((DRAWS, len(root), df))) ** 2).sum(axis=2))
 
 
 class Expected(Struct, frozen=True):
@@ -335,100 +386,16 @@ class Expected(Struct, frozen=True):
 
 
 def expected(
-    effects: Floats, sigma: float, cells: int, family: int, rule: Rule, matters: float
+    effects: Floats, sigma: float, size: int, columns: int, rule: Rule, matters: float
 ) -> Expected:
     """Mean replicates and the course of the decision, where these are the true effects."""
-    start = Start(0, effects, sigma, np.zeros(len(effects), dtype=np.int64))
-    decided = futures(start, cells, family, rule, matters)
+    undecided = np.zeros((1, len(effects)), dtype=bool)
+    known = (np.array([sigma]), np.array([matters]))
+    start = Start(0, effects[None, :], *known, undecided, columns)
+    decided = futures(start, size, len(effects), rule)[:, :, 0]
     over = np.asarray(decided.all(axis=2))
     return Expected(
-        replicates=float(FIRST_LOOK + (~over[:, :-1]).sum(axis=1).mean()),
+        replicates=float(rule.first + (~over[:, :-1]).sum(axis=1).mean()) / rule.per_replicate,
         stopped_by=tuple(over.mean(axis=0).tolist()),
         decided=tuple(decided.mean(axis=(0, 2)).tolist()),
     )
-
-
-# Error spending --------------------------------------------------------------------------------
-
-
-def obrien_fleming(share: float, alpha: float) -> float:
-    """``4 - 4 Phi(z_{alpha/4} / sqrt(t))``: little at the first looks, nearly all at the last."""
-    return float(4.0 * special.ndtr(special.ndtri(alpha / 4.0) / math.sqrt(share)))
-
-
-def pocock(share: float, alpha: float) -> float:
-    """``alpha log(1 + (e - 1) t)``: about as much at each look."""
-    return alpha * math.log1p((math.e - 1.0) * share)
-
-
-SHAPES: dict[str, Callable[[float, float], float]] = {
-    "obrien-fleming": obrien_fleming,
-    "pocock": pocock,
-}
-"""Ways to spend alpha, by name."""
-
-
-@lru_cache(maxsize=512)
-def nominal_levels(shares: tuple[float, ...], alpha: float, shape: str) -> tuple[float, ...]:
-    """Two-sided level of each look; `shares` of the largest sample are increasing, up to 1.
-
-    The statistics are ``Z_j = S_j / sqrt(t_j)`` with independent increments of S. With the density
-    g of S between the boundaries of all former looks, the boundary b solves
-    ``int g(u) P(|S_j| >= b | u) du = f(t_j) - f(t_{j-1})``.
-    """
-    points, weights = _quadrature()
-    spend = SHAPES[shape]
-    levels: list[float] = []
-    nodes, density = np.zeros(1), np.ones(1)  # S_0 = 0 with certainty
-    before = spent = 0.0
-    for share in shares:
-        step = math.sqrt(share - before)
-        due = spend(share, alpha) - spent
-        edge = _boundary(nodes, density, step, math.sqrt(share), due)
-        levels.append(float(2.0 * special.ndtr(-edge / math.sqrt(share))))
-        inner = edge * points
-        kernel = np.exp(-0.5 * ((inner[:, None] - nodes) / step) ** 2)
-        density = edge * weights * (kernel @ density) / (step * math.sqrt(2.0 * math.pi))
-        nodes, before, spent = inner, share, spent + due
-    return tuple(levels)
-
-
-@lru_cache(maxsize=1)
-def _quadrature() -> tuple[Floats, Floats]:
-    points, weights = np.polynomial.legendre.leggauss(NODES)
-    return points, weights
-
-
-def _boundary(nodes: Floats, density: Floats, step: float, scale: float, due: float) -> float:
-    """The b with probability `due` beyond ±b; by bisection, for it falls with b."""
-    low, high = 0.0, FARTHEST * scale
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        beyond = special.ndtr((nodes - middle) / step) + special.ndtr((-middle - nodes) / step)
-        low, high = (middle, high) if float(density @ beyond) > due else (low, middle)
-    return 0.5 * (low + high)
-
-
-def sequential_p(nominal: Floats, shares: Sequence[float], alpha: float, shape: str) -> Floats:
-    """The smallest level at which some look so far would have rejected (Liu and Anderson, 2008).
-
-    Parameters
-    ----------
-    nominal : (looks so far, terms)
-        Two-sided p of each look as if it were the only one.
-    alpha : float
-        Where the answer is exact: ``p <= alpha`` just when a look is beyond its boundary.
-    """
-    levels = np.unique([*GRID, alpha, 1.0 - 1e-9])
-    table = np.array([nominal_levels(tuple(shares), float(a), shape) for a in levels])
-    scale = special.ndtri(levels / 2.0)  # on the scale of z both are nearly linear
-    p = np.ones(nominal.shape[1])
-    for look, row in enumerate(nominal):
-        known = table[:, look] > 2.0 * special.ndtr(0.01 - FARTHEST)
-        at = special.ndtri(np.maximum(row, 1e-300) / 2.0)
-        bounds, answers = special.ndtri(table[known, look] / 2.0), scale[known]
-        z = np.interp(at, bounds, answers)
-        slope = (answers[1] - answers[0]) / (bounds[1] - bounds[0])
-        z = np.where(at < bounds[0], answers[0] + slope * (at - bounds[0]), z)
-        p = np.minimum(p, 2.0 * special.ndtr(z))
-    return np.asarray(np.minimum(p, 1.0))

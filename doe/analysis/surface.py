@@ -12,9 +12,17 @@ from doe.analysis.fit import Fit, refitted
 from doe.analysis.fitted import FittedResponse
 from doe.analysis.model import Model, make_model, run_positions
 from doe.analysis.optimum import Found, Optimum, OptimumRegion, Search
-from doe.analysis.polynomial import Held, Polynomial, coded_units, features, matrix_form
+from doe.analysis.polynomial import (
+    Held,
+    Points,
+    Polynomial,
+    Region,
+    coded_units,
+    degree,
+    features,
+    matrix_form,
+)
 from doe.analysis.pvalues import plain
-from doe.analysis.region import Points, Region, degree
 from doe.numbers import to_figures
 from doe.terms import FACTORS, squared, term_name
 
@@ -174,7 +182,7 @@ class Shape:
 
         Each factor moves in proportion to its slope in coded units, the one with the largest by one
         unit a step. Factors that take levels stay where they are best; the path ends before a
-        number that was positive is so no more.
+        number changes its sign, or one whose low is above 0 reaches that.
         """
         open_ = np.array([i in self.region.continuous for i in self.factors])
         slope = np.where(open_, self.b, 0.0)
@@ -185,7 +193,7 @@ class Shape:
         points = self.held.points(x)
         values = self.region.values(points)[:, self.factors]
         lows = np.array([min(map(float, f.levels)) for f in self.columns])
-        legal = (values > 0) | (lows <= 0)
+        legal = np.where(lows > 0, values > 0, (values >= 0) | (lows < 0))
         number = int(np.append(legal.all(axis=1), False).argmin())
         made = []
         for step in range(number):

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from doe.analysis.contrasts import Floats, Ints
 from doe.analysis.dataset import (
+    Covariate,
     Dataset,
     FactorColumn,
     Level,
@@ -60,6 +61,7 @@ class TableOptions(Struct, frozen=True):
     of: Mapping[str, str] = {}  # response -> how many items were counted
     block: str | None = None
     whole_plot: tuple[str, ...] = ()  # column of whole plots, or factors that are hard to change
+    covariates: tuple[str, ...] = ()  # columns to adjust for, measured before any factor acted
     goal: str | None = None  # min, max, or "accuracy=max,seconds=min"; None where it is not known
     ceiling: float | None = None  # the largest possible value, where cells are limits such as >50
     decimal: str | None = None  # what a comma in a number of a file is: "," decimal, "." thousands
@@ -107,7 +109,8 @@ def table_datasets(
     """Read some responses of a table, "all" of them, or the only one where none is named."""
     runs = table_runs(frame, options)
     block = [options.block] if options.block else []
-    known = response_columns(frame, [*runs.keys, *block, *options.whole_plot])
+    used = [*runs.keys, *block, *options.whole_plot, *options.covariates]
+    known = response_columns(frame, used)
     names = [n for name in responses for n in (known if name == "all" else [name])]
     if not names:
         if len(known) != 1:
@@ -203,8 +206,20 @@ def table_runs(frame: pd.DataFrame, options: TableOptions) -> Runs:
         states=_states(frame),
         notes=(*_level_notes(runs, options), *runs.notes),
         facts={name: labels for name in FACTS if (labels := _labels(frame, name))},
+        covariates=tuple(_covariate(frame, name, keys) for name in options.covariates),
     )
     return _with_plots(frame, _with_block(frame, runs, options.block), options.whole_plot)
+
+
+def _covariate(frame: pd.DataFrame, name: str, keys: Sequence[str]) -> Covariate:
+    """A column to adjust for; NaN where it has no number."""
+    if name in keys:
+        raise DoeError(f"{name!r} is given both as a factor and as a covariate; choose one")
+    cells = column(frame, name, "covariate").tolist()
+    values = pd.to_numeric(pd.Series(cells), errors="coerce").to_numpy(np.float64)
+    if not np.isfinite(values).any():
+        raise DoeError(f"covariate {name!r} holds no numbers; a group of runs is the block")
+    return Covariate(name, values)
 
 
 def runs_of_levels(
@@ -399,7 +414,7 @@ def _is_middle(values: Sequence[Level], rows: Sequence[bool], known: Sequence[Le
     others = {float(v) for v, row in zip(values, rows, strict=True) if not row}
     return (
         len(inside) == 1
-        and len(others) > 1
+        and 1 < len(others) <= MOST_LEVELS
         and not inside & others
         and not inside & {float(v) for v in known}
         and min(others) < min(inside) < max(others)

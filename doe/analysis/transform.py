@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from doe.analysis import distributions as stats
 from doe.analysis.contrasts import MOST_RUNS, Floats
-from doe.analysis.roots import minimum, root
+from doe.analysis.distributions import minimum, root
 from doe.analysis.scales import Scale, scale_names, scale_of
 from doe.analysis.scales.log import exponential
 from doe.analysis.scales.logit import logit_scale

@@ -11,19 +11,18 @@ from typing import Annotated, Any
 
 import typer
 
-from doe.cli.alias import alias
 from doe.cli.analyze import analyze
 from doe.cli.export import export
 from doe.cli.imports import import_table
-from doe.cli.init import init
+from doe.cli.init import init, schema
 from doe.cli.logs import logs
 from doe.cli.plan import plan
-from doe.cli.power import power
+from doe.cli.power import alias, power
 from doe.cli.report import report
 from doe.cli.run import EngineCommand, bare_cpu, run
-from doe.cli.schema import schema
 from doe.cli.status import status
 from doe.cli.streams import any_text
+from doe.cli.suggest import suggest
 from doe.cli.trial import trial
 from doe.errors import DoeError
 
@@ -57,6 +56,7 @@ def _root(
 
 app.command(short_help="Propose a study file.")(init)
 app.command()(plan)
+app.command()(suggest)
 app.command()(alias)
 app.command()(power)
 app.command("try", short_help="Run one configuration now; show what it gives and takes.")(trial)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from doe.cli.complete import complete_response
 from doe.cli.options import (
     BlockOption,
+    CovariatesOption,
     DecimalOption,
     EveryTermOption,
     GoalOption,
@@ -26,26 +24,27 @@ from doe.cli.options import (
     TermsOption,
     TransformOption,
     WholePlotOption,
+    analysis_options,
     chosen_study,
+    complete_response,
     one_thread,
-    only_with_table,
     say,
+    source_words,
     split_names,
     table_options,
 )
 
 if TYPE_CHECKING:
-    from doe.analysis.analyze import Analysis
-    from doe.analysis.censored import CensoredAnalysis
     from doe.analysis.options import AnalysisOptions
-    from doe.analysis.trade_off import TradeOff
-    from doe.results.subject import Subject
+    from doe.results.report import Answers
+    from doe.views.table import Table
 
 TOP, SHORT = 20, 8
 """Rows of a ranked table in full and in short."""
 
 
 def analyze(
+    ctx: typer.Context,
     study: StudyOption = None,
     table: TableOption = None,
     factors: TableFactorsOption = None,
@@ -54,6 +53,7 @@ def analyze(
     of: OfOption = None,
     block: BlockOption = None,
     whole_plot: WholePlotOption = None,
+    covariates: CovariatesOption = None,
     decimal: DecimalOption = None,
     response: Annotated[
         list[str] | None,
@@ -102,13 +102,20 @@ def analyze(
     coding: Annotated[
         str, typer.Option("--coding", help="One coded unit: factorial points, or the range.")
     ] = "factorial",
-    constraint: Annotated[
+    constraints: Annotated[
         list[str] | None,
         typer.Option("--constraint", help="Limit that the best has to keep: 'seconds <= 60'."),
     ] = None,
-    desire: Annotated[
+    desires: Annotated[
         list[str] | None,
         typer.Option("--desire", help="Worth nothing..target[:weight]: seconds=60..10:2."),
+    ] = None,
+    equivalence: Annotated[
+        bool, typer.Option("--equivalence", help="Test which effects lie within what matters.")
+    ] = False,
+    matters: Annotated[
+        float | None,
+        typer.Option(help="With --equivalence: smallest effect that matters [as the study says]."),
     ] = None,
     brief: Annotated[bool, typer.Option("--brief", help="Stop after the sentences.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Print every table.")] = False,
@@ -122,8 +129,8 @@ def analyze(
 ) -> None:
     """Analyse the responses of a study, or of any table of results."""
     one_thread()
-    from doe.analysis.options import AnalysisOptions
     from doe.errors import DoeError
+    from doe.results.report import answers_of
     from doe.results.sources import read_source
 
     forms = {"json": json, "latex": latex, "csv": csv, "plot": plot, "brief": brief, "full": full}
@@ -132,141 +139,93 @@ def analyze(
             "--json, --latex, --csv, --plot, --brief and --full exclude each other; "
             "give one of them"
         )
-    options = AnalysisOptions(
-        transform=transform,
-        order=order,
-        drop=split_names(drop),
-        terms=None if terms is None else split_names(terms),
-        random_blocks=random_blocks,
-        robust=robust or permutations is not None,
-        permutations=permutations or AnalysisOptions().permutations,
-        error=error,
-        alpha=alpha,
-        beats=() if beats is None else (beats,),
-        optimize=optimize,
-        coding=coding,
-        constraints=tuple(constraint or ()),
-        desires=tuple(desire or ()),
-    )
+    options, of_table = analysis_options(ctx), table_options(ctx)
     names = tuple(name for part in response or () for name in split_names(part))
-    of_table = {
-        "factors": factors,
-        "low": low,
-        "scale": scale,
-        "of": of,
-        "block": block,
-        "whole-plot": whole_plot,
-        "goal": goal,
-    }
-    only_with_table(study, table, **of_table, decimal=decimal, ceiling=ceiling)
-    options_of_table = table_options(
-        table, factors, low, scale, block, goal, ceiling, decimal, of, whole_plot
-    )
-    subject = read_source(table or chosen_study(study), names, options_of_table, say)
+    subject = read_source(table or chosen_study(study), names, of_table, say)
     form = next((name for name, chosen in forms.items() if chosen), "")
-    words = ["--table", table, "--factors", factors] if table else ["--study", study]
-    source = f" {shlex.join(map(str, words))}"
-    command = f"doe analyze{source if table or study else ''}"
     if every and form != "latex":
         raise DoeError("--all is about LaTeX tables; give --latex as well")
-    _print(subject, options, form, command, every)
+    answers = answers_of(subject, options)
+    if len(answers.refused) == len(subject.data):
+        raise DoeError(next(iter(answers.refused.values())))
+    for reason in answers.refused.values():
+        typer.echo(f"left out: {reason}", err=True)
+    if form == "json":
+        _print_json(answers, list(subject.data))
+    elif form in ("latex", "csv"):
+        _print_tables(answers, options, form, every)
+    else:
+        _show(answers, form, f"doe analyze{source_words(ctx)}", optimize)
 
 
-def _print(
-    subject: Subject, options: AnalysisOptions, form: str, command: str, every: bool
-) -> None:
-    from doe.analysis.effects_by_response import effects_by_response
-    from doe.errors import DoeError
-    from doe.results.goals import trade_off_of
-    from doe.results.report import analyze_all, bound_all
-    from doe.views import csv, latex
-    from doe.views.json import to_plain
-    from doe.views.table import significant_rows
-    from doe.views.tables import paper_tables, whole_tables
-    from doe.views.tables.by_response import by_response_table
-    from doe.views.tables.goals import goal_tables
-    from doe.views.tables.lost import censored_table
-    from doe.views.tables.surface import surface_tables
+def _print_json(answers: Answers, names: list[str]) -> None:
+    from doe.views.json import bounds_to_plain, to_plain
     from doe.views.terminal import print_json
 
-    analyses, refused = analyze_all([d for d in subject.data.values() if not d.censored], options)
-    bounds, unbounded = bound_all(subject, options)
-    if len(refused) + len(unbounded) == len(subject.data):
-        raise DoeError(next(iter((refused | unbounded).values())))
-    for reason in (refused | unbounded).values():
-        print(f"left out: {reason}", file=sys.stderr)
-    results = list(analyses.values())
-    family = effects_by_response(results) if len(results) > 1 else None
-    trade = trade_off_of(subject, options)
-    if form == "json":
-        known = analyses | bounds
-        plain = [to_plain(known[name], family, trade) for name in subject.data if name in known]
-        print_json(plain[0] if len(plain) == 1 else plain)
-    elif form in ("latex", "csv"):
-        tables = [by_response_table(family, results)] if family is not None else []
-        tables += goal_tables(trade) if trade is not None else []
-        tables += [censored_table(bounded) for bounded in bounds.values()]
-        for analysis in results:
-            if options.optimize:
-                tables += surface_tables(analysis)
-            else:
-                tables += whole_tables(analysis) if form == "csv" else paper_tables(analysis)
-        if form == "latex" and not every:
-            tables = [significant_rows(table, options.alpha) for table in tables]
-        text = csv.render_all(tables) if form == "csv" else "\n".join(map(latex.render, tables))
-        print(text, end="")
-    else:
-        _show(results, list(bounds.values()), trade, form, command, options.optimize)
-        if form == "plot":
-            _plot(results)
+    family = answers.effects_by_response if len(answers.analyses) > 1 else None
+    plain = {name: to_plain(a, family, answers.trade_off) for name, a in answers.analyses.items()}
+    plain |= {name: bounds_to_plain(bounds) for name, bounds in answers.bounds.items()}
+    documents = [plain[name] for name in names if name in plain]
+    print_json(documents[0] if len(documents) == 1 else documents)
 
 
-def _show(
-    analyses: list[Analysis],
-    bounds: list[CensoredAnalysis],
-    trade: TradeOff | None,
-    form: str,
-    command: str,
-    optimize: bool,
-) -> None:
+def _print_tables(answers: Answers, options: AnalysisOptions, form: str, every: bool) -> None:
+    from doe.views import csv, latex
+    from doe.views.table import significant_rows
+    from doe.views.tables import paper_tables, whole_tables
+    from doe.views.tables.surface import surface_tables
+
+    made = whole_tables if form == "csv" else paper_tables
+    tables = _common_tables(answers)
+    for analysis in answers.analyses.values():
+        tables += surface_tables(analysis) if options.optimize else made(analysis)
+    if form == "latex" and not every:
+        tables = [significant_rows(table, options.alpha) for table in tables]
+    text = csv.render_all(tables) if form == "csv" else "\n".join(map(latex.render, tables))
+    print(text, end="")
+
+
+def _common_tables(answers: Answers, rows: int | None = None) -> list[Table]:
+    """The tables of several responses, and of those that have bounds alone."""
+    from doe.views.tables.effects import by_response_table
+    from doe.views.tables.goals import goal_tables
+    from doe.views.tables.lost import censored_table
+
+    analyses, trade = list(answers.analyses.values()), answers.trade_off
+    tables = []
+    if len(analyses) > 1 and answers.effects_by_response is not None:
+        tables.append(by_response_table(answers.effects_by_response, analyses, rows))
+    tables += goal_tables(trade, rows) if trade is not None else []
+    return [*tables, *(censored_table(bounds, rows) for bounds in answers.bounds.values())]
+
+
+def _show(answers: Answers, form: str, command: str, optimize: bool) -> None:
     """Sentences, then one short table, or in full all tables, the shortest first."""
     from rich.text import Text
 
-    from doe.analysis.effects_by_response import effects_by_response
+    from doe.views.plot import half_normal
     from doe.views.tables import first_table, screen_tables
-    from doe.views.tables.by_response import by_response_table
-    from doe.views.tables.goals import goal_sentences, goal_tables
-    from doe.views.tables.lost import censored_table
+    from doe.views.tables.goals import goal_sentences
     from doe.views.tables.surface import surface_tables
     from doe.views.terminal import console, print_list, print_sentences, print_table
 
     screen, rows = console(), TOP if form == "full" else SHORT
+    analyses, trade = list(answers.analyses.values()), answers.trade_off
     for analysis in analyses:
         print_sentences(analysis, screen, command)
     if trade is not None:
         print_list(" and ".join(trade.responses), goal_sentences(trade), screen)
         screen.print()
-    for bounded in bounds:
-        for warning in bounded.warnings:
-            screen.print(Text("note: ", style="yellow"), Text(warning), end="\n", sep="")
-    tables = [censored_table(bounded, rows) for bounded in bounds]
-    if len(analyses) > 1:
-        tables.append(by_response_table(effects_by_response(analyses), analyses, rows))
-    elif analyses:
+    for warning in (warning for bounds in answers.bounds.values() for warning in bounds.warnings):
+        screen.print(Text("note: ", style="yellow"), Text(warning), end="\n", sep="")
+    tables = _common_tables(answers, rows)
+    if len(analyses) == 1:
         made = screen_tables(analyses[0]) if form == "full" else first_table(analyses[0], SHORT)
         tables += surface_tables(analyses[0]) if optimize else made
-    tables += goal_tables(trade, rows) if trade is not None else []
     for table in () if form == "brief" and analyses else sorted(tables, key=lambda t: len(t.rows)):
         print_table(table, screen)
     if len(analyses) == 1 and form not in ("brief", "full"):
         screen.print("`--full` prints every table.")
-
-
-def _plot(analyses: list[Analysis]) -> None:
-    from doe.views.plot import half_normal
-    from doe.views.terminal import console
-
-    screen = console()
-    for analysis in analyses:
+    for analysis in analyses if form == "plot" else ():
         if (plot := half_normal(analysis, screen.width)) is not None:
             screen.print(plot)

@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from doe.cli.complete import complete_study
-from doe.cli.options import DecimalOption, chosen_study, pairs, say
+from doe.cli.options import DecimalOption, chosen_study, complete_study, pairs, say
 
 
 def import_table(
@@ -24,7 +23,7 @@ def import_table(
             autocompletion=complete_study,
         ),
     ] = None,
-    named: Annotated[
+    columns: Annotated[
         str | None,
         typer.Option("--map", help="Columns with other names: lr=learning_rate,acc=val/acc."),
     ] = None,
@@ -41,8 +40,8 @@ def import_table(
     plan, outcome = planned_or_new(study if is_file else chosen_study(study))
     if outcome != "unchanged":
         typer.echo(f"Planned {plan.directory}", err=True)
-    columns = pairs(named, "--map", "NAME=COLUMN, as in lr=learning_rate")
-    done = take_over(plan, table, columns, matching, say, decimal)
+    renamed = pairs(columns, "--map", "NAME=COLUMN, as in lr=learning_rate")
+    done = take_over(plan, table, renamed, matching, say, decimal)
     parts = [f"{len(done.new)} of {len(plan.design.runs)} runs were imported"]
     parts += [f"{len(done.known)} were there already"] if done.known else []
     parts += [f"{done.unfinished} rows have no result"] if done.unfinished else []

@@ -10,9 +10,9 @@ import typer
 
 if TYPE_CHECKING:
     from doe.study.draft import Draft
-    from doe.study.help_text import Option
-    from doe.study.proposals import Proposal
+    from doe.study.help_text import Option, Proposal
     from doe.study.values import Study
+
 
 HELP_SECONDS = 120.0
 WITHOUT_HELP = (
@@ -58,7 +58,7 @@ def init(
     from doe.errors import DoeError
     from doe.study.draft import draft_text
     from doe.study.file import parse_study
-    from doe.study.proposals import parse_factor
+    from doe.study.help_text import parse_factor
 
     if out.exists():
         raise DoeError(f"{out} is there already and stays as it is; name another file with --out")
@@ -111,8 +111,13 @@ def _program(words: list[str], asked: list[Proposal | str]) -> Draft:
     from msgspec.structs import replace
 
     from doe.errors import DoeError
-    from doe.study.configured import opens_relative, script_of
-    from doe.study.draft import draft_command, draft_placed, places_factors
+    from doe.study.draft import (
+        draft_command,
+        draft_placed,
+        opens_relative,
+        places_factors,
+        script_of,
+    )
 
     script = script_of(words)
     if places_factors(words, asked):
@@ -140,7 +145,7 @@ def _beside(words: list[str]) -> str:
 
 def options_of(words: list[str], script: Path | None) -> list[Option]:
     """The options of a program: of Hydra's configuration, of overridden globals, of its help."""
-    from doe.study.configured import CONFIGURATOR, HYDRA, global_options, hydra_options
+    from doe.study.draft import CONFIGURATOR, HYDRA, global_options, hydra_options
 
     source = script.read_text(errors="replace") if script else ""
     if script and HYDRA.search(source):
@@ -153,7 +158,7 @@ def options_of(words: list[str], script: Path | None) -> list[Option]:
 def read_help(words: list[str]) -> list[Option]:
     """Ask a program for its help and read the options; a DoeError says why that failed."""
     from doe.errors import DoeError
-    from doe.study.configured import script_of
+    from doe.study.draft import script_of
     from doe.study.help_text import read_options
 
     scripts = any(word.endswith((".py", ".sh")) for word in words)  # also one that is not there
@@ -212,7 +217,7 @@ def _answer(command: list[str]) -> str:
 
 def _function(backend: str, asked: list[Proposal | str]) -> Draft:
     from doe.study.draft import Draft, given_levels
-    from doe.study.proposals import parse_factor
+    from doe.study.help_text import parse_factor
 
     if not asked:
         first = _ask("Factors, as in lr=0.001,0.01 aug=false,true", "factor")
@@ -247,7 +252,7 @@ def _answers(
     from msgspec.structs import replace
 
     from doe.errors import DoeError
-    from doe.study.configured import only_prints, script_of
+    from doe.study.draft import only_prints, script_of
 
     if not metrics:
         answer = _ask("Metrics of a run, as in accuracy or loss", "metric")
@@ -316,3 +321,10 @@ def _say(draft: Draft, study: Study, out: Path) -> None:
     typer.echo(
         f"Next: look at its levels, then doe try{file}, doe plan{file}, doe run, doe report."
     )
+
+
+def schema() -> None:
+    """Print the JSON schema of the study file, for editors."""
+    from doe.study.schema import schema_text
+
+    typer.echo(schema_text(), nl=False)

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from doe.cli.complete import complete_run
-from doe.cli.options import StudyOption, chosen_study
+from doe.cli.options import StudyOption, chosen_study, complete_run
 
 if TYPE_CHECKING:
     from doe.design.runs import Run
@@ -73,7 +72,7 @@ class _Log:
         from doe.errors import DoeError, visible
         from doe.numbers import cell_text
         from doe.store.files import open_plain
-        from doe.store.log import BLOCK_BYTES, last_lines
+        from doe.store.progress import BLOCK_BYTES, last_lines
 
         try:
             file = open_plain(self._run_dir.log)

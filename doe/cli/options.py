@@ -2,20 +2,88 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from doe.analysis.scales import choices
-from doe.cli.complete import complete_preset, complete_study
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from doe.analysis.options import AnalysisOptions
     from doe.analysis.tables import TableOptions
     from doe.store.scan import RunStatus
     from doe.study.values import Study
+
+
+Completer = Callable[[typer.Context, str], list[str]]
+
+
+def _silent(offer: Callable[[typer.Context], Iterable[str]]) -> Completer:
+    """Offer what begins as the word does; a study that cannot be read offers nothing."""
+
+    def complete(ctx: typer.Context, incomplete: str) -> list[str]:
+        try:
+            return [word for word in offer(ctx) if word.startswith(incomplete)]
+        except Exception:  # a traceback in the middle of a command line helps nobody
+            return []
+
+    return complete
+
+
+def _named_directory(ctx: typer.Context) -> Path:
+    from doe.store.plan import find_study
+
+    path = ctx.params.get("study")
+    return find_study(Path(path) if path else None)
+
+
+def _completed_study(ctx: typer.Context) -> Study:
+    from doe.store.files import StudyDir
+    from doe.study.file import load_study
+
+    return load_study(StudyDir(_named_directory(ctx)).study)
+
+
+def _design_column(ctx: typer.Context, name: str) -> list[str]:
+    """A column of the design, each value once."""
+    import csv
+
+    from doe.store.files import StudyDir
+
+    with open(StudyDir(_named_directory(ctx)).design, encoding="utf-8", newline="") as file:
+        return list(dict.fromkeys(row[name] for row in csv.DictReader(file)))
+
+
+def _studies(_ctx: typer.Context) -> list[str]:
+    from doe.store.plan import planned_studies
+
+    return [str(path) for path in planned_studies()]
+
+
+def _presets(_ctx: typer.Context) -> tuple[str, ...]:
+    from doe.study.presets import preset_names
+
+    return preset_names()
+
+
+def _engines(_ctx: typer.Context) -> Iterable[str]:
+    from doe.study.values import ENGINES
+
+    return ENGINES
+
+
+complete_study = _silent(_studies)
+complete_preset = _silent(_presets)
+complete_run = _silent(lambda ctx: _design_column(ctx, "run_id"))
+complete_config = _silent(lambda ctx: _design_column(ctx, "config"))
+complete_response = _silent(lambda ctx: (*_completed_study(ctx).responses.names, "all", "further"))
+complete_engine = _silent(_engines)
+
 
 FileArgument = Annotated[
     Path | None, typer.Argument(help="Study file (TOML) [default: study.toml].")
@@ -77,6 +145,10 @@ WholePlotOption = Annotated[
     str | None,
     typer.Option("--whole-plot", help="Column of whole plots, or factors that are hard to change."),
 ]
+CovariatesOption = Annotated[
+    str | None,
+    typer.Option("--covariate", help="Columns to adjust for, measured before any factor acts."),
+]
 TermsOption = Annotated[
     str | None,
     typer.Option("--terms", help="The model's terms: lr,lr^2,lr:opt; or linear, quadratic."),
@@ -95,6 +167,17 @@ GoalOption = Annotated[
     typer.Option("--goal", help="Which way is better in a table: min, or acc=max,time=min."),
 ]
 
+LISTS = frozenset({"factors", "whole_plot", "covariates", "terms", "drop", "contour"})
+"""Options that take several names, separated by commas."""
+PAIRS = {
+    "low": "KEY=LEVEL, as in lr=0.001",
+    "scale": "KEY=SCALE, as in lr=log",
+    "of": "RESPONSE=ITEMS, as in acc=1000",
+}
+"""Options of a table that take pairs, with an example."""
+COLUMNS = ("factors", *PAIRS, "block", "whole_plot", "covariates", "goal", "decimal", "ceiling")
+"""Options that say what the columns of a table are."""
+
 
 def split_names(text: str | None) -> tuple[str, ...]:
     """Names that are separated by commas."""
@@ -111,47 +194,52 @@ def pairs(text: str | None, option: str, example: str) -> dict[str, str]:
     return {key.strip(): value.strip() for key, _, value in parts}
 
 
-def only_with_table(study: Path | None, table: Path | None, **table_options: object) -> None:
-    """Refuse options of a table beside a study, and both at once."""
+def analysis_options(ctx: typer.Context) -> AnalysisOptions:
+    """What a command was told of the analysis, by the names of its options."""
+    from doe.analysis.options import AnalysisOptions, requested
+
+    told = {name: ctx.params.get(name) for name in AnalysisOptions.__struct_fields__}
+    if told["beats"] is not None:
+        told["beats"] = (told["beats"],)
+    return requested(**{name: _read(name, value) for name, value in told.items()})
+
+
+def table_options(ctx: typer.Context) -> TableOptions | None:
+    """What the columns of a table are; None of a study, which knows it itself."""
     from doe.errors import DoeError
 
-    if study is not None and table is not None:
+    told = {name: value for name in COLUMNS if (value := ctx.params.get(name)) is not None}
+    if ctx.params["study"] is not None and ctx.params["table"] is not None:
         raise DoeError("--study and --table exclude each other; give one of them")
-    wrong = [name for name, value in table_options.items() if value is not None]
-    if table is None and wrong:
-        raise DoeError(
-            f"--{wrong[0]} belongs to --table; a study knows its factors, blocks and goal"
-        )
-
-
-def table_options(
-    table: Path | None,
-    factors: str | None,
-    low: str | None,
-    scale: str | None,
-    block: str | None,
-    goal: str | None,
-    ceiling: float | None = None,
-    decimal: str | None = None,
-    of: str | None = None,
-    whole_plot: str | None = None,
-) -> TableOptions | None:
-    """What the columns of a table are; None without a table."""
-    if table is None:
+    if ctx.params["table"] is None:
+        if told:
+            raise DoeError(
+                f"--{_option(next(iter(told)))} belongs to --table; a study knows its factors, "
+                "blocks, covariates and goal"
+            )
         return None
     from doe.analysis.tables import TableOptions  # pandas, which a study does without
 
-    return TableOptions(
-        factors=split_names(factors),
-        low=pairs(low, "--low", "KEY=LEVEL, as in lr=0.001"),
-        scale=pairs(scale, "--scale", "KEY=SCALE, as in lr=log"),
-        of=pairs(of, "--of", "RESPONSE=ITEMS, as in acc=1000"),
-        block=block,
-        whole_plot=split_names(whole_plot),
-        goal=goal,
-        ceiling=ceiling,
-        decimal=decimal,
-    )
+    return TableOptions(**{name: _read(name, value) for name, value in told.items()})
+
+
+def _read(name: str, value: Any) -> Any:
+    """What an option was told, as a value: names, pairs, or what the command line has read."""
+    if value is not None and name in PAIRS:
+        return pairs(value, f"--{name}", PAIRS[name])
+    if value is not None and name in LISTS:
+        return split_names(value)
+    return tuple(value) if isinstance(value, list) else value
+
+
+def source_words(ctx: typer.Context) -> str:
+    """The part of a command line that says what is analysed, such as " --table results.csv"."""
+    told = ((name, ctx.params.get(name)) for name in ("table", "study", *COLUMNS))
+    return "".join(f" --{_option(name)} {shlex.quote(str(v))}" for name, v in told if v)
+
+
+def _option(name: str) -> str:
+    return {"covariates": "covariate"}.get(name, name.replace("_", "-"))
 
 
 def say(sentence: str) -> None:

@@ -12,6 +12,7 @@ from doe.cli.options import FileArgument, FractionOption, JsonOption, PresetOpti
 if TYPE_CHECKING:
     from doe.design.efficiency import Efficiency
     from doe.results.designs import PlannedDesign
+    from doe.results.planning import PlanRequest
     from doe.store.plan import Outcome, Plan
     from doe.study.values import Study
 
@@ -62,11 +63,41 @@ def plan(
     plot: Annotated[
         bool, typer.Option("--plot", help="Draw the prediction variance over the region as well.")
     ] = False,
+    budget: Annotated[
+        str | None,
+        typer.Option(help="Show designs that fit so much time (40h) or so many runs (200runs)."),
+    ] = None,
+    run_time: Annotated[
+        str | None, typer.Option(help="With --budget: time of a run, 90s [from finished runs].")
+    ] = None,
+    sigma: Annotated[
+        float | None,
+        typer.Option(help="With --budget: spread of single runs [from finished runs]."),
+    ] = None,
+    slots: Annotated[
+        int | None, typer.Option(min=1, help="With --budget: runs at once [1].")
+    ] = None,
+    choose: Annotated[
+        int | None, typer.Option(min=1, help="With --budget: plan this line of the table.")
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Write the design of a study and say what it can tell."""
+    from doe.errors import DoeError
     from doe.results.planning import PlanRequest, make_plan
 
+    if budget is not None:
+        words = (augment, confirm, response, runs, model, replicates, fraction)
+        if any(word is not None for word in words):
+            raise DoeError("--budget finds replicates and fraction itself; leave out the rest")
+        if budget.isdecimal() and file == Path("runs"):  # --budget 200 runs
+            file = None
+        _within_budget(
+            PlanRequest(file, preset, out=out), budget, run_time, sigma, slots or 1, choose, json
+        )
+        return
+    if any(option is not None for option in (choose, run_time, sigma, slots)):
+        raise DoeError("--choose, --run-time, --sigma and --slots belong to --budget; give it too")
     if augment is not None or confirm is not None:
         out = chosen_study(out)
     request = PlanRequest(
@@ -79,6 +110,44 @@ def plan(
         print_json(plan_json(planned, outcome))
     else:
         _print(planned, outcome, plot)
+
+
+def _within_budget(
+    request: PlanRequest,
+    budget: str,
+    run_time: str | None,
+    sigma: float | None,
+    slots: int,
+    choose: int | None,
+    json: bool,
+) -> None:
+    """Show the designs that fit a budget, or plan one of them."""
+    import msgspec
+
+    from doe.errors import DoeError
+    from doe.results.budget import known_of, offers, read_budget
+    from doe.results.planning import make_plan, requested_study
+    from doe.store.plan import RUNS
+    from doe.views.plan_tables import budget_json, budget_table
+    from doe.views.terminal import print_json, print_table
+
+    study = requested_study(request)
+    directory = request.out or RUNS / study.name
+    known = known_of(directory, study, run_time, sigma, slots)
+    found = offers(study, read_budget(budget), known)
+    if choose is not None:
+        if choose > len(found):
+            raise DoeError(f"--choose {choose}: the table has {len(found)} lines")
+        chosen = msgspec.structs.replace(request, study=found[choose - 1].study, preset=None)
+        planned, outcome = make_plan(chosen)
+        if json:
+            print_json(plan_json(planned, outcome))
+        else:
+            _print(planned, outcome, plot=False)
+    elif json:
+        print_json(budget_json(found, known))
+    else:
+        print_table(budget_table(found, known))
 
 
 def _print(planned: Plan, outcome: Outcome, plot: bool) -> None:
@@ -97,6 +166,8 @@ def _print(planned: Plan, outcome: Outcome, plot: bool) -> None:
         screen.print(Text(line))
     told = design_efficiency(planned.study, planned.design)
     screen.print(Text(efficiency_line(told)))
+    for line in seed_lines(planned):
+        screen.print(Text(line))
     for note in plan_notes(planned):
         screen.print(Text(f"warning: {note}", style="yellow"))
     screen.print()
@@ -113,7 +184,7 @@ def _print(planned: Plan, outcome: Outcome, plot: bool) -> None:
 
 def plan_notes(planned: Plan) -> list[str]:
     """What may go wrong with a plan: its command, and where it lies."""
-    from doe.store.file_system import file_system_notes
+    from doe.store.files import file_system_notes
     from doe.study.command import command_doubts
     from doe.study.stages import stage_doubts
 
@@ -132,9 +203,10 @@ def promises_power(study: Study) -> bool:
 
 def plan_lines(planned: Plan, design: PlannedDesign) -> list[str]:
     """The plan in sentences: size, blocks, what is left out or aliased, what can be seen."""
+    from doe.design.configurations import CENTRE
     from doe.design.fractions import confounded_terms
     from doe.errors import counted
-    from doe.results.stages import plan_line, stage_states
+    from doe.results.status import plan_line, stage_states
     from doe.study.values import FACTORIAL
     from doe.terms import term_name
 
@@ -152,7 +224,7 @@ def plan_lines(planned: Plan, design: PlannedDesign) -> list[str]:
         "within each block.",
         *_kind_lines(study),
     ]
-    if centre := study.centre * study.replicates:
+    if centre := sum(run.name == CENTRE for run in planned.design.runs):
         lines.append(f"{counted(centre, 'centre run')} with every factor at its middle.")
     lines += [plan_line(stage) for stage in stage_states(planned)]
     if study.streams:
@@ -170,7 +242,7 @@ def strata_lines(planned: Plan) -> list[str]:
     from doe.analysis.strata import RUN
     from doe.design.power import PowerQuestion
     from doe.errors import counted, listed
-    from doe.numbers import cell_text
+    from doe.numbers import about
     from doe.results.designs import power_by_stratum, replicates_with_error
 
     lines = []
@@ -187,8 +259,8 @@ def strata_lines(planned: Plan) -> list[str]:
                 f"{more} would do."
             )
             continue
-        degrees = f"{cell_text(line.df_error, 'short')} degrees of freedom"
-        seen = "" if line.detectable is None else f", detects {cell_text(line.detectable, 'num')} σ"
+        degrees = f"{about(line.df_error)} degrees of freedom"
+        seen = "" if line.detectable is None else f", detects {about(line.detectable)} σ"
         lines.append(f"{terms}: tested against {groups} on {degrees}{seen}.")
     if any("detects" in line for line in lines):
         lines.append(
@@ -223,7 +295,7 @@ def _power_lines(study: Study, design: PlannedDesign) -> list[str]:
     """The effect that the design can see."""
     from doe.design.power import detectable_effect
     from doe.errors import counted
-    from doe.numbers import cell_text
+    from doe.numbers import about
 
     size = design.size
     if size.df_error < 1 and promises_power(study):
@@ -233,7 +305,7 @@ def _power_lines(study: Study, design: PlannedDesign) -> list[str]:
         ]
     if not promises_power(study):
         return []
-    effect = f"{cell_text(detectable_effect(1.0, size), 'num')} σ"
+    effect = f"{about(detectable_effect(1.0, size))} σ"
     what = f"an effect of {effect}"
     if size.levels > 2:
         what = f"a difference of {effect} between two levels of {design.widest.key}"
@@ -243,7 +315,7 @@ def _power_lines(study: Study, design: PlannedDesign) -> list[str]:
 
 def efficiency_line(efficiency: Efficiency) -> str:
     """D-efficiency and what it is of."""
-    from doe.numbers import cell_text
+    from doe.numbers import about, cell_text
 
     line = (
         f"D-efficiency {cell_text(efficiency.percent, 'fixed1')} % for {efficiency.words} "
@@ -251,9 +323,19 @@ def efficiency_line(efficiency: Efficiency) -> str:
     )
     if efficiency.mean_variance is None:
         return line
-    mean = cell_text(efficiency.mean_variance, "num")
-    largest = cell_text(efficiency.largest_variance, "num")
+    mean = about(efficiency.mean_variance)
+    largest = about(efficiency.largest_variance)
     return f"{line} Variance of a predicted mean: {mean} σ² on average, at most {largest} σ²."
+
+
+def seed_lines(planned: Plan) -> list[str]:
+    """What common seeds save, once two replicates tell."""
+    from doe.numbers import share_text
+    from doe.results.designs import common_seed_savings
+
+    shares = common_seed_savings(planned)
+    told = ", ".join(f"{share_text(share)} for {name}" for name, share in shares.items())
+    return [f"Common seeds within replicates save about so many runs: {told}."] if told else []
 
 
 def streams_line(study: Study) -> str:
@@ -283,8 +365,8 @@ def plan_json(planned: Plan, outcome: Outcome) -> dict[str, Any]:
 
     from doe.design.efficiency import design_efficiency
     from doe.design.power import detectable_effect
-    from doe.results.designs import planned_design
-    from doe.results.stages import stage_json, stage_states
+    from doe.results.designs import common_seed_savings, planned_design
+    from doe.results.status import stage_json, stage_states
     from doe.views.plan_tables import design_json
 
     study, design = planned.study, planned_design(planned)
@@ -312,6 +394,7 @@ def plan_json(planned: Plan, outcome: Outcome) -> dict[str, Any]:
         "detectable_by_term": detectable_effects(planned, design),
         "d_efficiency": design_efficiency(study, planned.design)._asdict(),
         **({"stages": [*map(stage_json, stage_states(planned))]} if study.stages else {}),
+        "common_seeds_save": common_seed_savings(planned),
         "order": [run.run_id for run in planned.design.runs],
         "warnings": plan_notes(planned),
     }

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from doe.cli.complete import complete_response
 from doe.cli.options import (
     FactorsOption,
     FractionOption,
@@ -15,6 +14,7 @@ from doe.cli.options import (
     OrderOption,
     StudyOption,
     chosen_study,
+    complete_response,
     split_names,
 )
 
@@ -43,7 +43,7 @@ def power(
     ] = None,
     sequential: Annotated[
         bool,
-        typer.Option("--sequential", help="Stop when decided: looks after each of N replicates."),
+        typer.Option("--sequential", help="Stop when decided, after at most N replicates."),
     ] = False,
     effects: Annotated[
         str | None,
@@ -68,6 +68,7 @@ def power(
     import math
 
     from doe.design.power import PowerQuestion, power_rows, replicates_needed
+    from doe.design.runs import split_words
     from doe.errors import DoeError
     from doe.results.designs import power_of_terms
     from doe.store.plan import load_plan
@@ -85,7 +86,9 @@ def power(
     if sequential:
         if effect is not None:
             raise DoeError("--effect is for a fixed design; with --sequential give --effects")
-        _sequential(base, effects, matters, sigma, replicates, alpha, json)
+        plain = design.regular and not design.generators and design.blocks_each == 1
+        parts = 1 << len(split_words(len(design.runs.factors))) if plain else 1
+        _sequential(base, effects, matters, sigma, replicates, alpha, json, parts)
         return
     if effects is not None or matters is not None:
         raise DoeError("--effects and --matters belong to --sequential; give it too")
@@ -165,11 +168,13 @@ def _sequential(
     most: int,
     alpha: float,
     json: bool,
+    parts: int,
 ) -> None:
     """Expected replicates and runs of a study that stops when it is decided."""
     import numpy as np
 
-    from doe.analysis.sequential import Rule, expected
+    from doe.analysis.sequential import expected, from_first_look
+    from doe.analysis.spending import Rule
     from doe.errors import DoeError
     from doe.study.checks import MOST_LOOKED_AT
     from doe.study.values import FIRST_LOOK
@@ -195,11 +200,13 @@ def _sequential(
         raise DoeError(f"--effects names {len(sizes)} effects of {base.terms} terms")
     truth = np.zeros(base.terms)
     truth[: len(sizes)] = sizes
-    rule = Rule(most, alpha)
-    course = expected(truth, sigma, base.cells, base.terms, rule, matters)
+    size, rule = base.cells // parts, Rule(parts * most, alpha, per_replicate=parts)
+    rule = from_first_look(rule, size, base.terms)
+    course = expected(truth, sigma, size, base.terms, rule, matters)
+    columns = (rule.looks, course.decided, course.stopped_by)
     rows = [
-        {"replicates": n, "runs": n * base.cells, "decided": decided, "stopped": stopped}
-        for n, decided, stopped in zip(rule.looks, course.decided, course.stopped_by, strict=True)
+        {"replicates": rule.replicates(n), "runs": n * size, "decided": decided, "stopped": stopped}
+        for n, decided, stopped in zip(*columns, strict=True)
     ]
     runs = course.replicates * base.cells
     if json:
@@ -228,7 +235,7 @@ def _design(
     response: str | None,
 ) -> tuple[PlannedDesign, float | None]:
     """The design, and sigma where a pilot study has run."""
-    from doe.cli.alias import lettered_fraction
+    from doe.cli.power import lettered_fraction
     from doe.errors import DoeError
     from doe.results.designs import lettered_design, pilot_sigma, planned_design
     from doe.study.command import has_copies
@@ -250,3 +257,47 @@ def _design(
         raise DoeError("--response takes sigma from a study; name it with --study, not --factors")
     number = factors or 0
     return lettered_design(*lettered_fraction(number, fraction, study), order), None
+
+
+# Aliases ------------------------------------------------------------------------------------------
+
+
+LETTERS = "ABCDEFGHJKLMNOPQ"
+"""Factor letters; I is left out because it names the mean."""
+
+
+def alias(
+    factors: FactorsOption = None,
+    fraction: FractionOption = None,
+    study: StudyOption = None,
+    order: OrderOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Show which effects a design cannot tell apart."""
+    from doe.results.designs import lettered_design, planned_design
+    from doe.store.plan import load_plan
+    from doe.views.plan_tables import design_json, terms_table
+    from doe.views.terminal import print_json, print_table
+
+    if factors is None:
+        design = planned_design(load_plan(chosen_study(study)), fraction, order)
+    else:
+        design = lettered_design(*lettered_fraction(factors, fraction, study), order)
+    if json:
+        named = {"factors": list(design.runs.keys), "fraction": design.fraction}
+        print_json(named | design_json(design))
+    else:
+        print_table(terms_table(design))
+
+
+def lettered_fraction(
+    factors: int, fraction: str | None, study: Path | None
+) -> tuple[tuple[str, ...], str]:
+    """Keys and generators of so many factors called by letters, without any study."""
+    from doe.design.fractions import fraction_generators
+    from doe.errors import DoeError
+
+    if study is not None:
+        raise DoeError("give either --factors or --study, not both")
+    keys = tuple(LETTERS[:factors])
+    return keys, fraction_generators(fraction or "", keys)

@@ -9,6 +9,7 @@ import typer
 
 from doe.cli.options import (
     BlockOption,
+    CovariatesOption,
     DecimalOption,
     EveryTermOption,
     GoalOption,
@@ -22,9 +23,9 @@ from doe.cli.options import (
     TermsOption,
     TransformOption,
     WholePlotOption,
+    analysis_options,
     chosen_study,
     one_thread,
-    only_with_table,
     say,
     split_names,
     table_options,
@@ -33,10 +34,10 @@ from doe.cli.options import (
 if TYPE_CHECKING:
     from doe.results.report import Report
     from doe.results.status import Overview
-    from doe.results.subject import Subject
 
 
 def report(
+    ctx: typer.Context,
     study: StudyOption = None,
     table: TableOption = None,
     factors: TableFactorsOption = None,
@@ -45,8 +46,9 @@ def report(
     of: OfOption = None,
     block: BlockOption = None,
     whole_plot: WholePlotOption = None,
+    covariates: CovariatesOption = None,
     decimal: DecimalOption = None,
-    response: Annotated[
+    responses: Annotated[
         str | None,
         typer.Option("--response", "-r", help="Responses of the table: a,b [default: all]."),
     ] = None,
@@ -72,7 +74,11 @@ def report(
             help="Save charts as PDF, SVG and PNG as well: of responses a,b, `averages` or `all`."
         ),
     ] = None,
-    every: EveryTermOption = False,
+    contour: Annotated[
+        str | None,
+        typer.Option(help="Two factors of a surface whose contour map comes first: lr,width."),
+    ] = None,
+    every_term: EveryTermOption = False,
     serve: Annotated[
         int | None,
         typer.Option(
@@ -85,28 +91,17 @@ def report(
 ) -> None:
     """Write a page with charts and findings, the paper's tables in LaTeX, and figures."""
     one_thread()
-    from doe.analysis.options import AnalysisOptions
+    from msgspec import structs
+
     from doe.errors import DoeError
     from doe.results.report import report_of
     from doe.results.sources import page_source, study_page
-    from doe.views.files import REPORTS
+    from doe.views.files import REPORTS, figure_responses
 
-    of_table = {
-        "factors": factors,
-        "low": low,
-        "scale": scale,
-        "of": of,
-        "block": block,
-        "whole-plot": whole_plot,
-        "goal": goal,
-    }
-    only_with_table(study, table, **of_table, decimal=decimal, response=response)
-    options = AnalysisOptions(
-        transform=transform,
-        terms=None if terms is None else split_names(terms),
-        random_blocks=random_blocks,
-        robust=True,
-    )
+    of_table = table_options(ctx)
+    if table is None and responses is not None:
+        raise DoeError("--response belongs to --table; the page of a study has all its responses")
+    options = structs.replace(analysis_options(ctx), robust=True, drop=())
     left_out = None if drop is None else split_names(drop)
     if serve is not None:
         if table is not None:
@@ -118,33 +113,11 @@ def report(
 
         serve_page(chosen_study(study), make, serve)
         return
-    options_of_table = table_options(
-        table, factors, low, scale, block, goal, decimal=decimal, of=of, whole_plot=whole_plot
-    )
     source = table or chosen_study(study)
-    subject = page_source(source, split_names(response), options_of_table, say)
-    drawn = None if figures is None else _drawn_responses(subject, figures)
+    subject = page_source(source, split_names(responses), of_table, say)
+    drawn = None if figures is None else figure_responses(subject.responses, split_names(figures))
     report = report_of(subject, options, left_out)
-    _write(report, out or REPORTS / source.stem, drawn, every)
-
-
-def _drawn_responses(subject: Subject, figures: str) -> tuple[str, ...]:
-    """Responses whose charts are saved, known before anything is computed."""
-    from doe.errors import DoeError, nearest
-
-    responses, names = subject.responses, split_names(figures)
-    known = responses.names
-    if names == ("all",):
-        return known
-    if names == ("averages",):
-        return responses.headline
-    for name in names:
-        if name not in known:
-            raise DoeError(
-                f"--figures: {name!r} is no response{nearest(name, known)}; "
-                f"the responses are {', '.join(known)}"
-            )
-    return names
+    _write(report, out or REPORTS / source.stem, drawn, every_term)
 
 
 def _write(report: Report, out: Path, figures: tuple[str, ...] | None, every: bool) -> None:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 from typer.core import TyperCommand
 
-from doe.cli.complete import complete_config, complete_engine
-from doe.cli.options import StudyOption, chosen_study, split_names
+from doe.cli.options import StudyOption, chosen_study, complete_config, complete_engine, split_names
 
 if TYPE_CHECKING:
     from doe.results.summary import Ending, Summary
@@ -118,7 +117,7 @@ def run(
     from rich.text import Text
 
     from doe.errors import DoeError
-    from doe.results.decision import declare_until, is_decided
+    from doe.results.decision import asked_portions, declare_until
     from doe.results.summary import summarise
     from doe.running.execute import EngineChoice, run_study
     from doe.running.scheduler import RunOptions
@@ -126,7 +125,7 @@ def run(
     from doe.store.verdicts import Policy
     from doe.terms import config_header
     from doe.views.live import open_display
-    from doe.views.summary import summary_lines
+    from doe.views.status_tables import summary_lines
     from doe.views.terminal import console
 
     if notify is not None and detach:
@@ -149,7 +148,7 @@ def run(
     began, screen = time.monotonic(), console()
     try:
         with open_display(screen, config_header(plan.study.keys, "")) as display:
-            done = run_study(plan, options, EngineChoice(engine, ctx.obj), display, is_decided)
+            done = run_study(plan, options, EngineChoice(engine, ctx.obj), display, asked_portions)
     except DoeError:
         with contextlib.suppress(DoeError):  # a study that is gone cannot be summed up
             summary = summarise(plan, "broken off", time.monotonic() - began)
@@ -180,7 +179,7 @@ def run(
 
 def _tell(command: str | None, summary: Summary, study_option: str) -> None:
     from doe.running.execute import notify
-    from doe.views.summary import summary_environment
+    from doe.views.status_tables import summary_environment
 
     if command and (problem := notify(command, summary_environment(summary, study_option))):
         typer.echo(f"warning: --notify {problem}", err=True)

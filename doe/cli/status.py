@@ -97,7 +97,8 @@ def _picture(state: Overview, width: int) -> RenderableType:
         from doe.views.tables.study import decision_table
 
         parts += [Text("\n".join(reached.sentences))]
-        parts += [Text(), render_table(decision_table(reached), width)]
+        if reached.terms:
+            parts += [Text(), render_table(decision_table(reached), width)]
     if state.running:
         parts += [Text(), render_table(running_table(state), width)]
     if state.failures:
@@ -109,7 +110,7 @@ def _picture(state: Overview, width: int) -> RenderableType:
 def _lines(state: Overview) -> list[str]:
     from doe.errors import counted, listed
     from doe.numbers import duration_text
-    from doe.results.stages import status_line
+    from doe.results.status import status_line
 
     balance = ", ".join(
         f"{counted(configs, 'configuration')} with {done}"

@@ -31,8 +31,7 @@ def trial(
     """Run a configuration now, show its output, metrics and time; record nothing."""
     from collections import Counter
 
-    from doe.design.runs import make_design, runs_of
-    from doe.design.stages import stage_executions
+    from doe.design.runs import make_design, runs_of, stage_executions
     from doe.running.trial import try_run
     from doe.study.command import command_doubts
     from doe.study.presets import asked_study
@@ -118,7 +117,7 @@ def outcome_lines(study: Study, outcome: Trial) -> list[str]:
 def finding_lines(study: Study, outcome: Trial) -> list[str]:
     """Where a command left numbers, what names its metrics there, and files elsewhere."""
     from doe.errors import listed
-    from doe.running.discovery import finding_text, proposal, proposal_text
+    from doe.running.trial import finding_text, proposal, proposal_text
 
     lines = []
     if outcome.outside:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from doe.design.configurations import Levels
 from doe.design.kinds import chosen_kind, optimal
 from doe.design.model import (
     Floats,
@@ -74,23 +74,34 @@ def design_efficiency(study: Study, design: Design) -> Efficiency:
     if terms is None:
         return told
     inside = kept[: len(kept) - blocks.shape[1]]
-    variance = _prediction_variance(study, model, matrix, inside)
+    given = study.design.get("constraints", ())
+    settings = optimal.Settings(constraints=tuple(given) if study.kind == "optimal" else ())
+    inverse = np.linalg.inv(matrix.T @ matrix)[: inside.sum(), : inside.sum()]
+
+    radius = _distance(factors, points).max()
+
+    def variance(places: Sequence[Levels]) -> Floats:
+        """Of the predicted mean no farther from the centre than the runs, at the mean block."""
+        near = _distance(factors, places) <= radius + 1e-6
+        at = model_matrix(factors, places, model)[near][:, inside]
+        return np.asarray(((at @ inverse) * at).sum(axis=1))
+
+    spread = variance(optimal.region_points(study, settings))
+    corners = variance(optimal.corner_points(study, settings))
+    profile = np.quantile(spread, np.linspace(0.0, 1.0, SHARES))
+    profile[-1] = max(profile[-1], corners.max(initial=0.0))
     return told._replace(
-        mean_variance=float(variance.mean()),
-        largest_variance=float(variance.max()),
-        profile=tuple(np.quantile(variance, np.linspace(0.0, 1.0, SHARES)).tolist()),
+        mean_variance=float(spread.mean()),
+        largest_variance=float(profile[-1]),
+        profile=tuple(profile.tolist()),
     )
 
 
-def _prediction_variance(
-    study: Study, terms: Sequence[int], matrix: Floats, kept: NDArray[np.bool_]
-) -> Floats:
-    """Variance of the predicted mean at points of the region, at the mean of the blocks."""
-    given = study.design.get("constraints", ())
-    settings = optimal.Settings(constraints=tuple(given) if study.kind == "optimal" else ())
-    at = model_matrix(study.factors, optimal.region_points(study, settings), terms)[:, kept]
-    inverse = np.linalg.inv(matrix.T @ matrix)[: at.shape[1], : at.shape[1]]
-    return np.asarray(((at @ inverse) * at).sum(axis=1))
+def _distance(factors: Sequence[Factor], points: Sequence[Levels]) -> Floats:
+    """How far points lie from the centre of the ranges."""
+    ranged = [i for i, factor in enumerate(factors) if factor.ranged]
+    places = [[factors[i].position(point[i]) for i in ranged] for point in points]
+    return np.asarray(np.linalg.norm(np.array(places).reshape(len(points), -1), axis=1))
 
 
 def _words(terms: Sequence[int]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import NamedTuple
 
 from doe.design.configurations import (
@@ -19,8 +20,9 @@ from doe.design.kinds import chosen_kind
 from doe.design.kinds.subset import part_rows
 from doe.design.kinds.surface import axial_points
 from doe.errors import DoeError, nearest
-from doe.study.values import REPLICATE, Augment, Level, Study
-from doe.terms import level_text
+from doe.study.stages import stage_factors, stages_in_order
+from doe.study.values import FACTORIAL, NO_SEED, REPLICATE, Augment, Level, Study
+from doe.terms import level_text, parse_term
 
 
 class Run(NamedTuple):
@@ -35,7 +37,8 @@ class Run(NamedTuple):
     replicate: int
     block: int
     seed: int
-    """Its seed, that of the first stream where a study has several."""
+    """Its seed: that of its replicate, of the first stream where a study has several, and one of
+    its own where the replicate has run its configuration before."""
     config: str
     """The configuration as it is shown, ``A1B0`` or ``0.01 · adam``."""
     name: str
@@ -105,8 +108,7 @@ def make_design(study: Study) -> Design:
     repeats = _repeats(number(point.levels) for point in points)
     numbered = [(*pair, *point) for pair, point in zip(repeats, points, strict=True)]
     planned = []
-    for replicate in range(1, study.replicates + 1):
-        seed = next(iter(study.streams.values()), study.seeds)[replicate - 1]
+    for replicate, seed in enumerate(replicate_seeds(study)[: study.replicates], start=1):
         first = (replicate - 1) * blocks + 1
         planned += [
             _Unordered(levels, replicate, first + block, seed, row, repeat, plot)
@@ -135,6 +137,21 @@ def stream_seeds(study: Study, replicate: int, seed: int) -> dict[str, int]:
     }
 
 
+def replicate_seeds(study: Study) -> list[int]:
+    """The seed of each replicate, of those added later as well."""
+    first = next(iter(study.streams.values()), study.seeds)[: study.replicates]
+    return [*first, *(seed for step in study.augment for seed in step.seeds)]
+
+
+def _seed_of_repeat(seed: int, repeat: int) -> int:
+    """The seed of a configuration's further runs in a replicate, with whose seed they would be
+    copies of the first.
+    """
+    if repeat == 1:
+        return seed
+    return int(hashlib.sha256(f"{seed}/{repeat}".encode()).hexdigest()[:7], 16)
+
+
 def _with_runs(study: Study, design: Design, added: Iterable[_Unordered]) -> Design:
     """The design with runs in new blocks behind all others, in random order within each.
 
@@ -160,7 +177,8 @@ def _with_runs(study: Study, design: Design, added: Iterable[_Unordered]) -> Des
         plots += bool(hard) and (block, plot) != before
         before = (block, plot)
         seeds = stream_seeds(study, run.replicate, run.seed)
-        numbers = (i, run.row, run.replicate, run.block, run.seed)
+        seed = run.seed if seeds else _seed_of_repeat(run.seed, run.repeat)
+        numbers = (i, run.row, run.replicate, run.block, seed)
         runs.append(
             Run(
                 _run_id(run, configuration.name, named.width),
@@ -299,13 +317,12 @@ def _added_points(study: Study, design: Design, points: Sequence[Levels]) -> lis
     known = {run.given: run.row for run in design.runs}
     number = study_configurations(study, known).number
     rows = [number(levels) for levels in points]
-    replicates = sorted({(run.replicate, run.seed) for run in design.runs})
-    added = []
-    for i, (replicate, seed) in enumerate(replicates, start=1):
+    seeds, added = replicate_seeds(study), []
+    for i, replicate in enumerate(sorted({run.replicate for run in design.runs}), start=1):
         there = [run.row for run in design.runs if run.replicate == replicate]
         repeats = _repeats([*there, *rows])[len(there) :]
         added += [
-            _Unordered(levels, replicate, design.blocks + i, seed, row, repeat)
+            _Unordered(levels, replicate, design.blocks + i, seeds[replicate - 1], row, repeat)
             for (row, repeat), levels in zip(repeats, points, strict=True)
         ]
     return added
@@ -341,3 +358,113 @@ def runs_of(runs: Sequence[Run], config: str) -> list[Run]:
     raise DoeError(
         f"no configuration {config!r} is planned{nearest(config, names)}; they look like {names[0]}"
     )
+
+
+# Portions -----------------------------------------------------------------------------------------
+
+
+IN_HALVES, IN_QUARTERS = 3, 6
+"""Factors of which halves leave out the highest interaction alone, and quarters those of four."""
+
+
+@cache
+def split_words(factors: int, asked: frozenset[int] = frozenset()) -> tuple[int, ...]:
+    """Interactions whose signs split a full factorial of two levels: two, one or none.
+
+    Two for quarters, each of two thirds of the factors, so that their product is as long; one for
+    halves. None of them is `asked` about.
+    """
+    every = (1 << factors) - 1
+    thirds = [sum(1 << i for i in range(factors) if i * 3 // factors == part) for part in range(3)]
+    if factors >= IN_QUARTERS and not asked & {every & ~third for third in thirds}:
+        return every & ~thirds[2], every & ~thirds[0]
+    return (every,) if factors >= IN_HALVES and every not in asked else ()
+
+
+def _words(study: Study) -> tuple[int, ...]:
+    """Interactions that split each replicate of a study: of full factorials of two levels."""
+    rule = study.stopping
+    plain = study.kind == FACTORIAL and study.two_level and not study.streams and not study.stages
+    other = (study.fraction, study.blocks, study.centre, study.exclude)
+    added = any(step.flip or step.part or step.axial or step.runs for step in study.augment)
+    nested = any(factor.when or factor.hard for factor in study.factors)
+    if rule is None or rule.rule == 1 or not plain or any(other) or added or nested:
+        return ()
+    asked = frozenset(parse_term(term, study.keys) for term in rule.terms)
+    return split_words(len(study.keys), asked)
+
+
+def portions_per_replicate(study: Study) -> int:
+    """4, 2 or 1: whether a replicate is run in quarters, in halves or whole."""
+    return 1 << len(_words(study))
+
+
+def portion(study: Study, run: Run) -> int:
+    """Number, from 1, of the portion that a run belongs to."""
+    words = _words(study)
+    if not words:
+        return run.replicate
+    high = sum(
+        (run.levels[factor.key] == factor.high) << i for i, factor in enumerate(study.factors)
+    )
+    part = sum((word & high).bit_count() % 2 << i for i, word in enumerate(words))
+    return (run.replicate - 1 << len(words)) + 1 + part
+
+
+def most_portions(study: Study) -> int:
+    """Portions at which a study that may stop ends, decided or not."""
+    rule = study.stopping
+    return rule.max_replicates * portions_per_replicate(study) if rule else 0
+
+
+# Stages -------------------------------------------------------------------------------------------
+
+
+def stage_needs(study: Study, run: Run) -> dict[str, str]:
+    """Stage -> id of its execution that a run, or the execution of another stage, waits for."""
+    names: Iterable[str] = study.stages
+    if run.stage:
+        names = study.stages[run.stage].needs
+    return {name: stage_execution(study, name, run).run_id for name in names}
+
+
+def stage_execution(study: Study, name: str, run: Run) -> Run:
+    """The execution of a stage for the levels and the seed of a run.
+
+    Its id holds a digest of its levels, so that it stays the same in a design that grows.
+    """
+    seed = study.stages[name].seed
+    levels = {key: run.levels[key] for key in stage_factors(study, name)}
+    label = ", ".join(f"{key}={level_text(level)}" for key, level in levels.items())
+    digest = hashlib.sha256(label.encode()).hexdigest()[:8]
+    scope = {REPLICATE: f"-r{run.replicate}", NO_SEED: ""}.get(seed)
+    seeds = run.seeds if seed == REPLICATE else {}
+    number = replicate_seeds(study)[run.replicate - 1] if seed == REPLICATE else 0
+    if scope is None:
+        number = run.seeds[seed]
+        seeds, scope = {seed: number}, f"-{seed}{number}"
+    return Run(
+        run_id=f"stage-{name}-{digest}{scope}",
+        run_order=run.run_order,
+        row=0,
+        replicate=run.replicate if seed == REPLICATE else 1,
+        block=run.block,
+        seed=number,
+        config=label or "all levels",
+        name=label,
+        levels=levels,
+        coded=(),
+        seeds=seeds,
+        stage=name,
+    )
+
+
+def stage_executions(study: Study, runs: Iterable[Run]) -> tuple[Run, ...]:
+    """All executions of stages that some runs need, once each, in the order of these runs."""
+    names = stages_in_order(study)
+    executions: dict[str, Run] = {}
+    for run in runs if names else ():
+        for name in names:
+            execution = stage_execution(study, name, run)
+            executions.setdefault(execution.run_id, execution)
+    return tuple(executions.values())

@@ -12,10 +12,10 @@ from doe.analysis.surface import surface
 from doe.design.changes import with_confirmation, with_path
 from doe.design.configurations import Levels, study_configurations
 from doe.errors import DoeError
-from doe.results.cells import baseline, cells_of
 from doe.results.dataset import datasets, scan_study, study_runs
 from doe.results.decision import decision
 from doe.results.looks import analysed
+from doe.results.responses import baseline, cells_of
 from doe.store.plan import Plan, change_plan
 from doe.store.scan import RunStatus
 from doe.study.values import Study

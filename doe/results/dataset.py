@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from doe.analysis.dataset import (
+    Covariate,
     Dataset,
     FactorColumn,
     FreshRuns,
@@ -25,11 +26,12 @@ from doe.analysis.streams import Seeding
 from doe.design.changes import confirming
 from doe.design.kinds import chosen_kind
 from doe.design.kinds.optimal import constraints_of
-from doe.design.runs import Run
-from doe.design.stages import stage_execution
-from doe.results.cells import baseline, cells_of
-from doe.results.looks import look_notes
+from doe.design.runs import Run, portion, portions_per_replicate, stage_execution
+from doe.results.curves import reported_at
+from doe.results.looks import look_notes, stopping_rule
 from doe.results.responses import (
+    baseline,
+    cells_of,
     check_response,
     columns,
     response_values,
@@ -39,7 +41,7 @@ from doe.results.responses import (
 from doe.store.plan import load_plan
 from doe.store.scan import RunStatus
 from doe.study.levels import conditions, excluded_levels
-from doe.study.values import FIRST_LOOK, Study
+from doe.study.values import Study, covariate_step
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,7 +66,8 @@ def planned_runs(study: Study, planned: Sequence[Run]) -> Runs:
     factors = factor_columns(study)
     levels = {key: [run.levels[key] for run in planned] for key in study.keys}
     index, position = runs_at(levels, factors)
-    block = numbered(run.block for run in planned)
+    split = portions_per_replicate(study) > 1
+    block = numbered(portion(study, run) if split else run.block for run in planned)
     blocked = bool(block.max(initial=0) > 0)
     same = bool((numbered(run.replicate for run in planned) == block).all())
     return Runs(
@@ -86,7 +89,7 @@ def _whole_plots(study: Study, planned: Sequence[Run]) -> tuple[RandomGroup, ...
     stages = [name for name, stage in study.stages.items() if stage.factors]
     groups = [
         RandomGroup(
-            f"stage {name}", numbered(stage_execution(study, name, r).run_id for r in planned)
+            f"{name} execution", numbered(stage_execution(study, name, r).run_id for r in planned)
         )
         for name in stages
     ]
@@ -140,14 +143,25 @@ def study_runs(study: Study, statuses: Sequence[RunStatus]) -> Runs:
         states=tuple(state_text(status.state, status.reason) for status in statuses),
         notes=look_notes(study, statuses),
         looked=_looked(study, planned),
+        covariates=tuple(_covariate(study, statuses, n) for n in study.responses.covariates),
     )
 
 
+def _covariate(study: Study, statuses: Sequence[RunStatus], text: str) -> Covariate:
+    """Values of a covariate: a metric, or what was reported at a step; NaN where it is lacking."""
+    name, step = covariate_step(text)
+    if step is None:
+        return Covariate(text, np.array([response_values(study, s)[name] for s in statuses]))
+    reported = [reported_at(s.directory, name, step) if s.directory else np.nan for s in statuses]
+    return Covariate(text, np.array(reported))
+
+
 def _looked(study: Study, planned: Sequence[Run]) -> Looked | None:
-    replicate = np.array([run.replicate for run in planned], dtype=np.int64)
-    if study.stopping is None or int(replicate.max()) < FIRST_LOOK:
+    if study.stopping is None:
         return None
-    return Looked(study.stopping.max_replicates, study.stopping.spending, replicate)
+    rule = stopping_rule(study)
+    numbers = np.array([portion(study, run) for run in planned], dtype=np.int64)
+    return Looked(rule, numbers) if int(numbers.max()) >= rule.first else None
 
 
 def _seeding(study: Study, planned: Sequence[Run]) -> Seeding | None:
@@ -194,6 +208,7 @@ def datasets(
                 fresh=fresh_runs(study, fresh, name),
                 baseline=baseline(study, cells, name),
                 terms=usual_terms(study),
+                matters=responses.matters_of(name),
             )
         )
     return read

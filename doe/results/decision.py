@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -9,18 +10,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec.structs import replace
 
 from doe.design.changes import confirming, planned_replicates
+from doe.design.runs import portion, portions_per_replicate
 from doe.errors import DoeError, are, counted
-from doe.numbers import cell_text
+from doe.numbers import about, cell_text, share_text
 from doe.results.looks import analysed, stopping_rule
 from doe.store.plan import Plan, declare_plan, load_plan
-from doe.store.scan import RunStatus, complete_replicates
+from doe.store.scan import RunStatus, complete_portions, complete_replicates
 from doe.study.values import FIRST_LOOK, Stopping, Study
 from doe.terms import parse_term, term_name
 
 if TYPE_CHECKING:
-    from doe.analysis.contrasts import Floats
     from doe.analysis.dataset import Runs
     from doe.analysis.sequential import TermDecision
+    from doe.analysis.within import CloseToBest
 
 
 class TermState(NamedTuple):
@@ -30,20 +32,27 @@ class TermState(NamedTuple):
     term: str
     state: TermDecision
     chance: float | None
-    """Of being decided by the next replicate, where it is open and there is a next one."""
+    """Of being decided by the next look, where it is open and there is a next one."""
+    chance_in_all: float | None = None
+    """The same by the last look."""
 
 
 class Decision(NamedTuple):
-    """How far a study has come that is looked at after each complete replicate."""
+    """How far a study has come that is looked at after each complete portion."""
 
     rule: Stopping
-    replicates: int
+    replicates: float
     """Complete ones."""
     terms: tuple[TermState, ...]
     expected: float | None
     """Replicates in the end, the mean of simulated futures; None before the first look."""
     runs_each: int
     """Runs of a replicate."""
+    first: float = FIRST_LOOK
+    """Replicates at the first look."""
+    close: tuple[CloseToBest, ...] = ()
+    """Configurations that are known to be close to the best, where that is the aim."""
+    responses: int = 1
 
     @property
     def open(self) -> tuple[TermState, ...]:
@@ -51,33 +60,79 @@ class Decision(NamedTuple):
         return tuple(term for term in self.terms if term.state.verdict == "open")
 
     @property
+    def reached(self) -> bool:
+        """Whether the aim is reached."""
+        if self.rule.within:
+            return len(self.close) == self.responses and all(c.is_known for c in self.close)
+        return not self.open
+
+    @property
+    def futile(self) -> bool:
+        """Whether no open term has a fair chance of being decided by the end."""
+        chances = [term.chance_in_all for term in self.open]
+        known = [chance for chance in chances if chance is not None]
+        return bool(known) and max(known) < self.rule.futility and not self.rule.within
+
+    @property
     def is_final(self) -> bool:
         """Whether nothing more is to be run."""
-        return not self.open or self.replicates >= self.rule.max_replicates
+        return self.reached or self.replicates >= self.rule.max_replicates or self.futile
 
     @property
     def sentences(self) -> tuple[str, str]:
-        """What is settled, and what the next replicate is expected to bring."""
+        """What is settled, and what the next look is expected to bring."""
+        so_far = (
+            f"after {cell_text(self.replicates, 'short')} of at most {self.rule.max_replicates} "
+            "replicates"
+        )
+        if self.rule.within:
+            return self._close_sentence(so_far), self._outlook
         effects = sum(term.state.verdict == "effect" for term in self.terms)
         decided = len(self.terms) - len(self.open)
         settled = (
-            f"{decided} of {counted(len(self.terms), 'term')} {are(decided)} decided after "
-            f"{self.replicates} of at most {self.rule.max_replicates} replicates: "
+            f"{decided} of {counted(len(self.terms), 'term')} {are(decided)} decided {so_far}: "
             f"{counted(effects, 'effect')}, {decided - effects} negligible, {len(self.open)} open."
         )
-        if not self.open:
-            return settled, "The study has stopped: no further replicate is run."
-        if self.is_final:
-            return settled, "The last replicate is complete: what is open stays open."
+        return settled, self._outlook
+
+    def _close_sentence(self, so_far: str) -> str:
+        """How close to the best the leading configurations are."""
+        if not self.close:
+            return f"Nothing is known of the best {so_far}."
+        parts = [
+            f"{c.config} is at most {about(c.gap)} from the best of {c.response}"
+            for c in self.close
+        ]
+        return f"{'; '.join(parts)} {so_far} (asked for: {self.rule.within:g})."
+
+    @property
+    def _outlook(self) -> str:
+        """Whether more is run, and what that is expected to bring."""
+        if self.reached:
+            return "The study has stopped: no further replicate is run."
+        if self.replicates >= self.rule.max_replicates:
+            return "The last replicate is complete: what is open stays open."
+        if self.replicates < self.first:
+            return f"The first look comes after {_replicates(self.first)}."
+        if self.futile:
+            return (
+                f"The study has stopped: {counted(len(self.open), 'open term')} cannot be decided "
+                f"with {self.rule.max_replicates} replicates (the chance of each is below "
+                f"{share_text(self.rule.futility)}). Its next replicate may be run all the same."
+            )
         if self.expected is None:
-            return settled, "The first look comes after the second replicate."
+            return "The study goes on."
         bring = sum(term.chance or 0.0 for term in self.open)
-        return settled, (
-            f"The next replicate is expected to decide {cell_text(bring, 'fixed1')} of the "
+        return (
+            f"The next look is expected to decide {cell_text(bring, 'fixed1')} of the "
             f"{len(self.open)} open; the study is expected to take "
             f"{cell_text(self.expected, 'fixed1')} replicates in all, "
             f"{cell_text(self.expected * self.runs_each, 'int')} runs."
         )
+
+
+def _replicates(number: float) -> str:
+    return f"{cell_text(number, 'short')} replicate{'' if number == 1 else 's'}"
 
 
 def decided_terms(study: Study, runs: Runs) -> tuple[int, ...]:
@@ -107,79 +162,56 @@ def decided_responses(study: Study) -> tuple[str, ...]:
 
 
 def decision(study: Study, statuses: Sequence[RunStatus]) -> Decision | None:
-    """What the complete replicates decide; None where the study declares no rule."""
+    """What the complete portions decide; None where the study declares no rule."""
     if study.stopping is None:
         return None
     import numpy as np
 
-    from doe.analysis.sequential import Start, decide, futures, looks_at
+    from doe.results.course import Course
     from doe.results.dataset import datasets, study_runs
 
+    rule = stopping_rule(study)
     included = analysed(study, statuses)
     runs = study_runs(study, included)
-    masks, names = decided_terms(study, runs), decided_responses(study)
-    rule, family = stopping_rule(study.stopping), len(masks) * len(names)
-    complete = min(complete_replicates(included), rule.replicates)
-    replicate = np.array([status.run.replicate for status in included], dtype=np.int64)
+    names = decided_responses(study)
+    complete = min(complete_portions(study, included), rule.portions)
     cells = len({status.run.row for status in included})
-    terms: list[TermState] = []
-    ends = np.ones((1, 1), dtype=bool)
-    for data in datasets(study, included, runs, names):
-        looks = looks_at(data.y, runs, replicate, rule) if complete in rule.looks else []
-        matters = study.responses.matters_of(data.response) or 0.0
-        states = decide(looks, masks, family, rule, matters)
-        chances: list[float | None] = [None] * len(masks)
-        if looks and complete < rule.replicates:
-            closed = np.array([state.verdict != "open" for state in states], dtype=np.int64)
-            start = Start(
-                complete,
-                np.array([state.effect or 0.0 for state in states]),
-                looks[-1].sigma,
-                closed,
-                np.array([state.df for state in states]),
-                _spreads(states, looks[-1].sigma, complete * cells),
-            )
-            future = futures(start, cells, family, rule, matters)
-            chances = [
-                float(chance) if not done else None
-                for chance, done in zip(future[:, 0].mean(axis=0), closed, strict=True)
-            ]
-            ends = ends & future.all(axis=2)
-        terms += [
-            TermState(data.response, term_name(state.term, study.keys), state, chance)
-            for state, chance in zip(states, chances, strict=True)
-        ]
+    course = Course(study, rule, complete, np.array([portion(study, s.run) for s in included]))
+    data = datasets(study, included, runs, names)
+    terms: tuple[TermState, ...] = ()
+    close: tuple[CloseToBest, ...] = ()
     expected = None
-    if complete in rule.looks:
-        final = complete >= rule.replicates or all(t.state.verdict != "open" for t in terms)
-        expected = float(complete)
-        if not final:
-            expected += 1.0 + float((~ends[:, :-1]).sum(axis=1).mean())
-    return Decision(study.stopping, complete, tuple(terms), expected, cells)
-
-
-def _spreads(states: Sequence[TermDecision], sigma: float, runs: int) -> Floats:
-    """Variance of each effect over σ² / runs; that of two levels where it is not known."""
-    import numpy as np
-
-    known = [(state.se / sigma) ** 2 * runs if state.se else 4.0 for state in states]
-    return np.array(known)
+    if not study.stopping.within:
+        judged, expected = course.decided(data, decided_terms(study, runs))
+        terms = tuple(
+            TermState(name, term_name(state.term, study.keys), state, *chances)
+            for name, state, *chances in judged
+        )
+    elif complete in rule.looks:
+        close = course.close_to_best(data)
+    return Decision(
+        *(study.stopping, rule.replicates(complete), terms, expected, cells),
+        *(rule.replicates(rule.first), close, len(names)),
+    )
 
 
 def needed(
     study: Study, statuses: Sequence[RunStatus], reached: Decision | None
 ) -> list[RunStatus]:
-    """The runs that the study asks for: not the replicates that a decision has made needless."""
+    """The runs that the study asks for: not the portions that a decision has made needless."""
     if reached is None or not reached.is_final:
         return list(statuses)
-    wanted = {*range(1, reached.replicates + 1), *confirming(study)}
-    return [status for status in statuses if status.run.replicate in wanted]
+    last, fresh = reached.replicates * portions_per_replicate(study), confirming(study)
+    return [s for s in statuses if s.run.replicate in fresh or portion(study, s.run) <= last]
 
 
-def is_decided(study: Study, statuses: Sequence[RunStatus]) -> bool:
-    """Whether a study needs no further replicate."""
+def asked_portions(study: Study, statuses: Sequence[RunStatus]) -> int:
+    """How many portions a study asks for: those that are complete, or those of the next look."""
     reached = decision(study, statuses)
-    return reached is not None and reached.is_final
+    assert reached is not None
+    each = portions_per_replicate(study)
+    complete = round(reached.replicates * each)
+    return complete if reached.is_final else max(complete + 1, round(reached.first * each))
 
 
 def declare_until(
@@ -193,13 +225,29 @@ def declare_until(
                 "decided; ask for that too (until decided)"
             )
         return
-    if until != "decided":
-        raise DoeError(f"until {until!r} is unknown; expected decided")
-    declare(directory, terms, replicates)
+    aim, _, distance = until.partition(":")
+    within = _distance(distance) if aim == "within" else 0.0
+    if until != "decided" and not within:
+        raise DoeError(
+            f"until {until!r} is unknown; expected decided, or within:0.5, a distance from the best"
+        )
+    if within and terms:
+        raise DoeError("terms to decide belong to until decided; within asks for the best alone")
+    declare(directory, terms, replicates, within)
 
 
-def declare(directory: Path, terms: tuple[str, ...], replicates: int | None) -> Plan:
-    """Declare that a study is looked at after each complete replicate, and when it may stop.
+def _distance(text: str) -> float:
+    """A positive number; 0 where it is none."""
+    try:
+        return value if 0.0 < (value := float(text)) < math.inf else 0.0
+    except ValueError:
+        return 0.0
+
+
+def declare(
+    directory: Path, terms: tuple[str, ...], replicates: int | None, within: float = 0.0
+) -> Plan:
+    """Declare that a study is looked at after each complete portion, and when it may stop.
 
     Raises
     ------
@@ -218,21 +266,37 @@ def declare(directory: Path, terms: tuple[str, ...], replicates: int | None) -> 
                 "the study plans one replicate, and a look needs two; plan more, or say how many "
                 "there may be at most (max_replicates)"
             )
-        rule = Stopping(replicates or planned, names, after=complete)
-        decided_terms(replace(study, stopping=rule), planned_runs(study, plan.design.runs))
+        rule = Stopping(replicates or planned, names, after=complete, within=within)
+        ruled = replace(study, stopping=rule)
+        if within:
+            _check_goals(ruled)
+        else:
+            decided_terms(ruled, planned_runs(study, plan.design.runs))
         return rule
 
     plan = declare_plan(directory, declared)
     rule = plan.study.stopping
     assert rule is not None
-    if replicates not in (None, rule.max_replicates) or (names and names != rule.terms):
+    other = (names and names != rule.terms) or within != rule.within
+    if replicates not in (None, rule.max_replicates) or other:
         terms_text = ", ".join(rule.terms) or "main effects and two-factor interactions"
+        aim = f"{terms_text} are decided"
+        if rule.within:
+            aim = f"a configuration is known to be within {rule.within:g} of the best"
         raise DoeError(
             f"{directory} has declared to stop after {rule.max_replicates} replicates at most, or "
-            f"when {terms_text} are decided; a rule that changes on the way is none. Ask for no "
-            "other terms and replicates"
+            f"when {aim}; a rule that changes on the way is none. Ask for no other aim, terms and "
+            "replicates"
         )
     return plan
+
+
+def _check_goals(study: Study) -> None:
+    """Refuse to look for the best where nobody says what is better, or on which scale."""
+    answers = study.responses
+    for name in decided_responses(study):
+        if answers.goal_of(name) is None:
+            raise DoeError(f"{name} has no goal; say whether min or max is better")
 
 
 def decision_json(reached: Decision | None) -> dict[str, Any] | None:
@@ -245,6 +309,9 @@ def decision_json(reached: Decision | None) -> dict[str, Any] | None:
         "over": reached.is_final,
         "expected_replicates": reached.expected,
         "sentences": reached.sentences,
+        "futile": reached.futile,
+        "within": reached.rule.within or None,
+        "close_to_best": [close._asdict() for close in reached.close],
         "terms": [
             {
                 "response": term.response,
@@ -256,6 +323,7 @@ def decision_json(reached: Decision | None) -> dict[str, Any] | None:
                 "verdict": term.state.verdict,
                 "decided_at": term.state.decided_at,
                 "chance": term.chance,
+                "chance_in_all": term.chance_in_all,
             }
             for term in reached.terms
         ],

@@ -13,7 +13,7 @@ from doe.analysis.dataset import FactorColumn, Runs
 from doe.analysis.design_report import DesignReport, design_report, term_powers
 from doe.analysis.model import chosen_terms, make_model
 from doe.analysis.strata import PlannedError, planned_errors
-from doe.design.changes import with_overrides
+from doe.design.changes import confirming, with_overrides
 from doe.design.kinds.fraction import two_level_rows
 from doe.design.power import (
     DesignSize,
@@ -25,6 +25,8 @@ from doe.design.power import (
 from doe.design.runs import make_design
 from doe.results.dataset import datasets, planned_runs, study_runs, usual_terms
 from doe.store.plan import Plan
+from doe.store.scan import complete_replicates
+from doe.study.values import FIRST_LOOK
 from doe.terms import Generator, parse_generators
 
 if TYPE_CHECKING:
@@ -218,3 +220,33 @@ def pilot_sigma(plan: Plan, response: str) -> float:
     (data,) = datasets(study, statuses, study_runs(study, statuses), [response])
     done = [(y, s.run) for y, s in zip(data.y.tolist(), statuses, strict=True) if y == y]
     return pooled_sigma([y for y, _ in done], [r.row for _, r in done], [r.block for _, r in done])
+
+
+def common_seed_savings(plan: Plan) -> dict[str, float]:
+    """Response -> share of runs that common seeds save, once two replicates are complete.
+
+    A run with a seed of its own would have the variance ``σ_b² + σ²`` of replicates and error
+    together; with common seeds comparisons have σ² alone, so the share is ``σ_b² / (σ_b² + σ²)``
+    with ``σ_b² = (MS_blocks - MS_error) / configurations``.
+    """
+    study = plan.study
+    statuses = [s for s in plan.scan() if s.run.replicate not in confirming(study)]
+    if complete_replicates(statuses) < FIRST_LOOK or study.streams:
+        return {}
+    shares = {}
+    for data in datasets(study, statuses, study_runs(study, statuses), study.responses.principal):
+        by_run = {(s.run.replicate, s.run.row): y for s, y in zip(statuses, data.y, strict=True)}
+        replicates = range(1, complete_replicates(statuses) + 1)
+        rows = sorted({row for _, row in by_run})
+        table = np.array([[by_run.get((n, row), np.nan) for row in rows] for n in replicates])
+        table = table[:, ~np.isnan(table).any(axis=0)]
+        blocks, cells = table.shape
+        if cells < FIRST_LOOK or not np.ptp(table):
+            continue
+        means = table.mean(axis=1)
+        rest = table - table.mean(axis=0) - means[:, None] + table.mean()
+        error = float((rest**2).sum()) / ((blocks - 1) * (cells - 1))
+        between = max(float(means.var(ddof=1)) - error / cells, 0.0)
+        if error > 0:
+            shares[data.response] = between / (between + error)
+    return shares

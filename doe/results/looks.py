@@ -2,38 +2,46 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from doe.design.changes import confirming, on_path, planned_replicates
-from doe.store.scan import RunStatus, complete_replicates
+from doe.design.runs import most_portions, portion, portions_per_replicate
+from doe.store.scan import RunStatus, complete_portions, complete_replicates
 from doe.study.values import FIRST_LOOK, Stopping, Study
 
 if TYPE_CHECKING:
-    from doe.analysis.sequential import Rule
+    from doe.analysis.spending import Rule
 
-SHAPES = {"obrien-fleming": "O'Brien and Fleming", "pocock": "Pocock"}
+SHAPES = {"obrien-fleming": "O'Brien and Fleming", "pocock": "Pocock", "quadratic": "quadratic"}
 
 
-def stopping_rule(rule: Stopping) -> Rule:
-    """The rule as the statistics know it."""
-    from doe.analysis.sequential import Rule
+def stopping_rule(study: Study) -> Rule:
+    """The rule of a study as the statistics know it."""
+    from doe.analysis.sequential import EARLY_ORDER, from_first_look
+    from doe.analysis.spending import Rule
+    from doe.terms import terms_up_to
 
-    return Rule(rule.max_replicates, rule.alpha, rule.spending)
+    declared = study.stopping or Stopping(FIRST_LOOK)
+    each = portions_per_replicate(study)
+    spend = (most_portions(study), declared.alpha, declared.spending)
+    rule = Rule(*spend, per_replicate=each, two_sided=declared.rule == 1)
+    columns = len(terms_up_to(len(study.keys), min(EARLY_ORDER, len(study.keys))))
+    return from_first_look(rule, math.prod(study.sizes) // each, columns)
 
 
 def analysed(study: Study, statuses: Sequence[RunStatus]) -> list[RunStatus]:
     """The runs that effects are estimated from: all but those that confirm a winner and those of a
-    path of ascent, and where the study declares that it is looked at after each replicate, those of
-    complete ones.
+    path of ascent, and where the study declares that it is looked at, those of complete portions.
     """
     factorial = [s for s in statuses if s.run.replicate not in confirming(study)]
     if path := on_path(study):
         factorial = [s for s in factorial if s.run.given not in path]
     if study.stopping is None:
         return factorial
-    complete = min(complete_replicates(factorial), study.stopping.max_replicates)
-    return [s for s in factorial if not complete or s.run.replicate <= complete]
+    complete = min(complete_portions(study, factorial), most_portions(study))
+    return [s for s in factorial if not complete or portion(study, s.run) <= complete]
 
 
 def look_notes(study: Study, statuses: Sequence[RunStatus]) -> tuple[str, ...]:
@@ -43,12 +51,13 @@ def look_notes(study: Study, statuses: Sequence[RunStatus]) -> tuple[str, ...]:
         late = (
             f"; this was declared when {rule.after} replicates were complete, so the rule may have "
             "been chosen after their results"
-            if rule.after >= FIRST_LOOK
+            if rule.after
             else ""
         )
+        part = {1: "complete", 2: "half", 4: "quarter"}[portions_per_replicate(study)]
         return (
-            f"Looked at after each complete replicate up to {rule.max_replicates}, as declared: p "
-            f"and intervals of effects know the looks ({SHAPES[rule.spending]}'s spending); those "
+            f"Looked at after each {part} replicate up to {rule.max_replicates}, as declared: p "
+            f"and intervals of effects know the looks ({SHAPES[rule.spending]} spending); those "
             f"of configurations and of robust methods do not{late}.",
         )
     if complete < planned_replicates(study):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -9,16 +10,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from doe.errors import counted, listed, were
-from doe.results.stages import StageState, stage_json, stage_states
-from doe.results.time_left import study_time_left
+from doe.numbers import duration_text
 from doe.store.files import RunDir, StudyDir
 from doe.store.leases import HolderState, LeaseFile, age, silent_since
-from doe.store.plan import load_plan
+from doe.store.plan import Plan, load_plan
 from doe.store.progress import read_progress
 from doe.store.requests import changed_warning
 from doe.store.scan import RunState, RunStatus, counts, retried_reason, scan
+from doe.store.stages import REUSED, is_present
 from doe.store.verdicts import FILES, IMPORTED, UNREAD
-from doe.study.stages import read_by_runs
+from doe.study.stages import read_by_runs, stage_factors
 from doe.study.values import Study
 
 
@@ -219,3 +220,180 @@ def as_json(state: Overview) -> dict[str, Any]:
         "unreadable": {s.run.run_id: s.problem for s in state.statuses if s.problem},
         "warnings": state.warnings,
     }
+
+
+# Time left ----------------------------------------------------------------------------------------
+
+
+ASKED = 32
+"""Runs under way that are asked for a first estimate of the time left, at most."""
+
+
+def study_time_left(
+    files: StudyDir, statuses: Sequence[RunStatus], elapsed: Mapping[str, float], places: int
+) -> float | None:
+    """Seconds until all runs and stages have a verdict, each kind judged by its own durations.
+
+    None as long as nothing is known of a kind that is still to come.
+    """
+    total = 0.0
+    for stage in dict.fromkeys(status.run.stage for status in statuses):
+        own = [status for status in statuses if status.run.stage == stage]
+        ages = {s.run.run_id: elapsed[s.run.run_id] for s in own if s.run.run_id in elapsed}
+        left = time_left(own, ages, places, foreseen(files, own, ages))
+        if left is None:
+            return None
+        total += left
+    return total
+
+
+def foreseen(
+    files: StudyDir, statuses: Sequence[RunStatus], elapsed: Mapping[str, float]
+) -> list[float]:
+    """What runs under way foresee of themselves; nothing once one has finished, which says more."""
+    if _finished(statuses):
+        return []
+    first = list(elapsed.items())[:ASKED]
+    durations = [foresee(files.run(run_id), age) for run_id, age in first]
+    return [seconds for seconds in durations if seconds is not None]
+
+
+def foresee(run: RunDir, age: float) -> float | None:
+    """Seconds that a run of this age will have taken, if its steps go on as they went.
+
+    None before its first step, and for one that was started again: at which step is not known.
+    """
+    progress = read_progress(run)
+    if progress is None or progress.step < 1 or run.lease(2).exists():
+        return None
+    try:
+        silent = time.time() - run.progress.stat().st_mtime
+    except OSError:
+        return None
+    return max(age - silent, 0.0) * max(progress.total / progress.step, 1.0)
+
+
+def time_left(
+    statuses: Sequence[RunStatus],
+    elapsed: Mapping[str, float],
+    places: int,
+    foreseen: Sequence[float] = (),
+) -> float | None:
+    """Seconds until all runs have a verdict; None before anything is known.
+
+    A run is expected to take the mean of its configuration's finished runs, or of all where there
+    are none. Running runs are censored: they say only that a duration exceeds their age, so the
+    mean over all is the exponential estimate, (finished + running time) / number finished, as soon
+    as a running one is older than the plain mean. Before the first has finished, what running ones
+    foresee of themselves takes its place. What is left is shared among the places, and no less than
+    the longest single run needs.
+    """
+    finished = _finished(statuses)
+    durations = [seconds for taken in finished.values() for seconds in taken] or list(foreseen)
+    if not durations:
+        return None
+    mean = sum(durations) / len(durations)
+    if any(age > mean for age in elapsed.values()):
+        mean = (sum(durations) + sum(elapsed.values())) / len(durations)
+    left = []
+    for status in statuses:
+        if status.state in ("pending", "running"):
+            own = finished.get(status.run.config)
+            expected = sum(own) / len(own) if own else mean
+            age = elapsed.get(status.run.run_id, 0.0)
+            # Past its expected end, a run of a memoryless kind has as long to go as ever.
+            left.append(expected - age if age < expected else expected)
+    return max(sum(left) / max(places, 1), max(left)) if left else 0.0
+
+
+def _finished(statuses: Sequence[RunStatus]) -> dict[str, list[float]]:
+    """Seconds that finished runs took, by configuration."""
+    durations: dict[str, list[float]] = {}
+    for status in statuses:
+        if status.state in ("done", "diverged") and status.seconds is not None:
+            durations.setdefault(status.run.config, []).append(status.seconds)
+    return durations
+
+
+# Stages -------------------------------------------------------------------------------------------
+
+
+class StageState(NamedTuple):
+    """One stage and its executions."""
+
+    name: str
+    factors: tuple[str, ...]
+    runs: int
+    """Runs that it serves: so often it would be executed without sharing."""
+    counts: dict[RunState, int]
+    seconds: float | None
+    """How long an execution takes, by those that are done; None before one is."""
+    removed: int
+    """Executions of which nothing is left, as no run needs it."""
+    reused: tuple[str, ...]
+    """Executions of other studies that were taken over."""
+    failures: dict[str, str]
+    """Execution -> why it failed."""
+
+    @property
+    def executions(self) -> int:
+        """How often it is executed."""
+        return sum(self.counts.values())
+
+
+def stage_states(plan: Plan) -> list[StageState]:
+    """Look at the stages of a planned study."""
+    if not plan.study.stages:
+        return []
+    statuses = scan(plan.files, plan.stages)
+    return [
+        _state(plan.study, plan.files, name, len(plan.design.runs), own)
+        for name in plan.study.stages
+        if (own := [status for status in statuses if status.run.stage == name])
+    ]
+
+
+def _state(
+    study: Study, files: StudyDir, name: str, runs: int, statuses: Sequence[RunStatus]
+) -> StageState:
+    done = [status for status in statuses if status.state == "done"]
+    made = [s.seconds for s in done if s.seconds is not None and REUSED not in s.provenance]
+    return StageState(
+        name=name,
+        factors=stage_factors(study, name),
+        runs=runs,
+        counts=counts(statuses),
+        seconds=sum(made) / len(made) if made else None,
+        removed=sum(not is_present(files.run(status.run.run_id)) for status in done),
+        reused=tuple(s.provenance[REUSED] for s in done if REUSED in s.provenance),
+        failures={s.run.run_id: s.reason for s in statuses if s.state == "failed"},
+    )
+
+
+def plan_line(stage: StageState) -> str:
+    """What sharing a stage saves: in executions, and in time once that is known."""
+    of = f"for each level of {', '.join(stage.factors)}" if stage.factors else "for all levels"
+    line = (
+        f"Stage {stage.name}, {of}: {counted(stage.executions, 'execution')} for "
+        f"{counted(stage.runs, 'run')}; without sharing {stage.runs}"
+    )
+    if stage.seconds is None:
+        return f"{line}."
+    shared, alone = (duration_text(n * stage.seconds) for n in (stage.executions, stage.runs))
+    return f"{line}. At {duration_text(stage.seconds)} each: {shared} instead of {alone}."
+
+
+def status_line(stage: StageState) -> str:
+    """How a stage stands."""
+    number = ", ".join(f"{count} {name}" for name, count in stage.counts.items() if count)
+    line = f"stage {stage.name}: {counted(stage.executions, 'execution')}: {number}"
+    if stage.removed:
+        line += f"; {stage.removed} removed, for no run needs what they left"
+    if stage.reused:
+        line += f"; {len(stage.reused)} taken over, as from {stage.reused[0]}"
+    return line
+
+
+def stage_json(stage: StageState) -> dict[str, object]:
+    """The same for machines."""
+    return {**stage._asdict(), "executions": stage.executions}

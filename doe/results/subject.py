@@ -12,17 +12,17 @@ import numpy as np
 
 from doe.analysis.dataset import Dataset, FactorColumn, Runs
 from doe.design.changes import confirming
+from doe.design.kinds import chosen_kind
 from doe.goals import Desire
 from doe.numbers import duration_text
-from doe.results.cells import Cell, cells_of
 from doe.results.dataset import confirming_runs, datasets, factor_columns, study_runs
 from doe.results.looks import analysed
 from doe.results.origins import machine_text
-from doe.results.responses import response_values
+from doe.results.responses import Cell, cells_of, response_values
 from doe.results.status import Overview, failures
 from doe.store.scan import STATES, RunState, RunStatus
 from doe.study.levels import allowed_rows
-from doe.study.values import Goal, Group, Level, ReportSection, Responses, Study
+from doe.study.values import FACTORIAL, Goal, Group, Level, ReportSection, Responses, Study
 
 if TYPE_CHECKING:
     from doe.analysis.tables import TableOptions
@@ -145,6 +145,8 @@ def study_datasets(
 
 def _kind(study: Study) -> str:
     kind = f"Fraction {study.fraction}" if study.fraction else "Full factorial"
+    if study.kind != FACTORIAL:
+        kind = chosen_kind(study).describe().partition(":")[0].removesuffix(".")
     return kind + (f" without {'; '.join(study.exclude)}" if study.exclude else "")
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from doe.results.cells import best_cells, cells_of
 from doe.results.decision import Decision, decision, needed
-from doe.results.responses import response_values
+from doe.results.responses import best_cells, cells_of, response_values
 from doe.store.plan import Plan
 from doe.store.scan import RunState, RunStatus, counts
 from doe.study.values import Study
-from doe.terms import config_header
 
 Ending = Literal["finished", "stopped", "broken off"]
 """Nothing was left to do; interrupted; given up for an error."""
@@ -37,8 +35,8 @@ class Summary(NamedTuple):
     """How long this `doe run` took."""
     best: tuple[BestObserved, ...]
     """Of the averages, or where there are none of the metrics."""
-    levels: str
-    """Whose levels a configuration names, where its label does not say so itself."""
+    keys: tuple[str, ...]
+    """Of the factors, whose levels a configuration names."""
     decision: Decision | None
     """Of a study that declares when it may stop."""
 
@@ -49,8 +47,7 @@ def summarise(plan: Plan, ending: Ending, seconds: float) -> Summary:
     reached = decision(study, scanned)
     statuses = needed(study, scanned, reached)
     best = _best(study, statuses)
-    levels = config_header(study.keys, "")
-    return Summary(study.name, ending, counts(statuses), seconds, best, levels, reached)
+    return Summary(study.name, ending, counts(statuses), seconds, best, study.keys, reached)
 
 
 def _best(study: Study, statuses: Sequence[RunStatus]) -> tuple[BestObserved, ...]:

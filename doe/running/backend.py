@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import importlib
 import math
 import os
@@ -11,16 +10,19 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from doe.errors import DoeError, nearest
 from doe.store.files import encodable
 from doe.store.requests import RunRequest
-from doe.study.command import OUT, flat_settings, stage_placeholders
+from doe.study.command import OUT, flat_settings, stage_placeholders, used_pieces
 from doe.study.values import Level, seed_placeholders
 
+if TYPE_CHECKING:
+    from doe.running.program import Program
+
 Reply = Mapping[str, float]
-Backend = Callable[["Request"], Reply]
+Function = Callable[["Request"], Reply]
 
 
 @dataclass(frozen=True)
@@ -100,8 +102,7 @@ def resolve(name: str, command: tuple[str, ...] = ()) -> Backend:
         If there is no such module or function; an error inside the module is passed on.
     """
     if name == "command":
-        importlib.import_module("doe.running.command")  # once, before runs are forked
-        return functools.partial(run_command, command)
+        return CommandBackend(command)
     module_name, _, attribute = name.partition(":")
     with contextlib.suppress(OSError):
         if not {"", os.getcwd()} & set(sys.path):
@@ -122,21 +123,53 @@ def resolve(name: str, command: tuple[str, ...] = ()) -> Backend:
     return function  # type: ignore[no-any-return]
 
 
-def run_command(command: tuple[str, ...], request: Request) -> Reply:
-    """Run a study's command, wait for it, and read the metrics that it leaves."""
-    from doe.running.command import run_program
+class CommandBackend:
+    """A study's command: run it, wait for it, and read the metrics that it leaves."""
 
-    own: dict[str, Level] = {
-        "seed": request.seed,
-        "device": request.device,
-        "threads": request.threads,
-        **dict(zip(seed_placeholders(request.seeds), request.seeds.values(), strict=True)),
-        **dict(
-            zip(stage_placeholders(request.stages), map(str, request.stages.values()), strict=True)
-        ),
-    }
-    values = {**flat_settings(request.settings), **request.factors, **own}
-    return run_program(command, values, request.run_dir, request.report, request.should_stop)
+    def __init__(self, command: tuple[str, ...]) -> None:
+        import doe.running.command  # once, before runs are forked
+        import doe.running.program
+
+        self._module, self._command = doe.running.command, command
+        self._start = doe.running.program.Program
+        self._program: Program | None = None
+        self.leave: Callable[[], None] = lambda: None
+        """Called when the program has ended well, before its metrics are read."""
+
+    def stand_by(self) -> None:
+        """Fork the process of the program ahead."""
+        self._program = self._start()
+
+    def rehearse(self, request: RunRequest) -> None:
+        """Prepare a call that is not made."""
+        pieces = used_pieces(self._command, {}, lambda _: None)
+        values = {str(piece.name): "" for piece in pieces}
+        self._module.preparation(self._command, values, request, Path("run"), print)
+
+    def run(self, request: Request, planned: RunRequest) -> Reply:
+        """Run the command with the values of a request in place of its placeholders."""
+        seeds = zip(seed_placeholders(request.seeds), request.seeds.values(), strict=True)
+        stages = zip(stage_placeholders(request.stages), request.stages.values(), strict=True)
+        own: dict[str, Level] = {
+            "seed": request.seed,
+            "device": request.device,
+            "threads": request.threads,
+            **dict(seeds),
+            **{name: str(path) for name, path in stages},
+        }
+        return self._module.run_program(
+            self._command,
+            {**flat_settings(request.settings), **request.factors, **own},
+            planned,
+            request.run_dir,
+            request.report,
+            request.should_stop,
+            self._program,
+            self.leave,
+        )
+
+
+Backend = Function | CommandBackend
 
 
 class CheckedReply(NamedTuple):
@@ -184,7 +217,10 @@ def call(
         report=report,
         should_stop=should_stop,
     )
-    metrics = _checked(backend(handed), request)
+    if isinstance(backend, CommandBackend):
+        metrics = _checked(backend.run(handed, request), request)
+    else:
+        metrics = _checked(backend(handed), request)
     unread = (*factors.unread, *stage_placeholders(stages.unread))
     return CheckedReply(metrics, _not_finite(metrics, request), unread)
 

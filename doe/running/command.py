@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-import select
 import shlex
-import signal
-import subprocess
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from types import FrameType
 from typing import NamedTuple
 
 from doe.errors import DoeError
 from doe.running.metrics import Output, as_number, files_now, read_metrics
-from doe.running.processes import end_by_signal, end_with_parent, has_ended, patiently
-from doe.running.sources import STEP_COLUMNS, matching, read_rows, stamp
+from doe.running.processes import end_by_signal
+from doe.running.program import Call, Listener, Program, run
+from doe.running.sources import STEP_COLUMNS, Stamps, matching, read_rows, stamp
 from doe.store.files import RunDir
-from doe.store.requests import read_request
-from doe.store.timing import COMMAND_POLL_SECONDS
+from doe.store.requests import RunRequest
 from doe.study.command import STDOUT, STEP, TOTAL, Piece, pieces, printed_number
 from doe.study.stages import STAGE_DIR
 from doe.study.values import OWN, Level, MetricsSection, ProgressSection
@@ -28,17 +23,17 @@ from doe.terms import level_text
 
 ReportStep = Callable[..., None]
 """``report(step, total, **metrics)``"""
-Listener = Callable[[str], None]
-
-CHUNK_BYTES = 65536
 
 
 def run_program(
     command: Iterable[str],
     values: Mapping[str, Level],
+    request: RunRequest,
     run_dir: Path,
     report: ReportStep,
     should_stop: Callable[[], bool] = bool,
+    program: Program | None = None,
+    leave: Callable[[], None] = lambda: None,
 ) -> dict[str, float]:
     """Run a command, forward its progress, and read the metrics that it leaves.
 
@@ -51,14 +46,53 @@ def run_program(
     should_stop
         Whether the run is asked to end early. SIGTERM is passed on to the program; what it leaves
         then is a checkpoint, not a result.
+    program
+        A process that stands by to become the program.
+    leave
+        Called when the program has ended well and only its metrics are to be read.
     """
     should_stop()  # from here on, its end is waited for
-    request, _ = read_request(RunDir(run_dir))
-    source = request.source or MetricsSection()
-    section = request.progress or ProgressSection()
     if request.cwd:
         run_dir = RunDir(run_dir).out
         run_dir.mkdir(exist_ok=True)
+    plan = preparation(command, values, request, run_dir, report)
+    code = run(plan.call, program, plan.listeners, plan.progress.poll, should_stop)
+    if should_stop():
+        raise DoeError("the command was asked to end before it had finished")
+    if code < 0:
+        end_by_signal(-code)  # as the command did: a crash is not a clean failure
+    if code > 0:
+        raise DoeError(f"the command ended with exit code {code}{_where(request.cwd)}")
+    leave()
+    if request.stage:
+        return {}  # what it leaves is its answer
+    return read_metrics(
+        plan.source, request.metrics, request.further, run_dir, plan.old, plan.output
+    )
+
+
+class Preparation(NamedTuple):
+    """All that is known of a command before it starts."""
+
+    call: Call
+    source: MetricsSection
+    old: Stamps
+    """Files of metrics that an earlier attempt has left."""
+    output: Output
+    progress: ProgressReader
+    listeners: list[Listener]
+
+
+def preparation(
+    command: Iterable[str],
+    values: Mapping[str, Level],
+    request: RunRequest,
+    run_dir: Path,
+    report: ReportStep,
+) -> Preparation:
+    """Put values in place, and look at what is there already."""
+    source = request.source or MetricsSection()
+    section = request.progress or ProgressSection()
     values = {**values, "run_dir": str(run_dir), STAGE_DIR: str(run_dir)}
     call = _placed(substitute(command, values), request.cwd, run_dir)
     own = {name: filled(level_text(value), values) for name, value in request.env.items()}
@@ -69,16 +103,7 @@ def run_program(
     listeners: list[Listener] = [output.add_line] if source.file == STDOUT else []
     if section.pattern:
         listeners.append(progress.on_line)
-    code = _execute(call, listeners, progress.poll, should_stop)
-    if should_stop():
-        raise DoeError("the command was asked to end before it had finished")
-    if code < 0:
-        end_by_signal(-code)  # as the command did: a crash is not a clean failure
-    if code > 0:
-        raise DoeError(f"the command ended with exit code {code}{_where(request.cwd)}")
-    if request.stage:
-        return {}  # what it leaves is its answer
-    return read_metrics(source, request.metrics, request.further, run_dir, old, output)
+    return Preparation(call, source, old, output, progress, listeners)
 
 
 def substitute(command: Iterable[str], values: Mapping[str, Level]) -> list[str]:
@@ -106,15 +131,6 @@ def filled(word: str, values: Mapping[str, Level]) -> str:
 
 
 # Where it runs ----------------------------------------------------------------------------------
-
-
-class Call(NamedTuple):
-    """A command as it is started."""
-
-    words: list[str]
-    cwd: Path
-    environment: Mapping[str, str] = {}
-    """What its environment has besides ours."""
 
 
 def _placed(words: list[str], cwd: str, run_dir: Path) -> Call:
@@ -164,112 +180,6 @@ def _module_path(words: Iterable[str], start: Path) -> dict[str, str]:
 def _where(cwd: str) -> str:
     own = '; it ran in its own directory, and `cwd = "."` in the study file runs it where doe is'
     return own if cwd == OWN else ""
-
-
-# The process ------------------------------------------------------------------------------------
-
-
-@contextlib.contextmanager
-def _passing_on(
-    process: subprocess.Popen[bytes], should_stop: Callable[[], bool]
-) -> Iterator[None]:
-    """Send SIGTERM on to the program, once."""
-    former = signal.getsignal(signal.SIGTERM)
-    passed: list[int] = []
-
-    def note(number: int, frame: FrameType | None) -> None:
-        if not passed:
-            passed.append(number)
-            process.terminate()
-        if callable(former):
-            former(number, frame)
-
-    if not callable(former):  # `doe try`
-        yield
-        return
-    signal.signal(signal.SIGTERM, note)
-    try:
-        if should_stop():  # since before it was started
-            process.terminate()
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, former)
-
-
-def _execute(
-    call: Call,
-    listeners: list[Listener],
-    poll: Callable[[], None],
-    should_stop: Callable[[], bool],
-) -> int:
-    """Run a program to its end; its output goes on to ours, line by line to the listeners."""
-    words = call.words
-    try:
-        process = patiently(
-            lambda: subprocess.Popen(
-                words,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE if listeners else None,
-                stderr=subprocess.STDOUT if listeners else None,
-                cwd=call.cwd,
-                # Lines come when they are printed.
-                env={**os.environ, "PYTHONUNBUFFERED": "1", **call.environment},
-                preexec_fn=end_with_parent,
-            )
-        )
-    except FileNotFoundError:
-        raise DoeError(
-            f"cannot start {words[0]!r}: there is no such program here or on the PATH"
-        ) from None
-    except PermissionError:
-        raise DoeError(
-            f"cannot start {words[0]!r}: it may not be executed; make it executable with chmod +x, "
-            "or put its interpreter first, as in sh or python"
-        ) from None
-    except OSError as error:
-        raise DoeError(f"cannot start {words[0]!r}: {error.strerror}") from error
-    try:
-        with _passing_on(process, should_stop):
-            if process.stdout is not None:
-                _listen(process, process.stdout.fileno(), listeners, poll)
-            while not has_ended(process.pid, COMMAND_POLL_SECONDS):
-                poll()
-        code = process.wait()
-        poll()
-        return code
-    except BaseException:
-        process.kill()
-        process.wait()
-        raise
-    finally:
-        if process.stdout is not None:
-            process.stdout.close()
-
-
-def _listen(
-    process: subprocess.Popen[bytes],
-    pipe: int,
-    listeners: list[Listener],
-    poll: Callable[[], None],
-) -> None:
-    """Pass on what is printed until the program is gone, even if a child of it holds the pipe."""
-    rest = b""
-    while True:
-        ended = has_ended(process.pid, COMMAND_POLL_SECONDS, pipe)
-        ready, _, _ = select.select([pipe], [], [], 0.0)
-        chunk = os.read(pipe, CHUNK_BYTES) if ready else b""
-        view = memoryview(chunk)
-        while view:
-            view = view[os.write(1, view) :]
-        *lines, rest = re.split(rb"[\r\n]", rest + chunk)
-        rest = rest[-CHUNK_BYTES:]
-        ended = not chunk and (bool(ready) or ended)
-        for line in [*lines, rest] if ended else lines:
-            for listen in listeners:
-                listen(line.decode(errors="replace"))
-        if ended:
-            return
-        poll()
 
 
 # Progress ---------------------------------------------------------------------------------------

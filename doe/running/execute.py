@@ -1,6 +1,6 @@
 """Running a planned study: engine, display and scheduler put together.
 
-A study that declares when it may stop is run replicate by replicate. Nothing is kept on disk but
+A study that declares when it may stop is run portion by portion. Nothing is kept on disk but
 its own rule: what comes next follows from the verdicts that are there, so any `doe run` can be
 killed, and two of them agree.
 """
@@ -14,16 +14,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from doe.design.changes import confirming
+from doe.design.runs import portion, portions_per_replicate
 from doe.errors import DoeError, counted, were
 from doe.running.engines import check_detach, open_engine
 from doe.running.processes import counted_interrupts
 from doe.running.scheduler import Display, RunOptions, Scheduler
-from doe.store.file_system import makes_links
-from doe.store.files import StudyDir
+from doe.store.files import StudyDir, makes_links
 from doe.store.plan import Plan, complete_design, extend_plan, load_plan
-from doe.store.scan import RunState, RunStatus, complete_replicates, counts
+from doe.store.scan import RunState, RunStatus, complete_portions, counts
 from doe.store.timing import LONGEST_SECONDS, NOTIFY_SECONDS
-from doe.study.values import FIRST_LOOK, Study
+from doe.study.values import Study
 
 
 class Execution(NamedTuple):
@@ -49,17 +49,18 @@ def run_study(
     options: RunOptions,
     engine: EngineChoice,
     display: Display,
-    decided: Callable[[Study, Sequence[RunStatus]], bool],
+    asked: Callable[[Study, Sequence[RunStatus]], int],
 ) -> Execution:
     """Run what is asked of a study and not yet done.
 
-    A study that declares when it may stop is run replicate by replicate as long as its rule asks
-    for the next, unless some of its runs were asked for by name.
+    A study that declares when it may stop is run portion by portion as long as its rule asks for
+    the next, unless some of its runs were asked for by name.
 
     Parameters
     ----------
-    decided : callable
-        Tells whether all is decided by the complete replicates.
+    asked : callable
+        Tells how many portions the study asks for, given its runs so far: no more than are complete
+        where it stops.
     """
     if plan.study.stopping is None or options.only or options.replicates:
         return execute(plan, options, engine, display)
@@ -70,25 +71,39 @@ def run_study(
         )
     while True:
         statuses = plan.scan()
-        fresh = confirming(plan.study)
-        complete = complete_replicates([s for s in statuses if s.run.replicate not in fresh])
-        most = plan.study.stopping.max_replicates
-        over = bool(fresh) or complete >= most or decided(plan.study, statuses)
-        replicates = (*range(1, complete + 1), *fresh)
+        complete = _complete(plan, statuses)
+        last = complete if confirming(plan.study) else asked(plan.study, statuses)
+        over = last <= complete
         if not over:
-            replicates = tuple(range(1, max(FIRST_LOOK, complete + 1) + 1))
-            plan = extend_plan(plan.directory, replicates[-1])
-        asked_for = [s.state for s in statuses if s.run.replicate in replicates]
+            plan = extend_plan(plan.directory, -(-last // portions_per_replicate(plan.study)))
+        wanted = _portions_up_to(plan, last)
+        asked_for = [s.state for s in statuses if s.run.run_id in wanted]
         again = options.retry_failed and "failed" in asked_for
         if over and not again and not {"pending", "running"} & {*asked_for}:
             return Execution(plan, counts(statuses), True)
-        done = execute(plan, options._replace(replicates=replicates), engine, display)
+        done = execute(plan, options._replace(runs=wanted), engine, display)
         if over or not done.finished or options.limit:
             return done
-        if complete_replicates(plan.scan()) <= complete:
-            return done  # a run that cannot be read holds the replicate back
+        if _complete(plan, plan.scan()) <= complete:
+            return done  # a run that cannot be read holds the portion back
         options = options._replace(retry_failed=False)
         plan = load_plan(plan.directory)
+
+
+def _complete(plan: Plan, statuses: Sequence[RunStatus]) -> int:
+    """Complete portions of the runs that confirm nothing."""
+    fresh = confirming(plan.study)
+    return complete_portions(plan.study, [s for s in statuses if s.run.replicate not in fresh])
+
+
+def _portions_up_to(plan: Plan, last: int) -> frozenset[str]:
+    """Ids of the runs of the first portions, and of those that confirm."""
+    fresh = confirming(plan.study)
+    return frozenset(
+        run.run_id
+        for run in plan.design.runs
+        if run.replicate in fresh or portion(plan.study, run) <= last
+    )
 
 
 def execute(plan: Plan, options: RunOptions, engine: EngineChoice, display: Display) -> Execution:

@@ -12,7 +12,7 @@ from typing import Any
 from doe.errors import DoeError, listed, nearest
 from doe.running.sources import NumberSource, Series, Stamps, brief, matching, read_source, stamp
 from doe.store.files import RunDir
-from doe.study.command import STDOUT, printed_name, printed_number, printed_pattern
+from doe.study.command import STDOUT, printed_name, printed_number, printed_pattern, printed_step
 from doe.study.values import MetricsSection
 
 LISTED = 20
@@ -20,7 +20,7 @@ LISTED = 20
 LAST_LINES = 3
 COLOURS = re.compile(r"\x1b\[[\d;]*[A-Za-z]")
 """Codes by which a program colours its output."""
-PRINTED_STEP = printed_pattern("(?:global[_ ])?step|iter(?:ation)?|epoch|episode")
+PRINTED_STEP = printed_step()
 
 
 class Output:
@@ -84,7 +84,7 @@ def as_number(value: object) -> float | None:
     """A number, or text that is one, as a float; None for anything else."""
     if isinstance(value, bool) or value is None:
         return None
-    if isinstance(value, (int, float, str)):
+    if isinstance(value, (int, float, str)) and "_" not in str(value):  # Python reads 1_000
         try:
             return float(value)
         except (ValueError, OverflowError):

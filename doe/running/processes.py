@@ -1,9 +1,10 @@
 """Processes: what the kernel offers to know them for sure, to keep them together and to end them.
 
 A run has two: its keeper (`worker`) holds the lease and commits, its training (`training`) is the
-keeper's child and runs the backend. The keeper adopts whatever its training leaves behind, in
-whatever session or process group, and ends it. No process is signalled by its number alone: it is
-our own child that was not waited for, or it carries the run's mark.
+keeper's child and runs the backend. A command (`program`) is the training's child. The keeper
+adopts whatever its training leaves behind, in whatever session or process group, and ends it. No
+process is signalled by its number alone: it is our own child that was not waited for, or it
+carries the run's mark.
 """
 
 from __future__ import annotations

@@ -16,12 +16,10 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple, Protocol
 
-from doe.design.runs import Run, runs_of
-from doe.design.stages import stage_needs
+from doe.design.runs import Run, runs_of, stage_needs
 from doe.errors import DoeError, counted, were
 from doe.numbers import cell_text
-from doe.running.balance import Placed, pick, unbalanced
-from doe.running.engines.base import Ended, Engine, Job, Slot, failure_recorded
+from doe.running.engines import Ended, Engine, Job, Slot, failure_recorded
 from doe.running.processes import PROCESS_LIMIT, end_keepers
 from doe.running.transitions import (
     Abort,
@@ -37,6 +35,7 @@ from doe.running.transitions import (
     Observed,
     Offered,
     Phase,
+    Placed,
     Postpone,
     Record,
     Recorded,
@@ -46,10 +45,13 @@ from doe.running.transitions import (
     RunTask,
     Skip,
     StageGone,
+    StagesReady,
     Start,
     choose_queue,
+    pick,
     stage_news,
     transition,
+    unbalanced,
 )
 from doe.running.worker import WorkerOptions, record_crash, refuse
 from doe.store.files import RunDir, StudyDir, held_name
@@ -75,6 +77,8 @@ class RunOptions(NamedTuple):
     """Configurations; empty for all."""
     replicates: tuple[int, ...] = ()
     """Numbers of replicates; empty for all."""
+    runs: frozenset[str] = frozenset()
+    """Ids of runs; empty for all."""
     limit: int = 0
     """Most runs to start; 0 for all."""
     retry_failed: bool = False
@@ -202,12 +206,10 @@ class Scheduler:
     def hand_over(self) -> int:
         """Start all that waits and leave it to the engine; return how many runs that are."""
         self._begin()
-        if any(task.phase is Phase.WAITING for task in self._tasks.values()):
-            raise DoeError(
-                "runs are started when their stages are done, which needs a scheduler that stays; "
-                "leave out --detach until then"
-            )
         self._dispatch()
+        if late := sum(task.phase is Phase.WAITING for task in self._tasks.values()):
+            text = f"{counted(late, 'run')} {were(late)} left out, for another scheduler executes "
+            self.display.note("warning", f"{text}a stage before; `doe run` again later")
         return self._starts
 
     def snapshot(self) -> Snapshot:
@@ -303,10 +305,19 @@ class Scheduler:
         """Whether an execution of a stage is done, and what it left is there."""
         return self.statuses[stage].state == "done" and is_present(self.files.run(stage))
 
+    def _is_ready(self, stage: str) -> bool:
+        """Whether runs may follow a stage: it is done, or the engine begins them after it."""
+        handed_over = self.options.detach and self._tasks[stage].phase is Phase.STARTED
+        return handed_over or self._is_done(stage)
+
     def _wake(self, run_id: str) -> None:
         """Tell a run that waits for its stages what has become of them."""
-        stages = [(self._tasks[stage], self.statuses[stage]) for stage in self._needs[run_id]]
-        news = stage_news(stages) if self._tasks[run_id].phase is Phase.WAITING else None
+        if self._tasks[run_id].phase is not Phase.WAITING:
+            return
+        needs = self._needs[run_id]
+        news = stage_news([(self._tasks[stage], self.statuses[stage]) for stage in needs])
+        if self.options.detach and all(map(self._is_ready, needs)):
+            news = StagesReady()
         if news is not None:
             self._apply(run_id, news)
 
@@ -477,7 +488,7 @@ class Scheduler:
                 if phase is None:
                     break
                 run_id = self._next(phase, slot)
-                ready = all(map(self._is_done, self._needs[run_id]))
+                ready = all(map(self._is_ready, self._needs[run_id]))
                 status = self._read(run_id)  # after its stages, which are removed after its verdict
                 held, final = self._is_held(status), status.is_final(self._tasks[run_id].replace)
                 if not (ready or held or final):
@@ -487,6 +498,8 @@ class Scheduler:
                 started = self._tasks[run_id].phase is Phase.STARTED
                 if started and self._prepare(run_id):
                     jobs.append(self._job(status, slot, phase is Phase.EXCLUSIVE))
+                    for user in self._users.get(run_id, ()) if self.options.detach else ():
+                        self._wake(user)
         if jobs:
             self.check_place()  # after their requests were written
             self.engine.start(jobs)
@@ -522,7 +535,7 @@ class Scheduler:
 
     def _job(self, status: RunStatus, slot: Slot, exclusive: bool) -> Job:
         """Note the start of a run, and say how its worker is to execute it."""
-        run_id, holder = status.run.run_id, status.holder
+        run_id, lease = status.run.run_id, status.lease
         sharing = sum(other.group == slot.group for other in self.engine.slots) > 1
         options = WorkerOptions(
             job=f"{self._me}/{os.urandom(6).hex()}",
@@ -531,7 +544,7 @@ class Scheduler:
             timeout=self._timeout(status.run),
             policy=self.options.policy,
             replace=self._tasks[run_id].replace,
-            expired=holder.nonce if holder and status.state == "pending" else "",
+            expired=lease.digest if lease and status.state == "pending" else "",
             wait=self.options.detach,
             alone=exclusive or not (slot.group and sharing),
             supervisor="" if self.options.detach else self._me,
@@ -541,7 +554,10 @@ class Scheduler:
         if not status.run.stage:
             self._place(status.run, slot.kind)
             self._starts += 1
-        return Job(run_id, self.files.run(run_id).path, slot, options, status.run.stage)
+        needs = self._needs[run_id] if self.options.detach else ()
+        begun = {active.run_id: job for job, active in self._active.items()} if needs else {}
+        after = tuple(begun[stage] for stage in needs if stage in begun)
+        return Job(run_id, self.files.run(run_id).path, slot, options, status.run.stage, after)
 
     def _timeout(self, run: Run) -> float:
         return self.study.stages[run.stage].timeout if run.stage else self.options.timeout
@@ -583,7 +599,7 @@ class Scheduler:
         far = lease is not None and lease.machine != self._here and lease.job == ended.job
         held = status.state == "running" and not (far and not ended.interrupted)
         recorded = False
-        if not status.is_final(self._tasks[active.run_id].replace):
+        if not (status.problem or status.is_final(self._tasks[active.run_id].replace)):
             self.check_place()  # a plan that was replaced has taken the request away
             recorded = failure_recorded(self.files.run(active.run_id), ended.job)
         self._apply(active.run_id, Exited(ended, status, held, recorded), active.slot)
@@ -632,4 +648,5 @@ def selected(runs: Sequence[Run], options: RunOptions) -> list[str]:
         for run in runs
         if (not only or run.run_id in only)
         and (not options.replicates or run.replicate in options.replicates)
+        and (not options.runs or run.run_id in options.runs)
     ]

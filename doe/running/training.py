@@ -12,7 +12,9 @@ import io
 import mmap
 import os
 import pickle
+import select
 import signal
+import socket
 import sys
 import traceback
 from pathlib import Path
@@ -22,21 +24,25 @@ import msgspec
 
 from doe.errors import DoeError
 from doe.numbers import cell_text
-from doe.running.backend import Backend, call, resolve
+from doe.running.backend import Backend, CommandBackend, call, resolve
 from doe.running.processes import (
     ProcessLimitError,
+    adopt_orphans,
     end_with_parent,
+    has_children,
+    has_ended,
     mark_process,
     patiently,
     thread_environment,
 )
 from doe.running.provenance import backend_files
 from doe.store.files import RunDir, encodable
-from doe.store.log import open_log, write_log
-from doe.store.progress import Reporter
+from doe.store.progress import Reporter, open_log, write_log
 from doe.store.requests import RunRequest
 from doe.store.stages import DIGEST, RECIPE, content_digest, is_present, recipe, take_over
+from doe.store.timing import IDLE_SECONDS
 from doe.store.verdicts import FILES, UNREAD, Failure, FailureKind, Result
+from doe.study.values import OWN, MetricsSection
 
 REPLY_BYTES = 1 << 24
 """Room for an answer; memory that is not written to costs nothing."""
@@ -102,26 +108,51 @@ class ForkedTraining:
     def __init__(self, backend: Backend | None, on_child: Any = None, private: int = -1) -> None:
         """Fork it; `private` is a descriptor that it does not get."""
         self.reply = SharedReply()
-        told, self._tell = os.pipe()
+        self._channel, theirs = socket.socketpair()
         try:
             self.pid = patiently(os.fork)
         except BaseException:
-            os.close(told)
-            os.close(self._tell)
+            self._channel.close()
+            theirs.close()
             raise
         if self.pid == 0:
-            os.close(self._tell)
+            self._channel.close()
             if private >= 0:
                 os.close(private)
             if on_child is not None:
                 signal.signal(signal.SIGCHLD, on_child)
-            train(told, backend, self.reply)
-        os.close(told)
+            train(theirs, backend, self.reply)
+        theirs.close()
+        self._listening = isinstance(backend, CommandBackend)
+        """Whether it may say that it has left its slot."""
 
     def begin(self, training: Training) -> None:
         """Let it run."""
-        with contextlib.suppress(BrokenPipeError), os.fdopen(self._tell, "wb") as told:
-            told.write(pickle.dumps(training))  # if it is gone, its end tells
+        with contextlib.suppress(OSError):  # if it is gone, its end tells
+            self._channel.sendall(pickle.dumps(training))
+            self._channel.shutdown(socket.SHUT_WR)
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until it has ended or left its slot, or some time has passed; whether it ended."""
+        return has_ended(self.pid, seconds, self._channel.fileno() if self._listening else None)
+
+    def has_left(self) -> bool:
+        """Whether it has left its slot since this was asked last: its program has ended well."""
+        if not self._listening:
+            return False
+        try:
+            said = self._channel.recv(1, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        self._listening = False
+        return bool(said)
+
+
+def _leave(channel: socket.socket) -> None:
+    """Tell the keeper that this slot is free, unless the program has left processes behind."""
+    if not has_children():
+        with contextlib.suppress(OSError):
+            channel.send(b"1")
 
 
 class Interrupted(SystemExit):
@@ -149,14 +180,24 @@ class ShouldStop:
             raise Interrupted(1)
 
 
-def train(told: int, backend: Backend | None, reply: SharedReply) -> NoReturn:
+def train(channel: socket.socket, backend: Backend | None, reply: SharedReply) -> NoReturn:
     """Run the backend in this process, which was forked for it, and end it."""
     own, training = os.getpid(), None
     try:
         end_with_parent()
         os.setsid()
-        with os.fdopen(told, "rb") as pipe:
-            raw = pipe.read()
+        if isinstance(backend, CommandBackend):
+            backend.leave = lambda: _leave(channel)
+            adopt_orphans()
+            with contextlib.suppress(OSError):  # no room for one ahead
+                backend.stand_by()
+        if not select.select([channel], [], [], IDLE_SECONDS)[0]:
+            _rehearse(backend)
+        raw = b""
+        while chunk := channel.recv(1 << 16):
+            raw += chunk
+        if not isinstance(backend, CommandBackend):
+            channel.close()
         if not raw:  # its keeper has no run for it
             os._exit(0)
         training = pickle.loads(raw)
@@ -184,6 +225,23 @@ def train(told: int, backend: Backend | None, reply: SharedReply) -> NoReturn:
         reply.write(Result("failed", error=Failure("crash", encodable(reason))))
     finally:
         os._exit(1)
+
+
+EXAMPLE = RunRequest(
+    "", "run", "", 0, 1, 0, "command", ("true",), {}, {}, ("y",), (), MetricsSection(), cwd=OWN
+)
+
+
+def _rehearse(backend: Backend | None) -> None:
+    """Do what comes before a run: the memory that this writes to is copied while there is time."""
+    example = Training(RunDir(Path("run")), Path("run"), EXAMPLE, 1, "cpu", 0.0, True, "", {})
+    with contextlib.suppress(Exception):
+        training = pickle.loads(pickle.dumps(example))
+        os.environ.update(thread_environment(training.request.threads))
+        backend_files(EXAMPLE.backend, EXAMPLE.command)
+        Reporter(training.run)
+        if isinstance(backend, CommandBackend):
+            backend.rehearse(training.request)
 
 
 def _outcome(

@@ -7,14 +7,17 @@ and does what the actions say.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from doe.running.engines.base import Ended, Slot
+from doe.design.runs import Run
+from doe.running.engines import Ended, Slot
 from doe.running.worker import ExitCode
 from doe.store.scan import RunStatus
 from doe.store.verdicts import Failure
+from doe.terms import level_text
 
 FAILURES_IN_A_ROW = 3
 """Failures of different runs in a row that close a slot."""
@@ -376,3 +379,40 @@ def signature(failure: Failure) -> str:
         return failure.reason
     places = re.findall(r'^  File "(.*)", line (\d+)', failure.traceback, re.MULTILINE)
     return f"{failure.type} {places}"
+
+
+# Balance over machines ----------------------------------------------------------------------------
+
+
+TOLERATED_RUNS, TOLERATED_SHARE = 1.0, 0.1
+"""How far a level may be from its share of a kind's runs before it is told."""
+
+
+class Placed(NamedTuple):
+    """A run and the kind of machine that has executed it, or does."""
+
+    run: Run
+    kind: str
+
+
+def pick(waiting: Sequence[Run], kind: str, placed: Iterable[Placed]) -> Run:
+    """Return the waiting run whose levels this kind has had least; of equals, the first."""
+    had = Counter(item for p in placed if p.kind == kind for item in p.run.levels.items())
+    return min(waiting, key=lambda run: sum(had[item] for item in run.levels.items()))
+
+
+def unbalanced(placed: Sequence[Placed]) -> list[str]:
+    """Name the levels that a kind of machine has had more often than its share of the runs."""
+    number = Counter(p.kind for p in placed)
+    total = Counter(item for p in placed for item in p.run.levels.items())
+    texts = []
+    for kind, runs in number.items():
+        had = Counter(item for p in placed if p.kind == kind for item in p.run.levels.items())
+        for (key, level), count in had.items():
+            expected = runs * total[key, level] / len(placed)
+            if count - expected > max(TOLERATED_RUNS, TOLERATED_SHARE * runs):
+                texts.append(
+                    f"{key} = {level_text(level)} in {count} of {runs} runs on {kind}, and in "
+                    f"{total[key, level] - count} of {len(placed) - runs} elsewhere"
+                )
+    return texts

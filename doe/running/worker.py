@@ -16,6 +16,7 @@ import codecs
 import contextlib
 import errno
 import os
+import pickle
 import signal
 import time
 from collections.abc import Callable
@@ -35,15 +36,14 @@ from doe.running.processes import (
     end_process,
     ending,
     has_children,
-    has_ended,
     module_words,
     run_mark,
     signal_all,
     sweep_marked,
 )
 from doe.running.provenance import ask_gpus, provenance, static_facts
-from doe.running.training import ForkedTraining, SharedReply, Training
-from doe.store.files import RunDir, StudyDir, sync
+from doe.running.training import EXAMPLE, ForkedTraining, Training
+from doe.store.files import RunDir, StudyDir, put_once, sync
 from doe.store.leases import (
     Held,
     Lease,
@@ -54,7 +54,7 @@ from doe.store.leases import (
     new_owner,
     read_lease,
 )
-from doe.store.log import log_tail, portable, write_log
+from doe.store.progress import log_tail, portable, write_log
 from doe.store.requests import RunRequest, read_request
 from doe.store.stages import STAGES, StageResults, stage_results
 from doe.store.timing import (
@@ -120,7 +120,7 @@ class WorkerOptions(msgspec.Struct, frozen=True):
     replace: str = ""
     """Checksum of a failed verdict that this run is to replace."""
     expired: str = ""
-    """Nonce of another machine's lease that was watched long enough to know that it is over."""
+    """Digest of a lease that was watched long enough to know that its holder is gone."""
     wait: bool = False
     """Wait for another holder to finish or to fall silent, instead of leaving at once."""
     alone: bool = True
@@ -271,7 +271,7 @@ def _execute(
     with contextlib.suppress(OSError):
         sync(run.request)
     facts = prepared.facts or _facts(request, options.device)
-    code, lost = _keep(forked.pid, held, options, stop, forked.reply)
+    code, lost = _keep(forked, held, options, stop, prepared.leave)
     seconds = time.monotonic() - ticks
     result = forked.reply.read()  # before anything is tidied up
     if result is None:
@@ -320,7 +320,11 @@ def _facts(request: RunRequest, device: str) -> dict[str, Any]:
 
 
 def _keep(
-    pid: int, held: Held, options: WorkerOptions, stop: Stop, reply: SharedReply
+    forked: ForkedTraining,
+    held: Held,
+    options: WorkerOptions,
+    stop: Stop,
+    leave: Callable[[], None],
 ) -> tuple[int, bool]:
     """Show signs of life until the training has ended; its exit code, and whether it was lost.
 
@@ -331,13 +335,15 @@ def _keep(
     limit = began + options.timeout + LATE_SECONDS if options.timeout > 0 else float("inf")
     requested_at, lost, there = float("inf"), False, began
     while True:
-        if has_ended(pid, KEEPER_POLL_SECONDS):
-            return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), lost
+        if forked.wait(KEEPER_POLL_SECONDS):
+            return os.waitstatus_to_exitcode(os.waitpid(forked.pid, 0)[1]), lost
+        if forked.has_left():
+            leave()
         now = time.monotonic()
-        if reply.written:
+        if forked.reply.written:
             limit = min(limit, now + FLUSH_SECONDS)
         with contextlib.suppress(OSError):
-            there = there if held.removed() else now
+            there = there if held.displaced() else now
             if now - there >= RESTORE_SECONDS:
                 lost = lost or not _put_back(held)
         if now - beaten >= BEAT_SECONDS:
@@ -353,15 +359,17 @@ def _keep(
                     "doe: another process has taken this run over, or it was deleted; ending\n",
                 )
             # The training alone: what it has forked may serve it while it saves a checkpoint.
-            signal_all({pid}, signal.SIGTERM)
+            signal_all({forked.pid}, signal.SIGTERM)
         if now >= min(limit, requested_at + (0.0 if lost else options.grace)):
             signal_all(descendants(), signal.SIGKILL)
 
 
 def _put_back(held: Held) -> bool:
-    """Put back what the backend has removed of ours; False if somebody else has the run."""
+    """Put back what the backend has taken of ours; False if somebody else has the run."""
     ours = held.restore()
-    write_log(held.run, "doe: the run's directory was emptied; what is ours was put back\n")
+    write_log(
+        held.run, "doe: the run's directory was emptied, replaced or closed; its records are back\n"
+    )
     return ours
 
 
@@ -376,7 +384,7 @@ def finish(held: Held, options: WorkerOptions, outcome: Result) -> int:
     began = time.monotonic()
     while True:
         try:
-            if held.removed():
+            if held.displaced():
                 _put_back(held)
             _record(held, options, outcome)
             break
@@ -439,10 +447,25 @@ def record_crash(
 
 
 def rehearse() -> None:
-    """Read and write what every run does: what is made at its first use is there before a fork."""
-    example = RunRequest("", "run", "", 0, 1, 0, "command", ("true",), {}, {}, ("y",), ())
-    request = msgspec.json.decode(msgspec.json.encode(example), type=RunRequest)
+    """Do what every run does, without a file: what this makes or writes to is there beforehand.
+
+    In a process that was forked, memory is copied when it is first written to.
+    """
+    nowhere = RunDir(Path("/proc/none/run"))
+    request = msgspec.json.decode(msgspec.json.encode(EXAMPLE), type=RunRequest)
     owner = msgspec.json.decode(msgspec.json.encode(new_owner()), type=Lease)
+    for step in (
+        lambda: read_request(nowhere),
+        lambda: begin(nowhere, WorkerOptions(), owner, Watch()),
+        lambda: put_once(nowhere.lease(1), b"", owner.nonce),
+        lambda: Held(nowhere, owner),
+    ):
+        with contextlib.suppress(OSError, DoeError):
+            step()
+    adopt_orphans()
+    nowhere.is_record(nowhere.log.name)
+    stage_results(StudyDir(nowhere.path), request)
+    pickle.dumps(Training(nowhere, nowhere.path, request, 1, "cpu", 0.0, True, "", {}))
     origin = provenance({}, owner, request, "", time.time(), 0.0)
     decode_result(encode_result(Result("done", {"y": 1.0}, None, origin)))
     codecs.lookup("utf-8-sig")  # of a table of metrics

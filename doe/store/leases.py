@@ -13,8 +13,10 @@ process is dead (on the same machine), or when, on another machine, its bytes di
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import socket
+import stat
 import time
 from collections.abc import Callable
 from enum import Enum
@@ -94,7 +96,12 @@ class LeaseFile(NamedTuple):
     raw: bytes
     lease: Lease | None
     plain: bool = True
-    """Whether it is a file at all: what is none was never made by a holder."""
+    """False if it is not a regular file, so no worker made it."""
+
+    @property
+    def digest(self) -> str:
+        """Identify this lease as it is now, readable or not; a heartbeat changes it."""
+        return f"{self.attempt}:{hashlib.sha256(self.raw).hexdigest()}"
 
     def is_of(self, job: str) -> bool:
         """Whether the start of this name has taken it."""
@@ -331,20 +338,27 @@ class Held:
             with contextlib.suppress(OSError):  # something else has that name
                 self._kept[name] = read_file(self.run.path / name)
 
-    def removed(self) -> bool:
-        """Whether this lease is gone from its place while the study is not."""
+    def displaced(self) -> bool:
+        """Whether the backend has removed the lease or made the run's directory unusable."""
         try:
             named = os.stat(self.run.lease(self.lease.attempt))
-        except (FileNotFoundError, NotADirectoryError):
+            if not (_is_directory(self.run.path) and os.access(self.run.path, os.W_OK | os.X_OK)):
+                return True
+        except (FileNotFoundError, NotADirectoryError, PermissionError):
             return not self.deleted()
         held = os.fstat(self._file)
         return (named.st_dev, named.st_ino) != (held.st_dev, held.st_ino)
 
     def restore(self) -> bool:
-        """Put back what the backend has removed; False if another has the run meanwhile."""
-        self.run.path.mkdir(exist_ok=True)
+        """Put back what the backend has taken away; False if another has the run meanwhile."""
+        path = self.run.path
+        if os.path.lexists(path) and not _is_directory(path):  # a file, or a link to elsewhere
+            path.rename(path.with_name(f"{path.name}.foreign-{self.lease.attempt}"))
+        path.mkdir(exist_ok=True)
+        if not os.access(path, os.W_OK | os.X_OK):
+            path.chmod(stat.S_IMODE(path.stat().st_mode) | stat.S_IRWXU)
         put_back = {
-            name: put_once(self.run.path / name, raw, self.lease.nonce, False)
+            name: put_once(path / name, raw, self.lease.nonce, False)
             for name, raw in self._kept.items()
         }
         own = self.run.lease(self.lease.attempt)
@@ -372,6 +386,11 @@ class Held:
         os.pwrite(self._file, beat.encode(), self._beat_offset)
 
 
+def _is_directory(path: Path) -> bool:
+    """Whether it is a directory itself, not a link to one."""
+    return stat.S_ISDIR(os.lstat(path).st_mode)
+
+
 def _is_there(path: Path) -> bool:
     """Whether a file exists; OSError where the disk does not tell."""
     try:
@@ -389,11 +408,11 @@ def acquire(run: RunDir, owner: Lease, watch: Watch, expired: str = "") -> Held 
     owner : Lease
         Who asks; its attempt number and device are filled in here.
     expired : str
-        Nonce of a lease that the caller has watched long enough to know that it is over.
+        Digest of a lease that the caller has watched long enough to know that it is over.
     """
     last = last_lease(run)
     files.fault_point("lease looked up")
-    known = last is not None and last.lease is not None and last.lease.nonce == expired
+    known = last is not None and last.digest == expired
     if last is not None and not known and not watch.is_expired(run, last):
         return None
     number, device = last.attempt + 1 if last else 1, os.stat(run.path).st_dev

@@ -14,8 +14,7 @@ from typing import BinaryIO, Literal, NamedTuple
 import msgspec
 
 from doe.design.changes import augmented, planned_replicates
-from doe.design.runs import Design, Run, extended_design, make_design
-from doe.design.stages import stage_executions
+from doe.design.runs import Design, Run, extended_design, make_design, stage_executions
 from doe.design.table import design_csv, design_digest, design_request, read_design
 from doe.errors import DoeError
 from doe.store.files import StudyDir, read_file, write_atomic
@@ -393,7 +392,9 @@ def _design_text(files: StudyDir) -> str:
         return read_file(files.design).decode().replace("\r\n", "\n")
     except FileNotFoundError:
         return ""
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise DoeError(f"cannot read {files.design}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
         raise DoeError(f"cannot read {files.design}: {error}") from error
 
 

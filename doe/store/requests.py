@@ -10,8 +10,7 @@ from typing import Any
 
 import msgspec
 
-from doe.design.runs import Run
-from doe.design.stages import stage_needs
+from doe.design.runs import Run, stage_needs
 from doe.errors import DoeError, counted, were
 from doe.store.files import STRANGE, RunDir, StudyDir, read_file, write_atomic
 from doe.store.scan import RunStatus

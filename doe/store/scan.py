@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
-from doe.design.runs import Run
+from doe.design.runs import Run, portion
 from doe.errors import DoeError
-from doe.store.files import StudyDir
+from doe.store.files import RunDir, StudyDir
 from doe.store.leases import Lease, LeaseFile, Watch, last_lease
 from doe.store.verdicts import (
     LATER,
@@ -19,6 +19,7 @@ from doe.store.verdicts import (
     is_final,
     verdict_in,
 )
+from doe.study.values import Study
 
 RunState = State | Literal["running", "pending"]
 STATES: tuple[RunState, ...] = (*get_args(State), "running", "pending")
@@ -38,6 +39,8 @@ class RunStatus(NamedTuple):
     """Whether a verdict stands there that cannot be trusted; its run is done again."""
     problem: str = ""
     """Why the run's directory cannot be read; such a run is left alone."""
+    directory: RunDir | None = None
+    """Where the run lies, once it has ended."""
 
     @property
     def holder(self) -> Lease | None:
@@ -99,12 +102,12 @@ def read_status(files: StudyDir, run: Run, watch: Watch) -> RunStatus:
 
 
 def _read_status(files: StudyDir, run: Run, watch: Watch) -> RunStatus:
-    verdict = verdict_in(files.verdict(run.run_id))
-    if verdict is not None and verdict.result is not None:
-        return RunStatus(run, verdict.result.state, verdict.result, checksum(verdict.raw))
+    verdict, run_dir = verdict_in(files.verdict(run.run_id)), files.run(run.run_id)
+    if verdict is not None and (result := verdict.result) is not None:
+        name = checksum(verdict.raw)
+        return RunStatus(run, result.state, result, name, directory=run_dir)
     if verdict is not None and verdict.later:
         return RunStatus(run, "pending", problem=LATER)
-    run_dir = files.run(run.run_id)
     lease = last_lease(run_dir)
     state: RunState = "running" if lease and not watch.is_expired(run_dir, lease) else "pending"
     blocked = state == "pending" and run_dir.request.is_dir()
@@ -128,6 +131,16 @@ def counts(statuses: Sequence[RunStatus]) -> dict[RunState, int]:
 
 def complete_replicates(statuses: Sequence[RunStatus]) -> int:
     """How many replicates, from the first on, have a verdict of every run."""
-    waiting = [s.run.replicate for s in statuses if s.state in ("running", "pending")]
-    last = max((status.run.replicate for status in statuses), default=0)
-    return min(waiting, default=last + 1) - 1
+    return _complete(statuses, [status.run.replicate for status in statuses])
+
+
+def complete_portions(study: Study, statuses: Sequence[RunStatus]) -> int:
+    """How many portions, from the first on, have a verdict of every run."""
+    return _complete(statuses, [portion(study, status.run) for status in statuses])
+
+
+def _complete(statuses: Sequence[RunStatus], numbers: Sequence[int]) -> int:
+    """How many of the numbered parts of a study have a verdict of every run."""
+    pairs = zip(statuses, numbers, strict=True)
+    waiting = [number for status, number in pairs if status.state in ("running", "pending")]
+    return min(waiting, default=max(numbers, default=0) + 1) - 1

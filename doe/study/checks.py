@@ -28,6 +28,7 @@ from doe.study.values import (
     Responses,
     Study,
     coded_columns,
+    covariate_step,
     is_name,
     seed_columns,
 )
@@ -111,11 +112,16 @@ def _check_factors(study: Study, add: AddProblem) -> None:
     _check_strata(study, add)
 
 
+def _several_errors(study: Study) -> bool:
+    """Whether some terms are tested against another error than that of runs."""
+    return bool(study.whole_plot_factors) or any(factor.random for factor in study.factors)
+
+
 def _check_strata(study: Study, add: AddProblem) -> None:
     """Factors that are hard to change, and conditions that are a sample."""
     random = [factor.key for factor in study.factors if factor.random]
     hard = study.whole_plot_factors
-    if not hard and not random:
+    if not _several_errors(study):
         return
     what = f"{hard[0]} is hard to change" if hard else f"{random[0]} is random"
     if hard and len(hard) == len(study.factors):
@@ -162,6 +168,10 @@ def _check_levels(factor: Factor, path: str, add: AddProblem) -> None:
         add(f"{path}.scale = 'log': {short(word)} is no number; expected numbers, or no scale")
     elif factor.scale == "log" and levels and (low := min(map(float, levels))) <= 0:
         add(f"{path}.scale = 'log': got the level {low:g}; logarithms need numbers above 0")
+    elif factor.numeric and levels:
+        low, high = min(map(float, levels)), max(map(float, levels))
+        if math.isfinite(low) and math.isfinite(high) and not math.isfinite(high - low):
+            add(f"{path}: got levels from {low} to {high}; expected a narrower range")
 
 
 def _both(levels: Sequence[Level]) -> str:
@@ -201,6 +211,17 @@ def _check_responses(study: Study, add: AddProblem) -> None:
                 f"responses.goals.{name} = {short(goal)}: its metrics have the goal "
                 f"{responses.goal_of(parts[0])}; expected the same"
             )
+    for name in responses.covariates:
+        if covariate_step(name)[1] is None and name not in metrics:
+            add(
+                f"responses.covariates: {name!r} is no metric{nearest(name, metrics)}; name it in "
+                f'further too, or say at which step it is reported, as in "{name} at 0"'
+            )
+    if responses.covariates and (study.streams or _several_errors(study)):
+        add(
+            "responses.covariates: they are for runs with one error, and these have streams of "
+            "seeds, factors that are hard to change or a random condition; remove covariates"
+        )
     counted = responses.of if isinstance(responses.of, dict) else {}
     for section in ("units", "goals", "scales", "matters", "titles"):
         for name in getattr(responses, section):
@@ -396,8 +417,10 @@ def _check_augment(study: Study, step: Augment, path: str, add: AddProblem) -> N
         add(f"{path}: expected one of seeds (replicates), flip, part, axial, runs, points")
     if any(len(point) != len(study.factors) for point in step.points):
         add(f"{path}.points: expected a level of each of the {len(study.factors)} factors")
-    if not 0 <= step.axial <= 1 or not 0 <= step.runs <= MOST_PLANNED_RUNS:
-        add(f"{path}: expected axial between 0 and 1, and a number of runs")
+    if not 0 <= step.axial <= 1:
+        add(f"{path}.axial: got {step.axial}; expected a number between 0 and 1")
+    if not 0 <= step.runs <= MOST_PLANNED_RUNS:
+        add(f"{path}.runs: got {step.runs}; expected at most {MOST_PLANNED_RUNS} runs")
     if step.confirm and not (step.seeds and step.response in study.responses.names):
         add(f"{path}.confirm: expected seeds and a response beside it")
     if step.part and not 2 <= step.part <= study.parts:
@@ -493,6 +516,10 @@ def _check_stopping(study: Study, add: AddProblem) -> None:
         )
     if not 0 < rule.alpha < 1:
         add(f"stopping.alpha = {rule.alpha:g}: expected a level between 0 and 1")
+    if not 0 <= rule.within < math.inf:
+        add(f"stopping.within = {rule.within:g}: expected a distance from the best, 0 for none")
+    if not 0 <= rule.futility < 1:
+        add(f"stopping.futility = {rule.futility:g}: expected a chance, 0 to go on to the end")
     for name in rule.responses:
         if name not in study.responses.names:
             add(f"stopping.responses: no {name!r}{nearest(name, study.responses.names)}")

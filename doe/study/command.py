@@ -40,10 +40,12 @@ OUT = "out"
 SIGN = "[-+\u2212]"
 NUMBER = (
     rf"{SIGN}?(?:(?:\d+\.?\d*|\.\d+)(?:e{SIGN}?\d+)?|nan|inf(?:inity)?)"
-    r"(?!\w|\.\d|,\d)"  # neither half a number nor half a word: 1,203.5 and 5M are none
+    r"(?!\w|[.,:\-\u2212]\d)"  # neither half a number nor half a word: 1,203.5 and 5M are none
 )
 """A number as programs print it, whatever follows it: 1.2e-3; or [371.] or 9812/10000 or 0.91%."""
-GAP = rf"(?:[^\w+\-\u2212.]|\.(?!\d)|{SIGN}(?=[\s>]))+"
+UNREADABLE = rf"{SIGN}?\.?\d[\w.,:\-\u2212]*\w"
+"""What begins like a number and is none: it may be 1,203.5 or 5M, and no earlier value counts."""
+GAP = rf"(?:[^\w+\-\u2212.@#]|\.(?!\d)|(?<![:=])(?<![:=]\s){SIGN}(?=[\s>\-]))+"
 """What may stand between a name and its number; a sign belongs to the number."""
 WRAPPER = r"(?:[\w.]+[(\[]+)?"
 """As in np.float64(0.5), tensor(0.5, …)."""
@@ -95,7 +97,14 @@ def printed_pattern(key: str) -> re.Pattern[str]:
     compiled = re.compile(key)
     if compiled.groups:
         return compiled
-    return re.compile(rf"(?<!\w)(?:{key}){GAP}{WRAPPER}({NUMBER})", re.IGNORECASE)
+    value = rf"(?![\[(/]){GAP}{WRAPPER}({NUMBER}|{UNREADABLE})(?![\s\])}}]*[:=])"
+    return re.compile(rf"(?<!\w)(?:{key}){value}", re.IGNORECASE)
+
+
+def printed_step() -> re.Pattern[str]:
+    """A pattern with one group, the step that a line is of: `step 250: …`."""
+    names = "(?:global[_ ])?step|iter(?:ation)?|epoch|episode"
+    return re.compile(rf"(?<!\w)(?:{names}){GAP}({NUMBER})", re.IGNORECASE)
 
 
 def printed_number(text: str) -> float | None:

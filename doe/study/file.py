@@ -35,6 +35,8 @@ RENAMED = ("streams", "engines")
 """Fields that the file knows as a table `seeds`, and as a table for each engine."""
 COMMAND_SECTIONS = {"metrics": MetricsSection, "progress": ProgressSection}
 """Sections that say where a command's numbers are; what they leave out has its default."""
+FIRST_RULE = {"rule": 1, "futility": 0.0}
+"""What a plan declared that does not say how it is looked at."""
 SECTIONS = (
     *("factors", "responses", "stages", "augment", "report", "stopping", "desirability"),
     *COMMAND_SECTIONS,
@@ -255,6 +257,8 @@ def checked_study(table: Mapping[str, Any], source: str) -> Study:
     augment = _augments(table.get("augment", []), add)
     stopping = table.get("stopping")
     if stopping is not None:
+        if isinstance(stopping, dict) and "after" in stopping:  # written by a declaration
+            stopping = FIRST_RULE | stopping
         stopping = _section(Stopping, stopping, "stopping", add)
     layout = _section(ReportSection, table.get("report", {}), "report", add)
     desires = _desires(table.get("desirability", {}), add)

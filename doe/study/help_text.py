@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
+
+from doe.errors import DoeError
+from doe.study.command import PLACEHOLDERS
+from doe.study.values import RUN_COLUMNS, STATE_COLUMNS, Level, is_name
 
 BOX = re.compile(r"[│┃|╭╮╰╯├┤┌┐└┘║]|[─━═]{2,}")
 ENTRY = re.compile(r"\s*(?:\*\s*)?(-{1,2}[A-Za-z][\w-]*)")
@@ -182,3 +187,212 @@ def _required_in_usage(text: str) -> set[str]:
     for _ in range(3):  # brackets within brackets
         usage = re.sub(r"\[[^\[\]]*\]", " ", usage)
     return set(FLAG.findall(usage))
+
+
+# What options may be ------------------------------------------------------------------------------
+
+
+LOG = "log"
+
+
+class Promising(NamedTuple):
+    """A kind of option that matters in training."""
+
+    names: str
+    """Regular expression."""
+    typical: tuple[Level, Level] | None = None
+    """Levels where the program names no default."""
+    scale: str = ""
+
+
+PROMISING = (
+    Promising(r"((?!.*anneal).*_)?(lr|learning_rate|step_size|eta)(_init)?\d?", (0.001, 0.01), LOG),
+    Promising(r"(.*_)?batch_?size|batch", (32, 128)),
+    Promising(r"(.*_)?(weight_decay|wd|l2|c|cost|reg.*|alpha|penalty)", (0.0001, 0.01), LOG),
+    Promising(r"(.*_)?optim(izer)?|solver|algo(rithm)?"),
+    Promising(r"(.*_)?dropout.*|.*_drop", (0.0, 0.2)),
+    Promising(r"aug.*|.*_aug.*|mixup|flip|label_smoothing"),
+    Promising(r"(n_|num_|max_)?(depth|layers?|blocks|(hidden|n)_layers?)", (2, 4)),
+    Promising(
+        r"(.*_)?(hidden.*|width|units|channels|n_?hid|n_embd|em_?size|num_leaves|dim)", (64, 256)
+    ),
+    Promising(r"momentum|beta_?\d?|gamma|discount|gae_lambda|tau|subsample|colsample.*"),
+    Promising(r"warm_?up.*|.*schedul.*|.*anneal.*|.*norm.*|activation|.*_coef|.*clip.*"),
+    Promising(r"scale|components|kernel.*|(n_|num_)?(estimators|neighbors|heads?|envs)"),
+)
+"""The most promising first."""
+RATES = re.compile(r"(.*_)?(decay|eps(ilon)?|lambda\w*|l1|tol.*|ent_coef)")
+"""Further numbers that act by their order of magnitude."""
+LENGTHS = re.compile(
+    r"(max_|num_|n_|train_|total_|num_train_)?(epochs?|steps|iters|iterations|timesteps|rounds)"
+    r"|(n|num)_?rounds?|num_boost_round"
+)
+OUTPUT = re.compile(
+    r"(out|output|save|log|run|work|result|results|exp|checkpoint|ckpt|model)_?(dir|path|folder)"
+    r"|out|output|save|outf|logdir|outdir"
+)
+OWN = {"seed": "seed", "random_seed": "seed", "random_state": "seed", "manual_seed": "seed"} | {
+    **dict.fromkeys(("rng_seed", "seed_everything"), "seed"),
+    "device": "device",
+    **dict.fromkeys(("threads", "num_threads", "nthread", "n_threads"), "threads"),
+}
+"""Options that a placeholder fills."""
+NO_FACTOR = re.compile(
+    r"(.*_)?(no)?(cuda|mps|gpu|device|worker|thread|verbose|verbosity|quiet|silent|debug|dry_run|resume"
+    r"|data|dataset|path|dir|file|folder|port|host|interval|freq|frequency|print|log|logging|save|name|id"
+    r"|config|tag|wandb|project|entity|track|render|capture|vid\w*|deterministic|determinism|download|plot"
+    r"|completion|load|test|eval|evaluate|checkpoint|ckpt|accel|world_size|rank|url|only|sample|logdir|outdir"
+    r"|outf|filename|tensorboard|version|seed|job|backend|dtype|compile|amp|fp16|bf16|precision|profile|hub|token"
+    r"|cache|overwrite|timeout|progress|init_from|pretrained|always|env|task|mode|entrypoint|format"
+    r"|push|report|strategy|num_workers|pin_memory|cudnn|cachesize|memory|probability)s?(_.*)?"
+)
+"""Whole words: width and ridge hold an id, and are none."""
+COMPUTED = re.compile(
+    r"\b(computed|calculated|derived|filled|determined|set)\b[^.;]*"
+    r"\b(runtime|run time|automatically)\b"
+)
+"""What the help says of a value that the program sets itself."""
+TAKEN = {*RUN_COLUMNS, *STATE_COLUMNS, *PLACEHOLDERS, "I"}
+
+
+class Proposal(NamedTuple):
+    """A factor, and how the command hands its level to the program."""
+
+    key: str
+    levels: tuple[Level, ...]
+    """Empty where nothing tells them."""
+    use: str = ""
+    """Words of the command."""
+    remark: str = ""
+    scale: str = ""
+
+
+def rank(key: str) -> int:
+    """How promising a factor of this name is, the best 0."""
+    name = key.lower().removeprefix("no_")
+    places = (i for i, kind in enumerate(PROMISING) if re.fullmatch(kind.names, name))
+    return next(places, len(PROMISING))
+
+
+def is_candidate(option: Option) -> bool:
+    """Whether an option can be a factor at all."""
+    name = option.name.lower().replace("per_device_", "")
+    return not (
+        NO_FACTOR.fullmatch(name)
+        or LENGTHS.fullmatch(name)
+        or OUTPUT.fullmatch(name)
+        or name in OWN
+        or COMPUTED.search(option.help.lower())
+        or "/" in option.default
+    )
+
+
+def propose(option: Option) -> Proposal:
+    """Levels of an option around its default; none where the help does not tell."""
+    key = option.name if option.name not in TAKEN else f"{option.name}_level"
+    value = option.given(f"{{{key}}}")
+    remark = ", ".join(filter(None, [option.help, option.default and f"default {option.default}"]))
+    if option.switch:
+        if option.negative and option.default.lower() in ("true", option.flag.lstrip("-").lower()):
+            off = f"no_{key}"
+            return Proposal(off, (False, True), f"{{{off}:{option.negative}}}", remark)
+        return Proposal(key, (False, True), f"{{{key}:{option.flag}}}", remark)
+    if option.choices:
+        first = option.default if option.default in option.choices else option.choices[0]
+        levels: tuple[Level, ...] = (first, *(c for c in option.choices if c != first))[:2]
+        if sorted(choice.lower() for choice in option.choices) == ["false", "true"]:
+            levels = ("false", "true")
+        remark = "; ".join(filter(None, [remark, f"one of {', '.join(option.choices)}"]))
+        return Proposal(key, levels if len(levels) > 1 else (), value, remark)
+    levels = _within(around(option), option)
+    place = rank(option.name)
+    if not levels and option.required and place < len(PROMISING):
+        levels = PROMISING[place].typical or ()
+    positive = bool(levels) and all(isinstance(v, float | int) and v > 0 for v in levels)
+    scale = LOG if positive and _is_rate(option.name, float(levels[0])) else ""
+    return Proposal(key, levels, value, remark, scale)
+
+
+def _is_rate(name: str, number: float) -> bool:
+    """Whether a number acts by its order of magnitude; a share near 1 does not."""
+    place = rank(name)
+    if place < len(PROMISING) and PROMISING[place].scale == LOG:
+        return True
+    return number < 0.5 and RATES.fullmatch(name) is not None
+
+
+def around(option: Option) -> tuple[Level, ...]:
+    """Levels below and above a default that is a number, or both truths of a default that is one.
+
+    A rate is divided and multiplied by about three. A share stays between 0 and 1, its distance to
+    the nearer end halved and doubled. Any other number is halved and doubled.
+    """
+    text, name = option.default, option.name
+    if text.lower() in ("true", "false"):
+        return (False, True) if text.islower() else ("False", "True")
+    try:
+        number = float(text)
+    except ValueError:
+        return ()
+    whole = re.fullmatch(r"[+-]?\d+", text) is not None and "FLOAT" not in option.metavar.upper()
+    if not math.isfinite(number) or number < 0:  # -1 stands for none or all
+        return ()
+    if whole and not _is_rate(name, number):
+        integer = int(number)
+        return (0, 1) if integer == 0 else (integer - integer // 2, 2 * integer)
+    if number == 0:
+        return (0.0, 0.01 if RATES.fullmatch(name) or rank(name) == 2 else 0.1)
+    if _is_rate(name, number):
+        return _rounded(0.3 * number), _rounded(3 * number)
+    if number < 1:
+        low = number / 2 if number <= 0.5 else 1 - min(2 * (1 - number), 1 - number / 2)
+        return _rounded(low), _rounded(min(2 * number, (1 + number) / 2))
+    return _rounded(number / 2), _rounded(2 * number)
+
+
+def _within(levels: tuple[Level, ...], option: Option) -> tuple[Level, ...]:
+    """Levels kept in the range that the help names."""
+    if option.limits is None or not levels or isinstance(levels[0], bool | str):
+        return levels
+    low, high = option.limits
+    inside = [min(max(float(level), low), high) for level in levels]
+    kept = tuple(
+        int(v) if isinstance(level, int) else v for v, level in zip(inside, levels, strict=True)
+    )
+    return kept if len({*kept}) == len(kept) else ()
+
+
+def _rounded(number: float) -> float:
+    return float(f"{number:.3g}")
+
+
+# As given ---------------------------------------------------------------------------------------
+
+
+def parse_factor(text: str) -> Proposal | str:
+    """Read NAME=LEVEL,LEVEL,… or NAME=LOW..HIGH[:log], or a NAME alone."""
+    key, equals, levels = text.partition("=")
+    if not is_name(key):
+        raise DoeError(f"factor {text}: expected NAME=LOW,HIGH with a name of letters and digits")
+    if not equals:
+        return key
+    levels, colon, scale = levels.partition(":")
+    ranged = ".." in levels
+    parts = [_level(part.strip()) for part in levels.split(".." if ranged else ",")]
+    numbers = all(isinstance(part, int | float) and not isinstance(part, bool) for part in parts)
+    if (ranged or colon) and not (numbers and scale in ("", "log", "linear")):
+        raise DoeError(f"factor {text}: expected a range of numbers, as in lr=1e-4..1e-1:log")
+    if len(parts) < 2 or "" in parts or (ranged and len(parts) != 2):
+        raise DoeError(f"factor {text}: expected two levels or more, as in lr=0.001,0.01")
+    return Proposal(key, tuple(parts), scale="" if scale == "linear" else scale)
+
+
+def _level(text: str) -> Level:
+    if text in ("true", "false"):
+        return text == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

@@ -136,6 +136,15 @@ def conditions(study: Study) -> dict[int, tuple[int, list[int]]]:
             raise DoeError(f"factors.{factor.key}.when = {factor.when!r}: {reason}") from None
         absent = [n for n in range(len(study.factors[other].levels)) if n != number]
         read[i] = other, absent
+    for i, factor in enumerate(study.factors):
+        path = [i]
+        while path[-1] in read and len(path) <= len(read):
+            path.append(read[path[-1]][0])
+        if i in path[1:]:
+            raise DoeError(
+                f"factors.{factor.key}.when = {factor.when!r}: "
+                f"{study.keys[path[1]]} depends on {factor.key} itself; remove one of the two"
+            )
     return read
 
 

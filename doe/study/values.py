@@ -52,6 +52,12 @@ def is_name(text: str) -> bool:
     return re.fullmatch(NAME, text) is not None
 
 
+def covariate_step(text: str) -> tuple[str, float | None]:
+    """Name of a covariate and the step at which it is taken; None of a metric: "loss at 0"."""
+    match = re.fullmatch(r"(.+) at (\d+)", text)
+    return (match[1], float(match[2])) if match else (text, None)
+
+
 def seed_columns(streams: Iterable[str]) -> tuple[str, ...]:
     """Columns that hold the seed of each stream, where a study has several."""
     return tuple(f"seed_{name}" for name in streams)
@@ -184,6 +190,9 @@ class Responses(msgspec.Struct, frozen=True):
     """What responses are called in sentences and in the tables of a paper: "validation error"."""
     constraints: tuple[str, ...] = ()
     """Limits that a configuration has to keep to be chosen, as in "seconds <= 60"."""
+    covariates: tuple[str, ...] = ()
+    """What is measured of each run before its factors act, and is adjusted for: the name of a
+    metric, or what was reported first, as in "loss at 0"."""
 
     @property
     def returned(self) -> tuple[str, ...]:
@@ -208,8 +217,8 @@ class Responses(msgspec.Struct, frozen=True):
 
     @property
     def headline(self) -> tuple[str, ...]:
-        """What a report begins with: the averages, else the first metric."""
-        return tuple(self.averages) or self.metrics[:1]
+        """What a report begins with: the averages, else the first two metrics."""
+        return tuple(self.averages) or self.metrics[:2]
 
     @property
     def principal(self) -> tuple[str, ...]:
@@ -283,7 +292,7 @@ FIRST_LOOK = 2
 
 
 class Stopping(msgspec.Struct, frozen=True):
-    """When a study may stop: it is looked at after each complete replicate from the second on."""
+    """When a study may stop: it is looked at after each complete replicate, or half of one."""
 
     max_replicates: int
     """Where it ends, decided or not."""
@@ -291,12 +300,21 @@ class Stopping(msgspec.Struct, frozen=True):
     """Terms to decide; by default the main effects and two-factor interactions."""
     responses: tuple[str, ...] = ()
     """Responses to decide them for; by default the averages, else all metrics."""
-    spending: Literal["obrien-fleming", "pocock"] = "obrien-fleming"
-    """How the error is spent over the looks: mostly at the end, or evenly."""
+    spending: Literal["quadratic", "obrien-fleming", "pocock"] = "quadratic"
+    """How the error is spent over the looks: with the square of the runs, mostly at the end, or
+    evenly."""
     alpha: float = 0.05
     """Chance of any wrong statement, over all looks, terms and responses."""
     after: int = 0
     """Replicates that were complete when this was declared."""
+    within: float = 0.0
+    """Stop when a configuration is known to be this close to the best, in the unit of the response;
+    0 to decide terms."""
+    futility: float = 0.1
+    """Stop when no open term has this chance of being decided by the end; 0 to go on."""
+    rule: Literal[1, 2] = 2
+    """How it is looked at. 1, of plans that do not say: after whole replicates from the second on,
+    with one interval for effects and for what is negligible."""
 
 
 class Group(msgspec.Struct, frozen=True):

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import multiprocessing
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from doe.errors import DoeError
 from doe.store.files import write_atomic
 
 Spec = dict[str, Any]
@@ -76,3 +78,15 @@ def save(chart: Spec, stem: Path) -> None:
     svg.write_text(drawing, encoding="utf-8")
     pdf.write_bytes(vl_convert.svg_to_pdf(drawing))
     png.write_bytes(vl_convert.svg_to_png(drawing, scale=2.75))
+
+
+def cached(name: str, make: Callable[[], str]) -> str:
+    """The text of that name from the cache, or made anew; the name says all that it depends on."""
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    path = Path(home) / "pit-doe" / name
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        return path.read_text(encoding="utf-8")
+    text = make()
+    with contextlib.suppress(DoeError):  # a home that one may not write to
+        write_atomic(path, text)
+    return text

@@ -6,8 +6,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from doe.errors import DoeError, nearest
 from doe.results.report import Report
 from doe.store.files import write_atomic
+from doe.study.values import Responses
 from doe.views import csv, html, latex
 from doe.views.charts import figures
 from doe.views.figures import save_figures
@@ -36,6 +38,27 @@ def write_report(report: Report, out: Path, every_term: bool = False) -> ReportF
     page = out / PAGE
     write_atomic(page, html.render(report, now()))
     return ReportFiles(page, tables)
+
+
+def figure_responses(responses: Responses, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Responses whose charts are saved, known before anything is computed.
+
+    Raises
+    ------
+    DoeError
+        If one is neither a response nor "all" nor "averages".
+    """
+    groups: dict[tuple[str, ...], tuple[str, ...]] = {
+        ("all",): responses.names,
+        ("averages",): responses.headline,
+    }
+    for name in () if names in groups else names:
+        if name not in responses.names:
+            raise DoeError(
+                f"figures of {name!r}: no such response{nearest(name, responses.names)}; "
+                f"the responses are {', '.join(responses.names)}"
+            )
+    return groups.get(names, names)
 
 
 def write_figures(

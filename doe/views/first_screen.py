@@ -10,19 +10,17 @@ from typing import NamedTuple
 
 from doe.analysis.analyze import Analysis
 from doe.analysis.best import RankedCell
-from doe.analysis.dataset import FactorColumn
+from doe.analysis.dataset import FactorColumn, Level
 from doe.analysis.means import ConditionalEffect, Interaction
 from doe.analysis.pvalues import significant
 from doe.errors import counted
-from doe.numbers import to_figures
+from doe.numbers import cell_text
 from doe.results.report import Report
-from doe.terms import factors_in, order, parse_term
+from doe.terms import factors_in, level_in_words, level_text, order, parse_term
 from doe.views.headlines import headlines
 from doe.views.next_step import next_step
 from doe.views.words import is_clear, is_switch, level_phrase, loss_finding, mean_word
 
-FIGURES = 3
-"""Significant figures of numbers in large type."""
 VERDICTS = {
     "confirmed": "Confirmed with {seeds}.",
     "refuted": "Refuted by {seeds}.",
@@ -67,17 +65,23 @@ def _strongest(analysis: Analysis, title: str) -> str:
     called.sort(key=lambda test: (-test.ss / test.df, test.term))
     if not called:
         return f"No factor has a clear effect on {title}."
-    main = next((test for test in called if test.mask.bit_count() == 1), None)
-    if main is not None:
-        factor = analysis.factors[factors_in(main.mask)[0]]
+    main = [analysis.factors[factors_in(t.mask)[0]] for t in called if t.mask.bit_count() == 1]
+    if main:
+        factor = max(main, key=lambda factor: _span(factor, analysis))  # the first of equal ones
         return f"{_change(factor, analysis, title)}{_condition(factor, analysis)}."
     names = [_name(analysis.factors[i]) for i in factors_in(called[0].mask)]
     verb = "interact in" if order(called[0].mask) > 1 and len(names) > 1 else "bends"
     return f"{' and '.join(names)} {verb} {title}; no factor has a clear effect by itself."
 
 
+def _span(factor: FactorColumn, analysis: Analysis) -> float:
+    """How far the means of a factor's levels lie apart."""
+    known = [m.mean for m in analysis.levels if m.factor == factor.key and m.mean is not None]
+    return max(known) - min(known) if known else 0.0
+
+
 def _change(factor: FactorColumn, analysis: Analysis, title: str) -> str:
-    means = [(m.mean, m.level) for m in analysis.levels if m.factor == factor.key]
+    means = [(m.mean, level_in_words(m.level)) for m in analysis.levels if m.factor == factor.key]
     known = [(mean, level) for mean, level in means if mean is not None]
     if len(known) < 2:
         return f"{_name(factor)} has an effect on {title}"
@@ -115,15 +119,18 @@ def _condition(factor: FactorColumn, analysis: Analysis) -> str:
     if not any(clear) or any(effect.effect is None for effect in pair.at):
         return ""
     if not all(clear):
-        return f", with no clear change {level_phrase(other, clear.index(False))}"
+        if len(clear) > 2:
+            return f", but not clearly at every level of {_name(other)}"
+        return f", but not clearly {level_phrase(other, clear.index(False), keyed=False)}"
     signed = [_signed(effect, pair) for effect in pair.at]
     turned = [change * sum(signed) < 0 for change in signed]
     if any(turned):
         verb = "rises" if signed[turned.index(True)] > 0 else "falls"
-        return f", but {verb} {level_phrase(other, turned.index(True))}"
+        return f", but {verb} {level_phrase(other, turned.index(True), keyed=False)}"
     sizes = [abs(change) for change in signed]
     strong, weak = sizes.index(max(sizes)), sizes.index(min(sizes))
-    return f", more {level_phrase(other, strong)} than {level_phrase(other, weak, again=True)}"
+    more = level_phrase(other, strong, keyed=False)
+    return f", more {more} than {level_phrase(other, weak, again=True)}"
 
 
 def _signed(effect: ConditionalEffect, pair: Interaction) -> float:
@@ -136,8 +143,12 @@ def _name(factor: FactorColumn) -> str:
     return factor.name or factor.key
 
 
+def _level(value: Level) -> str:
+    return cell_text(value, "short") if isinstance(value, float) else level_text(value)
+
+
 def _number(value: float) -> str:
-    return to_figures(value, FIGURES)
+    return cell_text(value, "brief")
 
 
 # The best configuration ---------------------------------------------------------------------------
@@ -156,18 +167,22 @@ def card(report: Report, response: str) -> Card | None:
     lines = (_ties(analysis), _optimum(analysis), _confirmed(analysis), _next(report, analysis))
     return Card(
         report.subject.responses.title_of(response),
-        _chips(top, analysis),
+        _chips(top, analysis, report),
         f"{_number(top.mean)}{unit}",
-        f"{mean_word(analysis).lower()} of {runs}"
+        runs
+        if top.n == 1
+        else f"{mean_word(analysis).lower()} of {runs}"
         if spread is None
         else f"{mean_word(analysis).lower()} of {runs}, SD {_number(spread)}",
         tuple(filter(None, lines)),
     )
 
 
-def _chips(top: RankedCell, analysis: Analysis) -> tuple[Chip, ...]:
-    if min(top.levels, default=0) < 0:
-        return (Chip(top.config, False),)
+def _chips(top: RankedCell, analysis: Analysis, report: Report) -> tuple[Chip, ...]:
+    if min(top.levels, default=0) < 0:  # between the levels
+        values = report.subject.data[analysis.response].runs.values(top.cell)
+        pairs = zip(analysis.factors, values, strict=True)
+        return tuple(Chip(f"{_name(factor)} {_level(value)}", False) for factor, value in pairs)
     return tuple(
         Chip(_name(factor), level == 0)
         if is_switch(factor)

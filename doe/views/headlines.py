@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 from doe.analysis.analyze import Analysis
 from doe.analysis.best import RankedCell
 from doe.analysis.dataset import FactorColumn
 from doe.analysis.effects import Effect, TermTest
+from doe.analysis.estimators.covariates import Covariates
 from doe.analysis.estimators.quasi_binomial import QuasiBinomial
 from doe.analysis.estimators.robust import Robust
 from doe.analysis.means import ConditionalEffect, Interaction, LevelDifference
 from doe.analysis.pvalues import significant
 from doe.errors import are, counted, listed
-from doe.numbers import cell_text, confidence
-from doe.terms import factors_in, level_text, order, single_letters
+from doe.numbers import about, cell_text, confidence, with_interval
+from doe.terms import config_in_words, factors_in, level_in_words, level_text, order, single_letters
 from doe.views.next_step import next_step
 from doe.views.words import (
     advice_text,
@@ -29,6 +31,7 @@ from doe.views.words import (
     mean_word,
     spaced,
     survivors,
+    worst_ranks_text,
 )
 
 LARGEST = 3
@@ -61,7 +64,11 @@ def headlines(analysis: Analysis, study: bool = True) -> Headlines:
     Findings are significant after Holm's adjustment over all terms. An interaction of two factors
     is told as what one of them does at each level of the other.
     """
-    called = [test for test in analysis.tests if significant(test.p_holm, analysis.alpha)]
+    called = [
+        test
+        for test in analysis.tests
+        if significant(test.p_holm, analysis.alpha) or (analysis.exact and test.ss > 0)
+    ]
     called.sort(key=lambda test: (-test.ss / test.df, test.term))
     main = [test for test in called if order(test.mask) == 1][: 2 * LARGEST]
     pairs = [test for test in called if order(test.mask) > 1][:LARGEST]
@@ -69,10 +76,12 @@ def headlines(analysis: Analysis, study: bool = True) -> Headlines:
     bend = (curvature_text(analysis),) if analysis.curvature is not None else ()
     blocks = () if analysis.random_blocks is None else (analysis.random_blocks.sentence,)
     streams = () if analysis.variation is None else (analysis.variation.sentence,)
-    lost = (spaced(loss_finding(analysis)),) if loss_finding(analysis) else ()
+    lost = tuple(map(spaced, filter(None, (loss_finding(analysis), worst_ranks_text(analysis)))))
     between = _between_blocks(analysis)
+    adjusted = (found.sentence,) if (found := analysis.get(Covariates)) is not None else ()
+    further = (*bend, *blocks, *between, *streams, *adjusted)
     return Headlines(
-        (*lost, *sentences, *bend, *blocks, *between, *streams, _count(analysis, called)),
+        (*lost, *sentences, *further, _count(analysis, called)),
         _best(analysis),
         _fragile(analysis),
         _options(analysis),
@@ -82,7 +91,9 @@ def headlines(analysis: Analysis, study: bool = True) -> Headlines:
 
 def _finding(test: TermTest, analysis: Analysis) -> str:
     pair = next((i for i in analysis.interactions if i.mask == test.mask), None)
-    if pair is not None:
+    curves = [analysis.factors[i].is_curve for i in factors_in(test.mask)]
+    between = analysis.surface is not None or any(curves)  # numbers act between their levels too
+    if pair is not None and not between:
         return _interaction(pair, analysis)
     effect = next((e for e in analysis.effects if e.mask == test.mask), None)
     if order(test.mask) == 1 and effect is not None:
@@ -101,9 +112,9 @@ def _between_blocks(analysis: Analysis) -> tuple[str, ...]:
         return ()
     tested = {test.term for test in analysis.tests}
     return tuple(
-        f"{term.term} varies between blocks alone and changes {analysis.response} by "
-        f"{cell_text(term.estimate, 'signed')}{_analysed_unit(analysis)} (SE {_short(term.se)}, "
-        f"p = {cell_text(term.p, 'p')} against the variation of blocks)."
+        f"{term.term} varies between blocks alone and {_raises(term.estimate)} "
+        f"{analysis.response} by {about(abs(term.estimate))}{_analysed_unit(analysis)} "
+        f"(SE {about(term.se)}, p = {cell_text(term.p, 'p')} against the variation of blocks)."
         for term in analysis.random_blocks.terms
         if term.term not in tested and term.estimate is not None
     )
@@ -117,20 +128,34 @@ def _effect(effect: Effect, analysis: Analysis) -> str:
     """ "augment (A) lowers loss by 4.36 (95 % CI 3.9 to 4.8)"."""
     rivals = _rivals(effect.mask, effect.term, analysis)
     back = next((s for s in analysis.response_scale if s.term == effect.term), None)
-    factor = factor_text(analysis.factors[factors_in(effect.mask)[0]])
+    factor = analysis.factors[factors_in(effect.mask)[0]]
+    pair = next((d for d in analysis.differences if d.factor == factor.key), None)
+    shared = "" if pair is None else _shared(pair)
     if back is not None and back.kind == "ratio":
-        size = f"multiplies {_multiplied(analysis)} by {_short(back.value)}"
-        span = _interval(back.low, back.high, analysis)
+        value, *ends = with_interval(back.value, back.low, back.high)
+        size = f"multiplies {_multiplied(analysis)} by {value}"
     else:
         low, high = effect.ci_low, effect.ci_high
-        value = effect.effect
-        if value < 0 and low is not None and high is not None:
+        if effect.effect < 0 and low is not None and high is not None:
             low, high = -high, -low
-        verb = "raises" if value > 0 else "lowers"
-        size = f"{verb} {analysis.response} by {_short(abs(value))}{_analysed_unit(analysis)}"
-        span = _interval(low, high, analysis)
+        value, *ends = with_interval(abs(effect.effect), low, high)
+        verb = _raises(effect.effect)
+        size = f"{verb} {analysis.response} by {value}{_analysed_unit(analysis)}"
+    span = _interval(ends, analysis)
     inside = "; ".join(part for part in (rivals, span) if part)
-    return f"{factor} {size}{f' ({inside})' if inside else ''}."
+    return f"{_subject(factor)} {size}{f' ({inside})' if inside else ''}{shared}."
+
+
+def _subject(factor: FactorColumn) -> str:
+    """Who acts: "noise (F)", "opt = adam instead of sgd"."""
+    named = factor_text(factor)
+    if len(factor.levels) > 2 or is_switch(factor) or not isinstance(factor.levels[0], str):
+        return named
+    return f"{named} = {factor.labels[1]} instead of {factor.labels[0]}"
+
+
+def _shared(pair: LevelDifference) -> str:
+    return "" if pair.cells == pair.of else " over the combinations that both levels have"
 
 
 def _levels(test: TermTest, analysis: Analysis) -> str:
@@ -138,20 +163,41 @@ def _levels(test: TermTest, analysis: Analysis) -> str:
     factor = analysis.factors[factors_in(test.mask)[0]]
     known = [d for d in analysis.differences if d.factor == factor.key and d.difference is not None]
     lead = factor_text(factor)
+    if factor.is_curve:
+        return _curve(factor, analysis)
     if not known:
         return f"{lead} has an effect (Holm-adjusted p {_p(test.p_holm)})."
     widest = max(known, key=lambda d: abs(d.difference or 0.0))
     top, bottom, size = _ordered(widest, analysis)
-    shared = "" if widest.cells == widest.of else " over the combinations that both have"
     among = ", the largest difference between levels" if len(factor.levels) > 2 else ""
-    return f"{lead}: {top} {size} {bottom}{shared}{among}{_shape(factor, analysis)}."
+    return f"{lead}: {top} {size} {bottom}{_shared(widest)}{among}{_shape(factor, analysis)}."
+
+
+def _curve(factor: FactorColumn, analysis: Analysis) -> str:
+    """ "lr raises acc by 0.04 (…) over its log scale, whose middle is 0.09 (…) above its ends"."""
+    unit = _analysed_unit(analysis)
+    sizes = {}
+    for part in analysis.parts:
+        if part.factor == factor.key and part.estimate is not None:
+            low, high = part.ci_low, part.ci_high
+            if part.estimate < 0 and low is not None and high is not None:
+                low, high = -high, -low
+            value, *ends = with_interval(abs(part.estimate), low, high)
+            span = _interval(ends, analysis)
+            sizes[part.part] = part.estimate, f"{value}{unit}{f' ({span})' if span else ''}"
+    (line, slope), (bend, gap) = sizes["linear"], sizes["quadratic"]
+    return (
+        f"{factor_text(factor)} {_raises(line)} {analysis.response} by {slope} from end to end of "
+        f"its {factor.scale} scale, and the middle is {gap} {'above' if bend > 0 else 'below'} the "
+        "mean of the ends."
+    )
 
 
 def _ordered(pair: LevelDifference, analysis: Analysis) -> tuple[str, str, str]:
     """The higher level, the lower one, and how far they are apart."""
     ratio = pair.ratio is not None
     value, low, high = pair.difference or 0.0, pair.ci_low, pair.ci_high
-    names = (pair.level, pair.other)
+    names = (level_in_words(pair.level), level_in_words(pair.other))
     if ratio:
         value, low, high = pair.ratio or 1.0, pair.ratio_low, pair.ratio_high
     if value < (1.0 if ratio else 0.0):
@@ -159,12 +205,13 @@ def _ordered(pair: LevelDifference, analysis: Analysis) -> tuple[str, str, str]:
         value = 1.0 / value if ratio else -value
         if low is not None and high is not None:
             low, high = (1.0 / high, 1.0 / low) if ratio else (-high, -low)
-    span = _interval(low, high, analysis, "simultaneous " if len(names) else "")
+    size, *ends = with_interval(value, low, high)
+    span = _interval(ends, analysis, "simultaneous ")
     inside = f" ({span})" if span else ""
     if ratio:
         odds = "has the odds" if analysis.transform.scale.ratio == "odds" else "is"
-        return *names, f"{odds} × {_short(value)}{inside} of"
-    return *names, f"is {_short(value)}{_analysed_unit(analysis)}{inside} above"
+        return *names, f"{odds} × {size}{inside} of"
+    return *names, f"is {size}{_analysed_unit(analysis)}{inside} above"
 
 
 def _shape(factor: FactorColumn, analysis: Analysis) -> str:
@@ -178,15 +225,16 @@ def _shape(factor: FactorColumn, analysis: Analysis) -> str:
     scale = " on its log scale" if factor.scale == "log" else ""
     if significant(part.p, analysis.alpha) or (rest and significant(rest.p, analysis.alpha)):
         return f"; it acts along a curve{scale}"
-    span = _interval(part.ci_low, part.ci_high, analysis)
-    return f"; bend{scale} {_short(part.estimate)}{f' ({span})' if span else ''}"
+    bend, *ends = with_interval(part.estimate, part.ci_low, part.ci_high)
+    span = _interval(ends, analysis)
+    return f"; bend{scale} {bend}{f' ({span})' if span else ''}"
 
 
 def _interaction(pair: Interaction, analysis: Analysis) -> str:
     """ "noise (F) raises loss by 10.2 without dropout and by 1.4 with it"."""
     factors = {factor.key: factor for factor in analysis.factors}
     acting, other = factors[pair.factor], factors[pair.other]
-    subject = factor_text(acting)
+    subject = _subject(acting)
     if len(acting.levels) > 2:
         subject = f"{subject} = {pair.high} instead of {pair.low}"
     parts = []
@@ -211,13 +259,19 @@ def _change(change: ConditionalEffect, pair: Interaction, analysis: Analysis) ->
     """What a factor does: "raises loss by 0.2", "has no clear effect"."""
     if change.effect is None:
         return "has an effect that the runs do not determine"
+    if analysis.exact and change.effect == (1.0 if pair.ratio else 0.0):
+        return "has no effect"
     if not is_clear(change, pair.ratio):
         return "has no clear effect"
+    value = with_interval(change.effect, change.ci_low, change.ci_high)[0].lstrip("\u2212")
     if pair.ratio:
-        return f"multiplies {_multiplied(analysis)} by {_short(change.effect)}"
-    verb = "raises" if change.effect > 0 else "lowers"
+        return f"multiplies {_multiplied(analysis)} by {value}"
     unit = f" {difference_unit(analysis.unit)}".rstrip()
-    return f"{verb} {analysis.response} by {_short(abs(change.effect))}{unit}"
+    return f"{_raises(change.effect)} {analysis.response} by {value}{unit}"
+
+
+def _raises(effect: float) -> str:
+    return "raises" if effect > 0 else "lowers"
 
 
 def _rivals(term: int, name: str, analysis: Analysis) -> str:
@@ -246,14 +300,9 @@ def _multiplied(analysis: Analysis) -> str:
     return f"the odds of {analysis.response}" if odds else analysis.response
 
 
-def _short(value: float | None) -> str:
-    return cell_text(value, "short")
-
-
-def _interval(low: float | None, high: float | None, analysis: Analysis, kind: str = "") -> str:
-    if low is None or high is None:
-        return ""
-    return f"{kind}{confidence(analysis.alpha)} CI {_short(low)} to {_short(high)}"
+def _interval(ends: Sequence[str], analysis: Analysis, kind: str = "") -> str:
+    """The interval beside an estimate, as `with_interval` writes it; empty where there is none."""
+    return f"{kind}{confidence(analysis.alpha)} CI {' to '.join(ends)}" if ends else ""
 
 
 def _p(value: float | None) -> str:
@@ -278,7 +327,7 @@ def _best(analysis: Analysis) -> str:
     top = analysis.best.cells[0]
     shared = sum(cell.mean == top.mean for cell in analysis.best.cells) > 1
     whose = "Their" if shared else "Its"
-    mean = f"{whose} {mean_word(analysis).lower()} is {cell_text(top.mean, 'num')}{_unit(analysis)}"
+    mean = f"{whose} {mean_word(analysis).lower()} is {about(top.mean)}{_unit(analysis)}"
     parts = (
         *_over_conditions(analysis),
         analysis.best.sentence,
@@ -296,22 +345,27 @@ def _over_conditions(analysis: Analysis) -> tuple[str, ...]:
     if best is None or not met or not best.over_conditions:
         return ()
     mean, worst = best.over_conditions
-    lead = f"Over all conditions of {_joined(met)}, {mean.config} has the best mean"
-    own = f"{lead}, {_short(mean.value)}{_unit(analysis)}"
+    choice, safest = (of.config.replace("=", " = ").replace(",", ", ") for of in (mean, worst))
+    lead = f"Over all conditions of {_joined(met)}, {choice} has the best mean"
+    own = f"{lead}, {about(mean.value)}{_unit(analysis)}"
     if worst.config == mean.config:
-        return (f"{own}, and the best worst case, {_short(worst.value)}{_unit(analysis)}.",)
-    return (f"{own}; {worst.config} has the best worst case, {_short(worst.value)}.",)
+        return (f"{own}, and the best worst case, {about(worst.value)}{_unit(analysis)}.",)
+    return (f"{own}; {safest} has the best worst case, {about(worst.value)}.",)
 
 
 def _beats(analysis: Analysis) -> list[str]:
     """How likely one configuration beats another, where it was asked for."""
-    return [
-        f"With a fresh seed {b.config} beats {b.against} with probability "
-        f"{cell_text(b.probability, 'fixed2')} "
-        f"({cell_text(b.low, 'fixed2')} to {cell_text(b.high, 'fixed2')})."
-        for b in analysis.beats
-        if b.probability is not None
-    ]
+    named = partial(config_in_words, analysis.keys)
+    sentences = []
+    for b in analysis.beats:
+        who = f"{named(b.config)} beats {named(b.against)}"
+        if b.probability is None:
+            why = "replicates share whole plots" if b.basis == "nothing" else "too few runs tell it"
+            sentences.append(f"How likely {who} with a fresh seed is not known: {why}.")
+            continue
+        chance, low, high = (cell_text(p, "fixed2") for p in (b.probability, b.low, b.high))
+        sentences.append(f"With a fresh seed {who} with probability {chance} ({low} to {high}).")
+    return sentences
 
 
 def _confirmed(analysis: Analysis) -> str:
@@ -319,31 +373,30 @@ def _confirmed(analysis: Analysis) -> str:
     fresh = analysis.confirmation
     if fresh is None:
         return ", not yet confirmed with new seeds."
-    seeds = f"{fresh.seeds} fresh seeds"
+    named, seeds = partial(config_in_words, analysis.keys), counted(fresh.seeds, "fresh seed")
     predicted = ""
     if fresh.predicted_low is not None:
         level = confidence(analysis.alpha)
-        span = f"{_short(fresh.predicted_low)} to {_short(fresh.predicted_high)}"
+        span = f"{about(fresh.predicted_low)} to {about(fresh.predicted_high)}"
         predicted = f", predicted {span} ({level} for any choice)"
     sentences = [
-        f". With {seeds} {fresh.config} has {_short(fresh.mean)}{_unit(analysis)}{predicted}."
+        f". With {seeds} {named(fresh.config)} has {about(fresh.mean)}{_unit(analysis)}{predicted}."
     ]
     for gain in fresh.gains:
-        span = f"{_short(gain.low)} to {_short(gain.high)}"
-        size = f"{cell_text(gain.difference, 'signed')} ({confidence(analysis.alpha)} CI {span})"
-        sentences.append(f"{CONFIRMED[gain.verdict]} {gain.against}: {size}.")
+        size, *ends = with_interval(gain.difference, gain.low, gain.high)
+        span = _interval(ends, analysis)
+        sentences.append(f"{CONFIRMED[gain.verdict]} {named(gain.against)}: {size} ({span}).")
     return " ".join(sentences)
 
 
 def _has(top: RankedCell, analysis: Analysis) -> str:
     """The factors that are on, by name, or the level of each."""
     factors = analysis.factors
-    if top.point or not single_letters(analysis.keys):
-        labels = [level_text(value) for value in top.point] or [
-            f.labels[level] for f, level in zip(factors, top.levels, strict=True)
-        ]
-        pairs = zip(analysis.keys, labels, strict=True)
-        return f"That is {', '.join(f'{key} = {label}' for key, label in pairs)}."
+    if not single_letters(analysis.keys):
+        return ""
+    if top.point:
+        pairs = zip(analysis.keys, map(level_text, top.point), strict=True)
+        return f"That is {', '.join(f'{key} = {level}' for key, level in pairs)}."
     if not all(is_switch(factor) and factor.name not in ("", factor.key) for factor in factors):
         return ""
     names = [f.name for f, level in zip(factors, top.levels, strict=True) if level > 0]

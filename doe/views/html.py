@@ -23,7 +23,7 @@ from markupsafe import Markup
 from doe.analysis.dataset import FactorColumn
 from doe.analysis.scales import choices
 from doe.errors import counted
-from doe.numbers import Spread, Value, cell_text, drawn, duration_text
+from doe.numbers import Spread, Value, cell_text, confidence, drawn, duration_text
 from doe.results.origins import commits
 from doe.results.report import Report
 from doe.results.status import Overview
@@ -33,12 +33,18 @@ from doe.views import latex
 from doe.views.charts import catalogue, drawings, response_charts, study_charts
 from doe.views.charts.model import ChartData, Record
 from doe.views.charts.theme import ON_DARK, RANKS, STATES, config
+from doe.views.figures import cached
 from doe.views.first_screen import card, caveats, lead
 from doe.views.headlines import headlines
 from doe.views.json import Json
-from doe.views.kept import kept
-from doe.views.profiler import factors_json, profile_json
-from doe.views.run_cards import axes_json, cards_json
+from doe.views.profiler import (
+    axes_json,
+    cards_json,
+    factors_json,
+    front_json,
+    profile_factors,
+    profile_json,
+)
 from doe.views.status_tables import running_table
 from doe.views.table import Column, Row, Table
 from doe.views.tables import response_tables, study_tables
@@ -126,7 +132,7 @@ def vega_bundle() -> str:
 
         return vl_convert.javascript_bundle(VEGA_GLOBALS).replace("</script", "<\\/script")
 
-    return kept(f"vega-{version('vl-convert-python')}.js", bundled)
+    return cached(f"vega-{version('vl-convert-python')}.js", bundled)
 
 
 # Texts of the template ----------------------------------------------------------------------------
@@ -154,7 +160,11 @@ def _texts(report: Report) -> dict[str, Any]:
         "cards": [made for name in report.headline_responses if (made := card(report, name))],
         "caveats": caveats(report),
         "design": _design(subject),
+        "model": "fitted surface"
+        if profile_factors(report) is not subject.factors
+        else "model of the significant effects",
         "interval": INTERVAL.format(100 * (1 - report.options.alpha)),
+        "confidence": confidence(report.options.alpha),
         "warnings": subject.warnings,
         "commands": commands(report),
     }
@@ -162,10 +172,10 @@ def _texts(report: Report) -> dict[str, Any]:
 
 def moment_texts(state: Overview) -> dict[str, Any]:
     """How far a study is, which a served page asks for every few seconds."""
-    number = [f"{count} {name}" for name, count in state.counts.items() if count]
-    done = f"{state.counts['done']} of {counted(len(state.statuses), 'run')}"
+    done = f"{state.counts['done']} of {counted(len(state.statuses), 'run')} are done"
+    others = [f"{n} {name}" for name, n in state.counts.items() if n and name != "done"]
     return {
-        "progress": f"{done} are done: {', '.join(number)}.",
+        "progress": f"{', '.join([done, *others])}.",
         "done": state.counts["done"],
         "left": f"Time left: {duration_text(state.left)}." if state.running else "",
         "bars": [(name, count, STATES[name]) for name, count in state.counts.items()],
@@ -186,10 +196,11 @@ def moment(state: Overview) -> dict[str, Any]:
 def _design(subject: Subject) -> str:
     half = (len(subject.keys) + 1) // 2
     across, down = ", ".join(subject.keys[:half]), ", ".join(subject.keys[half:])
+    order = f"{across} change across, {down or 'nothing'} down"
     return (
         f"{subject.design}, {counted(subject.replicates, 'replicate')}. Each field is a "
         "configuration and each mark in it a run, replicates from left to right; "
-        f"{across} change across, {down or 'nothing'} down."
+        f"{order if _is_square(subject) else 'in the order of the plan'}."
     )
 
 
@@ -244,6 +255,7 @@ def _table_options(subject: Subject) -> str:
         "goal": table.goal,
         "block": table.block,
         "whole-plot": ",".join(table.whole_plot),
+        "covariate": ",".join(table.covariates),
     }
     return " ".join(f"--{name} {shlex.quote(text)}" for name, text in named.items() if text)
 
@@ -254,8 +266,14 @@ def _table_options(subject: Subject) -> str:
 def payload(report: Report) -> Json:
     """Everything that the page's script draws, without a number that was not computed before."""
     names = report_responses(report.subject.responses)
-    by_response = {name: _response(report, name) for name in names}
-    of_study = {name: chart_json(data) for name, data in study_charts(report).items()}
+    factors = profile_factors(report)
+    by_response = {name: _response(report, name, factors) for name in names}
+    sections = {chart.name: chart.section for chart in catalogue()}
+    of_study = {
+        name: chart_json(data)
+        for name, data in study_charts(report).items()
+        if sections[name] != "files"
+    }
     shown = {*of_study, *(name for made in by_response.values() for name in made["charts"])}
     return {
         "responses": names,
@@ -285,27 +303,37 @@ def payload(report: Report) -> Json:
                 for section in ("all", "paper", "runs")
             },
         },
-        "factors": factors_json(report.subject.factors),
+        "factors": factors_json(factors),
         "excluded": report.subject.excluded,
+        "interval": f"{confidence(report.options.alpha)} CI",
+        "front": front_json(report, factors),
         "grid": grid(report),
-        "cards": cards_json(report),
+        "cards": cards_json(report, factors),
         "option": OPTION.pattern,
         "latex": latex.SPECIAL,
         "axes": axes_json(report),
     }
 
 
-def _response(report: Report, name: str) -> Json:
+def _response(report: Report, name: str, factors: Sequence[FactorColumn]) -> Json:
     analysis = report.analyses.get(name)
     charts = response_charts(report, name)
     return {
+        "title": report.subject.responses.title_of(name),
         "unit": report.subject.responses.unit_of(name),
         "refused": report.refused.get(name, ""),
         "charts": {key: chart_json(data) for key, data in charts.items()},
         "tables": [] if analysis is None else [table_json(t) for t in response_tables(analysis)],
         "headlines": None if analysis is None else headlines(analysis)._asdict(),
-        "profile": None if analysis is None else profile_json(report.subject, analysis),
+        "profile": None if analysis is None else profile_json(report, analysis, factors),
     }
+
+
+def _is_square(subject: Subject) -> bool:
+    """Whether every configuration has levels of the factors, few enough to be shown in a square."""
+    every = math.prod(subject.sizes)
+    few = len(subject.keys) <= SQUARE_FACTORS and every <= 1 << SQUARE_FACTORS
+    return few and max((run.row for run in subject.runs), default=0) < every
 
 
 def grid(report: Report) -> Json:
@@ -315,10 +343,8 @@ def grid(report: Report) -> Json:
     """
     subject = report.subject
     across = (len(subject.keys) + 1) // 2
-    wide, every = math.prod(subject.sizes[:across]), math.prod(subject.sizes)
+    wide, square = math.prod(subject.sizes[:across]), _is_square(subject)
     index = {row: i for i, row in enumerate(sorted({run.row for run in subject.runs}))}
-    square = len(subject.keys) <= SQUARE_FACTORS and every <= 1 << SQUARE_FACTORS
-    square = square and max(index, default=0) < every
 
     def position(row: int) -> tuple[int, int]:
         return divmod(row, wide)[::-1] if square else divmod(index[row], GRID_COLUMNS)[::-1]

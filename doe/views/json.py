@@ -19,13 +19,13 @@ PARTS = (
     *("goal", "planned", "order", "terms", "tests", "transform", "response_scale", "mean"),
     *("differences", "combinations", "interactions", "parts", "curvature", "predictions"),
     *("inestimable", "missing", "best", "design", "random_blocks", "confirmation", "variation"),
-    *("beats", "looks", "scales", "strata"),
+    *("exact", "beats", "looks", "scales", "strata"),
 )
 """What is below `diagnostics` under its own name."""
 
 
 def to_plain(
-    analysis: Analysis | CensoredAnalysis,
+    analysis: Analysis,
     family: EffectsByResponse | None = None,
     trade: TradeOff | None = None,
 ) -> Json:
@@ -36,8 +36,6 @@ def to_plain(
     family. Several responses have `pareto`, `within_limits` and `desirability` in common.
     """
     whole: Json = finite(msgspec.to_builtins(analysis))
-    if isinstance(analysis, CensoredAnalysis):
-        return whole | {"factors": [factor.key for factor in analysis.factors]}
     without_masks(whole)
     if analysis.surface is not None:
         whole["surface"].pop("polynomial")  # what charts are drawn from
@@ -79,6 +77,12 @@ def to_plain(
         "warnings": whole["warnings"],
         **_together(trade),
     }
+
+
+def bounds_to_plain(bounds: CensoredAnalysis) -> Json:
+    """What `doe analyze --json` prints for a response with limits such as >50."""
+    whole: Json = finite(msgspec.to_builtins(bounds))
+    return whole | {"factors": [factor.key for factor in bounds.factors]}
 
 
 def _together(trade: TradeOff | None) -> Json:

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from doe.errors import counted
 from doe.numbers import duration_text
-from doe.results.time_left import study_time_left
+from doe.results.status import study_time_left
 from doe.store.leases import age
 from doe.store.progress import Progress, read_progress
 from doe.store.scan import STATES, RunState, counts

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from doe.analysis.analyze import Analysis
 from doe.analysis.pvalues import significant
 from doe.analysis.surface import Surface
-from doe.numbers import cell_text
-from doe.views.words import value_text
+from doe.numbers import about, cell_text
+from doe.terms import level_text
 
 FRESH = 5
 """Fresh seeds with which an optimum is confirmed."""
@@ -50,10 +50,11 @@ def next_step(analysis: Analysis) -> NextStep | None:
         and significant(test.p_holm, analysis.alpha)
     ]
     if slopes:
-        unbent = "No bend is seen" if bend is not None else "Nothing tells whether it bends"
+        unbent = "No bend is shown" if bend is not None else "Nothing tells whether it bends"
+        way = "ascent" if analysis.goal == "max" else "descent"
         return NextStep(
-            f"{unbent}, and {', '.join(slopes)} still lead{'s' * (len(slopes) == 1)} upwards: "
-            f"follow the path of steepest {'ascent' if analysis.goal == 'max' else 'descent'}.",
+            f"{unbent}, and {analysis.response} still changes along {', '.join(slopes)}: follow "
+            f"the path of steepest {way}.",
             "--augment ascent",
         )
     return NextStep("No slope stands out of the noise: add a replicate.", "--augment 1")
@@ -69,7 +70,10 @@ def _on_surface(analysis: Analysis, surface: Surface) -> NextStep:
             "ranges around its best point, or another scale of the response, before trusting it.",
             "",
         )
-    where = ", ".join(f"{key} = {value_text(level)}" for key, level in optimum.levels.items())
+    where = ", ".join(
+        f"{key} = {about(level) if isinstance(level, float) else level_text(level)}"
+        for key, level in optimum.levels.items()
+    )
     if optimum.inside:
         return NextStep(
             f"The optimum lies among the runs, at {where}: confirm it with fresh seeds.",

@@ -12,6 +12,7 @@ from markupsafe import Markup, escape
 from rich.console import Console
 
 from doe.analysis.analyze import Analysis
+from doe.analysis.censored import CensoredAnalysis
 from doe.analysis.trade_off import TradeOff
 from doe.errors import DoeError, nearest
 from doe.numbers import Value, cell_text
@@ -20,6 +21,7 @@ from doe.views.headlines import headlines
 from doe.views.table import Column, Table
 from doe.views.tables import screen_tables
 from doe.views.tables.goals import goal_sentences, goal_tables
+from doe.views.tables.lost import censored_table
 from doe.views.terminal import print_list, print_sentences, print_table
 from doe.views.words import quantity
 
@@ -69,14 +71,13 @@ class ResponseResult:
         return tuple(_method(name) for name in response_charts(self.report, self.response))
 
     def chart(self, name: str) -> alt.TopLevelMixin:
-        """A chart of the report, as an Altair object; of several levels, the chart for these."""
+        """A chart of the report, as an Altair object."""
         import altair as alt
 
         from doe.views.charts import catalogue, response_charts
         from doe.views.charts.model import filled, spec
 
         data = {_method(n): d for n, d in response_charts(self.report, self.response).items()}
-        name = name if name in data or f"level_{name}" not in data else f"level_{name}"
         if name not in data:
             raise DoeError(
                 f"{self.response} has no chart {name!r}{nearest(name, data)}; it has "
@@ -84,6 +85,19 @@ class ResponseResult:
             )
         drawing = next(spec(chart) for chart in catalogue() if _method(chart.name) == name)
         made: alt.TopLevelMixin = alt.Chart.from_dict(filled(drawing, data[name]))
+        return made
+
+    def contour_chart(self, across: str, up: str) -> alt.TopLevelMixin:
+        """The contour map of two factors, as an Altair object."""
+        import altair as alt
+
+        from doe.views.charts.model import filled, spec
+        from doe.views.charts.surface import CONTOURS, contour_data
+
+        data = contour_data(self.analysis, (across, up))
+        if data is None:
+            raise DoeError(f"{self.response} has no surface of two numbers to map")
+        made: alt.TopLevelMixin = alt.Chart.from_dict(filled(spec(CONTOURS), data))
         return made
 
     def __getattr__(self, name: str) -> Callable[[], alt.TopLevelMixin]:
@@ -110,13 +124,34 @@ class ResponseResult:
         return [table_html(table) for table in screen_tables(self.analysis)]
 
 
-class Results(Mapping[str, ResponseResult]):
+class BoundsResult:
+    """Bounds of the effects on a response with limits such as >50, as a notebook shows them."""
+
+    def __init__(self, bounds: CensoredAnalysis) -> None:
+        self.response, self.analysis = bounds.response, bounds
+
+    @property
+    def effects(self) -> pd.DataFrame:
+        """The ends between which each effect lies, a row per term."""
+        return _frame(self.analysis.effects)
+
+    def __repr__(self) -> str:
+        return _printed(partial(print_table, censored_table(self.analysis)))
+
+    def _repr_html_(self) -> str:
+        return str(table_html(censored_table(self.analysis)))
+
+
+Result = ResponseResult | BoundsResult
+
+
+class Results(Mapping[str, Result]):
     """Results by response."""
 
-    def __init__(self, results: Iterable[ResponseResult]) -> None:
+    def __init__(self, results: Iterable[Result]) -> None:
         self._results = {result.response: result for result in results}
 
-    def __getitem__(self, response: str) -> ResponseResult:
+    def __getitem__(self, response: str) -> Result:
         if response not in self._results:
             raise DoeError(
                 f"{response!r} was not analysed{nearest(response, self._results)}; there are "
@@ -172,8 +207,8 @@ class Results(Mapping[str, ResponseResult]):
         """Two responses against each other with their front, as an Altair object."""
         import altair as alt
 
-        from doe.views.charts import trade_off
         from doe.views.charts.model import filled, spec
+        from doe.views.charts.trade_off import TRADE_OFF, pair_data
 
         known = self.trade_off.responses
         for name in (across, up):
@@ -181,17 +216,19 @@ class Results(Mapping[str, ResponseResult]):
                 raise DoeError(
                     f"{name!r} was not weighed{nearest(name, known)}; there are {', '.join(known)}"
                 )
-        report = next(iter(self._results.values())).report
-        data = trade_off.pair_data(report, across, up)
+        report = self._analysed[0].report
+        data = pair_data(report, across, up)
         assert data is not None
-        made: alt.TopLevelMixin = alt.Chart.from_dict(filled(spec(trade_off.CHART), data))
+        made: alt.TopLevelMixin = alt.Chart.from_dict(filled(spec(TRADE_OFF), data))
         return made
 
     def _joined(self, what: str) -> pd.DataFrame:
         import pandas as pd
 
         frames: dict[str, pd.DataFrame] = {
-            name: getattr(result, what) for name, result in self._results.items()
+            name: getattr(result, what)
+            for name, result in self._results.items()
+            if what == "effects" or isinstance(result, ResponseResult)
         }
         return pd.concat(frames, names=["response", None]).reset_index("response")
 
@@ -203,14 +240,23 @@ class Results(Mapping[str, ResponseResult]):
         return "\n\n".join(parts)
 
     def _repr_html_(self) -> str:
-        parts = [sentences_html(result.analysis) for result in self._results.values()]
+        parts = [
+            sentences_html(result.analysis)
+            if isinstance(result, ResponseResult)
+            else Markup(result._repr_html_())
+            for result in self._results.values()
+        ]
         if (trade := self._trade_off()) is not None:
             parts.append(list_html(" and ".join(trade.responses), goal_sentences(trade)))
             parts += [table_html(table) for table in goal_tables(trade, TOP)]
         return str(Markup("\n").join(parts))
 
     def _trade_off(self) -> TradeOff | None:
-        return next((result.report.trade_off for result in self._results.values()), None)
+        return self._analysed[0].report.trade_off if self._analysed else None
+
+    @property
+    def _analysed(self) -> list[ResponseResult]:
+        return [result for result in self._results.values() if isinstance(result, ResponseResult)]
 
 
 def _chart_methods() -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from doe.design.fractions import alias_chains, resolution, roman, word_length_pattern
 from doe.design.runs import Design
 from doe.errors import counted
-from doe.numbers import cell_text, share_text
+from doe.numbers import about, cell_text, share_text
 from doe.terms import (
     Generator,
     SignedTerm,
@@ -18,12 +18,13 @@ from doe.terms import (
     single_letters,
     term_name,
 )
-from doe.views.table import Column, Row, Table
+from doe.views.table import Column, Row, Table, rows_of
 
 if TYPE_CHECKING:
     from doe.analysis.dataset import FactorColumn
-    from doe.analysis.design_report import Confounding, DesignReport
+    from doe.analysis.design_report import Confounding, DesignReport, TermPlan
     from doe.design.power import DesignSize, PowerQuestion
+    from doe.results.budget import Known, Offer
     from doe.results.designs import PlannedDesign, TermDetection
 
 CONFOUNDED = 0.01
@@ -97,21 +98,14 @@ def terms_table(
         *([Column("detectable", "80 % power", "num")] if detectable else []),
         Column("confounded", "Confounded with"),
     )
-    rows = []
-    for term in facts.terms:
-        strong = [c for c in term.confounded if c.strength > CONFOUNDED]
-        shown = ", ".join(map(_confounding, strong[:CONFOUNDED_SHOWN]))
-        more = len(strong) - CONFOUNDED_SHOWN
-        rows.append(
-            Row(
-                (
-                    *(term.term, term.df, term.df_asked, term.vif),
-                    *([detectable.get(term.term)] if detectable else []),
-                    shown + (f" and {more} more" if more > 0 else ""),
-                ),
-                marks={"term": "strong"} if strong or term.df < term.df_asked else {},
-            )
-        )
+    rows = rows_of(
+        columns,
+        facts.terms,
+        lambda t: {"term": "strong"} if _strong(t) or t.df < t.df_asked else {},
+        of=lambda t: t.df_asked,
+        detectable=lambda t: detectable.get(t.term) if detectable else None,
+        confounded=_confounded_text,
+    )
     bracketed = any("(" in str(row.values[-1]) for row in rows)
     notes = (
         f"{facts.coefficients} coefficients, {facts.rank} of them estimable on {facts.runs} runs; "
@@ -120,7 +114,19 @@ def terms_table(
         *([f"{DETECTABLE} {EFFECT_OF_TERM}"] if detectable else []),
         *(_relation(design.generators, design.runs.keys) if design.regular else ()),
     )
-    return Table("terms", "What the runs can tell", columns, tuple(rows), notes)
+    return Table("terms", "What the runs can tell", columns, rows, notes)
+
+
+def _strong(term: TermPlan) -> list[Confounding]:
+    """The confounding of a term that is worth a word."""
+    return [c for c in term.confounded if c.strength > CONFOUNDED]
+
+
+def _confounded_text(term: TermPlan) -> str:
+    strong = _strong(term)
+    more = len(strong) - CONFOUNDED_SHOWN
+    shown = ", ".join(map(_confounding, strong[:CONFOUNDED_SHOWN]))
+    return shown + (f" and {more} more" if more > 0 else "")
 
 
 def _confounding(other: Confounding) -> str:
@@ -144,8 +150,8 @@ def detection_table(
     ]
     if effect is not None:
         columns.append(Column("power", f"Power at {effect:g}", "num"))
-    rows = tuple(Row(tuple(getattr(term, column.key) for column in columns)) for term in terms)
     title = f"Power of the F tests, {counted(replicates, 'replicate')}"
+    rows = rows_of(tuple(columns), terms)
     return Table("terms power", title, tuple(columns), rows, (EFFECT_OF_TERM,))
 
 
@@ -173,7 +179,7 @@ def strata_power_table(rows: Sequence[Mapping[str, Any]], asked: PowerQuestion) 
         for row in rows
     )
     notes = (
-        f"σ of runs = {cell_text(asked.sigma, 'short')}, α = {asked.alpha:g}; whole plots and "
+        f"σ of runs = {about(asked.sigma)}, α = {asked.alpha:g}; whole plots and "
         "other groups are taken to vary as much as runs. Empty: no error to test against.",
     )
     return Table("power", "Effects that can be seen, by stratum", columns, shown, notes)
@@ -200,8 +206,7 @@ def power_table(
     source = f"from the runs' {sigma_from}" if sigma_from else "assumed"
     blocked = "each replicate a block" if base.blocks_per_replicate else "without blocks"
     notes = [
-        f"σ = {cell_text(asked.sigma, 'short')} ({source}), α = {asked.alpha:g}, two-sided, "
-        f"{blocked}.",
+        f"σ = {about(asked.sigma)} ({source}), α = {asked.alpha:g}, two-sided, {blocked}.",
         f"Holm: the effect stands out of {base.terms} terms with p adjusted for all of them, "
         "as in the headlines of a report.",
     ]
@@ -228,7 +233,7 @@ def sequential_table(
     from doe.analysis.sequential import DRAWS  # numpy, which other tables of a plan do without
 
     columns = (
-        Column("replicates", "Reps", "int"),
+        Column("replicates", "Reps", "short"),
         Column("runs", "Runs", "int"),
         Column("decided", "Terms decided, %", "int"),
         Column("stopped", "Stopped by then, %", "int"),
@@ -237,7 +242,7 @@ def sequential_table(
     notes = (
         f"Expected: {cell_text(mean, 'fixed1')} replicates, {cell_text(mean * base.cells, 'int')} "
         f"runs, {share_text(saved)} fewer than {rows[-1]['runs']}.",
-        f"σ = {cell_text(sigma, 'short')}, {base.terms} terms, α = {alpha:g} over all looks and "
+        f"σ = {about(sigma)}, {base.terms} terms, α = {alpha:g} over all looks and "
         f"terms; an effect below {matters:g} is negligible. Shares of {DRAWS} simulated studies.",
     )
     body = tuple(
@@ -245,6 +250,68 @@ def sequential_table(
         for row in rows
     )
     return Table("sequential", "Stopping when it is decided", columns, body, notes)
+
+
+def budget_table(found: Sequence[Offer], known: Known) -> Table:
+    """Designs that fit a budget; the numbers are those that can be chosen."""
+    timed = any(offer.hours is not None for offer in found)
+    sigmas = known.sigmas or {"σ": 1.0}
+    columns = (
+        Column("number", "#", "int"),
+        Column("design", "Design"),
+        Column("runs", "Runs", "int"),
+        *((Column("hours", "Hours", "about"),) if timed else ()),
+        *(
+            Column(f"{name}_{power}", f"{power} %{f' {name}' * (name != 'σ')}", "about")
+            for name in sigmas
+            for power in (80, 90)
+        ),
+        Column("confounded", "Confounded"),
+    )
+    rows = tuple(
+        Row(
+            (
+                *(number, offer.design, offer.runs),
+                *((offer.hours,) if timed else ()),
+                *(
+                    None if effect is None else effect * sigma
+                    for sigma in sigmas.values()
+                    for effect in offer.detectable
+                ),
+                offer.confounded,
+            )
+        )
+        for number, offer in enumerate(found, start=1)
+    )
+    unit = "in the unit of the response" if known.sigmas else "in σ of single runs"
+    alone = any(o.study.replicates == 1 and o.detectable[0] is not None for o in found)
+    notes = (
+        f"80 %, 90 %: smallest effect detected with this power, {unit} (one term, α = 0.05)."
+        + " A single replicate is tested against the interactions left out of its model." * alone
+        + f"{f' Known: {known.words}.' if known.words else ''}",
+    )
+    return Table("budget", "Designs that fit", columns, rows, notes)
+
+
+def budget_json(found: Sequence[Offer], known: Known) -> dict[str, Any]:
+    """The same for machines."""
+    return {
+        "sigma": known.sigmas,
+        "known": known.words,
+        "designs": [
+            {
+                "number": number,
+                "design": offer.design,
+                "runs": offer.runs,
+                "replicates": offer.study.replicates,
+                "fraction": offer.study.fraction,
+                "hours": offer.hours,
+                "detectable_per_sigma": dict(zip(("0.8", "0.9"), offer.detectable, strict=True)),
+                "confounded": offer.confounded,
+            }
+            for number, offer in enumerate(found, start=1)
+        ],
+    }
 
 
 def design_json(design: PlannedDesign) -> dict[str, Any]:

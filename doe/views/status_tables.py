@@ -9,10 +9,12 @@ from typing import NamedTuple
 from rich.text import Text
 
 from doe.design.runs import Run
-from doe.numbers import cell_text, duration_text
+from doe.errors import counted
+from doe.numbers import about, cell_text, duration_text
 from doe.results.status import Overview
+from doe.results.summary import Summary
 from doe.store.scan import STATES, RunState
-from doe.terms import BETWEEN, config_header, level_text, single_letters
+from doe.terms import BETWEEN, config_header, config_in_words, level_text, single_letters
 from doe.views.table import Column, Row, Table
 
 BAR_WIDTH = 40
@@ -165,3 +167,50 @@ def failure_table(
     )
     logs = "doe logs RUN shows a run's log; doe run --retry-failed runs failed ones again."
     return Table("failures", "Failed and diverged runs", columns, rows, (logs,) if logged else ())
+
+
+# The end of a run ---------------------------------------------------------------------------------
+
+
+MOST_RESPONSES = 8
+"""Responses whose best configuration is named."""
+
+
+def summary_lines(summary: Summary, study_option: str) -> list[str]:
+    """Counts, time, the best by each goal, the next command.
+
+    `study_option` names the study on the command line, as in " --study runs/x".
+    """
+    states = [f"{count} {state}" for state, count in summary.counts.items() if count]
+    lines = [f"{', '.join(states)}; {summary.ending} after {duration_text(summary.seconds)}."]
+    for best in summary.best[:MOST_RESPONSES]:
+        extreme = "largest" if best.goal == "max" else "smallest"
+        lines.append(
+            f"{extreme} {best.response}: {about(best.mean)} with "
+            f"{config_in_words(summary.keys, best.config)} (mean of {counted(best.runs, 'run')})"
+        )
+    if summary.counts["failed"]:
+        lines.append("`doe run --retry-failed` runs failed ones again.")
+    return [*lines, f"next: {next_command(summary)}{study_option}"]
+
+
+def next_command(summary: Summary) -> str:
+    """What to do about a study in this state."""
+    if summary.counts["failed"]:
+        return "doe status"
+    over = summary.decision is not None and summary.decision.is_final
+    if (summary.counts["pending"] or summary.counts["running"]) and not over:
+        return "doe run"
+    return "doe report"
+
+
+def summary_environment(summary: Summary, study_option: str) -> dict[str, str]:
+    """The summary as variables that a command finds in its environment."""
+    return {
+        "DOE_STUDY": summary.study,
+        "DOE_ENDING": summary.ending,
+        "DOE_SECONDS": cell_text(summary.seconds, "int"),
+        **{f"DOE_{state.upper()}": str(count) for state, count in summary.counts.items()},
+        "DOE_NEXT": f"{next_command(summary)}{study_option}",
+        "DOE_SUMMARY": "\n".join(summary_lines(summary, study_option)),
+    }

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, NamedTuple
 
 from doe.errors import counted
 from doe.numbers import Format, Value
@@ -58,6 +58,26 @@ class Table(NamedTuple):
             return self
         note = f"{most} of {len(self.rows)} rows; all of them are in {file}."
         return self._replace(rows=self.rows[:most], notes=(*self.notes, note))
+
+
+def rows_of(
+    columns: tuple[Column, ...],
+    items: Iterable[Any],
+    marks: Callable[[Any], Mapping[str, Mark]] | None = None,
+    **cells: Callable[[Any], Value],
+) -> tuple[Row, ...]:
+    """A row per item: what `cells` compute for a column's key, else its attribute of that name.
+
+    A column of stars shows the p value of the item.
+    """
+    known = {"stars": lambda item: starred(item.p), **cells}
+
+    def row(item: Any) -> Row:
+        keys = (column.key for column in columns)
+        values = (known[key](item) if key in known else getattr(item, key) for key in keys)
+        return Row(tuple(values), marks={} if marks is None else marks(item))
+
+    return tuple(map(row, items))
 
 
 def starred(p: float | None) -> float | str:

@@ -9,9 +9,10 @@ from doe.analysis.analyze import Analysis
 from doe.analysis.dataset import FactorColumn
 from doe.analysis.diagnostics import Finding
 from doe.analysis.means import ConditionalEffect
-from doe.errors import counted
-from doe.numbers import cell_text
-from doe.terms import factor_label, factors_in, level_text
+from doe.analysis.pvalues import significant
+from doe.errors import are, counted
+from doe.numbers import cell_text, confidence, with_interval
+from doe.terms import factor_label, factors_in
 from doe.views.table import Mark
 
 SWITCHES = (("false", "true"), ("off", "on"), ("no", "yes"), ("0", "1"))
@@ -69,6 +70,16 @@ def loss_finding(analysis: Analysis) -> str:
     return "" if analysis.missing is None else analysis.missing.finding
 
 
+def worst_ranks_text(analysis: Analysis) -> str:
+    """Which terms are significant where diverged runs count as the worst; empty without any."""
+    ranks = () if analysis.missing is None else analysis.missing.worst_rank
+    if not ranks:
+        return ""
+    called = [row.term for row in ranks if significant(row.p_holm, analysis.alpha)]
+    names = f"{', '.join(called)} {are(len(called))}" if called else "no term is"
+    return f"With every diverged run ranked last, {names} significant after Holm's adjustment."
+
+
 def survivors(analysis: Analysis) -> tuple[str, ...]:
     """That means rest on what is left, where levels lose runs."""
     return ("Means rest on the runs that are left.",) if loss_finding(analysis) else ()
@@ -92,11 +103,6 @@ def term_text(term: int, name: str, factors: Sequence[FactorColumn]) -> str:
         return factor_text(parts[0])
     names = " × ".join(factor.name or factor.key for factor in parts)
     return f"{names} ({name})" if names != name.replace(":", " × ") else names
-
-
-def value_text(level: bool | int | float | str) -> str:
-    """A level of a factor, a number between its levels to five figures."""
-    return cell_text(level, "level") if isinstance(level, float) else level_text(level)
 
 
 def spaced(sentence: str) -> str:
@@ -134,15 +140,18 @@ def curvature_text(analysis: Analysis) -> str:
     plain = analysis.transform.name == "none"
     unit = f" {difference_unit(analysis.unit)}".rstrip() if plain else " on the analysed scale"
     runs = counted(bend.n, "centre run")
-    gap = cell_text(abs(bend.difference), "short")
+    low, high = bend.ci_low, bend.ci_high
+    if bend.difference < 0 and low is not None and high is not None:
+        low, high = -high, -low
+    gap, *ends = with_interval(abs(bend.difference), low, high)
     side = "above" if bend.difference > 0 else "below"
     mean = "Their mean" if bend.n > 1 else "It"
     lead = f"{runs}. {mean} lies {gap}{unit} {side} what straight lines predict"
     if bend.p is None:
         return f"{lead}; there is no error to test it against. {AXIAL}"
     if bend.p >= analysis.alpha:
-        span = f"{cell_text(bend.ci_low, 'short')} to {cell_text(bend.ci_high, 'short')}"
-        return f"{lead} (95 % CI of the gap {span}): no curvature is shown."
+        span = f"{confidence(analysis.alpha)} CI of the gap {' to '.join(ends)}"
+        return f"{lead} ({span}): no curvature is shown."
     return (
         f"{lead} (p = {cell_text(bend.p, 'p')}): some factor acts along a curve, and two levels do "
         f"not show which. {AXIAL}"

@@ -1,6 +1,7 @@
 """From Python, and the worked example: plan, run, load, analyse."""
 
 import contextlib
+import inspect
 import io
 import os
 import subprocess
@@ -8,9 +9,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
+import doe
 from doe import analyze, load, plan, run
+from doe.analysis.options import AnalysisOptions
+from doe.analysis.tables import TableOptions
+from doe.cli import app
 from doe.errors import DoeError
+from doe.running.engines import engine_options
 
 DIGITS = Path(__file__).parents[2] / "examples" / "digits"
 
@@ -54,6 +61,38 @@ def test_function_and_command_agree_number_for_number(digits, in_digits, tmp_pat
     done = second["state"].eq("done")
     assert done.sum() == 2
     assert first.loc[done, "loss"].tolist() == second.loc[done, "loss"].tolist()
+
+
+FORMS = {"ctx", "json", "latex", "csv", "plot", "brief", "full", "notify", "serve"}
+BUDGET = {"budget", "run_time", "sigma", "slots", "choose"}
+FUNCTIONS = {
+    "plan": (doe.plan, {"file": "study"}, BUDGET),
+    "try": (doe.try_, {"file": "study"}, set()),
+    "run": (doe.run, {"study": "directory"}, set()),
+    "analyze": (doe.analyze, {"study": "source"}, {"table", "every"}),
+    "report": (doe.report, {"study": "source"}, {"table"}),
+    "import": (doe.import_, {}, set()),
+}
+"""Command -> its function, arguments with another name there, options of the command alone."""
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_have_the_options_of_the_commands(name):
+    function, renamed, alone = FUNCTIONS[name]
+    command = get_command(app).commands[name]
+    options = {option.name for option in command.params} - {"help"} - FORMS - alone
+    if name == "run":
+        options -= set(engine_options())
+    arguments = inspect.signature(function).parameters
+    assert {renamed.get(option, option) for option in options} == set(arguments) - {
+        "engine_settings"
+    }
+
+
+def test_every_option_of_an_analysis_is_an_option_of_the_command():
+    options = {option.name for option in get_command(app).commands["analyze"].params}
+    assert set(AnalysisOptions.__struct_fields__) - {"seed", "contour"} <= options
+    assert set(TableOptions.__struct_fields__) <= options
 
 
 def test_importing_the_package_is_light():

@@ -67,7 +67,7 @@ def test_every_chart_is_an_altair_object(result):
 
 def test_charts_of_several_levels_go_by_the_same_names():
     levels = [(opt, lr) for opt in ("adam", "lion", "sgd") for lr in (0.1, 0.2)]
-    rows = [(o, lr, len(o) + lr + 0.01 * i * lr) for i in range(2) for o, lr in levels]
+    rows = [(o, lr, len(o) + lr + i * lr**j) for i in range(2) for j, (o, lr) in enumerate(levels)]
     frame = pd.DataFrame(rows, columns=["opt", "lr", "y"])
     result = doe.analyze(frame, "y", factors=["opt", "lr"], goal="min")
     assert isinstance(result.half_normal(), alt.TopLevelMixin)

@@ -19,12 +19,14 @@ from doe.analysis.fitted import FittedResponse
 from doe.analysis.lenth import Lenth, lenth
 from doe.analysis.model import Model, make_model
 from doe.analysis.pvalues import adjusted, plain, significant
-from doe.numbers import cell_text
+from doe.numbers import about
 
 REWEIGHTED = 16
 """Cells from which block effects are found by weighted least squares."""
 MOST_SIGNS = 1 << 24
 """Terms times runs up to which residuals are split by every term, then by pairs at most."""
+EQUAL = 1e-9
+"""Distance from 1 up to which a ratio of variances of residuals is rounding."""
 
 
 class DispersionEffect(Struct, frozen=True, gc=False):
@@ -145,10 +147,11 @@ def of_residuals(response: FittedResponse) -> Dispersion | None:
         if min(float(np.ptp(half)) for half in halves) <= small.rounding:
             continue
         ratio = float(halves[0].var(ddof=1) / halves[1].var(ddof=1))
+        ratio = 1.0 if abs(ratio - 1.0) <= EQUAL else ratio
         figures = (float(np.log(ratio)), ratio, "", None, None, None, None)
         effects.append(DispersionEffect(model.name(term), 1, *figures))
     left = " ".join(small.model.name(term) for term in small.model.shown_terms) or "the mean"
-    sentence = f"No run is repeated: spread of what {left} leaves, which no test judges."
+    sentence = f"No run is repeated: this is the spread of what {left} leaves, untested."
     return Dispersion(tuple(effects), 1, None, None, (), sentence) if effects else None
 
 
@@ -228,7 +231,7 @@ def _sentence(effects: Sequence[DispersionEffect], alpha: float) -> str:
 def _change(effect: DispersionEffect) -> str:
     if effect.effect is None or effect.ratio is None:
         return f"{effect.term} changes the variance"
-    factor = cell_text(max(effect.ratio, 1 / effect.ratio), "short")
+    factor = about(max(effect.ratio, 1 / effect.ratio))
     verb = "multiplies" if effect.effect > 0 else "divides"
     if effect.pattern:
         return f"{effect.term} {verb} the variance by {factor} ({effect.pattern})"

@@ -10,7 +10,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    NamedTuple,
+    Protocol,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import msgspec
 
@@ -112,7 +121,17 @@ def _settings(kind: type[msgspec.Struct], study: Study) -> msgspec.Struct:
     try:
         return msgspec.convert(given, kind)
     except msgspec.ValidationError as error:
-        place, _, message = str(error).rpartition(" - at `$.")
-        key = message.rstrip("`").partition("[")[0]
-        value = short(given.get(key, ""))
-        raise DoeError(f"design.{key} = {value}: {place[:1].lower()}{place[1:]}") from None
+        key = str(error).rpartition("$.")[2].rstrip("`").partition("[")[0]
+        expected = _words(get_type_hints(kind)[key])
+        raise DoeError(f"design.{key} = {short(given[key])}: expected {expected}") from None
+
+
+def _words(hint: Any) -> str:
+    """What values of a type are called."""
+    words = {int: "a whole number", float: "a number", str: "a word", bool: "true or false"}
+    if hint in words:
+        return words[hint]
+    if get_origin(hint) is tuple:
+        return "a list of words"
+    parts = [f'"{p}"' if get_origin(hint) is Literal else _words(p) for p in get_args(hint)]
+    return " or ".join(parts)

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
+from itertools import product
 from typing import Literal, NamedTuple
 
 import msgspec
 import numpy as np
 
 from doe.design.configurations import Levels, Point
-from doe.design.exchange import Floats, Ints, Problem, Region, exchanged, random_points
+from doe.design.exchange import (
+    Floats,
+    Ints,
+    Plots,
+    Problem,
+    Region,
+    criterion,
+    exchanged,
+    exchanged_plots,
+    random_points,
+)
 from doe.design.model import (
     bends,
     block_columns,
@@ -21,7 +33,6 @@ from doe.design.model import (
     model_matrix,
     named_terms,
 )
-from doe.design.split_plot import Plots, criterion, exchanged_plots
 from doe.errors import DoeError, counted, nearest, short
 from doe.study.levels import conditions, exclusions, read_level
 from doe.study.values import Factor, Level, Study
@@ -35,6 +46,9 @@ SPLIT_PLOT_STARTS = 10
 """Starts of a search over whole plots, which evaluates every exchange anew."""
 REGION_POINTS = 2000
 """Points over which the prediction variance is averaged."""
+MOST_RUNS = 10_000
+MOST_CORNERS = 8192
+"""Points at the ends and the middle that are all looked at; of more, a random choice."""
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -61,18 +75,36 @@ class Settings(msgspec.Struct, frozen=True):
 
 def points(study: Study, settings: Settings) -> list[Point]:
     """Search the design: coordinate exchange from random starts, seeded by `order_seed`."""
-    if settings.runs < 1:
-        raise DoeError("design.runs: missing; expected the number of runs of a replicate")
-    if settings.blocks < 1 or settings.starts < 0:
-        raise DoeError("design.blocks and design.starts: expected numbers above 0")
+    if not 1 <= settings.runs <= MOST_RUNS:
+        raise DoeError(
+            f"design.runs = {settings.runs}: expected the number of runs of a replicate, from 1 to "
+            f"{MOST_RUNS}"
+        )
+    if not 1 <= settings.blocks <= settings.runs:
+        raise DoeError(f"design.blocks = {settings.blocks}: expected 1 to {settings.runs} blocks")
+    if settings.starts < 0:
+        raise DoeError(f"design.starts = {settings.starts}: expected a number above 0")
     if len(settings.include) > settings.runs:
         raise DoeError(f"design.include names more than the {settings.runs} runs of design.runs")
     forced = [_configuration(text, study) for text in settings.include]
+    if forced:
+        _check_allowed(study, settings, forced)
     blocks = [i * settings.blocks // settings.runs for i in range(settings.runs)]
     plots = _whole_plots(study, settings)
     found = optimal_points(study, settings, terms(study, settings), forced, blocks, plots=plots)
     numbers = [0] * settings.runs if plots is None else plots.of.tolist()
     return [Point(*line) for line in zip(found, blocks, numbers, strict=True)]
+
+
+def _check_allowed(study: Study, settings: Settings, forced: Sequence[Levels]) -> None:
+    """Refuse a configuration that must run and may not."""
+    candidates = _candidates(study.factors, 3, forced)
+    allowed = _region(study, settings, candidates).allows(candidates.codes(forced))
+    for text, may_run in zip(settings.include, allowed.tolist(), strict=True):
+        if not may_run:
+            raise DoeError(
+                f"design.include: {short(text)} cannot run by exclude, when or design.constraints"
+            )
 
 
 def _whole_plots(study: Study, settings: Settings) -> Plots | None:
@@ -191,9 +223,10 @@ def optimal_points(
         codes, values = _searched(problem, codes, plots)
         found = search.fine.points(codes[int(values.argmax())])
     if not d_efficiency(search.matrix(found)):
+        more = "runs or whole plots" if plots else "runs"
         raise DoeError(
             f"design.runs = {len(blocks)}: no design was found that can estimate the model; add "
-            "runs, or take a smaller model (design.model)"
+            f"{more}, or take a smaller model (design.model)"
         )
     return found
 
@@ -217,6 +250,15 @@ def region_points(study: Study, settings: Settings, forced: Sequence[Levels] = (
     """
     candidates = _candidates(study.factors, FINE, forced)
     return candidates.points(_drawn(study, settings, candidates, REGION_POINTS))
+
+
+def corner_points(study: Study, settings: Settings) -> list[Levels]:
+    """Points at the ends and the middle of ranges that may run: all, or as many as are drawn."""
+    candidates = _candidates(study.factors, 3, ())
+    if math.prod(candidates.sizes) > MOST_CORNERS:
+        return candidates.points(_drawn(study, settings, candidates, REGION_POINTS))
+    codes = np.array(list(product(*map(range, candidates.sizes))))
+    return candidates.points(codes[_region(study, settings, candidates).allows(codes)])
 
 
 def _drawn(study: Study, settings: Settings, candidates: Candidates, number: int) -> Ints:
@@ -373,6 +415,10 @@ def _level(text: str, factor: Factor) -> Level:
         number = float(text)
     except ValueError:
         number = float("nan")
-    if factor.ranged and min(map(float, factor.levels)) <= number <= max(map(float, factor.levels)):
-        return int(number) if factor.whole else number
-    return factor.levels[read_level(text, factor)]
+    if not factor.ranged:
+        return factor.levels[read_level(text, factor)]
+    low, high = sorted(map(float, factor.levels))
+    if not low <= number <= high or (factor.whole and not number.is_integer()):
+        kind = "whole number" if factor.whole else "number"
+        raise DoeError(f"{factor.key}={text}: expected a {kind} from {low:g} to {high:g}")
+    return int(number) if factor.whole else number

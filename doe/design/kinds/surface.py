@@ -17,7 +17,8 @@ from doe.study.levels import exclusions, level_numbers
 from doe.study.values import Factor, Level, Study
 
 CENTRE_RUNS = {"central-composite": 4, "box-behnken": 3}
-"""Centre runs of each block where the study says nothing."""
+"""Centre runs of each block of a single replicate where the study says nothing; 1 of several
+replicates, which show the error by themselves."""
 AXIAL_CENTRE_RUNS = 2
 """Centre runs beside axial points that are added to a design without any."""
 Positions = tuple[float, ...]
@@ -59,7 +60,8 @@ def points(study: Study, settings: Settings) -> list[Point]:
 def axial_points(study: Study, alpha: float) -> list[Levels]:
     """Axial points and centre runs that make a surface design of a factorial."""
     factors = len(_numeric(study))
-    centre = [(0.0,) * factors] * (study.centre or AXIAL_CENTRE_RUNS)
+    several = 1 if study.replicates > 1 else AXIAL_CENTRE_RUNS
+    centre = [(0.0,) * factors] * (study.centre or several)
     placed = [(positions, 0) for positions in (*_axial(factors, alpha), *centre)]
     return [point.levels for point in _crossed(study, placed)]
 
@@ -128,7 +130,8 @@ def _levels(study: Study, combination: tuple[Level | None, ...], positions: Posi
 
 def _centre(study: Study, settings: Settings, blocks: int) -> list[int]:
     """Block of each centre run, dealt to the blocks in turn."""
-    number = study.centre or CENTRE_RUNS[settings.method] * blocks
+    several = 1 if study.replicates > 1 else CENTRE_RUNS[settings.method]
+    number = study.centre or several * blocks
     return [i % blocks for i in range(number)]
 
 
@@ -166,7 +169,9 @@ def _alpha(study: Study, settings: Settings, factors: int) -> float:
     if isinstance(settings.alpha, str):
         return named[settings.alpha]
     if not 0 < settings.alpha < 100:
-        raise DoeError(f"design.alpha = {short(settings.alpha)}: expected a number above 0")
+        raise DoeError(
+            f"design.alpha = {short(settings.alpha)}: expected a number above 0, up to 100"
+        )
     return settings.alpha
 
 

@@ -21,7 +21,7 @@ import msgspec
 from msgspec import Meta
 
 from doe.errors import DoeError
-from doe.running.engines.base import (
+from doe.running.engines import (
     Ended,
     Job,
     Slot,
@@ -104,14 +104,16 @@ def run_worker(run_dir: str, options: WorkerOptions, cwd: str, path: str) -> int
 
 
 class RayEngine:
-    """Runs as tasks of a Ray cluster; see `doe.running.engines.base.Engine`."""
+    """Runs as tasks of a Ray cluster; see `doe.running.engines.Engine`."""
 
     def __init__(self, settings: Settings, stages: Mapping[str, Settings] = {}) -> None:
         self._ray = _import_ray()
         self._settings, self._stages = settings, stages
         self._connect()
         device = "cuda:0" if settings.gpus_per_run else "cpu"
-        places = settings.jobs or self._room()
+        # A cluster that grows on demand may come to have more.
+        rooms = [] if settings.jobs else [*map(self._room, (settings, *stages.values()))]
+        places = settings.jobs or rooms[0]
         self.slots = (Slot(SLOT, device, places),)
         self._jobs: dict[Any, Job] = {}
         """Tasks by Ray's reference."""
@@ -133,15 +135,15 @@ class RayEngine:
         except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
             raise _unreachable(self._settings.ray_address, error) from error
 
-    def _room(self) -> int:
-        """How many runs fit on the cluster at once."""
+    def _room(self, settings: Settings) -> int:
+        """How many runs, or executions of a stage, fit on the cluster at once."""
         resources: Mapping[str, float] = self._ray.cluster_resources()
-        wanted = {"GPU": self._settings.gpus_per_run, "CPU": float(self._settings.cpus)}
+        wanted = {"GPU": settings.gpus_per_run, "CPU": float(settings.cpus)}
         for name, amount in wanted.items():
             if amount > resources.get(name, 0.0):
                 self._ray.shutdown()
                 raise DoeError(
-                    f"each run asks for {amount:g} {name}, but the Ray cluster has "
+                    f"each run or stage asks for {amount:g} {name}, but the Ray cluster has "
                     f"{resources.get(name, 0.0):g} in all; ask for less by gpus_per_run or cpus, "
                     "or start the cluster with more"
                 )

@@ -1,4 +1,4 @@
-"""Every chart, one module each: its data, its drawing, and ``CHART``, its catalogue entry."""
+"""Every chart: its data, its drawing, and its entry in the ``CHARTS`` of its module."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ from pkgutil import iter_modules
 
 from doe.results.report import Report
 from doe.views.charts.model import Chart, ChartData, ResponseChart, StudyChart, filled, spec
-from doe.views.figures import Spec
-from doe.views.kept import kept
+from doe.views.figures import Spec, cached
 
 
 @cache
 def catalogue() -> tuple[Chart, ...]:
     """All charts in the order of reading."""
     modules = [import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__)]
-    charts = [module.CHART for module in modules if "CHART" in vars(module)]
+    charts = [chart for module in modules for chart in vars(module).get("CHARTS", ())]
     return tuple(sorted(charts, key=lambda chart: (isinstance(chart, StudyChart), chart.position)))
 
 
@@ -30,7 +29,7 @@ def drawings() -> dict[str, Spec]:
     texts = [path.read_bytes() for folder in __path__ for path in sorted(Path(folder).glob("*.py"))]
     digest = hashlib.sha256(b"".join((version("altair").encode(), *texts))).hexdigest()[:16]
     made: dict[str, Spec] = json.loads(
-        kept(f"charts-{digest}.json", lambda: json.dumps({c.name: spec(c) for c in catalogue()}))
+        cached(f"charts-{digest}.json", lambda: json.dumps({c.name: spec(c) for c in catalogue()}))
     )
     return made
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 
@@ -11,7 +12,7 @@ from doe.analysis.best import RankedCell
 from doe.results.report import Report
 from doe.terms import BETWEEN, config_header
 from doe.views.charts import alt
-from doe.views.charts.model import ChartData, Record, ResponseChart
+from doe.views.charts.model import ChartData, Record, ResponseChart, Word
 from doe.views.charts.shared import hover, word
 from doe.views.charts.theme import FIT, FULL, HELPS, NEITHER, PLAIN, STEP
 from doe.views.words import mean_word, unit_text
@@ -24,7 +25,13 @@ LINE = 56
 """Letters of the axis's title in a line."""
 
 
-def draw() -> alt.TopLevelMixin:
+REACH = 0.6
+"""Of the span of means and runs, what intervals may take beyond them."""
+
+LARGEST = sys.float_info.max
+
+
+def draw_cell_means() -> alt.TopLevelMixin:
     """Runs as dots, those of one seed joined, over means, intervals and the band of the best."""
     base = alt.Chart(alt.NamedData("cells")).encode(
         y=alt.Y(
@@ -39,7 +46,7 @@ def draw() -> alt.TopLevelMixin:
         "group:N",
         title=None,
         scale=alt.Scale(domain=["among the best", "worse"], range=[HELPS, NEITHER]),
-        legend=alt.Legend(columns=1),  # long names leave little room beside it
+        legend=alt.Legend(columns=word("legend")),
     )
     seeds = alt.Chart(alt.NamedData("seeds")).encode(
         y=alt.Y("short:N", sort=None),
@@ -50,12 +57,12 @@ def draw() -> alt.TopLevelMixin:
     band = alt.Chart(alt.NamedData("band")).mark_rect(color=HELPS, opacity=0.14)
     return alt.layer(
         band.encode(x="from:Q", x2="to:Q"),
-        base.mark_rule(strokeWidth=1.4).encode(
+        base.mark_rule(strokeWidth=1.4, clip=True).encode(
             x=alt.X(
                 "from:Q",
                 title="{mean}",
-                scale=alt.Scale(zero=False),
-                axis=alt.Axis(titleAnchor="end"),
+                scale=alt.Scale(type=word("scale"), domain=word("ends"), nice=False, padding=8),
+                axis=alt.Axis(titleAnchor="end", tickCount=6),
             ),
             x2="to:Q",
             color=colour,
@@ -69,7 +76,7 @@ def draw() -> alt.TopLevelMixin:
     )
 
 
-def data(report: Report, response: str) -> ChartData | None:
+def cell_means_data(report: Report, response: str) -> ChartData | None:
     """The best configurations on the response scale; those not told from the best make the band.
 
     Without an error estimate there are no intervals, and none can be told from the best.
@@ -90,7 +97,26 @@ def data(report: Report, response: str) -> ChartData | None:
     made = cell_records(cells, short, analysis.best.critical is None)
     made["seeds"] = _seeds(report, response, short)
     breaks = max(text.count("\n") for text in short.values())
-    return ChartData(made, {"mean": mean, "height": (STEP + 2 + 13 * breaks) * max(len(short), 3)})
+    words: dict[str, Word] = {
+        "mean": mean,
+        "height": (STEP + 2 + 13 * breaks) * max(len(short), 3),
+        "legend": 1 if breaks else 2,
+        **_ends(made, any(cell.geometric is not None for cell in cells)),
+    }
+    return ChartData(made, words)
+
+
+def _ends(made: Mapping[str, Sequence[Record]], logged: bool) -> dict[str, Word]:
+    """The axis: the means and runs, and of the intervals what leaves these readable."""
+    shown = [row["mean"] for row in made["cells"]] + [row["value"] for row in made["seeds"]]
+    values = [float(value or 0.0) for value in shown]
+    ends = [float(row[key] or 0.0) for row in made["cells"] for key in ("from", "to")]
+    least, most = min(values), max(values)
+    log = logged and least > 0.0
+    reach = (most / least) ** REACH if log else REACH * (most - least) or abs(most) or 1.0
+    low, high = (least / reach, most * reach) if log else (least - reach, most + reach)
+    span = [max(low, min(least, *ends), -LARGEST), min(high, max(most, *ends), LARGEST)]
+    return {"scale": "log" if log else "linear", "ends": span}
 
 
 def _lines(config: str) -> str:
@@ -165,13 +191,15 @@ def cell_records(
     return {"cells": rows, "band": band}
 
 
-CHART = ResponseChart(
+CELL_MEANS = ResponseChart(
     6,
     "cell-means",
     "Best configurations",
     "Bars are means with intervals that hold for all at once, the best first; those in blue, over "
     "the band, are tied with the best (Hsu). Dots are runs; a line joins those of one seed. The "
     "baseline is named.",
-    draw,
-    data,
+    draw_cell_means,
+    cell_means_data,
 )
+
+CHARTS = (CELL_MEANS,)

@@ -13,13 +13,15 @@ from doe.analysis.pvalues import significant
 from doe.results.report import Report
 from doe.views.charts import alt
 from doe.views.charts.labels import text_width
-from doe.views.charts.model import ChartData, Record, StudyChart
+from doe.views.charts.model import ChartData, Record, StudyChart, Word
 from doe.views.charts.shared import (
     DIRECTIONS,
+    LINES,
     NO_DIRECTION,
     OTHERS,
     direction,
     direction_of,
+    direction_words,
     hover,
     panels,
     word,
@@ -30,8 +32,8 @@ STEP = 24
 """Pixels from one row to the next."""
 RESPONSES, MAIN, PAIRS = 4, 14, 2
 """Columns, rows of main effects, and interactions of each response."""
-WIDTH = 190
-"""Width of a column in a saved picture; on the page, what there is room for."""
+WIDTH, LEAST = 190, 120
+"""Width of a column in a saved picture, and on the page what it has at least."""
 
 
 class Estimate(NamedTuple):
@@ -55,7 +57,7 @@ Estimates = dict[str, Estimate]
 """Row -> its estimate; a row has the same meaning in every response."""
 
 
-def draw() -> alt.TopLevelMixin:
+def draw_forest() -> alt.TopLevelMixin:
     """Effects as dots with intervals as bars, a row each, a line at no effect."""
     base = alt.Chart().encode(
         y=alt.Y(
@@ -63,10 +65,7 @@ def draw() -> alt.TopLevelMixin:
             title=None,
             sort=alt.EncodingSortField("rank", op="min"),
             axis=alt.Axis(
-                labelLimit=word("labels"),
-                ticks=False,
-                domain=False,
-                grid=True,
+                labelLimit=word("labels"), labelExpr=LINES, ticks=False, domain=False, grid=True
             ),
         ),
         tooltip=hover("row", "effect", "ci_low", "ci_high", "p_holm"),
@@ -77,16 +76,17 @@ def draw() -> alt.TopLevelMixin:
         scale=alt.Scale(zero=False, padding=6),
         axis=alt.Axis(grid=False, tickCount=4),
     )
-    coloured = direction(columns=word("legend"))
-    return panels(
+    coloured = direction()
+    drawn: alt.FacetChart = panels(
         "effects",
         "response",
         alt.Chart().mark_rule().encode(x=alt.X("mean(none):Q", title=None)),
         base.mark_bar(height=7, opacity=0.45).encode(x="ci_low:Q", x2="ci_high:Q", color=coloured),
         base.mark_circle(size=55, opacity=1).encode(x=x, color=coloured),
         spacing=16,
-        height=alt.Step(STEP),
-    ).properties(title="")
+        height=alt.Step(word("step")),
+    )
+    return drawn.properties(title="")
 
 
 def forest_data(report: Report) -> ChartData | None:
@@ -106,14 +106,15 @@ def forest_data(report: Report) -> ChartData | None:
                 records.append(record | _record(found))
     if not records:
         return None
-    labels = round(max(text_width(row) for row in rows))
-    layout = {
+    layout: dict[str, Word] = {
         "columns": len(names),
+        "panels": len(names),
         "width": WIDTH,
-        "labels": labels,
-        "legend": 4,
+        "least": LEAST,
+        "labels": round(max(text_width(row) for row in rows)) + 6,
+        "step": STEP,
     }
-    return ChartData({"effects": records}, layout)
+    return ChartData({"effects": records}, layout | direction_words(records))
 
 
 def _record(found: Estimate) -> Record:
@@ -235,7 +236,7 @@ def _pair_rows(analysis: Analysis) -> Iterator[tuple[str, str, Estimate]]:
                 yield pair.term, row, Estimate(*ends, colour, pair.p_holm, none)
 
 
-CHART = StudyChart(
+FOREST = StudyChart(
     5,
     "first",
     "forest",
@@ -243,6 +244,8 @@ CHART = StudyChart(
     "Change of the mean with its 95 % interval; below the single factors, what a factor does at "
     "each level of another. Intervals of interactions hold for all of them at once. A gap: not "
     "among the strongest of that response.",
-    draw,
+    draw_forest,
     forest_data,
 )
+
+CHARTS = (FOREST,)

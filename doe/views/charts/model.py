@@ -19,13 +19,15 @@ if TYPE_CHECKING:
     import altair as alt
 
 Record = dict[str, str | int | float | bool | None]
+Word = str | int | float | list[str] | list[float]
+"""A text, its lines, or a number of a drawing."""
 
 
 class ChartData(NamedTuple):
     """What fills a drawing: data by name, and words by key."""
 
     datasets: dict[str, list[Record]]
-    words: Mapping[str, str | int | list[str] | list[float]] = {}  # lines of a text
+    words: Mapping[str, Word] = {}
 
 
 class ResponseChart(NamedTuple):
@@ -48,8 +50,8 @@ class StudyChart(NamedTuple):
     """A chart of the whole study."""
 
     position: int
-    section: Literal["first", "failures", "all", "runs"]
-    """Where it stands on the page."""
+    section: Literal["first", "failures", "all", "runs", "files"]
+    """Where it stands on the page; one for files alone has another form there."""
     name: str
     title: str
     caption: str
@@ -90,7 +92,7 @@ def filled(drawing: Spec, data: ChartData) -> Spec:
     return worded | {"datasets": data.datasets, "config": config(dark=False)}
 
 
-def _with_words(part: Any, words: Mapping[str, str | int | list[str] | list[float]]) -> Any:
+def _with_words(part: Any, words: Mapping[str, Word]) -> Any:
     if isinstance(part, dict):
         return {key: _with_words(value, words) for key, value in part.items()}
     if isinstance(part, list):

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from doe.analysis.analyze import Analysis
+from doe.analysis.dataset import FactorColumn
 from doe.analysis.effects import Effect
 from doe.analysis.pvalues import significant
-from doe.terms import order
+from doe.terms import factor_label, order
 from doe.views.charts import alt
 from doe.views.charts.labels import text_width
-from doe.views.charts.model import Record
+from doe.views.charts.model import Record, Word
 from doe.views.charts.theme import HARMS, HEIGHT, HELPS, NEITHER, PLAIN, WIDTH
 from doe.views.words import helps
 
@@ -48,14 +49,28 @@ def direction_of(effect: Effect, analysis: Analysis) -> str:
     return DIRECTIONS[helps(effect.effect, analysis.goal)]
 
 
-def direction(columns: Any = 2) -> alt.Color:
-    """Colours of effects for the better, for the worse, without a direction, and of all others."""
-    groups = ["better", "worse", NO_DIRECTION, OTHERS]
-    scale = alt.Scale(domain=groups, range=[HELPS, HARMS, PLAIN, NEITHER])
-    legend = alt.Legend(columns=columns, symbolOpacity=1)
+GROUPS = ("better", "worse", NO_DIRECTION, OTHERS)
+
+
+def direction() -> alt.Color:
+    """Colours of effects for the better, for the worse, without a direction, and of all others.
+
+    The legend names those that occur: the words of `direction_words`.
+    """
+    scale = alt.Scale(domain=list(GROUPS), range=[HELPS, HARMS, PLAIN, NEITHER])
+    legend = alt.Legend(columns=word("legend"), values=word("groups"), symbolOpacity=1)
     return alt.Color("direction:N", title=None, scale=scale, legend=legend)
 
 
+def direction_words(records: Sequence[Record], room: float = WIDTH) -> dict[str, Word]:
+    """The groups of some records, and the columns of a legend that has so much room."""
+    occur = {record["direction"] for record in records}
+    groups = [group for group in GROUPS if group in occur]
+    return {"groups": groups, "legend": max(1, min(len(groups), int(room // LEGEND)))}
+
+
+LEGEND = 112
+"""Pixels of an entry of a legend."""
 TEXT_FIELDS = frozenset(
     {"term", "factor", "response", "pair", "first", "second"}
     | {"config", "run", "slot", "state", "given", "scale", "row", "place"}
@@ -94,6 +109,10 @@ LINES = r"split(datum.label, '\n')"
 """A label that may have several lines."""
 
 
+LOW = 100
+"""Height of panels that stand in several rows."""
+
+
 def staggered(labels: Sequence[str], room: int) -> list[str]:
     """Names of levels, every other a line lower where one is wider than its room."""
     wide = any(text_width(label) > room for label in labels)
@@ -107,7 +126,9 @@ def mean_by_level() -> alt.Chart:
             "given:O",
             title=None,
             sort=None,
-            axis=alt.Axis(labelAngle=0, labelLimit=400, labelOverlap=False, labelExpr=LINES),
+            axis=alt.Axis(
+                labelAngle=0, labelLimit=400, labelOverlap=False, labelExpr=LINES, ticks=False
+            ),
         ),
         y=alt.Y("mean:Q", title=None, scale=alt.Scale(zero=False)),
     )
@@ -145,22 +166,21 @@ def mean_panels(data: str) -> alt.FacetChart:
     return panels(data, "factor", grand, base.mark_line(color=PLAIN), interval, points)
 
 
-LEAST_LEVEL = 52
-"""Width for a level where a factor may have more than two, in pixels."""
+def panel_layout(panels: int, least: float) -> dict[str, int]:
+    """Sizes of panels in rows of as many as have their least width; the page has more room."""
+    most = max(1, min(panels, int(WIDTH // least)))
+    rows = -(-panels // most)
+    columns = -(-panels // rows)
+    height = HEIGHT if rows == 1 else LOW
+    sizes = {"columns": columns, "width": WIDTH // columns - 6, "height": height}
+    return sizes | {"panels": panels, "least": round(least)}
 
 
-def level_layout(panels: int, levels: int) -> dict[str, int]:
-    """Sizes of panels with up to so many levels across, and the room for a level's name."""
-    layout = panel_layout(panels, max(1, min(panels, WIDTH // (LEAST_LEVEL * levels))))
-    return layout | {"room": layout["width"] // levels}
-
-
-def panel_layout(panels: int, columns: int) -> dict[str, int]:
-    """Sizes of panels that fill a chart in rows of so many, and the room for a level's name."""
-    rows = -(-panels // columns)
-    width = WIDTH // columns - 6
-    height = HEIGHT if rows == 1 else max(HEIGHT // rows - 24, 60)
-    return {"columns": columns, "width": width, "height": height, "room": width // 2}
+def panel_title(factor: FactorColumn) -> str:
+    """A factor above its panel: by its name, with its key where that is a letter."""
+    if len(factor.key) > 1 or not factor.name:
+        return factor.name or factor.key
+    return factor_label(factor.key, factor.name).replace(" (", "\u00a0(")
 
 
 def mean_record(mean: float, ci_low: float | None, ci_high: float | None) -> Record:

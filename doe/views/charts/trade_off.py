@@ -8,24 +8,26 @@ from doe.analysis.goals import GoalMean, ParetoPoint
 from doe.goals import parse_constraint
 from doe.results.report import Report
 from doe.views.charts import alt
+from doe.views.charts.labels import config_labels
 from doe.views.charts.model import ChartData, Record, StudyChart
 from doe.views.charts.shared import hover, word
-from doe.views.charts.short import config_labels
 from doe.views.charts.theme import GREY, HELPS, NEITHER, PLAIN, WIDTH
 from doe.views.words import unit_text
 
 NAME = "trade-off"
 HEIGHT = 260
 PLACES = {"front": "on the front", "undecided": "undecided", "dominated": "dominated"}
-COLOURS = (HELPS, "#E8B000", NEITHER)
+COLOURS = (HELPS, PLAIN, NEITHER)
 SHAPES, SIZE = ("circle", "diamond", "square"), 60
+FEW = 20
+"""Configurations up to which intervals are drawn strongly."""
 MOST_LABELS = 8
 """Configurations on the front that are named beside their points."""
 
 
-def draw() -> alt.TopLevelMixin:
+def draw_trade_off() -> alt.TopLevelMixin:
     """Means with intervals by their place, seeds as faint dots, the front as a line."""
-    x = alt.X("x:Q", title="{x}", scale=_axis_scale("x"))
+    x = alt.X("x:Q", title="{x}", scale=_axis_scale("x"), axis=alt.Axis(tickCount=8))
     y = alt.Y("y:Q", title="{y}", scale=_axis_scale("y"))
     names, legend = list(PLACES.values()), alt.Legend(symbolOpacity=1)
     colours = alt.Scale(domain=names, range=list(COLOURS))
@@ -33,8 +35,8 @@ def draw() -> alt.TopLevelMixin:
     shape = alt.Shape("place:N", title=None, scale=alt.Scale(domain=names, range=list(SHAPES)))
     seeds = alt.Chart(alt.NamedData("seeds")).mark_circle(size=12, opacity=0.35, color=PLAIN)
     points = alt.Chart(alt.NamedData("points")).encode(x=x, y=y, color=place)
-    across = points.mark_rule(opacity=0.55).encode(x="x_low:Q", x2="x_high:Q")
-    up = points.mark_rule(opacity=0.55).encode(y="y_low:Q", y2="y_high:Q")
+    across = points.mark_rule(opacity=word("faint")).encode(x="x_low:Q", x2="x_high:Q")
+    up = points.mark_rule(opacity=word("faint")).encode(y="y_low:Q", y2="y_high:Q")
     front = alt.Chart(alt.NamedData("front"))
     line = front.mark_line(color=HELPS, strokeDash=[4, 3], strokeWidth=1, opacity=0.7)
     limits = alt.Chart(alt.NamedData("limits")).mark_rule(color=GREY, strokeDash=[2, 2])
@@ -60,7 +62,7 @@ def _axis_scale(axis: str) -> alt.Scale:
     """Return a scale from the least value to the largest; `zero` is not for log scales."""
     kind: Any = word(f"{axis}_scale")
     ends: Any = word(f"{axis}_ends")
-    return alt.Scale(type=kind, domain=ends, nice=False, padding=10)
+    return alt.Scale(type=kind, domain=ends, nice=False, padding=10, clamp=True)
 
 
 def pair_data(report: Report, across: str, up: str) -> ChartData | None:
@@ -103,10 +105,9 @@ def pair_data(report: Report, across: str, up: str) -> ChartData | None:
         {
             "x": _title(report, across),
             "y": _title(report, up),
-            "x_scale": _scale([*points, *seeds], "x"),
-            "y_scale": _scale([*points, *seeds], "y"),
-            "x_ends": _ends_of([*points, *seeds], "x"),
-            "y_ends": _ends_of([*points, *seeds], "y"),
+            **_axis([*points, *seeds], "x"),
+            **_axis([*points, *seeds], "y"),
+            "faint": 0.55 if len(points) <= FEW else 0.2,
             # Names stand where nothing is better.
             "side": "left" if trade.goals[i] == "max" else "right",
             "dx": 9 if trade.goals[i] == "max" else -9,
@@ -135,36 +136,35 @@ def _title(report: Report, response: str) -> str:
     return f"{responses.title_of(response)}{unit_text(responses.unit_of(response))}"
 
 
-def _values(records: list[Record], axis: str) -> list[float]:
-    return [float(v) for r in records for k, v in r.items() if k.startswith(axis) and v is not None]
+def _axis(records: list[Record], axis: str) -> dict[str, str | list[float]]:
+    """Scale and ends: logarithmic where values are positive and span a factor of ten.
+
+    An interval that reaches to zero has no end on such a scale, and ends with the picture.
+    """
+    values = [float(v) for r in records if (v := r[axis]) is not None] or [0.0, 1.0]
+    ends = [float(v) for r in records for k, v in r.items() if k.startswith(axis) and v is not None]
+    log = 0.0 < 10.0 * min(values) < max(values)
+    least = 0.8 * min(values) if log else min([*values, *ends])
+    scale = "log" if log else "linear"
+    return {f"{axis}_scale": scale, f"{axis}_ends": [least, max([*values, *ends])]}
 
 
-def _ends_of(records: list[Record], axis: str) -> list[float]:
-    values = _values(records, axis) or [0.0, 1.0]
-    return [min(values), max(values)]
-
-
-def _scale(records: list[Record], axis: str) -> str:
-    """Logarithmic where values are positive and span a factor of ten, as run times do."""
-    values = _values(records, axis)
-    positive = bool(values) and min(values) > 0
-    return "log" if positive and max(values) > 10.0 * min(values) else "linear"
-
-
-def data(report: Report) -> ChartData | None:
+def trade_off_data(report: Report) -> ChartData | None:
     """Fill the chart for the first two responses that are weighed, the second across."""
     trade = report.trade_off
     return None if trade is None else pair_data(report, trade.responses[1], trade.responses[0])
 
 
-CHART = StudyChart(
+TRADE_OFF = StudyChart(
     5,
-    "all",
+    "files",
     NAME,
     "Trade-off and Pareto front",
     "Means with intervals that hold for all at once; small dots are single runs. No configuration "
     "on the front is beaten in both responses, a dominated one is, and of the undecided ones the "
     "runs do not tell. The dashed line joins those that no other mean beats.",
-    draw,
-    data,
+    draw_trade_off,
+    trade_off_data,
 )
+
+CHARTS = (TRADE_OFF,)

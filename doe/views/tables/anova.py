@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
+
 from doe.analysis.analyze import Analysis
+from doe.analysis.anova import AnovaRow
+from doe.analysis.effects import TermTest
 from doe.analysis.pvalues import significant
 from doe.analysis.streams import REST
 from doe.errors import counted
 from doe.numbers import cell_text, confidence
-from doe.views.table import Column, Row, Table, starred
+from doe.views.table import Column, Mark, Row, Table, rows_of, starred
 from doe.views.tables import ResponseTable
-from doe.views.tables.effects import of_stratum, stratum_columns
+from doe.views.tables.effects import stratum_columns, stratum_text
 from doe.views.words import LOOKS, curvature_text, effect_on, quantity
 
 FIXED = {"Block", "Curvature", "Lack of fit", "Error", "Total"}
@@ -44,31 +49,34 @@ def anova_table(analysis: Analysis, top: int | None = None) -> Table:
         Column("p_bh", "p BH", "p", keep=False),
         Column("percent", "Share", "percent", keep=False),
     )
-    rows = []
-    for row in (row for row in table.rows if row.source in names):
+
+    def marks(row: AnovaRow) -> dict[str, Mark]:
         test = tests.get(row.source)
-        further = (None,) * 3 if test is None else (test.p_holm, test.p_bh, test.percent)
-        strong = test is not None and significant(test.p_holm, analysis.alpha)
-        rows.append(
-            Row(
-                (
-                    *(row.source, row.df, row.ss, row.ms, row.f, row.p, starred(row.p)),
-                    *of_stratum(analysis, row),
-                    *([random.get(row.source)] if random else []),
-                    *further,
-                ),
-                style="total" if row.source == "Total" else "plain",
-                marks={"source": "strong"} if strong else {},
-            )
-        )
+        return {"source": "strong"} if test and significant(test.p_holm, analysis.alpha) else {}
+
+    rows = rows_of(
+        columns,
+        (row for row in table.rows if row.source in names),
+        marks,
+        stratum=stratum_text,
+        p_random=lambda row: random.get(row.source),
+        **{key: partial(_of_test, tests, key) for key in ("p_holm", "p_bh", "percent")},
+    )
+    rows = tuple(row._replace(style="total") if row.values[0] == "Total" else row for row in rows)
     kind = "" if table.balanced else f", type {table.kind}"
     return Table(
         name=f"anova {analysis.response}",
         title=f"Analysis of variance of {quantity(analysis)}{kind}",
         columns=columns,
-        rows=tuple(rows),
+        rows=rows,
         notes=_notes(analysis, len(terms) - len(kept)),
     )
+
+
+def _of_test(tests: Mapping[str, TermTest], key: str, row: AnovaRow) -> float | None:
+    """What the test of a term adds to its line; lines that are no terms have nothing."""
+    found: float | None = getattr(tests.get(row.source), key, None)
+    return found
 
 
 def _notes(analysis: Analysis, left_out: int) -> tuple[str, ...]:
@@ -79,8 +87,8 @@ def _notes(analysis: Analysis, left_out: int) -> tuple[str, ...]:
     if table.r2_adjusted is not None and table.r2 is not None:
         predicted = table.r2_predicted
         notes.append(
-            f"R² {cell_text(table.r2, 'fixed4')}, adjusted {cell_text(table.r2_adjusted, 'fixed4')}"
-            + (f", predicted {cell_text(predicted, 'fixed4')}." if predicted is not None else ".")
+            f"R² {cell_text(table.r2, 'fixed3')}, adjusted {cell_text(table.r2_adjusted, 'fixed3')}"
+            + (f", predicted {cell_text(predicted, 'fixed3')}." if predicted is not None else ".")
         )
     if analysis.strata is not None:
         notes.append(analysis.strata.sentence)
@@ -150,17 +158,14 @@ def variation_table(analysis: Analysis, _top: int | None = None) -> Table | None
         Column("variance_low", "Variance low", "num", keep=False),
         Column("variance_high", "high", "num", keep=False),
     )
-    rows = tuple(
-        Row(
-            (
-                c.name,
-                None if c.stream == REST else c.seeds,
-                c.variance,
-                *(100.0 * share for share in (c.share, c.share_low, c.share_high)),
-                *(c.common, c.variance_low, c.variance_high),
-            )
-        )
-        for c in variation.components
+    rows = rows_of(
+        columns,
+        variation.components,
+        stream=lambda c: c.name,
+        seeds=lambda c: None if c.stream == REST else c.seeds,
+        share=lambda c: 100.0 * c.share,
+        share_low=lambda c: 100.0 * c.share_low,
+        share_high=lambda c: 100.0 * c.share_high,
     )
     notes = [
         variation.sentence,
@@ -186,14 +191,13 @@ def strata_table(analysis: Analysis, _top: int | None = None) -> Table | None:
         Column("variance", "Variance", "num"),
         Column("terms", "Terms tested against it"),
     )
-    rows = tuple(
-        Row(
-            (
-                *(line.name, line.groups, line.df, line.ms, line.variance),
-                ", ".join(line.terms) + " (no error left)" * (line.lacking and bool(line.terms)),
-            )
-        )
-        for line in analysis.strata.strata
+    rows = rows_of(
+        columns,
+        analysis.strata.strata,
+        stratum=lambda line: line.name,
+        terms=lambda line: (
+            ", ".join(line.terms) + " (no error left)" * (line.lacking and bool(line.terms))
+        ),
     )
     title = f"Errors of {analysis.response}, by stratum"
     return Table(f"strata {analysis.response}", title, columns, rows, (analysis.strata.sentence,))

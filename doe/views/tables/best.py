@@ -1,26 +1,29 @@
-"""Configurations, the best first, and how likely one beats another."""
+"""Configurations, the best first, how likely one beats another, and means of levels."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from operator import attrgetter
+
 from doe.analysis.analyze import Analysis
 from doe.analysis.best import ReducedModel
-from doe.numbers import cell_text, confidence
-from doe.terms import BETWEEN, config_header
-from doe.views.table import Column, Row, Table
+from doe.analysis.pvalues import significant
+from doe.numbers import confidence, with_interval
+from doe.terms import BETWEEN, OPEN, config_header, config_in_words, single_letters
+from doe.views.table import Column, Table, rows_of, starred
 from doe.views.tables import ResponseTable
-from doe.views.words import mean_word, quantity, survivors
+from doe.views.words import effect_on, mean_word, quantity, survivors, unit_text
 
-BEFORE = (
-    "Not yet confirmed with new seeds: the best of many is optimistic; doe plan --confirm N runs "
-    "it again."
-)
+BEFORE = "Not yet confirmed with new seeds: the mean of the best of many is optimistic."
 CHOSEN = (
     "The best and the runner-up were chosen by these runs: their intervals allow for every pair "
     "that might have been, and the probability itself is optimistic until fresh runs confirm it."
 )
 BASES = {
-    "own runs": "The differences of the two alone tell the error: there are but two replicates, or "
-    "a check doubts that the spread is the same everywhere.",
+    "own runs": "The differences of the two alone tell the error: there are but two replicates, "
+    "runs share whole plots, or a check doubts that the spread is the same everywhere.",
+    "nothing": "Replicates share whole plots, so that their differences do not tell what fresh "
+    "ones would give.",
     "seeds won": "Nothing is taken of these runs but which of the two won with each seed: a check "
     "doubts normal errors. On the log scale more may be known.",
 }
@@ -40,16 +43,11 @@ def best_table(analysis: Analysis, top: int | None = None) -> Table | None:
         Column("mcb_low", "Hsu low", "num", keep=False),
         Column("mcb_high", "Hsu high", "num", keep=False),
     )
-    rows = tuple(
-        Row(
-            (
-                *(c.config, c.n, c.mean),
-                None if best.critical is None else c.among_best,
-                *(c.mcb_low, c.mcb_high),
-            ),
-            marks={"config": "strong"} if c.among_best else {},
-        )
-        for c in best.cells[:top]
+    rows = rows_of(
+        columns,
+        best.cells[:top],
+        lambda c: {"config": "strong"} if c.among_best else {},
+        among=lambda c: None if best.critical is None else c.among_best,
     )
     title = f"Configurations by {analysis.response}, the best first"
     hsu = () if best.critical is None else (_hsu_text(analysis),)
@@ -71,26 +69,31 @@ def _hsu_text(analysis: Analysis) -> str:
 
 def _notes(analysis: Analysis) -> tuple[str, ...]:
     """What the model predicts to be best, and that the best was chosen for its luck as well."""
-    predicted = (
-        () if analysis.best is None else (_reduced_text(analysis.best.reduced, analysis.alpha),)
-    )
+    best, keys = analysis.best, analysis.keys
+    between = analysis.surface is not None and analysis.surface.optimum is not None
+    predicted: tuple[str, ...] = ()
+    if best is not None and not between:  # the optimum of a surface is between the levels
+        predicted = (_reduced_text(best.reduced, keys, analysis.alpha),)
     return predicted if analysis.confirmation is not None else (*predicted, BEFORE)
 
 
-def _reduced_text(reduced: ReducedModel, alpha: float) -> str:
+def _reduced_text(reduced: ReducedModel, keys: Sequence[str], alpha: float) -> str:
     if not reduced.terms:
-        return "No term is active, so no configuration is predicted to differ from the mean."
-    mean, low, high = (
-        cell_text(value, "short")
-        for value in (reduced.best.mean, reduced.best.ci_low, reduced.best.ci_high)
-    )
-    prediction = f"{reduced.best.config} at {mean}"
-    if reduced.best.ci_low is not None:
-        doubt = ", which leaves the prediction out" * reduced.best.outside
-        prediction += f" ({confidence(alpha)} for all predictions at once: {low} to {high}{doubt})"
-    terms = " ".join(reduced.terms)
-    rest = "" if BETWEEN in reduced.best.config else "; factors that are not named are open"
-    return f"Model optimum of the reduced model ({terms}): {prediction}{rest}."
+        return "No term is significant, so the model predicts the same mean everywhere."
+    best = reduced.best
+    level, terms = confidence(alpha), " ".join(reduced.terms)
+    lead = f"Model optimum of the reduced model ({terms}): {config_in_words(keys, best.config)}"
+    if best.mean is None:
+        return f"{lead}."
+    mean, *ends = with_interval(best.mean, best.ci_low, best.ci_high)
+    span = ""
+    if ends:
+        doubt = ", which leaves the prediction out" * best.outside
+        span = f" ({level} for all predictions at once: {' to '.join(ends)}{doubt})"
+    named = [key for key in keys if key in best.config] if single_letters(keys) else keys
+    is_open = len(named) < len(keys) or OPEN in best.config.split(BETWEEN)
+    rest = "; factors that are not named are open" * is_open
+    return f"{lead} at {mean}{span}{rest}."
 
 
 def beats_table(analysis: Analysis, _top: int | None = None) -> Table | None:
@@ -108,10 +111,7 @@ def beats_table(analysis: Analysis, _top: int | None = None) -> Table | None:
         Column("basis", "Error from", keep=False),
         Column("asked", "Asked", keep=False),
     )
-    rows = tuple(
-        Row((b.config, b.against, b.probability, b.low, b.high, b.seeds, b.fresh, b.basis, b.asked))
-        for b in analysis.beats
-    )
+    rows = rows_of(columns, analysis.beats)
     notes = ["Both run with the same fresh seed, as in a replicate."]
     if any(b.asked and not b.fresh for b in analysis.beats):
         notes.append(CHOSEN)
@@ -122,7 +122,91 @@ def beats_table(analysis: Analysis, _top: int | None = None) -> Table | None:
     return Table(f"beats {analysis.response}", title, columns, rows, tuple(notes))
 
 
+# Means of levels ----------------------------------------------------------------------------------
+
+
+def level_means_table(analysis: Analysis, _top: int | None = None) -> Table | None:
+    """The mean of each level with its interval, every cell of the other factors weighted alike.
+
+    None where all factors have two levels, whose effects say as much. A number with many values
+    has a line and a curve instead.
+    """
+    curves = {factor.key for factor in analysis.factors if factor.is_curve}
+    levels = [mean for mean in analysis.levels if mean.factor not in curves]
+    if analysis.two_level or not levels:
+        return None
+    word = mean_word(analysis)
+    columns = (
+        Column("factor", "Factor"),
+        Column("level", "Level"),
+        Column("mean", word, "num"),
+        Column("ci_low", f"{confidence(analysis.alpha)} low", "num"),
+        Column("ci_high", "high", "num"),
+        Column("n", "n", "int"),
+        Column("se", "SE", "num", keep=False),
+    )
+    rows = rows_of(columns, levels)
+    partial = [mean for mean in levels if mean.cells < mean.of]
+    notes = [
+        "Every combination of the other factors weighted alike; intervals are of single means."
+    ]
+    notes += survivors(analysis)
+    if partial:
+        names = ", ".join(f"{m.factor} {m.level} ({m.cells} of {m.of})" for m in partial[:4])
+        notes.append(f"Averaged over the combinations that ran: {names}.")
+    title = f"{word} {analysis.response}{unit_text(analysis.unit)} at each level"
+    return Table(f"levels {analysis.response}", title, columns, rows, tuple(notes))
+
+
+def differences_table(analysis: Analysis, top: int | None = None) -> Table | None:
+    """Every pair of levels with Tukey's intervals; ratios where the scale is log.
+
+    None where all factors have two levels, whose effects say as much.
+    """
+    several = {factor.key for factor in analysis.factors if len(factor.levels) > 2}
+    differences = [d for d in analysis.differences if d.factor in several]
+    if not differences:
+        return None
+    ratio = analysis.transform.scale.ratio
+    value = "Ratio" if ratio else "Difference"
+    own = "ratio" if ratio else "difference"
+    low, high = ("ratio_low", "ratio_high") if ratio else ("ci_low", "ci_high")
+    columns = (
+        Column("factor", "Factor"),
+        Column("pair", "Levels"),
+        Column("value", value, "num" if ratio else "signed"),
+        Column("low", "low", "num"),
+        Column("high", "high", "num"),
+        Column("p_tukey", "p Tukey", "p"),
+        Column("stars", "", "stars"),
+        Column("p", "p alone", "p", keep=False),
+        Column("se", "SE", "num", keep=False),
+    )
+    rows = rows_of(
+        columns,
+        differences[:top],
+        lambda d: {"pair": "strong"} if significant(d.p_tukey, analysis.alpha) else {},
+        pair=lambda d: f"{d.level} {'/' if ratio else '−'} {d.other}",
+        value=attrgetter(own),
+        low=attrgetter(low),
+        high=attrgetter(high),
+        stars=lambda d: starred(d.p_tukey),
+    )
+    level = confidence(analysis.alpha)
+    notes = [f"Intervals hold for all pairs of a factor at once ({level}, Tukey)."]
+    if ratio:
+        notes.append(f"Ratio: {ratio} of the first level over that of the second.")
+    if any(d.cells < d.of for d in differences):
+        notes.append("Levels that never met in some combinations are compared over the others.")
+    if top is not None and len(differences) > top:
+        notes.append(f"{len(differences) - top} further pairs with --json.")
+    title = f"Pairs of levels: {effect_on(analysis)}"
+    return Table(f"pairs {analysis.response}", title, columns, rows, tuple(notes))
+
+
 ENTRIES = (
+    ResponseTable(11, level_means_table, files="paper"),
+    ResponseTable(12, differences_table, on_screen=15, files="further"),
     ResponseTable(30, best_table, on_screen=6, files="further"),
     ResponseTable(35, beats_table, files="further"),
 )

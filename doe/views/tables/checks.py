@@ -10,8 +10,8 @@ from doe.analysis.estimators.quasi_binomial import QuasiBinomial
 from doe.analysis.estimators.robust import FEWEST_DF, Robust
 from doe.analysis.lenth import Lenth
 from doe.analysis.pvalues import significant
-from doe.numbers import cell_text, confidence, share_text
-from doe.views.table import Column, Row, Table, starred
+from doe.numbers import about, confidence, share_text
+from doe.views.table import Column, Row, Table, rows_of
 from doe.views.tables import ResponseTable
 from doe.views.words import advice_text
 
@@ -22,18 +22,18 @@ SETS = 4
 
 def findings_table(analysis: Analysis, top: int | None = None) -> Table:
     """The checks and what to do."""
-    rows = tuple(
-        Row(
-            (f.check, _verdict(f), f.p, advice_text(f)),
-            marks={} if f.ok else {"ok": "bad", "check": "strong"},
-        )
-        for f in analysis.diagnostics.findings[:top]
-    )
     columns = (
         Column("check", "Check"),
         Column("ok", ""),
         Column("p", "p", "p"),
         Column("advice", "What to do"),
+    )
+    rows = rows_of(
+        columns,
+        analysis.diagnostics.findings[:top],
+        lambda f: {} if f.ok else {"ok": "bad", "check": "strong"},
+        ok=_verdict,
+        advice=advice_text,
     )
     return Table(f"diagnostics {analysis.response}", "Diagnostics", columns, rows)
 
@@ -65,16 +65,7 @@ def robust_table(analysis: Analysis, top: int | None = None) -> Table | None:
         Column("median", "median", "signed", keep=False),
         Column("agree", "agree"),
     )
-    rows = tuple(
-        Row(
-            (
-                *(r.term, r.effect, r.p, r.p_hc3, r.p_permutation, r.p_maxt, r.p_wild),
-                *(r.boot_low, r.boot_high, r.trimmed, r.median, r.agree),
-            ),
-            marks={} if r.agree else {"agree": "bad", "term": "strong"},
-        )
-        for r in ranked
-    )
+    rows = rows_of(columns, ranked, lambda r: {} if r.agree else {"agree": "bad", "term": "strong"})
     wild = f"{robust.bootstraps} wild bootstraps" if robust.bootstraps else NO_WILD
     notes = (
         robust.sentence,
@@ -102,17 +93,15 @@ def counted_table(analysis: Analysis, top: int | None = None) -> Table | None:
         Column("df", "df", "int", keep=False),
         Column("p_bh", "p BH", "p", keep=False),
     )
-    rows = tuple(
-        Row(
-            (r.term, r.odds_ratio, r.low, r.high, r.f, r.p, starred(r.p), r.p_holm, r.df, r.p_bh),
-            marks={"term": "strong"} if significant(r.p_holm, analysis.alpha) else {},
-        )
-        for r in sorted(found.terms, key=lambda r: -r.f)[:top]
+    rows = rows_of(
+        columns,
+        sorted(found.terms, key=lambda r: -r.f)[:top],
+        lambda r: {"term": "strong"} if significant(r.p_holm, analysis.alpha) else {},
     )
     notes = (
         found.sentence,
         f"Quasi-binomial model of {found.items} items per run: runs vary "
-        f"{cell_text(found.dispersion, 'short')} times as much as drawn items would; F on "
+        f"{about(found.dispersion)} times as much as drawn items would; F on "
         f"{found.df} degrees of freedom. Intervals are of single terms.",
     )
     title = f"{analysis.response} by counted items"
@@ -164,7 +153,7 @@ def dispersion_table(analysis: Analysis, top: int | None = None) -> Table | None
         Column("stars", "", "stars"),
         Column("p_holm", "p Holm", "p"),
     )
-    rows = tuple(Row((e.term, e.effect, e.ratio, e.p, starred(e.p), e.p_holm)) for e in ranked)
+    rows = rows_of(columns, ranked)
     notes = [dispersion.sentence]
     if dispersion.skipped:
         notes.append(f"Without a spread, and left out: {', '.join(dispersion.skipped[:6])}.")
@@ -184,7 +173,7 @@ def box_meyer_table(analysis: Analysis, top: int | None = None) -> Table | None:
         Column("probability", "P(active)", "fixed2"),
         Column("size", "", "bar"),
     )
-    rows = tuple(Row((f.factor, f.probability, f.probability)) for f in ranked[:top])
+    rows = rows_of(columns, ranked[:top], size=lambda f: f.probability)
     likeliest = ", ".join(
         f"{'+'.join(m.factors) or 'none'} ({share_text(m.probability)})"
         for m in posterior.models[: posterior.rivals][:SETS]

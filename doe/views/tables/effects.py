@@ -1,4 +1,4 @@
-"""Effects by size, their aliases, and the terms on the raw and the log scale."""
+"""Effects: by size, negligible, adjusted, aliased, on two scales, and by response."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ from doe.analysis.analyze import Analysis
 from doe.analysis.anova import AnovaRow
 from doe.analysis.both_scales import TermOnScales
 from doe.analysis.effects import Effect
+from doe.analysis.effects_by_response import EffectsByResponse
+from doe.analysis.estimators.covariates import Covariates
+from doe.analysis.estimators.equivalence import Equivalence
 from doe.analysis.pvalues import significant
 from doe.errors import counted
-from doe.numbers import cell_text, confidence
+from doe.numbers import about, cell_text, confidence
+from doe.results.report import Report
 from doe.terms import order
-from doe.views.table import Column, Mark, Row, Table, starred
-from doe.views.tables import ResponseTable
+from doe.views.table import Column, Mark, Row, Table, rows_of
+from doe.views.tables import MOST_ROWS, ResponseTable, StudyTables
 from doe.views.words import LOOKS, MARKS, effect_on, helps
 
 
@@ -46,17 +50,13 @@ def effects_table(analysis: Analysis, top: int | None = None) -> Table | None:
         Column("ss", "SS", "num", keep=False),
     )
     block = f", blocks: {analysis.block}" if analysis.block else ""
-    rows = tuple(
-        Row(
-            (
-                *(e.term, e.effect, e.effect, e.ci_low, e.ci_high),
-                *([back[e.term].value] if back else []),
-                *(e.p, starred(e.p), *of_stratum(analysis, e)),
-                *(e.p_holm, e.p_bh, e.percent, e.t, e.se, e.coef, e.ss),
-            ),
-            marks=_marks(e, analysis),
-        )
-        for e in ranked[:top]
+    rows = rows_of(
+        columns,
+        ranked[:top],
+        lambda e: _marks(e, analysis),
+        size=lambda e: e.effect,
+        back=lambda e: back[e.term].value,
+        stratum=stratum_text,
     )
     return Table(
         name=f"effects {analysis.response}",
@@ -74,12 +74,10 @@ def stratum_columns(analysis: Analysis) -> tuple[Column, ...]:
     return (Column("stratum", "Error, df"), Column("df_error", "df error", "num", keep=False))
 
 
-def of_stratum(analysis: Analysis, tested: Effect | AnovaRow) -> tuple[str | float | None, ...]:
-    """What stands in these columns."""
-    if analysis.strata is None:
-        return ()
+def stratum_text(tested: Effect | AnovaRow) -> str:
+    """The stratum whose error a term is tested against, with its degrees of freedom."""
     df = "" if tested.df_error is None else f", {cell_text(tested.df_error, 'short')}"
-    return (f"{tested.stratum}{df}", tested.df_error)
+    return f"{tested.stratum}{df}"
 
 
 def _marks(effect: Effect, analysis: Analysis) -> dict[str, Mark]:
@@ -105,8 +103,8 @@ def _effect_notes(analysis: Analysis, rest: Sequence[Effect]) -> tuple[str, ...]
     elif analysis.sigma is not None:
         notes.append(
             f"t on {counted(analysis.df_error, 'degree')} of freedom, {analysis.anova.error} "
-            f"σ = {cell_text(analysis.sigma, 'short')}, "
-            f"R² = {cell_text(analysis.r2 or 0.0, 'fixed4')}. Intervals are of single effects."
+            f"σ = {about(analysis.sigma)}, "
+            f"R² = {cell_text(analysis.r2 or 0.0, 'fixed3')}. Intervals are of single effects."
         )
     elif analysis.lenth is not None:
         notes.append("No error to test against: p is Lenth's, simulated.")
@@ -115,7 +113,7 @@ def _effect_notes(analysis: Analysis, rest: Sequence[Effect]) -> tuple[str, ...]
     if word := analysis.transform.scale.ratio:
         notes.append(f"Ratio: {word} at high over {word} at low, on the response scale.")
     if rest:
-        largest = cell_text(abs(rest[0].effect), "short")
+        largest = about(abs(rest[0].effect))
         notes.append(
             f"{counted(len(rest), 'smaller effect')} left out, at most {largest} in size "
             f"({rest[0].term}); all of them with --csv or --json."
@@ -156,20 +154,11 @@ def scales_table(analysis: Analysis, top: int | None = None) -> Table | None:
         Column("log_p_holm", "p Holm", "p"),
         Column("log_percent", "share", "percent"),
     )
-    rows = tuple(
-        Row(
-            (
-                *(t.term, t.effect, t.p_holm, t.percent),
-                *(t.ratio, t.ratio_low, t.ratio_high, t.log_p_holm, t.log_percent),
-            ),
-            marks=_scale_marks(t, alpha),
-        )
-        for t in ranked[:top]
-    )
+    rows = rows_of(columns, ranked[:top], lambda t: _scale_marks(t, alpha))
     notes = (
         both.sentence,
-        f"R² is {cell_text(both.r2, 'fixed4')} on the raw scale and "
-        f"{cell_text(both.log_r2, 'fixed4')} on the log scale. Effect: mean at high − mean at low. "
+        f"R² is {cell_text(both.r2, 'fixed3')} on the raw scale and "
+        f"{cell_text(both.log_r2, 'fixed3')} on the log scale. Effect: mean at high − mean at low. "
         "Ratio: geometric mean at high over that at low. Share: of the variation on that scale.",
     )
     title = f"{analysis.response} on the raw and on the log scale, side by side"
@@ -190,8 +179,100 @@ def _scale_marks(term: TermOnScales, alpha: float) -> dict[str, Mark]:
     return marks | ({"term": "strong"} if marks else {})
 
 
+def equivalence_table(analysis: Analysis, top: int | None = None) -> Table | None:
+    """Effects beside what matters, those that are known to be negligible first."""
+    tested = analysis.get(Equivalence)
+    if tested is None:
+        return None
+    columns = (
+        Column("term", "Term"),
+        Column("effect", "Effect", "signed"),
+        Column("low", "low", "short"),
+        Column("high", "high", "short"),
+        Column("p", "p", "p"),
+        Column("p_all", "p, all terms", "p"),
+        Column("within", "negligible"),
+    )
+    ranked = sorted(tested.rows, key=lambda r: r.p or 0.0)[:top]
+    rows = rows_of(columns, ranked, within=lambda r: "yes" if r.within else "not shown")
+    number = sum(row.within for row in tested.rows)
+    notes = (
+        f"{number} of {len(tested.rows)} effects lie within ± {cell_text(tested.matters, 'short')}"
+        f" {analysis.unit}".rstrip()
+        + f": two one-sided tests, together with {confidence(analysis.alpha)}. "
+        "What is not shown to be negligible need not matter.",
+    )
+    return Table(f"equivalence {analysis.response}", "Negligible effects", columns, rows, notes)
+
+
+def covariates_table(analysis: Analysis, top: int | None = None) -> Table | None:
+    """The slope of each covariate, and what the adjustment gains."""
+    adjusted = analysis.get(Covariates)
+    if adjusted is None:
+        return None
+    columns = (
+        Column("name", "Covariate"),
+        Column("slope", "Slope", "signed"),
+        Column("se", "SE", "num"),
+        Column("p", "p", "p"),
+    )
+    rows = rows_of(columns, adjusted.rows[:top])
+    notes = (adjusted.sentence, "Effects and means are those of runs with the mean covariate.")
+    return Table(f"covariates {analysis.response}", "Covariates", columns, rows, notes)
+
+
+# Several responses --------------------------------------------------------------------------------
+
+
+def by_response_table(
+    table: EffectsByResponse, analyses: Sequence[Analysis], top: int | None = None
+) -> Table:
+    """Terms by responses, those that stand out most first.
+
+    Where a term has several degrees of freedom, and so no single effect, adjusted p stand in the
+    place of effects.
+    """
+    single = all(effect is not None for row in table.rows for effect in row.effects)
+    alpha = analyses[0].alpha
+    rows = []
+    for row in table.rows[:top]:
+        marks: dict[str, Mark] = {}
+        for a, effect, p in zip(analyses, row.effects, row.p_bh, strict=True):
+            if significant(p, alpha):
+                directed = single and effect is not None and order(row.mask) == 1
+                helping = helps(effect or 0.0, a.goal) if directed else None
+                marks |= {"term": "strong", a.response: MARKS[helping]}
+        rows.append(Row((row.term, *(row.effects if single else row.p_bh)), marks=marks))
+    columns = (
+        Column("term", "Term"),
+        *(
+            Column(name, name, "signed2" if single else "p", keep=i < 6)
+            for i, name in enumerate(table.responses)
+        ),
+    )
+    title = "Effects by response" if single else "Terms by response, adjusted p"
+    notes = [
+        f"Ranked by {table.ranked_by}. Marked: significant at {alpha:g} with the false discovery "
+        f"rate controlled over all {table.tests} tests."
+    ]
+    if top is not None and len(table.rows) > top:
+        notes.append(f"{len(table.rows) - top} further terms with --csv or --json.")
+    return Table("effects", title, columns, tuple(rows), tuple(notes))
+
+
+def _family_tables(report: Report) -> list[Table]:
+    if report.effects_by_response is None or len(report.analyses) < 2:
+        return []
+    return [
+        by_response_table(report.effects_by_response, list(report.analyses.values()), MOST_ROWS)
+    ]
+
+
 ENTRIES = (
     ResponseTable(10, effects_table, on_screen=20, files="paper"),
+    ResponseTable(12, equivalence_table, on_screen=20),
+    ResponseTable(14, covariates_table, files="further"),
     ResponseTable(15, chains_table, on_screen=20),
     ResponseTable(16, scales_table, screen="never"),
+    StudyTables(20, "all", _family_tables, files="paper"),
 )

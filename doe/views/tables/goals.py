@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from doe.analysis.desirability import Desirability, Desirable
 from doe.analysis.goals import GoalMean, ParetoPoint, WithinLimits
 from doe.analysis.trade_off import TradeOff
-from doe.numbers import Format, cell_text, confidence
+from doe.numbers import confidence, with_interval
 from doe.results.report import Report
-from doe.views.table import Column, Mark, Row, Table
+from doe.views.table import Column, Mark, Row, Table, rows_of
 from doe.views.tables import StudyTables
 
 ORDER = {"front": 0, "undecided": 1, "dominated": 2}
@@ -25,10 +25,10 @@ def goal_sentences(trade: TradeOff) -> list[str]:
     if wanted is not None:
         sentences.append(wanted.sentence)
         if wanted.model is not None and wanted.model.overall > 0:
-            value = cell_text(wanted.model.overall, "fixed2")
+            model = wanted.model
+            value = _span(model.overall, model.ci_low, model.ci_high)
             sentences.append(
-                f"The models are most desirable at {wanted.model.config}: {value}"
-                f"{_interval(wanted.model.ci_low, wanted.model.ci_high, 'fixed2')}, "
+                f"The models are most desirable at {wanted.model.config}: {value}, "
                 f"{_means(wanted.model.means)}; not yet run."
             )
     return sentences
@@ -49,16 +49,14 @@ def _within_sentence(best: WithinLimits) -> str:
 
 def _means(means: Sequence[GoalMean]) -> str:
     return ", ".join(
-        f"{mean.response} {cell_text(mean.mean, 'short')}"
-        f"{_interval(mean.ci_low, mean.ci_high, 'short')}"
-        for mean in means
+        f"{mean.response} {_span(mean.mean, mean.ci_low, mean.ci_high)}" for mean in means
     )
 
 
-def _interval(low: float | None, high: float | None, form: Format) -> str:
-    if low is None or high is None:
-        return ""
-    return f" ({cell_text(low, form)} to {cell_text(high, form)})"
+def _span(value: float, low: float | None, high: float | None) -> str:
+    """A value with its interval: "82.1 (81.9 to 82.4)"."""
+    text, *ends = with_interval(value, low, high)
+    return f"{text} ({' to '.join(ends)})" if ends else text
 
 
 def goal_tables(trade: TradeOff, top: int | None = None) -> list[Table]:
@@ -181,8 +179,8 @@ def weights_table(wanted: Desirability) -> Table:
         Column("overall", "D", "fixed2"),
         Column("same", "unchanged"),
     )
-    rows = tuple(Row((c.response, c.weight, c.config, c.overall, c.same)) for c in wanted.weights)
-    return Table("weights", "Sensitivity to the weights", columns, rows, ())
+    rows = rows_of(columns, wanted.weights)
+    return Table("weights", "Sensitivity to the weights", columns, rows)
 
 
 def _tables(report: Report) -> list[Table]:

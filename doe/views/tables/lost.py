@@ -5,8 +5,8 @@ from __future__ import annotations
 from doe.analysis.analyze import Analysis
 from doe.analysis.censored import CensoredAnalysis
 from doe.errors import listed
-from doe.numbers import cell_text
-from doe.views.table import Column, Row, Table, starred
+from doe.numbers import about
+from doe.views.table import Column, Table, rows_of, starred
 from doe.views.tables import ResponseTable
 from doe.views.words import difference_unit, unit_text
 
@@ -25,16 +25,12 @@ def rates_table(analysis: Analysis, top: int | None = None) -> Table | None:
         Column("stars", "", "stars"),
         Column("log_odds", "log odds", "signed", keep=False),
     )
-    rows = tuple(
-        Row(
-            (
-                r.factor,
-                ", ".join(f"{level.level}: {level.lost} of {level.n}" for level in r.levels),
-                *(r.p_exact, r.p_firth, r.p_holm, starred(r.p_holm), r.log_odds),
-            ),
-            marks={"factor": "strong"} if r.p_holm <= analysis.alpha else {},
-        )
-        for r in missing.rates[:top]
+    rows = rows_of(
+        columns,
+        missing.rates[:top],
+        lambda r: {"factor": "strong"} if r.p_holm <= analysis.alpha else {},
+        lost=lambda r: ", ".join(f"{at.level}: {at.lost} of {at.n}" for at in r.levels),
+        stars=lambda r: starred(r.p_holm),
     )
     runs = [f"{run} ({state})" for run, state in zip(missing.runs, missing.states, strict=True)]
     notes = (missing.sentence, f"Without a value: {listed(runs, 6)}.")
@@ -54,15 +50,12 @@ def pairs_table(analysis: Analysis, top: int | None = None) -> Table | None:
         Column("p_holm", "p Holm", "p"),
         Column("stars", "", "stars"),
     )
-    rows = tuple(
-        Row(
-            (
-                ", ".join(f"{k} = {v}" for k, v in zip(r.factors, r.levels, strict=True)),
-                *(r.lost, r.n, r.p, r.p_holm, starred(r.p_holm)),
-            ),
-            marks={"pair": "strong"} if r.p_holm <= analysis.alpha else {},
-        )
-        for r in missing.pairs[:top]
+    rows = rows_of(
+        columns,
+        missing.pairs[:top],
+        lambda r: {"pair": "strong"} if r.p_holm <= analysis.alpha else {},
+        pair=lambda r: ", ".join(f"{k} = {v}" for k, v in zip(r.factors, r.levels, strict=True)),
+        stars=lambda r: starred(r.p_holm),
     )
     title = "Lost runs by pairs of levels"
     return Table(f"lost pairs {analysis.response}", title, columns, rows)
@@ -83,16 +76,10 @@ def bounds_table(analysis: Analysis, top: int | None = None) -> Table | None:
         Column("sign", "Sign"),
         *([Column("beyond", "Sign beyond")] if beyond else []),
     )
-    rows = tuple(
-        Row(
-            (
-                *(b.term, b.effect, b.low, b.high, b.sign),
-                *([beyond[b.term].sign if b.term in beyond else "?"] if beyond else []),
-            )
-        )
-        for b in ranked
+    rows = rows_of(
+        columns, ranked, beyond=lambda b: beyond[b.term].sign if b.term in beyond else "?"
     )
-    low, high = (cell_text(end, "short") for end in (missing.range_low, missing.range_high))
+    low, high = (about(end) for end in (missing.range_low, missing.range_high))
     notes = [
         f"In range: every lost value somewhere between {low} and {high}, the range of the values "
         "observed. A run that diverged would have ended beyond it."
@@ -101,6 +88,30 @@ def bounds_table(analysis: Analysis, top: int | None = None) -> Table | None:
         notes.append("Beyond: every lost value anywhere past the worse end of that range.")
     title = "What the lost runs could change"
     return Table(f"lost values {analysis.response}", title, columns, rows, tuple(notes))
+
+
+def worst_ranks_table(analysis: Analysis, top: int | None = None) -> Table | None:
+    """Tests of the terms on ranks, every diverged run in the worst one."""
+    missing = analysis.missing
+    if missing is None or not missing.worst_rank:
+        return None
+    columns = (
+        Column("term", "Term"),
+        Column("df", "df", "int"),
+        Column("f", "F", "num"),
+        Column("p", "p", "p"),
+        Column("p_holm", "p Holm", "p"),
+        Column("stars", "", "stars"),
+    )
+    rows = rows_of(
+        columns,
+        sorted(missing.worst_rank, key=lambda r: r.p)[:top],
+        lambda r: {"term": "strong"} if r.p_holm <= analysis.alpha else {},
+        stars=lambda r: starred(r.p_holm),
+    )
+    notes = ("F tests of the same model on the ranks of all runs that ended (Lachin 1999).",)
+    title = f"Ranks of {analysis.response}, every diverged run last"
+    return Table(f"worst ranks {analysis.response}", title, columns, rows, notes)
 
 
 def censored_table(bounds: CensoredAnalysis, top: int | None = None) -> Table:
@@ -112,10 +123,7 @@ def censored_table(bounds: CensoredAnalysis, top: int | None = None) -> Table:
         Column("high", "at most", "signed2"),
         Column("sign", "Sign"),
     )
-    rows = tuple(
-        Row((e.term, e.low, e.high, e.sign), marks={} if e.sign == "?" else {"term": "strong"})
-        for e in ranked
-    )
+    rows = rows_of(columns, ranked, lambda e: {} if e.sign == "?" else {"term": "strong"})
     ceiling = "no ceiling" if bounds.ceiling is None else f"ceiling {bounds.ceiling:g}"
     notes = [
         f"{bounds.censored} of {bounds.n} cells are limits ({ceiling}); the others may be off by "
@@ -128,5 +136,6 @@ def censored_table(bounds: CensoredAnalysis, top: int | None = None) -> Table:
 ENTRIES = (
     ResponseTable(80, rates_table),
     ResponseTable(85, pairs_table, on_screen=6),
+    ResponseTable(88, worst_ranks_table, on_screen=6),
     ResponseTable(90, bounds_table, on_screen=6),
 )

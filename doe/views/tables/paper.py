@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from doe.analysis.effects_by_response import EffectsByResponse
 from doe.errors import counted
 from doe.numbers import Format, cell_text
-from doe.results.cells import Cell, best_cells, best_first, is_baseline
 from doe.results.report import Report
+from doe.results.responses import Cell, best_cells, best_first, is_baseline
 from doe.results.subject import Subject
 from doe.study.values import Group, ReportSection
 from doe.terms import config_header, level_text

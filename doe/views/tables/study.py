@@ -23,7 +23,7 @@ def decision_table(reached: Decision) -> Table:
         Column("high", "high", "short"),
         Column("p", "p", "p", keep=False),
         Column("verdict", "verdict"),
-        Column("at", "after", "int"),
+        Column("at", "after", "short"),
         *((Column("chance", "next", "short"),) if to_come else ()),
     )
     rows = tuple(
@@ -38,18 +38,19 @@ def decision_table(reached: Decision) -> Table:
         )
         for term in reached.terms
     )
-    chance = "; next: chance of being decided by the next replicate" if to_come else ""
+    chance = "; next: chance of being decided by the next look" if to_come else ""
     notes = (
-        f"Intervals of all looks, terms and responses hold together with "
+        f"What is said at all looks, of all terms and responses, holds together with "
         f"{confidence(reached.rule.alpha)}. effect: the interval excluded zero after so many "
-        f"replicates; negligible: it lay within what matters{chance}.",
+        f"replicates; negligible: two one-sided tests found it within what matters, and the "
+        f"interval is theirs{chance}.",
     )
     return Table("decisions", "Decisions", columns, rows, notes)
 
 
 def decision_tables(report: Report) -> list[Table]:
     """The table of a study that declares when it may stop."""
-    return [decision_table(report.decision)] if report.decision is not None else []
+    return [decision_table(report.decision)] if report.decision and report.decision.terms else []
 
 
 def run_tables(report: Report) -> list[Table]:

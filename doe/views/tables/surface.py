@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from doe.analysis.analyze import Analysis
 from doe.analysis.dataset import Level
 from doe.analysis.surface import CodedUnit, Surface
 from doe.errors import counted
-from doe.numbers import Value, cell_text, confidence
+from doe.numbers import Value, about, cell_text, confidence, with_interval
 from doe.terms import level_text
-from doe.views.table import Column, Row, Table
+from doe.views.table import Column, Row, Table, rows_of
 from doe.views.tables import ResponseTable
 from doe.views.words import mean_word
 
@@ -55,12 +57,12 @@ def optimum_text(analysis: Analysis, surface: Surface) -> str:
     assert optimum is not None
     unit = f" {analysis.unit}" if analysis.unit else ""
     span = ""
-    if optimum.ci_low is not None:
-        ends = f"{cell_text(optimum.ci_low, 'short')} to {cell_text(optimum.ci_high, 'short')}"
-        span = f" ({confidence(analysis.alpha)} CI {ends}, for every point of the region at once)"
+    mean, *ends = with_interval(optimum.mean, optimum.ci_low, optimum.ci_high)
+    if ends:
+        level, ends_text = confidence(analysis.alpha), " to ".join(ends)
+        span = f" ({level} CI {ends_text}, for every point of the region at once)"
     where = "inside the region of the runs" if optimum.inside else "at the edge of the region"
-    mean = f"{mean_word(analysis)} {cell_text(optimum.mean, 'short')}{unit}"
-    return f"Predicted: {mean}{span}; it lies {where}."
+    return f"Predicted: {mean_word(analysis)} {mean}{unit}{span}; it lies {where}."
 
 
 def _cell(level: Level) -> Value:
@@ -71,7 +73,7 @@ def _stationary_notes(surface: Surface, analysis: Analysis) -> list[str]:
     if surface.kind is None:
         return []
     where = "inside" if surface.inside else "outside"
-    mean = cell_text(surface.stationary_mean, "short")
+    mean = about(surface.stationary_mean)
     notes = [
         f"The stationary point is {KINDS[surface.kind]}; it lies {where} the region, at {mean}."
     ]
@@ -100,8 +102,12 @@ def coefficients_table(analysis: Analysis, _top: int | None = None) -> Table | N
         Column("t", "t", "num"),
         Column("p", "p", "p"),
     )
-    rows = tuple(
-        Row((c.term, c.estimate, c.se, c.ci_low, c.ci_high, c.t, c.p)) for c in surface.coefficients
+    rows = rows_of(
+        columns,
+        surface.coefficients,
+        coef=attrgetter("estimate"),
+        low=attrgetter("ci_low"),
+        high=attrgetter("ci_high"),
     )
     held = ", ".join(f"{key} = {level_text(level)}" for key, level in surface.at.items())
     notes = [f"Coded: {', '.join(map(coding_text, surface.units))}; I is the mean at the centre."]
@@ -142,21 +148,20 @@ def path_table(analysis: Analysis, _top: int | None = None) -> Table | None:
     surface = analysis.surface
     if surface is None or not surface.path:
         return None
-    columns = (
-        Column("step", "Step", "int"),
-        *(Column(key, key, "level") for key in surface.path[0].levels),
-        Column("mean", f"Predicted {mean_word(analysis).lower()}", "num"),
-        Column("low", "low", "num", keep=False),
-        Column("high", "high", "num", keep=False),
-    )
-    rows = tuple(
-        Row((p.step, *map(_cell, p.levels.values()), p.mean, p.ci_low, p.ci_high))
-        for p in surface.path
-    )
+    path = surface.path
+    steps = (Column(f"step{p.step}", str(p.step), "level") for p in path)
+    rows = [Row((key, *(_cell(p.levels[key]) for p in path))) for key in path[0].levels]
+    predicted: dict[str, list[float | None]] = {
+        f"Predicted {mean_word(analysis).lower()}": [p.mean for p in path],
+        f"{confidence(analysis.alpha)} low": [p.ci_low for p in path],
+        "high": [p.ci_high for p in path],
+    }
+    rows += [Row((name, *(cell_text(v, "short") for v in own))) for name, own in predicted.items()]
     way = "ascent" if analysis.goal == "max" else "descent"
     title = f"Path of steepest {way} of {analysis.response}"
     note = f"{FAR} Steps of one coded unit of the steepest factor."
-    return Table(f"path {analysis.response}", title, columns, rows, (note,))
+    columns = (Column("step", "Step"), *steps)
+    return Table(f"path {analysis.response}", title, columns, tuple(rows), (note,))
 
 
 def surface_tables(analysis: Analysis) -> list[Table]:

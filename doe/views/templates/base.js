@@ -18,6 +18,13 @@ const drawing = (tag, attributes = {}, text) => {
   if (text !== undefined) node.textContent = text;
   return node;
 };
+const pencil = document.createElement("canvas").getContext("2d");
+pencil.font = `700 12px ${getComputedStyle(document.body).fontFamily}`;
+const widths = new Map();
+const textWidth = (text) => {
+  if (!widths.has(text)) widths.set(text, pencil.measureText(text).width);
+  return widths.get(text);
+};
 // A sentence in which the options of a command are code, which no line breaks.
 const sentence = (tag, text) => {
   const node = make(tag);
@@ -25,14 +32,15 @@ const sentence = (tag, text) => {
   return node;
 };
 const onGround = (colour) => (dark.matches && data.themes.onDark[colour]) || colour;
+const titleOf = (name) => data.byResponse[name].title;
 const withUnit = (name) => {
-  const { unit } = data.byResponse[name];
-  return unit ? `${name} (${unit})` : name;
+  const { unit, title } = data.byResponse[name];
+  return unit ? `${title} [${unit}]` : title;
 };
 
 // What a person has chosen; the address keeps it.
 const finished = data.grid.runs.every((run) => run.state === "done");
-const state = { response: data.selected, colour: finished ? "response" : "state", levels: null, pair: null, every: false };
+const state = { response: data.selected, colour: finished ? "response" : "state", levels: null, pair: null, every: false, part: null };
 const remember = () => {
   const chosen = new URLSearchParams({ response: state.response });
   if (state.levels) chosen.set("levels", state.levels.join("."));

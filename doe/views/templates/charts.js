@@ -8,38 +8,78 @@ const worded = (part, words) => {
   const key = typeof part === "string" && part.startsWith("{") && part.endsWith("}") ? part.slice(1, -1) : null;
   return key !== null && key in words ? words[key] : part;
 };
-const NARROW = 360;  // pixels below which a legend has one column
-const recoloured = (spec, narrow) => JSON.parse(JSON.stringify(spec), (key, value) => {
-  if (key === "legend" && value && value.columns === 2 && narrow) return { ...value, columns: 1 };
-  return typeof value === "string" ? onGround(value) : value;
-});
-// Panels share the width of their card; where they would be too narrow, they stand one below another.
-const LEAST_PANEL = 90;
-const AXIS = 44;
-const fitted = ({ chart: { words }, view }) => {
-  if (!words.columns || !words.width) return words;
-  const labels = Math.min(words.labels || AXIS, view.clientWidth - LEAST_PANEL - 60);
-  const each = (columns) => Math.floor((view.clientWidth - labels) / columns) - (words.labels ? 18 : 8);
-  if (!words.labels) {
-    const width = each(words.columns);
-    return { ...words, width, room: Math.floor((words.room * width) / words.width) };
-  }
-  const columns = each(words.columns) < LEAST_PANEL ? 1 : words.columns;
-  const width = each(columns);
-  return { ...words, labels, columns, width, legend: width * columns > 340 ? 4 : width * columns > 140 ? 2 : 1 };
+const recoloured = (spec) => JSON.parse(JSON.stringify(spec), (_, value) => (typeof value === "string" ? onGround(value) : value));
+// Texts in as many lines as they need, by the width that they have.
+const inLines = (text, room) => text.split(/\s*\n| /).reduce((lines, part) => {
+  const longer = `${lines[lines.length - 1]} ${part}`.trim();
+  return textWidth(longer) > room && lines[lines.length - 1] ? [...lines, part] : [...lines.slice(0, -1), longer];
+}, [""]).join("\n");
+const rewritten = (datasets, field, room) => {
+  const lines = new Map();
+  const write = (text) => { if (!lines.has(text)) lines.set(text, inLines(text, room)); return lines.get(text); };
+  const made = Object.entries(datasets).map(([key, set]) => [key, set.map((record) => ({ ...record, [field]: write(record[field]) }))]);
+  return { datasets: Object.fromEntries(made), lines: [...lines.values()].map((text) => text.split("\n")) };
 };
-// A chart of the whole study takes the width of its card, or what its columns need.
-const wide = ({ name, chart, view }) => {
-  const { columns, width: panel } = chart.words;
-  if (panel || !("layer" in data.drawings[name].spec || "mark" in data.drawings[name].spec)) return {};
-  const width = Math.max(view.clientWidth, columns ? 160 + 24 * columns : 0);
-  return { width, autosize: { type: "fit-x", contains: "padding" } };
+// Panels share the width of their card: as many in a row as have their least width, rows filled alike.
+const AXIS = 44;
+const GAP = 10;
+const TALL = [220, 120];  // of one row, of several
+const LEGEND = 112;
+const fitted = (words, whole) => {
+  const room = whole - Math.min(words.labels || AXIS, whole / 2) - 8;
+  const legend = words.groups ? { legend: Math.max(1, Math.min(words.groups.length, Math.floor(room / LEGEND))) } : {};
+  if (words.choose) return { ...words, columns: 1, printed: 1, width: whole - 2 * AXIS, height: 220 };
+  if (!words.panels) return { ...words, ...legend };
+  const gap = words.gap || GAP;
+  const rows = Math.ceil(words.panels / Math.max(1, Math.min(words.panels, Math.floor((room + gap) / (words.least + gap)))));
+  const columns = Math.ceil(words.panels / rows);
+  const width = Math.floor((room + gap) / columns) - gap;
+  return { ...words, ...legend, columns, width, height: TALL[rows > 1 ? 1 : 0] };
+};
+// What fills a drawing in the width that it has: labels of rows take half of it at most.
+const LINE_STEP = 14;
+const arranged = ({ chart, view }) => {
+  const datasets = chosenRecords(chart);
+  const whole = view.clientWidth;
+  if (chart.words.step) {
+    const made = rewritten(datasets, "row", 0.46 * whole);
+    const step = Math.max(chart.words.step, LINE_STEP * Math.max(...made.lines.map((lines) => lines.length)) + 10);
+    const words = fitted({ ...chart.words, step, labels: Math.max(...made.lines.flat().map(textWidth)) + 8 }, whole);
+    return { words, datasets: made.datasets };
+  }
+  const words = fitted(chart.words, whole);
+  return { words, datasets: words.titles ? rewritten(datasets, words.titles, words.width).datasets : datasets };
+};
+// A chart of the whole study takes the width of its card, or what its columns need at least and at most.
+const LABELLED = 160;
+const wide = ({ name, chart: { words }, view }) => {
+  if (words.panels || words.choose || !("layer" in data.drawings[name].spec || "mark" in data.drawings[name].spec)) return {};
+  const [least, most] = words.cell ? words.cell.map((cell) => LABELLED + cell * words.columns) : [0, Infinity];
+  return { width: Math.min(most, Math.max(least, view.clientWidth)), autosize: { type: "fit-x", contains: "padding" } };
+};
+// Of a chart with a choice, the part that is chosen.
+const parts = ({ words, datasets }) => [...new Set(Object.values(datasets).flatMap((set) => set.rows.map((row) => row[set.keys.indexOf(words.choose)])))];
+const chosenRecords = ({ words, datasets }) => {
+  const every = Object.entries(datasets).map(([key, set]) => [key, records(set)]);
+  if (!words.choose) return Object.fromEntries(every);
+  const known = parts({ words, datasets });
+  const part = known.includes(state.part) ? state.part : known[0];
+  return Object.fromEntries(every.map(([key, rows]) => [key, rows.filter((row) => row[words.choose] === part).map((row) => ({ ...row, rank: 0 }))]));
+};
+const partPicker = (figure) => {
+  const picker = make("select", "part");
+  picker.setAttribute("aria-label", "Factors of the map");
+  const known = parts(figure.chart);
+  picker.append(...known.map((part) => new Option(part, part, false, part === state.part)));
+  picker.addEventListener("change", () => { state.part = picker.value; draw(figure); });
+  return known.length > 1 ? [picker] : [];
 };
 const draw = async (figure) => {
-  const { name, chart } = figure;
-  const datasets = Object.fromEntries(Object.entries(chart.datasets).map(([key, set]) => [key, records(set)]));
+  const { name } = figure;
+  const { words, datasets } = arranged(figure);
   const theme = { ...data.themes[dark.matches ? "dark" : "light"], background: null, font: getComputedStyle(document.body).fontFamily };
-  const spec = { ...worded(recoloured(data.drawings[name].spec, figure.view.clientWidth < NARROW), fitted(figure)), datasets, config: theme, ...wide(figure) };
+  const filled = worded(recoloured(data.drawings[name].spec), words);
+  const spec = { ...filled, datasets, config: theme, ...wide(figure) };
   const made = await vegaEmbed(figure.view, spec, {
     renderer: "svg",
     actions: false,
@@ -57,12 +97,35 @@ const begin = (figure) => {
   figure.begun = true;
   draw(figure).catch((error) => { figure.view.textContent = `This chart cannot be drawn: ${error.message}`; });
 };
+// Any drawing of the page as a file of its own, with the look that it has here.
+const LOOK = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-size", "font-family"];
+const savePicture = async (svg, name, kind) => {
+  const copy = svg.cloneNode(true);
+  const { width, height } = svg.viewBox.baseVal;
+  const from = [svg, ...svg.querySelectorAll("*")];
+  [copy, ...copy.querySelectorAll("*")].forEach((node, i) => {
+    const look = getComputedStyle(from[i]);
+    node.setAttribute("style", LOOK.map((key) => `${key}:${look.getPropertyValue(key)}`).join(";"));
+  });
+  copy.setAttribute("width", width);
+  copy.setAttribute("height", height);
+  const address = URL.createObjectURL(new Blob([new XMLSerializer().serializeToString(copy)], { type: "image/svg+xml" }));
+  if (kind === "svg") { offer(`${name}.svg`, address); return; }
+  const image = new Image();
+  image.src = address;
+  await image.decode();
+  const canvas = make("canvas");
+  [canvas.width, canvas.height] = [3 * width, 3 * height];
+  canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+  offer(`${name}.png`, canvas.toDataURL("image/png"));
+};
 // Charts out of sight follow when the browser rests, so that a print has them all.
-const later = window.requestIdleCallback || ((call) => setTimeout(call, 50));
+const later = (call) => (window.requestIdleCallback ? window.requestIdleCallback(call, { timeout: 300 }) : setTimeout(call, 50));
 const drawRest = () => {
   const next = [...figures.values()].find((figure) => !figure.begun && !figure.view.closest("details:not([open])"));
   if (next) { begin(next); later(drawRest); }
 };
+document.querySelectorAll(".fold").forEach((fold) => fold.addEventListener("toggle", () => later(drawRest)));
 window.addEventListener("beforeprint", () => figures.forEach(begin));
 const offer = (name, text) => {
   const link = make("a");
@@ -77,6 +140,7 @@ const tool = (text, label, act) => {
   button.addEventListener("click", act);
   return button;
 };
+const savers = (title, save) => ["svg", "png"].map((kind) => tool(kind.toUpperCase(), `Save ${title} as ${kind.toUpperCase()}`, () => save(kind)));
 const watcher = new IntersectionObserver((entries) => {
   for (const entry of entries) {
     const figure = figures.get(entry.target);
@@ -114,12 +178,12 @@ const showCharts = (place, charts, names, key) => {
       offer(`${key}-${name}.${kind}`, await figure.drawn.toImageURL(kind, kind === "png" ? 3 : 1));
     };
     const tools = make("div", "tools");
-    tools.append(...["svg", "png"].map((kind) => tool(kind.toUpperCase(), `Save ${title} as ${kind.toUpperCase()}`, () => save(kind))));
+    tools.append(...savers(title, save));
     const words = make("figcaption");
-    words.append(make("p", "", caption), tools);
-    const picture = make("div", "picture");
-    picture.append(make("h3", "", title), view);
-    box.append(picture, words);
+    words.append(make("p", "", caption));
+    const head = make("div", "head");
+    head.append(make("h3", "", title), tools);
+    box.append(head, ...(charts[name].words.choose ? partPicker(figure) : []), view, words);
     boxes.push(box);
     figures.set(view, figure);
     watcher.observe(view);

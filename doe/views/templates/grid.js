@@ -15,7 +15,7 @@ const valueColour = (i) => {
 };
 const told = (i) => {
   const run = data.grid.runs[i];
-  const value = `${state.response} ${data.grid.texts[state.response][i]} ${data.byResponse[state.response].unit}`;
+  const value = `${titleOf(state.response)} ${data.grid.texts[state.response][i]} ${data.byResponse[state.response].unit}`;
   return [run.id, run.config, run.state + (run.reason ? `: ${run.reason}` : ""), value].join("\n");
 };
 const runMark = (i) => {
@@ -43,7 +43,7 @@ const swatch = (colour, text) => {
 };
 const rankLegend = () => {
   const item = make("span");
-  item.append(`${state.response}: worst `, ...ranks().map((colour) => swatch(colour, "")), "best fifth");
+  item.append(`${titleOf(state.response)}: worst `, ...ranks().map((colour) => swatch(colour, "")), "best fifth");
   return item;
 };
 const showLegend = () => {
@@ -76,7 +76,7 @@ const showGrid = () => {
   showLegend();
   at("by-state").setAttribute("aria-pressed", String(state.colour === "state"));
   at("by-response").setAttribute("aria-pressed", String(state.colour === "response"));
-  at("by-response").textContent = state.response;
+  at("by-response").textContent = titleOf(state.response);
 };
 const tip = at("tip");
 const tell = (text, x, y) => {
@@ -143,7 +143,7 @@ const openRun = (i) => {
   if (card.error) body.append(make("pre", "notice warn", card.error));
   part("Settings", definitions([...data.factors.map((factor, k) => [factor.name, card.given[k]]), ...card.facts]));
   const values = data.responses.filter((name) => data.grid.values[name][i] !== null);
-  if (values.length) part("Responses", definitions(values.map((name) => [name, `${data.grid.texts[name][i]} ${data.byResponse[name].unit}`])));
+  if (values.length) part("Responses", definitions(values.map((name) => [titleOf(name), `${data.grid.texts[name][i]} ${data.byResponse[name].unit}`])));
   if ((card.curves || []).length) part("Learning curve", ...card.curves.map(curveOf));
   part("End of the log", card.log ? make("pre", "", card.log) : make("p", "quiet", "There is no log."));
   for (const [id, other] of [["run-before", i - 1], ["run-after", i + 1]]) {

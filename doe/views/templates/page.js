@@ -3,7 +3,7 @@ const names = (section) => Object.keys(data.drawings).filter((name) => data.draw
 const showResponse = () => {
   const shown = data.byResponse[state.response];
   at("response").value = state.response;
-  at("response-name").textContent = withUnit(state.response);
+  at("response-name").replaceChildren(withUnit(state.response), ...(shown.title === state.response ? [] : [" ", make("small", "", state.response)]));
   at("response-refused").replaceChildren(...(shown.refused ? [make("p", "notice warn", shown.refused)] : []));
   const words = at("response-words");
   words.replaceChildren();
@@ -24,7 +24,13 @@ const choose = (name) => {
   remember();
   showResponse();
 };
+// A section that has nothing to show is not there.
+const showSection = (id, able) => {
+  at(id).hidden = !able;
+  document.querySelector(`nav a[href="#${id}"]`).hidden = !able;
+};
 const showStudy = () => {
+  showSection("s-all", [...names("failures"), ...names("all")].some((name) => name in data.study.charts));
   showCharts(at("first-charts"), data.study.charts, names("first"), "study");
   showCharts(at("failure-charts"), data.study.charts, names("failures"), "study");
   showCharts(at("study-charts"), data.study.charts, names("all"), "study");
@@ -34,7 +40,7 @@ const showStudy = () => {
   showTables(at("run-tables"), data.study.tables.runs, 0);
 };
 const select = at("response");
-select.append(...data.responses.map((name) => new Option(name, name)));
+select.append(...data.responses.map((name) => new Option(titleOf(name), name)));
 select.addEventListener("change", () => choose(select.value));
 // Links to sections leave the address to what is chosen.
 for (const link of document.querySelectorAll("nav a")) {

@@ -1,16 +1,11 @@
 // The profiler: factors across, responses down; each panel a trace of the predictions over the levels of one factor.
 const HEAD = 190;  // what is predicted, left of the panels
 const GUTTER = 46;  // the values of the grid lines
-const LEAST_CELL = 96;
-const TALL_CELL = 108;
+const CELLS = [96, 340];  // width of a panel, at least and at most
+const TALL_CELLS = [210, 120];  // of up to two responses, and of more
+let tallCell = TALL_CELLS[1];
 const LINE = 15;
-const pencil = document.createElement("canvas").getContext("2d");
-pencil.font = `700 12px ${getComputedStyle(document.body).fontFamily}`;
-const widths = new Map();
-const textWidth = (text) => {
-  if (!widths.has(text)) widths.set(text, pencil.measureText(text).width);
-  return widths.get(text);
-};
+const leastCell = () => Math.max(CELLS[0], 8 + Math.max(...data.factors.flatMap(({ name }) => name.split(" ").map(textWidth))));
 const position = (levels) => {
   let stride = 1;
   return data.factors.reduce((sum, factor, i) => {
@@ -36,23 +31,25 @@ const setLevels = (levels) => {
   showProfiler();
 };
 
-// The axis of a response is the same in all its panels: its means, and of the intervals what they leave readable.
+// The axis of a response is the same in all its panels: what was observed and predicted where runs are, and of the
+// intervals and of other predictions what leaves these readable.
 const isLog = (name, values) => data.axes[name].log && Math.min(...values) > 0;
 const axes = new WeakMap();
 const axisOf = (name) => {
   const profile = profileOf(name);
   if (axes.has(profile)) return axes.get(profile);
-  const values = (picked) => profile.rows.flatMap((row) => picked.map((k) => row[k])).filter((value) => typeof value === "number");
-  const log = isLog(name, values([0, 3]));
+  const values = (rows, picked) => rows.flatMap((row) => picked.map((k) => row[k])).filter((value) => typeof value === "number");
+  const known = profile.rows.filter((row) => row[7]);
+  const log = isLog(name, values(profile.rows, [0, 3]));
   const scale = log ? Math.log : (value) => value;
-  const means = values([0, 3]).map(scale);
-  const ends = values([1, 2]).map(scale).filter(Number.isFinite);
+  const means = values(known.length ? known : profile.rows, [0, 3]).map(scale);
+  const ends = values(profile.rows, [0, 1, 2]).map(scale).filter(Number.isFinite);
   const [least, most] = [Math.min(...means), Math.max(...means)];
   const room = 0.6 * (most - least) || Math.abs(most) || 1;
   const low = Math.max(Math.min(least, ...ends), least - room);
   const high = Math.min(Math.max(most, ...ends), most + room);
   const span = high - low || 1;
-  const y = (value) => 4 + (TALL_CELL - 8) * (1 - Math.min(1, Math.max(0, (log && value <= 0 ? 0 : (scale(value) - low) / span))));
+  const y = (value) => 4 + (tallCell - 8) * (1 - Math.min(1, Math.max(0, (log && value <= 0 ? 0 : (scale(value) - low) / span))));
   const axis = { y, ticks: log ? logTicks(low, high) : ticks(low, low + span) };
   axes.set(profile, axis);
   return axis;
@@ -104,10 +101,11 @@ const panel = (name, i, now, wide) => {
   const x = placesOf(factor, wide);
   const { y, ticks: lines } = axisOf(name);
   const points = factor.levels.map((_, level) => profiled(name, withLevel(i, level)));
-  const svg = picture(wide, TALL_CELL, { class: "panel" });
+  const svg = picture(wide, tallCell, { class: "panel" });
   svg.dataset.factor = factor.key;
   svg.append(...lines.map((value) => drawing("line", { x1: 0, x2: wide, y1: y(value), y2: y(value), class: "guide" })));
-  svg.append(drawing("line", { x1: x[now[i]], x2: x[now[i]], y1: 0, y2: TALL_CELL, class: "chosen" }));
+  const at_ = x[now[i]];
+  svg.append(drawing("line", { x1: at_, x2: at_, y1: 0, y2: tallCell, class: "chosen" }), drawing("polygon", { points: `${at_ - 6},0 ${at_ + 6},0 ${at_},9`, class: "handle" }));
   const known = points.map((point, k) => ({ point, k })).filter(({ point }) => point && point.mean !== null);
   const banded = known.filter(({ point }) => point.low !== null);
   const order = (list) => [...list].sort((a, b) => x[a.k] - x[b.k]);
@@ -171,9 +169,9 @@ const heading = (i, now, wide, slides) => {
 // What is predicted, with the name of its interval, and what was observed.
 const foretold = (name, levels) => {
   const box = make("div", name === state.response ? "foretold chosen" : "foretold");
-  const pick = make("button", "plain", withUnit(name));
+  const pick = make("button", "plain", titleOf(name).replaceAll("_", "_\u200b"));
   pick.type = "button";
-  pick.title = `Show ${name} everywhere`;
+  pick.title = `Show ${titleOf(name)} in all sections`;
   pick.addEventListener("click", () => choose(name));
   box.append(pick);
   const row = profiled(name, levels);
@@ -186,15 +184,16 @@ const foretold = (name, levels) => {
     node.dataset.kind = kind;
     box.append(node);
   };
-  part("predicted", "figure", row.text || "no prediction");
-  if (row.interval) part("interval", "", row.interval);
+  const { unit } = data.byResponse[name];
+  part("predicted", "figure", row.text ? `${row.text} ${unit}`.trim() : "no prediction");
+  if (row.interval) part("interval", "", `${data.interval} ${row.interval}`);
   part("observed", "", row.runs ? `observed ${row.observedText} (${row.runs === 1 ? "1 run" : `${row.runs} runs`})` : "not run");
   return box;
 };
 const gutter = (name) => {
   const { y, ticks: lines } = axisOf(name);
-  const svg = picture(GUTTER, TALL_CELL, { class: "gutter" });
-  svg.append(...lines.map((value) => drawing("text", { x: GUTTER - 5, y: Math.min(TALL_CELL - 2, Math.max(10, y(value) + 4)), "text-anchor": "end" }, tickText(value))));
+  const svg = picture(GUTTER, tallCell, { class: "gutter" });
+  svg.append(...lines.map((value) => drawing("text", { x: GUTTER - 5, y: Math.min(tallCell - 2, Math.max(10, y(value) + 4)), "text-anchor": "end" }, tickText(value))));
   return svg;
 };
 const block = (name, levels, columns, wide, headed, slides) => {
@@ -222,27 +221,29 @@ const showPlaces = (levels) => {
   }));
   const said = at("profiled");
   said.replaceChildren(isExcluded(levels) ? make("b", "", "Excluded: this combination cannot run. ") : "");
-  const [title, best] = places[0] || [];
+  const [title, best] = places[0] || [""];
   const other = best ? data.factors.filter((_, i) => best[i] !== levels[i]).map((factor) => factor.name) : [];
-  if (best) said.append(other.length ? `Differs from the ${title} of ${state.response} in ${other.join(", ")}.` : `This is the ${title} of ${state.response}.`);
+  const named = title === "baseline" ? title : `${title.replace("observed", "observed configuration")} for ${titleOf(state.response)}`;
+  if (best) said.append(other.length ? `Differs from the ${named} in ${other.join(", ")}.` : `This is the ${named}.`);
   const { centre } = profileOf(state.response) || {};
   if (centre) said.append(` ${centre}`);
 };
 const showProfiler = () => {
   const able = data.responses.some(profileOf);
-  at("s-profiler").hidden = !able;
-  const link = document.querySelector('nav a[href="#s-profiler"]');
-  if (link) link.hidden = !able;
+  showSection("s-profiler", able);
   if (!able) return;
   const levels = levelsNow();
   showPlaces(levels);
   const shown = new Set([...data.headlines, state.response, ...(data.headlines.length > 1 ? [] : pairNow())]);
   const rows = data.responses.filter((name) => profileOf(name) && (state.every || shown.has(name)));
   const room = at("profile").clientWidth;
-  const beside = room >= HEAD + GUTTER + 3 * LEAST_CELL;
+  tallCell = TALL_CELLS[rows.length > 2 ? 1 : 0];
+  const least = leastCell();
+  const beside = room >= HEAD + GUTTER + 3 * least;
   const free = room - GUTTER - (beside ? HEAD : 0);
-  const columns = Math.max(1, Math.min(data.factors.length, Math.floor(free / LEAST_CELL)));
-  const wide = Math.max(60, Math.min(240, Math.floor(free / columns) - 6));
+  const most = Math.max(1, Math.min(data.factors.length, Math.floor(free / least)));
+  const columns = Math.ceil(data.factors.length / Math.ceil(data.factors.length / most));
+  const wide = Math.max(60, Math.min(CELLS[1], Math.floor(free / columns) - 6));
   const whole = beside && columns === data.factors.length;
   at("profile").classList.toggle("beside", beside);
   at("profile").replaceChildren(...rows.map((name, k) => block(name, levels, columns, wide, !whole || k === 0, k === 0)));

@@ -36,37 +36,51 @@ const spread = (name, values, length) => {
   const [from, span] = [low - room, high - low + 2 * room];
   return { to: (value) => (length * (scale(value) - from)) / span, from: (pixel) => back(from + (pixel * span) / length), ticks: log ? logTicks(from, from + span) : ticks(from, from + span, 4) };
 };
+// Where a configuration stands among the two responses, with the intervals of its means, if the two were weighed.
+const placeAt = (k, pair) => {
+  const { responses, at: places } = data.front;
+  if (responses.length !== 2 || !pair.every((name) => responses.includes(name)) || !(k in places)) return { place: "", ends: [] };
+  const [place, ends] = places[k];
+  return { place, ends: pair.map((name) => ends[responses.indexOf(name)]) };
+};
 const configAt = (row) => (data.grid.runs.find((_, i) => data.cards[i].levels.every((level) => level !== null) && position(data.cards[i].levels) === row) || { config: "" }).config;
 const showTradeoff = () => {
   const pair = pairNow();
   at("tradeoff").hidden = pair.length < 2;
   at("profiling").classList.toggle("alone", pair.length < 2);
   if (pair.length < 2) return;
+  const points = observedPoints(pair).map((point) => ({ ...point, ...placeAt(point.k, pair) }));
   ["tradeoff-x", "tradeoff-y"].forEach((id, k) => {
     at(id).replaceChildren(...data.responses.filter(profileOf).map((name) => new Option(withUnit(name), name, false, name === pair[k])));
   });
-  const points = observedPoints(pair);
+  at("tradeoff-places").hidden = !points.some(({ place }) => place);
   const runs = data.grid.runs.map((_, i) => pair.map((name) => data.grid.values[name][i])).filter((values) => !values.includes(null));
   const across = spread(pair[0], [...points.map(({ x }) => x), ...runs.map(([x]) => x)], SIDE - EDGE.left - EDGE.right);
   const down = spread(pair[1], [...points.map(({ y }) => y), ...runs.map(([, y]) => y)], SIDE - EDGE.top - EDGE.bottom);
   const px = (value) => EDGE.left + across.to(value);
   const py = (value) => SIDE - EDGE.bottom - down.to(value);
-  const svg = picture(SIDE, SIDE, { class: "tradeoff", tabindex: 0, role: "img", "aria-label": `${pair[1]} against ${pair[0]}; arrow keys take one configuration after another into the profiler` });
+  const svg = picture(SIDE, SIDE, { class: "tradeoff", tabindex: 0, role: "img", "aria-label": `${titleOf(pair[1])} against ${titleOf(pair[0])}; arrow keys take one configuration after another into the profiler` });
   svg.removeAttribute("aria-hidden");
   for (const value of across.ticks) svg.append(drawing("line", { x1: px(value), x2: px(value), y1: EDGE.top, y2: SIDE - EDGE.bottom, class: "guide" }), drawing("text", { x: px(value), y: SIDE - EDGE.bottom + 15, "text-anchor": "middle" }, tickText(value)));
   for (const value of down.ticks) svg.append(drawing("line", { x1: EDGE.left, x2: SIDE - EDGE.right, y1: py(value), y2: py(value), class: "guide" }), drawing("text", { x: EDGE.left - 5, y: py(value) + 4, "text-anchor": "end" }, tickText(value)));
   svg.append(drawing("text", { x: SIDE - EDGE.right, y: SIDE - 8, "text-anchor": "end" }, `${withUnit(pair[0])} →`), drawing("text", { x: 12, y: EDGE.top, transform: `rotate(-90 12 ${EDGE.top})`, "text-anchor": "end" }, `${withUnit(pair[1])} →`));
   svg.append(...runs.map(([x, y]) => drawing("circle", { cx: px(x), cy: py(y), r: 1.5, class: "seed" })));
   const front = frontOf(points, pair);
-  if (front.length > 1) svg.append(drawing("polyline", { points: front.map((point) => `${px(point.x)},${py(point.y)}`).join(" "), class: "front" }));
+  if (front.length > 1) svg.append(drawing("polyline", { points: front.map((point) => `${px(point.x)},${py(point.y)}`).join(" "), class: "best" }));
   svg.append(...points.map((point) => {
-    const dot = drawing("circle", { cx: px(point.x), cy: py(point.y), r: 4, class: `config ${front.includes(point) ? "front" : ""} ${!brush || isBrushed(point) ? "" : "left"}` });
+    const cls = ["config", point.place, front.includes(point) ? "best" : "", !brush || isBrushed(point) ? "" : "left"];
+    const dot = drawing("circle", { cx: px(point.x), cy: py(point.y), r: point.place === "front" ? 6 : 4, class: cls.filter(Boolean).join(" ") });
     dot.dataset.row = point.k;
     return dot;
   }));
   const now = position(levelsNow());
   const chosen = points.find(({ k }) => k === now);
   const foreseen = pair.map((name) => profiled(name, levelsNow())).map((row) => row && row.mean);
+  if (chosen && chosen.ends.length && !chosen.ends.flat().includes(null)) {
+    const inside = (value, low, high) => Math.min(high, Math.max(low, Number.isFinite(value) ? value : low));
+    const [xs, ys] = [chosen.ends[0].map((end) => inside(px(end), EDGE.left, SIDE - EDGE.right)), chosen.ends[1].map((end) => inside(py(end), EDGE.top, SIDE - EDGE.bottom))];
+    svg.append(drawing("line", { x1: xs[0], x2: xs[1], y1: py(chosen.y), y2: py(chosen.y), class: "reach" }), drawing("line", { x1: px(chosen.x), x2: px(chosen.x), y1: ys[0], y2: ys[1], class: "reach" }));
+  }
   if (chosen) svg.append(drawing("circle", { cx: px(chosen.x), cy: py(chosen.y), r: 8, class: "ring" }));
   else if (!foreseen.includes(null)) svg.append(drawing("circle", { cx: px(foreseen[0]), cy: py(foreseen[1]), r: 8, class: "ring foreseen" }));
   if (brush) svg.append(drawing("rect", { x: px(Math.min(brush[0][0], brush[1][0])), y: py(Math.max(brush[0][1], brush[1][1])), width: Math.abs(px(brush[0][0]) - px(brush[1][0])), height: Math.abs(py(brush[0][1]) - py(brush[1][1])), class: "brush" }));
@@ -105,7 +119,7 @@ const steer = (svg, points, px, py, values) => {
   });
   svg.addEventListener("pointermove", (event) => {
     const point = close(at_(event));
-    tell(point ? `${configAt(point.k)}\n${point.texts.map((text, k) => `${pairNow()[k]} ${text}`).join("\n")}` : "", event.clientX, event.clientY);
+    tell(point ? `${configAt(point.k)}\n${point.texts.map((text, k) => `${titleOf(pairNow()[k])} ${text}`).join("\n")}` : "", event.clientX, event.clientY);
   });
   svg.addEventListener("pointerleave", () => tell(""));
   svg.addEventListener("keydown", (event) => {
@@ -124,3 +138,4 @@ const steer = (svg, points, px, py, values) => {
   state.pair = [at("tradeoff-x").value, at("tradeoff-y").value];
   showProfiler();
 }));
+at("tradeoff-tools").append(...savers("Trade-off", (kind) => savePicture(at("tradeoff-picture").firstChild, `trade-off-${pairNow().join("-")}`, kind)));

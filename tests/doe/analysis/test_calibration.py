@@ -18,6 +18,7 @@ from doe.design.power import DesignSize, power
 from doe.views import tables
 
 COUNT = 60
+pytestmark = pytest.mark.slow
 
 
 def test_rates_of_a_small_design_stay_in_their_bands() -> None:
@@ -46,6 +47,7 @@ def rates_of(plan: str, draw: str, planted: str) -> dict[str, float]:
         ("2³ with 4 centre runs", "normal", ""),
         ("L18", "normal", ""),
         ("2³ × 4", "normal", "by value"),
+        ("2³ × 2", "normal", "covariate"),
         ("2³ × 4", "normal", "together"),
     ],
 )
@@ -105,7 +107,7 @@ def test_the_document_has_every_rate_for_every_kind_of_error() -> None:
     assert all(f" {draw} |" in part for draw in ERRORS)
 
 
-HOLDS_FOR_CERTAIN, LOOKS, STREAMS = "bounds", "obrien-fleming: family", "| seeds | design |"
+HOLDS_FOR_CERTAIN, LOOKS, STREAMS = "bounds", "(stopping.md#error-rates)", "| seeds | design |"
 SURFACES, GOALS = "confidence region", "bootstrap interval of D"
 PRINTED = {
     "effects_table ci_low": "interval of an effect",
@@ -151,12 +153,17 @@ PRINTED = {
     "coefficients_table p": "p of an inert term",
     "axes_table low": SURFACES,
     "optimum_table low": SURFACES,
-    "path_table low": SURFACES,
     "counted_table low": "p of an inert term by counted items",
     "counted_table p": "p of an inert term by counted items",
     "counted_table p_holm": "any inert term by counted items with Holm",
     "counted_table p_bh": "p of an inert term by counted items",
     "desirability_table low": GOALS,
+    "equivalence_table low": "two one-sided tests of effects",
+    "equivalence_table p": "two one-sided tests of effects",
+    "equivalence_table p_all": "two one-sided tests of effects",
+    "covariates_table p": "p of a covariate without influence",
+    "worst_ranks_table p": "p of an inert term on ranks, diverged runs last",
+    "worst_ranks_table p_holm": "any inert term on ranks after Holm",
     "by_response_table p": "three responses: share of false ones after BH over all",
 }
 """Columns of tables that hold a p value or the lower end of an interval -> their calibration."""

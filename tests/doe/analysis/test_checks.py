@@ -48,6 +48,7 @@ def test_distances_have_no_structural_zero() -> None:
     assert found["spread by factor"].p == pytest.approx(0.38622, abs=5e-6)
 
 
+@pytest.mark.slow
 def test_three_replicates_show_unequal_spread() -> None:
     rng = np.random.default_rng(1)
     by_cell = by_factor = 0
@@ -69,6 +70,7 @@ def test_two_replicates_are_enough_to_compare_levels() -> None:
     assert "between the levels of C" in found["spread by factor"].advice
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("keys", "replicates"), [("ABC", 2), ("AB", 4)])
 def test_clean_data_raise_any_alarm_at_the_level_of_one_test(keys: str, replicates: int) -> None:
     rng = np.random.default_rng(7)
@@ -86,6 +88,7 @@ def test_every_check_gives_its_p_and_the_one_over_all_checks() -> None:
     assert all(f.p_holm is not None and f.p_holm >= f.p for f in tested)
 
 
+@pytest.mark.slow
 def test_a_factor_goes_with_the_slot_by_chance_only_rarely() -> None:
     rng = np.random.default_rng(3)
     named = sum(
@@ -137,6 +140,7 @@ def test_a_run_without_replicates_is_far_from_the_model_and_not_from_its_own_con
     assert found.advice.startswith("Look at row 4: far from what the model says. Do not drop it")
 
 
+@pytest.mark.slow
 def test_box_cox_intervals_cover() -> None:
     rng = np.random.default_rng(6)
     covered = 0

@@ -5,8 +5,8 @@ import pytest
 from scipy import optimize, stats
 
 from doe.analysis import distributions
+from doe.analysis.distributions import minimum, root
 from doe.analysis.lenth import KNOWN, _upper, reference
-from doe.analysis.roots import minimum, root
 
 RNG = np.random.default_rng(7)
 

@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 from factorial_tables import PLASMA, by_term, study, table
 
+from doe.numbers import about
+
 
 @pytest.mark.parametrize("order", [None, 1, 2])
 def test_replicates_that_agree_to_the_last_digit_are_no_error(order: int | None) -> None:
@@ -44,9 +46,8 @@ def test_few_degrees_of_pure_error_are_named_and_the_residual_is_offered() -> No
     assert (pooled.df_error, pooled.anova.error) == (12, "residual")
     assert pooled.warnings[-1].startswith("Tests are against the residual; its lack of fit")
     lack = next(row for row in pure.anova.rows if row.source == "Lack of fit")
-    assert (
-        f"F = {lack.f:.4g} on 11 and 1 degrees of freedom, p = {lack.p:.4f}" in pooled.warnings[-1]
-    )
+    said = f"F = {about(lack.f)} on 11 and 1 degrees of freedom, p = {lack.p:.4f}"
+    assert said in pooled.warnings[-1]
     rows = {row.source: row for row in pooled.anova.rows}
     assert "Lack of fit" not in rows
     assert rows["Error"].df == 12

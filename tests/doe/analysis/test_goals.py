@@ -97,6 +97,7 @@ def test_places_by_hand() -> None:
     assert places(traded) == (["front", "front"], [-1, -1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("skewed", [False, True])
 def test_a_configuration_of_the_front_is_rarely_called_dominated(skewed: bool) -> None:
     """All of eight configurations are on the true front, some by little; alpha is 0.2."""
@@ -208,6 +209,7 @@ def test_the_models_are_asked_between_the_runs() -> None:
     assert wanted.model.overall > wanted.configs[0].overall
 
 
+@pytest.mark.slow
 def test_bootstrap_intervals_of_the_desirability_cover() -> None:
     """Of one configuration that nobody chose, in 60 studies: 95 % within four standard errors."""
     covered = 0

@@ -53,6 +53,7 @@ def test_two_levels_have_the_power_of_their_t_test():
     assert effect == pytest.approx(detectable_effect(1.5, DesignSize(8, 2, 1, 7)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("drop", [(), (0, 7, 8)])
 @pytest.mark.parametrize(("term", "pattern"), [("A", (2, 0)), ("AB", (0, 1))])
 def test_the_rate_of_significant_f_tests_is_the_power(drop, term, pattern):

@@ -151,6 +151,7 @@ def test_dispersion_of_a_factor_with_three_levels() -> None:
     assert found.lenth is None
 
 
+@pytest.mark.slow
 def test_dispersion_tests_of_three_levels_hold_their_size() -> None:
     rng = np.random.default_rng(3)
     p = []
@@ -160,6 +161,7 @@ def test_dispersion_tests_of_three_levels_hold_their_size() -> None:
     assert np.mean(np.array(p) < 0.05) == pytest.approx(0.05, abs=0.03)
 
 
+@pytest.mark.slow
 def test_dispersion_z_is_standard_normal_under_the_null() -> None:
     rng = np.random.default_rng(8)
     z = []
@@ -276,6 +278,7 @@ def test_a_method_without_power_does_not_veto() -> None:
     assert a.agree
 
 
+@pytest.mark.slow
 def test_methods_agree_on_clean_data() -> None:
     rng = np.random.default_rng(2)
     unsure = 0

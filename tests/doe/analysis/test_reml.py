@@ -70,3 +70,18 @@ def test_a_group_that_adds_nothing_has_no_variance() -> None:
     found, _ = fitted(CASES["nothing"])
     assert found.variances[0] == 0.0
     assert found.error > 0.0
+
+
+@pytest.mark.parametrize("df", [2, 4, 6])
+@pytest.mark.parametrize("seed", range(5))
+def test_whole_plots_that_add_nothing_leave_their_degrees_of_freedom(df: int, seed: int) -> None:
+    # F has no mean on 2 degrees of freedom and no variance on 4.
+    plot, run = np.repeat(np.arange(df + 2), 6), np.tile(np.arange(6), df + 2)
+    A = np.where(plot % 2, 1.0, -1.0)
+    y = np.random.default_rng(seed).normal(size=len(plot))
+    y += A / 10 - (np.bincount(plot, y) / 6)[plot]
+    found = reml(np.column_stack([np.ones(len(y)), A, run - 2.5]), y, [plot])
+    test = found.test(np.eye(3)[[1]])
+    assert found.variances[0] == 0.0
+    assert test.df_error == pytest.approx(df)
+    assert test.f == pytest.approx(len(y) / 100 / found.error)

@@ -6,19 +6,21 @@ from factorial_tables import two_level_runs
 from level_tables import full, words
 from scipy import special, stats
 
-from benchmarks.looks import ALPHA, ERRORS, batch_looks, measured, too_high
-from doe.analysis.dataset import Runs
-from doe.analysis.sequential import (
-    SHAPES,
-    Rule,
-    Start,
-    critical,
-    decide,
-    futures,
-    looks_at,
-    nominal_levels,
-    sequential_p,
+from benchmarks.looks import (
+    ALPHA,
+    CASES,
+    ERRORS,
+    Plan,
+    batch_looks,
+    in_parts,
+    judged,
+    measured,
+    too_high,
+    wholes,
 )
+from doe.analysis.dataset import Runs
+from doe.analysis.sequential import Start, critical, decide, futures, looks_at
+from doe.analysis.spending import SHAPES, Rule, nominal_levels, sequential_p
 
 FIFTHS = (0.2, 0.4, 0.6, 0.8, 1.0)
 
@@ -33,6 +35,15 @@ FIFTHS = (0.2, 0.4, 0.6, 0.8, 1.0)
 def test_boundaries_of_five_looks_are_the_published_ones(shape, published):
     levels = np.array(nominal_levels(FIFTHS, 0.05, shape))
     assert -special.ndtri(levels / 2) == pytest.approx(published, abs=6e-4)
+
+
+def test_simulated_paths_spend_with_the_square_of_the_share():
+    """P of a crossing until the share t is 0.05 t², by 200 000 paths with independent steps."""
+    steps = np.random.default_rng(8).standard_normal((5, 200_000))
+    z = steps.cumsum(axis=0) / np.sqrt(np.arange(1, 6))[:, None]
+    edges = -special.ndtri(np.array(nominal_levels(FIFTHS, 0.05, "quadratic")) / 2)
+    crossed = np.logical_or.accumulate(np.abs(z) > edges[:, None]).mean(axis=1)
+    assert crossed == pytest.approx(0.05 * np.array(FIFTHS) ** 2, abs=0.0015)
 
 
 def test_one_look_at_the_end_is_the_ordinary_test():
@@ -57,16 +68,30 @@ def looked_at(y, rule):
     return looks_at(y.ravel(), runs, replicate, rule)
 
 
-def test_looks_at_many_studies_at_once_are_those_at_each():
-    rule, masks = Rule(4), [1, 2, 3, 4, 5, 6]
-    y = ERRORS["A triples σ"](np.random.default_rng(1), (3, 4, 8))
-    for i, many in enumerate(batch_looks(y, masks, rule)):
-        for study in range(3):
-            look = looked_at(y[study], rule)[i]
-            terms = [look.terms[mask] for mask in masks]
-            assert look.df == pytest.approx(many.df[study])
-            assert [term.effect[0] for term in terms] == pytest.approx(many.effect[study])
-            assert [term.p(look.df) for term in terms] == pytest.approx(many.p[study])
+@pytest.mark.parametrize("plan", [wholes(3, 4), in_parts(3, 4), in_parts(4, 3), in_parts(6, 2)])
+def test_looks_at_many_studies_at_once_are_those_at_each(plan):
+    """Also at the looks before two replicates, after which the error is another one."""
+    cell, portion = plan.runs
+    y = ERRORS["A triples σ"](np.random.default_rng(1), cell, 3) + 5.0 * (portion % 3)[:, None]
+    lost = np.random.default_rng(2).random(len(cell)) < 0.05
+    runs = two_level_runs(cell, plan.factors, portion - 1)
+    many = list(batch_looks(plan, y, lost))
+    assert [look.n for look in many] == list(plan.rule.looks)
+    for study in range(3):
+        values = np.where(lost, np.nan, y[:, study])
+        looks = looks_at(values, runs, portion, plan.rule, plan.masks)
+        for look, batch in zip(looks, many, strict=True):
+            terms = [look.terms[mask] for mask in plan.masks]
+            df = batch.df if isinstance(batch.df, float) else batch.df[study]
+            assert (look.portions, look.df) == (batch.n, pytest.approx(df))
+            assert [t.effect[0] for t in terms] == pytest.approx(batch.effect[:, study])
+            assert [t.se[0] for t in terms] == pytest.approx(batch.se[:, study])
+        family = len(plan.masks)
+        one = judged(plan, iter(many), family, (family, 3))
+        for j, state in enumerate(decide(looks, plan.masks, family, plan.rule, 1.0)):
+            at = (one.effect + one.negligible)[j, study] / plan.rule.per_replicate
+            assert (state.decided_at or 0) == at
+            assert (state.verdict == "effect") == (one.effect[j, study] > 0)
 
 
 def test_degrees_of_freedom_are_few_where_few_cells_carry_the_error():
@@ -104,7 +129,7 @@ def test_a_run_without_a_value_leaves_the_look_standing():
     y = np.random.default_rng(5).standard_normal((4, 8))
     y[0, 3] = np.nan
     looks = looked_at(y, Rule(4))
-    assert [look.replicates for look in looks] == [2, 3, 4]
+    assert [look.portions for look in looks] == [2, 3, 4]
     assert np.ptp([term.se[0] for term in looks[-1].terms.values()]) > 0.0  # no longer balanced
 
 
@@ -112,36 +137,66 @@ def test_no_interval_where_nothing_may_be_spent():
     assert critical(0.0, 7.0) == np.inf
 
 
-def test_simulated_futures_agree_with_simulated_studies():
+def undecided(effects, columns, **more):
+    """A study of one response that has not begun."""
+    size = np.atleast_2d(effects)
+    ones = np.ones(len(size))
+    return Start(0, size, ones, 1.2 * ones, np.zeros(size.shape, bool), columns, **more)
+
+
+@pytest.mark.parametrize("plan", [wholes(4, 5), in_parts(4, 5)])
+def test_simulated_futures_agree_with_simulated_studies(plan):
     """Expected decisions, from chi-squared variances, against those of studies run by run."""
-    rule, matters = Rule(5), 1.2
-    effect = np.array([1.5, 0.0])
-    foreseen = futures(Start(0, effect, 1.0, np.zeros(2)), 16, 2, rule, matters).mean(axis=0)
-    rng = np.random.default_rng(6)
-    y = rng.standard_normal((4000, 5, 16)) + 1.5 * (np.arange(16) & 1)
-    decided = np.zeros((4000, 2), dtype=bool)
-    for i, look in enumerate(batch_looks(y, [1, 2], rule)):
-        reach = stats.t.isf(rule.levels(2)[i] / 2.0, look.df)[:, None] * look.se
-        size = np.abs(look.effect)
-        decided |= (size > reach) | (size + reach < matters)
-        assert decided.mean(axis=0) == pytest.approx(foreseen[i], abs=0.06)
+    effect = np.zeros(10)
+    effect[0] = 1.5
+    foreseen = futures(undecided(effect, 10), plan.size, 10, plan.rule)[:, :, 0].mean(axis=0)
+    cell, _ = plan.runs
+    y = np.random.default_rng(6).standard_normal((len(cell), 4000)) + 1.5 * (cell & 1)[:, None]
+    one = judged(plan, batch_looks(plan, y / 1.2), 10, (10, 4000))  # there 1 matters
+    at = one.effect + one.negligible
+    for i, n in enumerate(plan.rule.looks):
+        assert ((at > 0) & (at <= n)).mean(axis=1) == pytest.approx(foreseen[i], abs=0.06)
 
 
-@pytest.mark.parametrize("draw", ERRORS)
+def test_futures_of_correlated_responses_are_decided_together():
+    rule, effects = Rule(5), np.full((2, 1), 0.6)
+    over = []
+    for rho in (0.0, 0.9999):
+        correlation = np.array([[1.0, rho], [rho, 1.0]])
+        start = undecided(effects, 1, correlation=correlation)
+        over.append(futures(start, 16, 2, rule).all(axis=(2, 3)).mean(axis=0)[2])
+    each = futures(undecided(effects[:1], 1), 16, 2, rule)[:, 2].mean()
+    assert over[0] == pytest.approx(each**2, abs=0.04)
+    assert over[1] == pytest.approx(each, abs=0.04)
+
+
+@pytest.mark.parametrize("kind", ["null", "at", "mixed"])
+@pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("factors", [3, 4])
-def test_error_rates_hold_over_eight_looks(factors, draw):
-    for rates in measured(factors, draw, looks=8, count=4000).values():
-        assert not too_high(rates.familywise, rates.studies)
-        assert not too_high(rates.single, rates.studies)
+def test_error_rates_hold_over_half_replicates(factors, case, kind):
+    rates = measured(in_parts(factors, 4), case, kind, 0.7, count=1000)
+    assert not too_high(rates.effect, rates.studies)
+    assert not too_high(rates.negligible, rates.studies)
 
 
 def test_a_plain_test_at_every_look_would_be_noticed():
-    """The simulation has teeth: eight looks at the level of one err three times as often."""
-    y = ERRORS["normal"](np.random.default_rng(7), (2000, 9, 8))
-    wrong = np.zeros((2000, 6), dtype=bool)
-    for look in batch_looks(y, [1, 2, 3, 4, 5, 6], Rule(9)):
-        wrong |= look.p <= ALPHA / 6
-    assert too_high(wrong.any(axis=1).mean(), 2000)
+    """The simulation has teeth: nine looks at the level of one err three times as often."""
+    plan = Plan(3, Rule(9, first=2))
+    y = ERRORS["normal"](np.random.default_rng(7), plan.runs[0], 2000)
+    wrong = np.zeros((6, 2000), dtype=bool)
+    for look in batch_looks(plan, y):
+        wrong |= 2.0 * stats.t.sf(np.abs(look.effect / look.se), look.df) <= ALPHA / 6
+    assert too_high(wrong.any(axis=0).mean(), 2000)
+
+
+def test_both_one_sided_tests_have_all_of_the_error():
+    """A term has no effect or one that matters: not half of the level for each."""
+    rule = Rule(4, spending="pocock")
+    assert rule.negligible_levels(3) == pytest.approx(
+        nominal_levels(rule.shares, 0.95 * 0.05 / 3 * 2, "pocock")
+    )
+    old = Rule(4, spending="pocock", two_sided=True)
+    assert old.negligible_levels(3) == old.levels(3)
 
 
 def test_p_has_no_floor():
@@ -221,6 +276,7 @@ def test_terms_of_three_levels_are_decided():
     assert a.p < 1e-4 < ab.p
 
 
+@pytest.mark.slow
 def test_error_rates_hold_for_factors_of_three_levels():
     rng = np.random.default_rng(5)
     rule = Rule(4)

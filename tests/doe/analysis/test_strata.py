@@ -107,6 +107,7 @@ def test_lost_runs_leave_no_error_either() -> None:
     assert tests["B"].p is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draw", ["normal", "skewed"])
 def test_whole_plot_and_sub_plot_tests_keep_their_size(draw: str) -> None:
     whole, sub, wrong = sizes(6, draw, 0.0, 200)

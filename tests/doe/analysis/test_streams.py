@@ -12,7 +12,7 @@ from scipy import stats
 
 from benchmarks.streams import beaten, size, told
 from doe.analysis.analyze import analyze
-from doe.analysis.beats import noncentrality, wins
+from doe.analysis.confirm import noncentrality, wins
 from doe.analysis.dataset import Dataset, FreshRuns, Runs
 from doe.analysis.estimators.robust import Robust
 from doe.analysis.options import AnalysisOptions
@@ -349,11 +349,13 @@ def test_the_other_scale_is_tested_against_the_variation_over_seeds_too():
 # Error rates, in short: `make calibrate` has the tables ------------------------------------------
 
 
+@pytest.mark.slow
 def test_tests_hold_their_size_where_replicates_share_seeds():
     assert size("2 x 2", 3, "normal", 400) < 0.08
     assert size("2 x 2", 3, "normal", 400, pure=True) > 0.12
 
 
+@pytest.mark.slow
 def test_intervals_of_shares_and_of_winning_cover():
     assert min(told("3 x 3", 3, "normal", 60)) > 0.88
     assert min(told("2 x 2 x 2", 3, "normal", 60)) > 0.92

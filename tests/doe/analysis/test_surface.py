@@ -391,6 +391,7 @@ def test_an_unknown_coding_is_refused() -> None:
         AnalysisOptions(coding="axial")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draw", ERRORS)
 def test_region_and_interval_cover_the_true_optimum(draw: str) -> None:
     """The short form of `benchmarks.surfaces`, seeded: no more than 5 of 30 are missed."""

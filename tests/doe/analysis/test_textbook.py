@@ -336,7 +336,7 @@ def test_catapult_with_the_terms_that_matter(tmp_path: Path) -> None:
         22148.55, abs=5e-3
     )
     assert (rows["Error"]["df"], rows["Error"]["ss"]) == (13, pytest.approx(2106.99, abs=5e-3))
-    assert found["warnings"][-1].endswith("F = 2.693 on 11 and 2 degrees of freedom, p = 0.3018.")
+    assert found["warnings"][-1].endswith("F = 2.69 on 11 and 2 degrees of freedom, p = 0.3018.")
     assert found["r2"] == pytest.approx(0.9131, abs=5e-5)
     # The same sums of squares where the centre runs have a mean of their own
     rows = {row["source"]: row for row in catapult(tmp_path, *terms)["anova"]}
@@ -354,7 +354,7 @@ def test_logarithms_of_the_catapult_with_main_effects(tmp_path: Path) -> None:
     rows = {row["source"]: row for row in found["anova"]}
     assert sum(rows[term]["ss"] for term in "hsble") == pytest.approx(8.02079, abs=1.1e-5)
     assert (rows["Error"]["df"], rows["Error"]["ss"]) == (14, pytest.approx(0.61896, abs=5e-6))
-    assert found["warnings"][-1].endswith("F = 3.371 on 12 and 2 degrees of freedom, p = 0.2514.")
+    assert found["warnings"][-1].endswith("F = 3.37 on 12 and 2 degrees of freedom, p = 0.2514.")
 
 
 def spreads(found: dict[str, Any]) -> dict[str, dict[str, Any]]:

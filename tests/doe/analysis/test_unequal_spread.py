@@ -78,6 +78,7 @@ def test_equal_runs_of_a_level_take_the_spread_of_all() -> None:
     assert np.isfinite(wide).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plan", ["2³ × 4", "2³, 2 or 8 runs by A"])
 def test_intervals_hold_where_the_spread_is_fourfold(plan: str) -> None:
     rates = measured(NAMED[plan], "normal", COUNT, "unequal", permutations=0)

@@ -224,6 +224,37 @@ def moves_away(request):
     return {"y": 1.0}
 
 
+def becomes_a_file(request):
+    """Leave the weights in the place of the directory."""
+    _note(request)
+    shutil.rmtree(request.run_dir)
+    request.run_dir.write_text("weights")
+    return {"y": 1.0}
+
+
+def becomes_a_link(request):
+    """Move the directory to a larger disk, with a link in its place."""
+    _note(request)
+    scratch = request.run_dir.with_name(f"{request.run_dir.name}.scratch")
+    request.run_dir.rename(scratch)
+    request.run_dir.symlink_to(scratch.resolve())
+    return {"y": 1.0}
+
+
+def becomes_a_file_and_kills_its_keeper(request):
+    """Nobody is left who could put the directory back."""
+    becomes_a_file(request)
+    os.kill(os.getppid(), signal.SIGKILL)
+    time.sleep(60)
+
+
+def forbids_writing(request):
+    """Protect what it left."""
+    _note(request)
+    request.run_dir.chmod(0o500)
+    return {"y": 1.0}
+
+
 def empties_and_kills_its_keeper(request):
     """Only in the first attempt, which leaves a mark outside."""
     _note(request)

@@ -1,6 +1,7 @@
 """Stages, and runs that use what they leave."""
 
 import os
+import random
 import time
 
 
@@ -37,3 +38,16 @@ def train(request):
 def blind(request):
     """Never look at a stage."""
     return {"y": float(request.factors["B"] + request.factors["C"])}
+
+
+def draw(request):
+    """Leave an error of its own, as a tokenizer that is learnt on a random part of a text."""
+    error = random.Random(f"stage {request.seed} {request.factors}").gauss(0, 1)
+    (request.run_dir / "error.txt").write_text(str(error))
+
+
+def drawn(request):
+    """The error of the stage, that of the run, and 3 of C."""
+    error = random.Random(f"run {request.seed} {request.factors}").gauss(0, 0.1)
+    stage = float((request.stages["data"] / "error.txt").read_text())
+    return {"y": 3 * request.factors["C"] + stage + error}

@@ -19,6 +19,11 @@ def noop(request):
     return {"y": value(request)}
 
 
+def seedless(request):
+    """Return what the levels alone say."""
+    return {"y": value(request) - request.seed / 7}
+
+
 def threads_told(request):
     """Tells how many threads it may use, by the request and by what libraries read."""
     assert int(os.environ["OMP_NUM_THREADS"]) == request.threads
@@ -30,6 +35,23 @@ def noisy(request):
     chance = random.Random(f"{request.seed} {sorted(request.factors.items())}")
     time.sleep(request.settings.get("seconds", 0.0))
     return {"y": 3.0 * request.factors["A"] + chance.gauss(0.0, 0.5)}
+
+
+def slow_stage(request):
+    """Leave a file after a moment."""
+    time.sleep(0.1)
+    (request.run_dir / "made.txt").write_text("made")
+
+
+def lucky(request):
+    """A value that follows the loss at the start, which is chance; with `shifted` B changes it."""
+    chance = random.Random(f"{request.seed} {sorted(request.factors.items())}")
+    start = chance.gauss(0.0, 1.0)
+    shown = start + 4.0 * request.factors["B"] * bool(request.settings.get("shifted"))
+    request.report(0, 2, loss=shown)
+    request.report(2, 2, loss=0.0)
+    y = 3.0 * request.factors["A"] + start + chance.gauss(0.0, 0.3)
+    return {"y": y, "start": shown}
 
 
 def bent(request):

@@ -36,7 +36,8 @@ def test_axial_points_make_a_surface_of_a_factorial():
     design = make_design(asked)
     added = design.runs[14:]
     assert len(added) == 2 * (4 + 3)
-    assert {(run.replicate, run.block, run.seed) for run in added} == {(1, 3, 1), (2, 4, 2)}
+    assert {(run.replicate, run.block) for run in added} == {(1, 3), (2, 4)}
+    assert all(run.seed == run.replicate for run in added if run.name != "centre")
     assert {run.given for run in added if run.name != "centre"} == {
         *((1e-4, 0.25), (1e-2, 0.25), (1e-3, 0.0), (1e-3, 0.5))
     }
@@ -49,9 +50,21 @@ def test_axial_points_make_a_surface_of_a_factorial():
     assert design_efficiency(asked, design).words == "main effects, interactions, squares"
 
 
+@pytest.mark.parametrize("design", [{"kind": "surface"}, {"kind": "optimal", "runs": 20}])
+def test_no_run_has_the_levels_and_the_seed_of_another(design):
+    asked = study(LR, WD, OPTIMIZER, design=design, seeds=(1,))
+    asked = augmented(augmented(augmented(asked, "2"), "optimal", 9, "interactions"), "1")
+    runs = make_design(asked).runs
+    assert len({(run.given, run.seed) for run in runs}) == len(runs)
+    assert len({run.given for run in runs if run.replicate == 1}) < len(runs) / 4
+    firsts = {run.seed for run in runs if "x" not in run.run_id and run.name != "centre"}
+    assert firsts == {1, 2, 3, 4}
+
+
 def test_axial_points_stand_at_each_level_of_words():
     added = make_design(augmented(study(LR, WD, OPTIMIZER), "axial")).runs[8:]
     assert len(added) == 2 * (4 + 2)
+    assert len(make_design(augmented(study(LR, WD, replicates=2), "axial")).runs[8:]) == 2 * (4 + 1)
     assert {run.levels["optimizer"] for run in added} == {"sgd", "adam"}
 
 
@@ -146,3 +159,6 @@ def test_a_condition_is_read_kept_and_checked():
     ]:
         with pytest.raises(SpecError, match=said):
             parse_study(STUDY.replace("kernel=rbf", when).encode())
+    both = STUDY.replace('"rbf"]', '"rbf"]\nwhen = "gamma=0.01"')
+    with pytest.raises(SpecError, match=r"kernel.when = 'gamma=0.01': gamma depends on kernel"):
+        parse_study(both.encode())

@@ -15,7 +15,7 @@ kind = "{kind}"
 {settings}
 [factors.x]
 low = {low}
-high = 1.0
+high = {high}
 scale = "{scale}"
 [factors.y]
 low = 0.0
@@ -33,10 +33,17 @@ metrics = ["m"]
         ({"settings": "runs = 5"}, "the model has 6 coefficients; expected at least as many runs"),
         ({"settings": 'runs = 9\nconstraints = ["x + y <= -1"]'}, "leave nothing"),
         ({"kind": "surface", "settings": "", "low": 1.0}, "expected two distinct levels"),
+        ({"low": -1.7e308, "high": 1.7e308}, "expected a narrower range"),
     ],
 )
 def test_what_no_design_can_have_is_refused_in_a_sentence(given, sentence):
-    whole = {"kind": "optimal", "settings": "runs = 9", "low": 0.1, "scale": "linear"} | given
+    whole = {
+        "kind": "optimal",
+        "settings": "runs = 9",
+        "low": 0.1,
+        "high": 1.0,
+        "scale": "linear",
+    } | given
     with pytest.raises(DoeError) as refused:
         make_design(parse_study(STUDY.format(**whole).encode()))
     assert sentence in str(refused.value)

@@ -122,7 +122,9 @@ def test_blocks_share_the_runs_and_are_estimated_too():
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (study(X, Y), "design.runs: missing"),
+        (study(X, Y), "design.runs = 0: expected the number of runs of a replicate"),
+        (study(X, Y, runs=10**6), "design.runs = 1000000: expected the number .* to 10000"),
+        (study(X, Y, runs=9, blocks=10), "design.blocks = 10: expected 1 to 9 blocks"),
         (study(X, Y, runs=5, model="quadratic"), "design.runs = 5: the model has 6 coefficients"),
         (study(X, Y, runs=6, blocks=2), "the model with its blocks has 7 coefficients"),
         (study(X, Y, runs=9, model="cubic"), "design.model: model 'cubic': expected linear, inter"),
@@ -134,9 +136,10 @@ def test_blocks_share_the_runs_and_are_estimated_too():
         (study(X, OPTIMIZER, runs=9, constraints=["optimizer <= 1"]), "'optimizer' is no numeric"),
         (study(X, Y, runs=9, constraints=["x <= much"]), "'much' is no number"),
         (study(X, Y, runs=9, include=["x=0"]), "no level of y"),
-        (study(X, Y, runs=9, include=["x=0,y=3"]), "'3' is no level of y"),
-        (study(X, Y, runs=9, criterion="A"), "design.criterion = 'A': invalid enum value"),
-        (study(X, Y, runs="many"), "design.runs = 'many': expected `int`, got `str`"),
+        (study(X, Y, runs=9, include=["x=0,y=3"]), "y=3: expected a number from -1 to 1"),
+        (study(X, Y, runs=9, include=["x=1,y=1"], constraints=["x+y<=1"]), "cannot run by"),
+        (study(X, Y, runs=9, criterion="A"), 'design.criterion = \'A\': expected "D" or "I"'),
+        (study(X, Y, runs="many"), "design.runs = 'many': expected a whole number"),
         (study(X, Y, runs=9, run=3), r"design.run: no setting of optimal \(did you mean 'runs'"),
     ],
 )

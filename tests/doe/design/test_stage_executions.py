@@ -2,9 +2,10 @@
 
 from itertools import groupby
 
+import msgspec
+
 from doe.design.changes import augmented
-from doe.design.runs import make_design
-from doe.design.stages import stage_executions, stage_needs
+from doe.design.runs import make_design, stage_executions, stage_needs
 from doe.design.table import design_csv, design_request, read_design
 from doe.study.values import Factor, Responses, Stage, Study
 
@@ -42,6 +43,16 @@ def test_a_stage_is_done_once_for_each_level_and_replicate():
         execution = known[stage_needs(asked, run)["tokens"]]
         assert execution.levels == {"vocab": run.levels["vocab"]}
         assert execution.seed == run.seed
+
+
+def test_repeated_runs_share_the_execution_of_their_replicate():
+    design = {"kind": "optimal", "runs": 30, "whole_plots": 6, "model": "linear"}
+    asked = msgspec.structs.replace(study(tokens=TOKENS), design=design)
+    runs = make_design(asked).runs
+    assert {run.seed for run in runs} > {5, 6, 7, 8}
+    executions = stage_executions(asked, runs)
+    assert len(executions) == len({(run.levels["vocab"], run.replicate) for run in runs})
+    assert {execution.seed for execution in executions} == {5, 6, 7, 8}
 
 
 def test_a_stage_without_a_seed_is_done_once_for_all_replicates():

@@ -49,6 +49,13 @@ def test_central_composite_designs_are_those_of_pydoe(factors):
     assert rows(positions(asked)) == rows(inscribed)
 
 
+def test_one_replicate_repeats_its_centre_and_several_replicates_repeat_everything():
+    single = study(*ranges(2))
+    assert [r.name for r in make_design(single).runs].count("centre") == 4
+    both = msgspec.structs.replace(single, replicates=2, seeds=(1, 2))
+    assert [r.name for r in make_design(both).runs].count("centre") == 2
+
+
 @pytest.mark.parametrize("factors", [3, 4, 5])
 def test_box_behnken_designs_are_those_of_pydoe(factors):
     known = importlib.import_module("pydoe").bbdesign(factors, center=3)
@@ -129,7 +136,7 @@ def test_the_surface_stands_at_each_combination_of_words():
     ("asked", "said"),
     [
         (study(*ranges(3), alpha="rotatable"), r"±1.682 leave the range of the factors; set insc"),
-        (study(*ranges(3), alpha=0.0), "design.alpha = 0.0: expected a number above 0"),
+        (study(*ranges(3), alpha=0.0), "design.alpha = 0.0: expected a number above 0, up to 100"),
         (study(*ranges(3), alpha="far"), "design.alpha = 'far'"),
         (study(*ranges(3), blocks=2), 'set alpha = "orthogonal"'),
         (study(*ranges(3), blocks=3), "design.blocks = 3: expected 1, or 2"),

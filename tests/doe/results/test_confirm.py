@@ -111,7 +111,7 @@ def bent(tmp_path):
 def test_centre_runs_lead_on(bent):
     assert run(bent).exit_code == 0
     text = sentences(bent)
-    assert "That is lr = 5.0, wd = 5.0." in text
+    assert "lr = 5.0, wd = 5.0 has the best observed mean" in text
     assert "doe plan --augment axial" in text
     analysis = doe.analyze(bent, "y").analysis
     effect, contrast = analysis.effects[0], analysis.half_normal.contrasts[0]

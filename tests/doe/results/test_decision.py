@@ -16,10 +16,10 @@ def test_a_decision_is_told_in_whole_sentences():
     on_the_way = reached(2, (EFFECT, OPEN), 3.5)
     assert on_the_way.sentences == (
         "1 of 2 terms is decided after 2 of at most 4 replicates: 1 effect, 0 negligible, 1 open.",
-        "The next replicate is expected to decide 0.5 of the 1 open; the study is expected to take "
+        "The next look is expected to decide 0.5 of the 1 open; the study is expected to take "
         "3.5 replicates in all, 28 runs.",
     )
     assert decision_json(on_the_way)["sentences"] == on_the_way.sentences
     assert "no further replicate is run" in reached(2, (EFFECT,), 2.0).sentences[1]
     assert "what is open stays open" in reached(4, (EFFECT, OPEN), 4.0).sentences[1]
-    assert "after the second replicate" in reached(1, (OPEN,), None).sentences[1]
+    assert "after 2 replicates" in reached(1, (OPEN,), None).sentences[1]

@@ -1,11 +1,14 @@
 """What a design can tell, from the runs of a study."""
 
+from pathlib import Path
+
 import pytest
 
+from doe.design.runs import make_design
 from doe.errors import DoeError
-from doe.results.designs import pilot_sigma
+from doe.results.designs import pilot_sigma, planned_design
 from doe.store.files import StudyDir
-from doe.store.plan import write_plan
+from doe.store.plan import Plan, write_plan
 from doe.store.verdicts import Result, encode_result
 from doe.study.values import Factor, Responses, Study
 
@@ -30,3 +33,19 @@ def test_sigma_comes_from_the_runs_of_a_pilot_study(tmp_path):
     assert pilot_sigma(plan, "y") ** 2 == pytest.approx(24.8333333333 / 6, rel=1e-9)
     with pytest.raises(DoeError, match="none of the study"):
         pilot_sigma(plan, "z")
+
+
+@pytest.mark.parametrize("number", [4, 5, 7])
+def test_every_main_effect_of_a_definitive_design_is_estimable(number):
+    factors = tuple(Factor(key, (0.0, 8.0)) for key in "ABCDEFG"[:number])
+    study = Study(
+        name="s",
+        backend="m:f",
+        factors=factors,
+        responses=Responses(metrics=("y",)),
+        seeds=(1,),
+        design={"kind": "screening", "method": "definitive"},
+    )
+    facts = planned_design(Plan(Path(), study, make_design(study))).facts
+    assert [term.term for term in facts.terms] == list("ABCDEFG"[:number])
+    assert facts.rank == facts.coefficients == number + 1

@@ -4,6 +4,8 @@ import pytest
 
 from tests.command_line import called
 
+pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
+
 COMMANDS = (
     ("run", "--cpu", "1"),
     ("status",),

@@ -149,8 +149,11 @@ def test_every_form_has_the_tables(tmp_path):
     report = report_of(page_source(own, (), None, print), AnalysisOptions())
     assert {"pareto", "desirability", "weights"} <= {t.name for t in file_tables(report)[0]}
     page = payload(report)
-    assert "trade-off" in page["study"]["charts"]
-    assert page["drawings"]["trade-off"]["section"] == "all"
+    assert "trade-off" not in page["study"]["charts"], "the page has its own"
+    assert page["front"]["responses"] == ("loss", "seconds")
+    places = {place for place, _ in page["front"]["at"].values()}
+    assert places == set(PLACES.values())
+    assert len(page["front"]["at"]) == len(PLACES)
 
 
 def test_the_chart_marks_front_seeds_and_limits(study):

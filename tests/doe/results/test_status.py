@@ -19,8 +19,7 @@ from rich.live import Live
 from doe import load
 from doe.design.table import design_csv
 from doe.numbers import duration_text
-from doe.results.status import Running, overview
-from doe.results.time_left import foresee, time_left
+from doe.results.status import Running, foresee, overview, time_left
 from doe.running.scheduler import RunOptions, Scheduler
 from doe.store.files import StudyDir, write_atomic
 from doe.store.plan import load_plan, write_plan

@@ -18,6 +18,7 @@ from doe.design.runs import make_design
 from doe.errors import DoeError
 from doe.results.dataset import planned_runs
 from doe.study.file import parse_study
+from doe.views.headlines import headlines
 
 STUDY = """
 name = "plots"
@@ -66,6 +67,61 @@ def test_a_table_names_whole_plots_by_a_column_or_by_factors(named: str) -> None
     difference = means["8k"] - means["16k"]
     t = difference.mean() / (difference.std() / np.sqrt(3))
     assert tests["vocab"].f == pytest.approx(t**2, rel=1e-9)
+
+
+def test_replicates_that_share_whole_plots_do_not_tell_who_beats_whom() -> None:
+    table = pd.concat([frame(2)] * 2, ignore_index=True)
+    table["loss"] += np.random.default_rng(1).normal(scale=0.2, size=len(table))
+    asked = [("8k · 0.01 · off", other) for other in ("16k · 0.01 · off", "8k · 0.1 · off")]
+    found = doe.analyze(
+        table,
+        "loss",
+        factors=["vocab", "lr", "aug"],
+        whole_plot=["tray"],
+        goal="min",
+        beats=asked,
+    )
+    between, within = found.analysis.beats
+    assert (between.basis, between.probability) == ("nothing", None)
+    assert within.probability is not None
+    assert "is not known: replicates share whole plots" in headlines(found.analysis).best
+    assert not any("goes with the tray" in f.advice for f in found.analysis.diagnostics.findings)
+
+
+def test_the_command_to_try_names_the_whole_plots(tmp_path: Path) -> None:
+    table = frame(4)
+    table["loss"] = np.exp(2 * table["loss"])
+    table.to_csv(tmp_path / "t.csv", index=False)
+    words = ["analyze", "--table", str(tmp_path / "t.csv"), "--factors", "vocab,lr,aug"]
+    words += ["--block", "day", "--whole-plot", "vocab", "--goal", "min", "-r", "loss"]
+    shown = " ".join(CliRunner().invoke(app, words).output.split())
+    assert "--block day --whole-plot vocab --goal min --response loss --transform" in shown
+    assert "Left out, for runs that share an error" in shown
+    assert "dispersion table" not in shown
+
+
+def test_every_analysis_that_is_left_out_is_named() -> None:
+    table = pd.concat([frame(), frame().assign(lr=0.055)], ignore_index=True)
+    table["acc"] = (table["loss"] / 20).clip(0, 1)
+    found = doe.analyze(
+        table,
+        "acc",
+        factors=["vocab", "lr"],
+        whole_plot=["tray"],
+        scale={"acc": "logit"},
+        of={"acc": 1000},
+        terms=["vocab", "lr", "lr^2"],
+    ).analysis
+    (sentence,) = (w for w in found.warnings if "Left out" in w)
+    named = "Box and Meyer's probabilities, the quasi-binomial model and the surface and its"
+    assert named in sentence
+    assert found.surface is None
+    assert {*found.estimates.values()} == {None}
+
+
+def test_there_is_no_surface_where_runs_share_an_error() -> None:
+    with pytest.raises(DoeError, match="it takes runs as independent, and these share whole plots"):
+        doe.analyze(frame(), "loss", factors=["vocab", "lr"], whole_plot=["vocab"], optimize=True)
 
 
 @pytest.mark.parametrize(

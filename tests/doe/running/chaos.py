@@ -51,10 +51,19 @@ MODES = {
     "replanned": "while its first schedulers begin, the study is planned with other seeds",
     "empties": "the backend empties its run's directory, at once and when it has finished",
     "users": "schedulers of two users of one group, in turn",
+    "command": "each run is a program, forked before it is known",
     "stages": "runs share the executions of two stages, of which one needs the other",
     "namespaces": "each scheduler in a process namespace of its own, where numbers begin at 1",
 }
 BACKENDS = {mode: f"chaos_backends:{mode}" for mode in ("chdir", "lock", "empties", "stages")}
+SCRIPT = """
+echo $$ >> "$1/../calls.txt"
+sleep "$2"
+awk -v a="$3" -v b="$4" -v c="$5" -v s="$6" \
+    'BEGIN {{ printf "{{\\"y\\": %.17g}}", a + 2 * b + 3 * c + s / 7 }}' > "$1/metrics.json"
+"""
+LEVELS = ("0{A:1}", "0{B:1}", "0{C:1}")
+COMMAND = ("sh", "-c", SCRIPT, "sh", "{run_dir}", "{seconds}", *LEVELS, "{seed}")
 STAGES = {
     "raw": Stage(function="chaos_backends:stage", settings={"seconds": 0.1}),
     "data": Stage(
@@ -71,7 +80,8 @@ def make_study(directory: Path, mode: str, seconds: float, first_seed: int = 1) 
     factors, replicates = "ABC", 2
     study = Study(
         name="chaos",
-        backend=BACKENDS.get(mode, "tiny_backends:traced"),
+        backend="command" if mode == "command" else BACKENDS.get(mode, "tiny_backends:traced"),
+        command=COMMAND if mode == "command" else (),
         factors=tuple(Factor(key=key, levels=(False, True)) for key in factors),
         responses=Responses(metrics=("y",)),
         replicates=replicates,
@@ -283,10 +293,12 @@ class Chaos:
 
 
 def _role(process: psutil.Process) -> str:
-    """A training bears the mark of its run, a keeper has its lease open."""
+    """A training bears the mark of its run, as its program does; a keeper has its lease open."""
     words = process.cmdline()
     if "--schedule" in words:
         return "scheduler"
+    if process.environ().get("DOE_RUN"):
+        return "training"
     handles = []
     for handle in os.listdir(f"/proc/{process.pid}/fd"):
         with contextlib.suppress(OSError):

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from doe.design.runs import make_design
-from doe.running.balance import Placed, pick, unbalanced
+from doe.running.transitions import Placed, pick, unbalanced
 from doe.study.values import Factor, Responses, Study
 
 STUDY = Study(

@@ -140,12 +140,12 @@ def execute(tmp_path):
             source=MetricsSection(**section),
             progress=progress or ProgressSection(),
         )
-        (tmp_path / "request.json").write_bytes(msgspec.json.encode(request))
         reports = []
         body = "import json, os, sys, time\nos.chdir(sys.argv[1])\n" + textwrap.dedent(code)
         reply = run_program(
             [sys.executable, "-c", body.replace("{", "{{").replace("}", "}}"), "{run_dir}"],
             values or {},
+            request,
             tmp_path,
             lambda step, total, **metrics: reports.append((step, total, metrics)),
         )
@@ -281,16 +281,16 @@ def test_a_program_that_is_not_there_is_named(tmp_path):
 
 
 def plan_and_run(tmp_path, command):
-    from doe.running.backend import Request, resolve
+    from doe.running.backend import call, resolve
 
     study = parse_study(study_text(command).encode())
     plan, _ = write_plan(study, tmp_path / "runs")
-    from doe.store.requests import prepare
+    from doe.store.requests import prepare, read_request
 
     place = RunDir(tmp_path / "run")
     prepare(place, study, plan.design.runs[0])
-    request = Request({"lr": 0.1}, {}, 1, "cpu", 1, place.path, False, lambda *a, **k: None)
-    return resolve("command", study.command)(request)
+    backend, (request, _) = resolve("command", study.command), read_request(place)
+    return call(backend, request, place.path, "cpu", lambda *a, **k: None).metrics
 
 
 # Progress -----------------------------------------------------------------------------------------
@@ -310,7 +310,7 @@ def test_progress_is_read_from_the_output(execute, capfd):
 
 
 def test_progress_is_read_from_a_csv_while_it_grows(execute, monkeypatch):
-    monkeypatch.setattr("doe.running.command.COMMAND_POLL_SECONDS", 0.05)
+    monkeypatch.setattr("doe.running.program.COMMAND_POLL_SECONDS", 0.05)
     code = """
     with open("log.csv", "w", buffering=1) as file:
         print("epoch,loss,note", file=file)
@@ -324,7 +324,7 @@ def test_progress_is_read_from_a_csv_while_it_grows(execute, monkeypatch):
 
 
 def test_rows_of_one_step_are_told_together(execute, monkeypatch):
-    monkeypatch.setattr("doe.running.command.COMMAND_POLL_SECONDS", 0.05)
+    monkeypatch.setattr("doe.running.program.COMMAND_POLL_SECONDS", 0.05)
     code = """
     with open("log.csv", "w", buffering=1) as file:
         print("epoch,step,loss,acc", file=file)
@@ -340,7 +340,7 @@ def test_rows_of_one_step_are_told_together(execute, monkeypatch):
 
 
 def test_half_a_line_that_is_being_written_is_read_at_the_next_look(execute, monkeypatch):
-    monkeypatch.setattr("doe.running.command.COMMAND_POLL_SECONDS", 0.05)
+    monkeypatch.setattr("doe.running.program.COMMAND_POLL_SECONDS", 0.05)
     code = """
     with open("log.jsonl", "w") as file:
         for half in ('{"step": 1, "loss"', ': 0.5}\\n'):
@@ -352,7 +352,7 @@ def test_half_a_line_that_is_being_written_is_read_at_the_next_look(execute, mon
 
 
 def test_a_csv_that_is_gone_again_fails_no_run(execute, monkeypatch):
-    monkeypatch.setattr("doe.running.command.COMMAND_POLL_SECONDS", 0.05)
+    monkeypatch.setattr("doe.running.program.COMMAND_POLL_SECONDS", 0.05)
     code = """
     open("log.csv", "w").write("step,loss\\n1,0.5\\n"); time.sleep(0.3)
     os.remove("log.csv"); time.sleep(0.3)

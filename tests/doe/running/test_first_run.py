@@ -13,7 +13,7 @@ from doe.store.files import StudyDir
 from doe.store.scan import STATES
 from doe.store.verdicts import UNREAD, read_verdict
 from doe.study.values import Stopping
-from doe.views.summary import next_command
+from doe.views.status_tables import next_command
 from tests.command_line import doe
 
 
@@ -69,7 +69,7 @@ def test_the_end_says_what_happened_and_what_comes_next(planned, tmp_path):
     command = f'env | grep ^DOE_ > {told}; echo "$DOE_SUMMARY" > {told}.summary'
     done = doe("run", "--study", plan.directory, "--cpu", "2", "--notify", command)
     assert "8 done; finished after " in done.stdout
-    assert "smallest y: 0.2143 with A0B0, the mean of 2 runs" in done.stdout
+    assert "smallest y: 0.214 with A0B0 (mean of 2 runs)" in done.stdout
     assert done.stdout.splitlines()[-1] == f"next: doe report --study {plan.directory}"
     text = told.read_text()
     for line in ("DOE_STUDY=tiny", "DOE_ENDING=finished", "DOE_DONE=8", "DOE_FAILED=0"):

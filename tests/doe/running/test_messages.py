@@ -17,10 +17,9 @@ from doe.results.status import overview
 from doe.running.engines.slurm.job import Entry, Submission, SubmissionFiles
 from doe.running.execute import check_links
 from doe.running.worker import WorkerOptions
-from doe.store.file_system import mounted_there
-from doe.store.files import StudyDir
+from doe.store.files import StudyDir, mounted_there
 from doe.store.leases import Watch, acquire, new_owner
-from doe.store.log import BLOCK_BYTES, LINE_BYTES, last_lines
+from doe.store.progress import BLOCK_BYTES, LINE_BYTES, last_lines
 
 
 def begun(plan, **changes):
@@ -143,7 +142,7 @@ def test_a_place_without_hard_links_is_told_at_planning_and_refused(planned, mon
 def test_a_place_that_may_show_names_late_is_told_at_planning(planned, monkeypatch, kind):
     plan = planned()
     words = ("plan", str(plan.directory / "study.toml"), "--out", str(plan.directory))
-    monkeypatch.setattr("doe.store.file_system.file_system", lambda _: kind)
+    monkeypatch.setattr("doe.store.files.file_system", lambda _: kind)
     said, told = " ".join(call(*words)[1].split()), f"is on {kind}, which may show new names late"
     notes = msgspec.json.decode(call(*words, "--json")[1])["warnings"]
     assert (told in said, [told in note for note in notes]) == (

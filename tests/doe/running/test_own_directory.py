@@ -43,13 +43,24 @@ def executions(plan):
 # Backends that empty their directory --------------------------------------------------------------
 
 
-@pytest.mark.parametrize("deed", ["empties", "moves_away", "empties_and_kills_its_keeper"])
+TAKES = ("empties", "moves_away", "becomes_a_file", "becomes_a_link")
+
+
+@pytest.mark.parametrize("deed", [*TAKES, "empties_and_kills_its_keeper"])
 def test_a_backend_that_removes_its_directory_loses_no_result(planned, go, deed):
     plan = planned(f"hostile_backends:{deed}", factors="A")
-    number, said = go(plan)
-    assert number["done"] == 2, said
+    go(plan)
+    assert [status.state for status in plan.scan()] == ["done"] * 2
     assert metrics(plan) == [{"y": 1.0}] * 2
     assert executions(plan) == ([2, 2] if "kills" in deed else [1, 1])
+
+
+def test_a_run_whose_directory_is_gone_for_good_is_left_out(planned, go):
+    plan = planned("hostile_backends:becomes_a_file_and_kills_its_keeper", factors="A")
+    number, said = go(plan)
+    assert number["pending"] == 2, said
+    assert "000-r1 A0: cannot read 000-r1/result.json: Not a directory" in said
+    assert executions(plan) == [1, 1]
 
 
 def test_attempts_that_the_backend_removes_are_counted_all_the_same(planned, go):

@@ -62,16 +62,34 @@ def test_a_nan_in_the_last_line_is_a_divergence(word):
         "reward",
         "reward of step 3",
         "reward-5",
-        "reward 1,203.5",
-        "reward 1.5M",
-        "reward 1_000",
-        "reward 1.2.3",
+        "reward: - 5",
         "reward none",
+        "reward@5",
+        "reward[5]",
+        "reward #5",
+        "reward 3: none",
+        "reward [3] = none",
     ],
 )
 def test_what_may_be_another_number_is_not_recorded(line):
     with pytest.raises(DoeError, match="has no 'reward'"):
         reading(line)
+
+
+@pytest.mark.parametrize(
+    "word", ["1,203.5", "1.5M", "1_000", "1.2.3", "12:30", "5e", "-1,203.5", "2026-11-18"]
+)
+def test_a_later_value_that_cannot_be_read_leaves_no_earlier_one(word):
+    """999.5 would be recorded for a run that ended at 1,203.5."""
+    with pytest.raises(DoeError, match=f"'reward' is .{word}.; expected a number"):
+        reading(f"reward 999.5\nreward {word}")
+
+
+@pytest.mark.parametrize(
+    "line", ["reward@1: 0.5", "reward[1]: 0.5", "reward 1: 0.5", "reward (1): 0.5"]
+)
+def test_an_index_behind_the_name_is_not_its_number(line):
+    assert reading(f"reward 7\n{line}") == 7.0
 
 
 @pytest.mark.parametrize(

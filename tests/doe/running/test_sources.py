@@ -10,8 +10,8 @@ import pytest
 
 from doe.design.runs import make_design
 from doe.errors import DoeError, SpecError
-from doe.running.discovery import findings
 from doe.running.metrics import Output, read_metrics
+from doe.running.trial import findings
 from doe.store.requests import RunRequest, request_bytes
 from doe.study.file import dump_study, parse_study
 from doe.study.values import MetricsSection

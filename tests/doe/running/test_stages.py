@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from doe.design.stages import stage_needs
+from doe.design.runs import stage_needs
 from doe.errors import DoeError
 from doe.running.execute import EngineChoice, execute
 from doe.running.scheduler import RunOptions

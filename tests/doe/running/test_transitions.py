@@ -3,7 +3,7 @@
 import pytest
 
 from doe.design.runs import make_design
-from doe.running.engines.base import Ended, Slot
+from doe.running.engines import Ended, Slot
 from doe.running.transitions import (
     Abort,
     Active,

@@ -62,6 +62,18 @@ def abandoned(tmp_path):
     return plan, run
 
 
+def test_a_directory_that_its_backend_protects_gets_its_verdict(tmp_path):
+    """As somebody whom a missing permission stops."""
+    share(tmp_path)
+    text = STUDY.replace("tiny_backends:traced", "hostile_backends:forbids_writing")
+    (tmp_path / "study.toml").write_text(text)
+    assert start(USERS[0], "plan", "--out", "st", cwd=tmp_path).wait() == 0
+    ended = start(USERS[0], "run", "--study", "st", "--cpu", "1", cwd=tmp_path)
+    said, _ = ended.communicate(timeout=60)
+    assert ended.returncode == 0, said
+    assert "2 done" in said
+
+
 @pytest.mark.parametrize("mode", [None, 0o644], ids=["by the umask", "as earlier versions"])
 def test_the_second_user_goes_on_with_what_the_first_has_begun(tmp_path, mode):
     plan, run = abandoned(tmp_path)

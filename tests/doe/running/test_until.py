@@ -11,10 +11,10 @@ from typer.testing import CliRunner
 
 from benchmarks.stopping import replay
 from doe.cli import app
-from doe.results.decision import decision
+from doe.results.decision import decision, declare
 from doe.store.files import StudyDir
-from doe.store.plan import augment_plan, load_plan, write_plan
-from doe.study.values import Factor, Responses, Study
+from doe.store.plan import augment_plan, declare_plan, load_plan, write_plan
+from doe.study.values import Factor, Responses, Stopping, Study
 
 invoke = CliRunner().invoke
 TERMS = "A,B,C,AB"
@@ -34,14 +34,15 @@ def noisy(directory, seconds=0.0, replicates=1, matters=1.0):
     return write_plan(study, directory)[0]
 
 
-def words(directory):
-    stop = ["--until", "decided", "--decide", TERMS, "--max-replicates", "8"]
+def words(directory, until="decided"):
+    stop = ["--until", until, *(["--decide", TERMS] if until == "decided" else [])]
+    stop += ["--max-replicates", "8"]
     return ["run", "--study", str(directory), "--cpu", "2", *stop]
 
 
-def start(directory):
+def start(directory, until="decided"):
     code = "from doe.cli import main; main()"
-    call = [sys.executable, "-c", code, *words(directory)]
+    call = [sys.executable, "-c", code, *words(directory, until)]
     return subprocess.Popen(
         call, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
     )
@@ -76,7 +77,10 @@ def test_it_stops_when_all_is_decided_and_starts_no_more(alone):
     assert reached.is_final
     assert not reached.open
     assert 2 < reached.replicates < 8
-    assert len(plan.design.runs) == 8 * reached.replicates
+    ran = [status for status in plan.scan() if status.state == "done"]
+    assert len(ran) == 8 * reached.replicates
+    halves = {sum(s.run.coded[i] > 0 for i in range(3)) % 2 for s in ran[32:]}
+    assert reached.replicates % 1 or len(halves) == 2
     verdicts = {term.term: term.state.verdict for term in reached.terms}
     assert verdicts == {"A": "effect", "B": "negligible", "C": "negligible", "AB": "negligible"}
     before = outcome(alone)
@@ -85,11 +89,11 @@ def test_it_stops_when_all_is_decided_and_starts_no_more(alone):
     assert outcome(alone) == before
 
 
-def test_killed_five_times_it_ends_as_if_left_alone(tmp_path, alone):
-    directory = noisy(tmp_path / "killed", seconds=0.05).directory
+def killed(directory, times, until="decided"):
+    """Kill a study so often, three verdicts or more apart, and let it end."""
     done = 0
-    for _ in range(5):
-        process = start(directory)
+    for _ in range(times):
+        process = start(directory, until)
         deadline = time.monotonic() + 60.0
         while process.poll() is None and time.monotonic() < deadline:
             ended = len(list(directory.glob("*/result.json")))
@@ -100,9 +104,43 @@ def test_killed_five_times_it_ends_as_if_left_alone(tmp_path, alone):
         done = ended
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-    process = start(directory)
+    process = start(directory, until)
     output, _ = process.communicate(timeout=120)
     assert process.returncode == 0, output
+
+
+def test_killed_and_resumed_a_study_stops_within_the_same_distance_of_the_best(tmp_path):
+    directories = [noisy(tmp_path / name, seconds=0.05).directory for name in ("alone", "killed")]
+    result = invoke(app, words(directories[0], "within:2"))
+    assert result.exit_code == 0, result.output
+    assert "from the best of y" in result.output
+    killed(directories[1], 2, "within:2")
+    assert outcome(directories[0])[1:] == outcome(directories[1])[1:]
+    reached = reached_in(directories[0])
+    assert reached.is_final
+    assert reached.replicates < 8
+    (close,) = reached.close
+    assert close.is_known
+    assert close.gap <= 2.0
+    assert close.config.startswith("A0")  # less is better, and A adds
+    assert "within 2 of the best" in str(invoke(app, words(directories[0])).exception)
+    status = invoke(app, ["status", "--study", str(directories[0])]).output
+    assert "from the best of y" in status.replace("\n", " ")
+    report = invoke(app, ["analyze", "--study", str(directories[0]), "-r", "y"])
+    assert report.exit_code == 0, report.output
+
+
+@pytest.mark.parametrize("until", ["within:", "within:-1", "within:x", "decide"])
+def test_an_aim_that_is_none_is_refused(tmp_path, until):
+    directory = noisy(tmp_path / "none").directory
+    assert "expected decided, or within:0.5" in str(
+        invoke(app, ["run", "--study", str(directory), "--until", until]).exception
+    )
+
+
+def test_killed_five_times_it_ends_as_if_left_alone(tmp_path, alone):
+    directory = noisy(tmp_path / "killed", seconds=0.05).directory
+    killed(directory, 5)
     assert outcome(directory)[1:] == outcome(alone)[1:]
     text, other = (outcome(d)[0].replace("killed", "alone") for d in (directory, alone))
     assert text == other
@@ -124,6 +162,8 @@ def test_another_rule_is_refused_once_one_is_declared(alone):
 
 def test_what_is_open_at_the_last_replicate_stays_open(tmp_path):
     directory = noisy(tmp_path / "open", replicates=3, matters=None).directory
+    rule = Stopping(3, futility=0.0)
+    declare_plan(directory, lambda study: rule)
     result = invoke(app, ["run", "--study", str(directory), "--cpu", "2", "--until", "decided"])
     assert result.exit_code == 0, result.output
     reached = reached_in(directory)
@@ -189,9 +229,42 @@ def test_a_replay_of_all_runs_stops_where_the_study_would_have(tmp_path):
     told = replay(whole, ["y"], 2.0)
     assert told.runs == 8 * reached.replicates
     assert told.terms == told.decided[reached.replicates] == 6
-    assert told.decided[reached.replicates - 1] < 6
+    assert told.decided[reached.replicates - 0.5] < 6
     effects = tuple(t.term for t in reached.terms if t.state.verdict == "effect")
     assert told.effects == effects == ("A",)
     assert (told.open, told.lacking, told.denied) == ((), (), ())
     strict = replay(whole, ["y"], 1e-9)
     assert (strict.runs, strict.effects, len(strict.open)) == (48, ("A",), 5)
+
+
+def test_a_plan_that_does_not_say_how_it_is_looked_at_keeps_the_first_rule(tmp_path):
+    """Whole replicates from the second on, as when it was declared."""
+    plan = noisy(tmp_path / "former", replicates=3)
+    declare(plan.directory, (), None)
+    files = StudyDir(plan.directory)
+    declared = load_plan(plan.directory).study.stopping
+    assert (declared.rule, declared.spending) == (2, "quadratic")
+    lines = files.study.read_text().splitlines(keepends=True)
+    former = [line for line in lines if not line.startswith(("rule", "futility", "within"))]
+    files.study.write_text("".join(former).replace('"quadratic"', '"obrien-fleming"'))
+    rule = load_plan(plan.directory).study.stopping
+    assert (rule.rule, rule.futility, rule.spending) == (1, 0.0, "obrien-fleming")
+    result = invoke(app, ["run", "--study", str(plan.directory), "--cpu", "2"])
+    assert result.exit_code == 0, result.output
+    reached = reached_in(plan.directory)
+    assert reached.first == 2
+    assert {term.state.decided_at for term in reached.terms} <= {None, 2, 3}
+
+
+def test_hopeless_terms_end_a_study_and_it_may_go_on(tmp_path):
+    """An effect that just matters can be called neither; what was asked for by name still runs."""
+    directory = noisy(tmp_path / "hopeless", replicates=5, matters=0.05).directory
+    asked = ["run", "--cpu", "2", "--study", str(directory)]
+    result = invoke(app, [*asked, "--until", "decided"])
+    assert result.exit_code == 0, result.output
+    reached = reached_in(directory)
+    assert reached.futile
+    assert reached.replicates < 5
+    assert "cannot be decided with 5 replicates" in result.output.replace("\n", " ")
+    assert invoke(app, [*asked, "--replicate", "3"]).exit_code == 0
+    assert reached_in(directory).replicates >= reached.replicates

@@ -78,6 +78,19 @@ def test_a_lease_that_is_listed_and_not_seen_yet_is_somebodys(tmp_path, monkeypa
     held.release()
 
 
+@pytest.mark.parametrize("raw", [b"", bytes(320)], ids=["empty", "zeros"])
+def test_a_lease_that_a_power_failure_left_unreadable_is_taken_over(planned, go, monkeypatch, raw):
+    """By a worker, which has not watched it itself."""
+    plan = planned(factors="A")
+    run = plan.files.run("000-r1")
+    run.path.mkdir()
+    run.lease(1).write_bytes(raw)
+    monkeypatch.setattr("doe.store.leases.STALE_SECONDS", 1.0)  # of this scheduler alone
+    number, said = go(plan)
+    assert number["done"] == 2, said
+    assert last_lease(run).attempt == 2
+
+
 def test_a_holder_behind_another_mount_is_judged_by_its_silence(tmp_path):
     """There names come late: whether it holds this very file, or what it wrote last, is unknown."""
     run, held = taken(tmp_path, machine=machine())

@@ -4,8 +4,7 @@ import pytest
 
 from doe.errors import DoeError
 from doe.study.draft import draft_command
-from doe.study.help_text import Option, read_options
-from doe.study.proposals import around, is_candidate, parse_factor, propose
+from doe.study.help_text import Option, around, is_candidate, parse_factor, propose, read_options
 
 ARGPARSE = """usage: train.py [-h] [--lr LR] --data DATA [--optimizer {sgd,adam}]
 

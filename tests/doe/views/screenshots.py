@@ -63,7 +63,10 @@ def small_studies() -> dict[str, tuple[Study, int]]:
         "three-levels": (study("three-levels", (rate, optimizer, letters[2]), both, **twice), 0),
         "four-runs": (study("four-runs", letters[:2], one, seeds=(1,)), 0),
         "fraction": (study("fraction", letters, one, fraction="E=ABC, F=BCD", **twice), 0),
-        "surface": (study("surface", ranges, one, design={"kind": "surface"}, centre=4), 0),
+        "surface": (
+            study("surface", ranges, one, design={"kind": "surface"}, centre=4, seeds=(1,)),
+            0,
+        ),
         "half-finished": (study("half-finished", letters[:4], both, **twice), 13),
     }
 

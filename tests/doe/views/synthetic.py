@@ -85,7 +85,8 @@ def _finish(plan: Plan, run: Run, failed: tuple[str, ...], diverged: tuple[str, 
 
 def made_up(study: Study, run: Run) -> dict[str, float]:
     """Errors with a few strong effects on the log scale, more noise where they are large."""
-    rng = np.random.default_rng([run.row, run.replicate])
+    order = [run.run_order] if study.design else []  # centre runs share a row
+    rng = np.random.default_rng([run.row, run.replicate, *order])
     x = dict(zip("ABCDEF", run.coded, strict=False))  # by place, whatever the factors are called
     values = {}
     for i, metric in enumerate((*study.responses.metrics, *study.responses.further)):

@@ -4,6 +4,7 @@ import re
 
 import altair as alt
 import pytest
+from synthetic import study_directory
 
 from doe.analysis.options import AnalysisOptions
 from doe.results.origins import run_spans
@@ -11,17 +12,13 @@ from doe.results.report import report_of
 from doe.results.sources import study_page
 from doe.results.status import overview
 from doe.views.charts import catalogue, response_charts, study_charts
-from doe.views.charts.half_normal import half_normal_data
-from doe.views.charts.interactions import interaction_data
+from doe.views.charts.effects import half_normal_data, pareto_data
 from doe.views.charts.labels import LINE, POINT, Box, place_labels, text_width
-from doe.views.charts.learning_curves import CHART as CURVES
-from doe.views.charts.learning_curves import MOST_STEPS, thinned
-from doe.views.charts.learning_curves import data as curves_data
-from doe.views.charts.main_effects import main_data
+from doe.views.charts.means import interaction_data, main_data
 from doe.views.charts.model import filled, spec
-from doe.views.charts.pareto import pareto_data
-from doe.views.charts.shared import OTHERS
-from doe.views.charts.timeline import data as timeline_data
+from doe.views.charts.runs import LEARNING_CURVES as CURVES
+from doe.views.charts.runs import MOST_STEPS, curves_data, thinned, timeline_data
+from doe.views.charts.shared import OTHERS, direction_words
 from doe.views.figures import files, save
 
 SOMETIMES = {"level-pairs", "settling", "failure-map", "half-normal-groups", "trade-off"}
@@ -129,11 +126,11 @@ def test_means_are_those_of_the_runs(paper_report):
     analysis = paper_report.analyses["dec_avg"]
     main = main_data(analysis).datasets["main"]
     high = [v for v, seen in zip(values, views, strict=True) if seen.run.coded[0] > 0]
-    shown = next(r["mean"] for r in main if r["factor"] == "A" and r["given"] == "true")
+    shown = next(r["mean"] for r in main if "(A)" in r["factor"] and r["given"] == "true")
     assert shown == pytest.approx(sum(high) / len(high))
     pair = interaction_data(analysis).datasets["pairs"][0]
-    assert pair["pair"] in ("F × C", "F × A")
-    first = "ABCDEF".index(pair["pair"][-1])
+    assert pair["pair"].replace("\u00a0", " ").startswith("Noise (F) ×")
+    first = "ABCDEF".index(pair["pair"][-2])
     low = [
         v
         for v, seen in zip(values, views, strict=True)
@@ -147,12 +144,65 @@ def test_each_panel_of_interactions_names_the_levels_of_its_own_factor(tmp_path)
 
     report = report_of(study_page(overview(long_study(tmp_path))), AnalysisOptions())
     pairs = interaction_data(report.analyses["validation_loss"]).datasets["pairs"]
-    factors = {factor.key: factor for factor in report.subject.factors}
+    factors = {factor.name or factor.key: factor for factor in report.subject.factors}
     assert len({record["pair"] for record in pairs}) > 1
     for record in pairs:
-        second = factors[record["pair"].split(" ×\n")[1]]
-        assert record["name"] in second.labels
+        title = record["pair"].replace("\n", " ").replace("\u00a0", " ")
+        second = factors[title.split(" × ")[1]]
+        assert record["name"] in ("", *second.labels)
         assert record["second"] in {f"{second.key} = {label}" for label in second.labels}
+
+
+def test_names_of_lines_stand_apart_right_of_their_ends(paper_report):
+    made = interaction_data(paper_report.analyses["dec_avg"])
+    ends = [row["mean"] for row in made.datasets["pairs"] if row["mean"] is not None]
+    line = LINE * (max(ends) - min(ends)) / made.words["height"]
+    for pair in {row["pair"] for row in made.datasets["pairs"]}:
+        rows = [row for row in made.datasets["pairs"] if row["pair"] == pair]
+        named = [row for row in rows if row["name"]]
+        assert {row["given"].strip() for row in named} == {"true"}
+        assert len(named) == 2
+        assert abs(named[0]["label"] - named[1]["label"]) >= 0.99 * line
+        assert rows[-1]["given"] == "", "room for the names"
+        assert rows[-1]["mean"] is None
+
+
+def test_a_legend_names_the_groups_that_occur(paper_report):
+    bars = pareto_data(paper_report.analyses["dec_avg"])
+    assert set(bars.words["groups"]) == {bar["direction"] for bar in bars.datasets["bars"]}
+    inert = [record | {"direction": OTHERS} for record in bars.datasets["bars"]]
+    assert direction_words(inert) == {"groups": [OTHERS], "legend": 1}
+
+
+def test_the_heatmap_has_factors_of_several_levels_and_interactions_without_a_direction(tmp_path):
+    from screenshots import small_studies
+
+    from doe.views.charts.matrices import heatmap_data
+
+    study, _ = small_studies()["three-levels"]
+    report = report_of(
+        study_page(overview(study_directory(tmp_path, study=study))), AnalysisOptions()
+    )
+    cells = heatmap_data(report).datasets["cells"]
+    shown = {(cell["term"], cell["response"]): cell for cell in cells}
+    assert {"C", "lr", "optimizer", "lr:C"} <= {cell["term"] for cell in cells}
+    assert shown["C", "accuracy"]["towards"] < 0 < shown["C", "seconds"]["towards"]
+    assert shown["lr", "accuracy"]["mark"] == "●"
+    for (term, _), cell in shown.items():
+        assert (cell["towards"] is None) == (term != "C")
+        assert cell["strength"] >= 0
+
+
+def test_wide_intervals_leave_means_and_runs_readable(paper_report):
+    from doe.views.charts.cell_means import REACH, _ends
+
+    cells = [{"mean": 1.0, "from": 0.5, "to": 400.0}, {"mean": 2.0, "from": 1.5, "to": 2.5}]
+    made = {"cells": cells, "seeds": [{"value": 3.0}]}
+    assert _ends(made, logged=False) == {"scale": "linear", "ends": [0.5, 3.0 + REACH * 2.0]}
+    assert _ends(made, logged=True)["ends"] == [
+        pytest.approx(1 / 3**REACH),
+        pytest.approx(3 * 3**REACH),
+    ]
 
 
 def test_curves_are_thinned_and_keep_their_end():
@@ -221,7 +271,7 @@ def test_kept_drawings_are_those_that_are_drawn(tmp_path, monkeypatch):
 
 
 def test_the_matrix_has_every_pair_and_marks_the_significant(paper_report):
-    from doe.views.charts.interaction_matrix import matrix_data
+    from doe.views.charts.matrices import matrix_data
 
     analysis = paper_report.analyses["dec_avg"]
     rows = matrix_data(analysis).datasets["pairs"]
@@ -236,7 +286,8 @@ def test_the_matrix_has_every_pair_and_marks_the_significant(paper_report):
 
 
 def test_the_best_are_shown_run_by_run_with_the_baseline(paper_report):
-    from doe.views.charts.cell_means import CELLS, data
+    from doe.views.charts.cell_means import CELLS
+    from doe.views.charts.cell_means import cell_means_data as data
 
     made = data(paper_report, "dec_avg").datasets
     assert len(made["cells"]) == CELLS + 1
@@ -257,7 +308,7 @@ def test_the_best_are_shown_run_by_run_with_the_baseline(paper_report):
 
 
 def test_the_failure_map_counts_runs_at_levels_and_pairs(unfinished_report, paper_report):
-    from doe.views.charts.failure_map import data
+    from doe.views.charts.matrices import failure_data as data
 
     assert data(paper_report) is None, "all went well"
     rows = {row["pair"]: row for row in data(unfinished_report).datasets["pairs"]}
@@ -272,7 +323,7 @@ def test_the_failure_map_counts_runs_at_levels_and_pairs(unfinished_report, pape
 
 
 def test_estimates_settle_over_the_replicates_of_a_study_under_way(unfinished_report, paper_report):
-    from doe.views.charts.settling import data
+    from doe.views.charts.runs import settling_data as data
 
     assert paper_report.settling == ()
     (response,) = {row.response for row in unfinished_report.settling}

@@ -26,7 +26,7 @@ def test_the_lead_names_the_strongest_factor_and_its_means(analysis):
     pair = next(p for p in analysis.interactions if p.factor == "F")
     without, with_it = (abs(effect.effect) for effect in pair.at)
     assert without > with_it
-    assert said.endswith(", more without Heatmap supervision (C) than with it.")
+    assert said.endswith(", more without Heatmap supervision than with it.")
 
 
 @pytest.mark.parametrize(
@@ -34,9 +34,9 @@ def test_the_lead_names_the_strongest_factor_and_its_means(analysis):
     [
         (
             ((-4.0, -5.0, -3.0), (0.2, -1.0, 1.4)),
-            ", with no clear change with Heatmap supervision (C).",
+            ", but not clearly with Heatmap supervision.",
         ),
-        (((6.0, 5.0, 7.0), (-1.0, -1.5, -0.5)), ", but falls with Heatmap supervision (C)."),
+        (((6.0, 5.0, 7.0), (-1.0, -1.5, -0.5)), ", but falls with Heatmap supervision."),
     ],
 )
 def test_the_lead_says_on_what_an_effect_depends(analysis, effects, ending):

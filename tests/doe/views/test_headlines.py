@@ -8,17 +8,17 @@ from doe.analysis.analyze import analyze
 from doe.analysis.dataset import FactorColumn
 from doe.analysis.options import AnalysisOptions
 from doe.analysis.tables import TableOptions, table_datasets
-from doe.numbers import cell_text
+from doe.numbers import about, with_interval
 from doe.views.first_screen import lead
 from doe.views.headlines import headlines
+from doe.views.tables import response_tables
 
 
 def test_the_largest_effects_come_first_with_their_interval(paper_report):
     analysis = paper_report.analyses["dec_avg"]
     largest = max(analysis.effects, key=lambda e: abs(e.effect))
     first = headlines(analysis).effects[0]
-    low, high = cell_text(largest.ci_low, "short"), cell_text(largest.ci_high, "short")
-    size = cell_text(largest.effect, "short")
+    size, low, high = with_interval(largest.effect, largest.ci_low, largest.ci_high)
     assert largest.effect > 0
     assert first == f"Noise ({largest.term}) raises dec_avg by {size} px (95 % CI {low} to {high})."
     found = sum(test.p_holm <= 0.05 for test in analysis.tests)
@@ -39,7 +39,7 @@ def test_the_best_configuration_and_what_is_fragile_are_told(paper_report, unfin
     assert f" {analysis.best.cells[0].config} has the best observed mean" in said.best
     assert "It has AELO, " in said.best
     assert said.options == ("--transform boxcox",), "the robust methods were asked already"
-    assert cell_text(analysis.best.cells[0].mean, "num") in said.best
+    assert f"mean is {about(analysis.best.cells[0].mean)} px" in said.best
     assert any("normal" in sentence for sentence in said.fragile)
     lost = headlines(unfinished_report.analyses["dec_avg"]).fragile
     assert "did not declare that it would be looked at" in lost[0]
@@ -56,7 +56,9 @@ def test_ratios_on_the_log_scale(paper_study):
     analysis = report_of(page, AnalysisOptions(transform="log")).analyses["dec_avg"]
     back = {s.term: s for s in analysis.response_scale}
     largest = max(analysis.effects, key=lambda e: abs(e.effect)).term
-    expected = f"AELO ({largest}) multiplies dec_avg by {cell_text(back[largest].value, 'short')}"
+    ratio = back[largest]
+    value = with_interval(ratio.value, ratio.low, ratio.high)[0]
+    expected = f"AELO ({largest}) multiplies dec_avg by {value}"
     assert headlines(analysis).effects[0].startswith(expected)
 
 
@@ -80,8 +82,11 @@ def test_an_interaction_says_what_a_factor_does_at_either_level_of_another(paper
     assert pair.at[0].effect == pytest.approx(low)
     assert pair.at[1].effect == pytest.approx(high)
     sentence = next(s for s in headlines(analysis).effects if f"({pair.term}, " in s)
-    assert f" by {cell_text(abs(low), 'short')} px without " in sentence
-    assert f" by {cell_text(abs(high), 'short')} px with it " in sentence
+    without, with_it = (
+        with_interval(at.effect, at.ci_low, at.ci_high)[0].lstrip("\u2212") for at in pair.at
+    )
+    assert f" by {without} px without " in sentence
+    assert f" by {with_it} px with it " in sentence
     verbs = [word for word in sentence.split() if word in ("raises", "lowers")]
     assert verbs == ["raises" if low > 0 else "lowers"]
 
@@ -117,6 +122,30 @@ def test_levels_that_lose_runs_lead():
     assert "loses" not in " ".join((*told.effects, told.best, lead(analysis, "y")))
 
 
+def test_diverged_runs_are_ranked_last_beside_the_means():
+    """adam diverges at lr 2; where both ran it is better, and with the diverged runs it is not."""
+    rows = [
+        {"opt": opt, "lr": lr, "y": 5 + (opt == "sgd") + lr + i / 9, "state": "done"}
+        for opt in ("adam", "sgd")
+        for lr in (0, 1, 2)
+        for i in range(4)
+    ]
+    for row in rows:
+        if row["opt"] == "adam" and row["lr"] == 2:
+            row |= {"y": "", "state": "diverged"}
+    told, analysis = of_rows(rows, "opt", "lr")
+    assert told.effects[0].startswith("opt = adam with lr = 2 diverges in 4 of 4 runs")
+    assert told.effects[1].startswith(
+        "With every diverged run ranked last, opt, lr, opt:lr are significant"
+    )
+    opt = next(line for line in told.effects if line.startswith("opt = sgd instead of adam"))
+    assert opt.endswith(" over the combinations that both levels have.")
+    ranks = next(t for t in response_tables(analysis) if t.name.startswith("worst ranks"))
+    assert [row.values[0] for row in ranks.rows] == [
+        r.term for r in sorted(analysis.missing.worst_rank, key=lambda r: r.p)
+    ]
+
+
 def test_a_factor_that_varies_between_blocks_alone_is_told_with_random_blocks():
     shift = (0.3, -0.2, 0.1, 0.2, -0.3, 0.0)
     rows = [
@@ -128,5 +157,5 @@ def test_a_factor_that_varies_between_blocks_alone_is_told_with_random_blocks():
     told, analysis = of_rows(rows, "A", "B", block="day", random_blocks=True)
     line = next(line for line in told.effects if line.startswith("A varies between blocks alone"))
     term = next(t for t in analysis.random_blocks.terms if t.term == "A")
-    assert f"changes y by {cell_text(term.estimate, 'signed')} (SE " in line
+    assert f" raises y by {about(term.estimate)} (SE " in line
     assert term.estimate == pytest.approx(5 + sum(shift[1::2]) / 3 - sum(shift[::2]) / 3)

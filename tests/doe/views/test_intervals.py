@@ -9,6 +9,7 @@ import pytest
 from doe.analysis.analyze import analyze
 from doe.analysis.options import AnalysisOptions
 from doe.analysis.tables import TableOptions, table_datasets
+from doe.results.report import report_of
 from doe.results.sources import read_source
 from doe.views.headlines import headlines
 from doe.views.json import to_plain
@@ -57,7 +58,8 @@ def test_a_prediction_that_leaves_out_the_observed_mean_is_marked():
     assert all(p["outside"] for p in to_plain(apart)["diagnostics"]["predictions"])
     options = TableOptions(factors=("A", "B"), goal="max")
     subject = read_source(crossed(between=6.0), ["y"], options, print)
-    for row in profile_json(subject, apart)["rows"]:
+    report = report_of(subject, AnalysisOptions(order=1))
+    for row in profile_json(report, apart, subject.factors)["rows"]:
         assert row[5].endswith(", not the observed mean")
     best = next(t for t in response_tables(apart) if t.name == "best y")
     assert "95 % for all predictions at once" in " ".join(best.notes)

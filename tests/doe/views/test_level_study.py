@@ -172,7 +172,7 @@ def test_the_report_of_a_chosen_model_has_its_terms_alone(study, tmp_path):
 
 def test_the_profiler_has_every_combination_of_levels(study):
     report = report_of(study_page(overview(study)), AnalysisOptions())
-    profile = profile_json(report.subject, report.analyses["accuracy"])
+    profile = profile_json(report, report.analyses["accuracy"], report.subject.factors)
     table = doe.load(study)
     assert len(profile["rows"]) == 12
     for row, line in enumerate(profile["rows"]):

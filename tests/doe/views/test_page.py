@@ -94,7 +94,7 @@ def test_the_selector_switches_charts_tables_and_grid(visit, paper_page, paper_r
     page.select_option("#response", "V224")
     after = drawn(page, "pareto", "V224").inner_html()
     assert before != after
-    assert "V224 (px/frame)" in page.inner_text("#response-name")
+    assert "V224 [px/frame]" in page.inner_text("#response-name")
     effect = max(paper_report.analyses["V224"].effects, key=lambda e: abs(e.effect))
     first = page.locator('details[data-table="effects V224"] tbody tr').first.inner_text()
     assert first.split()[0] == effect.term

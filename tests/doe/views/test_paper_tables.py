@@ -9,8 +9,8 @@ import pytest
 
 from doe.analysis.effects_by_response import EffectsByResponse, TermByResponse
 from doe.numbers import Spread, cell_text
-from doe.results.cells import Cell, best_cells, cell_spread
 from doe.results.dataset import factor_columns
+from doe.results.responses import Cell, best_cells, cell_spread
 from doe.results.subject import Subject, report_section
 from doe.study.presets import preset_study
 from doe.study.values import Responses

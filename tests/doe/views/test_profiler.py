@@ -15,10 +15,12 @@ def analysed(analysis, levels):
     """The same three as the analysis has them."""
     at = next(p for p in analysis.predictions if p.levels == levels)
     cell = next(c for c in analysis.best.cells if c.levels == levels)
-    low, high = cell_text(at.ci_low, "num"), cell_text(at.ci_high, "num")
-    observed = f"observed {cell_text(cell.mean, 'num')} ({cell.n} runs)"
+    low, high = cell_text(at.ci_low, "brief"), cell_text(at.ci_high, "brief")
+    observed = f"observed {cell_text(cell.mean, 'brief')} ({cell.n} runs)"
     left_out = ", not the observed mean" if at.outside else ""
-    return [cell_text(at.mean, "num"), f"{low} to {high}{left_out}", observed]
+    unit = f" {analysis.unit}".rstrip()
+    predicted = f"{cell_text(at.mean, 'brief')}{unit}"
+    return [predicted, f"95 % CI {low} to {high}{left_out}", observed]
 
 
 def click_level(page, response, factor, part):
@@ -36,7 +38,7 @@ def test_the_profiler_starts_at_the_best_and_says_what_the_analysis_says(
     page = visit(paper_page.as_uri())
     page.check("#every-response")
     levels = list(paper_report.analyses["enc_avg"].best.cells[0].levels)
-    assert "This is the best observed of enc_avg" in page.inner_text("#profiled")
+    assert "This is the best observed configuration for enc_avg" in page.inner_text("#profiled")
     for factor, level in (("A", 0), ("F", 1), ("C", 0), ("C", 1)):
         for name, analysis in paper_report.analyses.items():
             assert foretold(page, name) == analysed(analysis, tuple(levels)), name
@@ -45,13 +47,15 @@ def test_the_profiler_starts_at_the_best_and_says_what_the_analysis_says(
         assert foretold(page, "enc_avg") == analysed(
             paper_report.analyses["enc_avg"], tuple(levels)
         )
-    assert "Differs from the best observed of enc_avg in" in page.inner_text("#profiled")
+    assert "Differs from the best observed configuration for enc_avg in" in page.inner_text(
+        "#profiled"
+    )
     before = foretold(page, "dec_avg")
     page.reload()
     page.wait_for_selector("html[data-ready=yes]", state="attached")
     assert foretold(page, "dec_avg") == before, "the address keeps the levels"
     page.click("#places button >> text=best observed")
-    assert "This is the best observed of enc_avg" in page.inner_text("#profiled")
+    assert "This is the best observed configuration for enc_avg" in page.inner_text("#profiled")
     page.click("#places button >> text=baseline")
     assert foretold(page, "enc_avg") == analysed(paper_report.analyses["enc_avg"], (0,) * 6)
     assert page.heard == []
@@ -86,7 +90,7 @@ def test_the_trade_off_takes_configurations_into_the_profiler(visit, paper_page,
     assert dots.count() == 64
     assert page.locator("#tradeoff .seed").count() == 256
     page.locator("#tradeoff").scroll_into_view_if_needed()
-    front = page.locator("#tradeoff circle.front")
+    front = page.locator("#tradeoff circle.best")
     means = {
         name: {cell.cell: cell.mean for cell in paper_report.analyses[name].best.cells}
         for name in ("enc_avg", "dec_avg")

@@ -179,7 +179,7 @@ def test_the_server_listens_on_loopback_and_gives_the_page_and_its_state(server)
     assert "Provisional" in fetch(server, "/")
     moment = json.loads(fetch(server, "/state"))
     assert re.fullmatch(r"[0-9a-f]{16}( in short)?", moment["version"])
-    assert moment["progress"].startswith("105 of 128 runs are done: 105 done, 1 diverged, 2 failed")
+    assert moment["progress"].startswith("105 of 128 runs are done, 1 diverged, 2 failed")
     assert moment["running"] == []
     assert moment["states"]["002-r1"] == "failed"
 

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from doe.errors import DoeError
-from doe.running.engines.base import Slot
+from doe.running.engines import Slot
 from doe.running.provenance import Gpu, ask_gpus, cpu_name
 from doe.study.values import Study
 

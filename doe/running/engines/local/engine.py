@@ -15,7 +15,7 @@ from typing import IO
 import msgspec
 
 from doe.errors import DoeError
-from doe.running.engines.base import Ended, Job, Left, Slot
+from doe.running.engines import Ended, Job, Left, Slot
 from doe.running.engines.local.slot import Answer, Setup, Task
 from doe.running.processes import (
     ProcessLimitError,
@@ -138,7 +138,7 @@ class _Parent:
 
 
 class LocalEngine:
-    """Runs on this machine; see `doe.running.engines.base.Engine`."""
+    """Runs on this machine; see `doe.running.engines.Engine`."""
 
     def __init__(self, study: Study, slots: Sequence[Slot]) -> None:
         self.slots = tuple(slots)

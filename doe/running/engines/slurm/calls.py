@@ -23,7 +23,10 @@ AWAY = re.compile(
     re.IGNORECASE,
 )
 """What the commands say when no controller answers; anything else is a refusal."""
-WIDTHS = {"Name": 80, "ArrayTaskID": 20, "State": 20, "exit_code": 20, "Reason": 80}
+WIDTHS = {
+    **{"Name": 80, "ArrayTaskID": 20, "State": 20, "exit_code": 20, "Reason": 80},
+    **{"ArrayJobID": 20},
+}
 
 
 class AwayError(Exception):
@@ -39,6 +42,8 @@ class QueueRow(NamedTuple):
     code: int
     """Exit code, or minus the signal's number; 0 while it lives."""
     reason: str
+    number: str = ""
+    """Slurm's number of its array; another one may have it later."""
 
     @property
     def live(self) -> bool:
@@ -52,8 +57,8 @@ def most_tasks() -> int:
     return max(1, int(limit[1]) - 1) if limit else 1000
 
 
-def submit(name: str, script: str, options: Sequence[str], tasks: int, at_once: int) -> None:
-    """Submit one array of jobs.
+def submit(name: str, script: str, options: Sequence[str], tasks: int, at_once: int) -> str:
+    """Submit one array of jobs; return its number.
 
     Raises
     ------
@@ -69,7 +74,8 @@ def submit(name: str, script: str, options: Sequence[str], tasks: int, at_once: 
     ]
     # The user's defaults (SBATCH_ACCOUNT and the like) hold, but nobody waits for the jobs here.
     environment = {key: value for key, value in os.environ.items() if key != "SBATCH_WAIT"}
-    _call("sbatch", *words, *options, text=script, environment=environment)
+    answer = _call("sbatch", *words, *options, text=script, environment=environment)
+    return answer.strip().partition(";")[0]
 
 
 def queue(names: Sequence[str], seconds: float = SLURM_CALL_SECONDS) -> list[QueueRow]:
@@ -88,9 +94,9 @@ def queue(names: Sequence[str], seconds: float = SLURM_CALL_SECONDS) -> list[Que
         for width in WIDTHS.values():
             cells.append(line[start : start + width].strip())
             start += width
-        name, task, state, code, reason = cells
+        name, task, state, code, reason, number = cells
         if name in names and task.isdecimal():
-            rows.append(QueueRow(name, int(task), state, _exit_code(code), reason))
+            rows.append(QueueRow(name, int(task), state, _exit_code(code), reason, number))
     return rows
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from doe.errors import DoeError
-from doe.running.engines.base import (
+from doe.running.engines import (
     Ended,
     Job,
     Slot,
@@ -72,10 +72,12 @@ class _Sent(NamedTuple):
     submission: Submission
     files: SubmissionFiles
     settings: Settings
+    after: str = ""
+    """Tasks that have to end first, as sbatch's --dependency has them."""
 
 
 class SlurmEngine:
-    """Runs as jobs of a Slurm cluster; see `doe.running.engines.base.Engine`."""
+    """Runs as jobs of a Slurm cluster; see `doe.running.engines.Engine`."""
 
     def __init__(
         self,
@@ -94,6 +96,8 @@ class SlurmEngine:
         }
         self._study_dir = StudyDir(directory.resolve())
         self._sent: dict[str, _Sent] = {}
+        self._numbers: dict[str, str] = {}
+        """Slurm's number of each array, by its name; for dependencies made at once."""
         self._unsent: list[str] = []
         """Submissions that the controller did not answer."""
         self._waited_for: dict[TaskKey, list[Entry]] = {}
@@ -111,6 +115,7 @@ class SlurmEngine:
         """Runs of earlier submissions that still wait or run in Slurm."""
         recorded = {files.name: files for files in submissions(self._study_dir)}
         rows = self._patiently(lambda: calls.queue(list(recorded)))
+        self._note_taken(rows)
         live = {(row.name, row.task) for row in rows if row.live}
         adopted = []
         for name, files in recorded.items():
@@ -128,20 +133,20 @@ class SlurmEngine:
 
     def start(self, jobs: Sequence[Job]) -> None:
         """Submit some runs, as one array where it may be as large."""
-        parts: dict[tuple[str, bool], list[Job]] = {}
+        parts: dict[tuple[str, bool, tuple[str, ...]], list[Job]] = {}
+        most = self._patiently(calls.most_tasks)
         for job in jobs:
             shared = self._stages.get(job.stage, self._settings).shared
             alone = shared and needs_gpu_alone(self._study_dir.run(job.run_id))
-            parts.setdefault((job.stage, alone), []).append(job)
-        for (stage, alone), part in parts.items():
+            parts.setdefault((job.stage, alone, job.after), []).append(job)
+        for (stage, alone, after), part in parts.items():
             settings = self._stages.get(stage, self._settings)
             settings = settings.alone() if alone else settings
             entries = [self._entry(job, settings) for job in part]
             size = settings.runs_per_job
             tasks = [tuple(entries[i : i + size]) for i in range(0, len(entries), size)]
-            most = self._patiently(calls.most_tasks)
             for i in range(0, len(tasks), most):
-                self._submit(tuple(tasks[i : i + most]), settings)
+                self._submit(tuple(tasks[i : i + most]), settings, self._dependency(after))
 
     def _entry(self, job: Job, settings: Settings) -> Entry:
         progress = read_progress(self._study_dir.run(job.run_id))
@@ -149,25 +154,36 @@ class SlurmEngine:
         options = msgspec.structs.replace(job.options, alone=not settings.shared, device=device)
         return Entry(job.run_id, options, progress.step if progress else 0)
 
-    def _submit(self, tasks: tuple[tuple[Entry, ...], ...], settings: Settings) -> None:
+    def _dependency(self, after: Collection[str]) -> str:
+        """What sbatch is told of stages that come first, however they end: runs look at them."""
+        ids = [
+            f"{self._numbers[name]}_{number}"
+            for (name, number), entries in self._waited_for.items()
+            if any(entry.options.job in after for entry in entries)
+        ]
+        return f"--dependency=afterany:{':'.join(ids)}" if ids else ""
+
+    def _submit(self, tasks: tuple[tuple[Entry, ...], ...], settings: Settings, after: str) -> None:
         submission = Submission(new_name(self._study.name), tasks)
         files = SubmissionFiles(self._study_dir.engine(SLURM), submission.name)
         files.write(submission)
-        self._sent[submission.name] = _Sent(submission, files, settings)
+        self._sent[submission.name] = _Sent(submission, files, settings, after)
         for number, entries in enumerate(tasks):
             self._waited_for[submission.name, number] = list(entries)
         self._unsent.append(submission.name)
         self._send()
+        if tasks[0][0].options.wait:
+            self._send_all()
 
     def _send(self) -> None:
         """Hand over what waits; what the controller does not answer stays for the next time."""
         for name in list(self._unsent):
-            submission, files, settings = self._sent[name]
+            submission, files, settings, after = self._sent[name]
             try:
-                calls.submit(
+                self._numbers[name] = calls.submit(
                     name,
                     batch_script(self._study_dir.root, files, settings),
-                    settings.options(),
+                    [*settings.options(), *([after] if after else [])],
                     len(submission.tasks),
                     settings.jobs,
                 )
@@ -177,6 +193,17 @@ class SlurmEngine:
                 files.remove()
                 raise
             self._unsent.remove(name)
+
+    def _note_taken(self, rows: Iterable[QueueRow]) -> None:
+        """An unanswered submission may have been taken all the same."""
+        self._numbers |= {row.name: row.number for row in rows}
+        self._unsent = [name for name in self._unsent if name not in self._numbers]
+
+    def _send_all(self) -> None:
+        """Repeat what the controller does not answer: nobody stays to do so later."""
+        while self._unsent:
+            self._note_taken(self._patiently(lambda: calls.queue(list(self._sent))))
+            self._send()
 
     # Seeing what ends ---------------------------------------------------------------------------
 
@@ -225,9 +252,7 @@ class SlurmEngine:
                 ) from error
             return []
         self._answered = time.monotonic()
-        # An unanswered submission may have been taken all the same.
-        taken = {name for name, _ in self._rows}
-        self._unsent = [name for name in self._unsent if name not in taken]
+        self._note_taken(self._rows.values())
         self._send()
         self._next_glance = 0.0
         ended = self._glance()

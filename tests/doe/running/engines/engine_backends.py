@@ -133,6 +133,7 @@ def prepare(request):
     with open(request.run_dir.parent / "calls.txt", "a") as file:
         file.write(f"{os.getpid()}\n")
     given = os.environ.get("SLURM_CPUS_PER_TASK", "")
+    time.sleep(request.settings.get("seconds", 0.0))
     (request.run_dir / "cores.txt").write_text(f"{given} {request.device}")
 
 

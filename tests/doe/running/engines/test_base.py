@@ -5,7 +5,7 @@ import time
 
 import msgspec
 
-from doe.running.engines.base import await_death
+from doe.running.engines import await_death
 from doe.store.files import RunDir
 from doe.store.leases import Watch, acquire, new_owner, process_alive, process_name, process_started
 

@@ -18,7 +18,8 @@ from doe.running.scheduler import RunOptions
 from doe.running.scheduler import Scheduler as RunScheduler
 from doe.running.worker import ExitCode, WorkerOptions
 from doe.store.requests import prepare
-from doe.store.verdicts import failed_attempts
+from doe.store.verdicts import failed_attempts, read_verdict
+from doe.study.values import Stage
 from doe.views.live import PlainDisplay
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("ray_token")]
@@ -33,6 +34,43 @@ def head(ray_head):
 def test_more_than_the_cluster_has_is_refused(head, planned):
     with pytest.raises(DoeError, match="asks for 3 GPU, but the Ray cluster has 2"):
         run(planned("quick"), head, head.gpus | {"gpus_per_run": 3.0})
+
+
+def staged(planned, seconds=0.0, **resources):
+    stage = Stage(
+        function="engine_backends:prepare",
+        factors=("A",),
+        settings={"seconds": seconds},
+        engines={"ray": resources},
+    )
+    return planned("prepared", factors="AB", stages={"data": stage})
+
+
+def test_a_stage_asks_for_resources_of_its_own(head, planned):
+    plan = staged(planned, gpus_per_run=1.0)
+    assert run(plan, head)[0] == {"done": 8}
+    assert {(place.path / "seen.txt").read_text() for place in places(plan)} == {" cuda:0"}
+
+
+def test_more_than_the_cluster_has_is_refused_for_a_stage(head, planned):
+    plan = staged(planned, gpus_per_run=3.0)
+    with pytest.raises(DoeError, match="stage asks for 3 GPU, but the Ray cluster has 2"):
+        run(plan, head, {"ray_address": head.cores["ray_address"]})
+
+
+def test_stages_of_a_killed_scheduler_are_committed_once(head, planned):
+    """Ray ends the tasks of a driver that is gone: what had no verdict is executed again."""
+    plan = staged(planned, seconds=1.0)
+    files = [plan.directory / stage.run_id / "calls.txt" for stage in plan.stages]
+    scheduler = Scheduler(plan, head)
+    until(lambda: any(path.exists() for path in files), what="a stage under way")
+    scheduler.kill()
+    committed = [read_verdict(plan.files.run(stage.run_id)) for stage in plan.stages]
+    assert run(plan, head)[0] == {"done": 8}
+    executed = [len(path.read_text().split()) for path in files]
+    assert max(executed) == 2 - all(committed)
+    assert all(number == 1 for number, done in zip(executed, committed, strict=True) if done)
+    assert {len(pids) for pids in calls(plan).values()} == {1}
 
 
 def test_a_cluster_that_is_not_there(planned):

@@ -54,12 +54,39 @@ def test_stages_are_jobs_of_their_own_before_their_runs(planned):
         assert (place.path / "own.txt").read_text() == "1"
 
 
-def test_stages_need_a_scheduler_that_stays(planned):
-    stage = Stage(function="engine_backends:prepare", factors=("A",))
-    plan = planned("prepared", factors="AB", stages={"data": stage})
-    with pytest.raises(DoeError, match="leave out --detach until then"):
-        run(plan, BENCH, detach=True)
-    assert not any((plan.directory / stage.run_id).exists() for stage in plan.stages)
+def test_runs_follow_their_stages_without_a_scheduler(planned):
+    raw = Stage(function="engine_backends:prepare")
+    stage = Stage(function="engine_backends:prepare", factors=("A",), needs=("raw",))
+    plan = planned("prepared", factors="AB", stages={"data": stage, "raw": raw})
+    _, said = run(plan, BENCH, detach=True)
+    assert "8 runs were handed over" in said
+    assert len(verdicts(plan)) < 8
+    until(lambda: len(verdicts(plan)) == 8, what="all runs without a scheduler")
+    assert run(plan, BENCH)[0] == {"done": 8}
+    assert {len(pids) for pids in calls(plan).values()} == {1}
+    for execution in plan.stages:
+        assert len((plan.directory / execution.run_id / "calls.txt").read_text().split()) == 1
+        assert not plan.files.run(execution.run_id).out.exists()
+
+
+def test_a_stage_that_fails_without_a_scheduler_fails_its_runs(planned):
+    stage = Stage(function="engine_backends:wrong", factors=("A",))
+    plan = planned("prepared", factors="AB", replicates=1, stages={"data": stage})
+    run(plan, BENCH, detach=True, policy=Policy(retries=0))
+    until(lambda: len(verdicts(plan)) == 4, what="all runs without a scheduler")
+    assert {result.error.kind for result in verdicts(plan).values()} == {"stage"}
+    assert not any(calls(plan).values())
+
+
+def test_a_stage_that_was_handed_over_before_is_waited_for(planned):
+    stage = Stage(function="engine_backends:prepare", factors=("A",), settings={"seconds": 5.0})
+    plan = planned("prepared", factors="AB", replicates=1, stages={"data": stage})
+    run(plan, BENCH, detach=True, limit=1)
+    _, said = run(plan, BENCH, detach=True)
+    assert "submitted before: 2" in said
+    until(lambda: len(verdicts(plan)) == 4, what="all runs without a scheduler")
+    for execution in plan.stages:
+        assert len((plan.directory / execution.run_id / "calls.txt").read_text().split()) == 1
 
 
 # The controller -----------------------------------------------------------------------------------

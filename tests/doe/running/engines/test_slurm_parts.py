@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from doe.errors import DoeError
-from doe.running.engines import open_engine, read_settings, slurm, stage_settings
+from doe.running.engines import Job, open_engine, read_settings, slurm, stage_settings
 from doe.running.engines.slurm import Settings
 from doe.running.engines.slurm import calls as slurm_calls
 from doe.running.engines.slurm.calls import AwayError, QueueRow
@@ -154,8 +154,8 @@ def commands(tmp_path, monkeypatch):
     return make
 
 
-def squeue_line(name, task, state, code, reason="None"):
-    cells = zip((name, task, state, code, reason), slurm_calls.WIDTHS.values(), strict=True)
+def squeue_line(name, task, state, code, reason="None", number=7):
+    cells = zip((name, task, state, code, reason, number), slurm_calls.WIDTHS.values(), strict=True)
     return "".join(str(cell).ljust(width) for cell, width in cells) + "\n"
 
 
@@ -175,6 +175,7 @@ def test_the_queue_is_read(commands):
         (2, "FAILED", -11),
     ]
     assert [row.live for row in rows] == [True, False, False]
+    assert {row.number for row in rows} == {"7"}
 
 
 @pytest.mark.parametrize(
@@ -343,6 +344,35 @@ def test_a_verdict_that_is_late_to_be_seen_is_waited_for(monkeypatch, planned):
     time.sleep(0.6)
     (ended,) = engine.wait(3.0)
     assert not ended.interrupted
+
+
+def test_a_detached_submission_is_repeated_until_the_controller_takes_it(monkeypatch, planned):
+    plan = planned("quick")
+    engine = SlurmEngine(plan.study, plan.directory, Settings())
+    answers = iter([AwayError("no answer"), AwayError("no answer"), "12", "13"])
+    asked = []
+
+    def submit(_name, _script, options, *_):
+        asked.append(options)
+        if isinstance(answer := next(answers), AwayError):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(slurm_calls, "submit", submit)
+    monkeypatch.setattr(slurm_calls, "queue", lambda _names: [])
+    monkeypatch.setattr(slurm_calls, "most_tasks", lambda: 100)
+    first, second = (run.run_id for run in plan.design.runs[:2])
+    stage, run = WorkerOptions(job="j1", wait=True), WorkerOptions(job="j2", wait=True)
+    engine.start(
+        [
+            Job(first, plan.directory / first, engine.slots[0], stage),
+            Job(second, plan.directory / second, engine.slots[0], run, after=("j1",)),
+        ]
+    )
+    assert [any("--dependency" in word for word in words) for words in asked] == [False] * 3 + [
+        True
+    ]
+    assert "--dependency=afterany:12_0" in asked[-1]
 
 
 def test_a_run_is_asked_to_stop_before_the_time_limit_of_its_job():

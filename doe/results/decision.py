@@ -13,7 +13,7 @@ from doe.design.changes import confirming, planned_replicates
 from doe.design.runs import portion, portions_per_replicate
 from doe.errors import DoeError, are, counted
 from doe.numbers import about, cell_text, share_text
-from doe.results.looks import analysed, stopping_rule
+from doe.results.looks import analysed, of_design, stopping_rule
 from doe.store.plan import Plan, declare_plan, load_plan
 from doe.store.scan import RunStatus, complete_portions, complete_replicates
 from doe.study.values import FIRST_LOOK, Stopping, Study
@@ -168,7 +168,7 @@ def decision(study: Study, statuses: Sequence[RunStatus]) -> Decision | None:
     import numpy as np
 
     from doe.results.course import Course
-    from doe.results.dataset import datasets, study_runs
+    from doe.results.dataset import datasets, planned_runs, study_runs
 
     rule = stopping_rule(study)
     included = analysed(study, statuses)
@@ -182,7 +182,8 @@ def decision(study: Study, statuses: Sequence[RunStatus]) -> Decision | None:
     close: tuple[CloseToBest, ...] = ()
     expected = None
     if not study.stopping.within:
-        judged, expected = course.decided(data, decided_terms(study, runs))
+        planned = planned_runs(study, [status.run for status in of_design(study, statuses)])
+        judged, expected = course.decided(data, decided_terms(study, planned))
         terms = tuple(
             TermState(name, term_name(state.term, study.keys), state, *chances)
             for name, state, *chances in judged

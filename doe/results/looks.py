@@ -31,13 +31,17 @@ def stopping_rule(study: Study) -> Rule:
     return from_first_look(rule, math.prod(study.sizes) // each, columns)
 
 
+def of_design(study: Study, statuses: Sequence[RunStatus]) -> list[RunStatus]:
+    """All runs but those that confirm a winner and those of a path of ascent."""
+    fresh, path = confirming(study), on_path(study)
+    return [s for s in statuses if s.run.replicate not in fresh and s.run.given not in path]
+
+
 def analysed(study: Study, statuses: Sequence[RunStatus]) -> list[RunStatus]:
-    """The runs that effects are estimated from: all but those that confirm a winner and those of a
-    path of ascent, and where the study declares that it is looked at, those of complete portions.
+    """The runs that effects are estimated from: those of the design, and where the study declares
+    that it is looked at, those of complete portions.
     """
-    factorial = [s for s in statuses if s.run.replicate not in confirming(study)]
-    if path := on_path(study):
-        factorial = [s for s in factorial if s.run.given not in path]
+    factorial = of_design(study, statuses)
     if study.stopping is None:
         return factorial
     complete = min(complete_portions(study, factorial), most_portions(study))

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from benchmarks.stopping import replay
 from doe.cli import app
+from doe.design.runs import portion
 from doe.results.decision import decision, declare
 from doe.store.files import StudyDir
 from doe.store.plan import augment_plan, declare_plan, load_plan, write_plan
@@ -268,3 +269,19 @@ def test_hopeless_terms_end_a_study_and_it_may_go_on(tmp_path):
     assert "cannot be decided with 5 replicates" in result.output.replace("\n", " ")
     assert invoke(app, [*asked, "--replicate", "3"]).exit_code == 0
     assert reached_in(directory).replicates >= reached.replicates
+
+
+def test_terms_that_the_first_half_confounds_are_open(tmp_path):
+    directory = noisy(tmp_path / "half").directory
+    declare(directory, tuple(TERMS.split(",")), 8)
+    assert (
+        invoke(app, ["run", "--study", str(directory), "--cpu", "2", "--limit", "8"]).exit_code == 0
+    )
+    plan = load_plan(directory)
+    half = [
+        status if portion(plan.study, status.run) == 1 else status._replace(state="pending")
+        for status in plan.scan()
+    ]
+    reached = decision(plan.study, half)
+    assert reached.replicates == 0.5
+    assert {term.term for term in reached.open} == {"A", "B", "C", "AB"}

@@ -36,7 +36,7 @@ def write_report(report: Report, out: Path, every_term: bool = False) -> ReportF
     """
     tables = tuple(_write_tables(report, out / "tables", every_term))
     page = out / PAGE
-    write_atomic(page, html.render(report, now()))
+    write_atomic(page, html.render(report, now()), durable=False)  # a report can be made again
     return ReportFiles(page, tables)
 
 
@@ -79,11 +79,11 @@ def _write_tables(report: Report, folder: Path, every_term: bool) -> list[Path]:
     written = []
     for document, tables in documents.items():
         names = [slug(table.name) for table in tables]
-        write_atomic(folder / document, latex.document(names))
+        write_atomic(folder / document, latex.document(names), durable=False)
         for name, table in zip(names, tables, strict=True):
             shown = table if every_term else significant_rows(table, report.options.alpha)
             printed = latex.render(shown.first(MOST_ROWS, f"{name}.csv"))
-            write_atomic(folder / f"{name}.tex", printed)
-            write_atomic(folder / f"{name}.csv", csv.render(table))
+            write_atomic(folder / f"{name}.tex", printed, durable=False)
+            write_atomic(folder / f"{name}.csv", csv.render(table), durable=False)
         written += [folder / f"{name}.tex" for name in names]
     return written

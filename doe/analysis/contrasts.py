@@ -62,17 +62,6 @@ def names_of(masks: Sequence[int], keys: Sequence[str]) -> list[str]:
     ]
 
 
-def cell_index(coded: NDArray[np.int8]) -> Ints:
-    """Row number in the full standard order of each run: bit i is set where factor i is high."""
-    weights = 1 << np.arange(coded.shape[1], dtype=np.int64)
-    return np.asarray((coded > 0) @ weights, dtype=np.int64)
-
-
-def coded_levels(cell: int, factors: int) -> tuple[int, ...]:
-    """Level of each factor in a cell, -1 or +1: the way back from `cell_index`."""
-    return tuple(1 if cell >> i & 1 else -1 for i in range(factors))
-
-
 def sign_columns(cells: Ints, masks: Sequence[int]) -> Floats:
     """Columns -1/+1 of the terms `masks` at the given cells: the product of their factors."""
     mask = np.asarray(masks, dtype=np.int64)

@@ -152,8 +152,3 @@ def levels_of_rows(factors: Sequence[Factor], rows: Iterable[int]) -> list[Level
         for part in (factors[:half], factors[half:])
     )
     return [first[row % len(first)] + second[row // len(first)] for row in rows]
-
-
-def configuration_of(factors: Sequence[Factor], row: int) -> Configuration:
-    """The configuration in a row of the full factorial of some factors."""
-    return Configurations(factors).at(levels_of_rows(factors, [row])[0])

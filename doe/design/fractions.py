@@ -20,7 +20,6 @@ from doe.terms import (
     fraction_parts,
     order,
     parse_generators,
-    term_name,
     terms_up_to,
 )
 
@@ -73,14 +72,6 @@ def alias_chains(
         chained.update(t.mask for t in chain)
         chains.append(tuple(SignedTerm(t.mask, t.sign * chain[0].sign) for t in chain))
     return tuple(chains)
-
-
-def format_chain(chain: Sequence[SignedTerm], keys: Sequence[str]) -> str:
-    """Write a chain as ``AB + CE − DF``."""
-    first, *rest = chain
-    return term_name(first.mask, keys) + "".join(
-        f" {'+' if t.sign > 0 else '−'} {term_name(t.mask, keys)}" for t in rest
-    )
 
 
 @cache

@@ -12,9 +12,7 @@ import math
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
-from doe.design.fractions import alias_chains, confounded_terms
 from doe.errors import DoeError
-from doe.study.values import Study
 
 MOST_REPLICATES = 10_000
 LARGEST_ROOT = 1e8
@@ -246,13 +244,3 @@ def _check_error(size: DesignSize) -> None:
             f"{size.runs} runs leave no degrees of freedom for error beside {size.terms} terms "
             f"and {size.blocks} blocks; add replicates or leave out high-order interactions"
         )
-
-
-def design_size(study: Study, highest: int | None = None) -> DesignSize:
-    """Size of the planned design with a model of all terms up to `highest` factors."""
-    generators = study.generators
-    chains = alias_chains(generators, len(study.factors), highest or len(study.factors))
-    confounded = confounded_terms(study)
-    terms = sum(not any(term.mask in confounded for term in chain) for chain in chains)
-    cells = 1 << (len(study.factors) - len(generators))
-    return DesignSize(cells, study.replicates, 1 << len(study.block_words), terms)

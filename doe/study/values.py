@@ -205,12 +205,6 @@ class Responses(msgspec.Struct, frozen=True):
         return (*(name for name in self.metrics if name in RECORDED), *self.further)
 
     @property
-    def weighed(self) -> tuple[str, ...]:
-        """What is weighed against each other: the averages, and metrics that are in none."""
-        parts = {part for parts in self.averages.values() for part in parts}
-        return (*self.averages, *(name for name in self.metrics if name not in parts))
-
-    @property
     def names(self) -> tuple[str, ...]:
         """All responses: metrics, averages, further metrics."""
         return (*self.metrics, *self.averages, *self.further)

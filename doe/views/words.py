@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from doe.analysis.analyze import Analysis
 from doe.analysis.dataset import FactorColumn
@@ -12,7 +12,7 @@ from doe.analysis.means import ConditionalEffect
 from doe.analysis.pvalues import significant
 from doe.errors import are, counted
 from doe.numbers import cell_text, confidence, with_interval
-from doe.terms import factor_label, factors_in
+from doe.terms import factor_label
 from doe.views.table import Mark
 
 SWITCHES = (("false", "true"), ("off", "on"), ("no", "yes"), ("0", "1"))
@@ -94,15 +94,6 @@ def advice_text(finding: Finding) -> str:
 def factor_text(factor: FactorColumn) -> str:
     """A factor by its name, with its key: "Noise (F)"."""
     return factor_label(factor.key, factor.name)
-
-
-def term_text(term: int, name: str, factors: Sequence[FactorColumn]) -> str:
-    """A term by the names of its factors: "Noise × Bottleneck (BF)"."""
-    parts = [factors[i] for i in factors_in(term)]
-    if len(parts) == 1:
-        return factor_text(parts[0])
-    names = " × ".join(factor.name or factor.key for factor in parts)
-    return f"{names} ({name})" if names != name.replace(":", " × ") else names
 
 
 def spaced(sentence: str) -> str:

@@ -7,7 +7,6 @@ import pytest
 from doe.design.fractions import (
     alias_chains,
     best_foldover,
-    format_chain,
     minimum_aberration,
     resolution,
     word_length_pattern,
@@ -23,8 +22,14 @@ from doe.terms import (
 )
 
 
+def written(chain, keys):
+    """A chain as ``AB + CE − DF``."""
+    text = "".join(f" {'−+'[t.sign > 0]} {term_name(t.mask, keys)}" for t in chain)
+    return text.removeprefix(" + ")
+
+
 def names(chains, keys):
-    return [format_chain(chain, keys) for chain in chains]
+    return [written(chain, keys) for chain in chains]
 
 
 def test_half_fraction_of_six_has_resolution_six_and_aliases_three_factor_terms():

@@ -337,7 +337,7 @@ def _low_first(values: Sequence[Level], key: str, low: str) -> list[Level]:
         if level_text(level).lower() == low.lower() or (is_number(level) and level == number):
             return [level, *(other for other in levels if other != level)]
     raise DoeError(
-        f"{low!r} is no level of {key!r}; its levels are {', '.join(map(level_text, levels))}"
+        f"{low!r} is not a level of {key!r}; its levels are {', '.join(map(level_text, levels))}"
     )
 
 

@@ -60,7 +60,7 @@ def code_between(factor: Factor, level: Level) -> Code:
     """Code of a number that is none of the factor's levels; 0 is the middle of its scale."""
     if not factor.numeric or isinstance(level, str):
         known = ", ".join(map(level_text, factor.levels))
-        raise DoeError(f"{level_text(level)!r} is no level of {factor.key}; expected {known}")
+        raise DoeError(f"{level_text(level)!r} is not a level of {factor.key}; expected {known}")
     if level == factor.centre:
         return 0
     outermost = coded_level(len(factor.levels) - 1, len(factor.levels))

@@ -1,1 +1,1 @@
-"""What is asked: the study, its file form, its checks, the presets that packages offer."""
+"""The study: its values, its TOML form, its checks, and the presets that packages offer."""

@@ -1,4 +1,4 @@
-"""Every mistake a person can make in a study file, found at once and named clearly."""
+"""Checks of a study file: find every mistake at once and name each clearly."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ from doe.terms import parse_term
 MOST_FACTORS = 16
 MOST_PLANNED_RUNS = 1 << 17
 MOST_LOOKED_AT = 20
-"""Replicates of a study that is looked at: its error rates are simulated up to these."""
+"""Largest number of replicates with interim looks: error rates are simulated up to it."""
 MOST_THREADS = 1024
 
 
 def check_study(study: Study) -> None:
-    """Raise SpecError with everything that is inconsistent within a study's values."""
+    """Raise SpecError with every inconsistency among a study's values."""
     if problems := study_problems(study):
         raise SpecError("the study", problems)
 
 
 def study_problems(study: Study, keys_known: bool = True) -> list[str]:
-    """Everything that is inconsistent; what refers to factors only if their keys are known."""
+    """List all inconsistencies; those that concern factors only if the factor keys are valid."""
     problems: list[str] = []
     add = problems.append
     _check_name(study.name, add)
@@ -82,7 +82,7 @@ def _check_name(name: str, add: AddProblem) -> None:
     if not plain or not name or name[0] in ".-" or len(name) > 100:
         add(
             f"name = {short(name)}: expected a plain name of 1 to 100 characters; it becomes a "
-            "directory, so it holds no slash and starts with neither dot nor dash"
+            "directory, so it cannot contain a slash or start with a dot or dash"
         )
 
 
@@ -96,29 +96,34 @@ def _check_factors(study: Study, add: AddProblem) -> None:
         if not is_name(factor.key):
             add(f"{path}: a key is one letter, or a word of letters, digits and underscores")
         if factor.key == "I":
-            add(f"{path}: I names the mean in alias tables; take another letter")
+            add(f"{path}: I is the mean in alias tables; use another letter")
         if factor.key in taken:
             add(f"{path}: {factor.key!r} is the name of a column or placeholder; rename it")
         _check_levels(factor, path, add)
         made = dict.fromkeys(name for values in factor.sets.values() for name in values)
         for name in made:
             if not is_name(name):
-                add(f"{path}.levels: {short(name)} is no name; expected letters, digits, _")
+                add(
+                    f"{path}.levels: {short(name)} is not a valid name; expected letters, digits, _"
+                )
             if name in (*study.keys, *study.settings, *PLACEHOLDERS) or name in others:
-                add(f"{path}.levels: {name!r} has another meaning as well; rename it")
+                add(f"{path}.levels: {name!r} is also used for something else; rename it")
         others |= made.keys()
         if factor.random and factor.role != "condition":
-            add(f'{path}.random: it is for role = "condition"; a choice is no sample of others')
+            add(
+                f'{path}.random: only allowed with role = "condition"; a choice is not a sample '
+                "of a population"
+            )
     _check_strata(study, add)
 
 
 def _several_errors(study: Study) -> bool:
-    """Whether some terms are tested against another error than that of runs."""
+    """Return whether some terms are tested against an error other than that of runs."""
     return bool(study.whole_plot_factors) or any(factor.random for factor in study.factors)
 
 
 def _check_strata(study: Study, add: AddProblem) -> None:
-    """Factors that are hard to change, and conditions that are a sample."""
+    """Check hard-to-change factors and random conditions."""
     random = [factor.key for factor in study.factors if factor.random]
     hard = study.whole_plot_factors
     if not _several_errors(study):
@@ -126,20 +131,23 @@ def _check_strata(study: Study, add: AddProblem) -> None:
     what = f"{hard[0]} is hard to change" if hard else f"{random[0]} is random"
     if hard and len(hard) == len(study.factors):
         add(
-            f"factors.{hard[0]}.hard: every factor is hard to change or of a stage: no runs "
-            "share a whole plot"
+            f"factors.{hard[0]}.hard: every factor is hard to change or belongs to a stage, so a "
+            "whole plot would hold one configuration; leave at least one factor easy to change"
         )
     if len(random) > 1 or len(random) == len(study.factors):
-        add(f"factors.{random[0]}.random: expected one condition at most, and choices beside it")
+        add(
+            f"factors.{random[0]}.random: expected at most one random condition, together with at "
+            "least one choice"
+        )
     if study.stopping:
         add(
-            f"stopping: looks test every term against one error, and {what}, which takes another; "
-            "remove [stopping]"
+            f"stopping: interim looks test every term against one error, and {what}, which needs "
+            "another; remove [stopping]"
         )
 
 
 def _columns(study: Study) -> set[str]:
-    """Columns of the results that are neither a factor's nor a response's."""
+    """Return columns of the results that belong to neither factors nor responses."""
     own = (*coded_columns(study.keys), *seed_columns(study.streams), WHOLE_PLOT)
     return {*RUN_COLUMNS, *STATE_COLUMNS, *own}
 
@@ -159,13 +167,13 @@ def _check_levels(factor: Factor, path: str, add: AddProblem) -> None:
     if len(levels) == 2 and factor.low == factor.high:
         add(f"{path}: low and high are both {short(factor.low)}; expected two distinct levels")
     elif twice := [value for i, value in enumerate(levels) if value in levels[:i]]:
-        add(f"{path}.levels: {short(twice[0])} stands twice; expected each level once")
+        add(f"{path}.levels: {short(twice[0])} is listed twice; expected each level once")
     elif named := several_kinds(levels):
         place = f"{path}.levels: got" if len(levels) > 2 else f"{path}: got {_both(levels)},"
         add(f"{place} {named}; expected levels of one kind")
     if factor.scale == "log" and not factor.numeric:
         word = next(value for value in levels if kind_of(value) != "number")
-        add(f"{path}.scale = 'log': {short(word)} is no number; expected numbers, or no scale")
+        add(f"{path}.scale = 'log': {short(word)} is not a number; expected numbers, or no scale")
     elif factor.scale == "log" and levels and (low := min(map(float, levels))) <= 0:
         add(f"{path}.scale = 'log': got the level {low:g}; logarithms need numbers above 0")
     elif factor.numeric and levels:
@@ -184,10 +192,13 @@ def _check_responses(study: Study, add: AddProblem) -> None:
         add("responses.metrics: empty; expected the names of the metrics that a run returns")
     for name in responses.names:
         if not is_name(name):
-            add(f"responses: {short(name)} is no name; expected letters, digits, underscores")
+            add(
+                f"responses: {short(name)} is not a valid name; expected letters, digits, "
+                "underscores"
+            )
     for name, count in Counter(responses.names).items():
         if count > 1:
-            add(f"responses: {name!r} stands {count} times; expected each response once")
+            add(f"responses: {name!r} is listed {count} times; expected each response once")
     reserved = _columns(study)
     for name in sorted({*responses.names}):
         if name in study.keys:
@@ -201,9 +212,9 @@ def _check_responses(study: Study, add: AddProblem) -> None:
             add(f"{path}: empty; expected the metrics to average")
         for part in parts:
             if part not in metrics:
-                add(f"{path}: {part!r} is no metric{nearest(part, metrics)}")
+                add(f"{path}: {part!r} is not a metric{nearest(part, metrics)}")
         if len(set(parts)) < len(parts):
-            add(f"{path}: a metric stands twice; expected each once")
+            add(f"{path}: a metric is listed twice; expected each once")
         for what, of in (("goal", responses.goal_of), ("unit", responses.unit_of)):
             _check_alike(parts, what, of, path, add)
         if (goal := responses.goals.get(name)) and parts and goal != responses.goal_of(parts[0]):
@@ -214,13 +225,15 @@ def _check_responses(study: Study, add: AddProblem) -> None:
     for name in responses.covariates:
         if covariate_step(name)[1] is None and name not in metrics:
             add(
-                f"responses.covariates: {name!r} is no metric{nearest(name, metrics)}; name it in "
+                f"responses.covariates: {name!r} is not a metric{nearest(name, metrics)}; name it "
+                "in "
                 f'further too, or say at which step it is reported, as in "{name} at 0"'
             )
     if responses.covariates and (study.streams or _several_errors(study)):
         add(
-            "responses.covariates: they are for runs with one error, and these have streams of "
-            "seeds, factors that are hard to change or a random condition; remove covariates"
+            "responses.covariates: covariates need a single error term, and this study has "
+            "several streams of seeds, hard-to-change factors or a random condition; remove "
+            "covariates"
         )
     counted = responses.of if isinstance(responses.of, dict) else {}
     for section in ("units", "goals", "scales", "matters", "titles"):
@@ -233,7 +246,7 @@ def _check_responses(study: Study, add: AddProblem) -> None:
         _check_response(name, "of", responses, add)
     for items in counted.values() if counted else [responses.of or 1]:
         if not (isinstance(items, int) and 0 < items < 2**53):
-            add(f"responses.of = {short(items)}: expected how many items were counted, above 0")
+            add(f"responses.of = {short(items)}: expected the number of items counted, above 0")
     check_constraints(responses.constraints, responses.names, add)
     goals = {name: responses.goal_of(name) for name in responses.names}
     check_desires(study.desirability, responses.names, goals, add)
@@ -248,13 +261,13 @@ def _check_response(name: str, section: str, responses: Responses, add: AddProbl
 def _check_alike(
     parts: Sequence[str], what: str, of: Callable[[str], str | None], path: str, add: AddProblem
 ) -> None:
-    """An average of what goes in two directions or has two units says nothing."""
+    """Refuse an average of metrics with different goals, units or scales."""
     values = {of(part): part for part in reversed(parts)}
     if len(values) > 1:
         (value, first), (other, second) = list(values.items())[::-1][:2]
         add(
             f"{path}: {first} has the {what} {short(value)} and {second} {short(other)}; "
-            f"expected metrics with one {what}: average them apart"
+            f"expected metrics with one {what}; average them separately"
         )
 
 
@@ -271,7 +284,7 @@ def _check_replicates(study: Study, add: AddProblem) -> None:
     every = [*study.seeds, *(seed for step in study.augment for seed in step.seeds)]
     for seed, count in Counter(every).items():
         if count > 1:
-            add(f"seeds: {short(seed)} stands {count} times; expected distinct seeds")
+            add(f"seeds: {short(seed)} is listed {count} times; expected distinct seeds")
     for seed in dict.fromkeys((*every, *(s for seeds in study.streams.values() for s in seeds))):
         if not 0 <= seed < 2**63:
             add(f"seeds: got {short(seed)}; expected 0 to 2^63 - 1")
@@ -280,10 +293,10 @@ def _check_replicates(study: Study, add: AddProblem) -> None:
 
 
 def _check_seed_streams(study: Study, add: AddProblem) -> None:
-    """Several streams: names, a seed of each for every replicate, and what they can tell."""
+    """Check several streams of seeds: names, one seed per replicate, estimable shares."""
     for name in study.streams:
         if not is_name(name):
-            add(f"seeds: {short(name)} is no name; expected letters, digits, underscores")
+            add(f"seeds: {short(name)} is not a valid name; expected letters, digits, underscores")
     if study.seeds:
         add("seeds: got a list and streams; expected one of them")
     if any(len(seeds) != study.replicates for seeds in study.streams.values()):
@@ -292,14 +305,14 @@ def _check_seed_streams(study: Study, add: AddProblem) -> None:
         check_streams(study.streams, add)
     if study.centre or study.blocks:
         add(
-            "seeds: several streams need whole replicates as blocks and no centre runs: the share "
-            "of a stream is told from configurations that have every seed; give one list of seeds, "
-            "or change the design"
+            "seeds: several streams need whole replicates as blocks and no centre runs: a "
+            "stream's share of the variation is estimated from configurations that ran with every "
+            "seed; use a single list of seeds, or change the design"
         )
     if study.stopping:
         add(
-            "seeds: a look after each replicate takes these as independent, and streams share "
-            "seeds between them; remove [stopping], or give one list of seeds"
+            "seeds: interim looks assume independent replicates, and streams share seeds between "
+            "replicates; remove [stopping], or use a single list of seeds"
         )
 
 
@@ -317,11 +330,11 @@ def _check_backend(study: Study, add: AddProblem) -> None:
     defaults = {field.name: field.default for field in msgspec.structs.fields(Study)}
     for name in ("cwd", "python", "env", "metrics", "progress"):
         if getattr(study, name) not in (defaults[name], {}):
-            add(f'{name}: it is for backend = "command"; remove one of the two')
+            add(f'{name}: only allowed with backend = "command"; remove one of the two')
 
 
 def _check_plain(value: object, path: str, add: AddProblem) -> None:
-    """Settings travel as JSON, so a date or a number that is not finite cannot."""
+    """Check that settings can be written as JSON: no dates, no numbers that are not finite."""
     if isinstance(value, dict):
         for key, item in value.items():
             _check_plain(item, f"{path}.{key}", add)
@@ -337,7 +350,7 @@ def _check_plain(value: object, path: str, add: AddProblem) -> None:
 
 
 def several_kinds(levels: Sequence[Level]) -> str:
-    """The kinds of some levels, "numbers and words"; empty where they are of one kind."""
+    """Name the kinds of some levels, "numbers and words"; empty if all are of one kind."""
     kinds = dict.fromkeys(kind_of(value) for value in levels)
     named = [f"{kind}s" if kind != "switch" else "switches" for kind in kinds]
     return " and ".join(named) if len(named) > 1 else ""
@@ -353,7 +366,7 @@ def _too_few(study: Study, runs: int) -> str:
 
 
 def _check_structure(study: Study, add: AddProblem) -> None:
-    """Fraction, exclusions, centre runs, blocks, augmentation: what needs valid factor keys."""
+    """Check fraction, exclusions, centre runs, blocks and augmentation; needs valid factor keys."""
     _check_centre(study, add)
     for i, step in enumerate(study.augment):
         _check_augment(study, step, f"augment[{i}]", add)
@@ -367,13 +380,13 @@ def _check_structure(study: Study, add: AddProblem) -> None:
     for name in ("fraction", "blocks"):
         if value := getattr(study, name):
             add(
-                f"{name} = {short(value)}: it belongs to a factorial, and the kind is "
+                f"{name} = {short(value)}: only allowed in a factorial, and design.kind is "
                 f"{study.kind}; remove one of them"
             )
 
 
 def _check_factorial(study: Study, add: AddProblem) -> None:
-    """How many runs there are, and what can be told from them."""
+    """Check the number of runs and what they can estimate."""
     runs = math.prod(study.sizes[:MOST_FACTORS])
     try:
         runs = runs // study.parts if study.parts else runs >> len(study.generators)
@@ -381,7 +394,7 @@ def _check_factorial(study: Study, add: AddProblem) -> None:
             wide = next(f for f in study.factors if len(f.levels) != 2)
             add(
                 f"fraction = {short(study.fraction)}: generators need two levels of every factor, "
-                f"and {wide.key} has {len(wide.levels)}; ask for a part such as 1/2 or 1/3"
+                f"and {wide.key} has {len(wide.levels)}; use a part such as 1/2 or 1/3"
             )
     except DoeError as error:
         add(f"fraction = {short(study.fraction)}: {error}")
@@ -394,7 +407,7 @@ def _check_factorial(study: Study, add: AddProblem) -> None:
             add(f"blocks = {short(study.blocks)}: {error}")
     if runs * study.replicates > MOST_PLANNED_RUNS:
         add(
-            f"the design has {runs} runs a replicate, {short(study.replicates)} replicates; "
+            f"the design has {runs} runs per replicate and {short(study.replicates)} replicates; "
             f"expected at most {MOST_PLANNED_RUNS} runs: take a fraction"
         )
     elif study.exclude or any(factor.when for factor in study.factors):
@@ -416,21 +429,25 @@ def _check_augment(study: Study, step: Augment, path: str, add: AddProblem) -> N
     if sum(map(bool, (step.seeds, step.flip, step.part, step.axial, step.runs, points))) != 1:
         add(f"{path}: expected one of seeds (replicates), flip, part, axial, runs, points")
     if any(len(point) != len(study.factors) for point in step.points):
-        add(f"{path}.points: expected a level of each of the {len(study.factors)} factors")
+        add(f"{path}.points: expected a level for each of the {len(study.factors)} factors")
     if not 0 <= step.axial <= 1:
         add(f"{path}.axial: got {step.axial}; expected a number between 0 and 1")
     if not 0 <= step.runs <= MOST_PLANNED_RUNS:
         add(f"{path}.runs: got {step.runs}; expected at most {MOST_PLANNED_RUNS} runs")
     if step.confirm and not (step.seeds and step.response in study.responses.names):
-        add(f"{path}.confirm: expected seeds and a response beside it")
+        add(f"{path}.confirm: expected seeds and a response as well")
     if step.part and not 2 <= step.part <= study.parts:
-        known = f"2 to {study.parts}" if study.parts else "none, as the fraction is no 1/N"
-        add(f"{path}.part = {step.part}: no part of the design; expected {known}")
+        known = (
+            f"2 to {study.parts}"
+            if study.parts
+            else "none, because the fraction is not of the form 1/N"
+        )
+        add(f"{path}.part = {step.part}: not a part of the design; expected {known}")
     for key in step.flip:
         if key not in study.keys:
-            add(f"{path}.flip: {key!r} is no factor{nearest(key, study.keys)}")
+            add(f"{path}.flip: {key!r} is not a factor{nearest(key, study.keys)}")
         elif len(study.factors[study.keys.index(key)].levels) != 2:
-            add(f"{path}.flip: {key} has more than two levels, which cannot be exchanged")
+            add(f"{path}.flip: {key} has more than two levels; a fold-over exchanges two")
 
 
 def _check_centre(study: Study, add: AddProblem) -> None:
@@ -443,22 +460,23 @@ def _check_centre(study: Study, add: AddProblem) -> None:
         kind = next((kind_of(v) for v in factor.levels if kind_of(v) != "number"), "")
         if kind:
             add(
-                f"{path}: factors.{factor.key} is a {kind}, which has no middle; expected numbers "
-                "on every factor, or centre = 0"
+                f"{path}: factors.{factor.key} is a {kind}, which has no middle; centre runs need "
+                "numeric levels on every factor; expected these, or centre = 0"
             )
             return
         if any(not math.isfinite(float(v)) for v in factor.levels) or (
             factor.scale == "log" and min(map(float, factor.levels)) <= 0
         ):
-            return  # said above
+            return  # Reported above.
         if factor.whole and not isinstance(factor.centre, int):
             add(
-                f"{path}: the middle of factors.{factor.key} is {factor.centre}, no whole number "
-                "as its levels are; write them with a decimal point if that can run"
+                f"{path}: the middle of factors.{factor.key} is {factor.centre}, which is not a "
+                "whole number like its levels; write the levels with a decimal point if "
+                "fractions can run"
             )
     at_levels = study.factors and all(f.centre in f.levels for f in study.factors)
     if study.kind == FACTORIAL and at_levels:
-        add(f"{path}: the centre is a configuration of the design already; add replicates instead")
+        add(f"{path}: the centre is already a configuration of the design; add replicates instead")
 
 
 def _check_exclude(study: Study, add: AddProblem) -> None:
@@ -468,20 +486,20 @@ def _check_exclude(study: Study, add: AddProblem) -> None:
         add(str(error))
         return
     if not rows:
-        add("exclude: every combination is excluded; expected some that can run")
+        add("exclude: every combination is excluded; expected at least two that can run")
     elif key := inestimable_factor(study, rows):
         add(
-            f"exclude: the main effect of {key} cannot be told from the other factors on the "
+            f"exclude: the main effect of {key} is aliased with the other factors on the "
             f"{len(rows)} combinations that are left; exclude fewer, or leave {key} out"
         )
 
 
 def _check_report(study: Study, add: AddProblem) -> None:
-    """The [report] section: groups of responses, split, dropped factors, baselines."""
+    """Check the [report] section: groups of responses, split, dropped factors, baselines."""
     section, names = study.report, study.responses.names
     for key in ([section.split] if section.split else []) + [*section.drop]:
         if key not in study.keys:
-            add(f"report: {key!r} is no factor{nearest(key, study.keys)}")
+            add(f"report: {key!r} is not a factor{nearest(key, study.keys)}")
     groups = [*section.groups, *([section.further] if section.further else [])]
     for name, count in Counter(group.name for group in groups).items():
         if count > 1:
@@ -489,23 +507,23 @@ def _check_report(study: Study, add: AddProblem) -> None:
     for group in groups:
         path = f"report group {group.name!r}"
         if not re.fullmatch(r"[A-Za-z0-9][\w-]*", group.name, re.ASCII):
-            add(f"{path}: a name becomes part of a file's; expected letters, digits, - and _")
+            add(f"{path}: the name becomes part of a file name; expected letters, digits, - and _")
         if not group.responses:
             add(f"{path}: responses is empty; expected names of responses")
         for name in group.responses:
             if name not in names:
-                add(f"{path}: {name!r} is no response{nearest(name, names)}")
+                add(f"{path}: {name!r} is not a response{nearest(name, names)}")
         levels = {factor.key: factor.levels for factor in study.factors}
         for key, level in group.baseline.items():
             if key not in levels:
-                add(f"{path}: baseline names {key!r}, no factor{nearest(key, levels)}")
+                add(f"{path}: baseline names {key!r}, which is not a factor{nearest(key, levels)}")
             elif level not in levels[key]:
                 known = " or ".join(short(value) for value in levels[key])
                 add(f"{path}: baseline has {key} = {short(level)}; expected {known}")
 
 
 def _check_stopping(study: Study, add: AddProblem) -> None:
-    """The [stopping] section: terms and responses that are there, sizes that can be."""
+    """Check the [stopping] section: known terms and responses, valid sizes."""
     rule = study.stopping
     if rule is None:
         return
@@ -517,9 +535,12 @@ def _check_stopping(study: Study, add: AddProblem) -> None:
     if not 0 < rule.alpha < 1:
         add(f"stopping.alpha = {rule.alpha:g}: expected a level between 0 and 1")
     if not 0 <= rule.within < math.inf:
-        add(f"stopping.within = {rule.within:g}: expected a distance from the best, 0 for none")
+        add(f"stopping.within = {rule.within:g}: expected a distance from the best, or 0 for none")
     if not 0 <= rule.futility < 1:
-        add(f"stopping.futility = {rule.futility:g}: expected a chance, 0 to go on to the end")
+        add(
+            f"stopping.futility = {rule.futility:g}: expected a probability, or 0 to continue to "
+            "the end"
+        )
     for name in rule.responses:
         if name not in study.responses.names:
             add(f"stopping.responses: no {name!r}{nearest(name, study.responses.names)}")

@@ -24,29 +24,30 @@ from doe.study.values import (
 )
 
 PLACEHOLDERS = ("seed", "run_dir", "device", "threads")
-"""What a command may ask for besides the factors' levels and the settings."""
+"""Placeholders of a command besides the factors and the settings."""
 FUNCTION = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*"
-"""How a function is named: package.module:function."""
+"""How a function is written: package.module:function."""
 STDOUT = "stdout"
-"""As the file of metrics: what the command prints."""
+"""Name of the metrics file that means the command's output."""
 EDIT = "EDIT-ME"
-"""Stands in a proposed study where only a person knows the value."""
+"""Placeholder in a proposed study for a value that only the user knows."""
 TOTAL, STEP = "total", "step"
 REQUEST, RESULT, LEASE = "request.json", "result.json", "lease.json"
 LOG, PROGRESS = "log.txt", "progress.jsonl"
 OUT = "out"
-"""Where a command runs and writes, in the run's directory."""
+"""Default working directory of a command: the run's own directory."""
 
 SIGN = "[-+\u2212]"
 NUMBER = (
     rf"{SIGN}?(?:(?:\d+\.?\d*|\.\d+)(?:e{SIGN}?\d+)?|nan|inf(?:inity)?)"
-    r"(?!\w|[.,:\-\u2212]\d)"  # neither half a number nor half a word: 1,203.5 and 5M are none
+    r"(?!\w|[.,:\-\u2212]\d)"  # not part of a longer number or word: 1,203.5, 5M
 )
-"""A number as programs print it, whatever follows it: 1.2e-3; or [371.] or 9812/10000 or 0.91%."""
+"""A number as programs print it, whatever follows: 1.2e-3; or [371.] or 9812/10000 or 0.91%."""
 UNREADABLE = rf"{SIGN}?\.?\d[\w.,:\-\u2212]*\w"
-"""What begins like a number and is none: it may be 1,203.5 or 5M, and no earlier value counts."""
+"""A word that starts like a number but may be 1,203.5 or 5M; no earlier value may be used
+instead."""
 GAP = rf"(?:[^\w+\-\u2212.@#]|\.(?!\d)|(?<![:=])(?<![:=]\s){SIGN}(?=[\s>\-]))+"
-"""What may stand between a name and its number; a sign belongs to the number."""
+"""Separators between a name and its number; a sign belongs to the number."""
 WRAPPER = r"(?:[\w.]+[(\[]+)?"
 """As in np.float64(0.5), tensor(0.5, …)."""
 
@@ -57,11 +58,11 @@ class Piece(NamedTuple):
     literal: str
     name: str | None
     text: str
-    """What a switch puts there when it is on; empty for a plain placeholder."""
+    """Text that a switch inserts when it is on; empty for a plain placeholder."""
 
 
 def split_command(text: str, add: AddProblem, key: str = "command") -> list[str]:
-    """Split a command line into words as a shell would, and keep a placeholder in one piece."""
+    """Split a command line into words as a shell would, keeping each placeholder in one piece."""
     held: list[str] = []
 
     def hold(match: re.Match[str]) -> str:
@@ -78,7 +79,7 @@ def split_command(text: str, add: AddProblem, key: str = "command") -> list[str]
 
 
 def pieces(word: str) -> list[Piece]:
-    """Read a word of a command; a ValueError says what is wrong with its braces."""
+    """Parse a word of a command; raise ValueError with what is wrong with its braces."""
     parts = []
     for literal, name, text, conversion in Formatter().parse(word):
         if conversion or (name is not None and not re.fullmatch(r"[A-Za-z_][\w.]*", name)):
@@ -88,12 +89,12 @@ def pieces(word: str) -> list[Piece]:
 
 
 def printed_name(name: str) -> str:
-    """A pattern for the name of a metric as programs print it: test_loss as in `Test loss`."""
+    """Return a pattern for a metric's name as programs print it: test_loss as in `Test loss`."""
     return r"[\W_]*".join(re.escape(word) for word in name.split("_") if word)
 
 
 def printed_pattern(key: str) -> re.Pattern[str]:
-    """A pattern with one group, the number: `key` itself if it has one, else what precedes it."""
+    """Return a pattern with one group, the number: `key` itself if it has one, else after `key`."""
     compiled = re.compile(key)
     if compiled.groups:
         return compiled
@@ -102,19 +103,20 @@ def printed_pattern(key: str) -> re.Pattern[str]:
 
 
 def printed_step() -> re.Pattern[str]:
-    """A pattern with one group, the step that a line is of: `step 250: …`."""
+    """Return a pattern with one group, the step that a line reports: `step 250: …`."""
     names = "(?:global[_ ])?step|iter(?:ation)?|epoch|episode"
     return re.compile(rf"(?<!\w)(?:{names}){GAP}({NUMBER})", re.IGNORECASE)
 
 
 def printed_number(text: str) -> float | None:
-    """The number that a text begins with, without brackets and what follows; else None."""
+    """Return the number at the start of a text, without brackets and units; None if there is
+    none."""
     match = re.match(rf"[\s(\[{{\"'=:]*{WRAPPER}({NUMBER})", text, re.IGNORECASE)
     return float(match[1].replace("\u2212", "-")) if match else None
 
 
 def flat_settings(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Level]:
-    """Settings that are one value each, nested ones by their dotted name."""
+    """Return settings that are single values, nested ones by their dotted names."""
     values: dict[str, Level] = {}
     for key, value in settings.items():
         if isinstance(value, Mapping):
@@ -136,7 +138,9 @@ def check_program(study: Study, start: Path) -> None:
     commands += [study.words] if study.backend == "command" else []
     levels = (str(level) for factor in study.factors for level in factor.levels)
     if commands and any(EDIT in word for word in (*chain(*commands), *levels)):
-        raise DoeError(f"the study still holds {EDIT}; put what belongs there in its place")
+        raise DoeError(
+            f"the study still contains {EDIT}; replace it with the value that belongs there"
+        )
     for words in filter(None, commands):
         _check_words(words, start if study.cwd in (OWN, "") else start / study.cwd)
 
@@ -145,15 +149,16 @@ def _check_words(words: tuple[str, ...], base: Path) -> None:
     program, *rest = words
     here = os.sep in program
     if "{" not in program and not (os.access(base / program, os.X_OK) if here else which(program)):
-        place = "there is no such program" if here else "no such program is on the PATH"
+        place = "no such file" if here else "not found on the PATH"
         if here and (base / program).exists():
-            place = "it may not be executed; make it executable with chmod +x"
+            place = "it is not executable; run chmod +x on it"
         raise DoeError(f"command: cannot start {program!r}: {place}")
     scripts = (word for word in rest if re.fullmatch(r"[^-{}=][^{}=]*\.(py|sh|R|jl|js|pl)", word))
     script = next(scripts, None)
     if script is not None and not (base / script).is_file():
         raise DoeError(
-            f"command: there is no {script} in {base}; start doe where it is, or write its path"
+            f"command: no {script} in {base}; start doe in the script's directory, or write its "
+            "path"
         )
 
 
@@ -161,7 +166,7 @@ def _check_words(words: tuple[str, ...], base: Path) -> None:
 
 
 def has_copies(study: Study) -> bool:
-    """Whether replicates are copies of each other: their command is not told the seed."""
+    """Return whether replicates are copies of each other: the command does not receive the seed."""
     repeated = study.replicates > 1 or any(step.seeds for step in study.augment)
     names = {str(piece.name) for piece in used_pieces(study.command, study.env, lambda _: None)}
     told = any(name.partition(".")[0] == "seed" for name in names)
@@ -169,20 +174,21 @@ def has_copies(study: Study) -> bool:
 
 
 def command_doubts(study: Study) -> list[str]:
-    """What is not wrong with a command and yet may end in wrong numbers, a sentence each."""
+    """List possible mistakes in a command that is otherwise valid, one sentence each."""
     doubts = []
     if has_copies(study):
         doubts.append(
-            "the command does not use {seed}: unless it draws a seed of its own, its replicates "
-            "are copies, which show no error to test against; put {seed} where its seed belongs"
+            "the command does not use {seed}: unless the program draws its own seed, its "
+            "replicates are identical copies without any error to test against; put {seed} where "
+            "the seed belongs"
         )
     for name, pattern in study.metrics.keys.items() if study.metrics.file == STDOUT else ():
         group = re.search(r"(?<!\\)\((?!\?)([^()]*)\)", pattern)
         if group and not all(re.fullmatch(group[1], text) for text in ("nan", "-1.5e-3")):
             doubts.append(
                 f"metrics.keys.{name}: its group ({group[1]}) cannot read every number, among nan "
-                "and -1.5e-3, so that an earlier one would be recorded; leave the group out, and "
-                "the number that follows is read"
+                "and -1.5e-3, so an earlier value would be recorded; remove the group to read the "
+                "number that follows"
             )
     return doubts
 
@@ -191,14 +197,17 @@ def command_doubts(study: Study) -> list[str]:
 
 
 def check_command(study: Study, add: AddProblem) -> None:
-    """Everything that is wrong with a command, its placeholders and its two sections."""
+    """List everything that is wrong with a command, its placeholders and its sections."""
     if not study.command or not study.command[0]:
         add('command: missing; backend = "command" needs the program and its arguments')
         return
     settings = flat_settings(study.settings)
     own = (*PLACEHOLDERS, *seed_placeholders(study.streams), *stage_placeholders(study.stages))
     for key in sorted(settings.keys() & {*study.keys, *own}):
-        add(f"settings.{key}: {{{key}}} in a command means something else as well; rename it")
+        add(
+            f"settings.{key}: {{{key}}} in a command already has another meaning; rename the "
+            "setting"
+        )
     made = {name: f.key for f in study.factors for values in f.sets.values() for name in values}
     known = [*study.keys, *settings, *made, *own]
     unreadable: list[str] = []
@@ -218,7 +227,7 @@ def check_command(study: Study, add: AddProblem) -> None:
     idle = [key for key in study.keys if key not in {*names, *study.staged_factors}]
     if idle and not unreadable and all(piece.name in known for piece in used):
         add(
-            f"command: it does not use {', '.join(idle)}, so this factor would measure nothing; "
+            f"command: it does not use {', '.join(idle)}, so this factor would have no effect; "
             f"put {{{idle[0]}}} where its level belongs, or remove factors.{idle[0]}"
         )
     _check_seeds_used(study, names, add)
@@ -232,27 +241,27 @@ def check_command(study: Study, add: AddProblem) -> None:
         add(f"python = {short(study.python)}: the command starts {study.command[0]!r}, not python")
     for name in study.env:
         if not re.fullmatch(r"[A-Za-z_]\w*", name):
-            add(f"env: {short(name)} is no name of a variable; expected letters, digits, _")
+            add(f"env: {short(name)} is not a valid variable name; expected letters, digits, _")
     _check_metrics(study.metrics, study, add)
     check_progress(study.progress, [*study.keys, *settings, *made], add)
 
 
 def _check_seeds_used(study: Study, names: set[str | None], add: AddProblem) -> None:
-    """Every stream has its place in a command; `{seed}` is that of the first."""
+    """Check that the command uses every stream of seeds; `{seed}` is the first stream's."""
     known = seed_placeholders(study.streams)
     names |= set(seed_placeholders(stage.seed for stage in study.stages.values()))
     idle = [p for i, p in enumerate(known) if p not in names and (i > 0 or "seed" not in names)]
     if idle:
         add(
-            f"command: it does not use {{{idle[0]}}}, so this stream of seeds would change "
-            f"nothing; put it in, or remove seeds.{idle[0].removeprefix('seed.')}"
+            f"command: it does not use {{{idle[0]}}}, so this stream of seeds would have no "
+            f"effect; add it, or remove seeds.{idle[0].removeprefix('seed.')}"
         )
 
 
 def used_pieces(
     command: Iterable[str], env: Mapping[str, Level], add: AddProblem, key: str = "command"
 ) -> Iterator[Piece]:
-    """Placeholders of a command and of its environment."""
+    """Return the placeholders of a command and of its environment."""
     for word in (*command, *(value for value in env.values() if isinstance(value, str))):
         try:
             yield from (piece for piece in pieces(word) if piece.name is not None)
@@ -261,7 +270,7 @@ def used_pieces(
 
 
 def stage_placeholders(stages: Iterable[str]) -> tuple[str, ...]:
-    """What the directory of each stage is called in a command: `{stage.tokens}`."""
+    """Return the placeholder for the directory of each stage: `{stage.tokens}`."""
     return tuple(f"stage.{name}" for name in stages)
 
 
@@ -282,8 +291,8 @@ def _check_switch(name: str, study: Study, settings: Mapping[str, Level], add: A
 def _check_cwd(cwd: str, add: AddProblem) -> None:
     if cwd != OWN and (cwd.startswith(("/", "~")) or "{" in cwd):
         add(
-            f'cwd = {short(cwd)}: expected "{OWN}", a directory of each run\'s own, or a path from '
-            'where `doe run` is started, as in "."'
+            f'cwd = {short(cwd)}: expected "{OWN}", each run\'s own directory, or a path '
+            'relative to where `doe run` is started, such as "."'
         )
 
 
@@ -316,7 +325,7 @@ def _check_metrics(section: MetricsSection, study: Study, add: AddProblem) -> No
 def check_progress(
     section: ProgressSection, known: list[str], add: AddProblem, key: str = "progress"
 ) -> None:
-    """Everything that is wrong with where a command tells its progress."""
+    """List everything that is wrong with the section on progress."""
     if section.pattern and section.file:
         add(f"{key}: got a pattern and a file; expected one of them")
     if section != ProgressSection() and not section.pattern and not section.file:
@@ -350,5 +359,5 @@ def _compiled(pattern: str, key: str, add: AddProblem) -> re.Pattern[str] | None
     try:
         return re.compile(pattern)
     except re.error as error:
-        add(f"{key} = {short(pattern)}: no regular expression: {error}")
+        add(f"{key} = {short(pattern)}: not a valid regular expression: {error}")
         return None

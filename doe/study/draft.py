@@ -1,4 +1,4 @@
-"""A first study file: factors proposed from the options of a program, or as they were given."""
+"""A first study file, with factors proposed from the options of a program or given by the user."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ from doe.study.help_text import (
 from doe.study.values import PYTHON, Level
 
 MOST_PROPOSED = 4
-"""Factors that a draft varies: 16 configurations; further ones stand there as comments."""
+"""Factors in use in a draft, for 16 configurations; further ones are written as comments."""
 LEAST_PROPOSED = 2
-"""Factors that it takes even where none is known to matter."""
+"""Factors in use even if none is known to matter."""
 
 
 class Draft(msgspec.Struct, frozen=True):
-    """All that a first study file says."""
+    """Contents of a first study file."""
 
     name: str
     backend: str
     command: str = ""
     factors: tuple[Proposal, ...] = ()
     further: tuple[Proposal, ...] = ()
-    """Factors that the file shows and does not use."""
+    """Factors written as comments, not in use."""
     settings: dict[str, Level] = {}
     metrics: tuple[str, ...] = ("loss",)
     goal: str = "min"
@@ -51,15 +51,15 @@ class Draft(msgspec.Struct, frozen=True):
     keys: dict[str, str] = {}
     replicates: int = 2
     edits: tuple[str, ...] = ()
-    """What the person must still do."""
+    """What the user must still fill in."""
     cwd: str = ""
-    """Where the command runs, unless in a directory of each run's own."""
+    """Working directory of the command, unless each run has its own."""
     python: str = ""
-    """Interpreter of an environment that lies beside the script."""
+    """Interpreter of an environment found next to the script."""
 
     @property
     def configurations(self) -> int:
-        """How many there are of all levels."""
+        """Number of configurations of all levels."""
         return math.prod(max(len(proposal.levels), 2) for proposal in self.factors)
 
 
@@ -88,7 +88,9 @@ def draft_command(
         if option.name in OWN:
             given.append(option.given(f"{{{OWN[option.name]}}}"))
         elif OUTPUT.fullmatch(option.name):
-            default = PurePosixPath(option.default)  # of a file, as in model.pt, or of a directory
+            default = PurePosixPath(
+                option.default
+            )  # The path of a file such as model.pt, or of a directory.
             name = f"/{default.name}" if default.suffix else ""
             given.append(option.given(f"{{run_dir}}{shlex.quote(name) if name else ''}"))
         elif LENGTHS.fullmatch(option.name) and re.fullmatch(r"-?\d+", option.default):
@@ -96,10 +98,12 @@ def draft_command(
             settings[key] = int(option.default)
         elif option.required:
             given.append(option.given(EDIT))
-            edits.append(f"{option.flag} is required: put its value in the place of {EDIT}")
+            edits.append(f"{option.flag} is required: replace {EDIT} with its value")
         elif option.default and "/" in option.default and Path(option.default).exists():
-            given.append(option.given(shlex.quote(option.default)))  # found wherever it runs
-    edits += [f"no help tells the levels of {p.key}: write them" for p in factors if not p.levels]
+            given.append(option.given(shlex.quote(option.default)))  # Found wherever it runs.
+    edits += [
+        f"the help does not give levels of {p.key}: write them" for p in factors if not p.levels
+    ]
     command = [shlex.quote(word.replace("{", "{{").replace("}", "}}")) for word in words]
     given += [proposal.use for proposal in factors]
     place = _options_place(words)
@@ -115,7 +119,8 @@ def draft_command(
 
 
 def _options_place(words: Sequence[str]) -> int:
-    """Where options go: behind all words, but before the files of a program that is no script."""
+    """Return where options go: after all words, but before the files of a program that is not a
+    script."""
     if len(words) > 1 and re.fullmatch(PYTHON, PurePosixPath(words[0]).name):
         return len(words)
     files = (i for i, word in enumerate(words[1:], 1) if Path(word).is_file())
@@ -124,13 +129,13 @@ def _options_place(words: Sequence[str]) -> int:
 
 
 def places_factors(words: Sequence[str], asked: Sequence[Proposal | str]) -> bool:
-    """Whether a command says itself where a factor goes, as in `python app.py opt.lr={lr}`."""
+    """Return whether a command places a factor itself, as in `python app.py opt.lr={lr}`."""
     keys = [factor if isinstance(factor, str) else factor.key for factor in asked]
     return any(re.search(rf"\{{{key}[:}}]", word) for key in keys for word in words)
 
 
 def draft_placed(words: Sequence[str], asked: Sequence[Proposal | str]) -> Draft:
-    """Draft a study around a command with its placeholders, as a program without options needs."""
+    """Draft a study around a command with placeholders, for a program without options."""
     plain = re.compile(r"[\w@%+=:,./{}-]+", re.ASCII)
     return Draft(
         name="",
@@ -141,12 +146,13 @@ def draft_placed(words: Sequence[str], asked: Sequence[Proposal | str]) -> Draft
 
 
 def given_levels(asked: Iterable[Proposal | str]) -> tuple[Proposal, ...]:
-    """Factors of a function or of a command with placeholders, which propose no levels."""
+    """Return factors of a function or of a command with placeholders, whose levels must be
+    given."""
     factors = []
     for factor in asked:
         if isinstance(factor, str):
             raise DoeError(
-                f"factor {factor}: no help tells its levels; give them, {factor}=LOW,HIGH"
+                f"factor {factor}: its levels are not known; give them as {factor}=LOW,HIGH"
             )
         factors.append(factor)
     return tuple(factors)
@@ -155,7 +161,7 @@ def given_levels(asked: Iterable[Proposal | str]) -> tuple[Proposal, ...]:
 def _factors(
     options: Sequence[Option], asked: Sequence[Proposal | str]
 ) -> tuple[tuple[Proposal, ...], tuple[Proposal, ...]]:
-    """The factors that a draft uses, and those that it only shows, the most promising first."""
+    """Return the factors in use and those written as comments, the most promising first."""
     known = {propose(option).key: propose(option) for option in options}
     if asked:
         return tuple(_asked(factor, known) for factor in asked), ()
@@ -180,10 +186,10 @@ def _asked(factor: Proposal | str, known: dict[str, Proposal]) -> Proposal:
         )
     if isinstance(factor, str):
         if not known[key].levels:
-            raise DoeError(f"factor {key}: its help names no levels; give them, {key}=LOW,HIGH")
+            raise DoeError(f"factor {key}: the help does not give levels; write {key}=LOW,HIGH")
         return known[key]
     if "{" + key + ":" in known[key].use:
-        raise DoeError(f"factor {key}: a switch is off and on; leave the levels out")
+        raise DoeError(f"factor {key}: the levels of a switch are off and on; omit them")
     return factor._replace(use=known[key].use, remark=known[key].remark)
 
 
@@ -201,26 +207,26 @@ def draft_text(draft: Draft) -> str:
             f"command = {_toml(draft.command)}",
         ]
     if draft.python:
-        lines.append(f"python = {_toml(draft.python)}  # what the word python starts")
+        lines.append(f"python = {_toml(draft.python)}  # the interpreter that python stands for")
     if draft.cwd:
         lines.append(f"cwd = {_toml(draft.cwd)}  # the script opens files by relative names")
     runs = draft.configurations * draft.replicates
     lines.append(
         f"replicates = {draft.replicates}"
-        f"  # {draft.configurations} configurations, {runs} runs; each replicate has its own seed"
+        f"  # {draft.configurations} configurations, {runs} runs; one seed per replicate"
     )
     if draft.settings:
         lines += ["", "[settings]", *(f"{k} = {_toml(v)}" for k, v in draft.settings.items())]
     for proposal in draft.factors:
         lines += ["", *_factor_lines(proposal)]
     if draft.further:
-        lines += ["", "# Further factors: take away the # and add the words to the command."]
+        lines += ["", "# Further factors: remove the # and add the words to the command."]
     for proposal in draft.further:
         lines += [
             f"# {line}" for line in [*_factor_lines(proposal), f"# in the command: {proposal.use}"]
         ]
     lines += ["", "[responses]", f"metrics = {_toml(list(draft.metrics))}"]
-    lines += [f"goal = {_toml(draft.goal)}  # which way is better: min or max"]
+    lines += [f"goal = {_toml(draft.goal)}  # min or max: which is better"]
     if draft.backend == "command":
         lines += ["", *_metrics_lines(draft)]
     return "\n".join(lines) + "\n"
@@ -240,18 +246,18 @@ def _factor_lines(proposal: Proposal) -> list[str]:
 
 def _metrics_lines(draft: Draft) -> list[str]:
     lines = ["# Where the command leaves its numbers, in {run_dir}: JSON, CSV (the last row), or"]
-    lines += ['# "stdout", where each stands behind its name.', "[metrics]"]
+    lines += ['# "stdout", where each follows its name.', "[metrics]"]
     lines.append(f"file = {_toml(draft.file)}")
     if draft.keys:
         pairs = ", ".join(f"{name} = {_toml(key)}" for name, key in draft.keys.items())
         lines.append(f"keys = {{ {pairs} }}")
     else:
-        lines.append('# keys = { accuracy = "eval/accuracy" }  # where its name is another')
+        lines.append('# keys = { accuracy = "eval/accuracy" }  # if it has another name')
     return lines
 
 
 def _toml(value: object) -> str:
-    """A value in TOML's form, which is JSON's for text, numbers, truths and lists of text."""
+    """Write a value as TOML, which equals JSON for text, numbers, booleans and lists of text."""
     if isinstance(value, float):
         return repr(value)
     return json.dumps(value, ensure_ascii=False)
@@ -266,7 +272,7 @@ CONFIGURATOR = re.compile(r"configurator\.py|globals\(\)\[\w+\]\s*=|globals\(\)\
 
 
 def script_of(words: Sequence[str]) -> Path | None:
-    """The Python script that a command starts, if it is there."""
+    """Return the Python script that a command starts, if the file exists."""
     return next((Path(w) for w in words if w.endswith(".py") and Path(w).is_file()), None)
 
 
@@ -274,7 +280,7 @@ def script_of(words: Sequence[str]) -> Path | None:
 
 
 def global_options(words: Sequence[str], source: str) -> list[Option]:
-    """The globals of a script as options; a further .py of the command sets some of them anew."""
+    """Read the globals of a script as options; a further .py file of the command overrides some."""
     values: dict[str, Option] = {}
     further = [Path(w) for w in words if w.endswith(".py") and "=" not in w][1:]
     for text in (source, *(path.read_text() for path in further if path.is_file())):
@@ -292,7 +298,7 @@ def global_options(words: Sequence[str], source: str) -> list[Option]:
 
 
 def _constants(node: ast.stmt) -> Iterator[tuple[str, str]]:
-    """Names and values of an assignment of plain constants."""
+    """Return names and values of assignments of plain constants."""
     if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
         return
     try:
@@ -312,7 +318,7 @@ def _constants(node: ast.stmt) -> Iterator[tuple[str, str]]:
 
 
 def hydra_options(composed: str, script: Path) -> list[Option]:
-    """Values of a composed configuration as `python app.py --cfg job` prints it, and its groups."""
+    """Read values and groups of a configuration as `python app.py --cfg job` prints it."""
     groups = _groups(script)
     leaves = [(path, text) for path, text in _leaves(composed) if path not in groups]
     often = Counter(path.rpartition(".")[2] for path, _ in leaves)
@@ -330,7 +336,7 @@ def hydra_options(composed: str, script: Path) -> list[Option]:
 
 
 def _leaves(text: str) -> Iterator[tuple[str, str]]:
-    """Dotted names and values of the block form of YAML that OmegaConf writes; no lists."""
+    """Return dotted names and values of OmegaConf's block-style YAML, without lists."""
     path: list[tuple[int, str]] = []
     for line in text.splitlines():
         match = re.fullmatch(r"( *)([\w/-]+):(?: (.*))?", line)
@@ -348,7 +354,7 @@ def _leaves(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _groups(script: Path) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """Groups of configurations beside a script: the one that is the default, and all of them."""
+    """Return each group of configurations next to a script: its default and all its members."""
     source = script.read_text(errors="replace")
     folder = re.search(r"config_path\s*=\s*['\"]([^'\"]+)", source)
     name = re.search(r"config_name\s*=\s*['\"]([^'\"]+)", source)
@@ -371,7 +377,8 @@ WRITES = re.compile(r"json|csv|SummaryWriter|savetxt|wandb|mlflow|open\(")
 
 
 def only_prints(source: str, metric: str) -> bool:
-    """Whether a script prints a metric by its name and writes no file that could hold it."""
+    """Return whether a script prints a metric by its name and writes no file that could contain
+    it."""
     name = re.escape(metric).replace("_", r"[\W_]")
     printed = re.search(rf"print\(.*\b{name}\b", source)
     return bool(printed) and not WRITES.search(source)
@@ -381,8 +388,8 @@ def only_prints(source: str, metric: str) -> bool:
 
 
 def opens_relative(source: str, start: Path) -> bool:
-    """Whether a script names a file or directory that is there, relative to where it is started."""
-    if HYDRA.search(source):  # its configuration is found beside it
+    """Return whether a script opens an existing file or directory by a relative path."""
+    if HYDRA.search(source):  # Hydra finds its configuration next to the script.
         return False
     try:
         tree = ast.parse(source)

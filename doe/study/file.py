@@ -1,4 +1,4 @@
-"""The TOML form of a study: read and check, write, compare."""
+"""The TOML form of a study: read, check, write, compare."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ from doe.study.values import (
 )
 
 RENAMED = ("streams", "engines")
-"""Fields that the file knows as a table `seeds`, and as a table for each engine."""
+"""Fields written in the file as a table `seeds`, and as a table for each engine."""
 COMMAND_SECTIONS = {"metrics": MetricsSection, "progress": ProgressSection}
-"""Sections that say where a command's numbers are; what they leave out has its default."""
+"""Sections on where a command's numbers are; omitted keys have their defaults."""
 FIRST_RULE = {"rule": 1, "futility": 0.0}
-"""What a plan declared that does not say how it is looked at."""
+"""Defaults of a plan whose [stopping] does not name its rule."""
 SECTIONS = (
     *("factors", "responses", "stages", "augment", "report", "stopping", "desirability"),
     *COMMAND_SECTIONS,
 )
-"""Tables of the file that have a form of their own."""
+"""Tables of the file with a form of their own."""
 
 FROZEN = "plan"
 """Table that `doe plan` adds to the study in its directory: format and digest of the plan."""
 FORMAT = 2
-"""Format of planned studies that is written. Format 1 has no table and no digest."""
+"""Format of planned studies as written. Format 1 has no table and no digest."""
 
 
 def load_study(path: Path) -> Study:
@@ -70,7 +70,7 @@ def parse_study(data: bytes, source: str = "the study") -> Study:
 
 
 def planned_study(table: Mapping[str, Any], source: str) -> Study:
-    """Build the study of a plan; a command without `cwd` there is of an earlier version."""
+    """Build the study of a plan; a command without `cwd` is from an earlier version."""
     study = checked_study(table, source)
     earlier = study.command and "cwd" not in table
     return msgspec.structs.replace(study, cwd="") if earlier else study
@@ -139,12 +139,12 @@ def dump_study(study: Study) -> str:
 
 
 def frozen_table(digest: str) -> str:
-    """The table that freezes a plan, to stand at the end of its study."""
+    """Return the table that freezes a plan, the last one of its study file."""
     return f'\n[{FROZEN}]\nformat = {FORMAT}\ndigest = "{digest}"\n'
 
 
 def _check_format(table: Mapping[str, Any], source: str) -> None:
-    """Refuse a plan of a later format, before anything else in it looks wrong."""
+    """Refuse a plan of a later format before reporting anything else in it."""
     frozen = table.get(FROZEN, {})
     if not isinstance(frozen, dict) or not isinstance(frozen.get("format", 1), int):
         raise SpecError(source, [f"{FROZEN} = {short(frozen)}: expected what `doe plan` wrote"])
@@ -156,14 +156,14 @@ def _check_format(table: Mapping[str, Any], source: str) -> None:
 
 
 def _left_out(struct: msgspec.Struct, field: str, optional: Sequence[str]) -> bool:
-    """Whether a field is written only where it says something, and says nothing."""
+    """Return whether a field is omitted from the file because it has its default."""
     defaults = {f.name: f.default for f in msgspec.structs.fields(struct)}
     value = getattr(struct, field)
     return field in optional and (not value or value == defaults[field])
 
 
 def _factor_table(factor: Factor) -> dict[str, Any]:
-    """Two levels are low and high, more are a list, and levels that make settings are tables."""
+    """Return a factor as a table: low and high, a list, or tables of settings."""
     table: dict[str, Any] = {"name": factor.name, "description": factor.description}
     if factor.sets:
         table["levels"] = factor.sets
@@ -185,7 +185,7 @@ def _stage_table(stage: Stage) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Turn tuples into lists, the only sequence that TOML writes, all the way down."""
+    """Turn nested tuples into lists, the only sequence in TOML."""
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, tuple):
@@ -194,7 +194,7 @@ def _plain(value: Any) -> Any:
 
 
 def study_differences(planned: Study, asked: Study) -> list[str]:
-    """What two studies disagree about, a line each."""
+    """List the differences between two studies, one line each."""
     old, new = (_flat(_as_written(study)) for study in (planned, asked))
     lines = []
     for key in sorted(old.keys() | new.keys()):
@@ -214,7 +214,7 @@ def _as_written(study: Study) -> dict[str, Any]:
 
 
 def _flat(value: Any, path: str = "") -> dict[str, Any]:
-    """Leaves of nested tables by their dotted path; factors go by their key, not their place."""
+    """Return the leaves of nested tables by dotted path; factors by key, not by position."""
     if isinstance(value, list | tuple) and value and all(isinstance(v, dict) for v in value):
         value = {str(item.get("key", i)): item for i, item in enumerate(value)}
     if isinstance(value, dict):
@@ -226,7 +226,7 @@ def _flat(value: Any, path: str = "") -> dict[str, Any]:
 
 
 def read_toml(data: bytes, source: str) -> dict[str, Any]:
-    """Parse TOML, or raise SpecError saying where it breaks."""
+    """Parse TOML, or raise SpecError with the position of the error."""
     try:
         return tomllib.loads(data.decode("utf-8"))
     except UnicodeDecodeError as error:
@@ -235,7 +235,7 @@ def read_toml(data: bytes, source: str) -> dict[str, Any]:
         problem = f"not TOML: {error}"
     except RecursionError:
         problem = "not TOML: values are nested too deeply"
-    except ValueError as error:  # an integer with too many digits
+    except ValueError as error:  # An integer with too many digits.
         problem = f"not TOML: {error}"
     raise SpecError(source, [problem])
 
@@ -257,7 +257,7 @@ def checked_study(table: Mapping[str, Any], source: str) -> Study:
     augment = _augments(table.get("augment", []), add)
     stopping = table.get("stopping")
     if stopping is not None:
-        if isinstance(stopping, dict) and "after" in stopping:  # written by a declaration
+        if isinstance(stopping, dict) and "after" in stopping:  # Written by a declaration.
             stopping = FIRST_RULE | stopping
         stopping = _section(Stopping, stopping, "stopping", add)
     layout = _section(ReportSection, table.get("report", {}), "report", add)
@@ -271,7 +271,7 @@ def checked_study(table: Mapping[str, Any], source: str) -> Study:
     for name in ("name", "backend"):
         if name not in table:
             add(f"{name}: missing; expected text")
-    # What could not be read is replaced by something valid, so that the rest is still checked.
+    # Replace what could not be read with something valid, so that the rest is still checked.
     study = Study(
         **{"name": "study", "backend": "module:function"}
         | values
@@ -290,7 +290,7 @@ def checked_study(table: Mapping[str, Any], source: str) -> Study:
 
 
 def _streams(plain: dict[str, Any], add: AddProblem) -> dict[str, Any]:
-    """Take a table of several streams out of what a study file says; the replicates follow."""
+    """Extract a table of several streams from the study file and derive the replicates."""
     if not isinstance(plain.get("seeds"), dict):
         return {}
     table = plain.pop("seeds")
@@ -321,7 +321,7 @@ def _streams(plain: dict[str, Any], add: AddProblem) -> dict[str, Any]:
 def _engines(
     plain: dict[str, Any], add: AddProblem, section: str = ""
 ) -> dict[str, dict[str, Any]]:
-    """Take the tables of engines out of what a study file says; each engine checks its own."""
+    """Extract the tables of engines from the study file; each engine checks its own."""
     tables = {name: plain.pop(name) for name in ENGINES if name in plain}
     for name, table in tables.items():
         if not isinstance(table, dict):
@@ -355,7 +355,7 @@ def _fields(
 
 
 def _expected(message: str, hint: object) -> str:
-    """What msgspec says of a value; of a word that is none of a few, which they are."""
+    """Return msgspec's message about a value; for a wrong word, the words that are allowed."""
     wrong = re.match(r"Invalid enum value '(.*?)'", message)
     words = _choices(hint)
     if wrong is None or not words:
@@ -364,7 +364,7 @@ def _expected(message: str, hint: object) -> str:
 
 
 def _choices(hint: object) -> list[str]:
-    """The words that a type leaves to choose from."""
+    """Return the words that a type allows."""
     if get_origin(hint) is Literal:
         return [word for word in get_args(hint) if isinstance(word, str)]
     return [word for part in get_args(hint) for word in _choices(part)]
@@ -398,7 +398,7 @@ def _factors(table: object, add: AddProblem) -> tuple[Factor, ...]:
 
 
 def _factor(key: str, row: object, path: str, add: AddProblem) -> Factor | None:
-    """A factor from its table: `low` and `high`, or `levels`."""
+    """Build a factor from its table with `low` and `high`, or `levels`."""
     if not isinstance(row, dict):
         add(f"{path} = {short(row)}: expected a table")
         return None
@@ -431,7 +431,7 @@ def _factor(key: str, row: object, path: str, add: AddProblem) -> Factor | None:
 def _level_tables(
     tables: dict[str, Any], path: str, add: AddProblem
 ) -> dict[str, dict[str, Level]]:
-    """Levels that make settings: a table each, of the same names; none where some are wrong."""
+    """Read levels that are tables of settings, all with the same names; none if some are wrong."""
     first: dict[str, Level] = {}
     for level, values in tables.items():
         scalars = isinstance(values, dict) and all(
@@ -446,8 +446,8 @@ def _level_tables(
         first = first or values
         if values.keys() != first.keys():
             add(
-                f"{path}.{level}: it sets {', '.join(values)}, and another level "
-                f"{', '.join(first)}; expected the same names in every level"
+                f"{path}.{level}: it sets {', '.join(values)}, but another level sets "
+                f"{', '.join(first)}; expected every level to set the same names"
             )
             return {}
     return tables

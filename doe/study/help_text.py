@@ -1,4 +1,4 @@
-"""The options of a program, read from what its `--help` prints (argparse, click, typer, tyro)."""
+"""Options of a program, read from its `--help` (argparse, click, typer, tyro)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LIMITS = (
     re.compile(rf"between()\s+{NUMERAL}\s+and\s+{NUMERAL}()"),
     re.compile(rf"(?:range|from)\b():?\s*{NUMERAL}\s*(?:to|-|\.\.)\s*{NUMERAL}()"),
 )
-"""Ways in which a help names the range of a number."""
+"""Ways in which help texts give the range of a number."""
 
 
 UNIX = re.compile(r"-\w( \w+)?\s*:\s|\s*--(\[no\])?\w+:\s")
@@ -42,23 +42,23 @@ class Option(NamedTuple):
     """An option of a program."""
 
     flag: str
-    """As it is written, preferably in its long form."""
+    """The flag as written, preferably in its long form."""
     switch: bool
-    """Whether it stands alone, without a value."""
+    """Whether it takes no value."""
     negative: str = ""
-    """The flag that turns a switch off, as --no-augment; empty if there is none."""
+    """The flag that turns a switch off, such as --no-augment; empty if none."""
     choices: tuple[str, ...] = ()
     metavar: str = ""
     default: str = ""
-    """As the help writes it; empty where it does not."""
+    """Default as the help writes it; empty if not given."""
     required: bool = False
     help: str = ""
     flags: tuple[str, ...] = ()
-    """All its forms."""
+    """All its flags."""
     limits: tuple[float, float] | None = None
-    """The range that the help names."""
+    """Range given in the help."""
     key: str = ""
-    """Its name where the flag is none, as in -c cost or optimizer.lr=."""
+    """Its name where the flag is not one, as in -c cost or optimizer.lr=."""
 
     @property
     def name(self) -> str:
@@ -66,12 +66,12 @@ class Option(NamedTuple):
         return self.key or re.sub(r"\W", "_", self.flag.lstrip("-"))
 
     def given(self, value: str) -> str:
-        """The words that hand over a value."""
+        """Return the words that pass a value."""
         return f"{self.flag}{value}" if self.flag.endswith("=") else f"{self.flag} {value}"
 
 
 def read_options(text: str) -> list[Option]:
-    """Find the options in a help text, in its order; help and version are left out."""
+    """Find the options in a help text, in order, without help and version."""
     required = _required_in_usage(text)
     options = []
     for head, description in _entries(text):
@@ -82,7 +82,7 @@ def read_options(text: str) -> list[Option]:
 
 
 def _entries(text: str) -> Iterator[tuple[str, str]]:
-    """Flags with their values, and the description, of each entry of a help text."""
+    """Return flags with values, and the description, of each entry of a help text."""
     head, description = "", ""
     for raw in text.splitlines():
         framed = bool(re.match(r"\s*[│┃║]", raw))
@@ -114,7 +114,7 @@ def _columns(line: str) -> tuple[str, str]:
         return (f"{flag} VALUE" if flag.startswith("--") else flag), text.strip()
     columns = re.split(r"\s{2,}", line.strip().lstrip("*").strip())
     head = [columns.pop(0)]
-    # Of further columns, those that hold nothing but flags or the name of a value belong to them.
+    # Further columns belong to the flags if they hold only flags or the name of a value.
     while columns and (
         columns[0].startswith("-")
         or (
@@ -162,7 +162,7 @@ def _option(head: str, description: str, required: set[str]) -> Option | None:
 
 
 def _limits(text: str) -> tuple[float, float] | None:
-    """The range that a text names; an open end is moved inwards by a hundredth."""
+    """Return the range in a text; an open end is moved inwards by a hundredth."""
     for pattern in LIMITS:
         if match := pattern.search(text):
             low, high = float(match[2]), float(match[3])
@@ -173,23 +173,23 @@ def _limits(text: str) -> tuple[float, float] | None:
 
 
 def _sentence(description: str) -> str:
-    """The description without its notes in brackets."""
+    """Return the description without its notes in brackets."""
     text = re.sub(r"[(\[]\s*(?:defaults?|required)\b[^()\[\]]*[)\]]", "", description)
     return " ".join(re.sub(r"\[[^\[\]]*(?:default|required)[^\[\]]*\]", "", text).split())
 
 
 def _required_in_usage(text: str) -> set[str]:
-    """Flags that stand outside brackets in argparse's usage."""
+    """Return flags outside brackets in argparse's usage."""
     match = re.search(r"^usage:(.*?)(?:\n\s*\n|\Z)", text, re.DOTALL | re.MULTILINE)
     if not match:
         return set()
     usage = match[1]
-    for _ in range(3):  # brackets within brackets
+    for _ in range(3):  # Nested brackets.
         usage = re.sub(r"\[[^\[\]]*\]", " ", usage)
     return set(FLAG.findall(usage))
 
 
-# What options may be ------------------------------------------------------------------------------
+# Options as factors ------------------------------------------------------------------------------
 
 
 LOG = "log"
@@ -201,7 +201,7 @@ class Promising(NamedTuple):
     names: str
     """Regular expression."""
     typical: tuple[Level, Level] | None = None
-    """Levels where the program names no default."""
+    """Levels if the program gives no default."""
     scale: str = ""
 
 
@@ -222,7 +222,7 @@ PROMISING = (
 )
 """The most promising first."""
 RATES = re.compile(r"(.*_)?(decay|eps(ilon)?|lambda\w*|l1|tol.*|ent_coef)")
-"""Further numbers that act by their order of magnitude."""
+"""Further numbers on logarithmic scales."""
 LENGTHS = re.compile(
     r"(max_|num_|n_|train_|total_|num_train_)?(epochs?|steps|iters|iterations|timesteps|rounds)"
     r"|(n|num)_?rounds?|num_boost_round"
@@ -236,7 +236,7 @@ OWN = {"seed": "seed", "random_seed": "seed", "random_state": "seed", "manual_se
     "device": "device",
     **dict.fromkeys(("threads", "num_threads", "nthread", "n_threads"), "threads"),
 }
-"""Options that a placeholder fills."""
+"""Options filled by a placeholder."""
 NO_FACTOR = re.compile(
     r"(.*_)?(no)?(cuda|mps|gpu|device|worker|thread|verbose|verbosity|quiet|silent|debug|dry_run|resume"
     r"|data|dataset|path|dir|file|folder|port|host|interval|freq|frequency|print|log|logging|save|name|id"
@@ -246,36 +246,36 @@ NO_FACTOR = re.compile(
     r"|cache|overwrite|timeout|progress|init_from|pretrained|always|env|task|mode|entrypoint|format"
     r"|push|report|strategy|num_workers|pin_memory|cudnn|cachesize|memory|probability)s?(_.*)?"
 )
-"""Whole words: width and ridge hold an id, and are none."""
+"""Whole words only: width and ridge contain "id" but do not count."""
 COMPUTED = re.compile(
     r"\b(computed|calculated|derived|filled|determined|set)\b[^.;]*"
     r"\b(runtime|run time|automatically)\b"
 )
-"""What the help says of a value that the program sets itself."""
+"""Phrases in a help text for a value that the program sets itself."""
 TAKEN = {*RUN_COLUMNS, *STATE_COLUMNS, *PLACEHOLDERS, "I"}
 
 
 class Proposal(NamedTuple):
-    """A factor, and how the command hands its level to the program."""
+    """A factor, and how the command passes its level to the program."""
 
     key: str
     levels: tuple[Level, ...]
-    """Empty where nothing tells them."""
+    """Empty if unknown."""
     use: str = ""
-    """Words of the command."""
+    """Words for the command."""
     remark: str = ""
     scale: str = ""
 
 
 def rank(key: str) -> int:
-    """How promising a factor of this name is, the best 0."""
+    """Rank a factor by its name, 0 for the most promising."""
     name = key.lower().removeprefix("no_")
     places = (i for i, kind in enumerate(PROMISING) if re.fullmatch(kind.names, name))
     return next(places, len(PROMISING))
 
 
 def is_candidate(option: Option) -> bool:
-    """Whether an option can be a factor at all."""
+    """Return whether an option can be a factor at all."""
     name = option.name.lower().replace("per_device_", "")
     return not (
         NO_FACTOR.fullmatch(name)
@@ -288,7 +288,7 @@ def is_candidate(option: Option) -> bool:
 
 
 def propose(option: Option) -> Proposal:
-    """Levels of an option around its default; none where the help does not tell."""
+    """Return levels of an option around its default; none if the help gives no hint."""
     key = option.name if option.name not in TAKEN else f"{option.name}_level"
     value = option.given(f"{{{key}}}")
     remark = ", ".join(filter(None, [option.help, option.default and f"default {option.default}"]))
@@ -314,7 +314,7 @@ def propose(option: Option) -> Proposal:
 
 
 def _is_rate(name: str, number: float) -> bool:
-    """Whether a number acts by its order of magnitude; a share near 1 does not."""
+    """Return whether a number belongs on a logarithmic scale; a share near 1 does not."""
     place = rank(name)
     if place < len(PROMISING) and PROMISING[place].scale == LOG:
         return True
@@ -322,7 +322,8 @@ def _is_rate(name: str, number: float) -> bool:
 
 
 def around(option: Option) -> tuple[Level, ...]:
-    """Levels below and above a default that is a number, or both truths of a default that is one.
+    """Return levels below and above a default that is a number, or both truths of a default that is
+    one.
 
     A rate is divided and multiplied by about three. A share stays between 0 and 1, its distance to
     the nearer end halved and doubled. Any other number is halved and doubled.
@@ -335,7 +336,7 @@ def around(option: Option) -> tuple[Level, ...]:
     except ValueError:
         return ()
     whole = re.fullmatch(r"[+-]?\d+", text) is not None and "FLOAT" not in option.metavar.upper()
-    if not math.isfinite(number) or number < 0:  # -1 stands for none or all
+    if not math.isfinite(number) or number < 0:  # -1 means none or all.
         return ()
     if whole and not _is_rate(name, number):
         integer = int(number)
@@ -351,7 +352,7 @@ def around(option: Option) -> tuple[Level, ...]:
 
 
 def _within(levels: tuple[Level, ...], option: Option) -> tuple[Level, ...]:
-    """Levels kept in the range that the help names."""
+    """Keep levels within the range given in the help."""
     if option.limits is None or not levels or isinstance(levels[0], bool | str):
         return levels
     low, high = option.limits
@@ -366,7 +367,7 @@ def _rounded(number: float) -> float:
     return float(f"{number:.3g}")
 
 
-# As given ---------------------------------------------------------------------------------------
+# Given by the user --------------------------------------------------------------------------------
 
 
 def parse_factor(text: str) -> Proposal | str:

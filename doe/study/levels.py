@@ -1,4 +1,4 @@
-"""Levels of factors: as text, as numbers of rows, and the combinations that cannot run."""
+"""Levels of factors: as text, as row numbers, and the combinations that cannot run."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from doe.study.values import Factor, Level, Study
 from doe.terms import level_text
 
 SWITCH_WORDS = {True: ("true", "on", "yes", "1"), False: ("false", "off", "no", "0")}
-"""What people write for a switch."""
+"""Words for the states of a switch."""
 
 
 def made_settings(study: Study, levels: Mapping[str, Level]) -> dict[str, Any]:
-    """The settings that some levels make."""
+    """Return the settings that some levels make."""
     made: dict[str, Any] = {}
     for factor in study.factors:
         if factor.sets and factor.key in levels:
@@ -24,14 +24,15 @@ def made_settings(study: Study, levels: Mapping[str, Level]) -> dict[str, Any]:
 
 
 def kind_of(level: Level) -> str:
-    """What kind of level it is: a switch, a number or a word."""
+    """Return the kind of a level: switch, number or word."""
     if isinstance(level, bool):
         return "switch"
     return "word" if isinstance(level, str) else "number"
 
 
 def level_numbers(row: int, sizes: Sequence[int]) -> tuple[int, ...]:
-    """Number of each factor's level in a row of the full factorial, the first factor fastest."""
+    """Return the number of each factor's level in a row of the full factorial, first factor
+    fastest."""
     numbers = []
     for size in sizes:
         row, number = divmod(row, size)
@@ -40,7 +41,7 @@ def level_numbers(row: int, sizes: Sequence[int]) -> tuple[int, ...]:
 
 
 def row_of(numbers: Sequence[int], sizes: Sequence[int]) -> int:
-    """Row of the full factorial in which the factors have these levels."""
+    """Return the row of the full factorial with these levels."""
     row = 0
     for number, size in zip(reversed(numbers), reversed(sizes), strict=True):
         row = row * size + number
@@ -48,12 +49,12 @@ def row_of(numbers: Sequence[int], sizes: Sequence[int]) -> int:
 
 
 def coded_level(number: int, size: int) -> int:
-    """A level's number as a code around zero: −1 and +1 of two levels, −1, 0, +1 of three."""
+    """Code a level's number around zero: −1 and +1 of two levels, −1, 0, +1 of three."""
     return 2 * number - (size - 1) if size % 2 == 0 else number - (size - 1) // 2
 
 
 def read_level(text: str, factor: Factor) -> int:
-    """Number of the level that a text names.
+    """Return the number of the level that a text names.
 
     Raises
     ------
@@ -66,13 +67,13 @@ def read_level(text: str, factor: Factor) -> int:
             return number
     known = [level_text(level) for level in factor.levels]
     raise DoeError(
-        f"{words!r} is no level of {factor.key}{nearest(words, known)}; "
+        f"{words!r} is not a level of {factor.key}{nearest(words, known)}; "
         f"its levels are {', '.join(known)}"
     )
 
 
 def same_level(text: str, level: Level) -> bool:
-    """Whether a text names a level: the same words, number or switch."""
+    """Return whether a text names a level: the same words, number or switch."""
     if text == level_text(level):
         return True
     if isinstance(level, bool):
@@ -86,7 +87,7 @@ def same_level(text: str, level: Level) -> bool:
 
 
 def exclusions(study: Study) -> tuple[dict[int, int], ...]:
-    """Of each combination that never runs: number of a factor -> number of its level.
+    """Return each combination that never runs: number of a factor -> number of its level.
 
     Excluded ones, and all but the first level of a factor beside levels where it does not matter.
 
@@ -105,7 +106,7 @@ def exclusions(study: Study) -> tuple[dict[int, int], ...]:
 
 
 def excluded_levels(study: Study) -> list[dict[int, int]]:
-    """What `exclude` names: number of a factor -> number of its level; raises as `exclusions`."""
+    """Parse `exclude`: number of a factor -> number of its level; raises as `exclusions`."""
     read = []
     for i, text in enumerate(study.exclude):
         try:
@@ -116,7 +117,7 @@ def excluded_levels(study: Study) -> list[dict[int, int]]:
 
 
 def conditions(study: Study) -> dict[int, tuple[int, list[int]]]:
-    """Factor with a condition -> the other factor, and its levels beside which it does not matter.
+    """Map each conditional factor to its parent and the parent's levels where it has no effect.
 
     Raises
     ------
@@ -153,21 +154,21 @@ def _combination(text: str, study: Study) -> dict[int, int]:
     for part in text.split(","):
         key, equals, level = (piece.strip() for piece in part.partition("="))
         if not equals or not level:
-            raise DoeError(f"{part.strip()!r} is no level; expected KEY=LEVEL, KEY=LEVEL")
+            raise DoeError(f"{part.strip()!r} is not a level; expected KEY=LEVEL, KEY=LEVEL")
         if key not in study.keys:
             raise DoeError(
-                f"{key!r} is no factor{nearest(key, study.keys)}; "
+                f"{key!r} is not a factor{nearest(key, study.keys)}; "
                 f"the factors are {', '.join(study.keys)}"
             )
         number = study.keys.index(key)
         if number in levels:
-            raise DoeError(f"{key} stands twice; expected each factor once")
+            raise DoeError(f"{key} is named twice; expected each factor once")
         levels[number] = read_level(level, study.factors[number])
     return levels
 
 
 def allowed_rows(study: Study, rows: Sequence[int] | None = None) -> list[int]:
-    """Rows of the full factorial, or those given, that no exclusion names."""
+    """Return rows of the full factorial, or those given, that no exclusion names."""
     sizes, excluded = study.sizes, exclusions(study)
     every = range(math.prod(sizes)) if rows is None else rows
     if not excluded:
@@ -181,7 +182,7 @@ def allowed_rows(study: Study, rows: Sequence[int] | None = None) -> list[int]:
 
 
 def inestimable_factor(study: Study, rows: Sequence[int]) -> str:
-    """A factor whose main effect these rows cannot tell from the others; empty where all can be.
+    """Return a factor whose main effect is aliased on these rows; empty if none is.
 
     Its levels less one are the rank that it must add to the mean and all other factors.
     """

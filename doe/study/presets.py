@@ -25,12 +25,12 @@ GROUP = "doe.studies"
 
 
 def preset_names() -> tuple[str, ...]:
-    """Presets that can be planned here."""
+    """Return the names of presets that can be planned here."""
     return tuple(sorted(_entries()))
 
 
 def preset_study(name: str) -> Study:
-    """The study that a package offers under this name.
+    """Return the study that a package offers under this name.
 
     Raises
     ------
@@ -53,15 +53,15 @@ def preset_study(name: str) -> Study:
 
 
 def asked_study(study: Study | Path | None, preset: str | None = None) -> Study:
-    """The study that was given as a value, a file or a preset, or the file `study.toml` here."""
+    """Return the study given as a value, a file or a preset, or the file `study.toml` here."""
     if study is not None and preset is not None:
-        raise DoeError("got both a study and a preset; a preset is a study of its own, choose one")
+        raise DoeError("got both a study and a preset; a preset is a complete study; choose one")
     if preset is not None:
         return preset_study(preset)
     if study is None and not Path(STUDY_FILE).exists():
         raise DoeError(
-            f"no study was named and there is no {STUDY_FILE} here; write one with `doe init`, or "
-            f"name a file or one of the presets: {', '.join(preset_names()) or 'none is installed'}"
+            f"no study given and no {STUDY_FILE} in this directory; write one with `doe init`, or "
+            f"give a file or one of the presets: {', '.join(preset_names()) or 'none is installed'}"
         )
     if isinstance(study, Study):
         return study
@@ -69,7 +69,7 @@ def asked_study(study: Study | Path | None, preset: str | None = None) -> Study:
 
 
 def _entries() -> dict[str, list[EntryPoint]]:
-    """Preset -> the entries whose package holds its file; a package that is gone offers nothing."""
+    """Map each preset to the entries whose package has its file; removed packages offer nothing."""
     offers: dict[str, list[EntryPoint]] = {}
     for entry in entry_points(group=GROUP):
         with contextlib.suppress(ImportError):
@@ -84,13 +84,13 @@ def _check_extras(entry: EntryPoint, name: str) -> None:
     for extra in entry.extras:
         if entry.dist is not None and (missing := _missing(entry.dist.requires or [], extra)):
             raise DoeError(
-                f"preset {name!r} needs {', '.join(missing)}, which the extra {extra!r} "
-                f"brings: pip install '{entry.dist.name}[{extra}]'"
+                f"preset {name!r} needs {', '.join(missing)}, from the extra {extra!r}: "
+                f"pip install '{entry.dist.name}[{extra}]'"
             )
 
 
 def _missing(requirements: list[str], extra: str) -> list[str]:
-    """Packages that an extra asks for and that are not installed."""
+    """Return packages that an extra requires and that are not installed."""
     asked = re.compile(rf"""([\w.-]+).*;.*\bextra *== *['"]{re.escape(extra)}['"]""")
     names = [match[1] for line in requirements if (match := asked.match(line))]
     return [name for name in names if not _installed(name)]

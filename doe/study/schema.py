@@ -18,7 +18,7 @@ from doe.study.values import ENGINES, NAME, Study
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 KEY = f"^{NAME}$"
-"""What a factor's key and the name of a stream of seeds look like."""
+"""Keys of factors and names of streams of seeds."""
 CONTENTS = "$defs"
 REFERENCE = f"#/{CONTENTS}/"
 
@@ -44,9 +44,9 @@ def study_schema() -> dict[str, Any]:
         owner["command"] = {"description": words.get("description", ""), "anyOf": forms}
         of_engine = owner.pop("engines")["additionalProperties"]
         for name in ENGINES:
-            described = f"What `doe run --engine {name}` is asked for."
+            described = f"Settings of `doe run --engine {name}`."
             owner[name] = {**of_engine, "description": described}
-    properties[FROZEN] = {"type": "object", "description": "Written by `doe plan`; leave it alone."}
+    properties[FROZEN] = {"type": "object", "description": "Written by `doe plan`; do not change."}
     seeds = properties["seeds"]
     alone = {"type": "array", "items": {**seeds["items"], "minimum": 0}}
     properties["seeds"] = {
@@ -71,7 +71,7 @@ def study_schema() -> dict[str, Any]:
 
 
 def _drop_null(value: dict[str, Any]) -> None:
-    """TOML has no null: what may be None is left out of the file."""
+    """Remove null, which TOML does not have: optional keys are omitted from the file."""
     if None in value.get("enum", ()):
         value["enum"] = [item for item in value["enum"] if item is not None]
     if kinds := [kind for kind in value.get("anyOf", ()) if kind != {"type": "null"}]:
@@ -82,12 +82,12 @@ def _drop_null(value: dict[str, Any]) -> None:
 
 
 def schema_text() -> str:
-    """The schema as JSON."""
+    """Return the schema as JSON."""
     return msgspec.json.format(msgspec.json.encode(study_schema()), indent=1).decode() + "\n"
 
 
 def _factors_by_key(contents: dict[str, Any]) -> None:
-    """In TOML a factor is a table under its key, not an entry of a list with a key in it."""
+    """Describe factors as tables under their keys, as TOML has them, not as a list."""
     factor = contents["Factor"]
     properties = factor["properties"]
     del properties["key"], properties["sets"], properties["listed"], factor["required"]
@@ -122,7 +122,7 @@ def _factors_by_key(contents: dict[str, Any]) -> None:
 
 
 def _field_texts() -> dict[tuple[str, str], str]:
-    """Class and field -> the line that stands under the field."""
+    """Map class and field to the text below the field."""
     texts = {}
     nodes = [n for module in (values, goals) for n in ast.parse(inspect.getsource(module)).body]
     for node in nodes:

@@ -1,4 +1,4 @@
-"""Several streams of seeds: which combinations the replicates have, and what these can tell.
+"""Several streams of seeds: the combinations in the replicates, and what they can estimate.
 
 The analysis takes one stream after the other, the one with the fewest seeds first: each must change
 where those before it do not, and something must be left. A stream with a seed of its own in every
@@ -17,7 +17,8 @@ Streams = Mapping[str, tuple[int, ...]]
 
 
 def replicate_streams(streams: Streams, replicates: int | None, add: AddProblem) -> Streams:
-    """The seed of every stream in each replicate: as listed, or all combinations of what is listed.
+    """Return the seed of every stream in each replicate: as listed, or all combinations of the
+    lists.
 
     All combinations begin with replicates that differ in every stream, so that the first ones tell
     effects from seeds.
@@ -44,28 +45,32 @@ def replicate_streams(streams: Streams, replicates: int | None, add: AddProblem)
 
 
 def check_streams(streams: Streams, add: AddProblem) -> None:
-    """Name the first stream whose share of the variation these replicates cannot tell."""
+    """Refuse replicates that cannot estimate the share of some stream, and name the first."""
     order = sorted(streams, key=lambda name: len(set(streams[name])))
     columns: list[list[int]] = []
-    known = 1  # the mean
+    known = 1  # The mean.
     for i, name in enumerate(order):
         seeds = streams[name]
         if len(set(seeds)) < 2:
-            add(f"seeds.{name}: got {short(seeds)}; its share needs two or more different seeds")
+            add(
+                f"seeds.{name}: got {short(seeds)}; estimating its share needs two or more "
+                "different seeds"
+            )
             return
         columns += [[int(seed == value) for seed in seeds] for value in dict.fromkeys(seeds)]
         if (rank := _rank(columns)) == known:
             add(
-                f"seeds.{name}: its share cannot be told from that of {', '.join(order[:i])}, with "
-                "which it changes; cross them, as in init = [1, 1, 2, 2] and data = [1, 2, 1, 2]"
+                f"seeds.{name}: its share is confounded with that of {', '.join(order[:i])}, "
+                "which changes with it; cross them, as in init = [1, 1, 2, 2] and data = [1, 2, "
+                "1, 2]"
             )
             return
         known = rank
     replicates = len(streams[order[-1]])
     if known == replicates > len(set(streams[order[-1]])):
         add(
-            f"seeds: {counted(replicates, 'replicate')} cannot tell {', '.join(streams)} from what "
-            "no stream explains; add replicates, or give one stream a seed of its own in each"
+            f"seeds: {counted(replicates, 'replicate')} cannot separate {', '.join(streams)} from "
+            "the residual; add replicates, or give one stream a different seed in each"
         )
 
 
@@ -73,7 +78,7 @@ PRIME = 2**61 - 1
 
 
 def _rank(columns: Sequence[Sequence[int]]) -> int:
-    """Rank of columns of whole numbers, by elimination modulo a large prime."""
+    """Return the rank of columns of whole numbers, by elimination modulo a large prime."""
     rows = [list(column) for column in columns]
     rank = 0
     for i in range(len(rows[0])):

@@ -18,62 +18,63 @@ ENGINES = {
     "slurm": "doe.running.engines.slurm",
     "ray": "doe.running.engines.ray",
 }
-"""What executes runs, and the module of each; a study file may have a table of any."""
+"""Modules of the engines by name; a study file may have a table for each."""
 OWN = "{run_dir}"
-"""As the working directory of a command: one of its own in the run's."""
+"""Working directory of a command: a subdirectory of each run's own."""
 FACTORIAL = "factorial"
-"""The kind of design of a study that names none."""
+"""Default kind of design."""
 STUDY_FILE = "study.toml"
-"""A study as it is written by hand, and frozen in the directory of its plan."""
+"""Name of a study file, as written by hand and as frozen in the directory of its plan."""
 PYTHON = r"python[\d.]*"
-"""How a command asks for Python."""
+"""Words for Python at the start of a command."""
 NAME = "[A-Za-z][A-Za-z0-9_]*"
-"""What keys of factors and names of responses and of streams of seeds look like."""
+"""Valid keys of factors and names of responses and of streams of seeds."""
 Level = bool | int | float | str
-"""A factor level: any TOML scalar but a date."""
+"""A factor level: any TOML scalar except a date."""
 Goal = Literal["min", "max"]
 ResponseScale = Literal["raw", "log", "logit", "auto"]
 Setting = TypeVar("Setting", bound=str)
 Default = TypeVar("Default", bound=str | None)
 
 FIGURES = 4
-"""Figures of a level between others, of its own or of its range."""
+"""Significant figures of a level between others, of its value or relative to its range."""
 RUN_COLUMNS = ("run_id", "run_order", "row", "replicate", "block", "seed", "config")
-"""Columns of design.csv and of the results before the factors'."""
+"""Columns of design.csv and of the results before the factors."""
 STATE_COLUMNS = ("state", "reason", "slot", "host", "started", "ended", "seconds", "imported")
-"""Columns of the results between the factors' and the responses'."""
+"""Columns of the results between the factors and the responses."""
 RECORDED = ("seconds", "gpu_memory")
-"""Responses that need not be returned: how long a run took, and the most MB of its GPU that its
-process held, where torch tells. What a run returns by these names counts instead."""
+"""Responses that are measured without being returned: the duration of a run, and the peak GPU
+memory of its process in MB if torch reports it. A metric returned under these names takes
+precedence."""
 
 
 def is_name(text: str) -> bool:
-    """Whether a text can be a key or a name: a letter, or a word of letters, digits and _."""
+    """Return whether a text can be a key or a name: a letter, or letters, digits and _."""
     return re.fullmatch(NAME, text) is not None
 
 
 def covariate_step(text: str) -> tuple[str, float | None]:
-    """Name of a covariate and the step at which it is taken; None of a metric: "loss at 0"."""
+    """Split "loss at 0" into a covariate's name and step; the step is None for a metric."""
     match = re.fullmatch(r"(.+) at (\d+)", text)
     return (match[1], float(match[2])) if match else (text, None)
 
 
 def seed_columns(streams: Iterable[str]) -> tuple[str, ...]:
-    """Columns that hold the seed of each stream, where a study has several."""
+    """Return the columns with the seed of each stream, if a study has several."""
     return tuple(f"seed_{name}" for name in streams)
 
 
 def seed_placeholders(streams: Iterable[str]) -> tuple[str, ...]:
-    """What the seed of each stream is called in a command: `{seed.data}`."""
+    """Return the placeholder of each stream's seed in a command: `{seed.data}`."""
     return tuple(f"seed.{name}" for name in streams)
 
 
 WHOLE_PLOT = "whole_plot"
-"""Column of design.csv and of the results where some factors are hard to change."""
+"""Column of design.csv and of the results if some factors are hard to change."""
 
 
 def coded_columns(keys: Iterable[str]) -> tuple[str, ...]:
-    """Columns that hold the levels as numbers around zero: −1 and +1 of two."""
+    """Return the columns with levels coded around zero: −1 and +1 of two."""
     return tuple(f"{key}_coded" for key in keys)
 
 
@@ -82,30 +83,32 @@ class Factor(msgspec.Struct, frozen=True):
 
     key: str
     levels: tuple[Level, ...]
-    """Two or more levels in their order; `low` and `high` are the form for two."""
+    """Two or more levels in order; `low` and `high` are the form for two."""
     name: str = ""
     description: str = ""
     scale: Literal["linear", "log"] = "linear"
-    """Where the middle of numeric levels lies, and along which their line and curve are fitted."""
+    """Scale on which numeric levels have their middle, and on which their line and curve are
+    fitted."""
     sets: dict[str, dict[str, Level]] = {}
-    """Level -> the settings that it makes, where `levels` is a table of tables."""
+    """Level -> the settings that it makes, if `levels` is a table of tables."""
     role: Literal["choice", "condition"] = "choice"
-    """A condition is met and not chosen, as a dataset is: the best is sought over choices alone."""
+    """"condition" for what is given rather than chosen, such as a dataset: the best is sought over
+    choices only."""
     hard: bool = False
-    """Hard to change: runs that share its level in a replicate are a whole plot, done together, and
-    it is tested against what varies between whole plots."""
+    """Hard to change: runs that share its level in a replicate form a whole plot, run together, and
+    the factor is tested against the variation between whole plots."""
     random: bool = False
-    """Of a condition: its levels are a sample of those to come, and effects are tested against how
-    they vary over them."""
+    """For a condition: its levels are a sample of a population, and effects are tested against
+    their variation over these levels."""
     when: str = ""
-    """Level of another factor beside which this one matters, as in "kernel=rbf"; beside its other
+    """Level of another factor with which this one matters, as in "kernel=rbf"; with its other
     levels this one has its first."""
     listed: bool = False
-    """Whether two numbers were given as `levels`, so that nothing between them can run."""
+    """Whether two numbers were given as `levels`, so that no value between them can run."""
 
     @property
     def ranged(self) -> bool:
-        """Whether any number from `low` to `high` can run where the kind of design asks for it."""
+        """Whether any number from `low` to `high` can run if the kind of design uses it."""
         return self.numeric and len(self.levels) == 2 and not self.listed
 
     @property
@@ -120,12 +123,12 @@ class Factor(msgspec.Struct, frozen=True):
 
     @property
     def numeric(self) -> bool:
-        """Whether every level is a number; a switch is none."""
+        """Whether every level is a number; switches are not."""
         return all(isinstance(v, int | float) and not isinstance(v, bool) for v in self.levels)
 
     @property
     def centre(self) -> Level:
-        """The middle of the scale between the least and the greatest level of numbers."""
+        """Middle of the scale between the smallest and the largest numeric level."""
         numbers = [float(level) for level in self.levels]
         low, high = min(numbers), max(numbers)
         middle = math.sqrt(low) * math.sqrt(high) if self.scale == "log" else low / 2 + high / 2
@@ -138,13 +141,13 @@ class Factor(msgspec.Struct, frozen=True):
         return self.numeric and all(isinstance(level, int) for level in self.levels)
 
     def position(self, level: Level) -> float:
-        """Where a number lies on the scale: −1 at the first level, +1 at the last."""
+        """Return where a number lies on the scale: −1 at the first level, +1 at the last."""
         at = math.log if self.scale == "log" else float
         low, high, value = (at(float(number)) for number in (self.low, self.high, level))
         return 2 * (value - low) / (high - low) - 1
 
     def level_at(self, position: float) -> Level:
-        """The number at a position of the scale, rounded to what matters in its range.
+        """Return the number at a position of the scale, rounded sensibly for its range.
 
         The ends and the middle are exact; between whole numbers it is the nearest one.
         """
@@ -161,42 +164,44 @@ class Factor(msgspec.Struct, frozen=True):
 
 
 class Responses(msgspec.Struct, frozen=True):
-    """What a run answers with, and which way is better."""
+    """The responses of a run, and which direction is better."""
 
     metrics: tuple[str, ...]
-    """Metrics that `--response all` analyses; every run must return them."""
+    """Metrics of `--response all`; every run must return them."""
     further: tuple[str, ...] = ()
-    """Metrics that are collected and analysed on request only."""
+    """Metrics that are collected, and analysed on request only."""
     averages: dict[str, tuple[str, ...]] = {}
-    """Responses made here: the plain mean of some metrics."""
+    """Derived responses: the plain mean of some metrics."""
     goal: Goal | None = "min"
-    """Which way is better, of every response that `goals` does not name; None of a mere table."""
+    """Which direction is better, min or max, for every response not in `goals`; None for a bare
+    table."""
     unit: str = ""
-    """Unit of the metrics, shown beside effects."""
+    """Unit of the metrics, shown with effects."""
     units: dict[str, str] = {}
-    """Units of single responses where they differ from `unit`."""
+    """Units of single responses that differ from `unit`."""
     goals: dict[str, Goal] = {}
-    """Goals of single responses where they differ from `goal`."""
+    """Goals of single responses that differ from `goal`."""
     scale: ResponseScale = "raw"
-    """What is analysed: raw values, their logarithms, log odds of shares (from 0 to 1, with the
-    unit "%" to 100), or what Box and Cox's interval says."""
+    """Scale of the analysis: raw values, logarithms, log odds of shares (0 to 1, or to 100 with the
+    unit "%"), or auto, the transformation that Box–Cox suggests."""
     scales: dict[str, ResponseScale] = {}
-    """Scales of single responses where they differ from `scale`."""
+    """Scales of single responses that differ from `scale`."""
     of: int | dict[str, int] = 0
-    """Of how many items responses on the scale of log odds are shares, or single responses are."""
+    """Number of items of which responses on the log odds scale are shares, for all or for single
+    responses."""
     matters: dict[str, float] = {}
     """The smallest effect on a response that is worth knowing."""
     titles: dict[str, str] = {}
-    """What responses are called in sentences and in the tables of a paper: "validation error"."""
+    """Titles of responses in sentences and in the tables of a paper: "validation error"."""
     constraints: tuple[str, ...] = ()
-    """Limits that a configuration has to keep to be chosen, as in "seconds <= 60"."""
+    """Limits that a configuration has to meet to be chosen, as in "seconds <= 60"."""
     covariates: tuple[str, ...] = ()
-    """What is measured of each run before its factors act, and is adjusted for: the name of a
-    metric, or what was reported first, as in "loss at 0"."""
+    """Covariates, measured in each run before its factors act: a metric, or the value first
+    reported, as in "loss at 0". Effects are adjusted for them."""
 
     @property
     def returned(self) -> tuple[str, ...]:
-        """Metrics that every run must return: those that are not recorded anyway."""
+        """Metrics that every run must return, without those that are measured anyway."""
         return tuple(name for name in self.metrics if name not in RECORDED)
 
     @property
@@ -211,28 +216,29 @@ class Responses(msgspec.Struct, frozen=True):
 
     @property
     def headline(self) -> tuple[str, ...]:
-        """What a report begins with: the averages, else the first two metrics."""
+        """The first responses of a report: the averages, else the first two metrics."""
         return tuple(self.averages) or self.metrics[:2]
 
     @property
     def principal(self) -> tuple[str, ...]:
-        """What is analysed unless somebody asks otherwise: the averages, else all metrics."""
+        """The default responses of an analysis: the averages, else all metrics."""
         return tuple(self.averages) or self.metrics
 
     def unit_of(self, name: str) -> str:
-        """Unit of one response; of an average, what its metrics share."""
+        """Return the unit of one response; for an average, the common unit of its metrics."""
         return self._of(name, self.units, self.unit)
 
     def goal_of(self, name: str) -> Goal | None:
-        """Which way is better for one response; for an average, as for its metrics."""
+        """Return which direction is better for one response; for an average, as for its metrics."""
         return self._of(name, self.goals, self.goal)
 
     def scale_of(self, name: str) -> ResponseScale:
-        """The scale on which one response is analysed."""
+        """Return the scale on which one response is analysed."""
         return self.scales.get(name, self.scale)
 
     def items_of(self, name: str) -> int:
-        """Of how many items one response is the share; an average counts those of its metrics."""
+        """Return the number of items of which a response is a share; for an average, of all its
+        metrics."""
         if isinstance(self.of, int):
             counted = dict.fromkeys((*self.metrics, *self.further), self.of)
             counted = counted if self.scale_of(name) == "logit" else {}
@@ -244,15 +250,15 @@ class Responses(msgspec.Struct, frozen=True):
         return sum(items) if all(items) else 0
 
     def matters_of(self, name: str) -> float | None:
-        """The smallest effect on one response that is worth knowing; None where nobody said."""
+        """Return the smallest effect on one response that is worth knowing; None if not given."""
         return self.matters.get(name)
 
     def title_of(self, name: str) -> str:
-        """What one response is called: its title, else its name."""
+        """Return the title of one response, or its name without one."""
         return self.titles.get(name, name)
 
     def _of(self, name: str, single: dict[str, Setting], every: Default) -> Setting | Default:
-        """What is said of a response itself, of the metrics that it averages, or of all."""
+        """Look up a response, or else the metrics that it averages, or else the value for all."""
         if name not in single and name in self.averages:
             name = next((part for part in self.averages[name] if part in single), name)
         return single.get(name, every)
@@ -268,13 +274,13 @@ class Augment(msgspec.Struct, frozen=True):
     part: int = 0
     """Number, from 2, of a further part of a design that was planned as 1/N."""
     axial: float = 0.0
-    """Distance of axial points from the centre, 1 for the ends of the ranges."""
+    """Distance of axial points from the centre; 1 for the ends of the ranges."""
     runs: int = 0
-    """Runs of an optimal design beside what is planned."""
+    """Number of runs of an optimal design added to the plan."""
     model: str = ""
-    """The model that an optimal design is made for."""
+    """The model for which an optimal design is made."""
     confirm: tuple[str, ...] = ()
-    """Configurations to run again with fresh seeds alone: the best, the runner-up, the baseline."""
+    """Configurations to run again, with fresh seeds only: the best, the runner-up, the baseline."""
     response: str = ""
     """Response whose best configuration is confirmed."""
     points: tuple[tuple[Level, ...], ...] = ()
@@ -282,124 +288,127 @@ class Augment(msgspec.Struct, frozen=True):
 
 
 FIRST_LOOK = 2
-"""Replicates without which there is no error to test against."""
+"""The fewest replicates that leave an error to test against."""
 
 
 class Stopping(msgspec.Struct, frozen=True):
-    """When a study may stop: it is looked at after each complete replicate, or half of one."""
+    """Stopping rule of a study, applied at interim looks after each replicate or half replicate."""
 
     max_replicates: int
-    """Where it ends, decided or not."""
+    """The last replicate, whether decided or not."""
     terms: tuple[str, ...] = ()
     """Terms to decide; by default the main effects and two-factor interactions."""
     responses: tuple[str, ...] = ()
     """Responses to decide them for; by default the averages, else all metrics."""
     spending: Literal["quadratic", "obrien-fleming", "pocock"] = "quadratic"
-    """How the error is spent over the looks: with the square of the runs, mostly at the end, or
-    evenly."""
+    """Error spending over the looks: with the square of the runs, mostly at the end, or evenly."""
     alpha: float = 0.05
-    """Chance of any wrong statement, over all looks, terms and responses."""
+    """Probability of any wrong statement, over all looks, terms and responses."""
     after: int = 0
-    """Replicates that were complete when this was declared."""
+    """Number of replicates complete when this was declared."""
     within: float = 0.0
     """Stop when a configuration is known to be this close to the best, in the unit of the response;
     0 to decide terms."""
     futility: float = 0.1
-    """Stop when no open term has this chance of being decided by the end; 0 to go on."""
+    """Stop when no open term has this probability of being decided by the end; 0 to continue."""
     rule: Literal[1, 2] = 2
-    """How it is looked at. 1, of plans that do not say: after whole replicates from the second on,
-    with one interval for effects and for what is negligible."""
+    """Version of the rule. 1, for plans without this key: after whole replicates from the second
+    on, with one interval for effects and for negligible terms."""
 
 
 class Group(msgspec.Struct, frozen=True):
     """Responses that share a table of the report."""
 
     name: str
-    """Short, for the names of files."""
+    """Short name, part of file names."""
     title: str
     responses: tuple[str, ...]
     effects: str = ""
-    """Title of the table of effects on these responses; empty for none."""
+    """Title of the table of effects on these responses; empty for no table."""
     baseline: dict[str, Level] = {}
-    """Levels that mark the baseline configurations; empty for none."""
+    """Levels of the baseline configurations; empty for none."""
 
 
 class ReportSection(msgspec.Struct, frozen=True):
-    """How the runs become the tables of a paper."""
+    """Layout of the runs as the tables of a paper."""
 
     groups: tuple[Group, ...] = ()
     """One table of best configurations each; by default one per average."""
     further: Group | None = None
-    """A last table of best configurations, of metrics outside the groups."""
+    """Metrics outside the groups, in a last table of best configurations."""
     split: str = ""
-    """Factor whose levels make the parts of each table."""
+    """Factor whose levels split each table into parts."""
     drop: tuple[str, ...] = ()
-    """Factors whose terms are left out of the tables of effects."""
+    """Factors whose terms are omitted from the tables of effects."""
     prefix: str = ""
-    """Begins the names of the tables of configurations."""
+    """Prefix of the names of configuration tables."""
     capped: bool = False
-    """In the table of all configurations, a mean above 10, 20 or 50 is written as >10, >20, >50."""
+    """In the table of all configurations, write a mean above 10, 20 or 50 as >10, >20, >50."""
 
 
 class MetricsSection(msgspec.Struct, frozen=True):
-    """Where a command leaves its metrics."""
+    """Where a command writes its metrics."""
 
     file: str = "metrics.json"
-    """In the run's directory: JSON, JSON lines, CSV or TensorBoard events; or "stdout"."""
+    """File in the run's directory: JSON, JSON lines, CSV or TensorBoard events; or "stdout"."""
     keys: dict[str, str] = {}
-    """Response -> key (dots lead into nested objects), column, tag, or words before the number."""
+    """Response -> key (dots lead into nested objects), column, tag, or the words before the
+    number."""
     reduce: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
     """Response -> which of several values counts: last, best, mean K or at STEP."""
 
 
 class ProgressSection(msgspec.Struct, frozen=True):
-    """How far a command is, from what it prints or from the CSV that it writes."""
+    """Progress of a command, from its output or from the CSV that it writes."""
 
     pattern: str = ""
-    """Regular expression on its output: groups `step` and `total`, other names are metrics."""
+    """Regular expression for its output: groups `step` and `total`, other names are metrics."""
     file: str = ""
     """A CSV in the run's directory, a row per step."""
     step: str = ""
     """Column of the step; by default `step` or `epoch`."""
     total: int | str = 0
-    """Number of steps, or the setting or factor that holds it, where no group says it."""
+    """Number of steps, or the setting or factor that holds it, if no group gives it."""
 
 
 REPLICATE, NO_SEED = "replicate", "none"
-"""What a stage is done once for, besides the name of a stream of seeds."""
+"""Values of a stage's `seed` besides the name of a stream of seeds."""
 
 
 class Stage(msgspec.Struct, frozen=True):
     """Work that several runs share, done once before the first of them."""
 
     factors: tuple[str, ...] = ()
-    """Factors on whose levels it depends; they are hard to change, as each level takes a stage."""
+    """Factors on whose levels it depends; they are hard to change, because each level needs its own
+    execution."""
     command: tuple[str, ...] = ()
-    """Program and arguments; runs are handed what it leaves in `{stage_dir}` as `{stage.NAME}`."""
+    """Program and arguments; what it writes to `{stage_dir}` is passed to runs as
+    `{stage.NAME}`."""
     function: str = ""
     """Instead of a command, package.module:function; it writes to `request.run_dir`, and runs find
     that in `request.stages["NAME"]`."""
     needs: tuple[str, ...] = ()
-    """Stages that come before this one, handed to it in the same way."""
+    """Stages that precede this one and are passed to it in the same way."""
     seed: str = REPLICATE
-    """Done for each "replicate", with its seed; for each seed of a stream by its name; or once
-    without a seed, "none"."""
+    """Executed for each "replicate", with its seed; for each seed of a stream, by the stream's
+    name; or once without a seed, "none"."""
     reuse: bool = False
-    """Whether it is taken over from another study beside this one that has done the same."""
+    """Whether to reuse the output of another study in the same directory that did the same work."""
     timeout: float = 0.0
-    """Seconds that an execution may take, 0 for no limit; `--timeout` is for runs alone."""
+    """Time limit of an execution in seconds, 0 for none; `--timeout` is for runs only."""
     settings: dict[str, Any] = {}
-    """Its own settings, as those of the study are the runs'."""
+    """Settings of the stage, as those of the study are for runs."""
     env: dict[str, Level] = {}
-    """Added to the environment of its command."""
+    """Variables added to the environment of its command."""
     progress: ProgressSection = ProgressSection()
-    """How far its command is."""
+    """Progress of its command."""
     engines: dict[str, dict[str, Any]] = {}
-    """Engine -> what its jobs ask for instead of what runs do, as in [stages.NAME.slurm]."""
+    """Engine -> resources of its jobs where they differ from those of runs, as in
+    [stages.NAME.slurm]."""
 
 
 class Study(msgspec.Struct, frozen=True):
-    """A factorial study of training runs, complete: the design follows from it alone."""
+    """A factorial study of training runs, complete: it determines the design."""
 
     name: str
     backend: str
@@ -407,23 +416,24 @@ class Study(msgspec.Struct, frozen=True):
     responses: Responses
     description: str = ""
     command: tuple[str, ...] = ()
-    """Program and arguments when `backend` is "command"."""
+    """Program and arguments if `backend` is "command"."""
     cwd: str = OWN
-    """Where a command runs: "{run_dir}", a directory of its own in each run's, or a path from where
-    `doe run` was started, as in "."; empty in plans of versions that had no such directory."""
+    """Working directory of a command: "{run_dir}" for each run's own, or a path relative to where
+    `doe run` was started, such as "."; empty in plans of versions without this key."""
     python: str = ""
-    """What the word python of a command starts: an interpreter, as a path from where it starts."""
+    """Interpreter that the word python in a command stands for, as a path relative to the working
+    directory of `doe`."""
     env: dict[str, Level] = {}
-    """Added to the environment of a command, with placeholders as in the command."""
+    """Variables added to the environment of a command, with placeholders as in the command."""
     metrics: MetricsSection = MetricsSection()
     progress: ProgressSection = ProgressSection()
     replicates: int = 1
     seeds: tuple[int, ...] = ()
     """One per replicate, shared by all configurations, so that a replicate is a block; or a table
-    of several streams, as in `init`, `data`, `order`: one of each per replicate, or all
+    of several streams, such as `init`, `data`, `order`: one of each per replicate, or all
     combinations."""
     streams: dict[str, tuple[int, ...]] = {}
-    """Stream -> its seed in each replicate, where `seeds` is a table; `seeds` is then empty."""
+    """Stream -> its seed in each replicate, if `seeds` is a table; `seeds` is then empty."""
     order_seed: int = 42
     fraction: str = ""
     """Generators such as "E=ABC, F=BCD", or "1/3" of a design with more levels; empty for all."""
@@ -434,36 +444,36 @@ class Study(msgspec.Struct, frozen=True):
     blocks: str = ""
     """Interactions confounded with blocks within each replicate, as in "ABC, CDE"."""
     design: dict[str, Any] = {}
-    """The kind of design and its settings; by default the factorial that `fraction` asks for."""
+    """The kind of design and its settings; by default the factorial given by `fraction`."""
     threads: int = 1
-    """Threads that each run computes with; sums in another order end in other last digits."""
+    """Threads of each run; another number sums in another order and changes the last digits."""
     settings: dict[str, Any] = {}
-    """Handed to the backend unread."""
+    """Passed to the backend unread."""
     stages: dict[str, Stage] = {}
     """Work that several runs share: pre-training, tokenising, building a data set."""
     augment: tuple[Augment, ...] = ()
     stopping: Stopping | None = None
-    """When the study may stop early; as planned without it."""
+    """When the study may stop early; without it, as planned."""
     desirability: dict[str, Desire] = {}
-    """Response -> how desirable its values are, where several are weighed against each other."""
+    """Response -> desirability of its values, to weigh several responses against each other."""
     engines: dict[str, dict[str, Any]] = {}
     """Engine -> the settings in its table of the study file, as in [slurm]."""
     report: ReportSection = ReportSection()
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The command as it is started, with the interpreter that the study names."""
+        """The command as started, with the study's interpreter."""
         return self.started(self.command)
 
     def started(self, command: tuple[str, ...]) -> tuple[str, ...]:
-        """A command with the interpreter that the study names."""
+        """Replace python in a command with the study's interpreter."""
         if self.python and command and re.fullmatch(PYTHON, command[0]):
             return (self.python, *command[1:])
         return command
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Factor keys in their order, the first one fastest in standard order."""
+        """Factor keys in order, the first one fastest in standard order."""
         return tuple(factor.key for factor in self.factors)
 
     @property
@@ -473,12 +483,12 @@ class Study(msgspec.Struct, frozen=True):
 
     @property
     def generators(self) -> tuple[Generator, ...]:
-        """Generators of a two-level fraction, else none; DoeError if they cannot be read."""
+        """Generators of a two-level fraction, empty if none; DoeError if they cannot be read."""
         return () if self.parts else _generators(self.fraction, self.keys)
 
     @property
     def parts(self) -> int:
-        """N where one part in N of all combinations runs, asked for as "1/N"; else 0."""
+        """N if one part in N of all combinations runs, written "1/N"; else 0."""
         return fraction_parts(self.fraction)
 
     @property
@@ -493,7 +503,7 @@ class Study(msgspec.Struct, frozen=True):
 
     @property
     def whole_plot_factors(self) -> tuple[str, ...]:
-        """Keys of the factors whose levels all runs of a whole plot share, in their order."""
+        """Keys, in order, of the factors whose levels are shared by all runs of a whole plot."""
         staged = self.staged_factors
         return tuple(f.key for f in self.factors if f.hard or f.key in staged)
 

@@ -69,7 +69,7 @@ def test_unknown_columns_name_the_nearest() -> None:
         table_runs(frame, columns("learning_rate", "B", low={"C": "1"}))
     with pytest.raises(DoeError, match="response 'C' is no column"):
         table_runs(frame, columns("learning_rate", "B", scale={"C": "log"}))
-    with pytest.raises(DoeError, match="is no level of 'B'"):
+    with pytest.raises(DoeError, match="is not a level of 'B'"):
         table_runs(frame, columns("learning_rate", "B", low={"B": "7"}))
     with pytest.raises(DoeError, match="named twice"):
         table_runs(frame, columns("B", "B"))

@@ -225,7 +225,7 @@ def test_chosen_terms_keep_the_hierarchy_or_say_that_they_break_it() -> None:
     assert said[0].startswith(
         "ABC is in the model without B, AB, C, AC, BC: the hierarchy is broken"
     )
-    with pytest.raises(DoeError, match="is no factor"):
+    with pytest.raises(DoeError, match="is not a factor"):
         chosen_terms(design, ["A", "AX"], None)
     with pytest.raises(DoeError, match="order 4 does not fit 3 factors"):
         chosen_terms(design, None, 4)

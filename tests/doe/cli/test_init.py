@@ -158,7 +158,7 @@ def test_a_required_option_is_to_be_filled_in(tmp_path):
     code, said = doe("init", *GIVEN, "--", PYTHON, "train.py")
     assert (code, "Edit it first: --data is required" in said) == (0, True), said
     code, said = doe("plan")
-    assert (code, "the study still holds EDIT-ME" in said) == (1, True), said
+    assert (code, "the study still contains EDIT-ME" in said) == (1, True), said
 
 
 def test_a_file_among_the_outputs_stays_a_file_and_modes_are_no_factors(tmp_path):
@@ -193,7 +193,7 @@ WRONG = [
     ([*INIT, "--", PYTHON, "absent.py"], "can't open file"),
     ([*INIT, "--", PYTHON, "-c", "pass"], "names no option; a program without help is told"),
     ([*INIT, "--", "false"], "a program without help is told where its factors go"),
-    ([*INIT, "--factor", "a", "--", "false", "{a}"], "no help tells its levels"),
+    ([*INIT, "--factor", "a", "--", "false", "{a}"], "its levels are not known"),
     ([*INIT, "--factor", "a=1,2", "--", "false", "{a}", "{b}"], "placeholder {b} is unknown"),
     ([*INIT, "--goal", "best", "--", *OWN], "expected min or max"),
     ([*INIT, "--factor", "lrr=1,2", "--", *OWN], "did you mean 'lr'"),
@@ -201,20 +201,20 @@ WRONG = [
     ([*INIT, "--factor", "lr=a..b", "--", *OWN], "expected a range of numbers"),
     ([*INIT, "--factor", "lr=1,1", "--", *OWN], "two distinct levels"),
     ([*INIT, "--factor", "=1,2", "--", *OWN], "expected NAME=LOW,HIGH"),
-    ([*INIT, "--factor", "dropout", "--", *OWN], "names no levels"),
-    ([*INIT, "--factor", "augment=1,2", "--", *OWN], "a switch is off and on"),
+    ([*INIT, "--factor", "dropout", "--", *OWN], "does not give levels"),
+    ([*INIT, "--factor", "augment=1,2", "--", *OWN], "the levels of a switch are off and on"),
     ([*INIT, "--backend", "m:f", "--", *OWN], "got both a program and --backend"),
     (["init", "--backend", "m:f", "--metric", "y"], "--factor is missing"),
-    (["init", "--backend", "m:f", "--factor", "a", "--metric", "y"], "no help tells its levels"),
+    (["init", "--backend", "m:f", "--factor", "a", "--metric", "y"], "its levels are not known"),
     (["init", "--backend", "mf", "--factor", "a=1,2", "--metric", "y"], "module:function"),
     (["init", *GIVEN, "--backend", "m:f", "--factor", "a=1,2"], "--metrics-file is for a program"),
-    (["init", "--metric", "a b", "--backend", "m:f", "--factor", "a=1,2"], "is no name"),
+    (["init", "--metric", "a b", "--backend", "m:f", "--factor", "a=1,2"], "is not a valid name"),
     ([*INIT, "--name", "a/b", "--", *OWN], "becomes a directory"),
     ([*INIT, "--out", "absent/study.toml", "--", *OWN], "cannot write absent/study.toml"),
-    (["try"], "there is no study.toml here"),
+    (["try"], "no study.toml in this directory"),
     (["try", "absent.toml"], "cannot read the study file absent.toml"),
     (["try", "train.py"], "not TOML"),
-    (["plan"], "there is no study.toml here"),
+    (["plan"], "no study.toml in this directory"),
     (["plan", "--preset", "smal"], "did you mean 'small'"),
     (["run"], "no study below runs/"),
     (["run", "--study", "absent"], "holds no study.toml"),
@@ -267,10 +267,10 @@ def test_a_mistake_in_the_file_is_seen_by_trying(tmp_path, old, new, message):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (PYTHON, "pyhton", "cannot start 'pyhton': no such program is on the PATH"),
-        (PYTHON, "./python", "cannot start './python': there is no such program"),
-        (f"{PYTHON} train.py", "./train.py", "make it executable with chmod +x"),
-        ("train.py", "tarin.py", "there is no tarin.py in"),
+        (PYTHON, "pyhton", "cannot start 'pyhton': not found on the PATH"),
+        (PYTHON, "./python", "cannot start './python': no such file"),
+        (f"{PYTHON} train.py", "./train.py", "it is not executable; run chmod +x"),
+        ("train.py", "tarin.py", "no tarin.py in"),
     ],
 )
 def test_a_program_that_cannot_start_is_not_planned(tmp_path, old, new, message):

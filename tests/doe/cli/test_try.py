@@ -142,7 +142,7 @@ def test_replicates_without_a_seed_are_announced(attempt, tmp_path):
     assert "Detectable" not in said
     planned = json.loads(doe("plan", "--json", cwd=tmp_path).stdout)
     assert planned["detectable_effect_per_sigma"] is None
-    assert "its replicates are copies" in planned["warnings"][0]
+    assert "its replicates are identical copies" in planned["warnings"][0]
     assert "from which no power follows" in doe("power", cwd=tmp_path, code=1).stderr
 
 

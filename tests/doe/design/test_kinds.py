@@ -90,7 +90,7 @@ def test_what_cannot_be_is_said(old, new, said):
 
 def test_a_fraction_belongs_to_a_factorial():
     text = STUDY.replace('name = "s"', 'name = "s"\nfraction = "1/2"', 1)
-    with pytest.raises(SpecError, match=r"fraction = '1/2': it belongs to a factorial, and the"):
+    with pytest.raises(SpecError, match=r"fraction = '1/2': only allowed in a factorial"):
         parse_study(text.replace('kind = "factorial"', 'kind = "surface"').encode())
 
 

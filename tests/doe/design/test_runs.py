@@ -278,7 +278,7 @@ def test_a_configuration_between_the_levels_has_its_levels_for_a_name_and_the_ne
     assert later.number((1.0, 10)) == 5
     letters = Configurations((Factor("A", (0.0, 1.0)), Factor("B", (0.0, 1.0))))
     assert letters.at((0.25, 1.0)).label == "A=0.25,B=1.0"
-    with pytest.raises(DoeError, match="'adagrad' is no level of optimizer; expected sgd, adam"):
+    with pytest.raises(DoeError, match="'adagrad' is not a level of optimizer; expected sgd, adam"):
         Configurations((OPTIMIZERS,)).at(("adagrad",))
 
 

@@ -76,7 +76,7 @@ def test_without_hard_factors_nothing_is_added() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (b"hard = true", b"random = true", 'it is for role = "condition"'),
+        (b"hard = true", b"random = true", 'only allowed with role = "condition"'),
         (b'"z"]', b'"z"]\nhard = true\n[factors.D]\nlow = 1\nhigh = 2', None),
         (b"metrics", b'metrics = ["loss"]\n[stopping]\nmax_replicates = 5\n#', "A is hard"),
         (b"[factors.B]", b"[factors.B]\nhard = 3", "factors.B.hard"),

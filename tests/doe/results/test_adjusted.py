@@ -123,8 +123,8 @@ def test_looks_are_adjusted_as_well(tmp_path):
 @pytest.mark.parametrize(
     ("covariates", "sentence"),
     [
-        ('["strat"]', "is no metric (did you mean 'start'?)"),
-        ('["start"]\n[factors.C]\nhard = true', "they are for runs with one error"),
+        ('["strat"]', "is not a metric (did you mean 'start'?)"),
+        ('["start"]\n[factors.C]\nhard = true', "covariates need a single error term"),
     ],
 )
 def test_covariates_that_cannot_be_are_refused_when_planned(tmp_path, covariates, sentence):

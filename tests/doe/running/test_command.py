@@ -80,7 +80,7 @@ def test_settings_are_placeholders_too():
 SECTIONS = '[metrics]\nfile = "stdout"\nkeys = {{ acc = "{}", loss = "loss (\\\\S+)" }}\n'
 MISTAKES = [
     ("t {lrr}", "", ["{lrr}", "did you mean 'lr'"]),
-    ("t", "", ["does not use lr", "measure nothing"]),
+    ("t", "", ["does not use lr", "have no effect"]),
     ("t {lr:--lr}", "", ["switch", "true or false", "0.1 and 0.2"]),
     ("t '{lr}", "", ["quotation", "close the quote"]),
     ("t {lr} {", "", ["brace"]),
@@ -91,7 +91,7 @@ MISTAKES = [
     ("t {lr}", "[metrics]\nkeys = { ac = 'x' }\n", ["metrics.keys.ac", "'acc'"]),
     ("t {lr}", "[metrics]\nfile = '/etc/x.json'\n", ["inside the run's directory"]),
     ("t {lr}", "[metrics]\nfile = '../x.json'\n", ["inside the run's directory"]),
-    ("t {lr}", SECTIONS.format("acc ("), ["metrics.keys.acc", "no regular expression"]),
+    ("t {lr}", SECTIONS.format("acc ("), ["metrics.keys.acc", "not a valid regular expression"]),
     ("t {lr}", SECTIONS.format("(a)(b)"), ["metrics.keys.acc", "2 groups", "or one group"]),
     ("t {lr}", "[progress]\npattern = 'x'\ntotal = 3\n", ["(?P<step>"]),
     ("t {lr}", "[progress]\npattern = '(?P<step>.)'\n", ["progress.total", "missing"]),
@@ -112,7 +112,7 @@ def test_each_mistake_of_a_command_is_one_sentence(command, sections, said):
 
 def test_sections_of_a_command_need_a_command():
     text = study_text("t {lr}", '[metrics]\nfile = "x.csv"\n').replace('"command"', '"m:f"', 1)
-    with pytest.raises(SpecError, match="metrics: it is for backend"):
+    with pytest.raises(SpecError, match="metrics: only allowed with backend"):
         parse_study(text.replace('command = "t {lr}"\n', "").encode())
 
 
@@ -422,10 +422,10 @@ def test_a_level_puts_several_values_in_place():
         (SIZES, "t {width} {wide}", "it does not use depth, which the levels of size set"),
         (SIZES, "t {run_dir}", "it does not use size"),
         (SIZES, "t {depth:-d} {width} {wide}", "depth must be true or false; got 2 and 8"),
-        (SIZES.replace("depth = 8, ", ""), "t {width}", "expected the same names in every level"),
+        (SIZES.replace("depth = 8, ", ""), "t {width}", "expected every level to set the same names"),
         (SIZES.replace("{ width = 64, depth = 2, wide = false }", "3"), "t", "a table of values"),
-        (SIZES.replace("width", "seed"), "t {seed}", "'seed' has another meaning as well"),
-        (SIZES + "[settings]\ndepth = 1\n", "t {width}", "'depth' has another meaning as well"),
+        (SIZES.replace("width", "seed"), "t {seed}", "'seed' is also used for something else"),
+        (SIZES + "[settings]\ndepth = 1\n", "t {width}", "'depth' is also used for something else"),
         ("[factors.size]\nlow = 1\nhigh = 2\nsets = {}\n", "t {size}", "sets"),
     ],
 )

@@ -72,7 +72,7 @@ def test_the_interpreter_that_the_study_names(tmp_path, go, monkeypatch):
     [
         ("sh t.sh {lr}", 'python = "env/bin/python"', "the command starts 'sh', not python"),
         ("sh t.sh", '[env]\nLR = "{lrr}"', "{lrr} is unknown (did you mean 'lr'?)"),
-        ("sh t.sh {lr}", '[env]\n"A B" = 1', "is no name of a variable"),
+        ("sh t.sh {lr}", '[env]\n"A B" = 1', "is not a valid variable name"),
         ("sh t.sh {lr}", "[env]\nA = [1]", "env"),
     ],
 )
@@ -84,5 +84,5 @@ def test_a_mistake_is_one_sentence(command, more, said):
 
 def test_both_are_for_commands():
     text = STUDY.format(command="x", more="[env]\nA = 1").replace('"command"', '"m:f"', 1)
-    with pytest.raises(SpecError, match="env: it is for backend"):
+    with pytest.raises(SpecError, match="env: only allowed with backend"):
         parse_study(text.replace('command = "x"\n', "").encode())

@@ -203,5 +203,5 @@ def test_a_directory_that_cannot_be_is_refused(cwd):
 
 def test_a_function_has_no_such_key():
     text = dump_study(study_of(["t", "{A}"], 'cwd = "."')).replace('"command"', '"m:f"', 1)
-    with pytest.raises(SpecError, match="cwd: it is for backend"):
+    with pytest.raises(SpecError, match="cwd: only allowed with backend"):
         parse_study(text.replace('command = ["t", "{A}"]', "").encode())

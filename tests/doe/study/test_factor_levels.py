@@ -62,7 +62,7 @@ def test_the_goal_of_an_average_is_that_of_its_metrics():
 @pytest.mark.parametrize(
     ("old", "new", "parts"),
     [
-        ('"adam", "lion"', '"sgd", "lion"', ["factors.optimizer.levels", "'sgd' stands twice"]),
+        ('"adam", "lion"', '"sgd", "lion"', ["factors.optimizer.levels", "'sgd' is listed twice"]),
         ('["sgd", "adam", "lion"]', '["sgd"]', ["factors.optimizer.levels", "two or more"]),
         ('["sgd", "adam", "lion"]', "[]", ["factors.optimizer.levels", "got nothing"]),
         ('"adam", "lion"', '3, "lion"', ["factors.optimizer.levels", "words and numbers"]),
@@ -70,7 +70,7 @@ def test_the_goal_of_an_average_is_that_of_its_metrics():
         ("low = false", "low = false\nlevels = [1, 2]", ["factors.augment", "levels and low"]),
         ("low = false\n", "", ["factors.augment.low", "missing"]),
         ("0.001, 0.01", "0.0, 0.01", ["factors.lr.scale", "level 0", "above 0"]),
-        ("[0.001, 0.01, 0.1]", '["a", "b"]', ["factors.lr.scale", "'a' is no number"]),
+        ("[0.001, 0.01, 0.1]", '["a", "b"]', ["factors.lr.scale", "'a' is not a number"]),
         ('scale = "log"\n[', 'scale = "logg"\n[', ["factors.lr.scale", "did you mean 'log'"]),
         ('["sgd", "adam", "lion"]', '["sgd", true]', ["factors.optimizer", "one kind"]),
         (
@@ -163,7 +163,7 @@ def test_shares_of_counted_items_are_read_and_written_back():
         assert parse_study(dump_study(study).encode()) == study
     assert "of" not in dump_study(parse_study(text.encode())).split("[responses]")[1]
     for wrong in ("of = -3", "of = { val_acc = 0 }"):
-        assert "how many items were counted" in problem(
+        assert "the number of items counted" in problem(
             text.replace("matters", f"{wrong}\nmatters")
         )
     said = problem(text.replace("matters", "of = { val_ac = 9 }\nmatters"))

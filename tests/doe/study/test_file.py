@@ -90,7 +90,7 @@ MISTAKES = [
     ("[factors.opt]", "[factors.I]", ["factors.I", "mean"]),
     ("[factors.opt]", '[factors."a b"]', ["factors.a b", "word"]),
     ("seeds = [1, 2]", "seeds = [1]", ["seeds", "got 1 for 2"]),
-    ("seeds = [1, 2]", "seeds = [7, 7]", ["seeds", "7 stands 2 times"]),
+    ("seeds = [1, 2]", "seeds = [7, 7]", ["seeds", "7 is listed 2 times"]),
     ("seeds = [1, 2]", "seeds = [-1, 2]", ["seeds", "-1"]),
     ("replicates = 2", "replicates = 0", ["replicates = 0", "at least 1"]),
     ("replicates = 2", "replicates = 1.5", ["replicates = 1.5", "int"]),

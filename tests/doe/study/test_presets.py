@@ -62,7 +62,7 @@ def test_a_study_whose_extra_is_not_installed_says_which():
     with pytest.raises(DoeError) as refused:
         preset_study("heavy")
     assert str(refused.value) == (
-        "preset 'heavy' needs no.such-package, which the extra 'all' brings: "
+        "preset 'heavy' needs no.such-package, from the extra 'all': "
         "pip install 'other-package[all]'"
     )
 
@@ -74,7 +74,7 @@ def test_an_unknown_preset_names_the_known_ones():
 
 def test_without_a_name_the_study_file_here_is_taken(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(DoeError, match=r"no study was named.*presets: camera, demo"):
+    with pytest.raises(DoeError, match=r"no study given.*presets: camera, demo"):
         asked_study(None)
     (tmp_path / "study.toml").write_text(STUDY)
     assert asked_study(None).name == "of-another-package"

@@ -98,12 +98,12 @@ REFUSED = [
     (
         "init = [1, 2]\ndata = [5, 6]",
         "replicates = 2",
-        ["seeds.data", "cannot be told from", "init"],
+        ["seeds.data", "is confounded with", "init"],
     ),
     (
         "init = [1, 1, 2, 2]\ndata = [1, 2, 1, 2]\norder = [1, 2, 2, 1]",
         "replicates = 4",
-        ["4 replicates cannot tell init, data, order", "a seed of its own"],
+        ["4 replicates cannot separate init, data, order", "a different seed"],
     ),
     (
         "init = [1, 2]\ndata = [5, 6, 7]",
@@ -112,7 +112,7 @@ REFUSED = [
     ),
     ("init = [1, 'x']\ndata = [5, 6]", "", ["seeds.init"]),
     ("init = [1, -2]\ndata = [5, 6]", "", ["-2", "2^63"]),
-    ("'a b' = [1, 2]\ndata = [5, 6]", "", ["'a b' is no name"]),
+    ("'a b' = [1, 2]\ndata = [5, 6]", "", ["'a b' is not a valid name"]),
     ("", "", ["seeds: empty"]),
     ("init = [1, 2]\ndata = [5, 6]", 'blocks = "AB"', ["whole replicates as blocks"]),
     ("init = [1, 2]\ndata = [5, 6]", "centre = 1", ["no centre runs"]),
@@ -146,7 +146,7 @@ def test_replicates_follow_from_the_streams():
 
 def test_looks_are_refused_beside_streams(tmp_path):
     write_plan(CROSSED, tmp_path / "s")
-    with pytest.raises(DoeError, match="a look after each replicate takes these as independent"):
+    with pytest.raises(DoeError, match="interim looks assume independent replicates"):
         change_plan(tmp_path / "s", lambda s: replace(s, stopping=Stopping(max_replicates=8)))
 
 

@@ -83,7 +83,7 @@ def test_the_schema_knows_stages():
 
 
 WRONG = {
-    "a factor nobody has": ({"tokens": {"factors": ["vocb"]}}, "no factor 'vocb' in this study"),
+    "a factor nobody has": ({"tokens": {"factors": ["vocb"]}}, "'vocb' is not a factor of this study"),
     "needs nobody": ({"tokens": {"needs": ["cleen"]}}, "stages.tokens.needs: no stage 'cleen'"),
     "a circle": (
         {"clean": {"needs": ["tokens"], "command": "p {lower} {stage.tokens} {seed}"}},
@@ -91,7 +91,7 @@ WRONG = {
     ),
     "not used": (
         {"spare": {"command": "make {lower} {seed}", "factors": ["lower"]}},
-        "it does not use {stage.spare}, so this stage would be done for nothing",
+        "it does not use {stage.spare}, so this stage would be executed for nothing",
     ),
     "nothing to do": ({"tokens": {"command": []}}, "got neither of command and function"),
     "two things to do": ({"tokens": {"function": "a:b"}}, "got both of command and function"),
@@ -109,7 +109,7 @@ WRONG = {
     ),
     "another's factor": (
         {"clean": {"command": "make {lower} {lr}"}},
-        "stages.clean.command: placeholder {lr}: it is another's factor",
+        "stages.clean.command: placeholder {lr}: the factor of another stage",
     ),
     "unknown placeholder": (
         {"clean": {"command": "make {lower} {sed}"}},
@@ -121,11 +121,11 @@ WRONG = {
     ),
     "a stream nobody has": (
         {"clean": {"seed": "data"}},
-        "seed = 'data': neither of these nor a stream of seeds",
+        "seed = 'data': neither of these words nor a stream of seeds",
     ),
     "a seed of less": (
         {"tokens": {"seed": "none", "command": "make {stage.clean} {vocab} {limit}"}},
-        "it needs clean, which is done for each replicate; say the same here",
+        "it needs clean, which is executed for each replicate; set the same seed here",
     ),
     "no name": ({"a-b": {"command": "make"}}, "stages.a-b: expected a name"),
     "a misspelt key": ({"tokens": {"factor": ["vocab"]}}, "stages.tokens.factor: unknown key"),

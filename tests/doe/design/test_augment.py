@@ -152,7 +152,10 @@ def test_a_condition_is_read_kept_and_checked():
     assert read.factors[1].when == "kernel=rbf"
     assert parse_study(dump_study(read).encode()) == read
     for when, said in [
-        ("kernel=rfb", r"factors.gamma.when = 'kernel=rfb': 'rfb' is not a level of kernel \(did you"),
+        (
+            "kernel=rfb",
+            r"factors.gamma.when = 'kernel=rfb': 'rfb' is not a level of kernel \(did you",
+        ),
         ("gamma=1.0", "a factor cannot depend on itself"),
         ("kernel", "'kernel' is not a level; expected KEY=LEVEL"),
         ("kernel=rbf, C=1", "expected one KEY=LEVEL"),

@@ -422,7 +422,11 @@ def test_a_level_puts_several_values_in_place():
         (SIZES, "t {width} {wide}", "it does not use depth, which the levels of size set"),
         (SIZES, "t {run_dir}", "it does not use size"),
         (SIZES, "t {depth:-d} {width} {wide}", "depth must be true or false; got 2 and 8"),
-        (SIZES.replace("depth = 8, ", ""), "t {width}", "expected every level to set the same names"),
+        (
+            SIZES.replace("depth = 8, ", ""),
+            "t {width}",
+            "expected every level to set the same names",
+        ),
         (SIZES.replace("{ width = 64, depth = 2, wide = false }", "3"), "t", "a table of values"),
         (SIZES.replace("width", "seed"), "t {seed}", "'seed' is also used for something else"),
         (SIZES + "[settings]\ndepth = 1\n", "t {width}", "'depth' is also used for something else"),

@@ -83,7 +83,10 @@ def test_the_schema_knows_stages():
 
 
 WRONG = {
-    "a factor nobody has": ({"tokens": {"factors": ["vocb"]}}, "'vocb' is not a factor of this study"),
+    "a factor nobody has": (
+        {"tokens": {"factors": ["vocb"]}},
+        "'vocb' is not a factor of this study",
+    ),
     "needs nobody": ({"tokens": {"needs": ["cleen"]}}, "stages.tokens.needs: no stage 'cleen'"),
     "a circle": (
         {"clean": {"needs": ["tokens"], "command": "p {lower} {stage.tokens} {seed}"}},

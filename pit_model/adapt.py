@@ -15,7 +15,6 @@ import torch
 from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
 
-from pit_model.clip import Listener
 from pit_model.config import Config
 from pit_model.dataset import Batch
 from pit_model.losses import total_loss, window_truth
@@ -24,6 +23,7 @@ from pit_model.predict import predict, wanted_in_training
 from pit_model.regime import network_input, resize
 from pit_model.track import Track, Tracker, measure, quiet
 from pit_model.trainer import make_optimizer
+from pit_model.video import Listener
 
 ROUNDS, STEPS = 2, 100
 CHUNK = 8

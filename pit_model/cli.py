@@ -234,7 +234,7 @@ def weights(
 
     The file is for pit track --weights.
     """
-    from pit_model.weights import write_weights
+    from pit_model.rundir import write_weights
 
     write_weights(run_dir, out)
     print(f"{out}: {out.stat().st_size / 1e6:.1f} MB")

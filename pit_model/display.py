@@ -24,8 +24,7 @@ from rich.table import Table
 from pit_model import backend, baseline, checkpoint, rundir
 from pit_model.config import Config
 from pit_model.errors import PitError
-from pit_model.metrics import KINDS
-from pit_model.selection import choose_epochs
+from pit_model.metrics import KINDS, choose_epochs
 from pit_model.simulate import SPLITS
 from pit_model.trainer import EPOCHS
 
@@ -145,10 +144,10 @@ def track_video(
 ) -> None:
     """Track a ball in a video, write the files and print what was found."""
     from pit_model.adapt import adapt
-    from pit_model.clip import LARGEST, read_clip
+    from pit_model.rundir import SHIPPED
     from pit_model.track import Tracker
     from pit_model.track_files import sentences, write_track
-    from pit_model.weights import SHIPPED
+    from pit_model.video import LARGEST, read_clip
 
     torch.set_num_threads(threads or os.cpu_count() or 1)
     console = Console()

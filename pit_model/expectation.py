@@ -7,8 +7,6 @@ cut to zero first. Weights that vanish outside a small neighbourhood are compute
 import torch
 from torch import Tensor
 
-from pit_model.patches import take
-
 EPSILON = 1e-6
 """Added to every mass, so that an empty heatmap gives (0, 0) and finite gradients."""
 RADIUS = 3
@@ -92,3 +90,32 @@ def _local_centroid(heatmap: Tensor, grid: Tensor, weight: Tensor) -> Tensor:
     columns, rows = mass.sum(-2), mass.sum(-1)
     moments = torch.stack([(columns * x).sum(-1), (rows * y).sum(-1)], -1)
     return moments / (columns.sum(-1) + EPSILON)[..., None]
+
+
+def grid_around(centre: Tensor, radius: int, size: int) -> Tensor:
+    """Whole coordinates within a radius of a centre, along each axis: (..., 2) to (..., 2, n).
+
+    A neighbourhood as wide as the map becomes the map itself, so that n never exceeds `size`.
+    """
+    if 2 * radius + 1 >= size:
+        all_of_it = torch.arange(size, dtype=centre.dtype, device=centre.device)
+        return all_of_it.expand(*centre.shape, size)
+    near = torch.arange(-radius, radius + 1, dtype=centre.dtype, device=centre.device)
+    return centre.detach().round()[..., None] + near
+
+
+def take(maps: Tensor, grid: Tensor) -> tuple[Tensor, Tensor]:
+    """Read maps (..., H, W) at ``grid[..., 1, :] × grid[..., 0, :]``, rows times columns.
+
+    Returns the values and whether each place lies inside the map, both (..., n, n). Places outside
+    repeat the nearest pixel, for the caller to weigh with zero.
+    """
+    height, width = maps.shape[-2:]
+    x, y = grid.unbind(-2)  # (..., n) each
+    # A place that is not a number, as in a run that diverges, must still be a legal index.
+    column = x.nan_to_num().clamp(0, width - 1)
+    row = y.nan_to_num().clamp(0, height - 1)
+    inside = (column == x)[..., None, :] & (row == y)[..., :, None]  # (..., n, n)
+    index = (row[..., :, None] * width + column[..., None, :]).long()
+    values = maps.flatten(-2).gather(-1, index.flatten(-2)).view(index.shape)
+    return values, inside

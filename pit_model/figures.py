@@ -14,9 +14,9 @@ from torch import Tensor
 from pit_model.config import Config
 from pit_model.dataset import Chunks, Split, make_split
 from pit_model.errors import PitError
+from pit_model.metrics import choose_epochs
 from pit_model.predict import METRICS, predict
 from pit_model.rundir import Trained, network_at
-from pit_model.selection import choose_epochs
 from pit_model.trainer import make_forward
 
 EXAMPLES = (0, 5, 10)

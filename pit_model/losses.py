@@ -10,10 +10,9 @@ from torch.nn import functional
 
 from pit_model.config import Config
 from pit_model.dataset import Batch, windows
-from pit_model.expectation import to_map
+from pit_model.expectation import grid_around, take, to_map
 from pit_model.metrics import Outputs
 from pit_model.network import STRIDES
-from pit_model.patches import grid_around, take
 from pit_model.predict import Prediction
 
 PARTS = ("ae", "cone", "hm", "pill", "pills")

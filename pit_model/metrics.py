@@ -1,12 +1,13 @@
-"""The fifteen metrics of a tracker, summed on the device and read once.
+"""The fifteen metrics of a tracker, summed on the device and read once, and the epochs they choose.
 
 Errors are means over windows, the three frames of a window and, for positions and velocities, the
 two coordinates of the absolute difference, in image pixels (per frame): a tracker stuck at the
 centre of a 224-pixel image scores about 57 pixels.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import NamedTuple
 
 import torch
@@ -107,3 +108,27 @@ def read(totals: Totals, scales: Sequence[int]) -> dict[str, float]:
 def _mean_error(said: Tensor, true: Tensor, dtype: torch.dtype) -> Tensor:
     """ℓ1: the mean over windows, frames and coordinates of |said − true|, a scalar."""
     return (said - true).abs().to(dtype).mean()
+
+
+def choose_epochs(history: Sequence[Mapping[str, float]]) -> dict[str, int]:
+    """Choose for each metric the epoch with the smallest value.
+
+    Ties go to the earliest epoch, and a value that is not finite is never chosen; a metric without
+    any finite value has no entry.
+
+    Parameters
+    ----------
+    history
+        One mapping of metric to validation value per epoch, from epoch 0 on.
+    """
+    chosen: dict[str, int] = {}
+    for epoch, values in enumerate(history):
+        for name, value in values.items():
+            if isfinite(value) and (name not in chosen or value < history[chosen[name]][name]):
+                chosen[name] = epoch
+    return chosen
+
+
+def epochs_to_keep(chosen: Mapping[str, int]) -> tuple[int, ...]:
+    """Return the distinct chosen epochs in order: those whose weights are still needed."""
+    return tuple(sorted(set(chosen.values())))

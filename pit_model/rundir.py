@@ -1,9 +1,10 @@
-"""What a run leaves in its directory beside its checkpoint, and how it is read back."""
+"""What a run leaves in its directory beside its checkpoint, and weights in a file of their own."""
 
 import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any, NamedTuple
 
 import torch
@@ -12,14 +13,16 @@ from pit_model import checkpoint
 from pit_model.config import Config
 from pit_model.dataset import make_split
 from pit_model.errors import PitError
+from pit_model.metrics import choose_epochs, epochs_to_keep
 from pit_model.network import Network
-from pit_model.selection import choose_epochs, epochs_to_keep
-from pit_model.trainer import CHECKPOINT, evaluate, make_forward
+from pit_model.trainer import CHECKPOINT, Weights, evaluate, make_forward
 
 RUN = "run.json"
 """Name of the file with the settings and the seed of a run."""
 METRICS = "metrics.json"
 """Name of the file with the numbers of a finished run."""
+SHIPPED = Path(__file__).parent / "data" / "camera.pt"
+"""Weights that come with the package, trained by the preset `camera`."""
 
 
 class Trained(NamedTuple):
@@ -29,7 +32,7 @@ class Trained(NamedTuple):
     seed: int
     history: list[dict[str, float]]
     """Validation metrics of each finished epoch."""
-    kept: dict[int, dict[str, torch.Tensor]]
+    kept: dict[int, Weights]
     """Weights of the chosen epochs and of the last one."""
 
 
@@ -98,3 +101,36 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     beside.write_text(json.dumps(content, indent=1) + "\n")
     os.replace(beside, path)
+
+
+def read_weights(path: Path) -> tuple[Config, Weights]:
+    """Read the settings and weights of a file or of a run's directory."""
+    if path.is_dir():
+        return best_weights(path)
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+        return Config.from_settings(content["settings"]), content["weights"]
+    except FileNotFoundError:
+        raise PitError(
+            f"{path} is not there; expected a file of weights or the directory of a trained run"
+        ) from None
+    except (UnpicklingError, RuntimeError, EOFError, KeyError, TypeError) as error:
+        raise PitError(
+            f"{path} holds no weights ({type(error).__name__}); write one with `pit weights RUN`"
+        ) from error
+
+
+def best_weights(run_dir: Path) -> tuple[Config, Weights]:
+    """Take the epoch of a run whose finest soft positions are best on the validation set."""
+    trained = read_trained(run_dir)
+    best = choose_epochs(trained.history).get(f"B{trained.config.image_size}")
+    if best is None:
+        raise PitError(f"{run_dir} has no epoch with a finite position error; train it again")
+    return trained.config, trained.kept[best]
+
+
+def write_weights(run_dir: Path, path: Path) -> None:
+    """Write the best weights of a run as one file."""
+    config, weights = best_weights(run_dir)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    torch.save({"settings": config.as_dict(), "weights": weights}, path)

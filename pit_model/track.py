@@ -16,14 +16,14 @@ from torch import Tensor
 from torch.nn import functional
 
 from pit_model.arcs import Detections, Floats
-from pit_model.clip import Clip, Listener, clip_of
 from pit_model.config import Config
 from pit_model.errors import PitError
 from pit_model.expectation import RADIUS, coarse_to_fine, hard_argmax
 from pit_model.hits import Flights, fit_flights
 from pit_model.network import WINDOW, Network
 from pit_model.regime import SAMPLE, Levels, Regime, levels, network_input, resize
-from pit_model.weights import SHIPPED, read_weights
+from pit_model.rundir import SHIPPED, read_weights
+from pit_model.video import Clip, Listener, clip_of
 
 WIDTHS = (224, 448, 112)
 """Widths that are tried, in this order."""

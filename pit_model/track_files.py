@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from pit_model.arcs import Floats
-from pit_model.clip import Listener, read_frames
 from pit_model.rundir import write_json
 from pit_model.track import Track, quiet
-from pit_model.video import write_mp4
+from pit_model.video import Listener, read_frames, write_mp4
 
 COLUMNS = ("frame", "time", "x", "y", "confidence", "arc", "x_fit", "y_fit", "vx", "vy")
 """Columns of track.csv: seconds, pixels of the clip, pixels per second."""
@@ -189,7 +188,8 @@ def draw_track(track: Track, picture: NDArray[np.uint8]) -> Figure:
     over.set_ylim(track.clip.size[1] - 0.5, -0.5)
     over.set_xlabel("x [px]")
     over.set_ylabel("y [px]")
-    over.set_title("detections (circles), arcs of flight (lines), hits (+)", fontsize=9)
+    hits = ", hits (+)" if flights.hits else ""
+    over.set_title(f"detections (circles), arcs of flight (lines){hits}", fontsize=9)
     beside.invert_yaxis()
     beside.set_title("x (dashed) and y (solid): detections and fit", fontsize=9)
     beside.set_xlabel("time [s]")
@@ -208,7 +208,7 @@ def annotated(track: Track, video: Path, progress: Listener = quiet) -> Iterator
         pen = ImageDraw.Draw(image)
         if flights.arc[t] >= 0:
             first = max(0, t - TRAIL)
-            path = flights.position[first : t + 1]
+            path = flights.position[first:t]  # up to the ball, which stays to be seen
             for x, y in path[np.isfinite(path[:, 0])]:
                 pen.ellipse((x - 2, y - 2, x + 2, y + 2), fill=YELLOW)
             x, y = seen[t] if flights.choice[t] >= 0 else flights.position[t]

@@ -31,10 +31,10 @@ from pit_model.dataset import (
 )
 from pit_model.errors import PitError
 from pit_model.losses import PARTS, total_loss, window_truth
+from pit_model.metrics import choose_epochs, epochs_to_keep
 from pit_model.network import Maps, Network
 from pit_model.predict import METRICS, predict, wanted_in_training
 from pit_model.runtime import arithmetic, keep_freed_memory, peak_gpu_mb
-from pit_model.selection import choose_epochs, epochs_to_keep
 
 CHECKPOINT = "checkpoint"
 """Name of the saved state in a run's directory."""

@@ -1,22 +1,126 @@
-"""Frames to a film that a person can look at."""
+"""Videos in and out: films of frames, and clips as the tracker takes them."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
 
 from pit_model.config import Config
 from pit_model.dataset import Chunks, make_split
 from pit_model.errors import PitError
+from pit_model.network import WINDOW
+from pit_model.regime import resize
+
+if TYPE_CHECKING:
+    import av
 
 FORMATS = ("gif", "mp4")
 MILLISECONDS = 80
 """How long a frame is shown: half the speed of the simulation."""
 LEAST_SIDE = 224
 """Smaller frames are enlarged, pixel by pixel, to about this size."""
+LARGEST = 448
+"""Width to which larger videos are scaled while they are read."""
+GREY = torch.tensor([0.299, 0.587, 0.114])
+"""Weights of red, green and blue."""
+
+Listener = Callable[[str, int, int], None]
+"""Hears of progress: what is being done, how much of it is, and of how much."""
+
+
+class Clip(NamedTuple):
+    """T frames of a camera that stands still."""
+
+    frames: Tensor
+    """(T, h, w), grey, 8 bits; a smaller copy of the video if that is large."""
+    time: NDArray[np.float64]
+    """(T,), seconds."""
+    fps: float
+    """Frames per second on average."""
+    size: tuple[int, int]
+    """Width and height of the video in pixels."""
+
+
+def clip_of(frames: ArrayLike, fps: float = 1.0) -> Clip:
+    """Take frames from memory.
+
+    Parameters
+    ----------
+    frames
+        (T, H, W) grey or (T, H, W, 3) colour; 0 to 255 if whole numbers, else 0 to 1.
+    fps
+        Frames per second; without it a frame is the unit of time.
+    """
+    array = np.asarray(frames)
+    if array.ndim not in (3, 4) or (array.ndim == 4 and array.shape[3] != 3) or 0 in array.shape:
+        raise PitError(f"frames have shape {array.shape}; expected (T, H, W) or (T, H, W, 3)")
+    values = torch.from_numpy(np.ascontiguousarray(array))
+    if values.is_floating_point():
+        values = values * 255
+    grey = values.float() @ GREY if values.ndim == 4 else values.float()
+    size = array.shape[2], array.shape[1]
+    return Clip(grey.round().byte(), np.arange(len(grey)) / fps, fps, size)
+
+
+def read_clip(
+    path: Path, fps: float | None, width: int, progress: Listener = lambda what, done, total: None
+) -> Clip:
+    """Read a video file; frames wider than `width` are scaled down to it.
+
+    Times are those that the file gives to its frames, unless `fps` spaces them evenly.
+    """
+    frames, times = [], []
+    size = (0, 0)
+    for picture, time, total in read_frames(path):
+        grey = torch.from_numpy(picture).float() @ GREY
+        size = grey.shape[1], grey.shape[0]
+        if size[0] > width:
+            grey = resize(grey[None], width)[0]
+        frames.append(grey.round().byte())
+        times.append(time)
+        progress("reading", len(frames), total)
+    if len(frames) < WINDOW:
+        count = "1 frame" if len(frames) == 1 else f"{len(frames)} frames"
+        raise PitError(f"{path} has {count}; expected {WINDOW} or more")
+    seconds = np.array(times, float) - times[0]
+    if fps is None:
+        fps = float((len(seconds) - 1) / seconds[-1]) if seconds[-1] > 0 else 0.0
+        if fps <= 0 or (np.diff(seconds) <= 0).any():
+            raise PitError(f"{path} does not say when its frames were taken; give --fps")
+    else:
+        seconds = np.arange(len(frames)) / fps
+    return Clip(torch.stack(frames), seconds, fps, size)
+
+
+def read_frames(path: Path) -> Iterator[tuple[NDArray[np.uint8], float, int]]:
+    """Yield the pictures (H, W, 3) of a video, upright, with their times and how many there are.
+
+    The number is what the file promises, 0 if it does not.
+    """
+    import av
+
+    try:
+        with av.open(str(path)) as container:
+            if not container.streams.video:
+                raise PitError(f"{path} holds no video")
+            stream = container.streams.video[0]
+            stream.thread_type = "AUTO"
+            for frame in container.decode(stream):
+                picture = frame.to_ndarray(format="rgb24")
+                turned = np.rot90(picture, frame.rotation // 90)
+                yield np.ascontiguousarray(turned), _seconds(frame), stream.frames
+    except av.FFmpegError as error:
+        raise PitError(f"{path} cannot be read as a video: {error.strerror}") from error
+
+
+def _seconds(frame: "av.VideoFrame") -> float:
+    return float("nan") if frame.time is None else frame.time
 
 
 def write_sequences(config: Config, split: str, out: Path, film: str) -> list[Path]:

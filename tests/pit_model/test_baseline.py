@@ -3,8 +3,7 @@ import torch
 
 from pit_model.baseline import centroid, evaluate, temporal_median, three_frame_difference
 from pit_model.config import Config
-from pit_model.dataset import windows
-from pit_model.render import draw, noise_image
+from pit_model.dataset import draw, noise_image, windows
 
 
 def video(places, size=32, key=None):

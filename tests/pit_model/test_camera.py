@@ -9,9 +9,8 @@ from pit_model.losses import total_loss, window_truth
 from pit_model.network import Network
 from pit_model.predict import predict, wanted_in_training
 from pit_model.regime import levels, network_input, resize
-from pit_model.rundir import read_trained, write_run
+from pit_model.rundir import SHIPPED, read_trained, read_weights, write_run
 from pit_model.trainer import train
-from pit_model.weights import SHIPPED, read_weights
 
 CAMERA = {"preset": "camera", "train_sequences": 12, "val_sequences": 4, "test_sequences": 4}
 

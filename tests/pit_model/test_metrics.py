@@ -1,9 +1,20 @@
+from math import inf, nan
+
 import pytest
 import torch
 
 from pit_model.config import Config
 from pit_model.dataset import Batch, evaluation_batches, make_split, windows
-from pit_model.metrics import NOT_ASKED, Outputs, add, metric_names, no_totals, read
+from pit_model.metrics import (
+    NOT_ASKED,
+    Outputs,
+    add,
+    choose_epochs,
+    epochs_to_keep,
+    metric_names,
+    no_totals,
+    read,
+)
 
 
 def constant(batch, place, velocity=0.0, bounce=0.0):
@@ -72,3 +83,19 @@ def test_a_prediction_that_is_not_finite_is_not_hidden():
     values = read(add(no_totals(), [constant(batch, float("nan"))] * 3, batch), (8, 16, 32))
     assert values["B8"] != values["B8"]
     assert values["V8"] == 0.0
+
+
+def test_each_metric_chooses_its_own_smallest_value():
+    history = [{"B": 3.0, "V": 1.0}, {"B": 1.0, "V": 2.0}, {"B": 2.0, "V": 0.5}]
+    assert choose_epochs(history) == {"B": 1, "V": 2}
+    assert epochs_to_keep(choose_epochs(history)) == (1, 2)
+
+
+def test_ties_go_to_the_earliest_epoch():
+    assert choose_epochs([{"B": 2.0}, {"B": 1.0}, {"B": 1.0}]) == {"B": 1}
+
+
+def test_a_value_that_is_not_finite_is_never_chosen():
+    assert choose_epochs([{"B": nan}, {"B": -inf}, {"B": 5.0}, {"B": inf}]) == {"B": 2}
+    assert choose_epochs([{"B": nan, "V": 1.0}]) == {"V": 0}
+    assert choose_epochs([]) == {}

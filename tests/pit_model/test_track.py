@@ -15,14 +15,13 @@ from typer.testing import CliRunner
 from pit_model.adapt import adapt, trust
 from pit_model.arcs import Detections
 from pit_model.cli import app
-from pit_model.clip import clip_of, read_clip
 from pit_model.config import Units
 from pit_model.errors import PitError
 from pit_model.regime import Regime
 from pit_model.simulate import simulate
 from pit_model.track import Tracker, read_places
 from pit_model.track_files import sentences, summary, write_csv, write_track
-from pit_model.video import write_mp4
+from pit_model.video import clip_of, read_clip, write_mp4
 
 CLIPS = Path(__file__).parents[3] / "shared" / "clips"
 """A real clip that is not ours to ship."""
@@ -129,6 +128,7 @@ def test_files_say_what_the_track_says(bounced, tmp_path):
     x, y = track.position[seen].round().astype(int)
     change = (film_of_it.frames[seen].int() - torch.from_numpy(frames[seen]).int()).abs().float()
     assert change[y - 8 : y + 9, x - 8 : x + 9].mean() > 2 * change.mean()  # a circle is drawn
+    assert change[y - 1 : y + 2, x - 1 : x + 2].mean() < 20  # about the ball, not over it
     masses = ElementTree.parse(paths[4]).findall(".//object[@class]/property[@name='framedata']")
     marks = masses[-1].findall("property")
     assert len(marks) == said["frames_with_ball"]

@@ -14,9 +14,8 @@ from pit_model import checkpoint, dataset, trainer
 from pit_model.config import Config, parse_label
 from pit_model.errors import PitError
 from pit_model.losses import PARTS
-from pit_model.metrics import metric_names
+from pit_model.metrics import choose_epochs, metric_names
 from pit_model.runtime import arithmetic, peak_gpu_mb
-from pit_model.selection import choose_epochs
 
 from .conftest import TINY
 

@@ -4,11 +4,10 @@ import torch
 from PIL import Image
 
 from pit_model import video
-from pit_model.clip import read_clip
 from pit_model.config import Config
 from pit_model.dataset import Chunks, make_split
 from pit_model.errors import PitError
-from pit_model.video import check_format, write_sequences, write_video
+from pit_model.video import check_format, read_clip, write_sequences, write_video
 
 from .conftest import TINY
 

@@ -92,7 +92,7 @@ def test_heatmaps_that_start_dark_have_as_many_bright_pixels_as_their_targets():
     """A Gaussian with σ = 2 is above a half within 2.35 pixels: 17.4 of 256, in six windows."""
     config = Config.from_settings({**TINY, "image_size": 64, "target_sigma": 2.0})
     network = init.draw(config, 0)
-    frames = torch.rand(2, 5, 64, 64)
+    frames = torch.rand(2, 5, 64, 64, generator=torch.Generator().manual_seed(0))
     init.set_first_heatmaps(network, frames, config)
     maps = before_the_floor(network, frames)
     assert (maps > 0).sum((0, 2, 3)).tolist() == [105, 105, 105]

@@ -111,7 +111,7 @@ def fly(
     hit_times = []
     for left in reversed(range(hits)):
         arc, hit = _next_arc(arc, world, times[..., -1, :], is_last=left == 0)
-        if not hit.any():
+        if hit.device.type == "cpu" and not hit.any():  # a GPU would have to be waited for
             break
         hit_times.append(torch.where(hit, arc.since, inf))
         later = (times >= arc.since[..., None, :]) & hit[..., None, :]

@@ -2,8 +2,8 @@ import pytest
 import torch
 
 from pit_model import expectation, init, physics, predict
-from pit_model.config import Config, Units, config_label
-from pit_model.dataset import Chunks, make_split
+from pit_model.config import CHOICES, Config, Units, config_label
+from pit_model.dataset import Batch, Chunks, make_split
 from pit_model.losses import total_loss, window_truth
 from pit_model.network import Maps, Network
 from pit_model.predict import METRICS, wanted_in_training
@@ -109,6 +109,19 @@ def test_what_no_loss_needs_is_not_run(factors, monkeypatch):
     if factors["A"] and not (factors["C"] or factors["E"]):
         expected |= {"hard"}
     assert called == expected
+
+
+@pytest.mark.parametrize("model", CHOICES["physics"])
+def test_no_step_waits_for_the_device(model):
+    """On torch's device without values, where a number that is read back is an error."""
+    settings = {**TINY, "D": True, "physics": model, "physics_window": 5}
+    config = Config.from_settings(settings)
+    batch = Batch(*(torch.empty(2, 7, *x, device="meta") for x in ((16, 16), (2,), (2,), ())))
+    logits = [torch.empty(10, 3, s, s, device="meta", requires_grad=True) for s in config.scales]
+    maps = Maps(tuple(logits), logits[-1])
+    said = predict.predict(lambda *_: maps, batch.frames, config, METRICS, True)
+    total_loss(said, window_truth(batch), config, 1).total.backward()
+    assert all(x.grad is not None for x in logits)
 
 
 def test_metrics_need_no_reconstruction():

@@ -163,6 +163,19 @@ def with_interval(value: float, low: float | None, high: float | None) -> tuple[
     return tuple(_to_place(number, place) for number in (value, low, high))
 
 
+def from_to(*values: float) -> tuple[str, ...]:
+    """Two numbers or more in a sentence, to the second figure of what they span.
+
+    A number that this would leave fewer than two figures keeps two: 11.2 to 6.8, and 120 to 0.38.
+    """
+    span = max(values) - min(values)
+    if not 0.0 < span < math.inf:
+        return tuple(map(about, values))
+    place = math.floor(math.log10(span)) - 1
+    own = (math.floor(math.log10(abs(value))) - 1 if value else place for value in values)
+    return tuple(_to_place(v, min(place, at)) for v, at in zip(values, own, strict=True))
+
+
 def _to_place(value: float, place: int) -> str:
     """Write a number to a power of ten: 12.35 to -1 is 12.4, and 1235 to 2 is 1200."""
     number = round(value, -place)

@@ -14,7 +14,7 @@ from doe.analysis.dataset import FactorColumn, Level
 from doe.analysis.means import ConditionalEffect, Interaction
 from doe.analysis.pvalues import significant
 from doe.errors import counted
-from doe.numbers import cell_text
+from doe.numbers import cell_text, from_to
 from doe.results.report import Report
 from doe.terms import factors_in, level_in_words, level_text, order, parse_term
 from doe.views.headlines import headlines
@@ -51,7 +51,7 @@ class Card(NamedTuple):
 
 
 def lead(analysis: Analysis, title: str) -> str:
-    """Return the strongest finding: "loss falls from 11.2 to 6.8 with warmup (W)".
+    """Return the strongest finding: "loss falls from 11.2 to 6.8 with warmup".
 
     Levels that lose runs come first: what is left of them is no fair sample.
     """
@@ -81,8 +81,11 @@ def _span(factor: FactorColumn, analysis: Analysis) -> float:
 
 
 def _change(factor: FactorColumn, analysis: Analysis, title: str) -> str:
-    means = [(m.mean, level_in_words(m.level)) for m in analysis.levels if m.factor == factor.key]
-    known = [(mean, level) for mean, level in means if mean is not None]
+    known = [
+        (m.mean, level_in_words(m.level))
+        for m in analysis.levels
+        if m.factor == factor.key and m.mean is not None
+    ]
     if len(known) < 2:
         return f"{_name(factor)} has an effect on {title}"
     unit = f" {analysis.unit}" if analysis.unit else ""
@@ -91,14 +94,17 @@ def _change(factor: FactorColumn, analysis: Analysis, title: str) -> str:
     if len(factor.levels) == 2:
         (low, before), (high, after) = known
         verb = "rises" if high > low else "falls"
-        size = f"{title} {verb} from {_number(low)} to {_number(high)}{unit}"
+        size = f"{title} {verb} from {' to '.join(from_to(low, high))}{unit}"
         if is_switch(factor):
             return f"{size} with {_name(factor)}"
         return f"{size} as {_name(factor)} goes from {before} to {after}"
-    (least, lowest), (most, highest) = min(known), max(known)
+    ends, words = (min(known), max(known)), ("lowest", "highest")
+    if analysis.goal == "max":  # the better end comes first
+        ends, words = ends[::-1], words[::-1]
+    sizes = from_to(*(mean for mean, _ in ends))
     return (
-        f"{title} is lowest at {_name(factor)} = {lowest} ({_number(least)}{unit}) "
-        f"and highest at {highest} ({_number(most)}{unit})"
+        f"{title} is {words[0]} at {_name(factor)} = {ends[0][1]} ({sizes[0]}{unit}) "
+        f"and {words[1]} at {ends[1][1]} ({sizes[1]}{unit})"
     )
 
 
@@ -121,7 +127,7 @@ def _condition(factor: FactorColumn, analysis: Analysis) -> str:
     if not all(clear):
         if len(clear) > 2:
             return f", but not clearly at every level of {_name(other)}"
-        return f", but not clearly {level_phrase(other, clear.index(False), keyed=False)}"
+        return f", but clearly only {level_phrase(other, clear.index(True), keyed=False)}"
     signed = [_signed(effect, pair) for effect in pair.at]
     turned = [change * sum(signed) < 0 for change in signed]
     if any(turned):

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from doe.numbers import about, with_interval
+from doe.numbers import about, from_to, with_interval
 
 
 @pytest.mark.parametrize(
@@ -44,3 +44,20 @@ def test_a_number_alone_has_three_figures(value, text):
 )
 def test_an_estimate_has_no_more_digits_than_its_interval_knows(estimate, texts):
     assert with_interval(*estimate) == texts
+
+
+@pytest.mark.parametrize(
+    ("values", "texts"),
+    [
+        ((11.18, 6.84), ("11.2", "6.8")),
+        ((2.26, 6.18), ("2.3", "6.2")),
+        ((5.62, 0.777), ("5.6", "0.78")),
+        ((0.9124, 0.9341), ("0.912", "0.934")),
+        ((120.4, 0.3776), ("120", "0.38")),
+        ((-3.21, 0.0), ("\u22123.2", "0.0")),
+        ((0.25, 0.25), ("0.25", "0.25")),
+        ((0.0, math.inf), ("0", "∞")),
+    ],
+)
+def test_two_means_have_the_figures_that_their_difference_has(values, texts):
+    assert from_to(*values) == texts

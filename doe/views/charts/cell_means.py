@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -12,8 +11,9 @@ from doe.analysis.best import RankedCell
 from doe.results.report import Report
 from doe.terms import BETWEEN, config_header
 from doe.views.charts import alt
+from doe.views.charts.labels import in_lines
 from doe.views.charts.model import ChartData, Record, ResponseChart, Word
-from doe.views.charts.shared import hover, word
+from doe.views.charts.shared import LINES, hover, scale_words, word
 from doe.views.charts.theme import FIT, FULL, HELPS, NEITHER, PLAIN, STEP
 from doe.views.words import mean_word, unit_text
 
@@ -38,7 +38,7 @@ def draw_cell_means() -> alt.TopLevelMixin:
             "short:N",
             title=None,
             sort=None,
-            axis=alt.Axis(labelLimit=300, labelExpr=r"split(datum.label, '\n')"),
+            axis=alt.Axis(labelLimit=300, labelExpr=LINES),
         ),
         tooltip=hover("config", "mean", "ci_low", "ci_high", "runs"),
     )
@@ -62,7 +62,7 @@ def draw_cell_means() -> alt.TopLevelMixin:
                 "from:Q",
                 title="{mean}",
                 scale=alt.Scale(type=word("scale"), domain=word("ends"), nice=False, padding=8),
-                axis=alt.Axis(titleAnchor="end", tickCount=6),
+                axis=alt.Axis(titleAnchor="end", tickCount=6, labelExpr=word("ticks")),
             ),
             x2="to:Q",
             color=colour,
@@ -89,7 +89,7 @@ def cell_means_data(report: Report, response: str) -> ChartData | None:
     cells = [*ranked[:most], *(cell for cell in ranked[most:] if cell.config == base)]
     names = config_header([factor.key for factor in analysis.factors], "")
     label = f"{cells_word(cells, analysis)} {response}{unit_text(analysis.unit)}"
-    short = {cell.config: _lines(cell.config) for cell in cells}
+    short = {cell.config: in_lines(cell.config, LABEL, BETWEEN) for cell in cells}
     if base in short:
         short[base] = f"baseline{' ' if len(base) < LABEL else chr(10)}{short[base]}"
     named = f"{label} by {names}".replace(BETWEEN, f"\u00a0{BETWEEN[1:]}") if names else label
@@ -116,17 +116,7 @@ def _ends(made: Mapping[str, Sequence[Record]], logged: bool) -> dict[str, Word]
     reach = (most / least) ** REACH if log else REACH * (most - least) or abs(most) or 1.0
     low, high = (least / reach, most * reach) if log else (least - reach, most + reach)
     span = [max(low, min(least, *ends), -LARGEST), min(high, max(most, *ends), LARGEST)]
-    return {"scale": "log" if log else "linear", "ends": span}
-
-
-def _lines(config: str) -> str:
-    """A configuration in as many lines as it needs, no level cut."""
-    lines = [""]
-    for part in re.split(f"(?<={BETWEEN})", config):
-        if lines[-1] and len(lines[-1] + part) > LABEL:
-            lines.append("")
-        lines[-1] += part
-    return "\n".join(line.strip() for line in lines)
+    return {**scale_words(span if log else [0.0]), "ends": span}
 
 
 def _baseline(report: Report, response: str) -> str:

@@ -8,7 +8,7 @@ from doe.analysis.analyze import Analysis
 from doe.results.report import Report
 from doe.views.charts import alt
 from doe.views.charts.model import ChartData, Record, ResponseChart, of_analysis
-from doe.views.charts.shared import chosen_scale, hover, scale_type
+from doe.views.charts.shared import chosen_scale, hover, scale_words
 from doe.views.charts.theme import FIT, FULL, GREY, HEIGHT, PAPER, PLAIN, WIDTH
 from doe.views.words import unit_text
 
@@ -87,8 +87,8 @@ RESIDUALS = ResponseChart(
 
 def draw_observed_predicted() -> alt.TopLevelMixin:
     """A dot for each configuration; on the line both are equal."""
-    x = alt.X("predicted:Q", title="Predicted", scale=chosen_scale())
-    y = alt.Y("observed:Q", title="{observed}", scale=chosen_scale())
+    x = alt.X("predicted:Q", title="Predicted", **chosen_scale())
+    y = alt.Y("observed:Q", title="{observed}", **chosen_scale())
     points = alt.Chart(alt.NamedData("configs"))
     return alt.layer(
         alt.Chart(alt.NamedData("equal")).mark_line(color=GREY, strokeWidth=1).encode(x=x, y=y),
@@ -113,7 +113,7 @@ def predicted_data(report: Report, response: str) -> ChartData | None:
         {"predicted": end, "observed": end} for end in (min(values), max(values))
     ]
     unit = unit_text(report.subject.responses.unit_of(response))
-    words = {"observed": f"Observed mean {response}{unit}", "scale": scale_type(values)}
+    words = {"observed": f"Observed mean {response}{unit}", **scale_words(values)}
     return ChartData({"configs": rows, "equal": equal}, words)
 
 
@@ -135,8 +135,8 @@ def draw_replicate_spread() -> alt.TopLevelMixin:
     """Standard deviation between replicates against the mean, a point per configuration."""
     points = alt.Chart(alt.NamedData("spread")).mark_circle(size=34, color=PLAIN, opacity=0.75)
     drawn: alt.Chart = points.encode(
-        x=alt.X("mean:Q", title="{mean}", scale=chosen_scale()),
-        y=alt.Y("std:Q", title="{std}", scale=chosen_scale()),
+        x=alt.X("mean:Q", title="{mean}", **chosen_scale()),
+        y=alt.Y("std:Q", title="{std}", **chosen_scale()),
         tooltip=hover("config", "mean", "std"),
     )
     return drawn.properties(width=WIDTH, height=HEIGHT)
@@ -154,7 +154,7 @@ def spread_data(report: Report, response: str) -> ChartData | None:
     words = {
         "mean": f"Mean {response}{unit}",
         "std": f"Replicate std{unit}",
-        "scale": scale_type([row["mean"] for row in rows] + [row["std"] for row in rows]),
+        **scale_words([row[key] for row in rows for key in ("mean", "std")]),
     }
     return ChartData({"spread": rows}, words) if rows else None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from doe.analysis.analyze import Analysis
 from doe.analysis.effects import HalfNormal
@@ -10,9 +11,20 @@ from doe.analysis.lenth import Lenth
 from doe.analysis.pvalues import significant
 from doe.numbers import confidence
 from doe.views.charts import alt
-from doe.views.charts.labels import LINE, Box, place_labels, term_labels, text_width
+from doe.views.charts.labels import (
+    LINE,
+    TERM,
+    Box,
+    in_lines,
+    lines_height,
+    place_labels,
+    row_labels,
+    term_labels,
+    text_width,
+)
 from doe.views.charts.model import ChartData, Record, ResponseChart, of_analysis
 from doe.views.charts.shared import (
+    LINES,
     NO_DIRECTION,
     OTHERS,
     direction,
@@ -28,6 +40,13 @@ from doe.views.words import effect_on
 MOST_LABELS = 18
 MARGIN_TEXT = {"ME": 0.0, "SME": LINE}
 """Where the names of the two lines stand, in pixels from the top: the lines may be close."""
+SIDES: dict[str, dict[str, Any]] = {
+    "left": {"align": "right", "dx": -5, "baseline": "middle"},
+    "right": {"align": "left", "dx": 5, "baseline": "middle"},
+    "above": {"baseline": "bottom", "dy": -5},
+    "below": {"baseline": "top", "dy": 5},
+}
+"""How a label stands beside its point or the end of its line, however wide the chart is."""
 
 
 def draw_half_normal() -> alt.TopLevelMixin:
@@ -40,7 +59,7 @@ def draw_half_normal() -> alt.TopLevelMixin:
     rules = margins.mark_rule(strokeDash=[4, 3]).encode(x="magnitude:Q")
     names = margins.mark_text(align="left", dx=3, baseline="top")
     leaders = alt.Chart(alt.NamedData("labels")).mark_rule(strokeWidth=0.6)
-    labels = alt.Chart(alt.NamedData("labels")).mark_text(baseline="middle")
+    labels = alt.Chart(alt.NamedData("labels"))
     points = alt.Chart(alt.NamedData("points")).mark_circle(size=34, opacity=0.95)
     return alt.layer(
         frame,
@@ -52,14 +71,21 @@ def draw_half_normal() -> alt.TopLevelMixin:
         names.transform_filter("datum.name == 'SME'").encode(
             x="magnitude:Q", y=alt.value(MARGIN_TEXT["SME"]), text="name:N"
         ),
-        leaders.encode(x="from_x:Q", y="from_y:Q", x2="to_x:Q", y2="to_y:Q"),
+        leaders.encode(x="from_x:Q", y="from_y:Q", x2="at_x:Q", y2="at_y:Q"),
         points.encode(
             x=x,
             y=y,
             color=direction(),
             tooltip=hover("term", "effect", "p", "p_holm"),
         ),
-        labels.encode(x="at_x:Q", y="at_y:Q", text="term:N"),
+        *(
+            labels.mark_text(**look).encode(
+                x="at_x:Q",
+                y="at_y:Q",
+                text=alt.condition(f"datum.side == '{side}'", "term:N", alt.value("")),
+            )
+            for side, look in SIDES.items()
+        ),
     ).properties(width=WIDTH, height=HEIGHT)
 
 
@@ -158,22 +184,18 @@ def _label_records(
     ]
     records: list[Record] = []
     for label in place_labels(at, texts, wanted[:MOST_LABELS], WIDTH, HEIGHT, names):
-        text = texts[label.point]
-        x, y = label.x / WIDTH * right, (1 - label.y / HEIGHT) * top
-        record: Record = {"term": text, "at_x": x, "at_y": y}
-        point = points[label.point]
-        record |= {"from_x": point["magnitude"], "from_y": point["quantile"]}
-        # Without a line to its point, a label has one of no length.
-        edge = _edge(label.x, at[label.point][0], text) / WIDTH * right
-        ends = (edge, y) if label.led else (point["magnitude"], point["quantile"])
-        records.append(record | {"to_x": ends[0], "to_y": ends[1]})
+        point, (x, y) = points[label.point], at[label.point]
+        ends: Record = {"from_x": point["magnitude"], "from_y": point["quantile"]}
+        side = "left" if label.x < x else "right"
+        tied: Record = {"at_x": ends["from_x"], "at_y": ends["from_y"]}
+        if label.led:
+            half = text_width(texts[label.point]) / 2
+            edge = label.x + half if side == "left" else label.x - half
+            tied = {"at_x": edge / WIDTH * right, "at_y": (1 - label.y / HEIGHT) * top}
+        elif label.x == x:
+            side = "above" if label.y < y else "below"
+        records.append({"term": texts[label.point], "side": side, **ends, **tied})
     return records
-
-
-def _edge(label: float, point: float, text: str) -> float:
-    """The end of a label that faces its point."""
-    half = text_width(text) / 2
-    return label + half if label < point else label - half
 
 
 HALF_NORMAL = ResponseChart(
@@ -221,7 +243,12 @@ def draw_pareto() -> alt.TopLevelMixin:
     return alt.layer(
         bars.mark_bar(height=8).encode(
             x=alt.X("magnitude:Q", title="{magnitude}", axis=alt.Axis(titleAnchor="end")),
-            y=alt.Y("short:N", sort=order, title=None, axis=alt.Axis(labelLimit=200)),
+            y=alt.Y(
+                "short:N",
+                sort=order,
+                title=None,
+                axis=alt.Axis(labelLimit=300, labelExpr=LINES),
+            ),
             color=direction(),
             tooltip=hover("term", "effect", "ci_low", "ci_high", "p", "p_holm", "percent"),
         ),
@@ -240,10 +267,10 @@ def pareto_data(analysis: Analysis) -> ChartData:
     plot = analysis.half_normal
     if not analysis.two_level and plot.lenth is not None:
         records = contrast_records(analysis, plot.lenth, plot)[::-1][:BARS]
-        bars = [record | {"short": record["term"]} for record in records]
+        bars = [record | {"short": in_lines(str(record["term"]), TERM, " ")} for record in records]
         return _pareto(bars, f"|contrast| on {effect_on(analysis)}", [("ME", plot.lenth.me)])
     ranked = sorted(analysis.effects, key=lambda e: (-abs(e.effect), e.term))[:BARS]
-    short = term_labels([effect.term for effect in ranked], [f.key for f in analysis.factors])
+    short = row_labels([effect.term for effect in ranked], analysis.keys)
     bars = [
         effect_record(effect)
         | {
@@ -257,7 +284,8 @@ def pareto_data(analysis: Analysis) -> ChartData:
 
 
 def _pareto(bars: list[Record], magnitude: str, margin: list[tuple[str, float]]) -> ChartData:
-    widest = max(text_width(str(bar["short"])) for bar in bars)
+    labels = [str(bar["short"]) for bar in bars]
+    widest = max(map(text_width, labels))
     margin_text = "".join(f"; dashed: {name}" for name, _ in margin)
     return ChartData(
         # Vega warns of an empty data set; a line at zero lies on the axis.
@@ -266,7 +294,7 @@ def _pareto(bars: list[Record], magnitude: str, margin: list[tuple[str, float]])
             "magnitude": magnitude + margin_text,
             "labels": round(widest),
             **direction_words(bars, FULL - widest),
-            "height": STEP * max(len(bars), 3),
+            "height": (STEP + lines_height(labels)) * max(len(bars), 3),
         },
     )
 

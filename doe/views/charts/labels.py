@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from doe.terms import BETWEEN, single_letters
@@ -14,8 +15,9 @@ POINT = 4.0
 
 
 def text_width(text: str) -> float:
-    """Pixels that a label takes."""
-    return sum(CAPITAL if character.isupper() else CHARACTER for character in text)
+    """Pixels that a label takes, of several lines the longest."""
+    lines = text.split("\n")
+    return max(sum(CAPITAL if c.isupper() else CHARACTER for c in line) for line in lines)
 
 
 def wrapped(text: str, room: float) -> str:
@@ -171,6 +173,28 @@ def term_labels(terms: Sequence[str], keys: Sequence[str]) -> dict[str, str]:
         short = abbreviated(keys, room_for_each([*map(len, parts)], TERM - len(parts) + 1))
         labels[term] = ":".join(short.get(part, part) for part in parts)
     return labels
+
+
+def row_labels(terms: Sequence[str], keys: Sequence[str]) -> dict[str, str]:
+    """Term -> its text beside a row, in lines; only terms of three factors and more are cut."""
+    short = term_labels(terms, keys)
+    whole = {term: term if term.count(":") < 2 else short[term] for term in terms}
+    return {term: in_lines(text, TERM, ":") for term, text in whole.items()}
+
+
+def in_lines(text: str, most: int, after: str) -> str:
+    """A text in as many lines of so many letters as it needs, broken after a mark alone."""
+    lines = [""]
+    for part in re.split(f"(?<={re.escape(after)})", text):
+        if lines[-1] and len(lines[-1] + part.rstrip()) > most:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(line.strip() for line in lines)
+
+
+def lines_height(labels: Iterable[str]) -> float:
+    """Pixels by which a row is taller whose label has several lines."""
+    return LINE * max((label.count("\n") for label in labels), default=0)
 
 
 def config_labels(configs: Sequence[str]) -> dict[str, str]:

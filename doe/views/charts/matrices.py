@@ -13,9 +13,9 @@ from doe.results.report import Report
 from doe.results.subject import RunRecord
 from doe.terms import factors_in, level_text, order
 from doe.views.charts import alt
-from doe.views.charts.labels import term_labels, text_width
+from doe.views.charts.labels import lines_height, row_labels, text_width
 from doe.views.charts.model import ChartData, Record, ResponseChart, StudyChart, Word, of_analysis
-from doe.views.charts.shared import hover, word
+from doe.views.charts.shared import LINES, hover, word
 from doe.views.charts.theme import DIVERGING, FULL, INK, LEVELS, PAPER, STATES, STEP
 from doe.views.words import helps
 
@@ -25,14 +25,21 @@ LARGEST = 8
 """|t| from which on the colour does not deepen."""
 HEAT_CELL = [24.0, 90.0]
 """Least and most pixels of a column on the page."""
+SLANTED = 0.7
+"""How far a slanted name of a response reaches to its right, in its lengths."""
 HEAT_MARKS: Mapping[bool | None, str] = {True: "▲", False: "▼", None: "●"}
 
 
 def draw_heatmap() -> alt.TopLevelMixin:
     """Terms × responses: t of a factor towards better or worse, the strength of all other terms."""
     base = alt.Chart(alt.NamedData("cells")).encode(
-        x=alt.X("response:N", title=None, sort=None, axis=alt.Axis(labelAngle=-40, orient="top")),
-        y=alt.Y("short:N", title=None, sort=None),
+        x=alt.X(
+            "response:N",
+            title=None,
+            sort=None,
+            axis=alt.Axis(labelAngle=-40, orient="top", labelLimit=300),
+        ),
+        y=alt.Y("short:N", title=None, sort=None, axis=alt.Axis(labelLimit=300, labelExpr=LINES)),
         tooltip=hover("term", "response", "effect", "t", "p", "p_bh"),
     )
     legend: dict[str, Any] = {"orient": "bottom", "gradientThickness": 8, "tickCount": 5}
@@ -62,6 +69,7 @@ def draw_heatmap() -> alt.TopLevelMixin:
         marks.encode(text="mark:N", color=ink),
         width=alt.Step(30),
         height=word("height"),
+        padding={"left": 5, "top": 5, "bottom": 5, "right": word("beyond")},
     )
     drawn: alt.TopLevelMixin = layers.resolve_scale(color="independent")
     return drawn
@@ -73,7 +81,7 @@ def heatmap_data(report: Report) -> ChartData | None:
     if family is None or len(report.analyses) < 2:
         return None
     rows = family.rows[:HEAT_TERMS]
-    short = term_labels([row.term for row in rows], report.subject.keys)
+    short = row_labels([row.term for row in rows], report.subject.keys)
     cells: list[Record] = []
     for row in rows:
         for response, effect, t, p, p_bh in zip(
@@ -97,7 +105,9 @@ def heatmap_data(report: Report) -> ChartData | None:
                 }
             )
     words: dict[str, Word] = {
-        "height": STEP * len(short),
+        "height": (STEP + lines_height(short.values())) * len(short),
+        "labels": round(max(map(text_width, short.values()))),
+        "beyond": round(SLANTED * text_width(family.responses[-1])),
         "columns": len(report.analyses),
         "cell": HEAT_CELL,
     }
@@ -260,8 +270,13 @@ def failure_data(report: Report) -> ChartData | None:
                 **lost,
             }
         )
-    words: dict[str, Word] = {"height": (STEP + 8) * len(levels), "columns": len(levels)}
-    return ChartData({"pairs": rows}, words | {"cell": LOST_CELL})
+    words: dict[str, Word] = {
+        "height": (STEP + 8) * len(levels),
+        "labels": round(max(text_width(str(row["down"])) for row in rows)),
+        "columns": len(levels),
+        "cell": LOST_CELL,
+    }
+    return ChartData({"pairs": rows}, words)
 
 
 def _level_pairs(

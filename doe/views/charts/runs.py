@@ -9,10 +9,19 @@ from doe.design.runs import Design
 from doe.numbers import drawn
 from doe.results.origins import run_spans
 from doe.results.report import Report
+from doe.terms import BETWEEN
 from doe.views.charts import alt
-from doe.views.charts.labels import config_labels
+from doe.views.charts.labels import CONFIG, in_lines
 from doe.views.charts.model import ChartData, Record, ResponseChart, StudyChart
-from doe.views.charts.shared import chosen_scale, hover, panel_layout, panels, scale_type, word
+from doe.views.charts.shared import (
+    LINES,
+    chosen_scale,
+    hover,
+    panel_layout,
+    panels,
+    scale_words,
+    word,
+)
 from doe.views.charts.theme import BEST, GREY, HEIGHT, PLAIN, STATES, WIDTH
 from doe.views.words import quantity, unit_text
 
@@ -39,16 +48,17 @@ def draw_learning_curves() -> alt.TopLevelMixin:
             symbolType="stroke",
             symbolSize=LEGEND_LINE**2,
             symbolStrokeWidth=2,
-            rowPadding=-10,
+            rowPadding=word("apart"),
             orient="bottom",
-            labelLimit=WIDTH - LEGEND_LINE,
+            labelLimit=WIDTH,
+            labelExpr=LINES,
         ),
     )
     dashes = alt.StrokeDash(
         "short:N", title=None, sort=None, scale=alt.Scale(range=[list(d) for d in DASHES])
     )
     x = alt.X("epoch:Q", title="Epoch or step", axis=alt.Axis(tickMinStep=1))
-    y = alt.Y("value:Q", title="{value}", scale=chosen_scale())
+    y = alt.Y("value:Q", title="{value}", **chosen_scale())
     tooltip = hover("config", "epoch", "value")
     others = alt.Chart(alt.NamedData("others")).encode(x=x, y=y, tooltip=tooltip)
     named = alt.Chart(alt.NamedData("named")).encode(
@@ -87,15 +97,17 @@ def curves_data(report: Report, response: str) -> ChartData | None:
         return None
     rest = [config for config in curves if config not in best] or best  # no layer may be empty
     label = f"{response}{unit_text(report.subject.responses.unit_of(response))}"
-    short = config_labels(best)
+    short = {config: in_lines(config, CONFIG, BETWEEN) for config in best}
+    lines = sum(text.count("\n") + 1 for text in short.values())
     columns = 2 if max(map(len, short.values()), default=0) <= SHORT else 1
     return ChartData(
         {"named": _points(curves, short), "others": _points(curves, {c: c for c in rest})},
         {
             "value": label,
-            "scale": scale_type([y for curve in curves.values() for _, y in curve]),
+            **scale_words([y for curve in curves.values() for _, y in curve]),
             "columns": columns,
-            "height": HEIGHT - 12 * -(-len(best) // columns) + 11,
+            "apart": 4 if lines > len(best) else -10,  # symbols are as tall as they are wide
+            "height": HEIGHT - 12 * -(-lines // columns) + 11,
         },
     )
 

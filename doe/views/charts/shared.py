@@ -100,9 +100,25 @@ def word(key: str) -> Any:
     return f"{{{key}}}"
 
 
-def chosen_scale() -> alt.Scale:
-    """A scale whose type is chosen with the data, by the word "scale"; it ends with the data."""
-    return alt.Scale(type=word("scale"), nice=False, padding=6)
+DECADES = 10.0
+"""A logarithmic axis that spans more has labels at 1, 2 and 5 alone."""
+FEW_LABELS = (
+    "indexof('125', slice(format(datum.value, '.0e'), 0, 1)) < 0 ? '' : format(datum.value, '.3~g')"
+)
+
+
+def scale_words(values: Sequence[object]) -> dict[str, str]:
+    """The words of an axis that is logarithmic where every value is positive."""
+    kind = scale_type(values)
+    known = [float(value) for value in values if isinstance(value, (int, float))]
+    wide = kind == "log" and known and max(known) > DECADES * min(known)
+    return {"scale": kind, "ticks": FEW_LABELS if wide else "datum.label"}
+
+
+def chosen_scale(**more: Any) -> dict[str, Any]:
+    """Scale and axis of data that choose them, as `scale_words` says; they end with the data."""
+    axis = alt.Axis(labelExpr=word("ticks"), **more)
+    return {"scale": alt.Scale(type=word("scale"), nice=False, padding=6), "axis": axis}
 
 
 LINES = r"split(datum.label, '\n')"

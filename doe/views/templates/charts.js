@@ -15,8 +15,9 @@ const inLines = (text, room) => text.split(/\s*\n| /).reduce((lines, part) => {
   return textWidth(longer) > room && lines[lines.length - 1] ? [...lines, part] : [...lines.slice(0, -1), longer];
 }, [""]).join("\n");
 const rewritten = (datasets, field, room) => {
-  const lines = new Map();
-  const write = (text) => { if (!lines.has(text)) lines.set(text, inLines(text, room)); return lines.get(text); };
+  const lines = new Map(Object.values(datasets).flatMap((set) => set.map((record) => [record[field], inLines(record[field], room)])));
+  const tall = field === "row" ? 0 : Math.max(...[...lines.values()].map((text) => text.split("\n").length));
+  const write = (text) => " \n".repeat(Math.max(0, tall - lines.get(text).split("\n").length)) + lines.get(text);
   const made = Object.entries(datasets).map(([key, set]) => [key, set.map((record) => ({ ...record, [field]: write(record[field]) }))]);
   return { datasets: Object.fromEntries(made), lines: [...lines.values()].map((text) => text.split("\n")) };
 };
@@ -38,9 +39,9 @@ const fitted = (words, whole) => {
 };
 // What fills a drawing in the width that it has: labels of rows take half of it at most.
 const LINE_STEP = 14;
-const arranged = ({ chart, view }) => {
+const arranged = ({ chart, view }, narrower) => {
   const datasets = chosenRecords(chart);
-  const whole = view.clientWidth;
+  const whole = view.clientWidth - narrower;
   if (chart.words.step) {
     const made = rewritten(datasets, "row", 0.46 * whole);
     const step = Math.max(chart.words.step, LINE_STEP * Math.max(...made.lines.map((lines) => lines.length)) + 10);
@@ -51,10 +52,9 @@ const arranged = ({ chart, view }) => {
   return { words, datasets: words.titles ? rewritten(datasets, words.titles, words.width).datasets : datasets };
 };
 // A chart of the whole study takes the width of its card, or what its columns need at least and at most.
-const LABELLED = 160;
 const wide = ({ name, chart: { words }, view }) => {
   if (words.panels || words.choose || !("layer" in data.drawings[name].spec || "mark" in data.drawings[name].spec)) return {};
-  const [least, most] = words.cell ? words.cell.map((cell) => LABELLED + cell * words.columns) : [0, Infinity];
+  const [least, most] = words.cell ? words.cell.map((cell) => words.labels + (words.beyond || 0) + cell * words.columns) : [0, Infinity];
   return { width: Math.min(most, Math.max(least, view.clientWidth)), autosize: { type: "fit-x", contains: "padding" } };
 };
 // Of a chart with a choice, the part that is chosen.
@@ -74,9 +74,9 @@ const partPicker = (figure) => {
   picker.addEventListener("change", () => { state.part = picker.value; draw(figure); });
   return known.length > 1 ? [picker] : [];
 };
-const draw = async (figure) => {
+const draw = async (figure, narrower = 0) => {
   const { name } = figure;
-  const { words, datasets } = arranged(figure);
+  const { words, datasets } = arranged(figure, narrower);
   const theme = { ...data.themes[dark.matches ? "dark" : "light"], background: null, font: getComputedStyle(document.body).fontFamily };
   const filled = worded(recoloured(data.drawings[name].spec), words);
   const spec = { ...filled, datasets, config: theme, ...wide(figure) };
@@ -85,6 +85,9 @@ const draw = async (figure) => {
     actions: false,
     tooltip: { theme: dark.matches ? "dark" : "light" },
   });
+  // Names below the last panel may reach beyond it: what they need is taken from the panels.
+  const beyond = words.panels ? Number(figure.view.querySelector("svg").getAttribute("width")) - figure.view.clientWidth : 0;
+  if (beyond > 1 && !narrower) { await draw(figure, beyond); return; }
   figure.drawn = made.view;
   figure.view.setAttribute("role", "img");  // Vega writes a label of its own
   figure.view.setAttribute("aria-label", figure.label);

@@ -198,7 +198,8 @@ def test_wide_intervals_leave_means_and_runs_readable(paper_report):
 
     cells = [{"mean": 1.0, "from": 0.5, "to": 400.0}, {"mean": 2.0, "from": 1.5, "to": 2.5}]
     made = {"cells": cells, "seeds": [{"value": 3.0}]}
-    assert _ends(made, logged=False) == {"scale": "linear", "ends": [0.5, 3.0 + REACH * 2.0]}
+    assert _ends(made, logged=False)["ends"] == [0.5, 3.0 + REACH * 2.0]
+    assert _ends(made, logged=False)["scale"] == "linear"
     assert _ends(made, logged=True)["ends"] == [
         pytest.approx(1 / 3**REACH),
         pytest.approx(3 * 3**REACH),

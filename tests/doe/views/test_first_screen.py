@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from doe.analysis.dataset import FactorColumn
-from doe.numbers import to_figures
+from doe.numbers import from_to, to_figures
 from doe.views.charts.forest import forest_data
 from doe.views.first_screen import card, caveats, lead
 
@@ -19,7 +19,7 @@ def test_the_lead_names_the_strongest_factor_and_its_means(analysis):
         (t for t in analysis.tests if t.mask.bit_count() == 1), key=lambda test: test.ss
     )
     assert strongest.term == "F"
-    low, high = (to_figures(m.mean, 3) for m in analysis.levels if m.factor == "F")
+    low, high = from_to(*(m.mean for m in analysis.levels if m.factor == "F"))
     said = lead(analysis, "decoder error")
     assert said.startswith(f"Decoder error rises from {low} to {high} px with Noise")
     assert lead(analysis, "dec_avg").startswith("dec_avg rises from"), "a name stays as written"
@@ -34,7 +34,7 @@ def test_the_lead_names_the_strongest_factor_and_its_means(analysis):
     [
         (
             ((-4.0, -5.0, -3.0), (0.2, -1.0, 1.4)),
-            ", but not clearly with Heatmap supervision.",
+            ", but clearly only without Heatmap supervision.",
         ),
         (((6.0, 5.0, 7.0), (-1.0, -1.5, -0.5)), ", but falls with Heatmap supervision."),
     ],
@@ -105,7 +105,7 @@ def test_caveats_count_checks_and_lost_runs(paper_report, unfinished_report):
 
 def test_the_forest_has_every_factor_then_conditional_effects(paper_report, analysis):
     data = forest_data(paper_report)
-    records = [r for r in data.datasets["effects"] if r["response"].startswith("dec_avg")]
+    records = [r for r in data.datasets["effects"] if r["response"].startswith("decoder")]
     main, pairs = records[:6], records[6:]
     effects = {e.effect: e for e in analysis.effects}
     assert {r["row"] for r in main} == {f.name for f in analysis.factors}

@@ -190,7 +190,7 @@ def test_a_run_opens_with_its_settings_responses_curve_log_and_failure(
         assert text in told, text
     runs = [status.run.run_id for status in unfinished_report.subject.statuses]
     value = unfinished_report.subject.values["dec_avg"][runs.index("001-r1")]
-    assert f"dec_avg\n{cell_text(value, 'num')} px" in told
+    assert f"decoder error\n{cell_text(value, 'num')} px" in told
     assert page.locator("#run-body [data-curve=loss] polyline").count() == 1
     page.keyboard.press("Escape")
     assert not page.locator("#run").is_visible()

@@ -38,7 +38,9 @@ def test_the_profiler_starts_at_the_best_and_says_what_the_analysis_says(
     page = visit(paper_page.as_uri())
     page.check("#every-response")
     levels = list(paper_report.analyses["enc_avg"].best.cells[0].levels)
-    assert "This is the best observed configuration for enc_avg" in page.inner_text("#profiled")
+    assert "This is the best observed configuration for encoder error" in page.inner_text(
+        "#profiled"
+    )
     for factor, level in (("A", 0), ("F", 1), ("C", 0), ("C", 1)):
         for name, analysis in paper_report.analyses.items():
             assert foretold(page, name) == analysed(analysis, tuple(levels)), name
@@ -47,7 +49,7 @@ def test_the_profiler_starts_at_the_best_and_says_what_the_analysis_says(
         assert foretold(page, "enc_avg") == analysed(
             paper_report.analyses["enc_avg"], tuple(levels)
         )
-    assert "Differs from the best observed configuration for enc_avg in" in page.inner_text(
+    assert "Differs from the best observed configuration for encoder error in" in page.inner_text(
         "#profiled"
     )
     before = foretold(page, "dec_avg")
@@ -55,7 +57,9 @@ def test_the_profiler_starts_at_the_best_and_says_what_the_analysis_says(
     page.wait_for_selector("html[data-ready=yes]", state="attached")
     assert foretold(page, "dec_avg") == before, "the address keeps the levels"
     page.click("#places button >> text=best observed")
-    assert "This is the best observed configuration for enc_avg" in page.inner_text("#profiled")
+    assert "This is the best observed configuration for encoder error" in page.inner_text(
+        "#profiled"
+    )
     page.click("#places button >> text=baseline")
     assert foretold(page, "enc_avg") == analysed(paper_report.analyses["enc_avg"], (0,) * 6)
     assert page.heard == []

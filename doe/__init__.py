@@ -351,7 +351,7 @@ _LISTS = {
 
 
 def _options(asked: Mapping[str, Any]) -> AnalysisOptions:
-    """The options of an analysis among the arguments of a function, checked."""
+    """Return the options of an analysis among the arguments of a function, checked."""
     from doe.analysis.options import AnalysisOptions, requested
 
     given = {name: asked.get(name) for name in AnalysisOptions.__struct_fields__}
@@ -360,7 +360,7 @@ def _options(asked: Mapping[str, Any]) -> AnalysisOptions:
 
 
 def _table(asked: Mapping[str, Any]) -> TableOptions | None:
-    """What the columns of a table are, by the arguments of a function; None where that is open."""
+    """Return the roles of a table's columns from the arguments of a function; None for a study."""
     names = ("factors", "low", "scale", "of", "block", "whole_plot", "covariates")
     named = {name: asked.get(name) for name in (*names, "goal", "decimal", "ceiling")}
     given: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Errors that a user can mend: what was got, what is expected, how to mend it."""
+"""Errors that a user can fix: what was wrong, what was expected, what to do."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 
 AddProblem = Callable[[str], None]
-"""Takes one of several mistakes that are told together."""
+"""Use one of several mistakes that are reported together."""
 
 
 class DoeError(Exception):
-    """A mistake in the input or the surroundings; printed as one message, exit code 1."""
+    """A mistake in the input or the environment; printed as one message, with exit code 1."""
 
 
 class SpecError(DoeError):
@@ -30,28 +30,28 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """A count with its noun, singular where it is one: 1 run, 2 runs."""
+    """Write a count with its noun: 1 run, 2 runs."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def listed(names: Sequence[str], most: int) -> str:
-    """The first names, and how many more there are: "a, b and 3 more"."""
+    """Join the first names, and count the rest: "a, b and 3 more"."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 
 
 def are(number: int) -> str:
-    """The verb of a count: 1 term is, 2 terms are."""
+    """Return the verb for a count: 1 term is, 2 terms are."""
     return "is" if number == 1 else "are"
 
 
 def were(number: int) -> str:
-    """The verb of a count: 1 run was, 2 runs were."""
+    """Return the verb for a count: 1 run was, 2 runs were."""
     return "was" if number == 1 else "were"
 
 
 def short(value: object) -> str:
-    """A value as an error message shows it."""
+    """Format a value for an error message."""
     try:
         text = repr(value) if not isinstance(value, bool) else str(value).lower()
     except (ValueError, RecursionError):  # an integer of thousands of digits, or deep nesting
@@ -69,7 +69,7 @@ _RETURN = re.compile(r"\r(?!\n)")
 
 
 def visible(text: str, returns: bool = False) -> str:
-    """A text that drives no terminal: colours are left out, other controls are shown as signs.
+    """Make a text safe for a terminal: drop colours, show other control characters as signs.
 
     `returns` keeps carriage returns, by which a bar is drawn again.
     """

@@ -1,4 +1,4 @@
-"""What is wanted of several responses, as people write it: constraints and desirabilities."""
+"""What is wanted of several responses, as users write it: constraints and desirabilities."""
 
 from __future__ import annotations
 
@@ -13,20 +13,22 @@ from doe.errors import AddProblem, DoeError, nearest, short
 
 
 class Desire(msgspec.Struct, frozen=True):
-    """How desirable the values of a response are (Derringer and Suich 1980)."""
+    """The desirability of a response's values (Derringer and Suich 1980)."""
 
     target: float
-    """Where a value is as good as can be."""
+    """Value that is fully desirable."""
     low: float | None = None
-    """At it and below nothing is acceptable; without it, smaller is as good as the target."""
+    """Values at or below it are unacceptable; if omitted, smaller values are as good as the
+    target."""
     high: float | None = None
-    """At it and above nothing is acceptable; without it, larger is as good as the target."""
+    """Values at or above it are unacceptable; if omitted, larger values are as good as the
+    target."""
     weight: float = 1.0
-    """How much the response counts beside the others."""
+    """Weight of the response in the overall desirability."""
 
 
 class Constraint(NamedTuple):
-    """A limit that the mean of a response has to keep."""
+    """A limit on the mean of a response."""
 
     response: str
     upper: bool
@@ -34,12 +36,12 @@ class Constraint(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The constraint as it is written."""
+        """The constraint as written."""
         return f"{self.response} {'<=' if self.upper else '>='} {self.limit:g}"
 
 
 def parse_constraint(text: str) -> Constraint:
-    """Read "seconds <= 60"; DoeError if it is nothing of the kind."""
+    """Parse "seconds <= 60", or raise DoeError."""
     match = re.fullmatch(r"\s*(\w+)\s*(<=|>=|≤|≥)\s*(\S+)\s*", text)
     limit = _number(match[3]) if match else None
     if match is None or limit is None:
@@ -51,7 +53,7 @@ def parse_constraint(text: str) -> Constraint:
 
 
 def parse_desire(text: str) -> tuple[str, Desire]:
-    """Read "accuracy=0.9..0.98:2": from what is worth nothing to the target, and the weight.
+    """Parse "accuracy=0.9..0.98:2": the worst acceptable value, the target, and the weight.
 
     "seconds=60..10" falls, and "width=8..16..32" has its target between two ends.
     """
@@ -62,8 +64,8 @@ def parse_desire(text: str) -> tuple[str, Desire]:
     known = [number for number in numbers if number is not None]
     if size is None or len(known) != len(numbers) or len(numbers) not in (2, 3):
         raise DoeError(
-            f"desirability {short(text)}: expected a response with the value that is worth "
-            "nothing, the target, and perhaps a weight, as in seconds=60..10:2"
+            f"desirability {short(text)}: expected a response with the value of desirability 0, "
+            "the target, and optionally a weight, as in seconds=60..10:2"
         )
     if len(known) == 3:
         desire = Desire(known[1], known[0], known[2], size)
@@ -75,7 +77,7 @@ def parse_desire(text: str) -> tuple[str, Desire]:
 
 
 def check_constraints(texts: Sequence[str], known: Collection[str], add: AddProblem) -> None:
-    """Report constraints that cannot be read or name no response."""
+    """Check that constraints can be read and name known responses."""
     for text in texts:
         try:
             name = parse_constraint(text).response
@@ -83,7 +85,7 @@ def check_constraints(texts: Sequence[str], known: Collection[str], add: AddProb
             add(str(error))
             continue
         if name not in known:
-            add(f"constraint {short(text)}: no response {name!r}{nearest(name, known)}")
+            add(f"constraint {short(text)}: {name!r} is not a response{nearest(name, known)}")
 
 
 def check_desires(
@@ -92,11 +94,11 @@ def check_desires(
     goals: Mapping[str, str | None],
     add: AddProblem,
 ) -> None:
-    """Report what is wrong with the desirability of each response."""
+    """Check the desirability of each response."""
     if len(desires) == 1:
         add(
-            f"desirability: got {next(iter(desires))} alone; expected two responses or more, as "
-            "one is best by its own goal"
+            f"desirability: got {next(iter(desires))} alone; expected two responses or more; a "
+            "single response is ranked by its own goal"
         )
     for name, desire in desires.items():
         path = f"desirability.{name}"
@@ -111,7 +113,7 @@ def _problem(desire: Desire, goal: str | None) -> str:
     if any(end is not None and not math.isfinite(end) for end in (low, target, high)):
         return "expected finite numbers"
     if low is None and high is None:
-        return "expected low or high beside target: where a value is worth nothing"
+        return "expected low or high beside target, the value of desirability 0"
     if low is not None and low >= target:
         return f"low = {low:g} is not below target = {target:g}"
     if high is not None and high <= target:
@@ -119,9 +121,9 @@ def _problem(desire: Desire, goal: str | None) -> str:
     if not (math.isfinite(desire.weight) and desire.weight > 0):
         return f"weight = {desire.weight:g}; expected a number above 0"
     if goal == "min" and high is None:
-        return "its goal is min; expected target and high, above which nothing is acceptable"
+        return "its goal is min; expected target and high, at and above which nothing is acceptable"
     if goal == "max" and low is None:
-        return "its goal is max; expected low, below which nothing is acceptable, and target"
+        return "its goal is max; expected low, at and below which nothing is acceptable, and target"
     return ""
 
 

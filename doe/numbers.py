@@ -31,11 +31,11 @@ Format = Literal[
     "spread2",
     "capped",
 ]
-"""Rules by which raw values are written; spread1, spread2 and capped take a `Spread`."""
+"""Rules for raw values; spread1, spread2 and capped take a `Spread`."""
 
 
 class Spread(NamedTuple):
-    """A mean with the standard deviation around it; None where a single run gives no spread."""
+    """A mean with its standard deviation; None if a single run gives none."""
 
     mean: float
     std: float | None
@@ -47,7 +47,7 @@ MISSING = "–"
 STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"), (0.1, "."))
 """Significance codes, as R prints them."""
 CAPS = (50, 20, 10)
-"""A capped mean above one of these is written as no more than that: >50, >20, >10."""
+"""A capped mean above one of these is written as >50, >20 or >10."""
 
 
 @lru_cache(maxsize=1 << 16, typed=True)  # page, LaTeX and terminal write the same cells
@@ -67,12 +67,12 @@ def cell_text(value: Value, form: Format) -> str:
 
 
 def confidence(alpha: float) -> str:
-    """Confidence of intervals in percent, ``95 %`` or ``99.9 %``."""
+    """Write the confidence level of intervals in percent, ``95 %`` or ``99.9 %``."""
     return f"{100.0 * (1.0 - alpha):.12g} %"
 
 
 def share_text(share: float) -> str:
-    """A share in whole percent, ``12%``."""
+    """Write a share in whole percent, ``12%``."""
     return f"{100.0 * share:.0f}%"
 
 
@@ -125,7 +125,7 @@ def spread_text(value: Spread, form: Format) -> str:
 
 
 def to_figures(value: float, digits: int) -> str:
-    """Write a number to `digits` significant figures, plainly where that is readable."""
+    """Write a number to `digits` significant figures, in plain notation if that is readable."""
     if value == 0:
         return "0"
     exponent = math.floor(math.log10(abs(value)))
@@ -135,18 +135,18 @@ def to_figures(value: float, digits: int) -> str:
 
 
 def _trimmed(text: str) -> str:
-    """A number without zeros at its end that say nothing: 90 for 90.0."""
+    """Drop trailing zeros without information: 90 for 90.0."""
     mantissa, e, exponent = text.partition("e")
     return (mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa) + e + exponent
 
 
 def about(value: float | None) -> str:
-    """A number in a sentence: three significant figures."""
+    """Write a number for a sentence: three significant figures."""
     return cell_text(value, "about")
 
 
 def with_interval(value: float, low: float | None, high: float | None) -> tuple[str, ...]:
-    """An estimate and the ends of its interval in a sentence, all to the same place.
+    """Write an estimate and its interval for a sentence, all rounded to the same decimal place.
 
     That is the third figure of the largest, 0.180 (0.163 to 0.196), or of a narrow interval the
     second figure of half its width: 100.34 (100.31 to 100.37). Without an interval the estimate
@@ -177,13 +177,13 @@ def from_to(*values: float) -> tuple[str, ...]:
 
 
 def _to_place(value: float, place: int) -> str:
-    """Write a number to a power of ten: 12.35 to -1 is 12.4, and 1235 to 2 is 1200."""
+    """Round a number to a power of ten: 12.35 to -1 is 12.4, and 1235 to 2 is 1200."""
     number = round(value, -place)
     return minus(f"{number if number else 0.0:.{max(-place, 0)}f}")
 
 
 def drawn(value: float | None) -> float | None:
-    """A number as a chart takes it: to six figures, finer than any pixel; None if not finite."""
+    """Round a number for a chart: to six figures, finer than any pixel; None if not finite."""
     return None if value is None or not math.isfinite(value) else float(f"{value:.6g}")
 
 
@@ -193,17 +193,17 @@ def p_text(value: float) -> str:
 
 
 def stars(value: float) -> str:
-    """Significance code of a p-value: *** ** * . at .001 .01 .05 .1."""
+    """Return the significance code of a p-value: *** ** * . at .001 .01 .05 .1."""
     return next((code for limit, code in STARS if value <= limit), "")
 
 
 def minus(text: str) -> str:
-    """Use the minus sign that lines up with digits, except inside an exponent."""
+    """Use the minus sign that aligns with digits, except inside an exponent."""
     return f"−{text[1:]}" if text.startswith("-") else text
 
 
 def duration_text(seconds: float | None) -> str:
-    """Write a duration for people: 12 s, 3 min 20 s, 5 h 07 min."""
+    """Write a duration: 12 s, 3 min 20 s, 5 h 07 min."""
     if seconds is None:
         return "unknown"
     if seconds < 60:

@@ -1,4 +1,4 @@
-"""Terms, generators and blocks of a model, and configurations, as people write them.
+"""Terms, generators and blocks of a model, and configurations, as users write them.
 
 A term is a product of powers of factors, kept as one integer: bit i says that factor i is in it,
 bit ``SQUARE + i`` that it is there squared; the mean is 0. So a term contains another where it has
@@ -18,9 +18,9 @@ from doe.errors import DoeError, nearest
 
 MEAN = 0
 SQUARE = 64
-"""Bits from here on say which factors of a term are squared."""
+"""Bits from here on mark the squared factors of a term."""
 FACTORS = (1 << SQUARE) - 1
-"""The bits of a term that name its factors."""
+"""Bits of a term that name its factors."""
 
 
 def squared(factor: int) -> int:
@@ -64,7 +64,7 @@ def parse_term(text: str, keys: Sequence[str]) -> int:
         key, _, power = part.partition("^")
         if key not in keys:
             raise DoeError(
-                f"term {text!r} uses {key!r}, which is no factor{nearest(key, keys)}; "
+                f"term {text!r} uses {key!r}, which is not a factor{nearest(key, keys)}; "
                 f"the factors are {', '.join(keys)}"
             )
         if power not in ("", "1", "2"):
@@ -82,7 +82,7 @@ def level_text(level: object) -> str:
 
 
 def level_in_words(level: str) -> str:
-    """A level as a sentence names it: of many digits five figures."""
+    """Write a level for a sentence: long numbers to five figures."""
     try:
         return level if len(level) <= LONGEST_LEVEL else f"{float(level):.5g}"
     except ValueError:
@@ -90,27 +90,28 @@ def level_in_words(level: str) -> str:
 
 
 def factor_label(key: str, name: str) -> str:
-    """A factor by its name with the key behind it, or by the key alone where they agree."""
+    """Label a factor with its name and its key in brackets, or the key alone if they are equal."""
     return key if name in ("", key) else f"{name} ({key})"
 
 
 LevelOf = tuple[int, str] | None
-"""Number and text of a factor's level; None where the factor is left open."""
+"""Number and text of a factor's level; None if the factor is left open."""
 BETWEEN = " · "
-"""What stands between the levels of a configuration, and between the names above them."""
+"""Separator between the levels of a configuration, and between the names above them."""
 LONGEST_LEVEL = 8
-"""Characters up to which a number among levels stays as it is."""
+"""Numbers of up to this many characters are not shortened among levels."""
 OPEN = "any"
-"""Stands for the level of a factor that is left open."""
+"""Placeholder for the level of a factor that is left open."""
 
 
 def single_letters(keys: Sequence[str]) -> bool:
-    """Whether every key is one character, so that terms and configurations are written together."""
+    """Return whether every key is one character, so that terms and configurations have no
+    separators."""
     return all(len(key) == 1 for key in keys)
 
 
 def config_label(keys: Sequence[str], levels: Sequence[LevelOf]) -> str:
-    """A configuration as it is shown: ``A1B0C1`` for one-letter keys, else ``0.01 · adam · off``.
+    """Label a configuration: ``A1B0C1`` for one-letter keys, else ``0.01 · adam · off``.
 
     The levels stand in the order of the keys, which a header names (`config_header`).
     """
@@ -122,7 +123,7 @@ def config_label(keys: Sequence[str], levels: Sequence[LevelOf]) -> str:
 
 
 def config_in_words(keys: Sequence[str], label: str) -> str:
-    """A configuration as a sentence names it: ``A1B0C1``, else ``lr = 0.01, aug = on``.
+    """Name a configuration in a sentence: ``A1B0C1``, else ``lr = 0.01, aug = on``.
 
     `label` is that of `config_label`; factors that it leaves open are left out.
     """
@@ -134,14 +135,13 @@ def config_in_words(keys: Sequence[str], label: str) -> str:
 
 
 def config_header(keys: Sequence[str], title: str = "Configuration") -> str:
-    """What stands above configurations: the names of the factors where their levels stand below."""
+    """Return the header above configurations: the names of the factors in the order of their
+    levels."""
     return title if single_letters(keys) else BETWEEN.join(keys)
 
 
 def config_name(keys: Sequence[str], levels: Sequence[LevelOf]) -> str:
-    """A configuration as files and options name it, where no header stands above: ``A1B0C1`` for
-    one-letter keys, else ``lr=0.01,aug=on``.
-    """
+    """Name a configuration for files and options: ``A1B0C1``, else ``lr=0.01,aug=on``."""
     single = single_letters(keys)
     fixed = [(key, *level) for key, level in zip(keys, levels, strict=True) if level is not None]
     parts = (f"{key}{number}" if single else f"{key}={text}" for key, number, text in fixed)
@@ -149,23 +149,24 @@ def config_name(keys: Sequence[str], levels: Sequence[LevelOf]) -> str:
 
 
 def order(term: int) -> int:
-    """Number of factors in a term: 1 for a main effect, 2 for a two-factor interaction."""
+    """Count the factors of a term: 1 for a main effect, 2 for a two-factor interaction."""
     return (term & FACTORS).bit_count()
 
 
 def factors_in(term: int) -> list[int]:
-    """Numbers of the factors of a term."""
+    """Return the numbers of the factors of a term."""
     mask = term & FACTORS
     return [i for i in range(mask.bit_length()) if mask >> i & 1]
 
 
 def by_order(term: int) -> tuple[int, int]:
-    """Key that sorts terms by rising degree, and those of one degree in standard order."""
+    """Sort key for terms by rising degree, and by standard order within a degree."""
     return term.bit_count(), term
 
 
 def contains(term: int, other: int) -> bool:
-    """Return whether a term has all factors of another, as often, and more."""
+    """Return whether a term contains another: all of its factors, each to at least the same
+    power."""
     return term != other and term & other == other
 
 
@@ -179,19 +180,19 @@ def parts_of(term: int) -> list[int]:
 
 
 def terms_up_to(factors: int, highest: int | None = None) -> list[int]:
-    """All products of factors in standard order, up to interactions of `highest` factors."""
+    """Return all products of factors in standard order, up to interactions of `highest` factors."""
     limit = factors if highest is None else highest
     return [mask for mask in range(1, 1 << factors) if mask.bit_count() <= limit]
 
 
 def terms_of_order(factors: int, highest: int) -> list[int]:
-    """All products of just `highest` factors, in standard order."""
+    """Return all products of exactly `highest` factors, in standard order."""
     chosen = combinations(range(factors), highest)
     return sorted(sum(1 << i for i in factors) for factors in chosen)
 
 
 def model_order(highest: int | None, factors: int) -> int:
-    """The highest interaction of a model: that asked for, or None for that of all factors.
+    """Return the highest order of interactions in a model: the one given, or that of all factors.
 
     Raises
     ------
@@ -230,7 +231,7 @@ class SignedTerm(NamedTuple):
 
 
 def fraction_parts(text: str) -> int:
-    """N of a fraction that is written as 1/N; 0 of any other text, such as generators."""
+    """Return N for a fraction written as 1/N; 0 for any other text, such as generators."""
     part = re.fullmatch(r"1/([1-9][0-9]{0,5})", text.replace(" ", ""))
     return int(part[1]) if part else 0
 
@@ -268,7 +269,9 @@ def _check_generators(generators: Sequence[Generator], keys: Sequence[str]) -> N
     generated = 0
     for generator in generators:
         if generated & generator.factor:
-            raise DoeError(f"factor {term_name(generator.factor, keys)} is generated twice")
+            raise DoeError(
+                f"factor {term_name(generator.factor, keys)} is defined by two generators"
+            )
         generated |= generator.factor
     for generator in generators:
         if clash := generator.interaction & generated:
@@ -313,7 +316,7 @@ def format_generators(generators: Iterable[Generator], keys: Sequence[str]) -> s
 
 
 def defining_relation(generators: Sequence[Generator]) -> tuple[SignedTerm, ...]:
-    """All 2^p − 1 words that equal the mean: products of the generators' words."""
+    """Return all 2^p − 1 words that equal the mean: products of the generators' words."""
     words = [SignedTerm(MEAN, 1)]
     for generator in generators:
         words += [SignedTerm(w.mask ^ generator.word, w.sign * generator.sign) for w in words]

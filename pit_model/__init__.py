@@ -1,1 +1,1 @@
-"""Physics-Informed Tracking: the trainer that the built-in study runs."""
+"""Physics-Informed Tracking: the trainer for the built-in studies."""

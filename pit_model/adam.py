@@ -66,7 +66,7 @@ class Adam:
         return {"first": self.first, "second": self.second, "steps": self.steps}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state_dict` gave."""
+        """Restore what `state_dict` returned."""
         self.first.copy_(state["first"])
         self.second.copy_(state["second"])
         self.steps = state["steps"]

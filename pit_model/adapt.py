@@ -27,32 +27,32 @@ from pit_model.video import Listener
 
 ROUNDS, STEPS = 2, 100
 CHUNK = 8
-"""Frames of a step."""
+"""Frames per step."""
 CROP = 96
-"""Side of the part of the frames that a step sees, in pixels of the network."""
+"""Side of the crop in a step, in pixels of the network."""
 SURE = 0.3
-"""Confidence from which a detection that no arc confirms speaks against the arcs."""
+"""Confidence from which a detection that no arc confirms counts against the arcs."""
 TRUST = 0.6
-"""Share of such detections and arcs that arcs have to confirm before they are used as labels."""
+"""Share of such detections and arcs that arcs must confirm to be used as labels."""
 
 
 class Adaptation(NamedTuple):
-    """What came of it."""
+    """Result of an adaptation."""
 
     tracker: Tracker
-    """The adapted one, or the one that was there before."""
+    """The adapted tracker, or the original one."""
     track: Track
     note: str
-    """A sentence about whether and why."""
+    """One sentence on whether and why it was adapted."""
 
 
 class Labels(NamedTuple):
-    """A clip in the network's regime and where its arcs say that the ball is."""
+    """A clip in the network's regime, and the ball's positions according to its arcs."""
 
     frames: Tensor
     """(T, h, w)."""
     position: Tensor
-    """(T, 2), pixels of the network; not a number where no arc passes."""
+    """(T, 2), pixels of the network; NaN where no arc passes."""
     velocity: Tensor
     """(T, 2)."""
 
@@ -64,7 +64,7 @@ def adapt(
     g: float | None = None,
     progress: Listener = quiet,
 ) -> Adaptation:
-    """Adapt a tracker to the clip of a track, if the arcs there can be trusted.
+    """Adapt a tracker to the clip of a track, if its arcs are reliable enough.
 
     `scale` and `g` are what was given for the track.
     """
@@ -72,7 +72,7 @@ def adapt(
     share = trust(track)
     if share < TRUST:
         note = (
-            f"not adapted: arcs confirm {share:.0%} of what the network is sure of, expected "
+            f"not adapted: arcs confirm {share:.0%} of the sure detections, expected "
             f"{TRUST:.0%} or more"
         )
         return Adaptation(tracker, track, note)
@@ -96,14 +96,14 @@ def adapt(
 
 
 def trust(track: Track) -> float:
-    """Share of the frames with an arc or a sure detection in which the two agree."""
+    """Return the share of the frames with an arc or a sure detection in which the two agree."""
     confirmed = track.flights.choice >= 0
     claimed = (track.flights.arc >= 0) | (track.detections.confidence[:, 0] >= SURE)
     return float(confirmed.sum() / claimed.sum()) if claimed.any() else 0.0
 
 
 def pseudo_labels(track: Track) -> Labels:
-    """Bring a clip and the fit of its arcs to pixels of the network."""
+    """Convert a clip and the fit of its arcs to pixels of the network."""
     clip, regime = track.clip, track.regime
     grey = resize(clip.frames.float() / 255, regime.width)
     seen = network_input(grey, regime.dark, measure(clip, regime))
@@ -138,7 +138,7 @@ def fine_tune(
 
 
 def _crop(labels: Labels, first: int, length: int, rng: np.random.Generator) -> Batch:
-    """Cut a part of some frames that holds the ball of one of them: a chunk of `length` frames."""
+    """Cut a chunk of `length` frames around the ball in one of them."""
     at = slice(first, first + length)
     frames, position, velocity = (part[at] for part in labels)
     sides = np.minimum(CROP, [frames.shape[2], frames.shape[1]])

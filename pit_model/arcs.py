@@ -19,26 +19,26 @@ Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 
 STEPS = (1, 2, 3, 5, 8, 13)
-"""Frames between the detections of a sample: short ones for short arcs, long ones for accuracy."""
+"""Frames between the detections of a sample: small for short arcs, large for accuracy."""
 REACH = 30
 """Frames on each side of a sample that vote for it."""
 MISSES = 2
 """Frames in a row that may lack a detection within an arc."""
 BEYOND = 2.0
-"""Tolerances within which a frame beyond the ends of an arc is tried: there a fit is less exact."""
+"""Tolerances for a frame beyond the ends of an arc, where a fit is less exact."""
 TILT = 0.27
-"""Largest sideways part of the acceleration: a camera that is tilted by 15 degrees."""
+"""Largest sideways part of the acceleration: a camera tilted by 15 degrees."""
 CHUNK = 2048
-"""Samples that are counted at once."""
+"""Samples per batch."""
 
 
 class Detections(NamedTuple):
-    """Up to K places in each of T frames where a ball may be, the likeliest first."""
+    """Up to K candidate positions of a ball in each of T frames, the most likely first."""
 
     time: Floats
     """(T,) in frames."""
     position: Floats
-    """(T, K, 2), not a number where there are fewer."""
+    """(T, K, 2), NaN where there are fewer."""
     confidence: Floats
     """(T, K), 0 to 1."""
 
@@ -49,14 +49,14 @@ class Arc(NamedTuple):
     frames: Ints
     """(n,) numbers of the frames that confirm it, in order."""
     choice: Ints
-    """(n,): which of the frame's detections it goes through."""
+    """(n,): index of the confirming detection in each frame."""
     origin: float
-    """Time that the coefficients count from."""
+    """Origin of the time in the coefficients."""
     coefficients: Floats
     """(3, 2): position, velocity and acceleration at the origin."""
 
     def at(self, time: Floats) -> Floats:
-        """Positions (T, 2) at some times."""
+        """Return positions (T, 2) at some times."""
         return _path(self.coefficients, time - self.origin)
 
 
@@ -64,7 +64,7 @@ class Sample(NamedTuple):
     """M hypotheses of free flight, each through two or three detections."""
 
     seed: Ints
-    """(M,): the frame that their coefficients count from."""
+    """(M,): the frame of the origin of their time."""
     coefficients: Floats
     """(M, 3, 2)."""
 
@@ -75,7 +75,7 @@ def find_arcs(
     acceleration: Floats | None = None,
     least: int = 5,
 ) -> list[Arc]:
-    """Find arcs that share no frame, those with most support first; returned in order of time.
+    """Find arcs without common frames, those with most support first; return them in order of time.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def find_arcs(
 
 
 def _path(coefficients: Floats, s: Floats) -> Floats:
-    """``c₀ + c₁ s + c₂ s²/2``: coefficients (…, 3, 2) and times (…, n) to (…, n, 2)."""
+    """Evaluate ``c₀ + c₁ s + c₂ s²/2``: coefficients (…, 3, 2) and times (…, n) to (…, n, 2)."""
     c = coefficients[..., None, :]
     s = s[..., None]
     out: Floats = c[..., 0, :, :] + c[..., 1, :, :] * s + c[..., 2, :, :] * s**2 / 2
@@ -115,7 +115,8 @@ def _path(coefficients: Floats, s: Floats) -> Floats:
 
 
 def _sample(detections: Detections, tolerance: float, acceleration: Floats | None) -> Sample:
-    """Put a parabola through every two (acceleration known) or three detections of equal step."""
+    """Put a parabola through every two (acceleration known) or three detections of equal
+    spacing."""
     time, position, _ = detections
     frames, most = position.shape[:2]
     seeds, coefficients = [], []
@@ -153,7 +154,7 @@ def _sample(detections: Detections, tolerance: float, acceleration: Floats | Non
 def _support(
     sample: Sample, detections: Detections, free: Bools, tolerance: float, least: int
 ) -> Floats:
-    """(M,): confidence of the detections near each sample, the nearer the more.
+    """Sum the confidence of the detections near each sample, (M,), weighted by distance.
 
     It is 0 for samples that have fewer than ``least − 1`` frames on their side: growing adds few.
     """
@@ -175,7 +176,8 @@ def _support(
 
 
 def _nearest(detections: Detections, frame: Ints, path: Floats) -> tuple[Floats, Ints]:
-    """Distance to the nearest detection of each frame (infinite if none) and which one it is."""
+    """Return the distance to the nearest detection of each frame (infinite if none) and its
+    index."""
     distance = np.linalg.norm(detections.position[frame] - path[..., None, :], axis=-1)
     distance = np.where(np.isnan(distance), np.inf, distance)
     choice = distance.argmin(-1)
@@ -183,7 +185,7 @@ def _nearest(detections: Detections, frame: Ints, path: Floats) -> tuple[Floats,
 
 
 def _unbroken(near: Bools) -> Bools:
-    """Keep what is joined to the middle column of (M, 2R + 1) with at most `MISSES` between."""
+    """Keep what is connected to the middle column of (M, 2R + 1) with gaps of at most `MISSES`."""
     middle = near.shape[1] // 2
     kept = near.copy()
     for side in (slice(middle, None), slice(middle, None, -1)):
@@ -205,7 +207,7 @@ def _grow(
     tolerance: float,
     acceleration: Floats | None,
 ) -> Arc | None:
-    """Fit a sample to all frames that agree with it, again and again until none is added."""
+    """Fit a sample to all frames that agree with it, repeatedly until none is added."""
     time = detections.time
     seed, coefficients = int(sample.seed[number]), sample.coefficients[number]
     origin = float(time[seed])
@@ -233,7 +235,7 @@ def _grow(
 
 
 def _run(near: Bools, seed: int) -> tuple[int, int]:
-    """First and last frame that are joined to `seed` with at most `MISSES` frames between."""
+    """Return the first and last frame connected to `seed` with gaps of at most `MISSES` frames."""
     there = np.flatnonzero(near)
     breaks = np.flatnonzero(np.diff(there) > MISSES + 1)
     part = int(np.searchsorted(there[breaks], seed, side="left"))
@@ -251,6 +253,6 @@ def _fit(s: Floats, points: Floats, acceleration: Floats | None) -> Floats:
 
 
 def _bends(arc: Arc, time: Floats, tolerance: float) -> bool:
-    """Whether the arc differs from even motion by more than the tolerance at its middle."""
+    """Return whether the arc differs from even motion by more than the tolerance at its middle."""
     duration = time[arc.frames[-1]] - time[arc.frames[0]]
     return bool(arc.coefficients[2, 1] * duration**2 / 8 > tolerance)

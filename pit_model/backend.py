@@ -15,15 +15,15 @@ from pit_model.rundir import METRICS, write_json, write_run
 from pit_model.trainer import EpochListener, train
 
 COMPILED = ".compiled"
-"""Name of the directory of a study with what torch.compile has made of the network."""
+"""Directory of a study for the compiled network of torch.compile."""
 NAMED = "setting"
-"""Name of a factor whose levels are several settings each, which come along as settings."""
+"""Name of a factor whose levels are several settings each, passed as settings."""
 STREAMS = ("init", "data")
 """Streams of seeds that a study may vary: weights and order of batches, and the videos."""
 
 
 class Request(Protocol):
-    """What is asked for; whoever asks brings a value of this form."""
+    """The request of a run; callers pass any object of this form."""
 
     @property
     def factors(self) -> Mapping[str, Any]:
@@ -31,7 +31,7 @@ class Request(Protocol):
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """The other settings; `preset` fills in what is not given."""
+        """The other settings; `preset` gives the rest."""
 
     @property
     def seed(self) -> int:
@@ -39,7 +39,7 @@ class Request(Protocol):
 
     @property
     def seeds(self) -> Mapping[str, int]:
-        """Seeds by stream, where there are several: `init` in the place of `seed`, and `data`."""
+        """Seeds by stream, if there are several: `init` instead of `seed`, and `data`."""
 
     @property
     def device(self) -> str:
@@ -71,7 +71,7 @@ def run(request: Request) -> dict[str, float]:
     seed = request.seeds.get("init", request.seed)
     device = find_device(request.device)
     torch.set_num_threads(request.threads)
-    if config.compile:  # what one run of the study has compiled, the others read
+    if config.compile:  # what one run of the study compiled, the others read
         os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(request.run_dir.parent / COMPILED))
     write_run(request.run_dir, config, seed)
     values = train(config, seed, device, request.run_dir, request.report)
@@ -81,7 +81,7 @@ def run(request: Request) -> dict[str, float]:
 
 
 def seeded_settings(request: Request) -> dict[str, Any]:
-    """The settings with the seed of the stream `data`, where there is one, as `data_seed`."""
+    """Return the settings with the seed of the stream `data`, if there is one, as `data_seed`."""
     settings = dict(request.settings)
     for name in request.seeds:
         if name not in STREAMS:
@@ -100,12 +100,12 @@ def seeded_settings(request: Request) -> dict[str, Any]:
 
 
 def find_device(name: str) -> torch.device:
-    """Return a device that is there, or say which ones are."""
+    """Return a device if present, or raise an error that lists those present."""
     there = ["cpu"]
     there += [f"cuda:{i}" for i in range(torch.cuda.device_count())]
     there += [f"xpu:{i}" for i in range(torch.xpu.device_count())]
     there += ["mps"] if torch.backends.mps.is_available() else []
     wanted = f"{name}:0" if name in ("cuda", "xpu") else name
     if wanted not in there:
-        raise PitError(f"device {name!r} is not there; this machine has {', '.join(there)}")
+        raise PitError(f"device {name!r} was not found; this machine has {', '.join(there)}")
     return torch.device(wanted)

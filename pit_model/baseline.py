@@ -1,4 +1,4 @@
-"""What a practitioner would use instead of a network: motion masks and their centroids.
+"""Baselines without a network: motion masks and their centroids.
 
 The ball is brighter than what it covers, so a pixel that is brighter than the background shows it.
 The two methods differ in where the background comes from: the three frames of a window, which are
@@ -19,13 +19,13 @@ from pit_model.metrics import Outputs
 from pit_model.physics import refine
 
 THRESHOLD = 0.05
-"""Brightness over the background from which a pixel counts as ball."""
+"""Brightness above the background from which a pixel counts as ball."""
 VIDEOS: dict[str, dict[str, Any]] = {
     "clean": {"F": False},
     "static noise": {"F": True, "noise": "static"},
     "noise of every frame": {"F": True, "noise": "per_frame"},
 }
-"""Kinds of background, by the settings that make them."""
+"""Kinds of background, by the settings that produce them."""
 
 
 def three_frame_difference(frames: Tensor) -> Tensor:
@@ -55,7 +55,7 @@ METHODS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 def centroid(mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean (x, y) of the pixels of each mask and whether there are any.
+    """Return the mean (x, y) of the pixels of each mask and whether there are any.
 
     Masks are (…, S, S), means (…, 2), answers (…, 1). Without any pixel the mean is not a number.
     """
@@ -85,5 +85,5 @@ def evaluate(config: Config) -> dict[str, dict[str, float]]:
 
 
 def _or_centre(position: Tensor, size: int) -> Tensor:
-    """Put the centre of the image where nothing at all was seen."""
+    """Replace an empty result by the centre of the image."""
     return torch.where(position.isnan(), size / 2, position)

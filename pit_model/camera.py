@@ -1,4 +1,4 @@
-"""Videos as cameras take them: each has a world, a ball and a background of its own.
+"""Videos as cameras record them: each has its own world, ball and background.
 
 Networks that are trained on these know no fixed gravity, radius or brightness: they see what
 `regime.network_input` makes of a video, as the tracker does.
@@ -19,24 +19,24 @@ from pit_model.simulate import Flight, simulate
 Image = NDArray[np.float32]
 
 EXPOSURES = np.linspace(-0.5, 0.5, 7)
-"""Moments of an exposure, in parts of it, at which a moving ball is drawn."""
+"""Moments of an exposure, as fractions of it, at which a moving ball is drawn."""
 
 
 class Ball(NamedTuple):
-    """How a ball looks."""
+    """Appearance of a ball."""
 
     radius: float
     """Pixels."""
     contrast: float
-    """Brightness over what is behind it."""
+    """Brightness above the background."""
     shade: float
     """Loss of brightness from the centre to the rim."""
     exposure: float
-    """Part of the time between two frames in which the shutter is open."""
+    """Fraction of the frame interval in which the shutter is open."""
 
 
 class Blob(NamedTuple):
-    """A large thing that moves evenly: a hand, a shadow."""
+    """A large object in uniform motion: a hand, a shadow."""
 
     start: NDArray[np.float64]
     velocity: NDArray[np.float64]
@@ -80,7 +80,7 @@ def draw_film(
 def draw_flight(
     rng: np.random.Generator, size: int, frames: int, radius: float, leaves: bool
 ) -> Flight:
-    """Let a ball fly in a world drawn at random: gravity, restitution, speed and walls."""
+    """Simulate a ball in a random world: gravity, restitution, speed and walls."""
     room = size * (rng.uniform(1.0, 1.4) if leaves and rng.random() < 0.6 else 1.0)
     units = Units(
         size=size,
@@ -98,7 +98,8 @@ def draw_flight(
 
 
 def background(rng: np.random.Generator, size: int) -> Image:
-    """Draw what stands still: an even grey, a texture, noise, a gradient; with bars or without."""
+    """Draw a static background: an even grey, a texture, noise, a gradient; with bars or
+    without."""
     grey = rng.uniform(0, 0.35)
     kind = rng.integers(4)
     plane = np.full((size, size), grey)
@@ -119,7 +120,7 @@ def background(rng: np.random.Generator, size: int) -> Image:
 
 
 def take(rng: np.random.Generator, scene: Image) -> Image:
-    """Take pictures of a scene (T, S, S): defocus, response, noise, eight bits."""
+    """Record a scene (T, S, S): defocus, response, noise, eight bits."""
     sharp = rng.choice([0.0, rng.uniform(0.2, 1.0)])
     light = gaussian_filter(scene, (0, sharp, sharp)).clip(0, 1) ** rng.uniform(0.6, 1.6)
     noise = rng.choice([0.0, rng.uniform(0.0, 0.1)])
@@ -128,13 +129,13 @@ def take(rng: np.random.Generator, scene: Image) -> Image:
 
 
 def _texture(rng: np.random.Generator, size: int, grain: float) -> Image:
-    """Smooth noise of standard deviation 1."""
+    """Return smooth noise of standard deviation 1."""
     smooth = gaussian_filter(rng.normal(size=(size, size)), grain, mode="wrap")
     return np.asarray(smooth / smooth.std(), np.float32)
 
 
 def _with_blobs(rng: np.random.Generator, still: Image, frames: int) -> Image:
-    """Let up to two blobs pass over a background: (S, S) to (T, S, S)."""
+    """Move up to two blobs across a background: (S, S) to (T, S, S)."""
     size = len(still)
     scene = np.repeat(still[None], frames, axis=0)
     y, x = np.mgrid[:size, :size]
@@ -161,7 +162,7 @@ def _with_blobs(rng: np.random.Generator, still: Image, frames: int) -> Image:
 def _with_ball(
     frame: Image, position: NDArray[np.float64], velocity: NDArray[np.float64], ball: Ball
 ) -> Image:
-    """Blend a ball into a frame (S, S), smeared along its way while the shutter is open."""
+    """Blend a ball into a frame (S, S), smeared along its path while the shutter is open."""
     size = len(frame)
     y, x = np.mgrid[:size, :size]
     moments = EXPOSURES * ball.exposure if ball.exposure else np.zeros(1)

@@ -1,4 +1,4 @@
-"""A run's state on disk: written whole or not at all, read only if it is whole and its own.
+"""A run's state on disk: written whole or not at all, read only if intact and of the same run.
 
 A checkpoint is a dictionary of plain values and tensors. Two things go with it: the fingerprint of
 what it belongs to, and the state of the random number generators, so that a resumed run draws what
@@ -26,7 +26,7 @@ _LOG = logging.getLogger(__name__)
 _DIGEST_BYTES = 32
 
 FORMAT = 1
-"""Changes when the content of a checkpoint changes its meaning."""
+"""Incremented when the content of a checkpoint changes its meaning."""
 
 
 def fingerprint(config: Config, seed: int) -> str:
@@ -43,7 +43,7 @@ def fingerprint(config: Config, seed: int) -> str:
 
 
 def save(path: Path, state: Mapping[str, Any], mark: str) -> None:
-    """Write a state beside its final name, flush it to the disk and rename it into place."""
+    """Write a state to a temporary file, flush it to disk and rename it into place."""
     content = io.BytesIO()
     torch.save({"fingerprint": mark, "random": random_state(), "state": dict(state)}, content)
     payload = content.getvalue()
@@ -79,7 +79,7 @@ def load(path: Path, mark: str) -> dict[str, Any]:
         content = torch.load(io.BytesIO(payload), map_location="cpu", weights_only=True)
         written = content["fingerprint"]
     except (pickle.UnpicklingError, RuntimeError, EOFError, KeyError, TypeError) as error:
-        raise PitError(f"{path.name} does not hold plain data of a run: {error}") from error
+        raise PitError(f"{path.name} does not contain plain data of a run: {error}") from error
     if written != mark:
         raise PitError(
             f"{path.name} belongs to another run: its fingerprint is {written}, expected {mark}"
@@ -89,7 +89,7 @@ def load(path: Path, mark: str) -> dict[str, Any]:
 
 
 def resume(path: Path, mark: str) -> dict[str, Any] | None:
-    """Read a state to go on from; none, with a line in the log, if there is no use in the file."""
+    """Read a state to resume from; None, with a line in the log, if the file is unusable."""
     if not path.exists():
         return None
     try:
@@ -109,7 +109,7 @@ def random_state() -> dict[str, Any]:
 
 
 def set_random_state(state: Mapping[str, Any]) -> None:
-    """Put torch's generators back; CUDA ones only where the same number of devices is there."""
+    """Restore torch's generators; CUDA ones only with the same number of devices."""
     torch.set_rng_state(state["cpu"])
     if state["cuda"] and len(state["cuda"]) == torch.cuda.device_count():
         torch.cuda.set_rng_state_all(state["cuda"])

@@ -16,11 +16,11 @@ app = typer.Typer(
     help="Physics-Informed Tracking: simulate, train, evaluate, draw, compare, track.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # plain help, as that of `doe`
+    rich_markup_mode=None,  # plain help, like that of `doe`
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 EXTRA = {"torch": "pit", "matplotlib": "pit", "PIL": "pit", "av": "pit,video"}
-"""Modules that come with extras of the package, and which."""
+"""Modules from extras of the package, and the extra of each."""
 
 Preset = Annotated[str, typer.Option(help="paper, small, demo or camera.")]
 Settings = Annotated[
@@ -76,7 +76,7 @@ def simulate(
     out: Annotated[Path, typer.Option(help="Directory for the videos.")],
     preset: Preset = "paper",
     split: Annotated[str, typer.Option(help="train, val or test.")] = "test",
-    count: Annotated[int, typer.Option(min=1, help="How many sequences of the split.")] = 5,
+    count: Annotated[int, typer.Option(min=1, help="Number of sequences of the split.")] = 5,
     noisy: Annotated[bool, typer.Option(help="Put noise behind the ball.")] = False,
     film: Annotated[str, typer.Option("--format", help="gif or mp4.")] = "gif",
     settings: Settings = [],  # noqa: B006 (the form that Typer asks for)
@@ -100,10 +100,12 @@ def simulate(
 
 @app.command()
 def train(
-    out: Annotated[Path, typer.Option(help="Directory of the run; it goes on where it was.")],
+    out: Annotated[Path, typer.Option(help="Directory of the run; an interrupted run is resumed.")],
     config: Annotated[str, typer.Option(help="Levels of the six factors.")] = "A1B1C1D0E1F0",
     preset: Preset = "small",
-    seed: Annotated[int, typer.Option(min=0, help="Weights and order of batches.")] = 100,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed of the weights and the order of batches.")
+    ] = 100,
     device: Device = "cpu",
     threads: Threads = None,
     settings: Settings = [],  # noqa: B006
@@ -172,7 +174,7 @@ def baseline(
         str | None, typer.Option(help="paper (the default), small, demo or camera.")
     ] = None,
     run_dir: Annotated[
-        Path | None, typer.Option("--run", help="Take the videos of this run and show it beside.")
+        Path | None, typer.Option("--run", help="Use the videos of this run and compare with it.")
     ] = None,
     threads: Threads = None,
     settings: Settings = [],  # noqa: B006
@@ -186,7 +188,7 @@ def baseline(
     if run_dir is None:
         display.baselines(preset or "paper", parse_settings(settings), threads)
     elif preset or settings:
-        raise PitError("--run brings its own settings; leave out --preset and --set")
+        raise PitError("--run has its own settings; remove --preset and --set")
     else:
         display.baselines_beside(run_dir, threads)
 
@@ -196,19 +198,22 @@ def track(
     video: Annotated[Path, typer.Argument(help="A video of one ball, from a camera at rest.")],
     weights: Annotated[
         Path | None,
-        typer.Option(help="File of weights or trained run; those of the package by default."),
+        typer.Option(help="File of weights or trained run [default: the package's weights]."),
     ] = None,
     dark: Annotated[
-        bool | None, typer.Option("--dark/--bright", help="The ball against its background.")
+        bool | None,
+        typer.Option("--dark/--bright", help="Brightness of the ball relative to its background."),
     ] = None,
     median: Annotated[
         bool | None, typer.Option("--median/--raw", help="Whether to subtract the median frame.")
     ] = None,
-    width: Annotated[int | None, typer.Option(min=16, help="Width that the network sees.")] = None,
+    width: Annotated[int | None, typer.Option(min=16, help="Width of the network's input.")] = None,
     fps: Annotated[float | None, typer.Option(min=0.001, help="Frames per second.")] = None,
     scale: Annotated[float | None, typer.Option(min=0.001, help="Pixels per metre.")] = None,
     g: Annotated[float | None, typer.Option(min=0.001, help="Gravity in m/s².")] = None,
-    adapt: Annotated[bool, typer.Option("--adapt", help="Train on the clip's own arcs.")] = False,
+    adapt: Annotated[
+        bool, typer.Option("--adapt", help="Fine-tune on the clip's own arcs.")
+    ] = False,
     out: Annotated[Path | None, typer.Option(help="Directory; VIDEO-track by default.")] = None,
     threads: Threads = None,
 ) -> None:
@@ -241,12 +246,12 @@ def weights(
 
 
 def parse_settings(pairs: list[str]) -> Mapping[str, Any]:
-    """Read KEY=VALUE pairs; a value is a TOML number or true or false, or else a plain word."""
+    """Parse KEY=VALUE pairs; a value is a TOML number or true or false, or else a plain word."""
     values: dict[str, Any] = {}
     for pair in pairs:
         key, equals, text = pair.partition("=")
         if not equals or not key.strip():
-            raise PitError(f"--set {pair!r} is not of the form KEY=VALUE, as in image_size=112")
+            raise PitError(f"--set {pair!r} is not of the form KEY=VALUE, such as image_size=112")
         try:
             values[key.strip()] = tomllib.loads(f"value = {text}")["value"]
         except tomllib.TOMLDecodeError:

@@ -27,7 +27,7 @@ CHOICES = {
     "readout": ("paper", "local"),
     "physics": ("paper", "reflect", "exact", "free"),
 }
-"""The settings that are one of a few words."""
+"""Allowed words of the settings that take a word."""
 
 STUDIES = Path(__file__).parent / "studies"
 """The study files; the [settings] of each are the preset of its name."""
@@ -45,7 +45,7 @@ class Config:
     B: bool = True
     """Noise bottleneck: reconstruction gradients reach the encoder through the residual."""
     C: bool = True
-    """Focal heatmap supervision, like D and E at the scales that `decoder_losses` says."""
+    """Focal heatmap supervision, at the scales of `decoder_losses` like D and E."""
     D: bool = False
     """PILL: the unsupervised physics loss."""
     E: bool = True
@@ -58,23 +58,23 @@ class Config:
     frames: int = 40
     """Frames of a video; a window is three consecutive ones."""
     train_sequences: int = 100
-    """Videos that the weights are trained on."""
+    """Number of training videos."""
     val_sequences: int = 50
-    """Videos that choose the epoch of each metric."""
+    """Number of validation videos, which choose the epoch of each metric."""
     test_sequences: int = 100
-    """Videos that are read once, at the end, at the chosen epochs."""
+    """Number of test videos, read once at the end, at the chosen epochs."""
     data_seed: int = 42
-    """Seed of the initial conditions and of the noise images; a study's stream `data` sets it."""
+    """Seed of the initial conditions and of the noise images; set by a study's stream `data`."""
 
     scene: str = "paper"
-    """`paper`: a disc before black or noise, in the one world that the next settings describe;
-    `camera`: each video has a world, a ball and a background of its own, drawn at random."""
+    """`paper`: a disc before black or noise, in the world of the next settings; `camera`: each
+    video has its own random world, ball and background."""
     domain_m: float = 4.48
     """Side of the physical domain in metres, the same at every image size."""
     dt: float = 0.04
     """Seconds between frames."""
     gravity: float = 9.81
-    """Acceleration downwards in m/s²."""
+    """Gravity in m/s²."""
     restitution: float = 0.75
     """Speed kept in a collision with a wall."""
     v_max_mps: float = 11.1
@@ -83,34 +83,34 @@ class Config:
     """Radius of the ball in pixels, the same at every image size."""
 
     noise_sigma: float = 1.0
-    """Standard deviation of the background noise where factor F is on."""
+    """Standard deviation of the background noise with factor F on."""
     noise: str = "static"
     """`static`: one noise image per video (the paper); `per_frame`: a fresh one for each frame."""
     antialias: bool = False
     """Whether the rim of the disc is shaded by coverage instead of cut at pixel centres."""
 
     fuse_relu: str = "all"
-    """Channels of LatentFuse behind the ReLU: `all` 21 (the paper) or the 18 `residual` ones."""
+    """Channels of LatentFuse after the ReLU: `all` 21 (the paper) or the 18 `residual` ones."""
     first_weights: str = "dark"
-    """`dark`: the encoder's heatmaps start at the floor of their ReLU but for bright spots, the
-    decoder's near zero; `alive`: the encoder's start not far above their floor, brightest where
-    features are strongest; `pytorch`: its defaults."""
+    """`dark`: the encoder's heatmaps start at the floor of their ReLU except for bright spots, the
+    decoder's near zero; `alive`: the encoder's start slightly above their floor, brightest where
+    features are strongest; `pytorch`: PyTorch's defaults."""
     decoder_losses: str = "with_A"
     """When C, D and E act at the decoder's two scales: `with_A` (the paper) or `always`."""
     target_sigma: float = 1.0
     """Standard deviation of the Gaussian heatmap targets, in heatmap pixels."""
     coordinates: str = "paper"
-    """Place of heatmap cell c in the image at stride a: `paper`, its corner a·c; `aligned`, its
-    middle a·(c + ½) − ½, where upsampling puts it."""
+    """Position of heatmap cell c in the image at stride a: `paper`, its corner a·c; `aligned`, its
+    centre a·(c + ½) − ½, where upsampling puts it."""
     readout: str = "paper"
     """Soft positions of the three scales: `paper`, each by its own operator; `local`, each by the
     centroid about its peak."""
     physics: str = "paper"
-    """`paper`: Verlet steps that stop at a wall; `reflect`: steps that are reflected by it, from a
-    first velocity corrected by g/2; `exact`: least squares of exact flight; `free`: the parabola
-    through three landmarks whatever its gravity, for unknown worlds."""
+    """`paper`: Verlet steps that stop at a wall; `reflect`: reflecting steps from an initial
+    velocity corrected by g/2; `exact`: least squares of exact flight; `free`: the parabola through
+    three landmarks with any gravity, for unknown worlds."""
     physics_window: int = 3
-    """Frames that exact flight is fitted to: 3, 5, 7 or 9, no more than a chunk has."""
+    """Frames in the fit of exact flight: 3, 5, 7 or 9, at most the length of a chunk."""
 
     reconstruction_weight: float = 1.0
     """Weight of the reconstruction loss in the total."""
@@ -119,44 +119,44 @@ class Config:
     heatmap_weight: float = 1.0
     """Weight of the heatmap loss (C)."""
     pill_weight: float = 1.0
-    """Weight of PILL (D) behind its ramp."""
+    """Weight of PILL (D), times its ramp."""
     pills_weight: float = 1.0
-    """Weight of PILLS (E) behind its ramp."""
+    """Weight of PILLS (E), times its ramp."""
     bounce_weight: float = 0.01
     """Weight of the bounce flag within PILLS."""
 
     epochs: int = 40
     """Passes over the training windows."""
     batch_windows: int = 26
-    """Windows of three frames in a training step, at most."""
+    """Maximum number of windows of three frames in a training step."""
     chunk_windows: int = 13
-    """Neighbouring windows cut from one video, at most; their frames are encoded once."""
+    """Maximum number of neighbouring windows cut from one video; their frames are encoded once."""
     learning_rate: float = 2e-4
-    """Step size of Adam for the encoder, its heads and LatentFuse."""
+    """Learning rate of Adam for the encoder, its heads and LatentFuse."""
     decoder_learning_rate: float = 2e-3
-    """Step size of Adam for the decoder."""
+    """Learning rate of Adam for the decoder."""
     warmup_steps: int = 100
-    """Steps in which both step sizes grow evenly from nothing to what they are."""
+    """Warm-up steps, in which both learning rates grow linearly from zero."""
     decay: float = 0.0
-    """Share of all steps, at the end of the run, in which both fall evenly to nothing."""
+    """Fraction of all steps, at the end of the run, in which both fall linearly to zero."""
     gradient_norm: float = 20.0
-    """Norm to which the gradient of a step is shortened where it is longer; 0 leaves it alone."""
+    """Norm to which a larger gradient is clipped; 0 for no clipping."""
     pill_ramp: float = 10.0
     """Epochs until the weight of PILL is 1."""
     pills_ramp: float = 20.0
     """Epochs until the weight of PILLS is 1."""
     eval_videos: int = 1
-    """Whole videos in one evaluation step."""
+    """Videos per evaluation step."""
 
     tf32: bool = False
     """CUDA: multiply 32-bit matrices in TF32."""
     bf16: bool = False
-    """Run the encoder in bfloat16; all that follows stays in 32 bits."""
+    """Run the encoder in bfloat16; the rest stays in 32 bits."""
     compile: bool = False
     """Compile the network with torch.compile."""
 
     def __post_init__(self) -> None:
-        """Check every setting by itself and against the others."""
+        """Check every setting alone and against the others."""
         for field in fields(self):
             _check_type(field.name, getattr(self, field.name))
         for name, words in CHOICES.items():
@@ -228,7 +228,7 @@ class Config:
 
     @property
     def tracked_scales(self) -> int:
-        """How many scales, from the coarsest on, the losses of C, D and E act on: 1 or 3."""
+        """Number of scales, from the coarsest, with losses C, D and E: 1 or 3."""
         return 3 if self.A or self.decoder_losses == "always" else 1
 
     @property
@@ -237,7 +237,7 @@ class Config:
         return self.image_size // 4, self.image_size // 2, self.image_size
 
     def as_dict(self) -> dict[str, int | float | bool | str]:
-        """All settings as plain values, in the order of the fields."""
+        """Return all settings as plain values, in the order of the fields."""
         return asdict(self)
 
 
@@ -278,12 +278,13 @@ _POSITIVE = (
 
 
 def preset_names() -> list[str]:
-    """Names of the presets, which are those of the study files."""
+    """Return names of the presets, which are those of the study files."""
     return sorted(path.stem for path in STUDIES.glob("*.toml"))
 
 
 def preset_settings(name: str) -> dict[str, Any]:
-    """What a preset sets, read from its study; every other setting keeps its default."""
+    """Return the settings of a preset, read from its study; every other setting keeps its
+    default."""
     if name not in preset_names():
         raise PitError(
             f"unknown preset {name!r}{nearest(str(name), preset_names())}; "
@@ -295,7 +296,7 @@ def preset_settings(name: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Units:
-    """The physics in pixels and frames, derived once: ``S = domain / size`` metres per pixel.
+    """Conversion of the physics to pixels and frames: ``S = domain / size`` metres per pixel.
 
     Gravity is ``g·dt²/S`` px/frame², speeds are ``v·dt/S`` px/frame, and the centre of the ball
     moves between the walls ``r`` and ``W − r``. At 224 pixels gravity is 0.7848 and v_max 22.2.
@@ -344,7 +345,7 @@ def parse_label(label: str) -> dict[str, bool]:
 
 
 def _coerce(name: str, value: Any) -> Any:
-    """Take a whole number for a float and 0/1 for a switch; everything else as it is."""
+    """Convert a whole number to float and 0/1 to a boolean where needed; keep everything else."""
     kind = _TYPES[name]
     whole = isinstance(value, int) and not isinstance(value, bool)
     if kind is float and whole:

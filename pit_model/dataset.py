@@ -21,7 +21,7 @@ from torch import Tensor
 from pit_model.config import Config, Units
 from pit_model.simulate import simulate_split, stream
 
-_ORDER, _NOISE = 1, 2  # keys of streams, beside the one that draws the initial conditions
+_ORDER, _NOISE = 1, 2  # keys of streams other than the one that draws the initial conditions
 
 
 class Batch(NamedTuple):
@@ -38,7 +38,7 @@ class Batch(NamedTuple):
 
 
 class Chunks(NamedTuple):
-    """The place of a batch in its split: which videos, from which frame on, how many frames."""
+    """Position of a batch in its split: the videos, first frames and number of frames."""
 
     videos: tuple[int, ...]
     starts: tuple[int, ...]
@@ -59,7 +59,7 @@ class Split:
     noise: Tensor | None
     """(V, S, S): the background of each video; none for clean videos or noise of every frame."""
     noise_keys: tuple[int, ...]
-    """What the noise of each video is drawn from."""
+    """Streams from which the noise of each video is drawn."""
     films: Tensor | None = None
     """(V, T, S, S), 8 bits: the videos of the scene `camera`; others are drawn batch by batch."""
 
@@ -87,7 +87,7 @@ class Split:
         )
 
     def _background(self, chunks: Chunks) -> Tensor:
-        """What the balls of some chunks are drawn on: (K·L, S, S)."""
+        """Return the backgrounds of some chunks: (K·L, S, S)."""
         size, device = self.config.image_size, self.position.device
         if self.config.sigma == 0:
             count = len(chunks.videos) * chunks.length
@@ -130,7 +130,7 @@ def _film_split(config: Config, name: str, count: int, device: str | torch.devic
 
     A metric is about balls that are there.
     """
-    from pit_model.camera import draw_film  # loads SciPy, which other scenes do without
+    from pit_model.camera import draw_film  # loads SciPy, which other scenes do not need
 
     drawn = [
         draw_film(
@@ -152,7 +152,7 @@ def training_batches(split: Split, seed: int, epoch: int) -> Iterator[Batch]:
 
 
 def evaluation_batches(split: Split) -> Iterator[Batch]:
-    """Yield whole videos in their order, a few at a time."""
+    """Yield whole videos in order, a few at a time."""
     step = split.config.eval_videos
     for first in range(0, len(split), step):
         videos = tuple(range(first, min(first + step, len(split))))

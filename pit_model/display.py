@@ -1,4 +1,4 @@
-"""What the `pit` commands show: progress while training, and tables of metrics."""
+"""Output of the `pit` commands: progress while training, and tables of metrics."""
 
 import csv
 import os
@@ -30,7 +30,7 @@ from pit_model.trainer import EPOCHS
 
 
 class Watch:
-    """Shows how a run comes along: a bar on a terminal, a line for each epoch elsewhere."""
+    """Progress of a run: a bar on a terminal, a line for each epoch elsewhere."""
 
     def __init__(self, console: Console, config: Config, run_dir: Path) -> None:
         self._console = console
@@ -65,12 +65,14 @@ class Watch:
 
 
 def train_run(config: Config, seed: int, device: str, threads: int | None, out: Path) -> None:
-    """Train into a directory, or go on with what is there, and print the test metrics."""
+    """Train into a directory, or resume there, and print the test metrics."""
     console = Console()
     out.mkdir(parents=True, exist_ok=True)
     mark = checkpoint.fingerprint(config, seed)
     if (out / rundir.RUN).exists() and checkpoint.fingerprint(*rundir.read_run(out)) != mark:
-        raise PitError(f"{out} holds a run of other settings or another seed; give another --out")
+        raise PitError(
+            f"{out} contains a run with other settings or another seed; give another --out"
+        )
     with Watch(console, config, out) as watch:
         values = backend.run(
             SimpleNamespace(
@@ -98,7 +100,7 @@ def train_run(config: Config, seed: int, device: str, threads: int | None, out: 
 def evaluate_run(
     run_dir: Path, split: str, changes: Mapping[str, Any], device: str, threads: int | None
 ) -> None:
-    """Print the metrics of a trained run on a split, with changes to what follows the network."""
+    """Print the metrics of a trained run on a split, optionally with other physics."""
     if split not in SPLITS:
         raise PitError(f"split {split!r} is unknown; expected one of {', '.join(SPLITS)}")
     chosen_device = backend.find_device(device)
@@ -111,7 +113,7 @@ def evaluate_run(
 
 
 def baselines(preset: str, settings: Mapping[str, Any], threads: int | None) -> None:
-    """Print what the baselines reach under each kind of noise."""
+    """Print the results of the baselines under each kind of noise."""
     for name in ("F", "noise"):
         if name in settings:
             raise PitError(f"{name} cannot be set here: every kind of noise is shown")
@@ -124,7 +126,7 @@ def baselines(preset: str, settings: Mapping[str, Any], threads: int | None) -> 
 
 
 def baselines_beside(run_dir: Path, threads: int | None) -> None:
-    """Print what the baselines reach on the test videos of a run, and the run beside them."""
+    """Print the results of the baselines on the test videos of a run, and the run's own."""
     torch.set_num_threads(threads or os.cpu_count() or 1)
     config, _ = rundir.read_run(run_dir)
     run = {f"PIT {config.label}": rundir.read_metrics(run_dir)}
@@ -166,7 +168,7 @@ def track_video(
 
 
 class Steps:
-    """Shows how the steps of a command come along: a bar for each, on a terminal only."""
+    """Progress of a command's steps: a bar for each, on a terminal only."""
 
     def __init__(self, console: Console) -> None:
         columns = TextColumn("{task.description:<9}"), BarColumn(), MofNCompleteColumn()
@@ -191,7 +193,7 @@ class Steps:
 def _baseline_table(
     config: Config, groups: Mapping[str, Mapping[str, Mapping[str, float]]]
 ) -> Table:
-    """Methods by metrics at the full image size, under a heading for each group of videos."""
+    """Build a table of methods by metrics at the full image size, grouped by videos."""
     size = config.image_size
     title = f"{config.test_sequences} test videos at {size} px: mean absolute errors"
     table = Table(title=title, caption="B, H, P in px; V in px/frame")
@@ -207,7 +209,7 @@ def _baseline_table(
 
 
 def _best_so_far(path: Path, name: str) -> float:
-    """The smallest value of a metric in the epochs that an earlier attempt finished."""
+    """Return the smallest value of a metric in the epochs of earlier attempts."""
     if not path.exists():
         return inf
     with path.open(newline="") as file:
@@ -217,7 +219,7 @@ def _best_so_far(path: Path, name: str) -> float:
 def _scale_table(
     title: str, values: Mapping[str, float], chosen: Mapping[str, int], config: Config
 ) -> Table:
-    """Kinds of metric by scales; beside each value the epoch that the validation set chose."""
+    """Build a table of metrics by scales, each with the epoch that the validation set chose."""
     table = Table(title=title, caption="each at the epoch that validation chose, counted from 0")
     table.add_column("metric")
     for scale in config.scales:

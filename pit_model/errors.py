@@ -1,11 +1,11 @@
-"""The one error that a user of the tracker can cause."""
+"""Errors that a user of the tracker can fix."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
 
 
 class PitError(Exception):
-    """A mistake in the input: says what was got, what is expected and how to mend it."""
+    """A mistake in the input: what was wrong, what was expected, what to do."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -14,7 +14,7 @@ RADIUS = 3
 
 
 def to_image(cell: Tensor, stride: int, coordinates: str) -> Tensor:
-    """Return the place in the image of heatmap coordinates, in pixels.
+    """Return the position in the image of heatmap coordinates, in pixels.
 
     `paper`: ``a·c``, the corner of the a × a pixels that a cell covers; `aligned`: their middle,
     ``a·(c + ½) − ½``, where bilinear upsampling puts the cell.
@@ -23,7 +23,7 @@ def to_image(cell: Tensor, stride: int, coordinates: str) -> Tensor:
 
 
 def to_map(position: Tensor, stride: int, coordinates: str) -> Tensor:
-    """Return the heatmap coordinates of places in the image; the inverse of `to_image`."""
+    """Return the heatmap coordinates of positions in the image; the inverse of `to_image`."""
     return position / stride if coordinates == "paper" else (position + 0.5) / stride - 0.5
 
 
@@ -66,7 +66,7 @@ def bicubic(heatmap: Tensor) -> Tensor:
 
 
 def hard_argmax(heatmap: Tensor) -> Tensor:
-    """Return the place of the largest value: ``y = k // W``, ``x = k mod W``; no gradient."""
+    """Return the position of the largest value: ``y = k // W``, ``x = k mod W``; no gradient."""
     width = heatmap.shape[-1]
     k = heatmap.detach().flatten(-2).argmax(-1)
     return torch.stack([k % width, k // width], -1).to(heatmap.dtype)
@@ -79,7 +79,7 @@ def _support(centre: Tensor) -> Tensor:
 
 
 def _local_centroid(heatmap: Tensor, grid: Tensor, weight: Tensor) -> Tensor:
-    """Centroid of weight × heatmap over the pixels ``grid[..., 0, :] × grid[..., 1, :]``.
+    """Return the centroid of weight × heatmap over ``grid[..., 0, :] × grid[..., 1, :]``.
 
     Pixels outside the map count as zero. Shapes: (..., H, W), (..., 2, n), and a
     weight that broadcasts to (..., n, n).
@@ -112,7 +112,7 @@ def take(maps: Tensor, grid: Tensor) -> tuple[Tensor, Tensor]:
     """
     height, width = maps.shape[-2:]
     x, y = grid.unbind(-2)  # (..., n) each
-    # A place that is not a number, as in a run that diverges, must still be a legal index.
+    # A coordinate that is NaN, as in a run that diverges, must still be a legal index.
     column = x.nan_to_num().clamp(0, width - 1)
     row = y.nan_to_num().clamp(0, height - 1)
     inside = (column == x)[..., None, :] & (row == y)[..., :, None]  # (..., n, n)

@@ -1,4 +1,4 @@
-"""The paper's figures: what a run shows is computed first (`inspect_run`), then drawn."""
+"""The paper's figures: compute the data of a run first (`inspect_run`), then draw."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -23,10 +23,10 @@ EXAMPLES = (0, 5, 10)
 """Frames of the example figure, as in the paper."""
 BLUE, ORANGE, BLACK = "#0072b2", "#d55e00", "#222222"
 SKY, YELLOW, PALE = "#56b4e9", "#f0c040", "#f2f2f2"
-"""The same three over a dark frame."""
+"""The same three frames over a dark frame."""
 
 JUMP = 1e-3
-"""Change of a velocity beyond that of free flight from which on it is a jump, px/frame."""
+"""Change of a velocity, beyond that of free flight, that counts as a jump, px/frame."""
 
 Array = NDArray[np.float32]
 
@@ -37,9 +37,9 @@ class Inspection(NamedTuple):
     config: Config
     video: int
     frames: Array
-    """(T, S, S), what the network sees."""
+    """(T, S, S), the input of the network."""
     heatmap: Array
-    """(T, S, S), what it predicts."""
+    """(T, S, S), its prediction."""
     soft: Array
     """(T, 2), pixels."""
     physics: Array
@@ -61,7 +61,7 @@ def inspect_run(trained: Trained, video: int | None, device: torch.device) -> In
     split = make_split(config, "test", device)
     video = _first_bounce(split) if video is None else video
     if not 0 <= video < len(split):
-        raise PitError(f"video {video} is not there; expected 0 to {len(split) - 1}")
+        raise PitError(f"there is no video {video}; expected 0 to {len(split) - 1}")
     best = choose_epochs(trained.history).get(f"B{config.image_size}")
     if best is None:
         raise PitError(
@@ -79,7 +79,7 @@ def inspect_run(trained: Trained, video: int | None, device: torch.device) -> In
 
 
 def draw_examples(config: Config) -> Figure:
-    """Frames 0, 5 and 10 of the first test video, clean on the left and noisy on the right."""
+    """Draw frames 0, 5 and 10 of the first test video, clean on the left and noisy on the right."""
     settings = config.as_dict()
     times = [t for t in EXAMPLES if t < config.frames]
     figure = Figure(figsize=(2.0 * 2 * len(times), 2.5), layout="constrained")
@@ -95,12 +95,12 @@ def draw_examples(config: Config) -> Figure:
 
 
 def draw_heatmaps(inspection: Inspection) -> Figure:
-    """Input, target heatmap and predicted heatmap for three frames around the first bounce."""
+    """Draw input, target heatmap and predicted heatmap for three frames around the first bounce."""
     middle = min(max(_bounce_time(inspection), 1), inspection.config.frames - 2)
     times = (middle - 1, middle, middle + 1)
     figure = Figure(figsize=(6.2, 6.4), layout="constrained")
     axes = figure.subplots(3, 3)
-    largest = float(inspection.heatmap[list(times)].max())  # one scale for the three frames
+    largest = float(inspection.heatmap[list(times)].max())  # one colour scale for the three frames
     for column, t in enumerate(times):
         _show(axes[0, column], inspection.frames[t], "gray", 1.0)
         _show(axes[1, column], _target(inspection, t), "magma", 1.0)
@@ -123,12 +123,12 @@ def draw_heatmaps(inspection: Inspection) -> Figure:
 
 
 def draw_path(inspection: Inspection) -> Figure:
-    """The whole path over the frame of the first bounce, true and predicted."""
+    """Draw the true and predicted path over the frame of the first bounce."""
     figure = Figure(figsize=(4.4, 4.9), layout="constrained")
     axis = figure.subplots()
     t = _bounce_time(inspection)
     bounce = ", bounce" if inspection.true_bounce[t] else ""
-    _show(axis, inspection.frames[t], "gray", 2.2)  # half as bright, so that a pale line stands out
+    _show(axis, inspection.frames[t], "gray", 2.2)  # half as bright, so that a pale line is visible
     axis.plot(*inspection.true_position.T, color=PALE, lw=1.2, label="truth")
     axis.plot(*inspection.soft.T, "o", color=SKY, ms=3.5, label="soft-argmax")
     axis.plot(*inspection.physics.T, "x", color=YELLOW, ms=4.5, label="physics")
@@ -144,7 +144,7 @@ def draw_path(inspection: Inspection) -> Figure:
 
 
 def draw_trajectory(inspection: Inspection) -> Figure:
-    """Position and velocity over time, true and predicted, with the true bounces marked."""
+    """Draw true and predicted position and velocity over time, with the true bounces marked."""
     figure = Figure(figsize=(8.0, 6.0), layout="constrained")
     axes = figure.subplots(2, 2, sharex=True)
     time = np.arange(inspection.config.frames)
@@ -177,7 +177,7 @@ def draw_trajectory(inspection: Inspection) -> Figure:
 
 
 def write_figures(trained: Trained, inspection: Inspection, out: Path, ending: str) -> list[Path]:
-    """Draw the figures into a directory and name the files."""
+    """Draw the figures into a directory and return their names."""
     drawn = {
         "frames": draw_examples(trained.config),
         "heatmaps": draw_heatmaps(inspection),
@@ -209,7 +209,7 @@ def with_steps(velocity: Array, bounce: Array) -> tuple[list[float], list[float]
 
 
 def by_frame(x: Tensor) -> Array:
-    """Read each frame off the window it stands in the middle of: (T − 2, 3, …) to (T, …)."""
+    """Read each frame from the window centred on it: (T − 2, 3, …) to (T, …)."""
     return torch.cat([x[:1, 0], x[:, 1], x[-1:, 2]]).cpu().numpy()
 
 
@@ -219,13 +219,13 @@ def _first_bounce(split: Split) -> int:
 
 
 def _bounce_time(inspection: Inspection) -> int:
-    """The first frame from the fourth on with a bounce; the middle of the video if none has."""
+    """Return the first frame from the fourth on with a bounce, or the middle of the video."""
     later = [int(t) for t in np.flatnonzero(inspection.true_bounce) if t >= 4]
     return later[0] if later else inspection.config.frames // 2
 
 
 def _target(inspection: Inspection, t: int) -> Array:
-    """The Gaussian that the heatmap is trained towards at the finest scale."""
+    """Return the Gaussian target of the heatmap at the finest scale."""
     index = np.arange(inspection.config.image_size)
     x, y = (
         np.exp(-((index - c) ** 2) / 2 / inspection.config.target_sigma**2)

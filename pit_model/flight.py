@@ -19,16 +19,16 @@ HITS = 8
 """Wall hits followed along each axis. A ball whose last one is on the floor rests from there on: of
 the hops in nine frames the ninth is 0.005 px high at 224 px."""
 REST = 0.05
-"""Frames that a hop must last to be followed; a shorter one is rest."""
+"""Shortest hop in frames; a shorter one counts as rest."""
 STARTS = 3
-"""Starts of a fit that are followed, of those tried."""
+"""Number of starting values of a fit that are refined."""
 ITERATIONS = 4
 """Levenberg–Marquardt steps of a fit."""
-_SLOWEST = 1e-6  # px/frame: a ball that grazes a wall more slowly has no derivative to speak of
+_SLOWEST = 1e-6  # px/frame: a ball that grazes a wall more slowly has no usable derivative
 
 
 class World(NamedTuple):
-    """What acts on the ball along x and y: four tensors of shape (2,). Make it with `world`."""
+    """Forces and walls along x and y: four tensors of shape (2,)."""
 
     acceleration: Tensor
     restitution: Tensor
@@ -37,7 +37,7 @@ class World(NamedTuple):
 
 
 class Flight(NamedTuple):
-    """Balls at T times."""
+    """Positions and velocities of balls at T times."""
 
     position: Tensor
     """(..., T, 2), pixels."""
@@ -50,7 +50,7 @@ class Flight(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """The flight that fits landmarks best; gradients flow from all but the hits to them."""
+    """The flight that fits landmarks best; gradients flow from all fields but the hits."""
 
     position: Tensor
     """(..., T, 2), pixels."""
@@ -93,7 +93,7 @@ def world_of(units: Units, like: Tensor | None = None) -> World:
 def fly(
     position: Tensor, velocity: Tensor, times: Tensor, world: World, hits: int = HITS
 ) -> Flight:
-    """Let balls fly from positions and velocities (..., 2) at time 0.
+    """Simulate balls from positions and velocities (..., 2) at time 0.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def fit(
     weights: Tensor | None = None,
     hits: int = HITS,
 ) -> Fit:
-    """Fit exact flight to landmarks (..., T, 2) by least squares, along each axis by itself.
+    """Fit exact flight to landmarks (..., T, 2) by least squares, along each axis separately.
 
     Minimises ``Σ w (z − f(θ))²`` over θ, position and velocity at the first time. Several starts
     are tried: the velocity between each two neighbours, flown back to the first time; the parabola
@@ -172,7 +172,7 @@ def fit(
 
 
 def bounces(hits: Tensor, times: Tensor) -> Tensor:
-    """Tell whether a wall was hit in each ``(t_{i−1}, t_i]``: hits (..., K, 2) to (..., T)."""
+    """Return whether a wall was hit in each ``(t_{i−1}, t_i]``: hits (..., K, 2) to (..., T)."""
     so_far = (hits[..., None, :, :] <= times[:, None, None]).sum((-2, -1))  # (..., T)
     return so_far.diff(dim=-1, prepend=so_far[..., :1]) > 0
 
@@ -192,7 +192,7 @@ class _Arc(NamedTuple):
 
 
 def _along(arc: _Arc, times: Tensor) -> list[Tensor]:
-    """Position, velocity and their derivatives on an arc at all times."""
+    """Return position, velocity and their derivatives on an arc at all times."""
     t = times - arc.since[..., None, :]  # (..., T, 2)
     p, v, a = (x[..., None, :] for x in (arc.p, arc.v, arc.a))
     dsince, dp, dv = (x[..., None, :, :] for x in (arc.dsince, arc.dp, arc.dv))
@@ -203,7 +203,7 @@ def _along(arc: _Arc, times: Tensor) -> list[Tensor]:
 
 
 def _next_arc(arc: _Arc, world: World, end: Tensor, is_last: bool) -> tuple[_Arc, Tensor]:
-    """Go on to the next hit where there is one until `end`; tells where there was, (..., 2).
+    """Advance to the next hit where there is one before `end`; return where there was, (..., 2).
 
     At the wall ``ds = −(dp + s dv) / v`` after a flight of s, and the velocity becomes −e·v.
     """
@@ -231,7 +231,8 @@ def _next_arc(arc: _Arc, world: World, end: Tensor, is_last: bool) -> tuple[_Arc
 def _next_hit(
     p: Tensor, v: Tensor, a: Tensor, low: Tensor, high: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Time to the next wall (inf if none), the velocity there and the wall, each (..., 2).
+    """Return the time to the next wall (inf if none), the velocity there and the wall, each (...,
+    2).
 
     With d the way to the wall, ``a s²/2 + v s = d`` is solved for its first root s ≥ 0 in the form
     that does not cancel; the speed at the wall is ``√(v² ± 2 a d)``.
@@ -250,7 +251,7 @@ def _next_hit(
 
 
 def _solve(z: Tensor, w: Tensor, times: Tensor, world: World, hits: int) -> Tensor:
-    """The best first position and velocity along each axis: (..., 2, 2)."""
+    """Return the best first position and velocity along each axis: (..., 2, 2)."""
     start = _starts(z, times, world)  # (..., H, 2, 2)
     z, w = z[..., None, :, :], w[..., None, :, :]  # (..., 1, T, 2)
 
@@ -284,7 +285,7 @@ def _solve(z: Tensor, w: Tensor, times: Tensor, world: World, hits: int) -> Tens
 
 
 def _starts(z: Tensor, times: Tensor, world: World) -> Tensor:
-    """First positions and velocities to begin a fit from, (..., T + 1, 2, 2)."""
+    """Return initial positions and velocities to start a fit from, (..., T + 1, 2, 2)."""
     acceleration, e, low, high = world
     step = times.diff()[:, None]  # (T − 1, 1)
     speed = (z[..., 1:, :] - z[..., :-1, :]) / step - acceleration * step / 2
@@ -301,12 +302,13 @@ def _starts(z: Tensor, times: Tensor, world: World) -> Tensor:
 
 
 def _on_wall(theta: Tensor, world: World) -> Tensor:
-    """Whether the first position is held by a wall, (..., 2)."""
+    """Return whether the first position is held by a wall, (..., 2)."""
     return (theta[..., 0] <= world.low) | (theta[..., 0] >= world.high)
 
 
 def _gain(slope: Tensor, w: Tensor, fixed: Tensor, damping: Tensor | None = None) -> Tensor:
-    """``(JᵀWJ + λ diag)⁻¹ JᵀW``: how landmarks move the first state, (..., T, 2, 2).
+    """Return ``(JᵀWJ + λ diag)⁻¹ JᵀW``, the derivative of the first state by landmarks, (..., T, 2,
+    2).
 
     Where the first position is fixed, the velocity alone moves.
     """

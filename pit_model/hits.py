@@ -1,4 +1,4 @@
-"""All arcs of a clip in one fit: their common acceleration, and hits at times between frames."""
+"""One fit of all arcs of a clip: common acceleration, and hits at times between frames."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -10,36 +10,37 @@ import numpy as np
 from pit_model.arcs import Arc, Bools, Detections, Floats, Ints, find_arcs
 
 LEAST = 4
-"""Frames that confirm an arc once the acceleration is known."""
+"""Minimum number of confirming frames once the acceleration is known."""
 AGREE = 0.03
-"""Relative difference of accelerations beyond their errors at which arcs belong together."""
+"""Relative difference of accelerations, beyond their errors, within which arcs agree."""
 OUTLIER = 4.0
-"""Detections farther from the fit than this many medians are left out of it."""
+"""Detections farther from the fit than this many medians are excluded."""
 ALONG = 0.87
-"""Cosine of the angle (30°) within which a jump of velocity is due to a level floor or a wall."""
+"""Cosine of the angle (30°) within which a velocity jump is attributed to a level floor or a
+wall."""
 
 
 class Hit(NamedTuple):
     """A jump of the velocity, at a floor, a wall or a hand."""
 
     time: float
-    """Frames; between two of them."""
+    """Time in frames, between two of them."""
     position: Floats
     """(2,), pixels."""
     before: Floats
     """(2,): velocity in pixels per frame."""
     after: Floats
     restitution: float | None
-    """Part of the speed towards the surface that is left; None if more or less than that acted."""
+    """Fraction of the approach speed that remains; None if the impact was not passive."""
 
 
 class Flights(NamedTuple):
-    """What is known of the T frames of a clip; -1 or not a number where nothing is."""
+    """State of the ball in the T frames of a clip; -1 or NaN where unknown."""
 
     arc: Ints
-    """(T,): number of the arc that the frame lies in."""
+    """(T,): number of the arc in each frame."""
     choice: Ints
-    """(T,): the detection that confirms it; an arc may pass through frames without one."""
+    """(T,): the confirming detection; an arc may pass through frames without one."""
     position: Floats
     """(T, 2): fitted, in pixels."""
     velocity: Floats
@@ -54,12 +55,12 @@ class Flights(NamedTuple):
 
     @property
     def arcs(self) -> int:
-        """How many arcs there are."""
+        """Number of arcs."""
         return int(self.arc.max(initial=-1)) + 1
 
     @property
     def gravity(self) -> float:
-        """Magnitude of the acceleration in pixels per frame²; not a number without an arc."""
+        """Magnitude of the acceleration in pixels per frame²; NaN without an arc."""
         return float(np.linalg.norm(self.acceleration))
 
     @property
@@ -88,7 +89,7 @@ class Chain:
         self.jumps = np.array([y[1] - x[1] for x, y in pairwise(starts)]).reshape(-1, 2)
 
     def at(self, time: Floats, acceleration: Floats) -> tuple[Floats, Floats]:
-        """Position and velocity (n, 2) at some times; after the hit at the time of a hit."""
+        """Return position and velocity (n, 2) at some times; at a hit, those after it."""
         s = (time - self.origin)[:, None]
         late = (time[:, None] - self.hits).clip(0)  # (n, hits)
         position = self.state[0] + self.state[1] * s + acceleration * s**2 / 2 + late @ self.jumps
@@ -96,7 +97,7 @@ class Chain:
         return position, velocity
 
     def slopes(self) -> tuple[Floats, Floats]:
-        """Derivatives (2n, …) by state, jumps and hit times, and by the acceleration."""
+        """Return derivatives (2n, …) by state, jumps and hit times, and by the acceleration."""
         n, hits = len(self.time), len(self.hits)
         s = self.time - self.origin
         late = (self.time[:, None] - self.hits).clip(0)
@@ -111,7 +112,7 @@ class Chain:
         return columns, shared.reshape(2 * n, 2)
 
     def keep(self, fits: Bools) -> None:
-        """Go on with some of the detections, unless a part between two hits would be left bare."""
+        """Keep some of the detections, unless a part between two hits would have none."""
         part = (self.time[:, None] >= self.hits).sum(1)
         if (np.bincount(part[fits], minlength=len(self.hits) + 1) >= LEAST - 1).all():
             self.frames, self.choice = self.frames[fits], self.choice[fits]
@@ -149,12 +150,12 @@ def fit_flights(detections: Detections, tolerance: float) -> Flights:
             acceleration, error, scatter = _fit(chains, acceleration)
     longest = max(float(chain.time[-1] - chain.time[0]) for chain in chains)
     if np.linalg.norm(acceleration) * longest**2 / 8 < tolerance:
-        return _nothing(len(detections.time))  # once outliers are gone, it is at rest
+        return _nothing(len(detections.time))  # without outliers, it is at rest
     return _collect(chains, detections, acceleration, error, scatter)
 
 
 def meeting(before: Arc, after: Arc) -> tuple[float, float]:
-    """Time at which two arcs of equal acceleration come closest, and their distance then."""
+    """Return the time at which two arcs of equal acceleration come closest, and their distance."""
     gap = after.at(np.array([before.origin]))[0] - before.at(np.array([before.origin]))[0]
     shift = before.origin - after.origin
     speed = after.coefficients[1] + after.coefficients[2] * shift - before.coefficients[1]
@@ -219,7 +220,7 @@ def _trim(chains: Sequence[Chain], acceleration: Floats) -> None:
 
 
 def _consensus(arcs: Sequence[Arc], detections: Detections) -> Floats:
-    """Mean acceleration of the arcs that agree with the one that most frames agree with."""
+    """Average the acceleration over the arcs that agree with the one supported by most frames."""
     errors, weights = [], []
     for arc in arcs:
         s = detections.time[arc.frames] - arc.origin
@@ -273,13 +274,14 @@ def _nothing(frames: int) -> Flights:
 
 
 def _state(arc: Arc, origin: float, acceleration: Floats) -> Floats:
-    """Position and velocity (2, 2) of an arc, carried on to another time."""
+    """Return position and velocity (2, 2) of an arc at another time."""
     velocity = arc.coefficients[1] + acceleration * (origin - arc.origin)
     return np.stack([arc.at(np.array([origin]))[0], velocity])
 
 
 def _normal(hit: Hit, acceleration: Floats) -> Floats:
-    """Direction (2,) that a hit acted along: up, sideways or, at a slope, that of the jump."""
+    """Return the direction (2,) in which a hit acted: up, sideways or, at a slope, along the
+    jump."""
     jump = (hit.after - hit.before) / np.linalg.norm(hit.after - hit.before)
     down = acceleration / np.linalg.norm(acceleration)
     for normal in (down, np.array([-down[1], down[0]])):
@@ -289,5 +291,5 @@ def _normal(hit: Hit, acceleration: Floats) -> Floats:
 
 
 def _towards(hit: Hit, normal: Floats) -> tuple[float, float]:
-    """Speed along a direction before and after a hit."""
+    """Return the speed along a direction before and after a hit."""
     return float(hit.before @ normal), float(hit.after @ normal)

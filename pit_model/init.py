@@ -14,7 +14,8 @@ from pit_model.config import Config
 from pit_model.network import WINDOW, Network
 
 FIRST_LOGIT = 3.0
-"""First mean of the encoder's heatmaps that start alive: above the floor of their ReLU, not far."""
+"""Initial mean of the encoder's heatmaps that start alive: slightly above the floor of their
+ReLU."""
 DARK_LOGIT = -8.0
 """First bias of a decoder's heatmaps that start dark: at 0.0003, the 50,000 pixels of a map weigh
 as much as three balls."""
@@ -22,7 +23,7 @@ as much as three balls."""
 
 @torch.no_grad()
 def draw(config: Config, seed: int) -> Network:
-    """Build a network with first weights from a seed, without touching the global random numbers.
+    """Build a network with first weights from a seed, without using the global random numbers.
 
     `alive` and `dark`: each heatmap of the encoder starts as its own frame's, brightest where
     features are strongest. The focal loss pushes a whole background down; behind the ReLU of
@@ -66,7 +67,7 @@ def set_first_heatmaps(network: Network, frames: Tensor, config: Config) -> None
     """
     if config.first_weights == "pytorch":
         return
-    trial = copy.deepcopy(network)  # its running statistics move, the network's begin with training
+    trial = copy.deepcopy(network)  # its running statistics change, not the network's
     maps = trial.fused_windows(frames)[:, :WINDOW]  # (N, 3, s, s)
     if config.first_weights == "dark":
         positive = 2 * log(2) * pi * config.target_sigma**2  # pixels of a Gaussian above 1/2

@@ -24,14 +24,14 @@ PILL_FLOOR, PILLS_FLOOR = 0.01, 0.001
 
 
 class Truth(NamedTuple):
-    """What N windows of three frames hold."""
+    """The true state of the ball in N windows of three frames."""
 
     frames: Tensor
     """(N, 3, S, S)."""
     position: Tensor
-    """(N, 3, 2), pixels; not a number where there is no ball."""
+    """(N, 3, 2), pixels; NaN without a ball."""
     velocity: Tensor
-    """(N, 3, 2), pixels per frame; likewise."""
+    """(N, 3, 2), pixels per frame; NaN without a ball."""
     bounce: Tensor
     """(N, 3)."""
 
@@ -171,10 +171,10 @@ def _sum(parts: Iterable[Tensor]) -> Tensor:
 
 
 def _where_known(said: Tensor, true: Tensor) -> tuple[Tensor, Tensor]:
-    """Let both be 0, without a gradient, where the truth is not a number."""
+    """Set both to 0, without a gradient, where the truth is NaN."""
     return torch.where(true.isnan(), 0, said), true.nan_to_num()
 
 
 def _l1(a: Tensor, b: Tensor) -> Tensor:
-    """Mean over all but the last axis of the ℓ1 norm along the last."""
+    """Return the mean over all but the last axis of the ℓ1 norm along the last."""
     return (a - b).abs().sum(-1).mean()

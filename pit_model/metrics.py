@@ -16,12 +16,13 @@ from torch import Tensor
 from pit_model.dataset import Batch, windows
 
 NOT_ASKED = torch.empty(0)
-"""Stands for an output that nobody asked for."""
+"""Placeholder for an output that was not requested."""
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """What a tracker says at one scale on N windows of three frames, in image pixels and frames."""
+    """Outputs of a tracker at one scale for N windows of three frames, in image pixels and
+    frames."""
 
     logits: Tensor = NOT_ASKED
     """(N, 3, s, s): the heatmap before its sigmoid, of a tracker that has one."""
@@ -43,13 +44,13 @@ class Outputs:
 
 
 class Kind(NamedTuple):
-    """A kind of metric, of which there is one at each scale."""
+    """A kind of metric, with one metric at each scale."""
 
     unit: str
     said: Callable[[Outputs], Tensor]
-    """What the tracker says, (N, 3, …)."""
+    """The tracker's output, (N, 3, …)."""
     true: Callable[[Batch], Tensor]
-    """What it should say, (K, L, …)."""
+    """The true value, (K, L, …)."""
 
 
 KINDS = {
@@ -71,7 +72,7 @@ class Totals(NamedTuple):
 
 
 def metric_names(scales: Sequence[int]) -> tuple[str, ...]:
-    """Names of the metrics: ``B56, B112, B224, H56, …, bounce224`` for the paper's scales."""
+    """Name the metrics: ``B56, B112, B224, H56, …, bounce224`` for the paper's scales."""
     return tuple(f"{kind}{scale}" for kind in KINDS for scale in scales)
 
 
@@ -106,7 +107,7 @@ def read(totals: Totals, scales: Sequence[int]) -> dict[str, float]:
 
 
 def _mean_error(said: Tensor, true: Tensor, dtype: torch.dtype) -> Tensor:
-    """ℓ1: the mean over windows, frames and coordinates of |said − true|, a scalar."""
+    """Return the mean over windows, frames and coordinates of |output − true|, a scalar."""
     return (said - true).abs().to(dtype).mean()
 
 

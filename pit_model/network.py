@@ -27,11 +27,11 @@ class Maps(NamedTuple):
     heatmaps: tuple[Tensor, Tensor, Tensor]
     """(N, 3, S/4, S/4), (N, 3, S/2, S/2) and (N, 3, S, S): one map for each frame."""
     image: Tensor
-    """(N, 3, S, S): the reconstruction; empty where it was not asked for."""
+    """(N, 3, S, S): the reconstruction; empty if not requested."""
 
 
 class ConvNorm(nn.Module):
-    """Conv3×3–BN. The convolution has no bias of its own, since BN subtracts it."""
+    """Conv3×3–BN, without a bias in the convolution, since BN subtracts it."""
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class ConvNorm(nn.Module):
         self.norm = nn.BatchNorm2d(outputs)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(M, inputs, S, S) to (M, outputs, S, S)."""
+        """Map (M, inputs, S, S) to (M, outputs, S, S)."""
         y: Tensor = self.norm(self.conv(x))
         return y
 
@@ -53,7 +53,7 @@ class ResBlock(nn.Module):
         self.second = ConvNorm(channels, channels)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(M, channels, S, S) to the same shape."""
+        """Map (M, channels, S, S) to the same shape."""
         y: Tensor = self.second(self.first(x).relu_())
         return y.add_(x).relu_()
 
@@ -69,7 +69,7 @@ class Encoder(nn.Module):
         self.res2 = ResBlock(64)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Encode M frames, each by itself."""
+        """Encode M frames, each separately."""
         x = functional.max_pool2d(self.res1(self.conv1(x).relu_()), 2, 2)  # (M, 32, S/2, S/2)
         return functional.max_pool2d(self.res2(self.conv2(x).relu_()), 2, 2)  # (M, 64, S/4, S/4)
 
@@ -95,7 +95,8 @@ class Decoder(nn.Module):
     def forward(
         self, logits: Tensor, residual: Tensor, with_image: bool
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Heatmap logits (N, 3, s, s) and residual (N, 18, s, s) to those at 2s, at 4s, and Î."""
+        """Decode heatmap logits (N, 3, s, s) and residual (N, 18, s, s) to logits at 2s, at 4s, and
+        Î."""
         coarse = self._heatmap(logits)  # (N, 3, s, s)
         if not self.residual_gradient:
             residual = residual.detach()
@@ -107,7 +108,7 @@ class Decoder(nn.Module):
         return middle, self.center4(d4), self.image(d4) if with_image else d4.new_empty(0)
 
     def _heatmap(self, logits: Tensor) -> Tensor:
-        """A heatmap as the decoder may use it: without gradient if A = 0."""
+        """Return a heatmap as input of the decoder: without gradient if A = 0."""
         return torch.sigmoid(logits if self.heatmap_gradient else logits.detach())
 
 
@@ -151,7 +152,7 @@ class Network(nn.Module):
         return fused
 
     def _encode(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Frames (M, 1, S, S) to heatmaps (M, 1, s, s) and residuals (M, 6, s, s), each by itself.
+        """Encode frames (M, 1, S, S) to heatmaps (M, 1, s, s) and residuals (M, 6, s, s).
 
         On the CPU all of it runs in the blocked layout of oneDNN: its convolutions are fastest
         there, above all the gradient of the weights, and nothing is rearranged in between. With
@@ -166,7 +167,7 @@ class Network(nn.Module):
 
 
 def _in_blocks(x: Tensor) -> bool:
-    """Whether the blocked layout of oneDNN can be used: float32 on the CPU, not compiled."""
+    """Return whether the blocked layout of oneDNN can be used: float32 on the CPU, not compiled."""
     return (
         x.device.type == "cpu"
         and x.dtype == torch.float32

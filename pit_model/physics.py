@@ -16,7 +16,7 @@ from pit_model.flight import fit, world_of
 
 
 class Trajectory(NamedTuple):
-    """What the model says about the three frames of each window."""
+    """Result of the model for the three frames of each window."""
 
     position: Tensor
     """(..., 3, 2), pixels."""
@@ -74,7 +74,7 @@ def _parabola(first: Tensor, v: Tensor, gravity: Tensor) -> tuple[Tensor, Tensor
 
 
 def _unless_free(stepped: Trajectory, free: tuple[Tensor, Tensor]) -> Trajectory:
-    """Keep the steps where one of them met a wall and take free flight elsewhere."""
+    """Keep the steps where one of them met a wall, and use free flight elsewhere."""
     bounced = stepped.bounce.any(-1)[..., None, None]
     return Trajectory(
         torch.where(bounced, stepped.position, free[0]),
@@ -84,7 +84,7 @@ def _unless_free(stepped: Trajectory, free: tuple[Tensor, Tensor]) -> Trajectory
 
 
 def reflected_trajectory(landmarks: Tensor, units: Units) -> Trajectory:
-    """As `trajectory`, with two errors mended.
+    """Fit as `trajectory`, with two errors corrected.
 
     The forward difference is the velocity half a frame later, so the first one is
     ``v = p_t − p_{t−1} − g/2``. What a step overshoots a wall by is reflected, times e, instead of
@@ -97,7 +97,7 @@ def reflected_trajectory(landmarks: Tensor, units: Units) -> Trajectory:
 
 
 def free_trajectory(landmarks: Tensor) -> Trajectory:
-    """Fly through three landmarks, (..., 3, 2), under whatever acceleration they show.
+    """Fit free flight to three landmarks, (..., 3, 2), with any acceleration.
 
     The positions are the landmarks; gravity is their second difference, and there is no wall.
     """
@@ -129,7 +129,7 @@ def exact_trajectory(landmarks: Tensor, chunks: int, units: Units, window: int) 
 
 
 def _frame_means(windows: Tensor) -> Tensor:
-    """Mean position of each frame over the windows it stands in: (K, L − 2, 3, 2) to (K, L, 2)."""
+    """Average the position of each frame over its windows: (K, L − 2, 3, 2) to (K, L, 2)."""
     chunks, count = windows.shape[:2]
     total = windows.new_zeros(chunks, count + 2, 2)
     for j in range(3):

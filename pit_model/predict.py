@@ -1,4 +1,4 @@
-"""The one forward path of training and evaluation: network, expectation, physics."""
+"""The one forward pass of training and evaluation: network, expectation, physics."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,10 +20,10 @@ OPERATORS: dict[str, tuple[Operator, Operator, Operator]] = {
 """The soft-argmax of each scale, coarse to fine, by the setting `readout`."""
 
 Wanted = tuple[frozenset[str], frozenset[str], frozenset[str]]
-"""What a caller will look at beside the heatmaps, for each scale: `soft` positions with the physics
-behind them, `hard` positions. Others are not computed."""
+"""Outputs to compute besides the heatmaps, for each scale: `soft` positions with their physics,
+`hard` positions."""
 METRICS: Wanted = (frozenset({"soft", "hard"}),) * 3
-"""What the 15 metrics are made of."""
+"""Outputs needed for the 15 metrics."""
 
 
 class Prediction(NamedTuple):
@@ -32,11 +32,11 @@ class Prediction(NamedTuple):
     scales: tuple[Outputs, Outputs, Outputs]
     """At S/4, S/2 and S."""
     image: Tensor
-    """(N, 3, S, S): the reconstruction in logit space; empty where it was not asked for."""
+    """(N, 3, S, S): the reconstruction in logit space; empty if not requested."""
 
 
 def wanted_in_training(config: Config) -> Wanted:
-    """Name the outputs that the active losses look at.
+    """Name the outputs that the active losses need.
 
     PILL and PILLS need the physics at the scales that they act on. The cone stands on the predicted
     peak of the finest scale where there is no supervision (A = 1, C = E = 0).
@@ -77,7 +77,7 @@ def _read_out(
     chunks: int,
     config: Config,
 ) -> Outputs:
-    """Positions of one scale in image pixels and their physics, as far as they are wanted."""
+    """Compute the requested positions of one scale in image pixels, and their physics."""
     track = Outputs(logits)
     if not outputs:
         return track

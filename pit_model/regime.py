@@ -1,4 +1,4 @@
-"""What a network sees of a video: the ball bright, the background dark, both within [0, 1]."""
+"""Input of the network from a video: the ball bright, the background dark, both within [0, 1]."""
 
 from typing import NamedTuple
 
@@ -6,24 +6,24 @@ from torch import Tensor
 from torch.nn import functional
 
 BRIGHT = 0.9
-"""Part of the frames whose brightest spot is not clipped; frames without a ball lie below it."""
+"""Share of the frames whose brightest spot is not clipped; frames without a ball are below it."""
 SAMPLE = 128
-"""Frames, evenly spaced, that levels are measured on, at most."""
+"""Maximum number of frames, evenly spaced, for measuring the levels."""
 
 
 class Regime(NamedTuple):
-    """How the frames of a video become the input of the network."""
+    """Conversion of a video's frames to the input of the network."""
 
     width: int
     """Width in pixels; the height follows."""
     dark: bool
-    """Whether the ball is darker than what is behind it, so that frames are inverted."""
+    """Whether the ball is darker than its background, so that frames are inverted."""
     subtract: bool
     """Whether the median of the video is subtracted."""
 
 
 class Levels(NamedTuple):
-    """What becomes 0 and by how much more becomes 1, in a video inverted if its ball is dark."""
+    """Offset and scale that map a video, inverted if its ball is dark, to [0, 1]."""
 
     floor: Tensor
     """(h, w) or a single value."""
@@ -60,6 +60,6 @@ def levels(frames: Tensor, dark: bool, subtract: bool) -> Levels:
 
 
 def network_input(frames: Tensor, dark: bool, measured: Levels) -> Tensor:
-    """Bring grey frames (T, h, w) in [0, 1] to the network's regime, in the same shape."""
+    """Convert grey frames (T, h, w) in [0, 1] to the network's regime, in the same shape."""
     bright = 1 - frames if dark else frames
     return ((bright - measured.floor) / measured.top).clamp(0, 1)

@@ -22,11 +22,11 @@ RUN = "run.json"
 METRICS = "metrics.json"
 """Name of the file with the numbers of a finished run."""
 SHIPPED = Path(__file__).parent / "data" / "camera.pt"
-"""Weights that come with the package, trained by the preset `camera`."""
+"""Weights that ship with the package, trained by the preset `camera`."""
 
 
 class Trained(NamedTuple):
-    """A run as it stands on disk."""
+    """A finished or partial run on disk."""
 
     config: Config
     seed: int
@@ -37,7 +37,7 @@ class Trained(NamedTuple):
 
 
 def write_run(run_dir: Path, config: Config, seed: int) -> None:
-    """Note what the run is, for `read_run`."""
+    """Write the settings and the seed of a run, for `read_run`."""
     write_json(run_dir / RUN, {"seed": seed, "settings": config.as_dict()})
 
 
@@ -49,7 +49,7 @@ def read_run(run_dir: Path) -> tuple[Config, int]:
         return Config.from_settings(content["settings"]), int(content["seed"])
     except FileNotFoundError:
         raise PitError(
-            f"{run_dir} holds no run: there is no {RUN}; make one with `pit train --out {run_dir}`"
+            f"{run_dir} is not a run: there is no {RUN}; make one with `pit train --out {run_dir}`"
         ) from None
     except (ValueError, KeyError, TypeError) as error:
         raise PitError(f"{path} is damaged: {error}; train the run again") from error
@@ -112,11 +112,11 @@ def read_weights(path: Path) -> tuple[Config, Weights]:
         return Config.from_settings(content["settings"]), content["weights"]
     except FileNotFoundError:
         raise PitError(
-            f"{path} is not there; expected a file of weights or the directory of a trained run"
+            f"{path} does not exist; expected a file of weights or the directory of a trained run"
         ) from None
     except (UnpicklingError, RuntimeError, EOFError, KeyError, TypeError) as error:
         raise PitError(
-            f"{path} holds no weights ({type(error).__name__}); write one with `pit weights RUN`"
+            f"{path} contains no weights ({type(error).__name__}); write one with `pit weights RUN`"
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""What a process is set to before it trains: arithmetic and memory."""
+"""Process settings before training: arithmetic and memory."""
 
 import ctypes
 from collections.abc import Iterator

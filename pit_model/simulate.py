@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 
 
 class Flight(NamedTuple):
-    """What is known of a ball (or, with a leading axis, of many) at each of T frames."""
+    """State of a ball (or, with a leading axis, of many) in each of T frames."""
 
     position: Floats
     """(T, 2): x and y in pixels."""
@@ -90,12 +90,12 @@ def simulate_split(
 
 
 def stream(seed: Sequence[int], split: str, sequence: int, *more: int) -> np.random.Generator:
-    """Random numbers of one sequence; no two splits, sequences or further keys share a stream."""
+    """Return the random numbers of one sequence; all splits, sequences and further keys differ."""
     return np.random.default_rng([*seed, SPLITS.index(split), sequence, *more])
 
 
 def advance(state: State, axis: Axis, time: float = 1.0) -> tuple[State, bool]:
-    """Move along one axis for `time` frames; tells whether a wall was hit in (0, time]."""
+    """Move along one axis for `time` frames; return whether a wall was hit in (0, time]."""
     hit = False
     while not _rests(state, axis):
         to_wall, after = next_hit(state, axis)
@@ -130,7 +130,7 @@ def next_hit(state: State, axis: Axis) -> tuple[float, State]:
 
 
 def _hop(speed: float, axis: Axis, time: float) -> tuple[float, State]:
-    """Skip the whole hops on the floor that end within `time`; what is left of it and the state.
+    """Skip the whole hops on the floor within `time`; return the remaining time and the state.
 
     A hop that starts at speed u lasts ``2u/a`` and the next starts at ``e u``, so n of them last
     ``T_n = (2u/a)(1 − eⁿ)/(1 − e)``, and all of them ``(2u/a)/(1 − e)``: after that the ball rests.
@@ -153,7 +153,7 @@ def _rests(state: State, axis: Axis) -> bool:
 
 
 def _fly(state: State, axis: Axis, time: float) -> State:
-    """Free flight; the walls bound the position against rounding only."""
+    """Advance in free flight; the walls bound the position only against rounding."""
     if _rests(state, axis):
         return state
     p, v = state

@@ -26,22 +26,22 @@ from pit_model.rundir import SHIPPED, read_weights
 from pit_model.video import Clip, Listener, clip_of
 
 WIDTHS = (224, 448, 112)
-"""Widths that are tried, in this order."""
+"""Widths to try, in this order."""
 TRIAL = 40
-"""Frames of a trial, at most."""
+"""Maximum number of frames in a trial."""
 NEARLY = 0.9
-"""Part of the most confirmed frames with which a trial is still among the best."""
+"""Trials with at least this share of the most confirmed frames are among the best."""
 CANDIDATES = 3
-"""Places in a frame that arcs may choose from."""
+"""Candidate positions per frame for the arcs."""
 CLEAR = RADIUS + 2
-"""Distance along each axis to which a place is cleared before the next is looked for."""
+"""Half the side of the square that is cleared around a peak before the next is sought."""
 DOUBT = 0.1
-"""Confidence below which a place is none."""
+"""Minimum confidence of a candidate position."""
 TOLERANCE = 224
-"""A detection confirms an arc within this part of the clip's width, or a pixel of the network if
-that is more."""
+"""Tolerance of a confirming detection as a fraction of the clip's width, at least one pixel of the
+network."""
 BATCH = 1_000_000
-"""Pixels that go through the network at once, at most."""
+"""Maximum number of pixels per network pass."""
 
 
 def quiet(what: str, done: int, total: int) -> None:
@@ -49,7 +49,7 @@ def quiet(what: str, done: int, total: int) -> None:
 
 
 class Track(NamedTuple):
-    """What is known of a clip of T frames.
+    """Result for a clip of T frames.
 
     Positions are in pixels of the clip, whose pixel centres lie at whole numbers; y points down.
     """
@@ -59,20 +59,20 @@ class Track(NamedTuple):
     detections: Detections
     flights: Flights
     scale: float | None
-    """Pixels per metre: as given, or from g."""
+    """Pixels per metre: given, or from g."""
     g: float | None
-    """m/s²: as given, or from the scale."""
+    """Gravity in m/s²: given, or from the scale."""
 
     @property
     def position(self) -> Floats:
-        """(T, 2): detections that an arc confirms; not a number elsewhere."""
+        """(T, 2): detections that an arc confirms; NaN elsewhere."""
         choice = self.flights.choice
         chosen = self.detections.position[np.arange(len(choice)), choice.clip(0)]
         return np.where(choice[:, None] >= 0, chosen, np.nan)
 
     @property
     def confidence(self) -> Floats:
-        """(T,): of the detection that an arc confirms, or else of the best one."""
+        """(T,): confidence of the detection that an arc confirms, or else of the best one."""
         choice = self.flights.choice.clip(0)
         return np.asarray(self.detections.confidence[np.arange(len(choice)), choice])
 
@@ -86,7 +86,7 @@ class Tracker:
 
     @classmethod
     def load(cls, weights: str | Path = SHIPPED) -> "Tracker":
-        """Take the weights of a file or of a trained run's directory."""
+        """Load the weights of a file or of a trained run's directory."""
         config, state = read_weights(Path(weights))
         network = Network(config)
         network.load_state_dict(state)
@@ -124,7 +124,7 @@ class Tracker:
         if len(clip.frames) < WINDOW:
             raise PitError(f"the clip has {len(clip.frames)} frames; expected {WINDOW} or more")
         if scale is not None and g is not None:
-            raise PitError("scale and g are both given; expected one: it gives the other")
+            raise PitError("scale and g are both given; expected one, which determines the other")
         regime = self.choose_regime(clip, width, dark, subtract, progress)
         return self.track_in(regime, clip, scale, g, progress)
 
@@ -154,7 +154,7 @@ class Tracker:
         subtract: bool | None,
         progress: Listener = quiet,
     ) -> Regime:
-        """Try what is not given on a part of the clip; arcs say which sees the ball best."""
+        """Try what is not given on a part of the clip; choose by the arcs."""
         widths = [w for w in WIDTHS if w <= clip.size[0]] if width is None else [width]
         widths = widths or [clip.size[0]]
         looks = [
@@ -169,7 +169,7 @@ class Tracker:
         trials: dict[Regime, Flights] = {}
         for tried, (w, look) in enumerate(product(widths, looks)):
             if w != widths[0] and (best := _best(trials)) and look != best[1:]:
-                continue  # polarity and background are settled by the first width that sees a ball
+                continue  # the first width that sees a ball decides polarity and background
             progress("trying", tried, len(widths) * len(looks))
             regime = Regime(w, *look)
             found = self.detect(clip, regime, part)
@@ -180,7 +180,7 @@ class Tracker:
     def detect(
         self, clip: Clip, regime: Regime, part: range, progress: Listener = quiet
     ) -> Detections:
-        """Find the likeliest places of a ball in some consecutive frames, in pixels of the clip."""
+        """Find the most likely positions of a ball in consecutive frames, in pixels of the clip."""
         places = []
         for heatmap in self._heatmaps(clip, regime, part):
             places.append(read_places(heatmap))
@@ -217,7 +217,7 @@ class Tracker:
 
 
 def read_places(heatmap: Tensor) -> tuple[Tensor, Tensor]:
-    """Positions (T, K, 2) and heights (T, K) of the highest peaks of maps (T, h, w)."""
+    """Return positions (T, K, 2) and heights (T, K) of the highest peaks of maps (T, h, w)."""
     heatmap = heatmap.clone()
     rows, columns = (torch.arange(side) for side in heatmap.shape[1:])
     positions, heights = [], []
@@ -231,7 +231,7 @@ def read_places(heatmap: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _best(trials: Mapping[Regime, Flights]) -> Regime | None:
-    """Of the trials that confirm most frames, or nearly, the one that scatters least."""
+    """Return, of the trials that confirm about most frames, the one with the least scatter."""
     confirmed = {regime: int((f.choice >= 0).sum()) for regime, f in trials.items()}
     most = max(confirmed.values(), default=0)
     good = [regime for regime, count in confirmed.items() if most and count >= NEARLY * most]
@@ -239,18 +239,18 @@ def _best(trials: Mapping[Regime, Flights]) -> Regime | None:
 
 
 def measure(clip: Clip, regime: Regime) -> Levels:
-    """Levels of a clip at the size of the network."""
+    """Measure the levels of a clip at the network's input size."""
     some = clip.frames[:: -(-len(clip.frames) // SAMPLE)].float() / 255
     return levels(resize(some, regime.width), regime.dark, regime.subtract)
 
 
 def _tolerance(clip: Clip, regime: Regime) -> float:
-    """Distance within which a detection confirms an arc, in pixels of the clip."""
+    """Return the distance within which a detection confirms an arc, in pixels of the clip."""
     return clip.size[0] / min(TOLERANCE, regime.width)
 
 
 def _busiest(clip: Clip) -> range:
-    """The `TRIAL` frames in a row between which most changes."""
+    """Return the `TRIAL` consecutive frames with the largest changes."""
     if len(clip.frames) <= TRIAL:
         return range(len(clip.frames))
     small = functional.avg_pool2d(clip.frames[:, None].float(), 8)[:, 0]

@@ -1,4 +1,4 @@
-"""What `pit track` writes: a table, a summary, a picture, a film and a file for Tracker."""
+"""Output of `pit track`: a table, a summary, a picture, a film and a file for Tracker."""
 
 import csv
 from collections.abc import Iterator, Mapping
@@ -22,11 +22,11 @@ COLUMNS = ("frame", "time", "x", "y", "confidence", "arc", "x_fit", "y_fit", "vx
 """Columns of track.csv: seconds, pixels of the clip, pixels per second."""
 GREEN, YELLOW, RED = (40, 220, 90), (255, 200, 0), (255, 60, 60)
 TRAIL = 15
-"""Frames of the path that the film shows behind the ball."""
+"""Frames of the path shown behind the ball in the film."""
 
 
 def write_track(track: Track, video: Path, out: Path, progress: Listener = quiet) -> list[Path]:
-    """Write all files of a track into a directory and name them."""
+    """Write all files of a track into a directory and return their names."""
     out.mkdir(parents=True, exist_ok=True)
     write_csv(track, out / "track.csv")
     write_json(out / "track.json", summary(track))
@@ -93,14 +93,14 @@ def summary(track: Track) -> dict[str, Any]:
 
 
 def sentences(track: Track, g_given: bool) -> list[str]:
-    """Say what was found, a line each; `g_given` if the scale was measured by g."""
+    """Describe the result, one sentence per line; `g_given` if the scale was measured by g."""
     values, flights = summary(track), track.flights
     look = "dark" if track.regime.dark else "bright"
     against = "the median frame" if track.regime.subtract else "its background"
     said = [
         f"{values['frames_with_ball']} of {values['frames']} frames show the ball in flight: "
         f"{_count(flights.arcs, 'arc')}, {_count(len(flights.hits), 'hit')}",
-        f"seen at a width of {track.regime.width} px, {look} against {against}",
+        f"tracked at a width of {track.regime.width} px, {look} against {against}",
     ]
     if not flights.arcs:
         return [f"no flight of a ball was found in {values['frames']} frames", said[1]]
@@ -112,7 +112,7 @@ def sentences(track: Track, g_given: bool) -> list[str]:
 
 
 def _measured(values: Mapping[str, Any], g_given: bool) -> str:
-    """Say what the acceleration tells: g if the scale is known, the scale if g is."""
+    """Describe what the acceleration measures: g if the scale is known, the scale if g is."""
     pull, error, g, scale = (values[name] for name in ("g_px", "g_px_error", "g", "scale"))
     if scale is None:
         return f"g = {pull:.1f} ± {error:.1f} px/s²; --scale gives it in m/s², --g the scale"
@@ -236,7 +236,7 @@ def _curve(track: Track, inside: NDArray[np.bool_]) -> tuple[Floats, Floats]:
 
 
 def _middle_picture(track: Track, video: Path) -> NDArray[np.uint8]:
-    """A frame of the clip in the middle of what is known."""
+    """Return a frame from the middle of the part with a known ball."""
     inside = np.flatnonzero(track.flights.arc >= 0)
     wanted = int(inside[len(inside) // 2]) if len(inside) else len(track.clip.frames) // 2
     return next(islice((picture for picture, _, _ in read_frames(video)), wanted, None))
@@ -255,7 +255,7 @@ def _known(value: float | None) -> float | None:
 
 
 def _object(kind: str, /, **properties: object) -> ET.Element:
-    """An object as Tracker writes it: a class and typed properties."""
+    """Build an object as Tracker writes it: a class and typed properties."""
     kinds = {bool: "boolean", int: "int", float: "double", str: "string"}
     element = ET.Element("object", {"class": kind})
     for key, value in properties.items():
@@ -268,7 +268,7 @@ def _object(kind: str, /, **properties: object) -> ET.Element:
 
 
 def _array(name: str, item: str, members: dict[int, ET.Element]) -> ET.Element:
-    """An array of objects as Tracker writes it."""
+    """Build an array of objects as Tracker writes it."""
     array = ET.Element("property", {"name": name, "type": "array", "class": f"[L{item};"})
     for i, member in members.items():
         ET.SubElement(array, "property", name=f"[{i}]", type="object").append(member)

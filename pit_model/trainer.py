@@ -1,4 +1,4 @@
-"""Trains a run by the paper's protocol and gives its numbers.
+"""Training of a run by the paper's protocol, and its numbers.
 
 After each epoch the validation set is evaluated and each metric chooses its own best epoch; weights
 are kept for the epochs that are chosen at the time. The test set is made and read once, at the end.
@@ -46,19 +46,19 @@ Weights = dict[str, Tensor]
 
 
 class EpochListener(Protocol):
-    """Hears of progress: epochs done, epochs in all, and the numbers of the last one."""
+    """Callback for progress: epochs done, epochs in all, and the numbers of the last one."""
 
     def __call__(self, step: int, total: int, **metrics: float) -> None: ...
 
 
 class SplitMaker(Protocol):
-    """Makes a part of the data; `dataset.make_split` unless a test watches."""
+    """Function that makes a part of the data: `dataset.make_split`, or a replacement in tests."""
 
     def __call__(self, config: Config, name: str, device: str | torch.device) -> Split: ...
 
 
 class Divergence(NamedTuple):
-    """Where a loss or a gradient stopped being finite, counted from 0."""
+    """Epoch and step, from 0, where a loss or a gradient stopped being finite."""
 
     epoch: int
     step: int
@@ -66,7 +66,7 @@ class Divergence(NamedTuple):
 
 @dataclass
 class Run:
-    """Everything that a run has come to after some epochs; what a checkpoint holds."""
+    """State of a run after some epochs; the content of a checkpoint."""
 
     network: Network
     optimizer: Adam
@@ -93,7 +93,7 @@ class Run:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state` gave."""
+        """Restore what `state` returned."""
         self.network.load_state_dict(state["network"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.rows, self.history, self.kept = state["rows"], state["history"], state["kept"]
@@ -165,11 +165,11 @@ def train(
 
 
 def _check_length(run: Run, config: Config) -> None:
-    """Refuse to end before epochs that are done."""
+    """Refuse to end before epochs that are already done."""
     if len(run.history) > config.epochs:
         raise PitError(
-            f"epochs = {config.epochs}, but the run has {len(run.history)} behind it; expected as "
-            "many or more, or another directory"
+            f"epochs = {config.epochs}, but the run has finished {len(run.history)}; expected at "
+            "least as many, or another directory"
         )
 
 
@@ -301,7 +301,7 @@ def _result(run: Run, forward: Forward, test_split: Split) -> dict[str, float]:
 
 
 def _reason(run: Run) -> str:
-    """Say why a run has no epoch to show."""
+    """Explain why a run has no usable epoch."""
     if run.divergence is None:
         return "no validation metric was finite in any epoch"
     epoch, step = run.divergence
@@ -309,7 +309,7 @@ def _reason(run: Run) -> str:
 
 
 def write_rows(path: Path, rows: list[dict[str, float]], config: Config) -> None:
-    """Write the table of epochs anew, whole or not at all; a loss that is off stays empty."""
+    """Rewrite the table of epochs, whole or not at all; a loss that is off stays empty."""
     columns = ["epoch", "loss", *PARTS, *metrics.metric_names(config.scales)]
     columns += ["train_windows_per_s", "eval_windows_per_s", "peak_rss_mb"]
     columns += ["peak_gpu_mb"] if any("peak_gpu_mb" in row for row in rows) else []

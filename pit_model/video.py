@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 
 FORMATS = ("gif", "mp4")
 MILLISECONDS = 80
-"""How long a frame is shown: half the speed of the simulation."""
+"""Time that a frame is shown: half the speed of the simulation."""
 LEAST_SIDE = 224
 """Smaller frames are enlarged, pixel by pixel, to about this size."""
 LARGEST = 448
-"""Width to which larger videos are scaled while they are read."""
+"""Width to which larger videos are scaled while reading."""
 GREY = torch.tensor([0.299, 0.587, 0.114])
 """Weights of red, green and blue."""
 
 Listener = Callable[[str, int, int], None]
-"""Hears of progress: what is being done, how much of it is, and of how much."""
+"""Callback for progress: the activity, the amount done and the total."""
 
 
 class Clip(NamedTuple):
-    """T frames of a camera that stands still."""
+    """T frames of a static camera."""
 
     frames: Tensor
     """(T, h, w), grey, 8 bits; a smaller copy of the video if that is large."""
@@ -48,7 +48,7 @@ class Clip(NamedTuple):
 
 
 def clip_of(frames: ArrayLike, fps: float = 1.0) -> Clip:
-    """Take frames from memory.
+    """Build a clip from frames in memory.
 
     Parameters
     ----------
@@ -92,14 +92,14 @@ def read_clip(
     if fps is None:
         fps = float((len(seconds) - 1) / seconds[-1]) if seconds[-1] > 0 else 0.0
         if fps <= 0 or (np.diff(seconds) <= 0).any():
-            raise PitError(f"{path} does not say when its frames were taken; give --fps")
+            raise PitError(f"{path} has no times of its frames; give --fps")
     else:
         seconds = np.arange(len(frames)) / fps
     return Clip(torch.stack(frames), seconds, fps, size)
 
 
 def read_frames(path: Path) -> Iterator[tuple[NDArray[np.uint8], float, int]]:
-    """Yield the pictures (H, W, 3) of a video, upright, with their times and how many there are.
+    """Yield the pictures (H, W, 3) of a video, upright, with their times and their number.
 
     The number is what the file promises, 0 if it does not.
     """
@@ -108,7 +108,7 @@ def read_frames(path: Path) -> Iterator[tuple[NDArray[np.uint8], float, int]]:
     try:
         with av.open(str(path)) as container:
             if not container.streams.video:
-                raise PitError(f"{path} holds no video")
+                raise PitError(f"{path} contains no video")
             stream = container.streams.video[0]
             stream.thread_type = "AUTO"
             for frame in container.decode(stream):
@@ -124,7 +124,7 @@ def _seconds(frame: "av.VideoFrame") -> float:
 
 
 def write_sequences(config: Config, split: str, out: Path, film: str) -> list[Path]:
-    """Write each sequence of a split as ``<split>-<number>.npz`` and as a film beside it.
+    """Write each sequence of a split as ``<split>-<number>.npz`` and as a film next to it.
 
     The npz holds `frames` (T, S, S) in 8 bits, `position` (T, 2) in pixels, `velocity` (T, 2) in
     pixels per frame, and `bounce` (T,).
@@ -143,7 +143,7 @@ def write_sequences(config: Config, split: str, out: Path, film: str) -> list[Pa
 
 
 def write_video(path: Path, frames: NDArray[np.uint8]) -> None:
-    """Write grey frames (T, S, S) as a gif or mp4, by the ending of the name."""
+    """Write grey frames (T, S, S) as a gif or mp4, according to the suffix of the name."""
     factor = max(1, round(LEAST_SIDE / frames.shape[-1]))
     large = frames.repeat(factor, axis=1).repeat(factor, axis=2)
     if path.suffix == ".mp4":
@@ -157,7 +157,7 @@ def check_format(name: str) -> None:
     if name not in FORMATS:
         raise PitError(f"video format {name!r} is unknown; expected one of {', '.join(FORMATS)}")
     if name == "mp4" and find_spec("av") is None:
-        raise PitError("mp4 needs PyAV: pip install 'pit-doe[video]'; or take gif")
+        raise PitError("mp4 needs PyAV: pip install 'pit-doe[video]'; or use gif")
 
 
 def write_mp4(path: Path, pictures: Iterable[NDArray[np.uint8]], fps: float) -> None:

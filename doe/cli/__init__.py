@@ -31,7 +31,7 @@ app = typer.Typer(
     help="Designed experiments over training runs: plan, run, analyse, report.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # plain help: the rich one loads a Markdown parser, twice the time
+    rich_markup_mode=None,  # plain help: rich's loads a Markdown parser and takes twice the time
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -59,26 +59,26 @@ app.command()(plan)
 app.command()(suggest)
 app.command()(alias)
 app.command()(power)
-app.command("try", short_help="Run one configuration now; show what it gives and takes.")(trial)
+app.command("try", short_help="Run one configuration now and show its metrics and time.")(trial)
 app.command(cls=EngineCommand, short_help="Run every planned run exactly once.")(run)
 app.command(short_help="Show counts, failures, running runs and the time left.")(status)
 app.command()(logs)
 app.command()(analyze)
 app.command(short_help="Write the page, the tables of a paper and the charts.")(report)
-app.command("import", short_help="Take past runs over as results.")(import_table)
+app.command("import", short_help="Import past runs as results.")(import_table)
 app.command()(export)
 app.command()(schema)
 
 
 @functools.cache
 def _command() -> Callable[..., Any]:
-    """All commands with their options: read from their signatures once."""
+    """Return all commands with their options, read from their signatures once."""
     return typer.main.get_command(app)
 
 
 def main() -> None:
     """Run the command line; a DoeError is one message on standard error and exit code 1."""
-    gc.set_threshold(1_000_000)  # a study of 65,536 runs is many values and hardly a cycle
+    gc.set_threshold(1_000_000)  # a study of 65,536 runs has many values and few cycles
     with any_text():
         _main()
 
@@ -93,13 +93,13 @@ def _main() -> None:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(1)
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left cannot be written either
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the rest cannot be written either
         print(f"error: {error.strerror}: {error.filename or _unnamed()}", file=sys.stderr)
         sys.exit(1)
 
 
 def _unnamed() -> str:
-    """What an error of the system is about that names no file."""
+    """Describe the subject of a system error that names no file."""
     try:
         os.getcwd()
     except OSError:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from doe.views.table import Table
 
 TOP, SHORT = 20, 8
-"""Rows of a ranked table in full and in short."""
+"""Rows of a ranked table, short and full."""
 
 
 def analyze(
@@ -70,7 +70,7 @@ def analyze(
     terms: TermsOption = None,
     random_blocks: RandomBlocksOption = False,
     drop: Annotated[
-        str | None, typer.Option("--drop", help="Factors whose terms are not shown: F or E,F.")
+        str | None, typer.Option("--drop", help="Factors whose terms are hidden: F or E,F.")
     ] = None,
     ceiling: Annotated[
         float | None,
@@ -85,7 +85,7 @@ def analyze(
     ] = None,
     error: Annotated[
         str,
-        typer.Option("--error", help="Test against pure error where runs repeat, or residual."),
+        typer.Option("--error", help="Test against pure error if runs repeat, or residual."),
     ] = "pure",
     alpha: Annotated[float, typer.Option("--alpha", help="Level of tests and intervals.")] = 0.05,
     beats: Annotated[
@@ -93,31 +93,33 @@ def analyze(
         typer.Option(
             "--beats",
             metavar="X Y",
-            help="How likely X beats Y with a fresh seed; also: best, runner-up, baseline.",
+            help="Probability that X beats Y with a new seed; also: best, runner-up, baseline.",
         ),
     ] = None,
     optimize: Annotated[
-        bool, typer.Option("--optimize", help="Where to go next: optimum, or path of ascent.")
+        bool, typer.Option("--optimize", help="Next step: optimum, or path of steepest ascent.")
     ] = False,
     coding: Annotated[
         str, typer.Option("--coding", help="One coded unit: factorial points, or the range.")
     ] = "factorial",
     constraints: Annotated[
         list[str] | None,
-        typer.Option("--constraint", help="Limit that the best has to keep: 'seconds <= 60'."),
+        typer.Option("--constraint", help="Limit that the best has to meet: 'seconds <= 60'."),
     ] = None,
     desires: Annotated[
         list[str] | None,
-        typer.Option("--desire", help="Worth nothing..target[:weight]: seconds=60..10:2."),
+        typer.Option("--desire", help="Desirability 0..target[:weight]: seconds=60..10:2."),
     ] = None,
     equivalence: Annotated[
         bool, typer.Option("--equivalence", help="Test which effects lie within what matters.")
     ] = False,
     matters: Annotated[
         float | None,
-        typer.Option(help="With --equivalence: smallest effect that matters [as the study says]."),
+        typer.Option(help="With --equivalence: smallest effect that matters [from the study]."),
     ] = None,
-    brief: Annotated[bool, typer.Option("--brief", help="Stop after the sentences.")] = False,
+    brief: Annotated[
+        bool, typer.Option("--brief", help="Print the summary sentences only.")
+    ] = False,
     full: Annotated[bool, typer.Option("--full", help="Print every table.")] = False,
     json: JsonOption = False,
     latex: Annotated[bool, typer.Option("--latex", help="Print LaTeX tables instead.")] = False,
@@ -136,20 +138,20 @@ def analyze(
     forms = {"json": json, "latex": latex, "csv": csv, "plot": plot, "brief": brief, "full": full}
     if sum(forms.values()) > 1:
         raise DoeError(
-            "--json, --latex, --csv, --plot, --brief and --full exclude each other; "
-            "give one of them"
+            "--json, --latex, --csv, --plot, --brief and --full cannot be combined; give one of "
+            "them"
         )
     options, of_table = analysis_options(ctx), table_options(ctx)
     names = tuple(name for part in response or () for name in split_names(part))
     subject = read_source(table or chosen_study(study), names, of_table, say)
     form = next((name for name, chosen in forms.items() if chosen), "")
     if every and form != "latex":
-        raise DoeError("--all is about LaTeX tables; give --latex as well")
+        raise DoeError("--all applies to LaTeX tables; add --latex")
     answers = answers_of(subject, options)
     if len(answers.refused) == len(subject.data):
         raise DoeError(next(iter(answers.refused.values())))
     for reason in answers.refused.values():
-        typer.echo(f"left out: {reason}", err=True)
+        typer.echo(f"omitted: {reason}", err=True)
     if form == "json":
         _print_json(answers, list(subject.data))
     elif form in ("latex", "csv"):
@@ -186,7 +188,7 @@ def _print_tables(answers: Answers, options: AnalysisOptions, form: str, every: 
 
 
 def _common_tables(answers: Answers, rows: int | None = None) -> list[Table]:
-    """The tables of several responses, and of those that have bounds alone."""
+    """Return the tables of several responses, and of responses with bounds alone."""
     from doe.views.tables.effects import by_response_table
     from doe.views.tables.goals import goal_tables
     from doe.views.tables.lost import censored_table
@@ -200,7 +202,7 @@ def _common_tables(answers: Answers, rows: int | None = None) -> list[Table]:
 
 
 def _show(answers: Answers, form: str, command: str, optimize: bool) -> None:
-    """Sentences, then one short table, or in full all tables, the shortest first."""
+    """Print sentences, then one short table, or all tables with --full, the shortest first."""
     from rich.text import Text
 
     from doe.views.plot import half_normal

@@ -38,7 +38,7 @@ def export(
         text, formulas = _quoted_formulas(table_csv(planned, statuses))
         if formulas and not spreadsheet:
             typer.echo(
-                f"warning: {counted(formulas, 'cell')} such as a spreadsheet takes for a formula "
+                f"warning: {counted(formulas, 'cell')} that a spreadsheet would read as a formula "
                 "(it begins with =, +, - or @); --spreadsheet puts a ' before each",
                 err=True,
             )
@@ -53,7 +53,7 @@ def export(
 
 
 def _quoted_formulas(text: str) -> tuple[str, int]:
-    """A CSV with ' before each cell that a spreadsheet would compute, and how many there are."""
+    """Put ' before each cell that a spreadsheet would compute; return the CSV and their number."""
     import csv
     import io
 
@@ -69,7 +69,7 @@ def _quoted_formulas(text: str) -> tuple[str, int]:
 
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""How a cell begins that a spreadsheet computes."""
+"""First characters of a cell that a spreadsheet computes."""
 
 
 def _is_number(cell: str) -> bool:

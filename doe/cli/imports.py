@@ -19,7 +19,7 @@ def import_table(
         Path | None,
         typer.Option(
             "--study",
-            help="Study file, planned if need be, or directory [default: the last planned].",
+            help="Study file, planned if necessary, or directory [default: the last planned].",
             autocompletion=complete_study,
         ),
     ] = None,
@@ -29,10 +29,10 @@ def import_table(
     ] = None,
     decimal: DecimalOption = None,
     matching: Annotated[
-        bool, typer.Option("--matching", help="Leave out rows that the plan does not have.")
+        bool, typer.Option("--matching", help="Skip rows that are not in the plan.")
     ] = False,
 ) -> None:
-    """Take past runs over as results, matched by levels and seed; `doe run` does the others."""
+    """Import past runs as results, matched by levels and seed; `doe run` does the others."""
     from doe.results.planning import import_table as take_over
     from doe.results.planning import planned_or_new
 
@@ -43,7 +43,7 @@ def import_table(
     renamed = pairs(columns, "--map", "NAME=COLUMN, as in lr=learning_rate")
     done = take_over(plan, table, renamed, matching, say, decimal)
     parts = [f"{len(done.new)} of {len(plan.design.runs)} runs were imported"]
-    parts += [f"{len(done.known)} were there already"] if done.known else []
+    parts += [f"{len(done.known)} had been imported before"] if done.known else []
     parts += [f"{done.unfinished} rows have no result"] if done.unfinished else []
     parts += [f"{done.outside} rows are not planned"] if done.outside else []
     typer.echo(f"{'; '.join(parts)}.")

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 HELP_SECONDS = 120.0
 WITHOUT_HELP = (
-    "a program without help is told where its factors go: doe init --factor lr=0.1,1 -- PROGRAM "
-    "lr={lr}"
+    "for a program without --help, write where its factors go: doe init --factor lr=0.1,1 -- "
+    "PROGRAM lr={lr}"
 )
 NAMED_DEFAULTS = Path(__file__).parent / "named_defaults"
-"""Makes argparse name the defaults in its help."""
+"""Makes argparse show the defaults in its help."""
 
 
 def init(
@@ -39,12 +39,12 @@ def init(
     ] = None,
     metric: Annotated[
         list[str] | None,
-        typer.Option(help="What a run answers with: NAME, or NAME=KEY; repeatable."),
+        typer.Option(help="Metric that a run returns: NAME, or NAME=KEY; repeatable."),
     ] = None,
-    goal: Annotated[str | None, typer.Option(help="Which way is better: min or max.")] = None,
+    goal: Annotated[str | None, typer.Option(help="Which direction is better: min or max.")] = None,
     metrics_file: Annotated[
         str | None,
-        typer.Option(help="Where a command leaves metrics: a .json or .csv, or stdout."),
+        typer.Option(help="Where the command writes metrics: a .json or .csv, or stdout."),
     ] = None,
     replicates: Annotated[
         int | None, typer.Option("--replicates", "-n", min=1, help="Runs of each configuration.")
@@ -52,7 +52,7 @@ def init(
     name: Annotated[str | None, typer.Option(help="Name of the study.")] = None,
     out: Annotated[Path, typer.Option(help="The file to write.")] = Path("study.toml"),
 ) -> None:
-    """Propose a study file; what is not given is asked for on a terminal."""
+    """Propose a study file; on a terminal, ask for what is not given."""
     from msgspec.structs import replace
 
     from doe.errors import DoeError
@@ -61,9 +61,11 @@ def init(
     from doe.study.help_text import parse_factor
 
     if out.exists():
-        raise DoeError(f"{out} is there already and stays as it is; name another file with --out")
+        raise DoeError(
+            f"{out} already exists and is left unchanged; choose another file with --out"
+        )
     if command and backend:
-        raise DoeError("got both a program and --backend; a study has one of them")
+        raise DoeError("got both a program and --backend; give one of them")
     if goal not in (None, "min", "max"):
         raise DoeError(f"--goal {goal}: expected min or max")
     asked = [parse_factor(text) for text in factor or ()]
@@ -87,7 +89,7 @@ def init(
 
 
 def _trainer() -> tuple[list[str], str]:
-    """Ask what trains: the words of a command, or the name of a function."""
+    """Ask for the trainer: the words of a command, or the name of a function."""
     import shlex
     import sys
 
@@ -95,10 +97,12 @@ def _trainer() -> tuple[list[str], str]:
 
     if not sys.stdin.isatty():
         raise DoeError(
-            "got nothing that trains; expected a program, as in doe init -- python train.py, or "
+            "no program given; expected one, as in doe init -- python train.py, or "
             "--backend module:function"
         )
-    answer = _ask("What trains: a command as in python train.py, or module:function", "backend")
+    answer = _ask(
+        "Training program: a command such as python train.py, or module:function", "backend"
+    )
     if re.fullmatch(r"[\w.]+:\w+", answer):
         return [], answer
     try:
@@ -126,15 +130,15 @@ def _program(words: list[str], asked: list[Proposal | str]) -> Draft:
         draft = draft_command(words, options_of(words, script), asked)
     if not draft.factors:
         raise DoeError(
-            f"{' '.join(words)} shows no option with a default that could be a factor; "
-            "name some with --factor NAME=LOW,HIGH"
+            f"{' '.join(words)} has no option with a default that could be a factor; give factors "
+            "with --factor NAME=LOW,HIGH"
         )
     relative = script and opens_relative(script.read_text(errors="replace"), Path.cwd())
     return replace(draft, cwd="." if relative else "", python=_beside(words))
 
 
 def _beside(words: list[str]) -> str:
-    """The interpreter of an environment that lies here, where no other is active."""
+    """Find the interpreter of an environment next to the script, if no other is active."""
     import os
 
     if words[0] not in ("python", "python3") or os.environ.get("VIRTUAL_ENV"):
@@ -144,7 +148,7 @@ def _beside(words: list[str]) -> str:
 
 
 def options_of(words: list[str], script: Path | None) -> list[Option]:
-    """The options of a program: of Hydra's configuration, of overridden globals, of its help."""
+    """Read a program's options: from Hydra's configuration, overridden globals, or its help."""
     from doe.study.draft import CONFIGURATOR, HYDRA, global_options, hydra_options
 
     source = script.read_text(errors="replace") if script else ""
@@ -156,26 +160,26 @@ def options_of(words: list[str], script: Path | None) -> list[Option]:
 
 
 def read_help(words: list[str]) -> list[Option]:
-    """Ask a program for its help and read the options; a DoeError says why that failed."""
+    """Read the options from a program's help, or raise DoeError with the reason."""
     from doe.errors import DoeError
     from doe.study.draft import script_of
     from doe.study.help_text import read_options
 
-    scripts = any(word.endswith((".py", ".sh")) for word in words)  # also one that is not there
+    scripts = any(word.endswith((".py", ".sh")) for word in words)  # also one that does not exist
     interpreted = script_of(words) is not None or scripts
     calls = [[*words, "--help"]] if interpreted else [[words[0], "--help"], [words[0]]]
     if len(words) > 1 and words[1] in ("-m", "-c"):
         calls = [[*words, "--help"]]
     options: list[Option] = []
-    while calls and not options:  # a program in C prints its usage where it is called without words
+    while calls and not options:  # a program in C prints its usage when called without arguments
         options = read_options(_answer(calls.pop(0)))
     if not options:
-        raise DoeError(f"`{' '.join(words)} --help` names no option; {WITHOUT_HELP}")
+        raise DoeError(f"`{' '.join(words)} --help` lists no option; {WITHOUT_HELP}")
     return options
 
 
 def _answer(command: list[str]) -> str:
-    """What a program prints; programs in C print their usage and fail."""
+    """Return what a program prints; programs in C print their usage and fail."""
     import os
     import subprocess
 
@@ -200,16 +204,14 @@ def _answer(command: list[str]) -> str:
         raise DoeError(f"cannot start {command[0]!r}: {error.strerror}") from error
     except subprocess.TimeoutExpired:
         raise DoeError(
-            f"`{' '.join(command)}` did not end within {HELP_SECONDS:g} s; does it know --help?"
+            f"`{' '.join(command)}` did not end within {HELP_SECONDS:g} s; does it support --help?"
         ) from None
     said = f"{done.stdout}\n{done.stderr}"
     failed = "Traceback (most recent call last)" in done.stderr
     if done.returncode == 0 or (re.search(r"(?im)^\s*(usage|options)\b", said) and not failed):
         return said
     last = (done.stderr or done.stdout).strip().splitlines()[-1:] or ["it printed nothing"]
-    advice = (
-        "mend that first, in the environment that the command starts" if failed else WITHOUT_HELP
-    )
+    advice = "fix that first, in the environment that the command uses" if failed else WITHOUT_HELP
     raise DoeError(
         f"`{' '.join(command)}` ended with exit code {done.returncode}: {last[0]}; {advice}"
     )
@@ -229,7 +231,7 @@ def _function(backend: str, asked: list[Proposal | str]) -> Draft:
 
 
 def _ask(question: str, option: str, default: str | None = None) -> str:
-    """Ask on a terminal; elsewhere take the default, or say which option is missing."""
+    """Ask on a terminal; elsewhere take the default, or name the missing option."""
     import sys
 
     from doe.errors import DoeError
@@ -237,7 +239,7 @@ def _ask(question: str, option: str, default: str | None = None) -> str:
     if sys.stdin.isatty():
         return str(typer.prompt(question, default=default)).strip()
     if default is None:
-        raise DoeError(f"--{option} is missing, and there is no terminal to ask: {question}?")
+        raise DoeError(f"--{option} is missing and input is not a terminal: {question}?")
     return default
 
 
@@ -255,21 +257,21 @@ def _answers(
     from doe.study.draft import only_prints, script_of
 
     if not metrics:
-        answer = _ask("Metrics of a run, as in accuracy or loss", "metric")
+        answer = _ask("Metrics of a run, such as accuracy or loss", "metric")
         metrics = answer.replace(",", " ").split()
-    goal = goal or _ask("Which way is better, min or max", "goal", _likely_goal(metrics[0]))
+    goal = goal or _ask("Which direction is better, min or max", "goal", _likely_goal(metrics[0]))
     pairs = dict(_pair(text) for text in metrics)
     if draft.backend == "command":
         script, first = script_of(words), next(iter(pairs))
         file = file or _ask(
-            "Where does it leave them: a .json or .csv in {run_dir}, or stdout",
+            "Where are they written: a .json or .csv in {run_dir}, or stdout",
             "metrics-file",
             "stdout"
             if script and only_prints(script.read_text(errors="replace"), first)
             else draft.file,
         )
     elif file:
-        raise DoeError("--metrics-file is for a program; a function returns its metrics")
+        raise DoeError("--metrics-file applies to a program; a function returns its metrics")
     keys = {name: key for name, key in pairs.items() if key}
     number = replicates or _number(_ask("Replicates", "replicates", "2"))
     return replace(
@@ -295,7 +297,7 @@ def _number(text: str) -> int:
     from doe.errors import DoeError
 
     if not text.isdecimal() or text == "0":
-        raise DoeError(f"--replicates {text}: expected a whole number from 1")
+        raise DoeError(f"--replicates {text}: expected a whole number of at least 1")
     return int(text)
 
 
@@ -318,9 +320,7 @@ def _say(draft: Draft, study: Study, out: Path) -> None:
     for doubt in command_doubts(study):
         typer.echo(f"Warning: {doubt}.")
     file = "" if str(out) == "study.toml" else f" {out}"
-    typer.echo(
-        f"Next: look at its levels, then doe try{file}, doe plan{file}, doe run, doe report."
-    )
+    typer.echo(f"Next: check its levels, then doe try{file}, doe plan{file}, doe run, doe report.")
 
 
 def schema() -> None:

@@ -1,4 +1,4 @@
-"""`doe logs`: what a run has written."""
+"""`doe logs`: the output of a run."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def logs(
     ],
     study: StudyOption = None,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on until the run has its verdict.")
+        bool, typer.Option("--follow", "-f", help="Follow until the run has its verdict.")
     ] = False,
     lines: Annotated[
-        int, typer.Option("--lines", "-n", min=0, help="The last lines only; 0 for all.")
+        int, typer.Option("--lines", "-n", min=0, help="Number of last lines; 0 for all.")
     ] = 2000,
 ) -> None:
     """Print a run's log, and why it failed if it did."""
@@ -45,7 +45,7 @@ def logs(
         _say_why_there_is_none(directory, planned)
     try:
         while True:
-            verdict = read_verdict(run_dir)  # before the log, so that nothing is missed at its end
+            verdict = read_verdict(run_dir)  # before the log, so that no last line is missed
             reader.print_news()
             if not follow or verdict is not None:
                 break
@@ -57,7 +57,7 @@ def logs(
 
 
 class _Log:
-    """A log that may be long and may still grow, printed in blocks."""
+    """A log, possibly long and still growing, printed in blocks."""
 
     def __init__(self, run_dir: RunDir, lines: int) -> None:
         self._run_dir, self._lines = run_dir, lines
@@ -65,7 +65,7 @@ class _Log:
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
 
     def print_news(self) -> None:
-        """Print what has come since the last time; at first, the last lines."""
+        """Print what was added since the last call; at first, the last lines."""
         import sys
 
         from doe.cli.streams import Guarded
@@ -90,7 +90,7 @@ class _Log:
                     whole = file.read(1) == b"\n"
                     print(
                         f"(the last {self._lines} lines" if whole else "(the end of long lines",
-                        f"{before} MB before them are printed by --lines 0)",
+                        f"{before} MB before them; --lines 0 prints all)",
                         sep="; ",
                         file=sys.stderr,
                     )
@@ -118,7 +118,7 @@ def _planned(directory: Path, run_id: str) -> Run:
 
 
 def _say_why_there_is_none(directory: Path, run: Run) -> NoReturn:
-    """A run without a log: its job may have ended before it, or may still wait."""
+    """Explain why a run has no log: its job ended before writing one, or still waits."""
     from doe.errors import DoeError
     from doe.running.engines import waiting_reasons
     from doe.store.files import StudyDir

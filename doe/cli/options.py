@@ -1,4 +1,4 @@
-"""Options that several commands share, so that they read alike everywhere."""
+"""Options shared by several commands."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Completer = Callable[[typer.Context, str], list[str]]
 
 
 def _silent(offer: Callable[[typer.Context], Iterable[str]]) -> Completer:
-    """Offer what begins as the word does; a study that cannot be read offers nothing."""
+    """Complete a word; a study that cannot be read offers nothing."""
 
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:
         try:
@@ -50,7 +50,7 @@ def _completed_study(ctx: typer.Context) -> Study:
 
 
 def _design_column(ctx: typer.Context, name: str) -> list[str]:
-    """A column of the design, each value once."""
+    """Return a column of the design, each value once."""
     import csv
 
     from doe.store.files import StudyDir
@@ -92,7 +92,7 @@ PresetOption = Annotated[
     str | None,
     typer.Option(
         "--preset",
-        help="A study that an installed package offers, such as demo.",
+        help="A study from an installed package, such as demo.",
         autocompletion=complete_preset,
     ),
 ]
@@ -117,7 +117,7 @@ OrderOption = Annotated[
 ]
 TableOption = Annotated[
     Path | None,
-    typer.Option("--table", help="CSV table of results instead of a study."),
+    typer.Option("--table", help="CSV table of results, instead of a study."),
 ]
 TableFactorsOption = Annotated[
     str | None, typer.Option("--factors", help="Factor columns of the table: A,B or lr,aug.")
@@ -129,21 +129,21 @@ ScaleOption = Annotated[
     str | None, typer.Option("--scale", help="Scales of the table's columns: lr=log,acc=logit.")
 ]
 OfOption = Annotated[
-    str | None, typer.Option("--of", help="Items of which a column is the share: acc=1000.")
+    str | None, typer.Option("--of", help="Number of items behind a share: acc=1000.")
 ]
 EveryTermOption = Annotated[
-    bool, typer.Option("--all", help="Every term in LaTeX tables, not the significant ones alone.")
+    bool, typer.Option("--all", help="Every term in LaTeX tables, not only significant ones.")
 ]
 DecimalOption = Annotated[
     str | None,
-    typer.Option("--decimal", help="What is decimal in the table: , or . [default: by its cells]."),
+    typer.Option("--decimal", help="Decimal sign of the table: , or . [default: detected]."),
 ]
 BlockOption = Annotated[
-    str | None, typer.Option("--block", help="Column of the table that names the block.")
+    str | None, typer.Option("--block", help="Column of the table with the block.")
 ]
 WholePlotOption = Annotated[
     str | None,
-    typer.Option("--whole-plot", help="Column of whole plots, or factors that are hard to change."),
+    typer.Option("--whole-plot", help="Column of whole plots, or hard-to-change factors."),
 ]
 CovariatesOption = Annotated[
     str | None,
@@ -160,11 +160,11 @@ TransformOption = Annotated[
     ),
 ]
 RandomBlocksOption = Annotated[
-    bool, typer.Option("--random-blocks", help="Add tests with blocks drawn from many.")
+    bool, typer.Option("--random-blocks", help="Add permutation and bootstrap tests.")
 ]
 GoalOption = Annotated[
     str | None,
-    typer.Option("--goal", help="Which way is better in a table: min, or acc=max,time=min."),
+    typer.Option("--goal", help="Which direction is better in a table: min, or acc=max,time=min."),
 ]
 
 LISTS = frozenset({"factors", "whole_plot", "covariates", "terms", "drop", "contour"})
@@ -176,26 +176,26 @@ PAIRS = {
 }
 """Options of a table that take pairs, with an example."""
 COLUMNS = ("factors", *PAIRS, "block", "whole_plot", "covariates", "goal", "decimal", "ceiling")
-"""Options that say what the columns of a table are."""
+"""Options that define the columns of a table."""
 
 
 def split_names(text: str | None) -> tuple[str, ...]:
-    """Names that are separated by commas."""
+    """Split names separated by commas."""
     return tuple(part.strip() for part in (text or "").split(",") if part.strip())
 
 
 def pairs(text: str | None, option: str, example: str) -> dict[str, str]:
-    """Pairs KEY=VALUE that are separated by commas."""
+    """Split pairs KEY=VALUE separated by commas."""
     from doe.errors import DoeError
 
     parts = [part.partition("=") for part in split_names(text)]
     if wrong := [key for key, equals, value in parts if not equals or not value.strip()]:
-        raise DoeError(f"{option} {wrong[0]!r} is no pair; expected {example}")
+        raise DoeError(f"{option} {wrong[0]!r} is not a pair; expected {example}")
     return {key.strip(): value.strip() for key, _, value in parts}
 
 
 def analysis_options(ctx: typer.Context) -> AnalysisOptions:
-    """What a command was told of the analysis, by the names of its options."""
+    """Build the options of an analysis from the command's options."""
     from doe.analysis.options import AnalysisOptions, requested
 
     told = {name: ctx.params.get(name) for name in AnalysisOptions.__struct_fields__}
@@ -205,26 +205,26 @@ def analysis_options(ctx: typer.Context) -> AnalysisOptions:
 
 
 def table_options(ctx: typer.Context) -> TableOptions | None:
-    """What the columns of a table are; None of a study, which knows it itself."""
+    """Return the roles of a table's columns; None for a study, which defines its own."""
     from doe.errors import DoeError
 
     told = {name: value for name in COLUMNS if (value := ctx.params.get(name)) is not None}
     if ctx.params["study"] is not None and ctx.params["table"] is not None:
-        raise DoeError("--study and --table exclude each other; give one of them")
+        raise DoeError("--study and --table cannot be combined; give one of them")
     if ctx.params["table"] is None:
         if told:
             raise DoeError(
-                f"--{_option(next(iter(told)))} belongs to --table; a study knows its factors, "
-                "blocks, covariates and goal"
+                f"--{_option(next(iter(told)))} applies to --table only; a study defines its "
+                "factors, blocks, covariates and goal itself"
             )
         return None
-    from doe.analysis.tables import TableOptions  # pandas, which a study does without
+    from doe.analysis.tables import TableOptions  # pandas, which a study does not need
 
     return TableOptions(**{name: _read(name, value) for name, value in told.items()})
 
 
 def _read(name: str, value: Any) -> Any:
-    """What an option was told, as a value: names, pairs, or what the command line has read."""
+    """Convert the value of an option: names, pairs, or the value as read."""
     if value is not None and name in PAIRS:
         return pairs(value, f"--{name}", PAIRS[name])
     if value is not None and name in LISTS:
@@ -233,7 +233,7 @@ def _read(name: str, value: Any) -> Any:
 
 
 def source_words(ctx: typer.Context) -> str:
-    """The part of a command line that says what is analysed, such as " --table results.csv"."""
+    """Return the part of a command line that names the data, such as " --table results.csv"."""
     told = ((name, ctx.params.get(name)) for name in ("table", "study", *COLUMNS))
     return "".join(f" --{_option(name)} {shlex.quote(str(v))}" for name, v in told if v)
 
@@ -243,12 +243,12 @@ def _option(name: str) -> str:
 
 
 def say(sentence: str) -> None:
-    """Tell what was recognised, beside the answer and not in it."""
+    """Report on standard error what was recognised, separate from the answer."""
     typer.echo(sentence, err=True)
 
 
 def chosen_study(path: Path | None) -> Path:
-    """The study that was named, or the one planned last, which is then said."""
+    """Return the given study, or report and return the one planned last."""
     from doe.store.plan import find_study, planned_studies
 
     directory = find_study(path)
@@ -258,7 +258,7 @@ def chosen_study(path: Path | None) -> Path:
 
 
 def warn_changed(study: Study, statuses: Sequence[RunStatus]) -> None:
-    """Say on standard error that results answer another request than the study makes now."""
+    """Warn on standard error that some results are for former settings of the study."""
     from doe.store.requests import changed_warning
 
     if text := changed_warning(study, statuses):
@@ -266,7 +266,7 @@ def warn_changed(study: Study, statuses: Sequence[RunStatus]) -> None:
 
 
 def one_thread() -> None:
-    """Keep linear algebra on one thread: small matrices only make more of them wait.
+    """Keep linear algebra on one thread: on small matrices more threads only wait.
 
     The library reads this when it is first imported.
     """

@@ -21,8 +21,8 @@ OUTCOMES = {
     "created": "Planned",
     "unchanged": "Already planned, nothing changed:",
     "completed": "Already planned; completed the design of",
-    "replanned": "Planned again, for no run had begun:",
-    "amended": "Changed nothing that a run depends on:",
+    "replanned": "Replaced the former plan, of which no run had begun:",
+    "amended": "Changed only what no run depends on:",
     "augmented": "Added runs to",
 }
 
@@ -31,11 +31,11 @@ def plan(
     file: FileArgument = None,
     preset: PresetOption = None,
     replicates: Annotated[
-        int | None, typer.Option("--replicates", "-n", min=1, help="Replicates of each run.")
+        int | None, typer.Option("--replicates", "-n", min=1, help="Number of replicates.")
     ] = None,
     fraction: FractionOption = None,
     out: Annotated[
-        Path | None, typer.Option(help="Where to plan [default: runs/NAME of the study].")
+        Path | None, typer.Option(help="Directory of the plan [default: runs/NAME of the study].")
     ] = None,
     augment: Annotated[
         str | None,
@@ -44,7 +44,8 @@ def plan(
         ),
     ] = None,
     runs: Annotated[
-        int | None, typer.Option(min=1, help="With --augment optimal or ascent: runs to add.")
+        int | None,
+        typer.Option(min=1, help="With --augment optimal or ascent: number of runs to add."),
     ] = None,
     model: Annotated[
         str | None,
@@ -52,44 +53,45 @@ def plan(
     ] = None,
     confirm: Annotated[
         int | None,
-        typer.Option(help="Add N fresh runs of the best, the runner-up and the baseline."),
+        typer.Option(help="Add N new runs each of the best, the runner-up and the baseline."),
     ] = None,
     response: Annotated[
         str | None,
         typer.Option(
-            help="With --confirm or ascent: whose best [default: the first average or metric]."
+            help="With --confirm or ascent: response to optimize [default: the first average or "
+            "metric]."
         ),
     ] = None,
     plot: Annotated[
-        bool, typer.Option("--plot", help="Draw the prediction variance over the region as well.")
+        bool, typer.Option("--plot", help="Also draw the prediction variance over the region.")
     ] = False,
     budget: Annotated[
         str | None,
-        typer.Option(help="Show designs that fit so much time (40h) or so many runs (200runs)."),
+        typer.Option(help="Show designs that fit a time (40h) or a number of runs (200runs)."),
     ] = None,
     run_time: Annotated[
         str | None, typer.Option(help="With --budget: time of a run, 90s [from finished runs].")
     ] = None,
     sigma: Annotated[
         float | None,
-        typer.Option(help="With --budget: spread of single runs [from finished runs]."),
+        typer.Option(help="With --budget: standard deviation of single runs [from finished runs]."),
     ] = None,
     slots: Annotated[
-        int | None, typer.Option(min=1, help="With --budget: runs at once [1].")
+        int | None, typer.Option(min=1, help="With --budget: number of runs at once [1].")
     ] = None,
     choose: Annotated[
         int | None, typer.Option(min=1, help="With --budget: plan this line of the table.")
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Write the design of a study and say what it can tell."""
+    """Write the design of a study and show what it can detect."""
     from doe.errors import DoeError
     from doe.results.planning import PlanRequest, make_plan
 
     if budget is not None:
         words = (augment, confirm, response, runs, model, replicates, fraction)
         if any(word is not None for word in words):
-            raise DoeError("--budget finds replicates and fraction itself; leave out the rest")
+            raise DoeError("--budget chooses replicates and fraction itself; remove those options")
         if budget.isdecimal() and file == Path("runs"):  # --budget 200 runs
             file = None
         _within_budget(
@@ -97,7 +99,7 @@ def plan(
         )
         return
     if any(option is not None for option in (choose, run_time, sigma, slots)):
-        raise DoeError("--choose, --run-time, --sigma and --slots belong to --budget; give it too")
+        raise DoeError("--choose, --run-time, --sigma and --slots need --budget")
     if augment is not None or confirm is not None:
         out = chosen_study(out)
     request = PlanRequest(
@@ -179,11 +181,13 @@ def _print(planned: Plan, outcome: Outcome, plot: bool) -> None:
     if plot and told.profile:
         screen.print(variance_plot(told.profile, screen.width))
     elif plot:
-        screen.print(Text("No prediction variance: this kind leaves its model to the runs."))
+        screen.print(
+            Text("No prediction variance: the model of this kind is chosen after the runs.")
+        )
 
 
 def plan_notes(planned: Plan) -> list[str]:
-    """What may go wrong with a plan: its command, and where it lies."""
+    """List possible problems of a plan: its command, and its file system."""
     from doe.store.files import file_system_notes
     from doe.study.command import command_doubts
     from doe.study.stages import stage_doubts
@@ -194,7 +198,7 @@ def plan_notes(planned: Plan) -> list[str]:
 
 
 def promises_power(study: Study) -> bool:
-    """Whether the error of a study is known to be that of as many independent replicates."""
+    """Return whether the error of a study is that of as many independent replicates."""
     from doe.study.command import has_copies
 
     one_error = not study.whole_plot_factors and not any(f.random for f in study.factors)
@@ -202,7 +206,7 @@ def promises_power(study: Study) -> bool:
 
 
 def plan_lines(planned: Plan, design: PlannedDesign) -> list[str]:
-    """The plan in sentences: size, blocks, what is left out or aliased, what can be seen."""
+    """Describe the plan in sentences: size, blocks, omissions, aliases, detectable effects."""
     from doe.design.configurations import CENTRE
     from doe.design.fractions import confounded_terms
     from doe.errors import counted
@@ -238,7 +242,8 @@ def plan_lines(planned: Plan, design: PlannedDesign) -> list[str]:
 
 
 def strata_lines(planned: Plan) -> list[str]:
-    """Against which error each term will be tested, what has none, and how many would do."""
+    """Say against which error each term is tested, which have none, and how many replicates would
+    do."""
     from doe.analysis.strata import RUN
     from doe.design.power import PowerQuestion
     from doe.errors import counted, listed
@@ -251,12 +256,12 @@ def strata_lines(planned: Plan) -> list[str]:
         if line.df_error is None:
             enough = replicates_with_error(planned)
             more = "More replicates" if enough is None else f"{enough} replicates"
-            wrong = "the error between runs is the wrong one"
+            wrong = "the error between runs does not apply"
             if line.stratum == RUN:
-                wrong = "Lenth's method judges them, or choose fewer terms at the analysis"
+                wrong = "Lenth's method tests them, or choose fewer terms in the analysis"
             lines.append(
-                f"No error for {terms}: {groups} leave nothing to test against, and {wrong}. "
-                f"{more} would do."
+                f"No error for {terms}: {groups} leave no degrees of freedom for it, and {wrong}. "
+                f"{more} would suffice."
             )
             continue
         degrees = f"{about(line.df_error)} degrees of freedom"
@@ -271,7 +276,7 @@ def strata_lines(planned: Plan) -> list[str]:
 
 
 def _shape(study: Study) -> str:
-    """The design by its levels: 2^(6−2), 3^4 or 3 × 2 × 2."""
+    """Return the design by its levels: 2^(6−2), 3^4 or 3 × 2 × 2."""
     sizes, generated = study.sizes, len(study.generators)
     if len(set(sizes)) > 1:
         return " × ".join(map(str, sizes))
@@ -279,20 +284,20 @@ def _shape(study: Study) -> str:
 
 
 def _kind_lines(study: Study) -> list[str]:
-    """How the runs were chosen from all combinations."""
+    """Describe how the runs were chosen from all combinations."""
     from doe.design.kinds import chosen_kind
     from doe.study.values import FACTORIAL
 
     lines = [] if study.augment and study.kind == FACTORIAL else [chosen_kind(study).describe()]
     if study.augment:
-        lines.append("Augmented; every added part is a block of its own.")
+        lines.append("Augmented; every added part is a separate block.")
     if study.exclude:
         lines.append(f"Excluded: {'; '.join(study.exclude)}.")
     return lines
 
 
 def _power_lines(study: Study, design: PlannedDesign) -> list[str]:
-    """The effect that the design can see."""
+    """Describe the effect that the design can detect."""
     from doe.design.power import detectable_effect
     from doe.errors import counted
     from doe.numbers import about
@@ -300,8 +305,8 @@ def _power_lines(study: Study, design: PlannedDesign) -> list[str]:
     size = design.size
     if size.df_error < 1 and promises_power(study):
         return [
-            "Nothing is left to estimate the error from: Lenth's method judges the effects, or "
-            "choose fewer terms at the analysis."
+            "No degrees of freedom are left for error: Lenth's method tests the effects, or "
+            "choose fewer terms in the analysis."
         ]
     if not promises_power(study):
         return []
@@ -314,7 +319,7 @@ def _power_lines(study: Study, design: PlannedDesign) -> list[str]:
 
 
 def efficiency_line(efficiency: Efficiency) -> str:
-    """D-efficiency and what it is of."""
+    """Describe the D-efficiency of the design and its model."""
     from doe.numbers import about, cell_text
 
     line = (
@@ -329,17 +334,21 @@ def efficiency_line(efficiency: Efficiency) -> str:
 
 
 def seed_lines(planned: Plan) -> list[str]:
-    """What common seeds save, once two replicates tell."""
+    """Describe what common seeds save, once two replicates show it."""
     from doe.numbers import share_text
     from doe.results.designs import common_seed_savings
 
     shares = common_seed_savings(planned)
     told = ", ".join(f"{share_text(share)} for {name}" for name, share in shares.items())
-    return [f"Common seeds within replicates save about so many runs: {told}."] if told else []
+    return (
+        [f"Common seeds within replicates save about this share of the runs: {told}."]
+        if told
+        else []
+    )
 
 
 def streams_line(study: Study) -> str:
-    """Which streams of seeds the replicates vary, and how often each changes."""
+    """Describe which streams of seeds the replicates vary, and how often each changes."""
     from doe.errors import counted
 
     parts = [
@@ -360,7 +369,7 @@ def detectable_effects(planned: Plan, design: PlannedDesign) -> dict[str, float 
 
 
 def plan_json(planned: Plan, outcome: Outcome) -> dict[str, Any]:
-    """The plan as one JSON object."""
+    """Return the plan as one JSON object."""
     import msgspec
 
     from doe.design.efficiency import design_efficiency

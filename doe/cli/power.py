@@ -1,4 +1,4 @@
-"""`doe power`: what effect a design can see, and how many replicates it takes."""
+"""`doe power`: the effect that a design can detect, and the replicates that it takes."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def power(
     ] = False,
     effects: Annotated[
         str | None,
-        typer.Option(help="With --sequential: sizes of the terms that are not zero: 3,1.5."),
+        typer.Option(help="With --sequential: true sizes of the non-zero terms: 3,1.5."),
     ] = None,
     matters: Annotated[
         float | None,
         typer.Option(help="With --sequential: the smallest effect worth knowing."),
     ] = None,
     replicates: Annotated[
-        int, typer.Option("--replicates", "-n", min=1, max=1000, help="Show 1 to N.")
+        int, typer.Option("--replicates", "-n", min=1, max=1000, help="Show 1 to N replicates.")
     ] = 8,
     blocks: Annotated[
         bool, typer.Option("--blocks/--no-blocks", help="Each replicate is a block.")
@@ -85,13 +85,13 @@ def power(
     sigma = next(value for value in (sigma, pilot, 1.0) if value is not None)
     if sequential:
         if effect is not None:
-            raise DoeError("--effect is for a fixed design; with --sequential give --effects")
+            raise DoeError("--effect applies to a fixed design; with --sequential give --effects")
         plain = design.regular and not design.generators and design.blocks_each == 1
         parts = 1 << len(split_words(len(design.runs.factors))) if plain else 1
         _sequential(base, effects, matters, sigma, replicates, alpha, json, parts)
         return
     if effects is not None or matters is not None:
-        raise DoeError("--effects and --matters belong to --sequential; give it too")
+        raise DoeError("--effects and --matters need --sequential")
     if effect is not None and not math.isfinite(effect):
         raise DoeError(f"--effect {effect}: expected a finite number")
     question = PowerQuestion(sigma, effect, alpha, target)
@@ -131,7 +131,7 @@ def _by_stratum(
     asked: tuple[float | None, float | None, float, float],
     json: bool,
 ) -> bool:
-    """Print the power of each stratum, where the study has several errors; whether it has."""
+    """Print the power of each stratum and return True, if the study has several errors."""
     from doe.design.power import PowerQuestion
     from doe.errors import DoeError
     from doe.results.designs import power_by_stratum
@@ -144,8 +144,8 @@ def _by_stratum(
         return False
     if response is not None:
         raise DoeError(
-            "--response takes one σ from a study, and this one has an error for each stratum; give "
-            "--sigma, that of runs within a whole plot"
+            "--response estimates a single σ, and this study has an error in each stratum; give "
+            "--sigma, the standard deviation of runs within a whole plot"
         )
     numbers = [None] if plan.study.streams or plan.study.augment else range(1, most + 1)
     rows = [
@@ -170,7 +170,7 @@ def _sequential(
     json: bool,
     parts: int,
 ) -> None:
-    """Expected replicates and runs of a study that stops when it is decided."""
+    """Print the expected replicates and runs of a study with a stopping rule."""
     import numpy as np
 
     from doe.analysis.sequential import expected, from_first_look
@@ -191,8 +191,8 @@ def _sequential(
         )
     if not matters or matters <= 0:
         raise DoeError(
-            "--sequential needs --matters, the smallest effect worth knowing: a term without "
-            "effect is never decided without it"
+            "--sequential needs --matters, the smallest effect worth knowing: without it, a term "
+            "with no effect is never decided"
         )
     if sigma <= 0 or not 0 < alpha < 1:
         raise DoeError(f"--sigma {sigma} --alpha {alpha}: expected a positive sigma, a level")
@@ -234,7 +234,7 @@ def _design(
     order: int | None,
     response: str | None,
 ) -> tuple[PlannedDesign, float | None]:
-    """The design, and sigma where a pilot study has run."""
+    """Return the design, and sigma where a pilot study has run."""
     from doe.cli.power import lettered_fraction
     from doe.errors import DoeError
     from doe.results.designs import lettered_design, pilot_sigma, planned_design
@@ -244,17 +244,17 @@ def _design(
         if plan.study.streams:
             raise DoeError(
                 "replicates of this study share seeds, and its power depends on the share of each "
-                "stream, which no plan knows; ask with --factors for replicates that share none"
+                "stream, which is unknown before running; use --factors for independent replicates"
             )
         if has_copies(plan.study):
             raise DoeError(
-                "the command of this study does not use {seed}: its replicates are copies, from "
-                "which no power follows; put {seed} in, or ask with --factors"
+                "the command of this study does not use {seed}: its replicates are identical "
+                "copies, which tell nothing about power; add {seed}, or use --factors"
             )
         pilot = pilot_sigma(plan, response) if response else None
         return planned_design(plan, fraction, order), pilot
     if response is not None:
-        raise DoeError("--response takes sigma from a study; name it with --study, not --factors")
+        raise DoeError("--response estimates sigma from a study; use --study, not --factors")
     number = factors or 0
     return lettered_design(*lettered_fraction(number, fraction, study), order), None
 
@@ -263,7 +263,7 @@ def _design(
 
 
 LETTERS = "ABCDEFGHJKLMNOPQ"
-"""Factor letters; I is left out because it names the mean."""
+"""Factor letters, without I, which is the mean."""
 
 
 def alias(
@@ -273,7 +273,7 @@ def alias(
     order: OrderOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Show which effects a design cannot tell apart."""
+    """Show which effects a design confounds."""
     from doe.results.designs import lettered_design, planned_design
     from doe.store.plan import load_plan
     from doe.views.plan_tables import design_json, terms_table
@@ -293,7 +293,7 @@ def alias(
 def lettered_fraction(
     factors: int, fraction: str | None, study: Path | None
 ) -> tuple[tuple[str, ...], str]:
-    """Keys and generators of so many factors called by letters, without any study."""
+    """Return keys and generators of factors named by letters, without a study."""
     from doe.design.fractions import fraction_generators
     from doe.errors import DoeError
 

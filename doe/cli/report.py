@@ -55,7 +55,7 @@ def report(
     goal: GoalOption = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="Where to write [default: reports/NAME of the study or table]."),
+        typer.Option(help="Output directory [default: reports/NAME of the study or table]."),
     ] = None,
     transform: TransformOption = None,
     terms: TermsOption = None,
@@ -64,8 +64,8 @@ def report(
         str | None,
         typer.Option(
             "--drop",
-            help="Factors left out of the paper's tables of effects: F or E,F, or '' for none "
-            "[default: what [report] in the study file says].",
+            help="Factors omitted from the paper's tables of effects: F or E,F, or '' for none "
+            "[default: [report] in the study file].",
         ),
     ] = None,
     figures: Annotated[
@@ -76,7 +76,7 @@ def report(
     ] = None,
     contour: Annotated[
         str | None,
-        typer.Option(help="Two factors of a surface whose contour map comes first: lr,width."),
+        typer.Option(help="Two factors of a surface, for the first contour map: lr,width."),
     ] = None,
     every_term: EveryTermOption = False,
     serve: Annotated[
@@ -85,7 +85,7 @@ def report(
             "--serve",
             min=0,
             max=65535,
-            help="Serve the page on 127.0.0.1 at this port, up to date while the study runs.",
+            help="Serve the page on 127.0.0.1 at this port and update it while the study runs.",
         ),
     ] = None,
 ) -> None:
@@ -100,12 +100,14 @@ def report(
 
     of_table = table_options(ctx)
     if table is None and responses is not None:
-        raise DoeError("--response belongs to --table; the page of a study has all its responses")
+        raise DoeError("--response applies to --table; the page of a study shows all its responses")
     options = structs.replace(analysis_options(ctx), robust=True, drop=())
     left_out = None if drop is None else split_names(drop)
     if serve is not None:
         if table is not None:
-            raise DoeError("--serve follows a study while it runs; a table has but its page")
+            raise DoeError(
+                "--serve updates the page of a running study; with --table, open the written page"
+            )
         from doe.views.serve import serve_page
 
         def make(state: Overview, first: bool) -> Report:
@@ -139,5 +141,5 @@ def _write(report: Report, out: Path, figures: tuple[str, ...] | None, every: bo
     screen.print(Text(f"Page: {written.page}", style="bold"), soft_wrap=True)
     if figures is not None:
         drawings, changed = write_figures(report, out, figures)
-        numbers = f"{len(drawings)} figures, {len(changed)} of them new"
+        numbers = f"{len(drawings)} figures, {len(changed)} of them changed"
         screen.print(Text(f"{numbers}: {out / FIGURES}"))

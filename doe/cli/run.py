@@ -1,4 +1,4 @@
-"""`doe run`: execute what a study has planned."""
+"""`doe run`: execute the runs of a study."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 
 class EngineCommand(TyperCommand):
-    """A command that takes the options of every engine besides its own."""
+    """A command with the options of every engine in addition to its own."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Ask the engines, which only `doe run` has to load."""
+        """Add the engines' options, whose modules only `doe run` has to load."""
         *own, help_option = super().get_params(ctx)
         return [*own, *_engine_parameters(), help_option]
 
     def invoke(self, ctx: Any) -> Any:
-        """Hand over what was asked of the engine as one value."""
+        """Collect the engine's options in one value."""
         own = {parameter.name for parameter in self.params}
         further = {name: ctx.params.pop(name) for name in [*ctx.params] if name not in own}
         ctx.obj = {name: value for name, value in further.items() if value is not None}
@@ -35,7 +35,7 @@ class EngineCommand(TyperCommand):
 
 
 def _engine_parameters() -> list[Any]:
-    """The options of all engines, as the command line takes them."""
+    """Return the options of all engines as click parameters."""
     from doe.running.engines import engine_options
 
     def asked() -> None: ...
@@ -62,12 +62,12 @@ def run(
     engine: Annotated[
         str,
         typer.Option(
-            help="Where runs are executed: one of those before the options below.",
+            help="Where runs are executed; the engines' options are below.",
             autocompletion=complete_engine,
         ),
     ] = "local",
     detach: Annotated[
-        bool, typer.Option("--detach", help="Hand over to a cluster and return; the study goes on.")
+        bool, typer.Option("--detach", help="Submit to a cluster and return; the study continues.")
     ] = False,
     only: Annotated[
         list[str] | None,
@@ -78,7 +78,7 @@ def run(
     replicate: Annotated[int, typer.Option(min=0, help="Only this replicate; 0 for all.")] = 0,
     until: Annotated[
         str | None,
-        typer.Option(help="decided: stop when every term is; looks after each replicate."),
+        typer.Option(help="decided: stop when every term is; interim looks after each replicate."),
     ] = None,
     decide: Annotated[
         str | None,
@@ -86,31 +86,39 @@ def run(
     ] = None,
     max_replicates: Annotated[
         int | None,
-        typer.Option(min=2, help="Replicates at most with --until [default: as planned]."),
+        typer.Option(
+            min=2, help="Maximum number of replicates with --until [default: as planned]."
+        ),
     ] = None,
     limit: Annotated[int, typer.Option(min=0, help="Start at most N runs; 0 for all.")] = 0,
-    retries: Annotated[int, typer.Option(min=0, help="Further attempts after a crash.")] = 2,
+    retries: Annotated[int, typer.Option(min=0, help="Retries after a crash.")] = 2,
     retry_errors: Annotated[
-        bool, typer.Option("--retry-errors", help="Try again after exceptions as well.")
+        bool, typer.Option("--retry-errors", help="Retry after exceptions as well.")
     ] = False,
     retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Run again what has failed for good.")
+        bool, typer.Option("--retry-failed", help="Run finally failed runs again.")
     ] = False,
     keep_stages: Annotated[
-        bool, typer.Option("--keep-stages", help="Keep what stages left when no run needs it.")
+        bool,
+        typer.Option(
+            "--keep-stages", help="Keep the output of stages when no run needs it any more."
+        ),
     ] = False,
     timeout: Annotated[
-        float, typer.Option(min=0, help="Seconds a run may take; 0 for no limit.")
+        float, typer.Option(min=0, help="Time limit of a run in seconds; 0 for none.")
     ] = 0.0,
     grace: Annotated[
         float, typer.Option(min=0, help="Seconds between asking a run to end and killing it.")
     ] = 10.0,
     notify: Annotated[
         str | None,
-        typer.Option(help="Shell command to run at the end; DOE_SUMMARY and others tell it all."),
+        typer.Option(
+            help="Shell command to run at the end; the summary is in DOE_SUMMARY and "
+            "other variables."
+        ),
     ] = None,
 ) -> None:
-    """Run every planned run exactly once; go on where an earlier `doe run` ended.
+    """Run every planned run exactly once; continue where an earlier `doe run` ended.
 
     Ctrl-C lets running runs finish and starts no more; a second Ctrl-C ends them.
     """
@@ -129,7 +137,7 @@ def run(
     from doe.views.terminal import console
 
     if notify is not None and detach:
-        raise DoeError("--notify needs a `doe run` that stays until the end; leave out --detach")
+        raise DoeError("--notify needs a `doe run` that stays until the end; remove --detach")
     options = RunOptions(
         policy=Policy(retries, retry_errors),
         timeout=timeout,
@@ -150,12 +158,12 @@ def run(
         with open_display(screen, config_header(plan.study.keys, "")) as display:
             done = run_study(plan, options, EngineChoice(engine, ctx.obj), display, asked_portions)
     except DoeError:
-        with contextlib.suppress(DoeError):  # a study that is gone cannot be summed up
+        with contextlib.suppress(DoeError):  # a deleted study cannot be summarised
             summary = summarise(plan, "broken off", time.monotonic() - began)
             _tell(notify, summary, study_option)
         raise
     if detach:
-        screen.out(f"`doe status` shows how far it is; `doe run --engine {engine}` picks it up.")
+        screen.out(f"`doe status` shows its progress; `doe run --engine {engine}` resumes it.")
         return
     ending: Ending = "finished" if done.finished else "stopped"
     summary = summarise(done.plan, ending, time.monotonic() - began)
@@ -165,8 +173,8 @@ def run(
         lines += summary.decision.sentences
     left_out = summary.counts["pending"] and not (only or replicate or limit)
     if done.finished and left_out:
-        lines.append("Some runs were left out; `doe status` says why.")
-    for line in lines:  # broken between words on a terminal, whole in a log
+        lines.append("Some runs were skipped; `doe status` says why.")
+    for line in lines:  # wrapped between words on a terminal, one line in a log
         if screen.is_terminal:
             screen.print(Text(line))
         else:
@@ -186,7 +194,7 @@ def _tell(command: str | None, summary: Summary, study_option: str) -> None:
 
 
 def bare_cpu(arguments: list[str]) -> list[str]:
-    """Let `--cpu` stand alone: it then chooses the number of slots itself."""
+    """Allow `--cpu` without a number: it then chooses the number of slots itself."""
     words: list[str] = []
     own = arguments[: arguments.index("--")] if "--" in arguments else arguments
     for word, after in zip_longest(own, own[1:], fillvalue=""):

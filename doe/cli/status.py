@@ -1,4 +1,4 @@
-"""`doe status`: how a study stands."""
+"""`doe status`: the state of a study."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_NAMES = 12
 
 def status(
     study: StudyOption = None,
-    watch: Annotated[bool, typer.Option("--watch", help="Draw again until all is done.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Refresh until all is done.")] = False,
     json: JsonOption = False,
 ) -> None:
     """Show counts, failures by reason, running runs, time left, balance and what is missing."""
@@ -28,7 +28,7 @@ def status(
     from doe.views.terminal import console, print_json
 
     if watch and json:
-        raise DoeError("--watch and --json exclude each other; choose one")
+        raise DoeError("--watch and --json cannot be combined; choose one")
     directory = chosen_study(study)
     state = overview(directory)
     if json:
@@ -62,7 +62,7 @@ def _watch(state: Overview, screen: Console) -> None:
 
 
 def _ended(state: Overview) -> bool:
-    """Whether nothing is to come: all has run, or all is decided."""
+    """Return whether nothing more will run: all is done, or all is decided."""
     from doe.results.decision import decision
 
     reached = decision(state.study, state.statuses)
@@ -71,7 +71,7 @@ def _ended(state: Overview) -> bool:
 
 
 def _picture(state: Overview, width: int) -> RenderableType:
-    """Everything on one page."""
+    """Format the status page."""
     from rich.console import Group
     from rich.text import Text
 
@@ -122,20 +122,18 @@ def _lines(state: Overview) -> list[str]:
         lines.append(f"time left: {duration_text(state.left)}")
     if state.missing and len(state.missing) < len(state.statuses):
         lines.append(f"missing: {listed(state.missing, MOST_NAMES)}")
-    lines += [
-        f"to be tried again: {run}: {why}" for run, why in [*state.again.items()][:MOST_NAMES]
-    ]
+    lines += [f"to be retried: {run}: {why}" for run, why in [*state.again.items()][:MOST_NAMES]]
     lines += [f"{run.run_id}: {run.note}" for run in state.running if run.note][:MOST_NAMES]
     reasons: dict[str, list[str]] = {}
     for run_id, why in _waiting_reasons(state).items():
         reasons.setdefault(why, []).append(run_id)
     for why, waiting in [*reasons.items()][:MOST_NAMES]:
-        lines.append(f"not begun: {listed(waiting, 1)}: {why}")
+        lines.append(f"not started: {listed(waiting, 1)}: {why}")
     return lines
 
 
 def _waiting_reasons(state: Overview) -> dict[str, str]:
-    """What a cluster says of the runs that it was given and that have not begun."""
+    """Return the cluster's reasons for runs that were submitted and have not begun."""
     from doe.running.engines import waiting_reasons
 
     pending = {status.run.run_id for status in state.statuses if status.state == "pending"}

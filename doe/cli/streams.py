@@ -1,4 +1,5 @@
-"""Standard streams that take any text: what a study or a log holds does not drive the terminal."""
+"""Standard streams that accept any text: contents of a study or a log do not control the
+terminal."""
 
 from __future__ import annotations
 
@@ -12,10 +13,10 @@ from doe.errors import visible
 
 
 class Guarded(io.TextIOWrapper):
-    """A terminal that shows the escapes in what is printed instead of obeying them."""
+    """A terminal that prints escape sequences instead of obeying them."""
 
     plain: io.TextIOWrapper
-    """The stream itself, for what draws with escapes of its own."""
+    """The stream itself, for output with its own escape sequences."""
 
     def write(self, text: str) -> int:
         """Print a text, its control characters visible."""
@@ -25,7 +26,7 @@ class Guarded(io.TextIOWrapper):
 
 @contextmanager
 def any_text() -> Iterator[None]:
-    """Make the standard streams fit for any text: a sign that they do not have is a `?`.
+    """Make the standard streams accept any text: unavailable characters become `?`.
 
     Streams that were closed take what is written and lose it.
     """
@@ -58,7 +59,7 @@ def _guarded(stream: io.TextIOWrapper) -> Guarded:
 
 
 def _fill_closed() -> None:
-    """Put nothing in the place of closed descriptors, or the next file would take their number."""
+    """Open /dev/null in place of closed descriptors, or the next file would take their number."""
     for handle in (0, 1, 2):
         try:
             os.fstat(handle)

@@ -1,4 +1,4 @@
-"""`doe suggest`: a design for so many factors and runs, before there is a study file."""
+"""`doe suggest`: a design for a number of factors and a budget, without a study file."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def suggest(
 
 
 def sketch(study: Study) -> str:
-    """The beginning of a study file with this design."""
+    """Write the beginning of a study file with this design."""
     words = " ".join(f"--{key} {{{key}}}" for key in study.keys)
     lines = [
         'name = "my-study"',

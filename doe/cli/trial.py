@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from doe.study.values import Study
 
 SECOND_RUN_SECONDS = 60.0
-"""A run that took no longer is followed by its opposite, which may be much slower, or fail."""
+"""If the first run took no longer than this, run its opposite too, which may be slower or fail."""
 
 
 def trial(
@@ -26,9 +26,9 @@ def trial(
         str | None,
         typer.Option(help="This configuration [default: the first to run, then its opposite]."),
     ] = None,
-    gpu: Annotated[int | None, typer.Option(min=0, help="On this GPU [default: CPU].")] = None,
+    gpu: Annotated[int | None, typer.Option(min=0, help="GPU to use [default: CPU].")] = None,
 ) -> None:
-    """Run a configuration now, show its output, metrics and time; record nothing."""
+    """Run a configuration now and show its output, metrics and time; record nothing."""
     from collections import Counter
 
     from doe.design.runs import make_design, runs_of, stage_executions
@@ -50,7 +50,7 @@ def trial(
     runs = [run, *([] if only else [opposite(study, run, design.runs)])]
     for chosen in runs:
         if seconds and (seconds[0] > SECOND_RUN_SECONDS or chosen.levels == run.levels):
-            break  # of a long training one is enough
+            break  # one is enough for a long training
         levels = ", ".join(f"{key} = {level_text(level)}" for key, level in chosen.levels.items())
         say(f"{'And the opposite' if seconds else 'Trying'}: {levels}, {chosen.seed_text}.")
         try:
@@ -73,7 +73,7 @@ def trial(
 
 
 def opposite(study: Study, run: Run, runs: Sequence[Run]) -> Run:
-    """The run whose levels are farthest from those of another."""
+    """Return the run whose levels are farthest from those of another."""
 
     def distance(other: Run) -> int:
         numbers = (
@@ -88,7 +88,7 @@ def opposite(study: Study, run: Run, runs: Sequence[Run]) -> Run:
 
 
 def outcome_lines(study: Study, outcome: Trial) -> list[str]:
-    """What a trial says: metrics and doubts."""
+    """Describe the result of a trial: metrics and warnings."""
     from doe.numbers import cell_text
     from doe.study.stages import read_by_runs
 
@@ -102,12 +102,14 @@ def outcome_lines(study: Study, outcome: Trial) -> list[str]:
         )
     absent = [name for name in study.responses.further if name not in outcome.metrics]
     if absent:
-        lines.append(f"Not returned, and need not be: {', '.join(absent)}.")
+        lines.append(f"Not returned, but optional: {', '.join(absent)}.")
     if outcome.diverged:
-        lines.append(f"Diverged: {outcome.diverged}. That is a result and would be kept as one.")
+        lines.append(f"Diverged: {outcome.diverged}. `doe run` would keep this as a result.")
     if unread := [name for name in read_by_runs(study) if name in outcome.unread]:
         names = ", ".join(unread)
-        lines.append(f"Warning: the backend never read {names}; it would measure nothing.")
+        lines.append(
+            f"Warning: the backend never read {names}, so changing it would have no effect."
+        )
     if (study.progress.pattern or study.progress.file) and not outcome.reports:
         source = "line of the output" if study.progress.pattern else f"row of {study.progress.file}"
         lines.append(f"Warning: no {source} was read as progress; see [progress].")
@@ -115,22 +117,23 @@ def outcome_lines(study: Study, outcome: Trial) -> list[str]:
 
 
 def finding_lines(study: Study, outcome: Trial) -> list[str]:
-    """Where a command left numbers, what names its metrics there, and files elsewhere."""
+    """Describe the numbers a command wrote, the keys of its metrics, and files outside its
+    directory."""
     from doe.errors import listed
     from doe.running.trial import finding_text, proposal, proposal_text
 
     lines = []
     if outcome.outside:
         lines.append(
-            "Warning: it wrote where it was started, outside {run_dir}, where other runs write "
-            f"at the same time: {listed(outcome.outside, 6)}."
+            f"Warning: it wrote outside {{run_dir}}, in the working directory shared by all runs: "
+            f"{listed(outcome.outside, 6)}."
         )
     if not outcome.found:
         return lines
-    lines += ["", "Numbers that it left:", *(f"  {finding_text(f)}" for f in outcome.found)]
+    lines += ["", "Numbers found in its output:", *(f"  {finding_text(f)}" for f in outcome.found)]
     place = proposal(outcome.found, study.responses.metrics)
     if outcome.problem and place is not None:
-        lines += ["", "In the study file, in the place of [metrics]:", *proposal_text(place)]
+        lines += ["", "In the study file, replace [metrics] with:", *proposal_text(place)]
     for finding in outcome.found:
         keys = study.metrics.keys
         several = [
@@ -141,25 +144,28 @@ def finding_lines(study: Study, outcome: Trial) -> list[str]:
         ]
         if several and not outcome.problem:
             names = ", ".join(several)
-            lines.append(f'The last counts of {names}; `reduce` in [metrics] may say "mean 20".')
+            lines.append(
+                f"The last value of {names} is used; set `reduce` in [metrics] to change "
+                'that, e.g. "mean 20".'
+            )
             break
     return lines
 
 
 def stage_line(stage: str, seconds: float, executions: int, runs: int) -> str:
-    """How long a stage takes in all, with and without sharing."""
+    """Describe the time of a stage in total, with and without sharing."""
     from doe.errors import counted
     from doe.numbers import cell_text, duration_text
 
     shared, alone = duration_text(executions * seconds), duration_text(runs * seconds)
     return (
         f"Stage {stage} took {cell_text(seconds, 'fixed1')} s: {shared} for "
-        f"{counted(executions, 'execution')}, {alone} if each run had its own."
+        f"{counted(executions, 'execution')}, {alone} without sharing."
     )
 
 
 def time_lines(seconds: Sequence[float], runs: int, gpu: int | None, threads: int) -> list[str]:
-    """How long the whole study will take: from the fastest and the slowest run that was tried."""
+    """Estimate the time of the whole study from the fastest and the slowest run tried."""
     from doe.errors import counted
     from doe.numbers import cell_text, duration_text
     from doe.running.engines.local import cpu_slots

@@ -1,1 +1,1 @@
-"""What is on disk: every name, atomic writes, verdicts, leases, what can be seen of a run."""
+"""The study on disk: names, atomic writes, verdicts, leases, the state of runs."""

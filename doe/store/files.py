@@ -52,15 +52,16 @@ class StudyDir(NamedTuple):
         return self.root / DESIGN_FILE
 
     def engine(self, name: str) -> Path:
-        """What was handed to an engine and has not ended, where it keeps that on disk."""
+        """State of an engine's jobs, if the engine keeps it on disk."""
         return self.root / name
 
     def run(self, run_id: str) -> RunDir:
-        """One run's own directory."""
+        """Return one run's own directory."""
         return RunDir(self.root / run_id)
 
     def verdict(self, run_id: str) -> str:
-        """`RunDir.result` of a run as a text: a study has tens of thousands, and paths are slow."""
+        """Return `RunDir.result` as text: a study has tens of thousands, and Path objects are
+        slow."""
         return f"{self.root}/{run_id}/{RESULT}"
 
 
@@ -71,7 +72,7 @@ class RunDir(NamedTuple):
 
     @property
     def request(self) -> Path:
-        """What the run is: factors, settings, seed."""
+        """The run's request: factors, settings, seed."""
         return self.path / REQUEST
 
     @property
@@ -86,33 +87,34 @@ class RunDir(NamedTuple):
 
     @property
     def out(self) -> Path:
-        """Where a command runs and writes: what is ours is not in its way."""
+        """Working and output directory of a command, separate from our files."""
         return self.path / OUT
 
     @property
     def epochs(self) -> Path:
-        """A line per epoch, where a function writes them; a command does so in `out`."""
+        """One line per epoch, written by a function; a command writes it in `out`."""
         return self.path / EPOCHS
 
     @property
     def progress(self) -> Path:
-        """Steps that the backend reported, a JSON line each."""
+        """Steps reported by the backend, a JSON line each."""
         return self.path / PROGRESS
 
     def lease(self, attempt: int) -> Path:
-        """The lease of an attempt; made once, never removed."""
+        """Return the lease of an attempt; created once, never removed."""
         return self.path / (LEASE if attempt == 1 else f"lease-{attempt}.json")
 
     def attempt(self, attempt: int) -> Path:
-        """How an attempt failed; the last one becomes the verdict when none is left."""
+        """Return how an attempt failed; the last one becomes the verdict when no attempts are
+        left."""
         return self.path / f"attempt-{attempt}.json"
 
     def aside(self, kind: str, attempt: int) -> Path:
-        """Where a verdict goes that an attempt replaces."""
+        """Return where a verdict is moved when an attempt replaces it."""
         return self.path / f"{self.result.name}.{kind}-{attempt}"
 
     def held_open(self) -> RunDir:
-        """The same name in the study's directory by an open descriptor, which nobody closes.
+        """Return this run in the study's directory by an open descriptor, which nobody closes.
 
         A study that is moved is followed, and a directory that its backend made anew is found.
         """
@@ -120,47 +122,48 @@ class RunDir(NamedTuple):
         handle = os.open(study, os.O_RDONLY | os.O_DIRECTORY)
         return RunDir(held_name(handle, study) / self.path.name)
 
-    # The same names, read: 0 for a name that is none of the kind.
+    # Numbers parsed from names, 0 for a name of another kind.
 
     def names(self) -> list[str]:
-        """Everything in the directory; nothing where there is none."""
+        """List everything in the directory; empty if there is none."""
         try:
             return os.listdir(self.path)
         except FileNotFoundError:
-            if self.path.is_symlink():  # to nowhere
+            if self.path.is_symlink():  # a dangling link
                 raise
             return []
 
     @staticmethod
     def lease_number(name: str) -> int:
-        """Which attempt's lease this name is."""
+        """Return the number of the attempt whose lease has this name."""
         match = _LEASE.fullmatch(name)
         return int(match[1] or 1) if match else 0
 
     @staticmethod
     def attempt_number(name: str) -> int:
-        """Which attempt's failure this name is."""
+        """Return the number of the attempt whose failure has this name."""
         match = _ATTEMPT.fullmatch(name)
         return int(match[1]) if match else 0
 
     @staticmethod
     def aside_number(name: str, kind: str = "") -> int:
-        """Which attempt has moved this verdict away, for that reason."""
+        """Return the number of the attempt that moved a verdict away for this reason."""
         match = _ASIDE.fullmatch(name)
         return int(match[2]) if match and kind in ("", match[1]) else 0
 
     @staticmethod
     def is_leftover(name: str) -> bool:
-        """Whether a killed writer of a lease, a failure or a verdict has left this."""
+        """Return whether a killed writer of a lease, a failure or a verdict left this file
+        behind."""
         return _LEFTOVER.match(name) is not None
 
     def is_record(self, name: str) -> bool:
-        """Whether this name tells what the run is and what became of its attempts."""
+        """Return whether a name records the run or the outcome of its attempts."""
         numbered = (self.lease_number, self.attempt_number, self.aside_number)
         return name == REQUEST or any(number(name) for number in numbered)
 
     def is_own(self, name: str) -> bool:
-        """Whether this name is the study's, not a file of the backend."""
+        """Return whether a name belongs to the study rather than to the backend."""
         return name in (RESULT, LOG, PROGRESS) or self.is_record(name) or name.startswith(".")
 
 
@@ -171,7 +174,7 @@ _LEFTOVER = re.compile(rf"\.({_LEASE.pattern}|{_ATTEMPT.pattern}|{re.escape(RESU
 
 
 def held_name(handle: int, path: Path) -> Path:
-    """A name of an open directory that stays its own when it is moved or replaced.
+    """Name an open directory so that the name stays valid when it is moved or replaced.
 
     Where the system has no such names, its absolute path.
     """
@@ -182,13 +185,13 @@ def held_name(handle: int, path: Path) -> Path:
 # Reading ----------------------------------------------------------------------------------------
 
 MOST_BYTES = 1 << 28
-"""What stands in the place of a small file and is larger is none of ours."""
+"""Size limit of files we write; anything larger is not ours."""
 
 
 def read_file(path: Path | str) -> bytes:
-    """The bytes of a plain file; OSError for anything else, without waiting for a pipe."""
+    """Read a plain file; raise OSError for anything else, without waiting for a pipe."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
-    try:  # plain calls: a study has tens of thousands of these files
+    try:  # system calls: a study has tens of thousands of these files
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "not a plain file", str(path))
@@ -196,21 +199,21 @@ def read_file(path: Path | str) -> bytes:
             raise OSError(errno.EINVAL, "larger than any file of a study", str(path))
         data = os.read(handle, status.st_size + 1)
         while len(data) != status.st_size and (more := os.read(handle, 65536)):
-            data += more  # it grew, or came in parts
+            data += more  # the file grew, or was read in parts
         return data
     finally:
         os.close(handle)
 
 
 def read_inside(path: Path, directory: Path) -> bytes:
-    """Read a plain file that lies in a directory; OSError where a link leads out of it."""
+    """Read a plain file inside a directory; raise OSError if a link leads out of it."""
     if not path.resolve().is_relative_to(directory.resolve()):
-        raise OSError(errno.ELOOP, "a link that leads elsewhere", str(path))
+        raise OSError(errno.ELOOP, "a link to outside the directory", str(path))
     return read_file(path)
 
 
 def open_plain(path: Path) -> BinaryIO:
-    """Open a plain file of a run for reading; OSError for anything else.
+    """Open a plain file of a run for reading; raise OSError for anything else.
 
     Neither waits for a pipe nor follows a link, be it the file or the run's directory.
     """
@@ -224,38 +227,38 @@ def open_plain(path: Path) -> BinaryIO:
 
 
 def read_end(path: Path, most: int) -> bytes:
-    """The last bytes of a plain file."""
+    """Read the last bytes of a plain file."""
     with open_plain(path) as file:
         file.seek(max(file.seek(0, os.SEEK_END) - most, 0))
         return file.read(most)
 
 
 def open_to_append(path: Path) -> int:
-    """Open a file to be added to, with the mode that the umask leaves; no link is followed."""
+    """Open a file for appending, with the mode that the umask leaves; do not follow a link."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_NOFOLLOW
     return os.open(path, flags, 0o666)
 
 
 def append(path: Path, data: bytes) -> None:
-    """Add to a file by its name, without waiting for who might read a pipe in its place."""
+    """Append to a file by name, without waiting for the reader of a pipe in its place."""
     with os.fdopen(open_to_append(path), "ab", buffering=0) as file:
         file.write(data)
 
 
 STRANGE = (errno.EINVAL, errno.ELOOP, errno.EISDIR, errno.ENXIO)
-"""Errors of `read_file` that say that something else stands in the place of a file."""
+"""Errors of `read_file` that mean that the name is not a plain file."""
 
 
 # Atomic writes ----------------------------------------------------------------------------------
 
 
 def encodable(text: str) -> str:
-    """A text that a file can hold, whatever stands in it."""
+    """Return a text that can be encoded in a file, whatever it contains."""
     return text.encode(errors="replace").decode()
 
 
 def write_atomic(path: Path, text: str, durable: bool = True) -> None:
-    """Put a text in place whole or not at all; if durable, so that it survives a power failure.
+    """Write a file whole or not at all; if durable, so that it survives a power failure.
 
     Raises
     ------
@@ -266,7 +269,7 @@ def write_atomic(path: Path, text: str, durable: bool = True) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
         try:
-            # Names of files may be no text: in a page, not in a study.
+            # File names may not be valid text: possible in a page, not in a study.
             with open(temporary, "x", encoding="utf-8", errors="replace", newline="") as file:
                 file.write(text)
                 file.flush()
@@ -283,7 +286,7 @@ def write_atomic(path: Path, text: str, durable: bool = True) -> None:
 
 
 def put_once(path: Path, data: bytes, nonce: str, durable: bool = True) -> bool:
-    """Make a file whole if none of its name exists; tell whether it is ours that stands there.
+    """Create a file whole unless the name exists; return whether the file there is ours.
 
     The answer is read from the file, not from the call: an NFS server may have made the link and
     lost its reply. A leftover of a killed process is `.name.nonce`, swept by the next attempt.
@@ -317,7 +320,7 @@ def put_once(path: Path, data: bytes, nonce: str, durable: bool = True) -> bool:
 
 
 def sync(path: Path) -> None:
-    """Let a file's content, or a directory's names, survive a power failure."""
+    """Make a file's content, or a directory's names, survive a power failure."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -329,12 +332,12 @@ def sync(path: Path) -> None:
 
 
 LATE = ("nfs", "cifs", "smb", "9p", "fuse", "afs", "davfs")
-"""Beginnings of the names of file systems whose clients may remember that a name was absent."""
+"""Name prefixes of file systems whose clients may cache the absence of a name."""
 NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.ENOTSUP, errno.EXDEV)
 
 
 def makes_links(directory: Path) -> bool:
-    """Whether a file can have two names here: so a verdict appears whole or not at all."""
+    """Return whether hard links work here, so that a verdict appears whole or not at all."""
     mark = os.urandom(6).hex()  # two containers have the same pids
     first, second = (directory / f".link-{mark}-{i}" for i in (1, 2))
     try:
@@ -350,7 +353,7 @@ def makes_links(directory: Path) -> bool:
 
 
 def file_system(directory: Path) -> str:
-    """Name of the file system that a directory is on; empty where the kernel does not say."""
+    """Return the name of the file system of a directory; empty if the kernel does not say."""
     try:
         mounts = Path("/proc/self/mountinfo").read_text(errors="replace")
     except OSError:
@@ -359,7 +362,7 @@ def file_system(directory: Path) -> str:
 
 
 def mounted_there(directory: Path, mounts: str) -> str:
-    """Name of the innermost file system among mounts, as the kernel lists them."""
+    """Return the name of the innermost file system among mounts, as the kernel lists them."""
     kinds: dict[str, str] = {}
     for line in mounts.splitlines():
         before, _, after = line.partition(" - ")
@@ -372,17 +375,17 @@ def mounted_there(directory: Path, mounts: str) -> str:
 
 
 def file_system_notes(directory: Path) -> list[str]:
-    """What to know before runs are started here."""
+    """List what a user should know about the file system before starting runs here."""
     notes = []
     kind = file_system(directory)
     if not makes_links(directory):
         notes.append(
-            f"{directory} is on {kind or 'a file system'} that makes no hard links: `doe run` "
+            f"{directory} is on {kind or 'a file system'} without hard links: `doe run` "
             "cannot commit results there. Plan on another file system"
         )
     if kind.startswith(LATE):
         notes.append(
-            f"{directory} is on {kind}, which may show new names late: several `doe run` on "
-            "different machines wait for a minute where they cannot be sure"
+            f"{directory} is on {kind}, which may show new files late: when several `doe run` on "
+            "different machines cannot be sure of a lease, they wait for a minute"
         )
     return notes

@@ -22,32 +22,32 @@ from doe.study.values import Level, Study, seed_columns
 from doe.terms import level_text
 
 Cells = Mapping[str, str]
-"""A row of a table: column -> what stands there."""
+"""A row of a table: column -> cell."""
 
 SEED = "seed"
 FINISHED = ("", "done", "diverged", "finished", "complete")
-"""States of a row that has a result, where the table has a column of states."""
+"""States of a row that has a result, if the table has a column of states."""
 
 
 class Imported(NamedTuple):
-    """What became of the rows of a table."""
+    """Outcome of importing the rows of a table."""
 
     new: tuple[str, ...]
-    """Runs that have got their verdict."""
+    """Runs that received a verdict."""
     known: tuple[str, ...]
-    """Runs that had the same verdict before."""
+    """Runs that already had the same verdict."""
     unfinished: int
-    """Rows without a value for every metric: their runs are still to be done."""
+    """Rows without a value for every metric: their runs are still pending."""
     outside: int
-    """Rows that the plan does not have, where they may be left out."""
+    """Rows that are not in the plan, if these are left out."""
 
 
 _Key = tuple[tuple[Level, ...], tuple[int, ...]]
-"""What a run is known by: the levels of all factors, and its seed, or that of every stream."""
+"""Key of a run: the levels of all factors, and its seed, or the seed of every stream."""
 
 
 class _Columns(NamedTuple):
-    """Where a table keeps what the study asks for."""
+    """Columns of a table for the factors, metrics and seeds of a study."""
 
     factors: dict[str, str]
     seeds: dict[str, str]
@@ -128,7 +128,7 @@ def _columns(study: Study, header: list[str], named: dict[str, str]) -> _Columns
     if absent:
         raise DoeError(
             f"the table has no column {absent[0]!r}{nearest(absent[0], header)}; it has "
-            f"{', '.join(header)}. Map the one that holds it: {absent[0]}=COLUMN"
+            f"{', '.join(header)}. Name its column: {absent[0]}=COLUMN"
         )
     column_of = {name: column for name, column in column_or_none.items() if column is not None}
     return _Columns(
@@ -140,7 +140,7 @@ def _columns(study: Study, header: list[str], named: dict[str, str]) -> _Columns
 
 
 def _runs_by_key(plan: Plan) -> dict[_Key, list[Run]]:
-    """The planned runs; several of one key are centre runs, which are all alike."""
+    """Return the planned runs by key; several of one key are interchangeable centre runs."""
     runs: dict[_Key, list[Run]] = {}
     for run in plan.design.runs:
         levels = tuple(run.levels[factor] for factor in plan.study.keys)
@@ -154,7 +154,7 @@ def _planned(
     runs: Mapping[_Key, Sequence[Run]],
     taken: Collection[str],
 ) -> Run:
-    """The run that a row is, by its levels and its seed."""
+    """Return the planned run of a row, by its levels and its seed."""
     levels = []
     for i, (key, column) in enumerate(columns.factors.items()):
         known = dict.fromkeys(planned[i] for planned, _ in runs)
@@ -180,7 +180,7 @@ def _planned(
             for key, level in zip(columns.factors, levels, strict=True)
         )
         cells = ", ".join(f"{name} {row[column]}" for name, column in columns.seeds.items())
-        raise DoeError(f"{shown} with {cells} is no run of the plan")
+        raise DoeError(f"{shown} with {cells} is not a run of the plan")
     return next((run for run in alike if run.run_id not in taken), alike[-1])
 
 
@@ -195,7 +195,7 @@ def _number(text: str) -> float | None:
 
 
 def _result(row: Cells, columns: _Columns, number: int, source: str) -> Result | None:
-    """The verdict of a row; None where it has no value for some metric."""
+    """Build the verdict of a row; None if some metric has no value."""
     if row.get("state", "").lower() not in FINISHED:
         return None
     metrics: dict[str, float | None] = {}
@@ -221,7 +221,7 @@ def _result(row: Cells, columns: _Columns, number: int, source: str) -> Result |
 
 
 def _commit(plan: Plan, results: Mapping[str, Result]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Write the verdicts of runs that have none; return those, and the runs that had the same."""
+    """Write the verdicts of runs without one; return those, and the runs that had the same."""
     files = plan.files
     statuses = {status.run.run_id: status for status in plan.scan()}
     check_unchanged(plan.study, statuses.values(), files)
@@ -232,7 +232,7 @@ def _commit(plan: Plan, results: Mapping[str, Result]) -> tuple[tuple[str, ...],
             raise DoeError(f"{run_id} is running; wait until it has ended, then import again")
         if status.problem or status.damaged:
             reason = status.problem or f"its {files.run(run_id).result.name} is damaged"
-            raise DoeError(f"{run_id} cannot take a result: {reason}; mend that first")
+            raise DoeError(f"{run_id} cannot take a result: {reason}; fix that first")
         if status.result is not None and status.state != "failed":
             if status.result.metrics != result.metrics:
                 raise DoeError(
@@ -260,5 +260,5 @@ def _commit(plan: Plan, results: Mapping[str, Result]) -> tuple[tuple[str, ...],
         result = results[run_id]
         whole = msgspec.structs.replace(result, provenance=result.provenance | origin)
         if not commit(run_dir, whole, f"import-{os.urandom(6).hex()}"):
-            raise DoeError(f"{run_id} has got another result meanwhile; import again")
+            raise DoeError(f"{run_id} received another result meanwhile; import again")
     return tuple(new), tuple(known)

@@ -1,4 +1,5 @@
-"""Leases: who runs a run. Append-only, so that nothing needs a lock and nothing needs a hand.
+"""Leases: which process executes a run. Append-only, so that no lock is needed and no manual
+cleanup.
 
 The leases of a run are `lease.json`, `lease-2.json`, `lease-3.json`, …, one per attempt. Each is
 made by link-if-absent and never removed or replaced, so lease k + 1 can be won once, and only the
@@ -32,18 +33,19 @@ from doe.study.values import STUDY_FILE
 
 
 class HolderState(Enum):
-    """What the heartbeat of a lease says of its holder, by how it begins."""
+    """State of a lease's holder, by the first word of the heartbeat."""
 
     ALIVE = ""
     WAITING = "waits"
-    """It has finished and cannot write its verdict yet."""
+    """Finished, but cannot write its verdict yet."""
     RELEASED = "released"
-    """It gave the lease back without a verdict."""
+    """Gave the lease back without a verdict."""
     SETTLED = "v"
-    """It left a verdict, of whose checksum the rest is."""
+    """Committed a verdict, whose checksum follows."""
 
     def encode(self, rest: int | str = "-") -> str:
-        """Return the heartbeat, of the same width for ever, so that it is overwritten in place."""
+        """Return the heartbeat, always of the same width, so that it can be overwritten in
+        place."""
         width = BEAT_CHARACTERS - len(self.value)
         text = f"{rest:0{width}d}" if isinstance(rest, int) else f"{rest[:width]:-<{width}}"
         return self.value + text
@@ -53,33 +55,33 @@ BEAT_CHARACTERS = 12
 
 
 class Lease(msgspec.Struct, frozen=True):
-    """What a lease says of its holder."""
+    """Content of a lease: its holder."""
 
     attempt: int
     nonce: str
     host: str
     machine: str
-    """Boot id and process namespace: where process numbers mean the same."""
+    """Boot id and process namespace, within which process numbers are unique."""
     pid: int
     started: str
-    """When the process started; a number that is used again has another one."""
+    """Start time of the process; a reused process number has another one."""
     job: str = ""
     """The engine's name for this start."""
     slot: str = ""
     supervisor: str = ""
-    """Process and start time of the scheduler, empty where there is none."""
+    """Process and start time of the scheduler, empty if there is none."""
     since: float = 0.0
-    """When the run began, in seconds since the epoch; for display only."""
+    """Start of the run, in seconds since the epoch; for display only."""
     ticks: float = 0.0
-    """The same by the clock of this boot, which nobody can set."""
+    """Start of the run by the monotonic clock of this boot."""
     device: int = 0
-    """Number of the run's file system where the holder sees it; another mount has another."""
+    """Device number of the run's file system on the holder's side; another mount has another."""
     beat: str = HolderState.ALIVE.encode(0)
     """Heartbeat, overwritten in place."""
 
     @property
     def state(self) -> HolderState:
-        """What the heartbeat says."""
+        """State in the heartbeat."""
         states = (state for state in HolderState if state is not HolderState.ALIVE)
         return next((s for s in states if self.beat.startswith(s.value)), HolderState.ALIVE)
 
@@ -90,7 +92,7 @@ class Lease(msgspec.Struct, frozen=True):
 
 
 class LeaseFile(NamedTuple):
-    """A lease as read: its number and bytes, and its content if it can be read."""
+    """A lease as read: its number and bytes, and its content if readable."""
 
     attempt: int
     raw: bytes
@@ -104,7 +106,7 @@ class LeaseFile(NamedTuple):
         return f"{self.attempt}:{hashlib.sha256(self.raw).hexdigest()}"
 
     def is_of(self, job: str) -> bool:
-        """Whether the start of this name has taken it."""
+        """Return whether the start with this name took the lease."""
         return self.lease is not None and self.lease.job == job
 
 
@@ -123,7 +125,7 @@ def machine() -> str:
 
 
 def process_started(pid: int) -> str | None:
-    """When a process started, as text to compare; None if it is dead, a zombie or unknown.
+    """Return the start time of a process, as text to compare; None if dead, a zombie or unknown.
 
     The kernel's own count of ticks since boot: a start in wall time moves when the clock is set.
     """
@@ -138,7 +140,7 @@ def process_started(pid: int) -> str | None:
 
 
 HIDDEN = "hidden"
-"""Start of a process that exists and cannot be looked at: another user's, under `hidepid`."""
+"""Start of a process that exists but cannot be inspected: another user's, under `hidepid`."""
 
 
 def _exists(pid: int) -> bool:
@@ -152,7 +154,7 @@ def _exists(pid: int) -> bool:
 
 
 def _started_elsewhere(pid: int) -> str | None:
-    """The same where there is no /proc."""
+    """Return the start time of a process on systems without /proc."""
     import psutil
 
     try:
@@ -164,18 +166,18 @@ def _started_elsewhere(pid: int) -> str | None:
 
 
 def process_name(pid: int) -> str:
-    """Name a process for good: its number and when it started."""
+    """Name a process uniquely: its number and start time."""
     return f"{pid}:{process_started(pid)}"
 
 
 def process_alive(name: str) -> bool:
-    """Whether the process of this name still runs on this machine."""
+    """Return whether the process of this name still runs on this machine."""
     pid, _, started = name.partition(":")
     return pid.isdecimal() and process_started(int(pid)) == started
 
 
 def holds_file(pid: int, path: Path) -> bool | None:
-    """Whether a process has this very file open; None if that cannot be seen."""
+    """Return whether a process has this very file open; None if that cannot be determined."""
     try:
         wanted = os.stat(path)
         handles = os.listdir(f"/proc/{pid}/fd")
@@ -194,7 +196,7 @@ def holds_file(pid: int, path: Path) -> bool | None:
 
 
 def age(lease: Lease) -> float:
-    """Seconds since a run began, by the clock of the boot where that can be."""
+    """Return the seconds since a run began, by the clock of the boot if possible."""
     if lease.ticks and lease.machine.partition("/")[0] == machine().partition("/")[0]:
         return max(0.0, time.monotonic() - lease.ticks)
     return max(0.0, time.time() - lease.since)
@@ -206,16 +208,16 @@ _LEASES = msgspec.json.Decoder(Lease)
 
 
 def last_lease(run: RunDir) -> LeaseFile | None:
-    """The lease with the highest number, the only one that counts."""
+    """Return the lease with the highest number, the only one that counts."""
     last = max(map(run.lease_number, run.names()), default=0)
     return read_lease(run, last) if last else None
 
 
 def read_lease(run: RunDir, attempt: int) -> LeaseFile:
-    """The lease of an attempt."""
+    """Return the lease of an attempt."""
     try:
         raw = read_file(run.lease(attempt))
-    except FileNotFoundError:  # listed, and not seen yet: somebody has it
+    except FileNotFoundError:  # listed but not yet visible: somebody holds it
         return LeaseFile(attempt, b"", None)
     except OSError as error:
         if error.errno not in STRANGE:
@@ -223,12 +225,12 @@ def read_lease(run: RunDir, attempt: int) -> LeaseFile:
         return LeaseFile(attempt, b"", None, plain=False)  # the next number is free
     try:
         return LeaseFile(attempt, raw, _LEASES.decode(raw))
-    except msgspec.MsgspecError:  # power went off before its bytes were on the disk
+    except msgspec.MsgspecError:  # power failed before its bytes were on the disk
         return LeaseFile(attempt, raw, None)
 
 
 class Watch:
-    """Judges leases, with a memory of how long it has seen each one silent."""
+    """Judge leases, remembering how long each one has been silent."""
 
     def __init__(
         self, clock: Callable[[], float] = time.monotonic, here: str | None = None
@@ -238,7 +240,7 @@ class Watch:
         self._known: dict[Path, _Silence] = {}
 
     def is_expired(self, run: RunDir, last: LeaseFile) -> bool:
-        """Whether the holder of a lease is certainly or presumably gone."""
+        """Return whether the holder of a lease is certainly or presumably gone."""
         lease = last.lease
         if not last.plain or run.attempt(last.attempt).exists():
             return True
@@ -253,10 +255,10 @@ class Watch:
         return self._silent(run.lease(last.attempt), last.raw)
 
     def holder_gone(self, run: RunDir, lease: Lease) -> bool | None:
-        """Whether a holder on this machine is gone; None if only its silence can tell."""
+        """Return whether a holder on this machine is gone; None if only its silence can show."""
         if lease.state is HolderState.SETTLED or lease.machine != self._here:
             return None
-        # Behind another mount, what a dead holder wrote last may be seen late.
+        # Behind another mount, the last writes of a dead holder may appear late.
         if lease.device not in (0, os.stat(run.path).st_dev):
             return None
         started = process_started(lease.pid)
@@ -264,12 +266,14 @@ class Watch:
             return None
         if started != lease.started:
             return True
-        # In a copy of the study, or in a container that was started again, it is another's process.
+        # In a copy of the study, or in a restarted container, the number belongs to another
+        # process.
         holds = holds_file(lease.pid, run.lease(lease.attempt))
         return None if holds is None else not holds
 
     def _silent(self, path: Path, raw: bytes) -> bool:
-        """Whether a lease did not change for long enough, in time that was really observed."""
+        """Return whether a lease was unchanged for long enough, counting only time under
+        observation."""
         now = self._clock()
         former = self._known.get(path)
         if former is None or former.raw != raw:
@@ -282,7 +286,7 @@ class Watch:
 
 
 class _Silence(NamedTuple):
-    """How long a lease was seen unchanged, and when it was looked at last."""
+    """Time that a lease has been unchanged, and the time of the last look."""
 
     raw: bytes
     seconds: float
@@ -290,7 +294,7 @@ class _Silence(NamedTuple):
 
 
 def silent_since(run: RunDir, last: LeaseFile) -> float | None:
-    """Last sign of life of a holder of which nothing else can be known, if that is long ago.
+    """Return the last sign of life of an otherwise unknown holder, if that is long ago.
 
     In seconds since the epoch by the file's own time, which another machine may have set: for
     display only.
@@ -318,28 +322,29 @@ class Held:
         self._beat_offset = msgspec.json.encode(lease).index(b'"beat":"') + len(b'"beat":"')
 
     def beat(self, waiting: bool = False) -> None:
-        """Show a sign of life."""
+        """Write a heartbeat."""
         self._count += 1
         state = HolderState.WAITING if waiting else HolderState.ALIVE
         self._write(state.encode(self._count))
-        os.fsync(self._file)  # or an NFS client would keep it to itself
+        os.fsync(self._file)  # otherwise an NFS client would cache it
 
     def lost(self) -> bool:
-        """Whether somebody else holds the run by now, or the study was deleted."""
+        """Return whether somebody else holds the run by now, or the study was deleted."""
         return self.deleted() or self.run.lease(self.lease.attempt + 1).exists()
 
     def deleted(self) -> bool:
-        """Whether the study was deleted; that of a run alone is its backend's doing."""
+        """Return whether the study was deleted; a missing run directory alone is the backend's
+        doing."""
         return self._planned and not _is_there(self._study)
 
     def keep(self) -> None:
-        """Remember what is ours in the run's directory, lest the backend empties it."""
+        """Remember our files in the run's directory, in case the backend empties it."""
         for name in filter(self.run.is_record, self.run.names()):
             with contextlib.suppress(OSError):  # something else has that name
                 self._kept[name] = read_file(self.run.path / name)
 
     def displaced(self) -> bool:
-        """Whether the backend has removed the lease or made the run's directory unusable."""
+        """Return whether the backend has removed the lease or made the run's directory unusable."""
         try:
             named = os.stat(self.run.lease(self.lease.attempt))
             if not (_is_directory(self.run.path) and os.access(self.run.path, os.W_OK | os.X_OK)):
@@ -350,7 +355,7 @@ class Held:
         return (named.st_dev, named.st_ino) != (held.st_dev, held.st_ino)
 
     def restore(self) -> bool:
-        """Put back what the backend has taken away; False if another has the run meanwhile."""
+        """Put back what the backend has removed; False if another process has the run meanwhile."""
         path = self.run.path
         if os.path.lexists(path) and not _is_directory(path):  # a file, or a link to elsewhere
             path.rename(path.with_name(f"{path.name}.foreign-{self.lease.attempt}"))
@@ -387,12 +392,12 @@ class Held:
 
 
 def _is_directory(path: Path) -> bool:
-    """Whether it is a directory itself, not a link to one."""
+    """Return whether a path is a directory itself, not a link to one."""
     return stat.S_ISDIR(os.lstat(path).st_mode)
 
 
 def _is_there(path: Path) -> bool:
-    """Whether a file exists; OSError where the disk does not tell."""
+    """Return whether a file exists; OSError if the disk does not say."""
     try:
         os.stat(path)
     except FileNotFoundError:
@@ -401,7 +406,7 @@ def _is_there(path: Path) -> bool:
 
 
 def acquire(run: RunDir, owner: Lease, watch: Watch, expired: str = "") -> Held | None:
-    """Take a run's next lease, or None if somebody else has it.
+    """Take a run's next lease; None if somebody else has it.
 
     Parameters
     ----------
@@ -417,7 +422,7 @@ def acquire(run: RunDir, owner: Lease, watch: Watch, expired: str = "") -> Held 
         return None
     number, device = last.attempt + 1 if last else 1, os.stat(run.path).st_dev
     lease = msgspec.structs.replace(owner, attempt=number, device=device)
-    # Not synced: if the power goes, so does the process that the lease speaks of.
+    # Not synced: a power failure ends the process that holds the lease as well.
     if not put_once(run.lease(lease.attempt), msgspec.json.encode(lease), lease.nonce, False):
         return None
     files.fault_point("lease taken")
@@ -425,7 +430,7 @@ def acquire(run: RunDir, owner: Lease, watch: Watch, expired: str = "") -> Held 
 
 
 def new_owner(job: str = "", slot: str = "", supervisor: str = "") -> Lease:
-    """This process as the holder of a lease to come."""
+    """Describe this process as the holder of a future lease."""
     pid = os.getpid()
     return Lease(
         attempt=0,

@@ -1,4 +1,4 @@
-"""Planning: from a study to its directory, once; and from the directory back."""
+"""Planning: from a study to its directory, and from the directory back."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from doe.study.file import (
 from doe.study.values import ENGINES, STUDY_FILE, Stopping, Study
 
 RUNS = Path("runs")
-"""Where studies live unless said otherwise."""
+"""Default parent directory of studies."""
 
 Outcome = Literal["created", "unchanged", "completed", "replanned", "amended", "augmented"]
 
@@ -47,7 +47,7 @@ class Plan(NamedTuple):
 
     @property
     def files(self) -> StudyDir:
-        """Every name in its directory."""
+        """All names in its directory."""
         return StudyDir(self.directory)
 
     @property
@@ -57,15 +57,15 @@ class Plan(NamedTuple):
 
     @property
     def everything(self) -> tuple[Run, ...]:
-        """All that is executed: stages, and runs."""
+        """Everything to execute: stages, then runs."""
         return (*self.stages, *self.design.runs)
 
     def requests(self) -> dict[str, bytes]:
-        """The request of each run, and of each execution of a stage."""
+        """Return the request of each run, and of each execution of a stage."""
         return {run.run_id: request_bytes(self.study, run) for run in self.everything}
 
     def scan(self) -> list[RunStatus]:
-        """The present state of every run, in run order."""
+        """Read the present state of every run, in run order."""
         return scan(self.files, self.design.runs)
 
 
@@ -81,7 +81,7 @@ def write_plan(study: Study, directory: Path) -> tuple[Plan, Outcome]:
         If another study with runs or an edited design is there; says what differs.
     """
     check_study(study)
-    with contextlib.suppress(OSError):  # writing says it better
+    with contextlib.suppress(OSError):  # writing reports it better
         directory.mkdir(parents=True, exist_ok=True)
     with _alone(directory):
         plan, outcome = _write_plan(study, directory)
@@ -94,22 +94,22 @@ def _write_plan(study: Study, directory: Path) -> tuple[Plan, Outcome]:
     files = StudyDir(directory)
     if not files.study.exists():
         if files.design.exists():
-            raise DoeError(f"{files.design} stands there without study.toml; move it away first")
+            raise DoeError(f"{files.design} exists without study.toml; move it away first")
         plan = Plan(directory, study, make_design(study))
         _write(plan)
         return plan, "created"
     planned = load_plan(directory)
-    if not planned.study.cwd:  # of an earlier version
+    if not planned.study.cwd:  # from an earlier version
         study = msgspec.structs.replace(study, cwd="")
     if differences := study_differences(planned.study, study):
         return _replace_plan(planned, study, differences)
-    with contextlib.suppress(OSError):  # a study that one may only read
-        files.study.touch()  # planned last, for `find_study`
+    with contextlib.suppress(OSError):  # a read-only study
+        files.study.touch()  # makes it the last planned for `find_study`
     return planned, "unchanged"
 
 
 def _replace_plan(old: Plan, study: Study, differences: list[str]) -> tuple[Plan, Outcome]:
-    """Put another plan in the place of one that it contradicts in no run."""
+    """Replace a plan by another that contradicts it in no run."""
     files = old.files
     same = design_request(old.study) == design_request(study)
     new = Plan(old.directory, study, old.design if same else make_design(study))
@@ -122,10 +122,10 @@ def _replace_plan(old: Plan, study: Study, differences: list[str]) -> tuple[Plan
         if begun or handed_over or not unused:
             raise _refusal(old, study, differences, len(begun), not unused)
         with contextlib.suppress(OSError):  # what cannot be removed cannot be written either
-            files.design.unlink()  # so that it never stands beside the new study
+            files.design.unlink()  # removed first, so that it never accompanies the new study
         _write(new)
         # A scheduler reads the study after it wrote a request, and a worker reads its request after
-        # it took its lease: whoever began meanwhile is seen here, or sees this and stops.
+        # it took its lease: a process that began meanwhile is seen here, or sees this and stops.
         for run in old.everything:
             with contextlib.suppress(OSError):
                 files.run(run.run_id).request.unlink()
@@ -144,11 +144,11 @@ def _replace_plan(old: Plan, study: Study, differences: list[str]) -> tuple[Plan
 def _refusal(
     old: Plan, study: Study, differences: list[str], begun: int, in_use: bool = False
 ) -> DoeError:
-    """Say why another plan stays as it is."""
+    """Explain why another plan stays as it is."""
     listing = "\n".join(f"  - {line}" for line in differences)
     reason = f"of which {begun} of {len(old.design.runs)} runs have begun"
     if in_use and not begun:
-        reason = "which a `doe run` executes at present"
+        reason = "which a `doe run` is executing now"
     return DoeError(
         f"{old.directory} holds another plan, {reason}, so it stays as it is. What differs:\n"
         f"{listing}\n{_way_out(old, study)}"
@@ -156,35 +156,35 @@ def _refusal(
 
 
 def _same_runs(old: Plan, new: Plan) -> bool:
-    """Whether two plans ask for the same runs in the same order, whatever else they say."""
+    """Return whether two plans have the same runs in the same order, whatever else differs."""
     return old.design == new.design and old.requests() == new.requests()
 
 
 def _begun(plan: Plan) -> list[RunStatus]:
-    """Runs of which somebody has taken a lease, or left anything else."""
+    """Return runs for which a lease was taken or anything else was written."""
     statuses = scan(plan.files, plan.everything)
     return [s for s in statuses if s.result or s.lease or s.damaged or s.problem]
 
 
 def _way_out(old: Plan, study: Study) -> str:
-    """What can be done about a plan that contradicts the runs of another."""
+    """Suggest what to do about a plan that contradicts the runs of another."""
     planned = old.study
     wider = msgspec.structs.replace(study, replicates=planned.replicates, seeds=planned.seeds)
     more = study.replicates - planned.replicates
     if more > 0 and not study_differences(planned, wider):
         out = shlex.quote(str(old.directory))
         return (
-            f"Only replicates were added: `doe plan --augment {more} --out {out}` adds them as new "
-            "blocks, with seeds of their own."
+            f"Only replicates were added: `doe plan --augment {more} --out {out}` adds them as "
+            "new blocks with new seeds."
         )
     return (
-        "Plan the new one under another name or in another directory, take the edit back, or move "
+        "Plan the new one under another name or in another directory, undo the edit, or move "
         f"{old.directory} away to begin again."
     )
 
 
 def load_plan(directory: Path) -> Plan:
-    """Read a planned study with its design, frozen by the digest in study.toml.
+    """Load a planned study with its design, frozen by the digest in study.toml.
 
     Nothing is written: where a kill left design.csv missing or without its last blocks, the design
     is made again from the study and whole in the answer; `complete_design` puts it on disk. So is
@@ -195,7 +195,7 @@ def load_plan(directory: Path) -> Plan:
         raise DoeError(f"{directory} holds no study.toml; plan a study with `doe plan`")
     for path in (files.study, files.design):
         if os.path.lexists(path) and (path.is_symlink() or not path.is_file()):
-            raise DoeError(f"{path} is no plain file; restore it")
+            raise DoeError(f"{path} is not a plain file; restore it")
     data, text = _study_and_design(files)
     table = read_toml(data, str(files.study))
     study = planned_study(table, str(files.study))
@@ -216,7 +216,7 @@ def load_plan(directory: Path) -> Plan:
 
 
 def complete_design(plan: Plan) -> bool:
-    """Write design.csv where a kill left it missing or without its last blocks.
+    """Write design.csv if a kill left it missing or without its last blocks.
 
     One that another process has made longer than `plan` meanwhile stays as it is.
     """
@@ -231,7 +231,7 @@ def complete_design(plan: Plan) -> bool:
 
 
 def planned_studies() -> list[Path]:
-    """Directories of all studies below runs/, the one planned last at the end."""
+    """List the directories of all studies below runs/, the one planned last at the end."""
     return [file.parent for file in sorted(RUNS.glob(f"*/{STUDY_FILE}"), key=_planned_at)]
 
 
@@ -240,22 +240,22 @@ def _planned_at(file: Path) -> int:
 
 
 def find_study(named: Path | None) -> Path:
-    """The study directory that was named, or the one below runs/ that was planned last."""
+    """Return the study directory that was named, or the one below runs/ that was planned last."""
     if named is not None:
         return named.parent if named.name == STUDY_FILE else named
     studies = planned_studies()
     if not studies:
-        raise DoeError(f"no study below {RUNS}/; plan one with `doe plan`, or name its directory")
+        raise DoeError(f"no study in {RUNS}/; plan one with `doe plan`, or name its directory")
     return studies[-1]
 
 
 def augment_plan(directory: Path, kind: str, runs: int = 0, model: str = "") -> Plan:
-    """Add runs to a planned study (`augmented`); what was planned or run stays as it is."""
+    """Add runs to a planned study (`augmented`); what is planned or done stays."""
     return change_plan(directory, lambda study: augmented(study, kind, runs, model))
 
 
 def extend_plan(directory: Path, replicates: int) -> Plan:
-    """The plan with at least so many replicates; those that it lacks are added one by one."""
+    """Return the plan with at least this many replicates; missing ones are added one by one."""
 
     def extended(study: Study) -> Study:
         missing = range(planned_replicates(study), replicates)
@@ -265,7 +265,7 @@ def extend_plan(directory: Path, replicates: int) -> Plan:
 
 
 def declare_plan(directory: Path, declared: Callable[[Study], Stopping]) -> Plan:
-    """The plan with a rule when to stop; one that stands there already stays."""
+    """Return the plan with a stopping rule; an existing one stays."""
 
     def ruled(study: Study) -> Study:
         return study if study.stopping else msgspec.structs.replace(study, stopping=declared(study))
@@ -275,7 +275,7 @@ def declare_plan(directory: Path, declared: Callable[[Study], Stopping]) -> Plan
 
 @contextlib.contextmanager
 def _alone(directory: Path) -> Iterator[None]:
-    """Change a plan one after another, where the file system can keep others waiting."""
+    """Change a plan one process at a time, if the file system can lock."""
     handle = os.open(directory, os.O_RDONLY) if directory.is_dir() else -1
     try:
         with contextlib.suppress(OSError):
@@ -289,7 +289,7 @@ def _alone(directory: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _exclusive(study: Path) -> Iterator[bool]:
-    """Keep schedulers from beginning with a study file; False if one is at work (`PlanInUse`)."""
+    """Lock schedulers out of a study file; False if one is at work (`PlanInUse`)."""
     with study.open("rb") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -302,7 +302,7 @@ def _exclusive(study: Path) -> Iterator[bool]:
 
 
 class PlanInUse:
-    """A plan under execution: `doe plan` does not replace it, or else `check` tells."""
+    """A plan under execution: `doe plan` does not replace it, or `check` reports that it did."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan, self._content = plan, b""
@@ -332,19 +332,19 @@ class PlanInUse:
         planned = now.requests()
         if any(planned.get(key) != raw for key, raw in self._plan.requests().items()):
             raise DoeError(
-                f"{directory} was planned again meanwhile: no more runs of the former plan are "
+                f"{directory} was replanned meanwhile: no more runs of the former plan are "
                 "started. `doe run` executes the new one"
             )
 
     def release(self) -> None:
-        """Let others replace the plan."""
+        """Allow others to replace the plan."""
         if self._locked is not None:
             self._locked.close()
             self._locked = None
 
 
 def change_plan(directory: Path, changed: Callable[[Study], Study]) -> Plan:
-    """Write a planned study anew where `changed` adds to it; every run that is planned stays."""
+    """Rewrite a planned study with what `changed` adds; every planned run stays."""
     with _alone(directory):
         old = load_plan(directory)
         study = changed(old.study)
@@ -358,7 +358,7 @@ def change_plan(directory: Path, changed: Callable[[Study], Study]) -> Plan:
 
 
 def _write(plan: Plan) -> None:
-    # The study first: a design that is missing or short is completed from it.
+    # The study first: a missing or short design is completed from it.
     text = design_csv(plan.design)
     frozen = frozen_table(design_digest(plan.study, text))
     write_atomic(plan.files.study, dump_study(plan.study) + frozen)
@@ -366,7 +366,7 @@ def _write(plan: Plan) -> None:
 
 
 def _study_and_design(files: StudyDir) -> tuple[bytes, str]:
-    """What stands in study.toml and in design.csv, of one moment though others may be writing.
+    """Read study.toml and design.csv as of one moment, even if others are writing.
 
     A design that was read while the study stayed the same is the study's, or a beginning of it:
     a writer replaces the study first (`_write`), and removes a design that contradicts it before.
@@ -387,7 +387,7 @@ def _study_bytes(files: StudyDir) -> bytes:
 
 
 def _design_text(files: StudyDir) -> str:
-    """What stands in design.csv; an empty text where there is none."""
+    """Read design.csv; empty if there is none."""
     try:
         return read_file(files.design).decode().replace("\r\n", "\n")
     except FileNotFoundError:
@@ -399,11 +399,11 @@ def _design_text(files: StudyDir) -> str:
 
 
 def _edited(files: StudyDir, text: str, expected: str) -> DoeError:
-    """Say where design.csv differs from what study.toml plans."""
+    """Explain where design.csv differs from the plan in study.toml."""
     pairs = zip(text.splitlines(), expected.splitlines(), strict=False)
     line = next((i for i, (a, b) in enumerate(pairs, start=1) if a != b), None)
     part = f"from line {line} on" if line else "by lines at its end"
     return DoeError(
-        f"{files.design} differs from what study.toml plans {part}; it follows from study.toml and "
+        f"{files.design} does not match study.toml {part}; it is generated from study.toml and "
         "must not be edited. Restore it, or move it away and plan again: no result is touched."
     )

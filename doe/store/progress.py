@@ -1,4 +1,4 @@
-"""What a run writes while it runs: its progress and its log."""
+"""What a run writes while it executes: its progress and its log."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class ProgressLine(msgspec.Struct, frozen=True):
 
 
 class Progress(NamedTuple):
-    """What a running run has reported."""
+    """Reports of a running run."""
 
     step: int
     total: int
     metric: str
-    """The metric that is followed: the first that was reported."""
+    """The metric shown: the first that was reported."""
     values: tuple[float, ...]
     """Its latest values, one per step."""
 
@@ -42,7 +42,7 @@ _LINES = msgspec.json.Decoder(ProgressLine)
 
 
 def read_progress(run: RunDir) -> Progress | None:
-    """The end of a run's progress file; None if nothing was reported."""
+    """Read the end of a run's progress file; None if nothing was reported."""
     reports = _reports(run, TAIL_BYTES)
     if not reports:
         return None
@@ -54,31 +54,31 @@ def read_progress(run: RunDir) -> Progress | None:
 
 
 def read_steps(run: RunDir) -> list[ProgressLine]:
-    """All steps that a run has reported, in their order."""
+    """Read all steps that a run has reported, in order."""
     return _by_step(_reports(run, MOST_BYTES))
 
 
 def _by_step(reports: Iterable[ProgressLine]) -> list[ProgressLine]:
-    """Reports in the order of their steps; of a step that was done again, the last one."""
+    """Sort reports by step; of a repeated step, keep the last."""
     return [report for _, report in sorted({report.step: report for report in reports}.items())]
 
 
 def _reports(run: RunDir, most: int) -> list[ProgressLine]:
-    """The reports among the last bytes of a run's progress file."""
+    """Return the reports among the last bytes of a run's progress file."""
     reports = []
     with contextlib.suppress(OSError):
         for line in read_end(run.progress, most).split(b"\n"):
-            with contextlib.suppress(msgspec.MsgspecError):  # cut in two by the seek or by a kill
+            with contextlib.suppress(msgspec.MsgspecError):  # truncated by the seek or by a kill
                 reports.append(_LINES.decode(line))
     return reports
 
 
 BURST = 100
-"""Reports that may come at once: the steps of a short run, the rows that a CSV has gained."""
+"""Reports that may arrive at once: the steps of a short run, the new rows of a CSV."""
 
 
 class Reporter:
-    """Appends what a backend reports to the run's progress file."""
+    """Append what a backend reports to the run's progress file."""
 
     def __init__(self, run: RunDir) -> None:
         self._path = run.progress
@@ -86,14 +86,14 @@ class Reporter:
         self._spare = 0.0
 
     def __call__(self, step: int, total: int, **metrics: float) -> None:
-        """Note that `step` of `total` is done, with the metrics known there."""
+        """Record that `step` of `total` is done, with the metrics known there."""
         now = time.monotonic()
         self._spare = min(self._spare + (now - self._last) / REPORT_SECONDS, BURST)
         self._last = now
         if self._spare < 1 and step < total:
             return
         self._spare = max(self._spare - 1, 0.0)
-        # A training must not end because its progress could not be told.
+        # A training must not fail because its progress could not be written.
         with contextlib.suppress(OSError, TypeError, ValueError, OverflowError):
             values: dict[str, float | None] = {encodable(n): float(v) for n, v in metrics.items()}
             line = ProgressLine(int(step), int(total), values)
@@ -104,12 +104,13 @@ class Reporter:
 
 
 LOG_LINES = 40
-"""Lines of the log that a failure tells."""
+"""Lines of the log in the report of a failure."""
 BLOCK_BYTES = 65536
 LINE_BYTES = 2000
-"""What lines may have on average; of longer ones, as of a bar that is drawn again, the end."""
+"""Average length of a line; of longer ones, such as a redrawn progress bar, only the end is
+kept."""
 ATTEMPT = "== attempt "
-"""Begins the line in the log that separates attempts."""
+"""Start of the line in the log that separates attempts."""
 
 
 def open_log(run: RunDir, attempt: int) -> None:
@@ -119,7 +120,7 @@ def open_log(run: RunDir, attempt: int) -> None:
     something else stands in its place, they go nowhere: no run fails for want of a log.
     """
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(Exception):  # whatever stands there instead of a stream
+        with contextlib.suppress(Exception):  # whatever is there instead of a stream
             stream.flush()
     handle = _log_handle(run, attempt)
     os.dup2(handle, 1)
@@ -128,7 +129,7 @@ def open_log(run: RunDir, attempt: int) -> None:
         os.close(handle)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and not stream.closed:
-            stream.reconfigure(line_buffering=True)  # a crash must not take the last lines along
+            stream.reconfigure(line_buffering=True)  # a crash must not lose the last lines
     if attempt > 1:
         os.write(1, f"\n{ATTEMPT}{attempt} ==\n".encode())
 
@@ -144,13 +145,13 @@ def _log_handle(run: RunDir, attempt: int) -> int:
 
 
 def write_log(run: RunDir, text: str) -> None:
-    """Add a text to the log by its name: descriptors may be anything by now."""
+    """Append a text to the log by name: descriptors may be anything by now."""
     with contextlib.suppress(OSError):
         append(run.log, text.encode(errors="replace"))
 
 
 def log_tail(run: RunDir) -> tuple[str, ...]:
-    """The last lines that the latest attempt wrote."""
+    """Return the last lines of the latest attempt."""
     try:
         text = read_end(run.log, BLOCK_BYTES).decode(errors="replace")
     except OSError:
@@ -160,7 +161,7 @@ def log_tail(run: RunDir) -> tuple[str, ...]:
 
 
 def last_lines(file: BinaryIO, lines: int) -> int:
-    """Where the last lines of a file begin, found from its end, or where very long ones end."""
+    """Return where the last lines of a file begin, or where the end of very long ones begins."""
     position = file.seek(0, os.SEEK_END)
     first = max(0, position - max(lines * LINE_BYTES, BLOCK_BYTES))
     wanted = lines + 1  # the newline before the first of them
@@ -170,7 +171,7 @@ def last_lines(file: BinaryIO, lines: int) -> int:
         file.seek(position)
         block = file.read(size)
         if position + size == file.seek(0, os.SEEK_END) and not block.endswith(b"\n"):
-            wanted -= 1  # a last line without its newline
+            wanted -= 1  # a last line without newline
         number = block.count(b"\n")
         if number < wanted:
             wanted -= number

@@ -1,4 +1,4 @@
-"""What a run is wanted to do: `request.json`, and whether what was done answers it."""
+"""The request of a run, `request.json`, and whether a result answers it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DEFAULT_METRICS, DEFAULT_PROGRESS = MetricsSection(), ProgressSection()
 
 
 class RunRequest(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What `request.json` holds: all that decides a run's outcome, and no path."""
+    """Content of `request.json`: everything that decides a run's outcome, and no path."""
 
     study: str
     run_id: str
@@ -38,25 +38,26 @@ class RunRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     further: tuple[str, ...]
     """Metrics that it may return."""
     source: MetricsSection | None = None
-    """Where a command leaves them; None for the default, so that older requests stay the same."""
+    """Where a command writes its metrics; None for the default, so that older requests stay the
+    same."""
     progress: ProgressSection | None = None
     threads: int = 1
     seeds: dict[str, int] = {}
-    """Stream -> its seed, where the study has several streams."""
+    """Stream -> its seed, if the study has several streams."""
     cwd: str = ""
     """Where a command runs; empty for a function, and in requests of earlier versions."""
     env: dict[str, Level] = {}
-    """Added to the environment of a command."""
+    """Variables added to the environment of a command."""
     stage: str = ""
-    """The stage that this is an execution of; empty for a run."""
+    """Stage of which this is an execution; empty for a run."""
     stages: dict[str, str] = {}
-    """Stage -> the directory, beside this one, of the execution that is handed over."""
+    """Stage -> directory, next to this one, of the execution that is passed on."""
     reuse: bool = False
-    """Whether a stage may be taken over from another study."""
+    """Whether a stage's output may be taken from another study."""
 
 
 def request_bytes(study: Study, run: Run) -> bytes:
-    """The content of a run's `request.json`, always the same bytes for the same run."""
+    """Encode a run's `request.json`, always as the same bytes for the same run."""
     request = _stage_request(study, run) if run.stage else _run_request(study, run)
     return msgspec.json.format(msgspec.json.encode(request), indent=1) + b"\n"
 
@@ -112,7 +113,7 @@ def _run_request(study: Study, run: Run) -> RunRequest:
 
 
 def _source(study: Study) -> MetricsSection:
-    """Where a command leaves its metrics, "best" spelt out by the goal of the response."""
+    """Return where a command writes its metrics, "best" resolved by the goal of the response."""
     section = study.metrics
     if not section.reduce:
         return section
@@ -124,7 +125,7 @@ def _source(study: Study) -> MetricsSection:
 
 
 def request_digest(study: Study, run: Run) -> str:
-    """What names a request in the provenance of the verdict that answers it."""
+    """Return the digest that names a request in the provenance of its verdict."""
     return hashlib.sha256(request_bytes(study, run)).hexdigest()
 
 
@@ -142,11 +143,11 @@ def read_request(run: RunDir) -> tuple[RunRequest, str]:
 
 
 def prepare(run_dir: RunDir, study: Study, run: Run) -> str:
-    """Put a run's request in place; say what stands in its way, if something does."""
+    """Write a run's request; return what prevents it, if anything does."""
     wanted = request_bytes(study, run)
     if _request_there(run_dir) == wanted:
         writable = os.access(run_dir.path, os.W_OK)
-        return "" if writable else "its directory belongs to somebody else: it cannot be written"
+        return "" if writable else "its directory belongs to another user and cannot be written"
     try:
         # Made durable by the worker, while its training computes (`worker`).
         write_atomic(run_dir.request, wanted.decode(), durable=False)
@@ -162,13 +163,13 @@ IN_THE_WAY = (
     *(errno.EISDIR, errno.EEXIST, errno.ENOTDIR, errno.ELOOP, errno.ENOTEMPTY),
     *(errno.EACCES, errno.EPERM),
 )
-"""Errors that concern one run alone: something else has the name of its directory or request, or
-it is somebody else's."""
+"""Errors that concern one run alone: its directory or request is of another type, or another
+user's."""
 
 
 def _request_there(run_dir: RunDir) -> bytes:
     try:
-        return read_file(run_dir.request).strip(b"\0")  # which a power failure may leave
+        return read_file(run_dir.request).strip(b"\0")  # a power failure may leave such a file
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ENOTDIR, *STRANGE):
             return b""
@@ -176,7 +177,7 @@ def _request_there(run_dir: RunDir) -> bytes:
 
 
 def changed_runs(study: Study, statuses: Iterable[RunStatus]) -> list[RunStatus]:
-    """Runs whose verdict answers another request than the study makes now."""
+    """Return runs whose verdict answers a request other than the study's present one."""
     return [
         status
         for status in statuses
@@ -185,14 +186,14 @@ def changed_runs(study: Study, statuses: Iterable[RunStatus]) -> list[RunStatus]
 
 
 def changed_warning(study: Study, statuses: Iterable[RunStatus]) -> str:
-    """One sentence if some results answer another request than the study makes now, else empty."""
+    """Write one sentence if some results answer an outdated request, else an empty text."""
     changed = changed_runs(study, statuses)
     if not changed:
         return ""
     number = len(changed)
     return (
         f"The study file was changed after {counted(number, 'run')} {were(number)} done "
-        f"(the first is {changed[0].run.run_id}); their results answer another request."
+        f"(the first is {changed[0].run.run_id}); their results are for the former settings."
     )
 
 
@@ -202,7 +203,7 @@ def check_unchanged(study: Study, statuses: Iterable[RunStatus], files: StudyDir
     if changed := changed_runs(study, statuses):
         raise DoeError(
             f"{files.study} was changed after {len(changed)} of its runs were done (the first is "
-            f"{changed[0].run.run_id}): their results answer another request"
+            f"{changed[0].run.run_id}): their results are for the former settings"
             f"{_difference(files, study, changed[0])}. Restore it (request.json in a run's "
             "directory shows what it was), or plan the changed study under another name"
         )
@@ -218,7 +219,7 @@ def check_unchanged(study: Study, statuses: Iterable[RunStatus], files: StudyDir
 
 
 def _difference(files: StudyDir, study: Study, status: RunStatus) -> str:
-    """In which values a run's request differs from what the study asks now."""
+    """Say in which values a run's request differs from the study."""
     wanted = msgspec.json.decode(request_bytes(study, status.run), type=RunRequest)
     try:
         former, _ = read_request(files.run(status.run.run_id))

@@ -1,4 +1,4 @@
-"""The state of every planned run, read from the disk: the one view that all others are made of."""
+"""The state of every planned run, read from disk: the basis of all views."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ STATES: tuple[RunState, ...] = (*get_args(State), "running", "pending")
 
 
 class RunStatus(NamedTuple):
-    """One planned run and what its directory says of it."""
+    """One planned run and the content of its directory."""
 
     run: Run
     state: RunState
     result: Result | None = None
     checksum: str = ""
-    """Names the verdict, where there is one."""
+    """Checksum of the verdict, if there is one."""
     lease: LeaseFile | None = None
     """The last lease of a run without a verdict."""
     damaged: bool = False
-    """Whether a verdict stands there that cannot be trusted; its run is done again."""
+    """Whether its verdict cannot be trusted; the run is done again."""
     problem: str = ""
-    """Why the run's directory cannot be read; such a run is left alone."""
+    """Why the run's directory cannot be read; such a run is skipped."""
     directory: RunDir | None = None
-    """Where the run lies, once it has ended."""
+    """Directory of the run, once it has ended."""
 
     @property
     def holder(self) -> Lease | None:
-        """What the last lease says, where it can be read."""
+        """The holder in the last lease, if readable."""
         return self.lease.lease if self.lease else None
 
     @property
@@ -56,21 +56,21 @@ class RunStatus(NamedTuple):
 
     @property
     def provenance(self) -> Mapping[str, Any]:
-        """What the verdict says of its origin; empty without one."""
+        """Provenance in the verdict; empty without one."""
         return self.result.provenance if self.result else {}
 
     @property
     def seconds(self) -> float | None:
-        """How long the run took, if it ended."""
+        """Duration of the run, if it ended."""
         return self.provenance.get("seconds")
 
     def is_final(self, replace: str = "") -> bool:
-        """Whether the run is settled by a verdict that is not the one of this checksum."""
+        """Return whether the run has a final verdict other than the one of this checksum."""
         return is_final(self.result, self.checksum, replace)
 
 
 def scan(files: StudyDir, runs: Iterable[Run], watch: Watch | None = None) -> list[RunStatus]:
-    """Look at the directory of each run.
+    """Read the state of each run from its directory.
 
     A lease of another machine counts as running until `watch` has seen it silent for long enough.
     """
@@ -84,15 +84,15 @@ def scan(files: StudyDir, runs: Iterable[Run], watch: Watch | None = None) -> li
 
 
 def _scanned(files: StudyDir, run: Run, watch: Watch, link: bool | None) -> RunStatus:
-    """Look at a run that has begun; at one whose directory is a link to elsewhere not at all."""
+    """Read the state of a run that has begun; refuse a directory that is a link."""
     if link:
-        problem = "its directory is a link: move what it names into the study"
+        problem = "its directory is a link: move the directory itself into the study"
         return RunStatus(run, "pending", problem=problem)
     return RunStatus(run, "pending") if link is None else read_status(files, run, watch)
 
 
 def read_status(files: StudyDir, run: Run, watch: Watch) -> RunStatus:
-    """Look at one run's directory; one that cannot be read is shown as such."""
+    """Read the state of one run; report a directory that cannot be read."""
     try:
         return _read_status(files, run, watch)
     except DoeError as error:
@@ -116,13 +116,13 @@ def _read_status(files: StudyDir, run: Run, watch: Watch) -> RunStatus:
 
 
 def retried_reason(files: StudyDir, status: RunStatus) -> str:
-    """Why a pending run is to be tried again, or an empty text."""
+    """Explain why a pending run is to be retried, or return an empty text."""
     records = failed_attempts(files.run(status.run.run_id)) if status.lease else ()
     return records[-1].failure.reason if records else ""
 
 
 def counts(statuses: Sequence[RunStatus]) -> dict[RunState, int]:
-    """How many runs are in each state."""
+    """Count the runs in each state."""
     number: dict[RunState, int] = dict.fromkeys(STATES, 0)
     for status in statuses:
         number[status.state] += 1
@@ -130,17 +130,17 @@ def counts(statuses: Sequence[RunStatus]) -> dict[RunState, int]:
 
 
 def complete_replicates(statuses: Sequence[RunStatus]) -> int:
-    """How many replicates, from the first on, have a verdict of every run."""
+    """Count the replicates, from the first on, in which every run has a verdict."""
     return _complete(statuses, [status.run.replicate for status in statuses])
 
 
 def complete_portions(study: Study, statuses: Sequence[RunStatus]) -> int:
-    """How many portions, from the first on, have a verdict of every run."""
+    """Count the portions, from the first on, in which every run has a verdict."""
     return _complete(statuses, [portion(study, status.run) for status in statuses])
 
 
 def _complete(statuses: Sequence[RunStatus], numbers: Sequence[int]) -> int:
-    """How many of the numbered parts of a study have a verdict of every run."""
+    """Count the numbered parts of a study, from the first on, in which every run has a verdict."""
     pairs = zip(statuses, numbers, strict=True)
     waiting = [number for status, number in pairs if status.state in ("running", "pending")]
     return min(waiting, default=max(numbers, default=0) + 1) - 1

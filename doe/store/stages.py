@@ -1,4 +1,4 @@
-"""What a stage leaves on disk: `out` in the directory of its execution, handed to runs, removed."""
+"""The output of a stage on disk: `out` in the directory of its execution; passed on, removed."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from doe.store.requests import RunRequest
 from doe.store.verdicts import Failure, Result, read_verdict
 
 DIGEST, RECIPE, REUSED = "digest", "recipe", "reused"
-"""Facts of a stage's provenance: what it left, what it was made of, where it was taken from."""
+"""Facts of a stage's provenance: its output, its inputs, its source if taken over."""
 STAGES = "stages"
 """Fact of a run's provenance: the executions of stages that it used, and the digest of each."""
 CHUNK_BYTES = 1 << 20
 REMOVED = ".removed"
-"""What a stage left, on its way out: renamed first, so that half of it is never taken for all."""
+"""Output of a stage under removal: renamed first, so that part of it never passes for all."""
 
 
 def is_present(stage: RunDir) -> bool:
-    """Whether what a stage left is there."""
+    """Return whether the output of a stage is there."""
     try:
         with os.scandir(stage.out) as entries:
             return any(True for _ in entries)
@@ -35,7 +35,7 @@ def is_present(stage: RunDir) -> bool:
 
 
 def remove_product(stage: RunDir) -> None:
-    """Remove what a stage left; its verdict, log and leases stay."""
+    """Remove the output of a stage; its verdict, log and leases stay."""
     with contextlib.suppress(OSError):
         os.rename(stage.out, stage.path / f"{REMOVED}-{os.urandom(4).hex()}")
     for name in stage.names():
@@ -44,18 +44,18 @@ def remove_product(stage: RunDir) -> None:
 
 
 class StageResults(NamedTuple):
-    """What the stages of a run have come to."""
+    """State of the stages of a run."""
 
     used: dict[str, dict[str, str]]
-    """Stage -> its execution and the digest of what it left."""
+    """Stage -> its execution and the digest of its output."""
     failure: Failure | None = None
-    """Why the run cannot be: one of them has failed."""
+    """Why the run is impossible: a stage has failed."""
     missing: str = ""
-    """The first one that is not done, or whose product is gone."""
+    """The first stage that is not done or whose output is missing."""
 
 
 def stage_results(study: StudyDir, request: RunRequest) -> StageResults:
-    """Look at the stages that a run needs."""
+    """Read the state of the stages that a run needs."""
     used: dict[str, dict[str, str]] = {}
     missing = ""
     for name, run_id in request.stages.items():
@@ -71,7 +71,7 @@ def stage_results(study: StudyDir, request: RunRequest) -> StageResults:
 
 
 def stage_failure(run_id: str, result: Result) -> Failure:
-    """Why runs fail whose stage has failed: for its reason."""
+    """Return the failure of runs whose stage has failed, with its reason."""
     reason = result.error.reason if result.error else "for no known reason"
     return Failure("stage", f"{run_id} failed: {reason}")
 
@@ -80,7 +80,7 @@ def stage_failure(run_id: str, result: Result) -> Failure:
 
 
 def content_digest(directory: Path) -> str:
-    """SHA-256 over the names and bytes of all files below a directory."""
+    """Return the SHA-256 over the names and bytes of all files below a directory."""
     total = hashlib.sha256()
     for path in _files(directory):
         total.update(f"{path.relative_to(directory)}\0".encode(errors="surrogateescape"))
@@ -98,7 +98,7 @@ def _file_digest(path: Path) -> bytes:
 
 
 def recipe(request: RunRequest, files: Mapping[str, str], used: Mapping[str, Any]) -> str:
-    """Digest of all that decides what a stage leaves: command, files, settings, levels, seed.
+    """Return the digest of all inputs of a stage: command, files, settings, levels, seed.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def recipe(request: RunRequest, files: Mapping[str, str], used: Mapping[str, Any
 
 
 def take_over(stage: RunDir, wanted: str) -> dict[str, Any]:
-    """Link what a study beside this one has left by the same recipe; its facts, else nothing."""
+    """Link the output of a neighbouring study's stage with the same recipe; return its facts."""
     study = stage.path.parent.resolve()
     for other in sorted(study.parent.glob("*/stage-*")):
         if other.parent == study:

@@ -2,74 +2,74 @@
 
 # Leases -----------------------------------------------------------------------------------------
 BEAT_SECONDS = 5.0
-"""Between two heartbeats of a keeper."""
+"""Interval between heartbeats of a keeper."""
 GAP_SECONDS = 10.0
-"""An observer that looks less often than this was blocked itself and has seen no silence."""
+"""An observer that looks less often than this was blocked itself and cannot count silence."""
 STALE_SECONDS = 60.0
-"""A lease of another machine is over after this time without a heartbeat."""
+"""A lease of another machine expires after this time without a heartbeat."""
 
 # Keeper and training ----------------------------------------------------------------------------
 KEEPER_POLL_SECONDS = 0.2
-"""Between two looks of a keeper at what was requested of it."""
+"""Interval at which a keeper reads its requests."""
 REPORT_SECONDS = 0.1
-"""Reports of progress that come faster than this for long are thinned out."""
+"""Progress reports that persistently arrive faster than this are thinned out."""
 COMMAND_POLL_SECONDS = 1.0
-"""Between two looks at the CSV that a command writes."""
+"""Interval at which the CSV of a command is read."""
 TRIAL_REPORT_SECONDS = 1.0
-"""Between two lines of progress of `doe try`."""
+"""Interval between progress lines of `doe try`."""
 FLUSH_SECONDS = 3.0
-"""A training whose reply is there may take so long to flush its streams and to leave."""
+"""Time for a training that has replied to flush its streams and exit."""
 LATE_SECONDS = 2.0
-"""A run that did not end itself is killed so long after its time limit."""
+"""Grace period after the time limit, before a run is killed."""
 RESTORE_SECONDS = 1.0
-"""How long the lease is missing before it is put back: who deletes a study may be at it."""
+"""Time that a lease is missing before it is put back: the study may be being deleted."""
 COMMIT_RETRY_SECONDS = 5.0
-"""Between two tries to write a verdict."""
+"""Interval between attempts to write a verdict."""
 COMMIT_SECONDS = 120.0
-"""How long a finished run tries to write its verdict against an error."""
+"""Time that a finished run keeps trying to write its verdict despite errors."""
 DISK_FULL_SECONDS = 3600.0
-"""How long it waits for room on a full disk."""
+"""Time that it waits for space on a full disk."""
 FORK_SECONDS = 5.0
-"""At the limit of processes, a start waits so long for room before its run is put off."""
+"""Time that a start waits at the process limit before its run is put off."""
 KILL_SECONDS = 10.0
-"""A killed process may take so long to be gone before it is left to the kernel."""
+"""Time for a killed process to disappear before it is left to the kernel."""
 
 # Scheduler and local engine ---------------------------------------------------------------------
 WATCH_SECONDS = 0.5
-"""Between two looks at runs that others execute."""
+"""Interval at which runs executed by others are checked."""
 IDLE_SECONDS = 0.05
-"""Processes that stand by for longer than this make themselves ready to write."""
+"""Processes on standby for longer than this prepare for writing."""
 IMPORT_EXIT_SECONDS = 2.0
-"""A warm parent may take so long to leave an import."""
+"""Time for a warm parent to leave an import."""
 SWEEP_SECONDS = 5.0
-"""A warm parent may take so long to end what a killed keeper has left."""
+"""Time for a warm parent to end the remains of a killed keeper."""
 NOTIFY_SECONDS = 60.0
-"""The command that is told of the end may take so long."""
+"""Time limit of the notification command."""
 LONGEST_SECONDS = 1e8
 """Three years: more than any run takes, and less than any clock can measure."""
 
 # Slurm ------------------------------------------------------------------------------------------
 VERDICT_POLL_SECONDS = 0.5
-"""Between two looks for verdicts."""
+"""Interval between checks for verdicts."""
 QUEUE_POLL_SECONDS = (0.5, 2.0, 15.0)
-"""Between two looks at the queue: at first, after news, and the longest without any."""
+"""Interval between checks of the queue: at first, after news, and at most."""
 QUEUE_LOOK_SECONDS = 10.0
-"""A command that only looks waits so long for the controller."""
+"""Time that a read-only command waits for the controller."""
 SLURM_CALL_SECONDS = 60.0
-"""A command of Slurm that takes longer is taken as unanswered."""
+"""Time after which a Slurm command counts as unanswered."""
 SLURM_REPEAT_SECONDS = 60.0
-"""A call without which nothing can go on is repeated for so long."""
+"""Time for which a necessary call is repeated."""
 VERDICT_VISIBLE_SECONDS = 60.0
-"""After a job's good end its verdict may take so long to be seen on a network file system."""
+"""Time after a job's good end for its verdict to appear on a network file system."""
 CONTROLLER_AWAY_SECONDS = 1800.0
-"""The controller may be silent for so long before the scheduler gives up; its jobs go on."""
+"""Silence of the controller after which the scheduler gives up; its jobs continue."""
 
 # Ray --------------------------------------------------------------------------------------------
 RAY_POLL_SECONDS = 0.05
-"""Between two looks of a task at its worker."""
+"""Interval at which a task checks its worker."""
 RAY_DEATH_SECONDS = 5.0
-"""The kernel may take so long to end a worker whose task has died."""
+"""Time for the kernel to end a worker whose task has died."""
 RAY_CONNECT_SECONDS = 10.0
-"""A cluster has to answer within this time."""
+"""Time limit for a cluster to answer."""
 RAY_CANCEL_SECONDS = 60.0
-"""Ray may take so long to end tasks that are killed."""
+"""Time for Ray to end tasks that are killed."""

@@ -1,4 +1,4 @@
-"""Verdicts: how a run ended, which failures are tried again, what becomes of a damaged result."""
+"""Verdicts: how a run ended, which failures are retried, and how a damaged result is handled."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from doe.store.files import STRANGE, RunDir, put_once, read_file
 
 State = Literal["done", "diverged", "failed"]
 IMPORTED = "imported"
-"""Fact of the provenance: the table that a verdict was taken from, where nothing was run here."""
+"""Fact of the provenance: the table that a verdict was imported from, if no run was made here."""
 UNREAD = "unread"
-"""Fact of the provenance: factors that a backend function never looked at."""
+"""Fact of the provenance: factors that a backend function never read."""
 FILES = "files"
 """Fact of the provenance: the files that a command names, and the hash of each at its start."""
 
 
 FailureKind = Literal["exception", "crash", "timeout", "gpu-memory", "stage", "process-limit"]
-"""That of the process limit is never put on record: the run is put off."""
+"""Reaching the process limit is never recorded: the run is put off."""
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """Why a run has no metrics."""
+    """The reason why a run has no metrics."""
 
     kind: FailureKind | Literal["diverged"]
     message: str
@@ -49,44 +49,44 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 FORMAT = 2
-"""Format of verdicts that is written; those of format 1 do not name it."""
-LATER = "its result was written by a later version of doe, and stays as it is: update doe"
+"""Format of verdicts as written; those of format 1 do not name it."""
+LATER = "its result was written by a later version of doe and is left unchanged: update doe"
 
 
 class Result(msgspec.Struct, frozen=True):
-    """A verdict: what `result.json` holds besides its checksum."""
+    """Content of `result.json` besides its checksum."""
 
     state: State
     metrics: dict[str, float | None] = {}
-    """A metric that is not finite is null; the error tells which it was."""
+    """A metric that is not finite is null; the error says what it was."""
     error: Failure | None = None
     provenance: dict[str, Any] = {}
     format: int = FORMAT
 
 
 class Verdict(NamedTuple):
-    """What stands in `result.json`: a result, or None if it is damaged or of a later version."""
+    """Content of `result.json` as read: a result, or None if damaged or of a later version."""
 
     result: Result | None
     raw: bytes
 
     @property
     def later(self) -> bool:
-        """Whether it is whole and cannot be understood: a later version wrote it."""
+        """Whether it is intact but was written by a later version."""
         return self.result is None and _is_whole(self.raw)
 
     def is_final(self, replace: str = "") -> bool:
-        """Whether it settles its run, where the one of the checksum `replace` shall not."""
+        """Return whether it settles its run, unless its checksum is `replace`."""
         return self.later or is_final(self.result, checksum(self.raw), replace)
 
 
 def is_final(result: Result | None, name: str, replace: str) -> bool:
-    """Whether a verdict settles its run: it is whole, and its name is not to be replaced."""
+    """Return whether a verdict settles its run: it is intact, and not the one to be replaced."""
     return result is not None and name != replace
 
 
 _SEAL = b',\n "checksum": "%b"\n}\n'
-"""The end of a verdict."""
+"""Last field of a verdict."""
 _SEALED = re.compile(_SEAL % b"([0-9a-f]{64})")
 _SEAL_BYTES = len(_SEAL % bytes(64))
 
@@ -94,14 +94,14 @@ _RESULTS = msgspec.json.Decoder(Result)
 
 
 def encode_result(result: Result) -> bytes:
-    """Write a verdict; its last field is the SHA-256 of every byte before it."""
+    """Encode a verdict; its last field is the SHA-256 of every byte before it."""
     text = msgspec.json.format(msgspec.json.encode(result), indent=1)
     body = text.removesuffix(b"\n}")
     return body + _SEAL % hashlib.sha256(body).hexdigest().encode()
 
 
 def decode_result(raw: bytes) -> Result | None:
-    """Read a verdict; None if a byte of it is missing or altered, or it cannot be understood."""
+    """Decode a verdict; None if a byte is missing or altered, or it cannot be understood."""
     if not _is_whole(raw):
         return None
     try:
@@ -110,14 +110,14 @@ def decode_result(raw: bytes) -> Result | None:
         return None
     if result.format > FORMAT:
         return None
-    if not _sound(result.provenance):  # signed again by another hand
+    if not _sound(result.provenance):  # signed again by somebody else
         kept = {key: value for key, value in result.provenance.items() if _sound({key: value})}
         result = msgspec.structs.replace(result, provenance=kept)
     return result
 
 
 def _is_whole(raw: bytes) -> bool:
-    """Whether the bytes are those that were written."""
+    """Return whether the bytes are those that were written."""
     return hashlib.sha256(raw[:-_SEAL_BYTES]).hexdigest() == checksum(raw)
 
 
@@ -125,7 +125,7 @@ Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 class Origin(msgspec.Struct):
-    """The facts of a provenance that others rely on, each of its kind; further ones are free."""
+    """Facts of a provenance on which others rely, with their types; further ones are free."""
 
     commit: str = ""
     dirty: bool = False
@@ -153,7 +153,7 @@ class Origin(msgspec.Struct):
 
 
 def _sound(provenance: dict[str, Any]) -> bool:
-    """Whether the facts are of their kinds, so that who reads them need not ask."""
+    """Return whether the facts have their types, so that readers need not check."""
     try:
         msgspec.convert(provenance, Origin)
     except (msgspec.ValidationError, OverflowError):
@@ -162,30 +162,30 @@ def _sound(provenance: dict[str, Any]) -> bool:
 
 
 def checksum(raw: bytes) -> str:
-    """The checksum that stands in a verdict, by which it is named."""
+    """Return the checksum in a verdict, which names it."""
     end = _SEALED.fullmatch(raw, max(0, len(raw) - _SEAL_BYTES))
     return end[1].decode() if end else ""
 
 
 def read_verdict(run: RunDir) -> Verdict | None:
-    """What stands in `result.json`, or None if nothing does."""
+    """Read `result.json`; None if there is none."""
     return verdict_in(run.result)
 
 
 def has_final_verdict(run: RunDir, replace: str) -> bool:
-    """Whether a run has a verdict that settles it, other than the one of this checksum."""
+    """Return whether a run has a final verdict other than the one of this checksum."""
     verdict = read_verdict(run)
     return verdict is not None and verdict.is_final(replace)
 
 
 def verdict_in(path: Path | str) -> Verdict | None:
-    """The same, of the file."""
+    """Read the verdict at `path`; None if absent."""
     try:
         raw = read_file(path)
     except FileNotFoundError:
         return None
     except OSError as error:
-        if error.errno in STRANGE:  # damaged beyond all doubt
+        if error.errno in STRANGE:  # damaged beyond doubt
             return Verdict(None, b"")
         run_id, name = Path(path).parts[-2:]
         raise DoeError(f"cannot read {run_id}/{name}: {error.strerror}") from error
@@ -193,12 +193,12 @@ def verdict_in(path: Path | str) -> Verdict | None:
 
 
 def commit(run: RunDir, result: Result, nonce: str) -> bool:
-    """Give a run its verdict; False, and no change, if it has one."""
+    """Give a run its verdict; False, without any change, if it has one."""
     return put_once(run.result, encode_result(result), nonce)
 
 
 def set_aside(run: RunDir, kind: str, attempt: int, judged: bytes) -> None:
-    """Move a verdict away, for the holder of a lease only; put it back if it is not the judged one.
+    """Move a verdict away, for the holder of a lease only; put it back if it is not the one judged.
 
     The name holds the number of the attempt, and an attempt has one holder, so no name is taken.
     """
@@ -216,7 +216,7 @@ def set_aside(run: RunDir, kind: str, attempt: int, judged: bytes) -> None:
 
 
 def _bytes(path: Path) -> bytes:
-    """What stands in a file; nothing for what is no plain file."""
+    """Read a file; empty if it is not a plain file."""
     try:
         return read_file(path)
     except OSError as error:
@@ -226,7 +226,7 @@ def _bytes(path: Path) -> bytes:
 
 
 def sweep_leftovers(run: RunDir, nonce: str = "") -> list[str]:
-    """Remove what killed writers left, for one who holds the lease or sees a verdict.
+    """Remove what killed writers left, for the holder of the lease or after the verdict.
 
     A writer that is late rather than dead finds its temporary file gone, and changes nothing. The
     caller's own writes, by its nonce, stay. Returns the names that were there.
@@ -239,7 +239,7 @@ def sweep_leftovers(run: RunDir, nonce: str = "") -> list[str]:
 
 
 def recover(run: RunDir, nonce: str) -> None:
-    """Sweep leftovers, and put back a good verdict that was moved away by mistake."""
+    """Remove leftovers, and put back a good verdict that was moved away by mistake."""
     names = sweep_leftovers(run, nonce)
     files.fault_point("swept")
     if run.result.name in names:
@@ -254,16 +254,16 @@ def recover(run: RunDir, nonce: str) -> None:
 
 
 class Policy(msgspec.Struct, frozen=True):
-    """How often a failed run is tried again."""
+    """How often a failed run is retried."""
 
     retries: int = 2
-    """For crashes: a signal, an exit without verdict, a hang past the time limit."""
+    """Retries after crashes: a signal, an exit without verdict, a hang past the time limit."""
     errors: bool = False
-    """Whether a clean exception is tried again as well."""
+    """Whether a clean exception is retried as well."""
 
 
 def exhausted(failures: tuple[Failure, ...], policy: Policy) -> bool:
-    """Whether the last failure is final.
+    """Return whether the last failure is final.
 
     Out of GPU memory is final only where the run had its GPU to itself.
     """
@@ -281,11 +281,11 @@ def exhausted(failures: tuple[Failure, ...], policy: Policy) -> bool:
 
 
 REPLACED = ("failed", "removed")
-"""Why a verdict was set aside: run again after a failure, or after what it left was removed."""
+"""Why a verdict was set aside: retried after a failure, or after its output was removed."""
 
 
 class Attempt(NamedTuple):
-    """A failed attempt on record, with the bytes that may become the verdict."""
+    """A recorded failed attempt, with the bytes that may become the verdict."""
 
     number: int
     raw: bytes
@@ -293,7 +293,7 @@ class Attempt(NamedTuple):
 
 
 def failed_attempts(run: RunDir) -> tuple[Attempt, ...]:
-    """Failures on record, oldest first, since the last time that a verdict was replaced."""
+    """Return recorded failures, oldest first, since the last time that a verdict was replaced."""
     names = run.names()
     first = max((run.aside_number(name, k) for name in names for k in REPLACED), default=0)
     numbers = sorted(filter(None, map(run.attempt_number, names)))
@@ -301,7 +301,7 @@ def failed_attempts(run: RunDir) -> tuple[Attempt, ...]:
 
 
 def _read_attempt(run: RunDir, number: int) -> Attempt:
-    """A failure on record; one that cannot be read was a failure all the same."""
+    """Read a recorded failure; one that cannot be read still counts as a failure."""
     with contextlib.suppress(OSError):
         raw = read_file(run.attempt(number))
         result = decode_result(raw)
@@ -312,7 +312,7 @@ def _read_attempt(run: RunDir, number: int) -> Attempt:
 
 
 def record_failure(run: RunDir, attempt: int, result: Result, nonce: str) -> None:
-    """Put on record how an attempt failed, once; what a backend left of that name is moved away."""
+    """Record how an attempt failed, once; move away a backend's file of that name."""
     record, raw = run.attempt(attempt), encode_result(result)
     if not put_once(record, raw, nonce) and decode_result(_bytes(record)) is None:
         os.replace(record, record.with_suffix(".foreign"))

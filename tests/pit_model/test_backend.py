@@ -78,9 +78,9 @@ def test_the_same_request_in_a_finished_directory_gives_the_same_numbers(trained
 
 def test_a_device_that_is_not_there_is_named():
     assert find_device("cpu") == torch.device("cpu")
-    with pytest.raises(PitError, match="device 'cuda:9' is not there; this machine has cpu"):
+    with pytest.raises(PitError, match="device 'cuda:9' was not found; this machine has cpu"):
         find_device("cuda:9")
-    with pytest.raises(PitError, match="'gpu' is not there"):
+    with pytest.raises(PitError, match="'gpu' was not found"):
         find_device("gpu")
 
 

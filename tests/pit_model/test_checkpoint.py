@@ -109,7 +109,7 @@ def test_a_write_that_fails_leaves_the_old_state(tmp_path, monkeypatch):
 def test_nothing_but_data_is_loaded(tmp_path):
     path = tmp_path / "checkpoint"
     save(path, {"model": torch.nn.Linear(1, 1)}, MARK)
-    with pytest.raises(PitError, match="does not hold plain data"):
+    with pytest.raises(PitError, match="does not contain plain data"):
         load(path, MARK)
 
 

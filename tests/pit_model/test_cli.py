@@ -51,7 +51,7 @@ def test_train_evaluate_figures_and_baseline(tmp_path):
     assert "three-frame difference" in said
     assert f"{values['B16']:.3f}" in said
 
-    with pytest.raises(PitError, match="holds a run of other settings or another seed"):
+    with pytest.raises(PitError, match="contains a run with other settings or another seed"):
         call(*train, "--seed", 101)
     assert "3/3 epochs" in call(*train, "--seed", 100, "--threads", 1, "--set", "epochs=3")
 
@@ -80,7 +80,7 @@ def test_baseline_shows_each_kind_of_noise():
     [
         (["--set", "F=true"], "F cannot be set here: every kind of noise is shown"),
         (["--set", "noise=static"], "noise cannot be set here"),
-        (["--run", ".", "--preset", "demo"], "leave out --preset and --set"),
+        (["--run", ".", "--preset", "demo"], "remove --preset and --set"),
     ],
 )
 def test_baseline_ignores_no_option(words, message):
@@ -102,7 +102,7 @@ def test_simulate_writes_sequences(tmp_path):
         (["train", "--set", "image_size"], "not of the form KEY=VALUE"),
         (["train", "--config", "A1B1"], "expected each of A to F"),
         (["train", "--preset", "large"], "unknown preset 'large'"),
-        (["train", "--device", "cuda:7"], "device 'cuda:7' is not there"),
+        (["train", "--device", "cuda:7"], "device 'cuda:7' was not found"),
         (["simulate", "--split", "training"], "split 'training' is unknown"),
         (["simulate", "--format", "avi"], "video format 'avi' is unknown"),
     ],
@@ -120,7 +120,7 @@ def test_a_mistake_is_one_line_and_exit_code_1(tmp_path, monkeypatch, capsys, wo
 
 def test_commands_that_need_a_run_say_so(tmp_path):
     for words in (["evaluate", tmp_path], ["figures", tmp_path], ["baseline", "--run", tmp_path]):
-        with pytest.raises(PitError, match="holds no run"):
+        with pytest.raises(PitError, match="is not a run"):
             call(*words)
 
 

@@ -91,7 +91,7 @@ def test_every_bounce_is_marked(seen):
 
 
 def test_a_video_that_is_not_there_is_refused(trained):
-    with pytest.raises(PitError, match="video 2 is not there; expected 0 to 1"):
+    with pytest.raises(PitError, match="there is no video 2; expected 0 to 1"):
         inspect_run(read_trained(trained[0].run_dir), 2, CPU)
 
 

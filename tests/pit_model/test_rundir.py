@@ -41,7 +41,7 @@ def test_the_answer_of_the_backend_is_kept(trained, tmp_path):
 
 
 def test_what_is_missing_or_damaged_is_named(tmp_path, trained):
-    with pytest.raises(PitError, match="holds no run"):
+    with pytest.raises(PitError, match="is not a run"):
         read_run(tmp_path)
     (tmp_path / RUN).write_text("{")
     with pytest.raises(PitError, match="is damaged"):

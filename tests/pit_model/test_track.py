@@ -217,7 +217,9 @@ def test_what_cannot_be_tracked_is_refused(tracker, options, message):
 
 
 def test_weights_that_are_none_are_refused(tmp_path):
-    with pytest.raises(PitError, match="is not there; expected a file of weights or the directory"):
+    with pytest.raises(
+        PitError, match="does not exist; expected a file of weights or the directory"
+    ):
         Tracker.load(tmp_path / "none.pt")
     (tmp_path / "text.pt").write_text("no weights")
     with pytest.raises(PitError, match="holds no weights"):

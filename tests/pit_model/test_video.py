@@ -48,7 +48,7 @@ def test_an_unknown_format_is_refused():
 def test_mp4_without_its_package_is_refused_with_the_way_out(monkeypatch):
     monkeypatch.setattr(video, "find_spec", lambda name: None)
     with pytest.raises(
-        PitError, match=r"mp4 needs PyAV: pip install 'pit-doe\[video\]'; or take gif"
+        PitError, match=r"mp4 needs PyAV: pip install 'pit-doe\[video\]'; or use gif"
     ):
         check_format("mp4")
 

@@ -1,4 +1,4 @@
-"""Put on the path of a script whose help is read: argparse then names every default.
+"""Loaded into a script whose help is read: makes argparse show every default.
 
 Python imports a module of this name when it starts. Most scripts leave their defaults out of the
 help, and without them no levels could be proposed. Nothing else of the script changes.

@@ -134,13 +134,13 @@ def test_refusals(plasma: str, tmp_path: Path) -> None:
     base = ("--table", plasma, "--factors", "A,B,C")
     assert "which response?" in fails(*base)
     assert "did you mean" in fails(*base, "--response", "yy", "--factors", "A,B,C,dya")
-    assert "exclude each other" in fails(*base, "-r", "y", "--json", "--csv")
+    assert "cannot be combined" in fails(*base, "-r", "y", "--json", "--csv")
     assert "is not one of none, log, logit, boxcox, auto" in fails(
         *base, "-r", "y", "--transform", "logg"
     )
     assert "'mixed' is not one of pure, residual" in fails(*base, "-r", "y", "--error", "mixed")
     assert "no table" in fails("--table", str(tmp_path / "none.csv"), "--factors", "A")
-    assert "belongs to --table" in fails("--factors", "A")
+    assert "applies to --table" in fails("--factors", "A")
     assert "order 9 does not fit 3 factors" in fails(*base, "-r", "y", "--order", "9")
     assert "no factor has that name" in fails(*base, "-r", "y", "--drop", "Q")
     assert "no pair" in fails(*base, "-r", "y", "--low", "A")
@@ -155,8 +155,8 @@ def test_one_constant_response_does_not_stop_the_others(
     result = CliRunner().invoke(app, ["analyze", *base, "-r", "y,flat,empty,z"])
     assert result.exit_code == 0
     assert [item["response"] for item in json.loads(result.stdout)] == ["y", "z"]
-    assert "left out: response 'flat' has 16 values and no variation" in result.stderr
-    assert "left out: response 'empty' has no value in any run" in result.stderr
+    assert "omitted: response 'flat' has 16 values and no variation" in result.stderr
+    assert "omitted: response 'empty' has no value in any run" in result.stderr
     assert "no variation" in fails(*base, "-r", "flat")
 
 

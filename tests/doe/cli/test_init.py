@@ -188,11 +188,11 @@ INIT = ["init", *GIVEN]
 OWN = [PYTHON, "train.py"]
 WRONG = [
     (["init", "--", *OWN], "--metric is missing"),
-    (INIT, "expected a program, as in doe init -- python train.py"),
+    (INIT, "expected one, as in doe init -- python train.py"),
     ([*INIT, "--", "no-such-program"], "cannot start 'no-such-program'"),
     ([*INIT, "--", PYTHON, "absent.py"], "can't open file"),
-    ([*INIT, "--", PYTHON, "-c", "pass"], "names no option; a program without help is told"),
-    ([*INIT, "--", "false"], "a program without help is told where its factors go"),
+    ([*INIT, "--", PYTHON, "-c", "pass"], "lists no option; for a program without --help, write"),
+    ([*INIT, "--", "false"], "for a program without --help, write where its factors go"),
     ([*INIT, "--factor", "a", "--", "false", "{a}"], "its levels are not known"),
     ([*INIT, "--factor", "a=1,2", "--", "false", "{a}", "{b}"], "placeholder {b} is unknown"),
     ([*INIT, "--goal", "best", "--", *OWN], "expected min or max"),
@@ -207,7 +207,10 @@ WRONG = [
     (["init", "--backend", "m:f", "--metric", "y"], "--factor is missing"),
     (["init", "--backend", "m:f", "--factor", "a", "--metric", "y"], "its levels are not known"),
     (["init", "--backend", "mf", "--factor", "a=1,2", "--metric", "y"], "module:function"),
-    (["init", *GIVEN, "--backend", "m:f", "--factor", "a=1,2"], "--metrics-file is for a program"),
+    (
+        ["init", *GIVEN, "--backend", "m:f", "--factor", "a=1,2"],
+        "--metrics-file applies to a program",
+    ),
     (["init", "--metric", "a b", "--backend", "m:f", "--factor", "a=1,2"], "is not a valid name"),
     ([*INIT, "--name", "a/b", "--", *OWN], "becomes a directory"),
     ([*INIT, "--out", "absent/study.toml", "--", *OWN], "cannot write absent/study.toml"),
@@ -216,11 +219,11 @@ WRONG = [
     (["try", "train.py"], "not TOML"),
     (["plan"], "no study.toml in this directory"),
     (["plan", "--preset", "smal"], "did you mean 'small'"),
-    (["run"], "no study below runs/"),
+    (["run"], "no study in runs/"),
     (["run", "--study", "absent"], "holds no study.toml"),
-    (["status"], "no study below runs/"),
-    (["report"], "no study below runs/"),
-    (["analyze", "--response", "acc"], "no study below runs/"),
+    (["status"], "no study in runs/"),
+    (["report"], "no study in runs/"),
+    (["analyze", "--response", "acc"], "no study in runs/"),
 ]
 
 
@@ -239,7 +242,7 @@ def test_a_mistake_is_one_sentence_that_says_how_to_go_on(tmp_path, words, messa
 def test_a_file_that_is_there_is_never_overwritten(tmp_path):
     (tmp_path / "study.toml").write_text("mine")
     code, said = doe(*INIT, "--", *OWN)
-    assert (code, "stays as it is" in said) == (1, True)
+    assert (code, "is left unchanged" in said) == (1, True)
     assert (tmp_path / "study.toml").read_text() == "mine"
 
 
@@ -292,17 +295,17 @@ LATER = [
     (["run", "--timeout", "1e99"], "expected seconds"),
     (["logs", "nothing"], "nothing"),
     (["analyze", "--response", "acc"], "no run of runs/mine is done yet"),
-    (["analyze", "--factors", "lr"], "--factors belongs to --table"),
+    (["analyze", "--factors", "lr"], "--factors applies to --table"),
     (["analyze", "--table", "absent.csv"], "there is no table absent.csv"),
     (["report", "--table", "study.toml"], "is not a CSV table"),
     (["report", "--drop", "lrr"], "lrr"),
     (["report", "--figures", "acx"], "did you mean 'acc'"),
     (["import", "absent.csv"], "there is no table absent.csv"),
-    (["import", "past.csv"], "Map the one that holds it: lr=COLUMN"),
-    (["import", "past.csv", "--map", "lr"], "--map 'lr' is no pair"),
-    (["import", "past.csv", "--map", "lr=a"], "Map the one that holds it: augment=COLUMN"),
+    (["import", "past.csv"], "Name its column: lr=COLUMN"),
+    (["import", "past.csv", "--map", "lr"], "--map 'lr' is not a pair"),
+    (["import", "past.csv", "--map", "lr=a"], "Name its column: augment=COLUMN"),
     (["export", "--out", "all.xls"], "ends in .csv or .parquet"),
-    (["status", "--watch", "--json"], "exclude each other"),
+    (["status", "--watch", "--json"], "cannot be combined"),
 ]
 
 

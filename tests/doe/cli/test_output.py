@@ -71,7 +71,7 @@ def test_what_is_piped_stays_as_it_is(place):
 def test_formulas_of_an_export_are_said_and_quoted_on_request(place):
     plain = doe("export", "--study", "st", cwd=place)
     assert ",=1+1," in plain.stdout
-    assert "1 cell such as a spreadsheet takes for a formula" in plain.stderr
+    assert "1 cell that a spreadsheet would read as a formula" in plain.stderr
     quoted = doe("export", "--study", "st", "--spreadsheet", cwd=place)
     assert ",'=1+1," in quoted.stdout
     assert not quoted.stderr

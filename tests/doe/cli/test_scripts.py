@@ -163,7 +163,7 @@ def test_globals_overridden_by_a_configurator(tmp_path):
     assert lows == [0.00018, 6, 0.03, 0.0]
     said = doe("try")
     assert "val_loss  " in said
-    assert "wrote where it was started" not in said
+    assert "wrote outside {run_dir}" not in said
     assert {m["val_loss"] for m in results(tmp_path, 4)} <= {0.18, 1.8}
 
 
@@ -325,7 +325,7 @@ def test_a_script_that_cannot_start_shows_its_own_error(tmp_path):
     """As pytorch/examples' mnist without torchvision."""
     write("main.py", "import argparse\nimport no_such_vision\n")
     said = doe("init", "--metric", "loss", "--", PYTHON, "main.py", code=1)
-    assert "ModuleNotFoundError: No module named 'no_such_vision'; mend that first" in said
+    assert "ModuleNotFoundError: No module named 'no_such_vision'; fix that first" in said
     assert "without help" not in said
 
 
@@ -337,7 +337,7 @@ def test_files_written_outside_are_named(tmp_path):
     given = ["--metric", "y", "--metrics-file", "stdout", "--factor", "a=1,2"]
     doe("init", *given, "--", PYTHON, "t.py", "{a}", "{seed}")
     said = " ".join(doe("try").split())
-    assert "it wrote where it was started, outside {run_dir}" in said
+    assert "it wrote outside {run_dir}" in said
     assert "results.json" in said
 
 

@@ -78,7 +78,7 @@ def test_a_function_is_tried(attempt):
 
 
 def test_a_factor_that_is_never_read_is_told(attempt):
-    assert "never read aug; it would measure nothing" in attempt("backends:forgetful")
+    assert "never read aug; so changing it would have no effect" in attempt("backends:forgetful")
 
 
 def test_a_divergence_is_a_result(attempt):

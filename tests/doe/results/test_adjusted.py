@@ -95,7 +95,7 @@ def test_a_table_names_its_covariates(adjusted):
     wrong = doe("analyze", *words, "--covariate", "config", cwd=adjusted, code=1).stderr
     assert "holds no numbers" in wrong
     belongs = doe("analyze", "-r", "y", "--covariate", "start", cwd=adjusted, code=1).stderr
-    assert "--covariate belongs to --table" in belongs
+    assert "--covariate applies to --table" in belongs
 
 
 def test_the_page_has_its_table_and_the_sentence(adjusted):

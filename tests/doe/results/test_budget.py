@@ -189,7 +189,7 @@ def test_a_declared_time_says_what_fits():
         (("--budget", "3"), "the smallest takes 4 runs"),
         (("--budget", "8", "--run-time", "soon"), "expected it as in 90s or 2h"),
         (("--budget", "8", "--sigma", "0"), "expected a positive standard deviation"),
-        (("--budget", "8", "--replicates", "2"), "leave out the rest"),
+        (("--budget", "8", "--replicates", "2"), "remove those options"),
         (("--slots", "2"), "belong to --budget"),
     ],
 )

@@ -113,7 +113,7 @@ def test_a_constraint_that_nobody_keeps_is_one_sentence(study):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--constraint", "second <= 1"), "no response 'second' (did you mean 'seconds'?)"),
+        (("--constraint", "second <= 1"), "'second' is not a response (did you mean 'seconds'?)"),
         (("--constraint", "seconds"), "expected a response, <= or >=, and a number"),
         (("--desire", "loss=3..0"), "got loss alone; expected two responses"),
         (("--desire", "loss=3..0:0", "--desire", "seconds=9..1"), "expected a number above 0"),

@@ -384,7 +384,7 @@ def test_reading_a_planned_study_checks_its_lines(planned):
     text = design_csv(plan.design).replace("A1B0", "A1B1", 1)
     write_atomic(StudyDir(plan.directory).design, text)
     wrong = doe("status", "--study", plan.directory, code=1)
-    assert "differs from what study.toml plans" in wrong.stderr
+    assert "does not match study.toml" in wrong.stderr
 
 
 def test_markup_in_reasons_and_metrics_is_drawn_as_it_stands(planned, go):

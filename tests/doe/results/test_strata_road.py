@@ -157,7 +157,7 @@ def test_a_plan_says_what_has_no_error_and_how_many_would_do(tmp_path: Path) -> 
     file.write_text(STUDY.format(replicates=1, vocab="hard = true", further=""), "utf-8")
     shown = CliRunner().invoke(app, ["plan", str(file), "--out", str(tmp_path / "out")])
     text = " ".join(shown.output.split())
-    assert "No error for vocab: 2 whole plots leave nothing to test against" in text
+    assert "No error for vocab: 2 whole plots leave no degrees of freedom for it" in text
     assert "2 replicates would do" in text
 
 

@@ -58,7 +58,7 @@ def test_no_run_is_done_twice_where_absent_names_are_remembered(clients, planned
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     studies = [client / plan.directory.name for client in clients]
     said = call("plan", str(studies[0] / "study.toml"), "--out", str(studies[0]))[1]
-    assert "is on fuse, which may show new names late" in " ".join(said.split())
+    assert "is on fuse, which may show new files late" in " ".join(said.split())
     schedulers = [subprocess.Popen([*run, str(study)], **pipes) for study in studies]
     outputs = [scheduler.communicate(timeout=240)[0] for scheduler in schedulers]
     assert [scheduler.returncode for scheduler in schedulers] == [0, 0], outputs

@@ -96,7 +96,7 @@ def test_why_a_job_waits_is_told(submitted):
     answer(*((files.name, str(i), "PENDING", "0", "ReqNodeNotAvail") for i in (0, 1)))
     first = plan.design.runs[0].run_id
     said = " ".join(call("status", "--study", str(plan.directory))[1].split())
-    assert f"not begun: {first} and 1 more: Slurm: PENDING (ReqNodeNotAvail)" in said
+    assert f"not started: {first} and 1 more: Slurm: PENDING (ReqNodeNotAvail)" in said
     code, said = call("logs", first, "--study", str(plan.directory))
     assert code == 1
     assert "PENDING (ReqNodeNotAvail)" in said
@@ -132,7 +132,7 @@ def test_a_place_without_hard_links_is_told_at_planning_and_refused(planned, mon
         raise OSError(errno.EPERM, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", refuse)
-    assert "makes no hard links" in " ".join(call(*words)[1].split())
+    assert "without hard links" in " ".join(call(*words)[1].split())
     with pytest.raises(DoeError, match="no hard links"):
         check_links(StudyDir(plan.directory))
     assert not list(plan.directory.glob(".link*"))
@@ -143,7 +143,7 @@ def test_a_place_that_may_show_names_late_is_told_at_planning(planned, monkeypat
     plan = planned()
     words = ("plan", str(plan.directory / "study.toml"), "--out", str(plan.directory))
     monkeypatch.setattr("doe.store.files.file_system", lambda _: kind)
-    said, told = " ".join(call(*words)[1].split()), f"is on {kind}, which may show new names late"
+    said, told = " ".join(call(*words)[1].split()), f"is on {kind}, which may show new files late"
     notes = msgspec.json.decode(call(*words, "--json")[1])["warnings"]
     assert (told in said, [told in note for note in notes]) == (
         (False, []) if kind in ("ext4", "tmpfs", "") else (True, [True])
@@ -231,7 +231,7 @@ def test_of_very_long_lines_the_end_is_told(planned):
     run.log.write_bytes(b"first\n" + b"\r50 %" * 2_000_000 + b"\r100 %")
     code, said = call("logs", run.path.name, "--lines", "100", "--study", str(plan.directory))
     assert code == 0
-    assert said.startswith("(the end of long lines; 9.8 MB before them are printed by --lines 0)")
+    assert said.startswith("(the end of long lines; 9.8 MB before them; --lines 0 prints all)")
     assert said.endswith("50 %\r100 %")
     assert len(said) < 100 * LINE_BYTES + 100
     assert "first" in call("logs", run.path.name, "--lines", "0", "--study", str(plan.directory))[1]
@@ -248,6 +248,6 @@ def test_a_log_of_300_mb_is_not_read_whole(planned):
     began = time.process_time()
     code, said = call("logs", run.path.name, "--lines", "2", "--study", str(plan.directory))
     assert code == 0
-    assert said.startswith("(the last 2 lines; 300.0 MB before them are printed by --lines 0)")
+    assert said.startswith("(the last 2 lines; 300.0 MB before them; --lines 0 prints all)")
     assert said.endswith("second\nlast é\n")
     assert time.process_time() - began < 1.0

@@ -346,7 +346,7 @@ def test_a_trial_runs_the_stage_first(commands):
     assert said.index("preparing") < said.index("Metrics found")
     flat = " ".join(said.split())
     assert "for 4 executions," in flat
-    assert "if each run had its own." in flat
+    assert "without sharing." in flat
     assert not (commands / "runs").exists()
 
 

@@ -80,7 +80,7 @@ def test_rows_without_a_result_are_left_to_be_run_and_infinities_are_divergences
         ([ROW | {"seed": "7"}], "seed '7' is not planned; the seeds are 1, 2"),
         ([ROW, ROW | {"accuracy": "0.8"}], "rows 1 and 2 of past.csv are both lr=0.001"),
         ([ROW | {"accuracy": "good"}], "row 1 of past.csv holds 'good' for accuracy"),
-        ([{k: v for k, v in ROW.items() if k != "seed"}], "Map the one that holds it: seed=COLUMN"),
+        ([{k: v for k, v in ROW.items() if k != "seed"}], "Name its column: seed=COLUMN"),
         ([{"learning": "1", **{k: v for k, v in ROW.items() if k != "lr"}}], "no column 'lr'"),
     ],
 )

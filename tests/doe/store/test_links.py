@@ -56,7 +56,7 @@ def test_a_linked_plan_is_refused(study, tmp_path, name):
     link(study.directory / name, tmp_path / "secret")
     ended = called("status", "--study", study.directory)
     assert ended.code == 1
-    assert "no plain file" in " ".join(ended.stderr.split())
+    assert "not a plain file" in " ".join(ended.stderr.split())
     assert SECRET not in ended.stdout + ended.stderr
 
 

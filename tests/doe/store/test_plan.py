@@ -172,7 +172,7 @@ def test_augmentation_that_makes_no_sense_is_refused(tmp_path, kind, said):
 
 def test_the_study_planned_last_is_found(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(DoeError, match="no study below runs/"):
+    with pytest.raises(DoeError, match="no study in runs/"):
         find_study(None)
     for name in "ba":
         write_plan(preset_study("demo"), RUNS / name)

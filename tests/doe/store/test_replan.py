@@ -45,7 +45,7 @@ def test_a_plan_is_not_replaced_while_a_scheduler_has_it(planned):
     plan = planned()
     in_use = PlanInUse(plan)
     in_use.check()
-    with pytest.raises(DoeError, match="`doe run` executes at present"):
+    with pytest.raises(DoeError, match="`doe run` is executing now"):
         write_plan(edited(plan.study), plan.directory)
     assert load_plan(plan.directory) == plan
     in_use.release()
@@ -58,7 +58,7 @@ def test_a_plan_that_only_grew_or_changed_its_words_is_gone_on_with(planned):
     in_use.check()
     augment_plan(plan.directory, "1")
     in_use.check()
-    with pytest.raises(DoeError, match="executes at present"):  # the new file is locked as well
+    with pytest.raises(DoeError, match="is executing now"):  # the new file is locked as well
         write_plan(edited(plan.study), plan.directory)
     in_use.release()
 
@@ -102,7 +102,7 @@ def test_a_scheduler_starts_nothing_of_a_plan_that_was_replaced(planned, go, mon
         write_plan(edited(plan.study), plan.directory)
 
     before(monkeypatch, schedulers, moment, replan)
-    with pytest.raises(DoeError, match="planned again meanwhile"):
+    with pytest.raises(DoeError, match="was replanned meanwhile"):
         go(plan)
     assert not list(plan.directory.glob("*/calls.txt"))
 

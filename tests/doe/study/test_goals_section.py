@@ -47,7 +47,7 @@ def test_run_time_is_a_response_that_no_run_returns():
         ("low = 0.8, target = 0.95", "target = 0.5, high = 0.9", "its goal is max; expected low"),
         ("target = 0.0, high", "low = -1, target = 0.0, hihg", "unknown"),
         ("accuracy = { low = 0.8, target = 0.95 }\n", "", "got loss alone; expected two responses"),
-        ("seconds <= 60", "second <= 60", "no response 'second' (did you mean 'seconds'?)"),
+        ("seconds <= 60", "second <= 60", "'second' is not a response (did you mean 'seconds'?)"),
         ("seconds <= 60", "seconds below 60", "expected a response, <= or >=, and a number"),
         ('"loss", "accuracy", "seconds"', '"seconds"', "responses.metrics: empty"),
         ('"loss", "accuracy", "seconds"', '"loss", "accuracy", "started"', "name of a column"),

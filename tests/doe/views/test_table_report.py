@@ -45,14 +45,17 @@ def test_the_command_on_the_page_writes_the_same_page(tmp_path, goal):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--factors", "lr"), "--factors belongs to --table"),
+        (("--factors", "lr"), "--factors applies to --table"),
         (("--table", "absent.csv", "--factors", "lr"), "there is no table absent.csv"),
-        (("--table", "t.csv", "--study", "x"), "exclude each other"),
-        (("--table", "t.csv", "--factors", "a,b", "--serve", "0"), "--serve follows a study"),
+        (("--table", "t.csv", "--study", "x"), "cannot be combined"),
+        (
+            ("--table", "t.csv", "--factors", "a,b", "--serve", "0"),
+            "--serve updates the page of a running study",
+        ),
         (("--table", "t.csv"), "which columns are the factors?"),
         (("--table", "t.csv", "--factors", "a,z"), "factor 'z' is no column"),
         (("--table", "t.csv", "--factors", "a,b"), "holds limits such as >50"),
-        (("--table", "t.csv", "--factors", "a,b", "--low", "a"), "--low 'a' is no pair"),
+        (("--table", "t.csv", "--factors", "a,b", "--low", "a"), "--low 'a' is not a pair"),
         (("--table", "t.csv", "--factors", "a,b", "--goal", "up"), "neither min nor max"),
     ],
 )

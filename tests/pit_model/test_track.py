@@ -222,7 +222,7 @@ def test_weights_that_are_none_are_refused(tmp_path):
     ):
         Tracker.load(tmp_path / "none.pt")
     (tmp_path / "text.pt").write_text("no weights")
-    with pytest.raises(PitError, match="holds no weights"):
+    with pytest.raises(PitError, match="contains no weights"):
         Tracker.load(tmp_path / "text.pt")
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import special
 
 from benchmarks import STOPPING, write_table
-from doe.analysis.sequential import LEAST_DF, from_first_look
+from doe.analysis.sequential import LEAST_DF, with_first_look
 from doe.analysis.spending import Rule
 from doe.design.runs import split_words
 from doe.terms import terms_up_to
@@ -71,7 +71,7 @@ def in_parts(factors: int, most: int, spending: str = "quadratic") -> Plan:
     parts = 1 << len(split_words(factors))
     rule = Rule(parts * most, ALPHA, spending, per_replicate=parts)
     size, terms = (1 << factors) // parts, len(terms_up_to(factors, 2))
-    return Plan(factors, from_first_look(rule, size, terms))
+    return Plan(factors, with_first_look(rule, size, terms))
 
 
 def wholes(factors: int, most: int, **rule: object) -> Plan:

@@ -19,7 +19,7 @@ from benchmarks.confirmation import study
 from benchmarks.looks import ERRORS, unit_errors
 from doe.analysis.analyze import fit_response
 from doe.analysis.best import best
-from doe.analysis.confirm import CHOSEN_PAIRS, Beats, beats
+from doe.analysis.confirm import CHOSEN_PAIRS, WinProbability, beats
 from doe.analysis.dataset import Dataset
 from doe.analysis.diagnostics import diagnose
 from doe.analysis.options import AnalysisOptions
@@ -107,7 +107,7 @@ def told(plan: str, factors: int, draw: str, count: int) -> tuple[float, float]:
     return share, variance
 
 
-def compared(observed: Dataset, named: tuple[str, str]) -> tuple[Beats, ...]:
+def compared(observed: Dataset, named: tuple[str, str]) -> tuple[WinProbability, ...]:
     """The chosen pairs and a named one, as `analyze` compares them."""
     response = fit_response(observed, AnalysisOptions(beats=(*CHOSEN_PAIRS, named)))
     return beats(response, best(response, "max"), diagnose(response))

@@ -167,7 +167,7 @@ def run(
     Further arguments are settings of the engine, by the names of `doe run`'s options: `cpu=2`,
     `gpus="0,1"`, `partition="gpu"`.
     """
-    from doe.results.decision import asked_portions, declare_until
+    from doe.results.decision import declare_until, requested_portions
     from doe.running.execute import EngineChoice, run_study
     from doe.running.scheduler import RunOptions
     from doe.store.plan import load_plan
@@ -190,7 +190,7 @@ def run(
     declare_until(study, until, _names(decide, "decide"), max_replicates)
     with open_display(console()) as display:
         choice = EngineChoice(engine, engine_settings)
-        return run_study(load_plan(study), options, choice, display, asked_portions).counts
+        return run_study(load_plan(study), options, choice, display, requested_portions).counts
 
 
 def load(directory: Path | str) -> pd.DataFrame:

@@ -160,7 +160,7 @@ def with_interval(value: float, low: float | None, high: float | None) -> tuple[
         return about(value), about(low), about(high)
     place = math.floor(math.log10(half * (1.0 + 1e-9))) - 1
     place = min(place, math.floor(math.log10(largest)) - 2)
-    return tuple(_to_place(number, place) for number in (value, low, high))
+    return tuple(_round_to_power(number, place) for number in (value, low, high))
 
 
 def from_to(*values: float) -> tuple[str, ...]:
@@ -173,10 +173,10 @@ def from_to(*values: float) -> tuple[str, ...]:
         return tuple(map(about, values))
     place = math.floor(math.log10(span)) - 1
     own = (math.floor(math.log10(abs(value))) - 1 if value else place for value in values)
-    return tuple(_to_place(v, min(place, at)) for v, at in zip(values, own, strict=True))
+    return tuple(_round_to_power(v, min(place, at)) for v, at in zip(values, own, strict=True))
 
 
-def _to_place(value: float, place: int) -> str:
+def _round_to_power(value: float, place: int) -> str:
     """Round a number to a power of ten: 12.35 to -1 is 12.4, and 1235 to 2 is 1200."""
     number = round(value, -place)
     return minus(f"{number if number else 0.0:.{max(-place, 0)}f}")

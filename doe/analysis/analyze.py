@@ -17,7 +17,7 @@ from doe.analysis.anova import (
 )
 from doe.analysis.best import Best, Prediction, best, cell_predictions
 from doe.analysis.both_scales import BothScales, both_scales, log_possible
-from doe.analysis.confirm import Beats, Confirmation, beats, confirm
+from doe.analysis.confirm import Confirmation, WinProbability, beats, confirm
 from doe.analysis.contrasts import MOST_RUNS
 from doe.analysis.dataset import Dataset, FactorColumn
 from doe.analysis.design_report import DesignReport, model_report
@@ -57,7 +57,7 @@ from doe.analysis.missing import Missing, missing
 from doe.analysis.model import CURVATURE, Model, chosen_terms, make_model
 from doe.analysis.optimum import Optimum
 from doe.analysis.options import DEFAULTS, AnalysisOptions
-from doe.analysis.pvalues import adjusted, plain
+from doe.analysis.pvalues import adjusted, none_for_nan
 from doe.analysis.random_blocks import RandomBlocks, random_blocks
 from doe.analysis.sequential import decide, looks_at
 from doe.analysis.strata import StrataReport, strata_report, strata_warnings
@@ -123,7 +123,7 @@ class Analysis(Struct, frozen=True):
     looks: bool = False  # whether p and intervals of effects are those of declared looks
     variation: Variation | None = None  # by stream of seeds; None where there is but one
     strata: StrataReport | None = None  # where runs have more than one error
-    beats: tuple[Beats, ...] = ()  # how likely one configuration beats another with a fresh seed
+    beats: tuple[WinProbability, ...] = ()  # of one configuration over another, fresh seeds
     surface: Surface | None = None  # None where the model has no squares, unless it is asked for
 
     @property
@@ -392,7 +392,7 @@ def _with_looks(response: FittedResponse, table: Anova) -> tuple[FittedResponse,
     looks = looks_at(response.y, response.runs, looked.portion, rule, terms)
     judged = decide(looks, [test.mask for test in response.tests], 1, rule, 0.0)
     p = np.array([np.nan if j.p is None else j.p for j in judged])
-    columns = zip(plain(p), *map(plain, adjusted(p)), strict=True)
+    columns = zip(none_for_nan(p), *map(none_for_nan, adjusted(p)), strict=True)
     figures = {j.term: (j, *line) for j, line in zip(judged, columns, strict=True)}
     effects = []
     for e in response.effects:

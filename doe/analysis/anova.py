@@ -11,7 +11,7 @@ from doe.analysis.effects import f_test
 from doe.analysis.fit import MOST_TYPE2, Fit
 from doe.analysis.lenth import Lenth
 from doe.analysis.model import CURVATURE
-from doe.analysis.pvalues import f_upper, plain
+from doe.analysis.pvalues import f_upper, none_for_nan
 from doe.errors import counted
 from doe.numbers import about, cell_text, share_text
 
@@ -84,7 +84,7 @@ def anova(fit: Fit, kind: str, sums: dict[int, float], block: str | None, alpha:
 
 def tested_sources(fit: Fit) -> list[int]:
     """The terms in standard order, and the curvature where there are centre runs."""
-    return [*fit.model.shown_terms, *([CURVATURE] if fit.model.df(CURVATURE) else [])]
+    return [*fit.model.sorted_terms, *([CURVATURE] if fit.model.df(CURVATURE) else [])]
 
 
 def sums_of_squares(fit: Fit, kind: str) -> dict[int, float]:
@@ -162,7 +162,7 @@ def _single_rows(fit: Fit, sums: dict[int, float]) -> list[AnovaRow]:
     with np.errstate(divide="ignore", invalid="ignore"):
         f = ss / fit.ms_error
     squares = (ss * fit.square).tolist()
-    columns = zip(squares, plain(f), plain(f_upper(f, 1, fit.df_error)), strict=True)
+    columns = zip(squares, none_for_nan(f), none_for_nan(f_upper(f, 1, fit.df_error)), strict=True)
     names = names_of(list(sums), fit.runs.keys)
     return [
         AnovaRow(name, 1, square, square, f_term, p)
@@ -244,7 +244,7 @@ def seed_warnings(fit: Fit, robust: bool) -> list[str]:
     if (
         fit.strata is None
         and fit.seeding is not None
-        and fit.over_seeds is None
+        and fit.seed_error is None
         and fit.seeding.shared
     ):
         warnings.append(

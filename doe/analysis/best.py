@@ -21,7 +21,7 @@ from doe.analysis.distributions import root
 from doe.analysis.fit import Fit, refitted
 from doe.analysis.fitted import FittedResponse
 from doe.analysis.model import BLOCK, make_model
-from doe.analysis.pvalues import plain, t_critical
+from doe.analysis.pvalues import none_for_nan, t_critical
 from doe.analysis.scales.log import exponential
 from doe.analysis.unequal_spread import UnequalSpread, unequal_spread
 from doe.errors import are, counted, listed
@@ -180,7 +180,7 @@ def cell_estimates(fit: Fit) -> Estimates:
     if any(order(term) == 1 for term in assumed):  # nothing is known of what the blocks did
         means = np.bincount(group, weights=fit.u) / counts
         return Estimates(cells, counts, means, 1.0 / counts, assumed)
-    inside = rows[:, model.kept]
+    inside = rows[:, model.fitted]
     covariance = largest.estimate(rows)[1] if len(cells) <= MOST_CELLS else largest.variance(rows)
     unequal = unequal_spread(fit, inside @ largest.maps) if len(cells) <= MOST_CELLS else None
     means = inside @ largest.coef
@@ -274,7 +274,7 @@ def best(response: FittedResponse, goal: str) -> Best:
     if leaves_range(fit.y, ends[0], response.transform.name):
         geometric, *ends = geometric_means(fit, alpha)
     columns = (*ends, fit.unit * low, fit.unit * high, geometric)
-    ci_low, ci_high, mcb_low, mcb_high, geometrics = map(plain, columns)
+    ci_low, ci_high, mcb_low, mcb_high, geometrics = map(none_for_nan, columns)
     cells = tuple(
         RankedCell(
             config=runs.config(int(estimates.cells[i])),
@@ -424,7 +424,7 @@ def cell_values(fit: Fit, cells: Sequence[int]) -> Floats:
         coef[[MEAN, *model.terms]] = fit.coef[inside]
         return evaluate(coef)[np.asarray(cells, dtype=np.int64)]
     rows = model.cell_rows(cells)
-    return np.where(model.estimable(rows), rows[:, model.kept] @ fit.coef, np.nan)
+    return np.where(model.estimable(rows), rows[:, model.fitted] @ fit.coef, np.nan)
 
 
 def reduced_model(response: FittedResponse, estimates: Estimates, goal: str) -> ReducedModel:
@@ -436,7 +436,7 @@ def reduced_model(response: FittedResponse, estimates: Estimates, goal: str) -> 
     predicted = cell_values(small, cells)
     sign = 1.0 if goal == "max" else -1.0
     at = int(np.nanargmax(sign * predicted)) if np.isfinite(predicted).any() else 0
-    terms = small.model.shown_terms
+    terms = small.model.sorted_terms
     top = prediction(response, estimates, cells[at], float(predicted[at]))
     return ReducedModel(
         terms=tuple(small.model.name(term) for term in terms),
@@ -483,7 +483,7 @@ def prediction(
     if estimates.unequal is not None:
         reach = max(reach, estimates.unequal.of_sum(weight, level))
     ends = response.back(float(weight @ estimates.means) + reach * np.array([-1.0, 1.0]))
-    low, high = plain(ends)
+    low, high = none_for_nan(ends)
     return Prediction(config, levels, mean, low, high, outside=leaves_out(low, high, mean))
 
 
@@ -513,7 +513,7 @@ def cell_predictions(response: FittedResponse) -> tuple[Prediction, ...]:
     if every > MOST_CELLS:
         return ()
     estimates = cell_estimates(fit)
-    means = plain(response.uncut(estimates.means))
+    means = none_for_nan(response.uncut(estimates.means))
     pairs = zip(means, estimates.counts.tolist(), strict=True)
     observed = dict(zip(estimates.cells.tolist(), pairs, strict=True))
     values = cell_values(response.reduced, range(every)).tolist()

@@ -118,7 +118,7 @@ def analyze_censored(
     inside = runs.only(kept)
     model = make_model(inside, chosen_terms(inside, None, options.order))
     hidden = options.hidden(runs.keys)
-    shown = [term for term in model.shown_terms if not term & hidden]
+    shown = [term for term in model.sorted_terms if not term & hidden]
     rows = [int(model.columns(term)[0]) for term in shown]
     with np.errstate(divide="ignore"):
         ends = scale.forward(least[kept]), scale.forward(most[kept])

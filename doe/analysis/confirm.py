@@ -20,8 +20,8 @@ from doe.analysis.diagnostics import Diagnostics, shows_spread, spread_checks
 from doe.analysis.fit import Fit, refitted
 from doe.analysis.fitted import FittedResponse
 from doe.analysis.optimum import Optimum
-from doe.analysis.pvalues import plain, t_critical
-from doe.analysis.streams import combined, layers
+from doe.analysis.pvalues import none_for_nan, t_critical
+from doe.analysis.streams import combined, decompose
 from doe.errors import DoeError, nearest
 
 ConfirmationVerdict = Literal["confirmed", "refuted", "open"]
@@ -76,7 +76,9 @@ def confirm(
         predicted = Prediction(chosen, (), optimum.mean, optimum.ci_low, optimum.ci_high)
     low, high = prediction_interval(predicted, len(values), fitted, alpha)
     if low is not None:
-        low, high = plain(response.transform.to_response(np.array([low, high]), response.fit.y))
+        low, high = none_for_nan(
+            response.transform.to_response(np.array([low, high]), response.fit.y)
+        )
     return Confirmation(
         config=chosen,
         seeds=len(values),
@@ -172,7 +174,7 @@ UNKNOWN = (None, None, None)
 """Neither a probability nor an interval: nothing tells the error."""
 
 
-class Beats(Struct, frozen=True):
+class WinProbability(Struct, frozen=True):
     """How likely a configuration beats another, both with the same fresh seed."""
 
     config: str
@@ -256,7 +258,9 @@ def basis_of(fit: Fit, checks: Diagnostics, alpha: float) -> Basis:
     return "all runs" if even else "own runs"
 
 
-def beats(response: FittedResponse, best: Best | None, checks: Diagnostics) -> tuple[Beats, ...]:
+def beats(
+    response: FittedResponse, best: Best | None, checks: Diagnostics
+) -> tuple[WinProbability, ...]:
     """Every pair that was asked for; the usual ones where seeds have streams."""
     asked_for = response.options.beats
     if best is None and asked_for:
@@ -284,7 +288,9 @@ def _roles(response: FittedResponse, best: Best) -> dict[str, str]:
     return {BASELINE: baseline} | dict(zip((BEST, RUNNER_UP), order, strict=False))
 
 
-def _pair(response: FittedResponse, pair: tuple[str, str], asked: str, basis: Basis) -> Beats:
+def _pair(
+    response: FittedResponse, pair: tuple[str, str], asked: str, basis: Basis
+) -> WinProbability:
     full, runs, fresh = response.fit, response.runs, response.data.fresh
     cells = np.unique(full.cells).tolist()
     numbers = runs.config_names(cells)
@@ -305,19 +311,19 @@ def _pair(response: FittedResponse, pair: tuple[str, str], asked: str, basis: Ba
         differences = sign * (x - y)[~np.isnan(x - y)]
         own: Basis = "seeds won" if basis == "seeds won" else "own runs"
         answer = _of_runs(differences, None, own, response.alpha)
-        return Beats(*pair, asked, len(differences), True, own, *(answer or UNKNOWN))
+        return WinProbability(*pair, asked, len(differences), True, own, *(answer or UNKNOWN))
     of, other = _paired(full, first, second)
     differences = full.u[of] - full.u[other]
     alpha = response.alpha / _choices(len(cells), asked)
     if _share_plots(full, of, other):
-        return Beats(*pair, asked, len(differences), False, "nothing", *UNKNOWN)
+        return WinProbability(*pair, asked, len(differences), False, "nothing", *UNKNOWN)
     if basis == "all runs":
         pooled = _pooled(full, first, second, sign)
         answer = None if pooled is None else pooled.probability(alpha)
     else:
         labels = None if full.seeding is None else full.seeding.seeds[:, of]
         answer = _of_runs(sign * differences, labels, basis, alpha)
-    return Beats(*pair, asked, len(differences), False, basis, *(answer or UNKNOWN))
+    return WinProbability(*pair, asked, len(differences), False, basis, *(answer or UNKNOWN))
 
 
 def _of_runs(
@@ -352,7 +358,7 @@ def _pooled(fit: Fit, x: int, y: int, sign: float) -> _Difference | None:
     weight = np.zeros(len(estimates.cells))
     weight[[i, j]] = 1.0, -1.0
     delta = sign * float(estimates.means[i] - estimates.means[j])
-    over = fit.over_seeds
+    over = fit.seed_error
     df, single = (float(fit.df_error), fit.ms_error) if over is None else (over.df, over.single)
     return _Difference(delta, estimates.variance_of(weight), fit.ms_error, df, single)
 
@@ -388,7 +394,7 @@ def _of_series(differences: Floats, labels: Ints | None) -> _Difference | None:
     if n < 2 or float(np.ptp(differences)) == 0.0:
         return None
     rows = np.empty((0, n), dtype=np.int64) if labels is None else labels
-    split = layers(tuple(map(str, range(len(rows)))), rows)
+    split = decompose(tuple(map(str, range(len(rows)))), rows)
     if split.df.min() < 1:
         return None
     ms, df, single = combined(split, differences[None] / np.sqrt(2.0))

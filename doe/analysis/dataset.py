@@ -100,7 +100,7 @@ class Covariate(NamedTuple):
 class Limits:
     """What a study says of where it may run, beyond the ranges of its factors."""
 
-    whole: tuple[bool, ...]  # of each factor: whether it takes whole numbers alone
+    integer: tuple[bool, ...]  # of each factor: whether it takes whole numbers alone
     listed: tuple[bool, ...]  # whether it takes its levels alone, though they are numbers
     excluded: tuple[dict[int, int], ...] = ()  # factor -> level of combinations that never run
     nested: dict[int, tuple[int, frozenset[int]]] = field(default_factory=dict)

@@ -161,7 +161,7 @@ def _links(model: Model) -> dict[int, tuple[Confounding, ...]]:
             sign = -1 if added.size == 1 and added.sum() < 0 else 1
             known[other] = max(known.get(other, (0.0, 1)), (strength, sign))
 
-    kept, lost = model.fitted_source, model.source[~model.kept]
+    kept, lost = model.fitted_source, model.source[~model.fitted]
     for j, term in enumerate(lost.tolist()):
         for other in np.unique(kept).tolist():
             # An empty cell ties an interaction to its own parts; that is no confounding.

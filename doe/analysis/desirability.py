@@ -113,7 +113,7 @@ class Bootstrap:
             size = float(np.sqrt((own**2).mean()))
             error[pool] = own * (np.sqrt(fit.ms_error) / size if size > 0 else 0.0)
             stretch = np.sqrt(fit.df_error / stats.chi2.ppf(chance, fit.df_error))
-            shift = error[drawn[:, fit.kept]] @ fit.maps.T
+            shift = error[drawn[:, fit.observed_runs]] @ fit.maps.T
             self._shifts.append(shift * stretch[:, None])
 
     def means(self, of: Candidates) -> list[Floats]:
@@ -128,7 +128,7 @@ def _errors(response: FittedResponse) -> Floats:
     free = 1.0 - fit.leverage
     errors = np.full(response.runs.count, np.nan)
     usable = free > 1e-6
-    errors[fit.kept[usable]] = fit.residual[usable] / np.sqrt(free[usable])
+    errors[fit.observed_runs[usable]] = fit.residual[usable] / np.sqrt(free[usable])
     return errors
 
 

@@ -151,7 +151,7 @@ def residual_table(response: FittedResponse) -> tuple[Residual, ...]:
 
     ``t_i = e_i / (s_(i) sqrt(1 - h_i))``, ``D_i = e_i² h_i / (p s² (1 - h_i)²)``.
     """
-    fit, runs, kept = response.fit, response.runs, response.kept.tolist()
+    fit, runs, kept = response.fit, response.runs, response.observed_runs.tolist()
     times = runs.run_order or range(1, len(runs.run_ids) + 1)
     e, h = fit.residual, np.minimum(fit.leverage, 1.0)
     p, df = fit.n - fit.df_residual, fit.df_residual

@@ -1,7 +1,8 @@
 """Distributions and tests from `scipy.special`, under the names that `scipy.stats` gives them.
 
-Importing `scipy.stats` takes longer than a whole analysis; what is needed of it are the few lines
-here, each the function that it ends up calling, and each compared with it in the tests.
+Importing `scipy.stats` takes 0.47 s of processor time beyond `scipy.special`, and `scipy.optimize`
+0.19 s; `doe analyze` takes 0.57 s in all. What is needed of them are the few lines here, each the
+function that it ends up calling, and each compared with it in the tests.
 """
 
 from __future__ import annotations

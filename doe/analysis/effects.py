@@ -18,7 +18,7 @@ from doe.analysis.model import CURVATURE
 from doe.analysis.pvalues import (
     adjusted,
     f_upper,
-    plain,
+    none_for_nan,
     quotient,
     signed_quotient,
     t_critical,
@@ -158,7 +158,7 @@ def term_tests(
     the term's largest contrast, times their number. Terms with a factor of `hidden` are left out.
     """
     model = fit.model
-    shown = [term for term in model.shown_terms if not term & hidden]
+    shown = [term for term in model.sorted_terms if not term & hidden]
     names = names_of(shown, model.runs.keys)
     df = [model.df(t) for t in shown] if not model.runs.two_level else [1] * len(shown)
     f, p, df_error = term_figures(fit, shown, sums)
@@ -169,9 +169,9 @@ def term_tests(
     asked = df if model.full_rank else [model.df_asked(term) for term in shown]
     squares = [sums[term] * fit.square for term in shown]
     shares = _shares(fit, shown).tolist()
-    figures = (names, df, asked, squares, shares, *map(plain, (f, p, p_holm, p_bh)), shown)
+    figures = (names, df, asked, squares, shares, *map(none_for_nan, (f, p, p_holm, p_bh)), shown)
     if fit.strata is not None:
-        figures = (*figures, [fit.strata.names[term] for term in shown], plain(df_error))
+        figures = (*figures, [fit.strata.names[term] for term in shown], none_for_nan(df_error))
     lines: Iterable[tuple[Any, ...]] = zip(*figures, strict=True)
     return tuple(TermTest(*line) for line in lines)
 
@@ -262,15 +262,15 @@ def two_level_effects(
             fit.unit * value[lacking] / _pse(plot, [test.term for _, test in chosen])[lacking]
         )
     unit = fit.unit
-    sums = _own_squares(fit, terms)
+    sums = _partial_squares(fit, terms)
     figures = (
         *(unit * value, unit * value / 2.0, unit * se, unit * low, unit * high),
         *(t, p, p_holm, p_bh, sums * fit.square, np.array([test.percent for _, test in chosen])),
     )
     names = [test.term for _, test in chosen]
-    further = ([test.stratum for _, test in chosen], plain(df)) if fit.strata else ()
+    further = ([test.stratum for _, test in chosen], none_for_nan(df)) if fit.strata else ()
     lines: Iterable[tuple[Any, ...]] = zip(
-        names, *map(plain, figures), terms, *further, strict=True
+        names, *map(none_for_nan, figures), terms, *further, strict=True
     )
     return tuple(Effect(*line) for line, ok in zip(lines, known, strict=True) if ok)
 
@@ -302,7 +302,7 @@ def _effect_values(fit: Fit, terms: tuple[int, ...]) -> tuple[Floats, Floats, Fl
     return value, *fit.errors(rows), known
 
 
-def _own_squares(fit: Fit, terms: tuple[int, ...]) -> Floats:
+def _partial_squares(fit: Fit, terms: tuple[int, ...]) -> Floats:
     """Sum of squares of each single-degree term after all others, of u."""
     if fit.strata is not None:
         return np.array([fit.square_of(fit.term_basis(t)) for t in terms])
@@ -402,7 +402,7 @@ def half_normal_plot(fit: Fit, alpha: float) -> HalfNormal:
     names = names_of(terms, model.runs.keys)
     labels = names
     if not (model.runs.two_level and model.full_rank):
-        kept = [label for label, k in zip(model.labels, model.kept, strict=True) if k]
+        kept = [label for label, k in zip(model.labels, model.fitted, strict=True) if k]
         labels = [kept[j] for j in chosen]
     if fit.exact:  # no contrast is noise, so that none shows how large noise is
         points = half_normal_points(values, labels)

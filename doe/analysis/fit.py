@@ -14,7 +14,7 @@ from doe.analysis.dataset import Runs, check_variation
 from doe.analysis.model import BLOCK, CURVATURE, Model
 from doe.analysis.reml import FixedTest
 from doe.analysis.strata import Strata, random_groups, strata_of
-from doe.analysis.streams import OverSeeds, Seeding, over_seeds
+from doe.analysis.streams import SeedErrorTerm, Seeding, seed_error
 from doe.terms import MEAN, contains
 
 MOST_TYPE2 = 256
@@ -37,13 +37,13 @@ class Fit:
     """
 
     model: Model
-    kept: Ints  # the runs with a value, as numbers of those planned
+    observed_runs: Ints  # the runs with a value, as numbers of those planned
     y: Floats
     u: Floats  # less what covariates account for
     shift: float
     unit: float
-    coef: Floats  # of the kept columns of the model
-    scale: Floats  # (X'X)^-1 of the kept columns; where the transform solves, its diagonal
+    coef: Floats  # of the fitted columns of the model
+    scale: Floats  # (X'X)^-1 of the fitted columns; where the transform solves, its diagonal
     fitted: Floats
     leverage: Floats
     ss_total: float
@@ -53,7 +53,7 @@ class Fit:
     df_pure: int
     ss_block: float  # blocks first
     pooled: bool = False  # test against the residual even where there are replicates
-    over_seeds: OverSeeds | None = None  # tested against where replicates share seeds
+    seed_error: SeedErrorTerm | None = None  # tested against where replicates share seeds
     strata: Strata | None = None  # errors where runs share whole plots or other random groups
 
     @property
@@ -139,7 +139,7 @@ class Fit:
         """What estimates the error: "pure error", "residual", "variation over seeds", or None."""
         if self.df_error == 0:
             return None
-        if self.over_seeds is not None:
+        if self.seed_error is not None:
             return "variation over seeds"
         if self.strata is not None:
             return "error of its stratum"
@@ -150,7 +150,7 @@ class Fit:
         """Degrees of freedom of the error; 0 in a saturated design and where all fits exactly."""
         if self.exact:
             return 0
-        return self.error_line[1] if self.over_seeds is None else self.over_seeds.whole_df
+        return self.error_line[1] if self.seed_error is None else self.seed_error.integer_df
 
     @property
     def ms_error(self) -> float:
@@ -159,7 +159,7 @@ class Fit:
             return float("nan")
         if self.strata is not None and self.strata.method == "REML":
             return float(self.strata.lines[-1].variance or 0.0)
-        return self.error_line[0] / self.df_error if self.over_seeds is None else self.over_seeds.ms
+        return self.error_line[0] / self.df_error if self.seed_error is None else self.seed_error.ms
 
     @property
     def sigma(self) -> float | None:
@@ -196,7 +196,7 @@ class Fit:
     def estimate(self, rows: Floats) -> tuple[Floats, Floats]:
         """Linear functions of the coefficients, and their covariance over σ², both of u.
 
-        `rows` has a column per column of the model, kept or not; what the blocks do is left out.
+        `rows` has a column per column of the model, fitted or not; what the blocks do is left out.
         """
         inside, coef, scale = self._inside(rows)
         weighted = inside * scale if scale.ndim == 1 else inside @ scale
@@ -214,7 +214,7 @@ class Fit:
 
     def _inside(self, rows: Floats) -> tuple[Floats, Floats, Floats]:
         """Kept columns in which some row is not zero, with their coefficients and covariance."""
-        inside = rows if self.model.full_rank else rows[:, self.model.kept]
+        inside = rows if self.model.full_rank else rows[:, self.model.fitted]
         own = np.flatnonzero(inside.any(axis=0))
         scale = self.scale[own] if self.scale.ndim == 1 else self.scale[np.ix_(own, own)]
         return inside[:, own], self.coef[own], scale
@@ -225,7 +225,7 @@ class Fit:
         NaN where there is no error. Each function has the error of its stratum.
         """
         if self.strata is not None:
-            return self.strata.of(rows[:, self.model.kept])
+            return self.strata.of(rows[:, self.model.fitted])
         se = np.sqrt(np.maximum(self.variance(rows), 0.0) * self.ms_error)
         return se, np.full(len(rows), self.df_error or np.nan, np.float64)
 
@@ -287,7 +287,7 @@ class Fit:
 
     @property
     def Q(self) -> Floats:  # noqa: N802 - its usual name
-        """Orthonormal columns: each kept column after those before it."""
+        """Orthonormal columns: each fitted column after those before it."""
         return self._decomposed[0]
 
     @property
@@ -309,7 +309,7 @@ class Fit:
 
     @cached_property
     def maps(self) -> Floats:
-        """Matrix that takes u to the coefficients, kept columns x runs."""
+        """Matrix that takes u to the coefficients, fitted columns x runs."""
         return np.asarray(scipy.linalg.solve_triangular(self.R, self.Q.T))
 
     def term_basis(self, source: int) -> Floats:
@@ -332,7 +332,12 @@ class Fit:
 
 
 def fit(
-    y: Floats, model: Model, kept: Ints | None = None, *, pooled: bool = False, name: str = ""
+    y: Floats,
+    model: Model,
+    observed_runs: Ints | None = None,
+    *,
+    pooled: bool = False,
+    name: str = "",
 ) -> Fit:
     """Fit a model to the values of its runs.
 
@@ -369,7 +374,7 @@ def fit(
         u, fitted = u - adjustment, fitted - adjustment
     full = Fit(
         model=model,
-        kept=np.arange(len(y)) if kept is None else kept,
+        observed_runs=np.arange(len(y)) if observed_runs is None else observed_runs,
         y=y,
         u=u,
         shift=shift,
@@ -385,7 +390,7 @@ def fit(
         df_pure=df_pure,
         ss_block=_settled(_between_blocks(u, block), none),
         pooled=pooled,
-        over_seeds=None if strata else over_seeds(u, cells, model.runs.seeding),
+        seed_error=None if strata else seed_error(u, cells, model.runs.seeding),
         strata=strata,
     )
     if strata is not None and full.df_error > 0:  # so that variances over σ² are those of strata
@@ -396,7 +401,7 @@ def fit(
 def refitted(full: Fit, y: Floats | None = None, model: Model | None = None) -> Fit:
     """Fit the same runs with other values or another model."""
     values = full.y if y is None else y
-    return fit(values, model or full.model, full.kept, pooled=full.pooled)
+    return fit(values, model or full.model, full.observed_runs, pooled=full.pooled)
 
 
 def standardized(y: Floats) -> tuple[float, float, Floats]:
@@ -466,7 +471,7 @@ def _by_qr(u: Floats, model: Model) -> Solution:
 
 
 def decomposed(model: Model) -> tuple[Floats, Floats]:
-    """Q and R of the model's kept columns, the diagonal of R positive.
+    """Q and R of the model's fitted columns, the diagonal of R positive.
 
     Runs of one cell and block share a row of X: the matrix that is decomposed does not grow with
     replicates.
@@ -482,7 +487,7 @@ def decomposed(model: Model) -> tuple[Floats, Floats]:
 
 
 def coefficient_maps(model: Model) -> Floats:
-    """Matrix that takes the values of a model's runs to its coefficients, kept columns x runs."""
+    """Matrix that takes the values of a model's runs to its coefficients, fitted columns x runs."""
     if model.solved_by_transform:  # all columns but those of the blocks are orthogonal
         maps = model.fitted_columns.T / len(model.runs.cells)
         blocks = model.columns(BLOCK)

@@ -35,9 +35,9 @@ class FittedResponse:
         return self.data.runs
 
     @property
-    def kept(self) -> Ints:
+    def observed_runs(self) -> Ints:
         """Numbers of the runs with a value, in the order of `fit`."""
-        return self.fit.kept
+        return self.fit.observed_runs
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -79,13 +79,13 @@ class FittedResponse:
     def y(self) -> Floats:
         """The response of all planned runs on the analysed scale; NaN where there is none."""
         y = np.full(self.runs.count, np.nan)
-        y[self.kept] = self.fit.y
+        y[self.observed_runs] = self.fit.y
         return y
 
     @property
     def observed(self) -> Floats:
         """Values of the runs that have one, on the scale of the response."""
-        return self.data.y[self.kept]
+        return self.data.y[self.observed_runs]
 
     def uncut(self, u: Floats) -> Floats:
         """Take values of u to the scale of the response."""

@@ -17,7 +17,7 @@ from doe.analysis.dataset import Runs
 from doe.analysis.fitted import FittedResponse
 from doe.analysis.means import range_critical
 from doe.analysis.model import BLOCK
-from doe.analysis.pvalues import plain
+from doe.analysis.pvalues import none_for_nan
 from doe.analysis.unequal_spread import unequal_spread
 from doe.errors import DoeError, are
 from doe.goals import Constraint
@@ -95,7 +95,7 @@ def candidates(responses: Sequence[FittedResponse], runs: Runs, cells: Ints) -> 
     rows = [response.fit.model.cell_rows(cells.tolist(), runs) for response in responses]
     pairs = list(zip(responses, rows, strict=True))
     known = np.all([r.fit.model.estimable(row) for r, row in pairs], axis=0)
-    inside = tuple(row[known][:, r.fit.model.kept] for r, row in pairs)
+    inside = tuple(row[known][:, r.fit.model.fitted] for r, row in pairs)
     u = tuple(row @ r.fit.coef for r, row in zip(responses, inside, strict=True))
     return Candidates(tuple(responses), runs, cells[known], u, inside)
 
@@ -145,7 +145,7 @@ def goal_means(of: Candidates, chosen: Sequence[int], alpha: float) -> list[tupl
             unequal = unequal_spread(fit, rows @ fit.maps) if len(u) <= MOST_CELLS else None
             if unequal is not None:
                 reach = np.maximum(reach, unequal.of_means(level)[own])
-        low, high = (plain(response.back(u[own] + side)) for side in (-reach, reach))
+        low, high = (none_for_nan(response.back(u[own] + side)) for side in (-reach, reach))
         means = response.back(u[own]).tolist()
         name = response.data.response
         columns.append([GoalMean(name, *line) for line in zip(means, low, high, strict=True)])

@@ -205,7 +205,7 @@ def pair_means(fit: Fit, alpha: float) -> list[LevelMean]:
     """Means of the combinations of two factors' levels, while there are not too many."""
     sizes = fit.runs.sizes
     means: list[LevelMean] = []
-    for term in fit.model.shown_terms:
+    for term in fit.model.sorted_terms:
         own = [sizes[i] for i in factors_in(term)]
         if len(own) == 2 and len(means) + math.prod(own) <= MOST_COMBINATIONS:
             means += term_means(fit, term, alpha)

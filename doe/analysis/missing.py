@@ -250,7 +250,7 @@ def _fisher(lost: Floats, one: NDArray[np.bool_], other: NDArray[np.bool_]) -> f
 def missing(response: FittedResponse) -> Missing | None:
     """Everything about the runs without a value; None when there is none."""
     runs, gone = response.runs, np.ones(response.runs.count, dtype=bool)
-    gone[response.kept] = False
+    gone[response.observed_runs] = False
     if not gone.any():
         return None
     waiting = np.array([state.startswith(WAITING) for state in runs.states])
@@ -296,7 +296,7 @@ def _bounds(response: FittedResponse, beyond: NDArray[np.bool_]) -> tuple[Bounde
         low[beyond], high[beyond] = most, np.inf
     else:
         low[beyond], high[beyond] = -np.inf, least
-    low[response.kept] = high[response.kept] = full.u
+    low[response.observed_runs] = high[response.observed_runs] = full.u
     ends = effect_bounds(2.0 * coefficient_maps(model)[rows], low, high, full.largest)
     names, values = [e.term for e in planned], [e.effect for e in planned]
     return bounded(names, values, ends[0] * full.unit, ends[1] * full.unit)
@@ -310,7 +310,7 @@ def worst_ranks(response: FittedResponse, diverged: NDArray[np.bool_]) -> tuple[
     """
     sign = 1.0 if response.goal == "min" else -1.0
     y = np.full(response.runs.count, np.nan)
-    y[response.kept] = sign * response.fit.u
+    y[response.observed_runs] = sign * response.fit.u
     y[diverged] = np.inf
     ranked = np.flatnonzero(~np.isnan(y))
     runs = response.runs.only(ranked)
@@ -319,10 +319,10 @@ def worst_ranks(response: FittedResponse, diverged: NDArray[np.bool_]) -> tuple[
     if full.df_error == 0:
         return ()
     sums = sums_of_squares(full, full.kind)
-    df = np.array([model.df(term) for term in model.shown_terms])
-    f, p, _ = term_figures(full, model.shown_terms, sums)
+    df = np.array([model.df(term) for term in model.sorted_terms])
+    f, p, _ = term_figures(full, model.sorted_terms, sums)
     lines = zip(df.tolist(), f.tolist(), p.tolist(), holm(p).tolist(), strict=True)
-    names = map(model.name, model.shown_terms)
+    names = map(model.name, model.sorted_terms)
     return tuple(WorstRank(name, *line) for name, line in zip(names, lines, strict=True))
 
 

@@ -74,15 +74,15 @@ class Model:
     Covariates are counted from their mean, so that level means are those of an average run.
 
     A term of which nothing can be estimated is left out and taken to be zero. A column of another
-    term that lies in the span of earlier ones is not kept: its coefficient is taken to be zero, and
-    what depends on that choice is not estimable.
+    term that lies in the span of earlier ones is not fitted: its coefficient is taken to be zero,
+    and what depends on that choice is not estimable.
     """
 
     runs: Runs
     terms: tuple[int, ...]  # by rising order
     source: NDArray[Any]  # of each column: MEAN, BLOCK, COVARIATE, a term, CURVATURE
-    kept: NDArray[np.bool_]
-    null: Floats  # kept columns x others: the others as sums of the kept ones
+    fitted: NDArray[np.bool_]
+    null: Floats  # fitted columns x others: the others as sums of the fitted ones
     solved_by_transform: bool = False  # two levels, each cell as often as all others in each block
     aliases: dict[int, tuple[Alias, ...]] = field(default_factory=dict)
     with_blocks: tuple[int, ...] = ()  # terms confounded with blocks
@@ -92,12 +92,12 @@ class Model:
     @property
     def rank(self) -> int:
         """Number of coefficients that the runs can estimate."""
-        return int(self.kept.sum())
+        return int(self.fitted.sum())
 
     @property
     def full_rank(self) -> bool:
         """Whether everything of every term can be estimated."""
-        return bool(self.kept.all())
+        return bool(self.fitted.all())
 
     @cached_property
     def X(self) -> Floats:  # noqa: N802 - its usual name
@@ -106,13 +106,13 @@ class Model:
 
     @cached_property
     def fitted_columns(self) -> Floats:
-        """The kept columns, of full rank."""
-        return np.asarray(self.X[:, self.kept])
+        """The fitted columns, of full rank."""
+        return np.asarray(self.X[:, self.fitted])
 
     @cached_property
     def fitted_source(self) -> NDArray[Any]:
-        """Source of each kept column."""
-        return np.asarray(self.source[self.kept])
+        """Source of each fitted column."""
+        return np.asarray(self.source[self.fitted])
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
@@ -124,8 +124,8 @@ class Model:
         return (*labels, *[SOURCES[CURVATURE]] * self.df_asked(CURVATURE))
 
     def columns(self, source: int) -> Ints:
-        """Positions of a source among the kept columns."""
-        return self._kept_columns.get(source, NONE)
+        """Positions of a source among the fitted columns."""
+        return self._fitted_positions.get(source, NONE)
 
     def df(self, source: int) -> int:
         """Degrees of freedom that the runs give to a source."""
@@ -140,7 +140,7 @@ class Model:
         return _positions_of(self.source)
 
     @cached_property
-    def _kept_columns(self) -> dict[int, Ints]:
+    def _fitted_positions(self) -> dict[int, Ints]:
         return self._columns if self.full_rank else _positions_of(self.fitted_source)
 
     def name(self, source: int) -> str:
@@ -151,12 +151,12 @@ class Model:
 
     @cached_property
     def adjusting(self) -> Ints:
-        """Positions of the covariates among the kept columns."""
+        """Positions of the covariates among the fitted columns."""
         sources = range(COVARIATE, COVARIATE - len(self.runs.covariates), -1)
         return np.concatenate([NONE, *map(self.columns, sources)])
 
     @cached_property
-    def shown_terms(self) -> tuple[int, ...]:
+    def sorted_terms(self) -> tuple[int, ...]:
         """The terms in standard order."""
         return tuple(sorted(self.terms))
 
@@ -165,10 +165,10 @@ class Model:
         """Terms of two-level factors in standard order, which have one effect each."""
         sizes = self.runs.sizes
         if self.runs.two_level:
-            return tuple(term for term in self.shown_terms if term <= FACTORS)
+            return tuple(term for term in self.sorted_terms if term <= FACTORS)
         return tuple(
             term
-            for term in self.shown_terms
+            for term in self.sorted_terms
             if all(sizes[i] == 2 and not is_squared(term, i) for i in factors_in(term))
         )
 
@@ -237,7 +237,7 @@ class Model:
         """
         if self.full_rank:
             return np.ones(len(rows), dtype=bool)
-        away = rows[:, ~self.kept] - rows[:, self.kept] @ self.null
+        away = rows[:, ~self.fitted] - rows[:, self.fitted] @ self.null
         return np.asarray(np.abs(away).max(axis=1) < 1e-7 * (1.0 + np.abs(rows).max(axis=1)))
 
 
@@ -322,7 +322,7 @@ def _full(
         runs=runs,
         terms=chosen,
         source=source,
-        kept=kept,
+        fitted=kept,
         null=np.asarray(null, np.float64),
         aliases={term: aliases[term] for term in sorted(leaders) if term in aliases},
         with_blocks=tuple(sorted(confounded)),

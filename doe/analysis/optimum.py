@@ -74,11 +74,11 @@ class Search:
     def values(self, points: Points) -> Floats:
         """Return what the fit says of points, of u."""
         rows = self.fit.model.rows_at(*points)
-        return np.asarray(rows[:, self.fit.model.kept] @ self.fit.coef)
+        return np.asarray(rows[:, self.fit.model.fitted] @ self.fit.coef)
 
     def white(self, points: Points) -> Floats:
         """Return rows g with ``variance = σ² g'g``."""
-        rows = self.fit.model.rows_at(*points)[:, self.fit.model.kept]
+        rows = self.fit.model.rows_at(*points)[:, self.fit.model.fitted]
         scale = self.fit.scale
         return np.asarray(
             rows * np.sqrt(scale) if scale.ndim == 1 else rows @ np.linalg.cholesky(scale)
@@ -111,7 +111,7 @@ class Search:
         held = Held(self.fit.model, factors, np.ones(len(factors)), index)
         if not factors:
             return held.points(np.zeros((1, 0)))
-        coef = held.coefficient_rows()[:, self.fit.model.kept] @ self.fit.coef
+        coef = held.coefficient_rows()[:, self.fit.model.fitted] @ self.fit.coef
         b, B = matrix_form(coef, len(factors))
         radius = self.region.radius
         constraints: Any = [{"type": "ineq", "fun": lambda z: radius**2 - float(z @ z)}]
@@ -138,7 +138,7 @@ class Search:
 
     def _rounded(self, points: Points) -> Points:
         """Return the points with whole numbers below and above, where factors take these alone."""
-        whole = [i for i in self.region.continuous if self.region.limits.whole[i]]
+        whole = [i for i in self.region.continuous if self.region.limits.integer[i]]
         if not whole:
             return points
         tried = []

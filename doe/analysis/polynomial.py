@@ -154,7 +154,7 @@ class Region:
             value: Level = factor.levels[number]
             if number == OFF:
                 value = factor.value_at(float(point.position[0, i]))
-                value = round(value) if self.limits.whole[i] else value
+                value = round(value) if self.limits.integer[i] else value
             levels[factor.key] = value
         return levels
 

@@ -69,7 +69,7 @@ def significant(p: float | None, alpha: float) -> bool:
     return p is not None and p <= alpha
 
 
-def plain(values: Floats) -> list[float | None]:
+def none_for_nan(values: Floats) -> list[float | None]:
     """Floats of Python, with None for what does not exist."""
     if np.isfinite(values).all():
         return list(values.tolist())

@@ -137,7 +137,7 @@ def term_look(full: Fit, term: int) -> TermLook:
     rows = np.zeros((len(patterns), len(model.source)))
     rows[:, columns] = patterns
     known = model.estimable(rows)
-    value = rows[known][:, model.kept] @ full.coef
+    value = rows[known][:, model.fitted] @ full.coef
     se = np.sqrt(full.variance(rows[known]) * full.ms_error)
     names = tuple(label for label, is_known in zip(labels, known, strict=True) if is_known)
     return TermLook(df, full.unit * value, full.unit * se, f, names)
@@ -299,7 +299,7 @@ def error_df(rule: Rule, portions: int, size: int, columns: int) -> int:
     return portions * size - cells - portions + rule.per_replicate
 
 
-def from_first_look(rule: Rule, size: int, columns: int) -> Rule:
+def with_first_look(rule: Rule, size: int, columns: int) -> Rule:
     """The rule with its first look: when runs of a second replicate leave enough for the error.
 
     A single replicate has a single seed, and says nothing of how effects vary over seeds.

@@ -46,7 +46,7 @@ class Stratum(Struct, frozen=True, omit_defaults=True):
 
 
 class Errors(Protocol):
-    """Variances of linear functions of the coefficients, of u; rows have the kept columns."""
+    """Variances of linear functions of the coefficients, of u; rows have the fitted columns."""
 
     @property
     def coef(self) -> Floats:
@@ -77,7 +77,7 @@ class Strata:
     df_run: int
 
     def lacks(self, rows: Floats) -> np.ndarray:
-        """Which functions of the kept coefficients have no error."""
+        """Which functions of the fitted coefficients have no error."""
         if self.df_run == 0:
             return np.ones(len(rows), dtype=bool)
         size = np.abs(rows).max(axis=1, initial=0.0) + 1e-300

@@ -82,7 +82,7 @@ class Variation(Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class Layers:
+class StreamDecomposition:
     """The replicates split by their streams: orthogonal parts, one per stream, then the rest.
 
     A quadratic form ``y'Qy / tr(Q)`` of part j has the expectation ``sum_s expected[j, s] θ_s``.
@@ -123,7 +123,7 @@ class Layers:
         return self.likeliest(y).variances
 
 
-def layers(names: tuple[str, ...], labels: Ints) -> Layers:
+def decompose(names: tuple[str, ...], labels: Ints) -> StreamDecomposition:
     """Split replicates by the seeds (streams x replicates) that they have."""
     replicates = labels.shape[1]
     labels = np.array([np.unique(seeds, return_inverse=True)[1] for seeds in labels], np.int64)
@@ -146,7 +146,7 @@ def layers(names: tuple[str, ...], labels: Ints) -> Layers:
     expected = np.array(
         [[np.trace(b.T @ matrix @ b) / max(b.shape[1], 1) for matrix in sharing] for b in bases]
     )
-    return Layers(
+    return StreamDecomposition(
         streams=(*(names[s] for s in order), last),
         seeds=(*(counts[s] for s in order), replicates),
         bases=tuple(bases),
@@ -157,7 +157,9 @@ def layers(names: tuple[str, ...], labels: Ints) -> Layers:
     )
 
 
-def series(y: Floats, cells: Ints, seeding: Seeding | None) -> tuple[Floats, Layers] | None:
+def series(
+    y: Floats, cells: Ints, seeding: Seeding | None
+) -> tuple[Floats, StreamDecomposition] | None:
     """Configurations x replicates, of those with one value in each, and how seeds split these.
 
     None where there are no streams of seeds, or too few runs to tell them apart.
@@ -169,12 +171,12 @@ def series(y: Floats, cells: Ints, seeding: Seeding | None) -> tuple[Floats, Lay
     table = np.full((rows.max() + 1, len(replicates)), np.nan)
     table[rows, columns] = y
     first = np.array([int(np.argmax(columns == r)) for r in range(len(replicates))])
-    split = layers(seeding.streams, seeding.seeds[:, first])
+    split = decompose(seeding.streams, seeding.seeds[:, first])
     whole = table[~np.isnan(table).any(axis=1)]
     return (whole, split) if len(whole) > 1 and split.df.min() > 0 else None
 
 
-class OverSeeds(NamedTuple):
+class SeedErrorTerm(NamedTuple):
     """The error of means over replicates that share seeds."""
 
     ms: float  # mean square that effects are tested against
@@ -182,12 +184,12 @@ class OverSeeds(NamedTuple):
     single: float  # variance of one run among those of its replicate
 
     @property
-    def whole_df(self) -> int:
+    def integer_df(self) -> int:
         """Whole degrees of freedom, at least one."""
         return max(int(self.df), 1)
 
 
-def over_seeds(y: Floats, cells: Ints, seeding: Seeding | None) -> OverSeeds | None:
+def seed_error(y: Floats, cells: Ints, seeding: Seeding | None) -> SeedErrorTerm | None:
     """What effects are tested against where seeds are shared.
 
     An effect is a mean over replicates. Replicates that share a seed of stream s are correlated,
@@ -212,7 +214,7 @@ def contrasts_of(table: Floats) -> Floats:
     return np.asarray((table[1:] - before / i) * np.sqrt(i / (i + 1.0)))
 
 
-def combined(split: Layers, y: Floats) -> OverSeeds:
+def combined(split: StreamDecomposition, y: Floats) -> SeedErrorTerm:
     """``sum_s n_s θ_s`` from contrasts of configurations x replicates.
 
     A stream without a variance joins the rest. Degrees of freedom from a likelihood are
@@ -223,7 +225,7 @@ def combined(split: Layers, y: Floats) -> OverSeeds:
         covariance = np.linalg.inv(fitted.information(expected=True))
         ms = float(split.shared @ fitted.variances)
         freedom = 2.0 * ms**2 / float(split.shared @ covariance @ split.shared)
-        return OverSeeds(ms, freedom, float(fitted.variances.sum()))
+        return SeedErrorTerm(ms, freedom, float(fitted.variances.sum()))
     squares, df = split.squares(y), split.df * len(y)
     kept = split.variances(squares / df) > 0.0
     kept[-1] = True
@@ -235,7 +237,7 @@ def combined(split: Layers, y: Floats) -> OverSeeds:
     parts = np.linalg.solve(expected.T, split.shared[kept]) * mean_squares
     ms = float(parts.sum())
     single = float(np.maximum(np.linalg.solve(expected, mean_squares), 0.0).sum())
-    return OverSeeds(ms, float(ms**2 / (parts**2 / free).sum()) if ms > 0.0 else 1.0, single)
+    return SeedErrorTerm(ms, float(ms**2 / (parts**2 / free).sum()) if ms > 0.0 else 1.0, single)
 
 
 def variation(
@@ -289,7 +291,7 @@ def _holding(ends: Floats, value: Floats) -> tuple[Floats, Floats]:
     return np.minimum(ends[0], value), np.maximum(ends[1], value)
 
 
-def stream_variances(table: Floats, split: Layers) -> tuple[Floats, Floats]:
+def stream_variances(table: Floats, split: StreamDecomposition) -> tuple[Floats, Floats]:
     """Variance by stream of configurations x replicates, and the part common to all; at least 0."""
     configurations = len(table)
     whole = split.estimated(table.mean(axis=0)[None])  # a + b / configurations
@@ -298,7 +300,7 @@ def stream_variances(table: Floats, split: Layers) -> tuple[Floats, Floats]:
     return estimated, np.clip(whole - own / configurations, 0.0, estimated)
 
 
-def pivotal_draws(table: Floats, split: Layers, rng: np.random.Generator) -> Floats:
+def pivotal_draws(table: Floats, split: StreamDecomposition, rng: np.random.Generator) -> Floats:
     """Draws of the variance by stream, streams x draws.
 
     Deviations have Satterthwaite's degrees of freedom from the configurations' own sums of squares

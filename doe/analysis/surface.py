@@ -22,7 +22,7 @@ from doe.analysis.polynomial import (
     features,
     matrix_form,
 )
-from doe.analysis.pvalues import plain
+from doe.analysis.pvalues import none_for_nan
 from doe.numbers import to_figures
 from doe.terms import FACTORS, squared, term_name
 
@@ -103,7 +103,7 @@ class Shape:
         self.unit = coded_units(fit.runs, self.factors, coding)
         self.held = Held(fit.model, self.factors, self.unit, index)
         self.rows = self.held.coefficient_rows()
-        self.coef = np.asarray(self.rows[:, fit.model.kept] @ fit.coef)
+        self.coef = np.asarray(self.rows[:, fit.model.fitted] @ fit.coef)
         self.covariance = fit.estimate(self.rows)[1]
         self.b, self.B = matrix_form(self.coef, len(self.factors))
         self.middle = region.places(middle, self.factors)[0] / self.unit
@@ -113,7 +113,7 @@ class Shape:
         """Whether the model has squares."""
         return any(squared(i) in self.fit.model.terms for i in self.factors)
 
-    def own_units(self, x: Floats) -> dict[str, float]:
+    def natural_units(self, x: Floats) -> dict[str, float]:
         """Return a point in the factors' own units."""
         places = (x * self.unit).tolist()
         return {f.key: f.value_at(z) for f, z in zip(self.columns, places, strict=True)}
@@ -200,7 +200,9 @@ class Shape:
             row = features(x[step : step + 1])[0]
             test = single_test(self.fit, row @ self.rows, response.alpha)
             ends = [np.nan if end is None else end for end in (test.ci_low, test.ci_high)]
-            mean, low, high = plain(response.back(np.array([test.value, *ends]) / self.fit.unit))
+            mean, low, high = none_for_nan(
+                response.back(np.array([test.value, *ends]) / self.fit.unit)
+            )
             levels = self.region.levels_at(points.only(np.array([step])))
             made.append(PathPoint(step, levels, mean or 0.0, low, high))
         return tuple(made)
@@ -231,7 +233,7 @@ def surface(response: FittedResponse, coding: str) -> Surface | None:
     levels = region.levels_at(middle)
     return Surface(
         kind=kind,
-        stationary=None if stationary is None else shape.own_units(stationary),
+        stationary=None if stationary is None else shape.natural_units(stationary),
         stationary_mean=None if stationary is None else _mean(response, shape, stationary),
         inside=None if stationary is None else _inside(shape, stationary),
         eigenvalues=tuple(axis.eigenvalue for axis in shape.axes(options.alpha)),

@@ -174,10 +174,10 @@ def _print_json(answers: Answers, names: list[str]) -> None:
 def _print_tables(answers: Answers, options: AnalysisOptions, form: str, every: bool) -> None:
     from doe.views import csv, latex
     from doe.views.table import significant_rows
-    from doe.views.tables import paper_tables, whole_tables
+    from doe.views.tables import complete_tables, paper_tables
     from doe.views.tables.surface import surface_tables
 
-    made = whole_tables if form == "csv" else paper_tables
+    made = complete_tables if form == "csv" else paper_tables
     tables = _common_tables(answers)
     for analysis in answers.analyses.values():
         tables += surface_tables(analysis) if options.optimize else made(analysis)

@@ -218,13 +218,13 @@ def _answer(command: list[str]) -> str:
 
 
 def _function(backend: str, asked: list[Proposal | str]) -> Draft:
-    from doe.study.draft import Draft, given_levels
+    from doe.study.draft import Draft, require_levels
     from doe.study.help_text import parse_factor
 
     if not asked:
         first = _ask("Factors, as in lr=0.001,0.01 aug=false,true", "factor")
         asked = [parse_factor(text) for text in first.split()]
-    return Draft(name="", backend=backend, factors=given_levels(asked))
+    return Draft(name="", backend=backend, factors=require_levels(asked))
 
 
 # What is asked ----------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ def logs(
     run_dir = StudyDir(directory).run(run)
     reader = _Log(run_dir, lines)
     if not follow and not os.path.lexists(run_dir.log):
-        _say_why_there_is_none(directory, planned)
+        _explain_missing_log(directory, planned)
     try:
         while True:
             verdict = read_verdict(run_dir)  # before the log, so that no last line is missed
@@ -71,11 +71,11 @@ class _Log:
         from doe.cli.streams import Guarded
         from doe.errors import DoeError, visible
         from doe.numbers import cell_text
-        from doe.store.files import open_plain
+        from doe.store.files import open_regular
         from doe.store.progress import BLOCK_BYTES, last_lines
 
         try:
-            file = open_plain(self._run_dir.log)
+            file = open_regular(self._run_dir.log)
         except FileNotFoundError:
             return
         except OSError as error:
@@ -117,7 +117,7 @@ def _planned(directory: Path, run_id: str) -> Run:
     return runs[run_id]
 
 
-def _say_why_there_is_none(directory: Path, run: Run) -> NoReturn:
+def _explain_missing_log(directory: Path, run: Run) -> NoReturn:
     """Explain why a run has no log: its job ended before writing one, or still waits."""
     from doe.errors import DoeError
     from doe.running.engines import waiting_reasons

@@ -173,7 +173,7 @@ def _sequential(
     """Print the expected replicates and runs of a study with a stopping rule."""
     import numpy as np
 
-    from doe.analysis.sequential import expected, from_first_look
+    from doe.analysis.sequential import expected, with_first_look
     from doe.analysis.spending import Rule
     from doe.errors import DoeError
     from doe.study.checks import MOST_LOOKED_AT
@@ -201,7 +201,7 @@ def _sequential(
     truth = np.zeros(base.terms)
     truth[: len(sizes)] = sizes
     size, rule = base.cells // parts, Rule(parts * most, alpha, per_replicate=parts)
-    rule = from_first_look(rule, size, base.terms)
+    rule = with_first_look(rule, size, base.terms)
     course = expected(truth, sigma, size, base.terms, rule, matters)
     columns = (rule.looks, course.decided, course.stopped_by)
     rows = [

@@ -38,21 +38,21 @@ def _engine_parameters() -> list[Any]:
     """Return the options of all engines as click parameters."""
     from doe.running.engines import engine_options
 
-    def asked() -> None: ...
+    def engine_command() -> None: ...
 
     kinds = {
         name: Annotated[Optional[option.type], typer.Option(help=option.help)]  # noqa: UP045
         for name, option in engine_options().items()
     }
-    asked.__annotations__ = kinds
-    asked.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+    engine_command.__annotations__ = kinds
+    engine_command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
             for name, kind in kinds.items()
         ]
     )
     engines = typer.Typer(add_completion=False)
-    engines.command()(asked)
+    engines.command()(engine_command)
     return typer.main.get_command(engines).params
 
 
@@ -125,7 +125,7 @@ def run(
     from rich.text import Text
 
     from doe.errors import DoeError
-    from doe.results.decision import asked_portions, declare_until
+    from doe.results.decision import declare_until, requested_portions
     from doe.results.summary import summarise
     from doe.running.execute import EngineChoice, run_study
     from doe.running.scheduler import RunOptions
@@ -156,18 +156,20 @@ def run(
     began, screen = time.monotonic(), console()
     try:
         with open_display(screen, config_header(plan.study.keys, "")) as display:
-            done = run_study(plan, options, EngineChoice(engine, ctx.obj), display, asked_portions)
+            done = run_study(
+                plan, options, EngineChoice(engine, ctx.obj), display, requested_portions
+            )
     except DoeError:
         with contextlib.suppress(DoeError):  # a deleted study cannot be summarised
             summary = summarise(plan, "broken off", time.monotonic() - began)
-            _tell(notify, summary, study_option)
+            _notify(notify, summary, study_option)
         raise
     if detach:
         screen.out(f"`doe status` shows its progress; `doe run --engine {engine}` resumes it.")
         return
     ending: Ending = "finished" if done.finished else "stopped"
     summary = summarise(done.plan, ending, time.monotonic() - began)
-    _tell(notify, summary, study_option)  # even if the terminal is gone
+    _notify(notify, summary, study_option)  # even if the terminal is gone
     lines = summary_lines(summary, study_option)
     if summary.decision is not None:
         lines += summary.decision.sentences
@@ -185,7 +187,7 @@ def run(
         raise typer.Exit(3)
 
 
-def _tell(command: str | None, summary: Summary, study_option: str) -> None:
+def _notify(command: str | None, summary: Summary, study_option: str) -> None:
     from doe.running.execute import notify
     from doe.views.status_tables import summary_environment
 

@@ -34,11 +34,11 @@ def trial(
     from doe.design.runs import make_design, runs_of, stage_executions
     from doe.running.trial import try_run
     from doe.study.command import command_doubts
-    from doe.study.presets import asked_study
+    from doe.study.presets import study_or_preset
     from doe.terms import level_text
     from doe.views.terminal import console
 
-    study = asked_study(file, preset)
+    study = study_or_preset(file, preset)
     design = make_design(study)
     run = design.runs[0] if only is None else runs_of(design.runs, only)[0]
     screen = console()

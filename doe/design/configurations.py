@@ -122,7 +122,7 @@ class Configurations:
         except KeyError:
             pairs = zip(self.keys, map(level_text, levels), strict=True)
             name = CENTRE if not any(coded) else ",".join(f"{key}={text}" for key, text in pairs)
-        label = name if self._single else shown_label(name, map(level_text, levels))
+        label = name if self._single else levels_label(name, map(level_text, levels))
         return Configuration(label, name, dict(zip(self.keys, levels, strict=True)), coded)
 
 
@@ -131,7 +131,7 @@ def study_configurations(study: Study, known: Mapping[Levels, int] = {}) -> Conf
     return Configurations(study.factors, known, study.kind == FACTORIAL)
 
 
-def shown_label(name: str, texts: Iterable[str]) -> str:
+def levels_label(name: str, texts: Iterable[str]) -> str:
     """A configuration of factors with longer keys as it is shown, by the texts of its levels."""
     return CENTRE if name == CENTRE else BETWEEN.join(texts)
 

@@ -48,7 +48,7 @@ def design_efficiency(study: Study, design: Design) -> Efficiency:
     them apart, else main effects. More than two levels of a factorial are compared each by itself.
     """
     terms, factors, runs = chosen_kind(study).terms(), study.factors, design.runs
-    points = [run.given for run in runs]
+    points = [run.level_values for run in runs]
     if terms is None and not study.two_level:
         factors = tuple(Factor(f.key, tuple(map(level_text, f.levels))) for f in factors)
         texts = [tuple(map(level_text, levels)) for levels in points]

@@ -42,7 +42,7 @@ def named_terms(factors: Sequence[Factor], model: str | Sequence[str]) -> tuple[
 
 def bends(factor: Factor) -> bool:
     """Whether a factor can have a square: a number with more than two values."""
-    between = not factor.whole or abs(float(factor.high) - float(factor.low)) > 1
+    between = not factor.integer or abs(float(factor.high) - float(factor.low)) > 1
     return factor.numeric and (between if factor.ranged else len(factor.levels) > 2)
 
 

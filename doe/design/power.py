@@ -110,7 +110,8 @@ def detectable_by_term(
 def _detectable(df_term: int, df_error: float, alpha: float, target: float) -> float:
     """The root λ of the noncentrality at which an F test has the power `target`, by bisection.
 
-    Importing `scipy.optimize` for it takes 0.25 s, half of what `doe plan` needs.
+    Importing `scipy.optimize` for it takes 0.19 s beyond `scipy.special`, and `scipy.stats` for the
+    tests 0.47 s: `doe plan` takes 0.55 s in all.
     """
     low, high = 0.0, 1.0
     while _power(high, df_term, df_error, alpha) < target:

@@ -59,7 +59,7 @@ class Run(NamedTuple):
         return (self.run_id, *planned, self.name, *self.seeds.values())
 
     @property
-    def given(self) -> Levels:
+    def level_values(self) -> Levels:
         """Its levels in the order of the factors."""
         return tuple(self.levels.values())
 
@@ -272,7 +272,7 @@ def _planned_points(design: Design, names: Sequence[str]) -> list[tuple[int, Lev
     most: dict[int, int] = {}
     for (row, _), count in counts.items():
         most[row] = max(most.get(row, 0), count)
-    levels = {r.row: r.given for r in design.runs if not names or r.name in names}
+    levels = {r.row: r.level_values for r in design.runs if not names or r.name in names}
     return [(row, levels[row], most[row]) for row in sorted(levels)]
 
 
@@ -280,14 +280,14 @@ def _new_points(
     study: Study, design: Design, points: Sequence[Levels]
 ) -> list[tuple[int, Levels, int]]:
     """Configurations that no run of a design has, as `_planned_points` gives them."""
-    known = {run.given: run.row for run in design.runs}
+    known = {run.level_values: run.row for run in design.runs}
     number = study_configurations(study, known).number
     return [(number(levels), levels, 1) for levels in points if levels not in known]
 
 
 def _foldover(study: Study, design: Design, flip: Sequence[str]) -> list[_Unordered]:
     """All runs at the levels of two-level factors with some of them exchanged."""
-    rows = {run.given: run.row for run in design.runs}
+    rows = {run.level_values: run.row for run in design.runs}
     number = study_configurations(study, rows).number
     taken = {(run.row, run.replicate) for run in design.runs}
     added = []
@@ -300,7 +300,7 @@ def _foldover(study: Study, design: Design, flip: Sequence[str]) -> list[_Unorde
             else factor.high
             if factor.key in flip
             else level
-            for factor, level in zip(study.factors, run.given, strict=True)
+            for factor, level in zip(study.factors, run.level_values, strict=True)
         )
         block = run.block + design.blocks
         added.append(_Unordered(levels, run.replicate, block, run.seed, number(levels)))
@@ -314,7 +314,7 @@ def _foldover(study: Study, design: Design, flip: Sequence[str]) -> list[_Unorde
 
 def _added_points(study: Study, design: Design, points: Sequence[Levels]) -> list[_Unordered]:
     """Further points, in every replicate as a block of its own."""
-    known = {run.given: run.row for run in design.runs}
+    known = {run.level_values: run.row for run in design.runs}
     number = study_configurations(study, known).number
     rows = [number(levels) for levels in points]
     seeds, added = replicate_seeds(study), []
@@ -338,7 +338,7 @@ def _optimal(study: Study, design: Design, step: Augment) -> list[Levels]:
             "set it in every run; add replicates, which bring whole plots"
         )
     settings = optimal.Settings(runs=step.runs, model=step.model)
-    done = [(run.given, run.block) for run in design.runs if run.replicate == 1]
+    done = [(run.level_values, run.block) for run in design.runs if run.replicate == 1]
     terms = optimal.terms(study, settings)
     blocks = [design.blocks + 1] * step.runs
     return optimal.optimal_points(study, settings, terms, (), blocks, done)

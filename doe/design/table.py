@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from doe.design.configurations import Code, shown_label
+from doe.design.configurations import Code, levels_label
 from doe.design.runs import Design, Run
 from doe.study.levels import coded_level
 from doe.study.values import (
@@ -123,7 +123,7 @@ def read_design(text: str, study: Study) -> Design:
                 int(replicate),
                 int(block),
                 int(seed),
-                name if single else shown_label(name, texts),
+                name if single else levels_label(name, texts),
                 name,
                 dict(zip(keys, given, strict=True)),
                 tuple(map(codes.__getitem__, coded)),
@@ -136,17 +136,17 @@ def read_design(text: str, study: Study) -> Design:
 
 def design_request(study: Study) -> dict[str, Any]:
     """What a study says that decides its design; what has its default is left out."""
-    said = _said(study)
+    said = _without_defaults(study)
     factors = [{k: v for k, v in f.items() if k not in WORDS} for f in said["factors"]]
     shared = {n: [s.factors, s.needs, s.seed] for n, s in study.stages.items() if s.factors}
     stages = {"stages": shared} if shared else {}
     return {"factors": factors} | {k: said[k] for k in DESIGN_FIELDS if k in said} | stages
 
 
-def _said(value: Any) -> Any:
+def _without_defaults(value: Any) -> Any:
     """A struct as plain values without its defaults, so that later fields change nothing here."""
     if isinstance(value, tuple):
-        return [_said(item) for item in value]
+        return [_without_defaults(item) for item in value]
     if not isinstance(value, msgspec.Struct):
         return value
     said = {}
@@ -154,7 +154,7 @@ def _said(value: Any) -> Any:
         factory = field.default_factory
         default = field.default if factory is msgspec.NODEFAULT else factory()
         if (own := getattr(value, field.name)) != default:
-            said[field.name] = _said(own)
+            said[field.name] = _without_defaults(own)
     return said
 
 

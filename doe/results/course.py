@@ -11,7 +11,7 @@ from doe.analysis.contrasts import Floats, Ints
 from doe.analysis.dataset import Dataset
 from doe.analysis.fit import fit
 from doe.analysis.model import default_terms, make_model
-from doe.analysis.pvalues import plain
+from doe.analysis.pvalues import none_for_nan
 from doe.analysis.sequential import EARLY_ORDER, Start, TermDecision, decide, futures, looks_at
 from doe.analysis.spending import Rule
 from doe.analysis.within import CloseToBest, closest
@@ -83,7 +83,7 @@ class Course(NamedTuple):
                 expected = (complete + more) / rule.per_replicate
             chances[:, start.decided] = np.nan
         judged = [
-            Judged(d.response, s, *plain(chances[:, i, j]))
+            Judged(d.response, s, *none_for_nan(chances[:, i, j]))
             for i, d in enumerate(data)
             for j, s in enumerate(states[i])
         ]

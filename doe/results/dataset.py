@@ -123,7 +123,7 @@ def study_limits(study: Study) -> Limits:
     nested = {i: (other, frozenset(off)) for i, (other, off) in conditions(study).items()}
     weights, bounds = constraints_of(study)
     return Limits(
-        whole=tuple(factor.whole and factor.ranged for factor in study.factors),
+        integer=tuple(factor.integer and factor.ranged for factor in study.factors),
         listed=tuple(factor.numeric and not factor.ranged for factor in study.factors),
         excluded=tuple(excluded_levels(study)),
         nested=nested,

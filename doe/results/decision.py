@@ -196,7 +196,7 @@ def decision(study: Study, statuses: Sequence[RunStatus]) -> Decision | None:
     )
 
 
-def needed(
+def required_runs(
     study: Study, statuses: Sequence[RunStatus], reached: Decision | None
 ) -> list[RunStatus]:
     """The runs that the study asks for: not the portions that a decision has made needless."""
@@ -206,7 +206,7 @@ def needed(
     return [s for s in statuses if s.run.replicate in fresh or portion(study, s.run) <= last]
 
 
-def asked_portions(study: Study, statuses: Sequence[RunStatus]) -> int:
+def requested_portions(study: Study, statuses: Sequence[RunStatus]) -> int:
     """How many portions a study asks for: those that are complete, or those of the next look."""
     reached = decision(study, statuses)
     assert reached is not None

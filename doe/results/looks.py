@@ -19,7 +19,7 @@ SHAPES = {"obrien-fleming": "O'Brien and Fleming", "pocock": "Pocock", "quadrati
 
 def stopping_rule(study: Study) -> Rule:
     """The rule of a study as the statistics know it."""
-    from doe.analysis.sequential import EARLY_ORDER, from_first_look
+    from doe.analysis.sequential import EARLY_ORDER, with_first_look
     from doe.analysis.spending import Rule
     from doe.terms import terms_up_to
 
@@ -28,13 +28,13 @@ def stopping_rule(study: Study) -> Rule:
     spend = (most_portions(study), declared.alpha, declared.spending)
     rule = Rule(*spend, per_replicate=each, two_sided=declared.rule == 1)
     columns = len(terms_up_to(len(study.keys), min(EARLY_ORDER, len(study.keys))))
-    return from_first_look(rule, math.prod(study.sizes) // each, columns)
+    return with_first_look(rule, math.prod(study.sizes) // each, columns)
 
 
 def of_design(study: Study, statuses: Sequence[RunStatus]) -> list[RunStatus]:
     """All runs but those that confirm a winner and those of a path of ascent."""
     fresh, path = confirming(study), on_path(study)
-    return [s for s in statuses if s.run.replicate not in fresh and s.run.given not in path]
+    return [s for s in statuses if s.run.replicate not in fresh and s.run.level_values not in path]
 
 
 def analysed(study: Study, statuses: Sequence[RunStatus]) -> list[RunStatus]:

@@ -16,7 +16,7 @@ from doe.store.imports import Imported, import_runs
 from doe.store.plan import RUNS, Outcome, Plan, augment_plan, find_study, load_plan, write_plan
 from doe.study.command import check_program
 from doe.study.file import checked_study, load_study
-from doe.study.presets import asked_study
+from doe.study.presets import study_or_preset
 from doe.study.values import Study
 
 if TYPE_CHECKING:
@@ -93,7 +93,9 @@ def requested_study(request: PlanRequest) -> Study:
     given = request.study
     if isinstance(given, Mapping):
         given = checked_study(given, "the study")
-    return with_overrides(asked_study(given, request.preset), request.replicates, request.fraction)
+    return with_overrides(
+        study_or_preset(given, request.preset), request.replicates, request.fraction
+    )
 
 
 def planned_or_new(path: Path | None) -> tuple[Plan, Outcome]:

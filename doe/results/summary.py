@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from doe.results.decision import Decision, decision, needed
+from doe.results.decision import Decision, decision, required_runs
 from doe.results.responses import best_cells, cells_of, response_values
 from doe.store.plan import Plan
 from doe.store.scan import RunState, RunStatus, counts
@@ -45,7 +45,7 @@ def summarise(plan: Plan, ending: Ending, seconds: float) -> Summary:
     """Sum a study up."""
     study, scanned = plan.study, plan.scan()
     reached = decision(study, scanned)
-    statuses = needed(study, scanned, reached)
+    statuses = required_runs(study, scanned, reached)
     best = _best(study, statuses)
     return Summary(study.name, ending, counts(statuses), seconds, best, study.keys, reached)
 

@@ -131,7 +131,7 @@ def execute(plan: Plan, options: RunOptions, engine: EngineChoice, display: Disp
         return Execution(plan, counts(runs), finished)
     except OSError as error:
         with contextlib.suppress(OSError):
-            scheduler.check_place()
+            scheduler.check_not_replaced()
         raise _broken_off(files, error) from error
     finally:
         scheduler.close()

@@ -175,7 +175,7 @@ def _absent(file: str, run_dir: Path, stale: bool) -> str:
         return f"the command left no new {file}: the one that is there is of an earlier attempt"
     names = sorted(str(path.relative_to(run_dir)) for path in run_dir.rglob("*") if path.is_file())
     run = RunDir(run_dir)  # of an earlier version, where a command shares it with us
-    others = [name for name in names if not (run.request.exists() and run.is_own(name))]
+    others = [name for name in names if not (run.request.exists() and run.is_reserved(name))]
     looked = f"the command left no {file} in its run directory, which holds "
     if not others:
         return f"{looked}no file of the command; does it know {{run_dir}}?"

@@ -178,7 +178,7 @@ class Scheduler:
             if number > 1:
                 self._end_all()
                 return False
-            self.check_place()
+            self.check_not_replaced()
             self._watch_others()
             self._dispatch()
             self.display.show(self.snapshot())  # while the slots work
@@ -241,7 +241,7 @@ class Scheduler:
         for status in scan(self.files, self.runs.values(), self.watch):
             self.statuses[status.run.run_id] = status
             if not status.run.stage:
-                self._place(status.run, status.provenance.get("hardware", ""))
+                self._note_machine(status.run, status.provenance.get("hardware", ""))
             if status.result:
                 with contextlib.suppress(OSError):
                     sweep_leftovers(self.files.run(status.run.run_id))
@@ -281,7 +281,7 @@ class Scheduler:
         self._apply(run_id, Requested(status, held, again, removed, early=bool(needs)))
         self._wake(run_id)
 
-    def check_place(self) -> None:
+    def check_not_replaced(self) -> None:
         """Refuse to go on in a study that has taken the place of this one, or its plan of ours."""
         held = os.fstat(self._root)
         try:
@@ -501,7 +501,7 @@ class Scheduler:
                     for user in self._users.get(run_id, ()) if self.options.detach else ():
                         self._wake(user)
         if jobs:
-            self.check_place()  # after their requests were written
+            self.check_not_replaced()  # after their requests were written
             self.engine.start(jobs)
         queue = self._queues[Phase.QUEUED]
         for run_id in list(islice(queue, len(self.engine.slots))):
@@ -527,7 +527,7 @@ class Scheduler:
         queue.remove(run.run_id)
         return run.run_id
 
-    def _place(self, run: Run, kind: str) -> None:
+    def _note_machine(self, run: Run, kind: str) -> None:
         """Note the kind of machine on which a run is executed."""
         if kind:
             self._placed[run.run_id] = Placed(run, kind)
@@ -552,7 +552,7 @@ class Scheduler:
         )
         self._active[options.job] = Active(run_id, slot, exclusive, time.monotonic())
         if not status.run.stage:
-            self._place(status.run, slot.kind)
+            self._note_machine(status.run, slot.kind)
             self._starts += 1
         needs = self._needs[run_id] if self.options.detach else ()
         begun = {active.run_id: job for job, active in self._active.items()} if needs else {}
@@ -600,7 +600,7 @@ class Scheduler:
         held = status.state == "running" and not (far and not ended.interrupted)
         recorded = False
         if not (status.problem or status.is_final(self._tasks[active.run_id].replace)):
-            self.check_place()  # a plan that was replaced has taken the request away
+            self.check_not_replaced()  # a plan that was replaced has taken the request away
             recorded = failure_recorded(self.files.run(active.run_id), ended.job)
         self._apply(active.run_id, Exited(ended, status, held, recorded), active.slot)
 

@@ -218,7 +218,7 @@ def try_run(study: Study, run: Run, gpu: int | None = None) -> Trial:
             prepare(run_dir, study, unit)
             words = [*module_words("doe.running.trial"), str(run_dir.path), "--device", device]
             began = time.monotonic()
-            code = _shown(words, surroundings, labels)
+            code = _stream_output(words, surroundings, labels)
             seconds = time.monotonic() - began
             try:
                 trial = msgspec.json.decode((run_dir.path / OUTCOME).read_bytes(), type=Trial)
@@ -238,7 +238,7 @@ def try_run(study: Study, run: Run, gpu: int | None = None) -> Trial:
         return msgspec.structs.replace(trial, seconds=seconds, found=tuple(found), outside=outside)
 
 
-def _shown(words: list[str], surroundings: dict[str, str], labels: Labels) -> int:
+def _stream_output(words: list[str], surroundings: dict[str, str], labels: Labels) -> int:
     """Run a process, pass its output on as it comes, and look at its lines; its exit code."""
     env = {**surroundings, "PYTHONUNBUFFERED": "1"}
     streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}

@@ -162,7 +162,7 @@ class RunDir(NamedTuple):
         numbered = (self.lease_number, self.attempt_number, self.aside_number)
         return name == REQUEST or any(number(name) for number in numbered)
 
-    def is_own(self, name: str) -> bool:
+    def is_reserved(self, name: str) -> bool:
         """Return whether a name belongs to the study rather than to the backend."""
         return name in (RESULT, LOG, PROGRESS) or self.is_record(name) or name.startswith(".")
 
@@ -212,7 +212,7 @@ def read_inside(path: Path, directory: Path) -> bytes:
     return read_file(path)
 
 
-def open_plain(path: Path) -> BinaryIO:
+def open_regular(path: Path) -> BinaryIO:
     """Open a plain file of a run for reading; raise OSError for anything else.
 
     Neither waits for a pipe nor follows a link, be it the file or the run's directory.
@@ -228,7 +228,7 @@ def open_plain(path: Path) -> BinaryIO:
 
 def read_end(path: Path, most: int) -> bytes:
     """Read the last bytes of a plain file."""
-    with open_plain(path) as file:
+    with open_regular(path) as file:
         file.seek(max(file.seek(0, os.SEEK_END) - most, 0))
         return file.read(most)
 
@@ -358,10 +358,10 @@ def file_system(directory: Path) -> str:
         mounts = Path("/proc/self/mountinfo").read_text(errors="replace")
     except OSError:
         return ""
-    return mounted_there(directory, mounts)
+    return innermost_mount(directory, mounts)
 
 
-def mounted_there(directory: Path, mounts: str) -> str:
+def innermost_mount(directory: Path, mounts: str) -> str:
     """Return the name of the innermost file system among mounts, as the kernel lists them."""
     kinds: dict[str, str] = {}
     for line in mounts.splitlines():

@@ -317,7 +317,7 @@ class Held:
         self._count = 0
         self._file = os.open(run.lease(lease.attempt), os.O_WRONLY)
         self._study = run.path.parent / STUDY_FILE
-        self._planned = _is_there(self._study)
+        self._planned = _file_exists(self._study)
         self._kept: dict[str, bytes] = {}
         self._beat_offset = msgspec.json.encode(lease).index(b'"beat":"') + len(b'"beat":"')
 
@@ -335,7 +335,7 @@ class Held:
     def deleted(self) -> bool:
         """Return whether the study was deleted; a missing run directory alone is the backend's
         doing."""
-        return self._planned and not _is_there(self._study)
+        return self._planned and not _file_exists(self._study)
 
     def keep(self) -> None:
         """Remember our files in the run's directory, in case the backend empties it."""
@@ -396,7 +396,7 @@ def _is_directory(path: Path) -> bool:
     return stat.S_ISDIR(os.lstat(path).st_mode)
 
 
-def _is_there(path: Path) -> bool:
+def _file_exists(path: Path) -> bool:
     """Return whether a file exists; OSError if the disk does not say."""
     try:
         os.stat(path)

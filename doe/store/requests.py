@@ -14,7 +14,7 @@ from doe.design.runs import Run, stage_needs
 from doe.errors import DoeError, counted, were
 from doe.store.files import STRANGE, RunDir, StudyDir, read_file, write_atomic
 from doe.store.scan import RunStatus
-from doe.study.levels import made_settings
+from doe.study.levels import factor_settings
 from doe.study.values import OWN, Level, MetricsSection, ProgressSection, Study
 
 DEFAULT_METRICS, DEFAULT_PROGRESS = MetricsSection(), ProgressSection()
@@ -74,7 +74,7 @@ def _stage_request(study: Study, run: Run) -> RunRequest:
         backend=stage.function or "command",
         command=study.started(stage.command),
         factors=run.levels,
-        settings=stage.settings | made_settings(study, run.levels),
+        settings=stage.settings | factor_settings(study, run.levels),
         metrics=(),
         further=(),
         progress=stage.progress if stage.progress != DEFAULT_PROGRESS else None,
@@ -99,7 +99,7 @@ def _run_request(study: Study, run: Run) -> RunRequest:
         backend=study.backend,
         command=study.words,
         factors=run.levels,
-        settings={**study.settings, **made_settings(study, run.levels)},
+        settings={**study.settings, **factor_settings(study, run.levels)},
         metrics=study.responses.returned,
         further=study.responses.optional,
         source=_source(study) if study.metrics != DEFAULT_METRICS else None,
@@ -145,7 +145,7 @@ def read_request(run: RunDir) -> tuple[RunRequest, str]:
 def prepare(run_dir: RunDir, study: Study, run: Run) -> str:
     """Write a run's request; return what prevents it, if anything does."""
     wanted = request_bytes(study, run)
-    if _request_there(run_dir) == wanted:
+    if _read_request(run_dir) == wanted:
         writable = os.access(run_dir.path, os.W_OK)
         return "" if writable else "its directory belongs to another user and cannot be written"
     try:
@@ -167,7 +167,7 @@ IN_THE_WAY = (
 user's."""
 
 
-def _request_there(run_dir: RunDir) -> bytes:
+def _read_request(run_dir: RunDir) -> bytes:
     try:
         return read_file(run_dir.request).strip(b"\0")  # a power failure may leave such a file
     except OSError as error:
@@ -210,7 +210,7 @@ def check_unchanged(study: Study, statuses: Iterable[RunStatus], files: StudyDir
     for status in statuses:
         if status.lease is not None:
             run_dir = files.run(status.run.run_id)
-            if _request_there(run_dir) not in (b"", request_bytes(study, status.run)):
+            if _read_request(run_dir) not in (b"", request_bytes(study, status.run)):
                 raise DoeError(
                     f"{files.study} was changed after {status.run.run_id} had begun"
                     f"{_difference(files, study, status)}. Restore it, or remove the directory "

@@ -73,7 +73,7 @@ class Verdict(NamedTuple):
     @property
     def later(self) -> bool:
         """Whether it is intact but was written by a later version."""
-        return self.result is None and _is_whole(self.raw)
+        return self.result is None and _checksum_matches(self.raw)
 
     def is_final(self, replace: str = "") -> bool:
         """Return whether it settles its run, unless its checksum is `replace`."""
@@ -102,7 +102,7 @@ def encode_result(result: Result) -> bytes:
 
 def decode_result(raw: bytes) -> Result | None:
     """Decode a verdict; None if a byte is missing or altered, or it cannot be understood."""
-    if not _is_whole(raw):
+    if not _checksum_matches(raw):
         return None
     try:
         result = _RESULTS.decode(raw)
@@ -116,7 +116,7 @@ def decode_result(raw: bytes) -> Result | None:
     return result
 
 
-def _is_whole(raw: bytes) -> bool:
+def _checksum_matches(raw: bytes) -> bool:
     """Return whether the bytes are those that were written."""
     return hashlib.sha256(raw[:-_SEAL_BYTES]).hexdigest() == checksum(raw)
 

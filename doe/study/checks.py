@@ -57,14 +57,14 @@ def study_problems(study: Study, keys_known: bool = True) -> list[str]:
     _check_replicates(study, add)
     if not 1 <= study.threads <= MOST_THREADS:
         add(f"threads = {study.threads}: expected 1 to {MOST_THREADS}")
-    _check_plain(study.settings, "settings", add)
-    _check_plain(study.design, "design", add)
+    _check_json(study.settings, "settings", add)
+    _check_json(study.design, "design", add)
     if not isinstance(study.design.get("kind", ""), str):
         add(f"design.kind = {short(study.design['kind'])}: expected the name of a kind of design")
     for name, table in study.engines.items():
-        _check_plain(table, name, add)
+        _check_json(table, name, add)
     for name, stage in study.stages.items():
-        _check_plain(stage.settings, f"stages.{name}.settings", add)
+        _check_json(stage.settings, f"stages.{name}.settings", add)
     if keys_known and all(len(factor.levels) > 1 for factor in study.factors):
         _check_backend(study, add)
         check_stages(study, add)
@@ -158,7 +158,7 @@ def _check_levels(factor: Factor, path: str, add: AddProblem) -> None:
     if len(levels) != 2:
         sides = [f"{path}.levels[{i}]" for i in range(len(levels))]
     for value, side in zip(levels, sides, strict=True):
-        _check_plain(value, side, add)
+        _check_json(value, side, add)
         if isinstance(value, str) and (not value.isprintable() or not value.strip()):
             add(f"{side} = {short(value)}: expected visible text")
     if len(levels) < 2:
@@ -333,14 +333,14 @@ def _check_backend(study: Study, add: AddProblem) -> None:
             add(f'{name}: only allowed with backend = "command"; remove one of the two')
 
 
-def _check_plain(value: object, path: str, add: AddProblem) -> None:
+def _check_json(value: object, path: str, add: AddProblem) -> None:
     """Check that settings can be written as JSON: no dates, no numbers that are not finite."""
     if isinstance(value, dict):
         for key, item in value.items():
-            _check_plain(item, f"{path}.{key}", add)
+            _check_json(item, f"{path}.{key}", add)
     elif isinstance(value, (list, tuple)):
         for i, item in enumerate(value):
-            _check_plain(item, f"{path}[{i}]", add)
+            _check_json(item, f"{path}[{i}]", add)
     elif isinstance(value, float) and not math.isfinite(value):
         add(f"{path} = {value}: expected a finite number")
     elif isinstance(value, int) and not -(2**63) <= value < 2**63:
@@ -468,7 +468,7 @@ def _check_centre(study: Study, add: AddProblem) -> None:
             factor.scale == "log" and min(map(float, factor.levels)) <= 0
         ):
             return  # Reported above.
-        if factor.whole and not isinstance(factor.centre, int):
+        if factor.integer and not isinstance(factor.centre, int):
             add(
                 f"{path}: the middle of factors.{factor.key} is {factor.centre}, which is not a "
                 "whole number like its levels; write the levels with a decimal point if "

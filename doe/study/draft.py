@@ -106,7 +106,7 @@ def draft_command(
     ]
     command = [shlex.quote(word.replace("{", "{{").replace("}", "}}")) for word in words]
     given += [proposal.use for proposal in factors]
-    place = _options_place(words)
+    place = _options_position(words)
     return Draft(
         name="",
         backend="command",
@@ -118,7 +118,7 @@ def draft_command(
     )
 
 
-def _options_place(words: Sequence[str]) -> int:
+def _options_position(words: Sequence[str]) -> int:
     """Return where options go: after all words, but before the files of a program that is not a
     script."""
     if len(words) > 1 and re.fullmatch(PYTHON, PurePosixPath(words[0]).name):
@@ -141,11 +141,11 @@ def draft_placed(words: Sequence[str], asked: Sequence[Proposal | str]) -> Draft
         name="",
         backend="command",
         command=" ".join(word if plain.fullmatch(word) else shlex.quote(word) for word in words),
-        factors=given_levels(asked),
+        factors=require_levels(asked),
     )
 
 
-def given_levels(asked: Iterable[Proposal | str]) -> tuple[Proposal, ...]:
+def require_levels(asked: Iterable[Proposal | str]) -> tuple[Proposal, ...]:
     """Return factors of a function or of a command with placeholders, whose levels must be
     given."""
     factors = []
@@ -164,7 +164,7 @@ def _factors(
     """Return the factors in use and those written as comments, the most promising first."""
     known = {propose(option).key: propose(option) for option in options}
     if asked:
-        return tuple(_asked(factor, known) for factor in asked), ()
+        return tuple(_proposal_of(factor, known) for factor in asked), ()
     candidates = [propose(option) for option in options if is_candidate(option)]
     required = {propose(option).key for option in options if option.required}
     candidates.sort(key=lambda proposal: (proposal.key not in required, rank(proposal.key)))
@@ -177,7 +177,7 @@ def _factors(
     return tuple(used), tuple(proposal for proposal in candidates if proposal not in used)
 
 
-def _asked(factor: Proposal | str, known: dict[str, Proposal]) -> Proposal:
+def _proposal_of(factor: Proposal | str, known: dict[str, Proposal]) -> Proposal:
     key = factor if isinstance(factor, str) else factor.key
     if key not in known:
         raise DoeError(

@@ -79,7 +79,7 @@ def planned_study(table: Mapping[str, Any], source: str) -> Study:
 def dump_study(study: Study) -> str:
     """Write a study as TOML, every setting explicit, always the same bytes for the same study."""
     table: dict[str, Any] = {
-        field: _plain(getattr(study, field))
+        field: _tuples_to_lists(getattr(study, field))
         for field in study.__struct_fields__
         if field not in (*SECTIONS, "settings", "design", *RENAMED)
         and not _left_out(study, field, ("exclude", "centre", "python", "env"))
@@ -87,13 +87,13 @@ def dump_study(study: Study) -> str:
     if not study.command or not study.cwd:
         del table["cwd"]
     if study.streams:
-        table["seeds"] = _plain(study.streams)
+        table["seeds"] = _tuples_to_lists(study.streams)
     if study.design:
         table["design"] = study.design
     table["settings"] = study.settings
     table["factors"] = {factor.key: _factor_table(factor) for factor in study.factors}
     table["responses"] = {
-        field: _plain(getattr(study.responses, field))
+        field: _tuples_to_lists(getattr(study.responses, field))
         for field in study.responses.__struct_fields__
         if not _left_out(
             study.responses, field, ("goals", "scale", "scales", "of", "matters", "constraints")
@@ -125,7 +125,7 @@ def dump_study(study: Study) -> str:
     if study.augment:
         table["augment"] = [
             {
-                field: _plain(getattr(step, field))
+                field: _tuples_to_lists(getattr(step, field))
                 for field in step.__struct_fields__
                 if not _left_out(
                     step,
@@ -177,19 +177,19 @@ def _factor_table(factor: Factor) -> dict[str, Any]:
 
 def _stage_table(stage: Stage) -> dict[str, Any]:
     fields = [field for field in stage.__struct_fields__ if field not in ("engines", "progress")]
-    said = {field: _plain(getattr(stage, field)) for field in fields}
+    said = {field: _tuples_to_lists(getattr(stage, field)) for field in fields}
     table = {name: value for name, value in said.items() if not _left_out(stage, name, fields)}
     if stage.progress != ProgressSection():
         table["progress"] = msgspec.to_builtins(stage.progress)
     return table | stage.engines
 
 
-def _plain(value: Any) -> Any:
+def _tuples_to_lists(value: Any) -> Any:
     """Turn nested tuples into lists, the only sequence in TOML."""
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: _tuples_to_lists(item) for key, item in value.items()}
     if isinstance(value, tuple):
-        return [_plain(item) for item in value]
+        return [_tuples_to_lists(item) for item in value]
     return value
 
 

@@ -14,7 +14,7 @@ SWITCH_WORDS = {True: ("true", "on", "yes", "1"), False: ("false", "off", "no", 
 """Words for the states of a switch."""
 
 
-def made_settings(study: Study, levels: Mapping[str, Level]) -> dict[str, Any]:
+def factor_settings(study: Study, levels: Mapping[str, Level]) -> dict[str, Any]:
     """Return the settings that some levels make."""
     made: dict[str, Any] = {}
     for factor in study.factors:

@@ -52,7 +52,7 @@ def preset_study(name: str) -> Study:
     return parse_study(data, source=f"{entry.module}/{name}.toml")
 
 
-def asked_study(study: Study | Path | None, preset: str | None = None) -> Study:
+def study_or_preset(study: Study | Path | None, preset: str | None = None) -> Study:
     """Return the study given as a value, a file or a preset, or the file `study.toml` here."""
     if study is not None and preset is not None:
         raise DoeError("got both a study and a preset; a preset is a complete study; choose one")

@@ -53,7 +53,7 @@ def stage_doubts(study: Study) -> list[str]:
     doubts = []
     for name, stage in study.stages.items():
         inherited = any(study.stages[other].seed != NO_SEED for other in stage.needs)
-        if stage.command and stage.seed != NO_SEED and not inherited and not _told_seed(stage):
+        if stage.command and stage.seed != NO_SEED and not inherited and not _uses_seed(stage):
             doubts.append(
                 f"the command of stage {name} does not use {{seed}}, but it is executed again "
                 f'for each {stage.seed}; add {{seed}}, or set seed = "{NO_SEED}" to execute it once'
@@ -68,7 +68,7 @@ def stage_doubts(study: Study) -> list[str]:
     return doubts
 
 
-def _told_seed(stage: Stage) -> bool:
+def _uses_seed(stage: Stage) -> bool:
     used = used_pieces(stage.command, stage.env, lambda _: None)
     return any(str(piece.name).partition(".")[0] == "seed" for piece in used)
 

@@ -133,10 +133,10 @@ class Factor(msgspec.Struct, frozen=True):
         low, high = min(numbers), max(numbers)
         middle = math.sqrt(low) * math.sqrt(high) if self.scale == "log" else low / 2 + high / 2
         middle = float(f"{middle:.12g}")
-        return int(middle) if self.whole and middle.is_integer() else middle
+        return int(middle) if self.integer and middle.is_integer() else middle
 
     @property
-    def whole(self) -> bool:
+    def integer(self) -> bool:
         """Whether every level is a whole number."""
         return self.numeric and all(isinstance(level, int) for level in self.levels)
 
@@ -152,7 +152,7 @@ class Factor(msgspec.Struct, frozen=True):
         The ends and the middle are exact; between whole numbers it is the nearest one.
         """
         low, high = float(self.low), float(self.high)
-        if position in (-1, 1) or (position == 0 and not self.whole):
+        if position in (-1, 1) or (position == 0 and not self.integer):
             return (self.low, self.centre, self.high)[int(position) + 1]
         share = (position + 1) / 2
         if self.scale == "log":
@@ -160,7 +160,7 @@ class Factor(msgspec.Struct, frozen=True):
         else:
             value = low + share * (high - low)
             value = round(value, FIGURES - 1 - math.floor(math.log10(abs(high - low))))
-        return round(value) if self.whole else value
+        return round(value) if self.integer else value
 
 
 class Responses(msgspec.Struct, frozen=True):

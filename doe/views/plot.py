@@ -64,7 +64,7 @@ def variance_plot(profile: Sequence[float], width: int) -> RenderableType:
     canvas = [[" "] * columns for _ in range(HEIGHT)]
     for x in range(columns):
         value = profile[round(x / (columns - 1) * (len(profile) - 1))]
-        canvas[HEIGHT - 1 - _place(value / top, HEIGHT)][x] = ACTIVE
+        canvas[HEIGHT - 1 - _position(value / top, HEIGHT)][x] = ACTIVE
     lines = [
         Text(f"{_level(i, top):>{LEFT - 1}} │{''.join(row).rstrip()}")
         for i, row in enumerate(canvas)
@@ -87,7 +87,7 @@ def _tick(line: int, top: float) -> str:
 
 def _draw_margins(canvas: list[list[str]], lenth: Lenth, right: float) -> None:
     for margin, mark in ((lenth.sme, "┆"), (lenth.me, "┊")):
-        x = _place(margin / right, len(canvas[0]))
+        x = _position(margin / right, len(canvas[0]))
         for row in canvas:
             row[x] = mark
 
@@ -96,8 +96,8 @@ def _draw_points(canvas: list[list[str]], lenth: Lenth, right: float, top: float
     """Points first, then the names of the active ones, the largest first, where there is room."""
     active_points = []
     for point in lenth.points:
-        x = _place(point.magnitude / right, len(canvas[0]))
-        y = HEIGHT - 1 - _place(point.quantile / top, HEIGHT)
+        x = _position(point.magnitude / right, len(canvas[0]))
+        y = HEIGHT - 1 - _position(point.quantile / top, HEIGHT)
         active = point.magnitude > lenth.me
         canvas[y][x] = ACTIVE if active else canvas[y][x] if canvas[y][x] == ACTIVE else INERT
         if active:
@@ -115,6 +115,6 @@ def _free(row: list[str], cells: range, point: int) -> bool:
     return all(i == point or not 0 <= i < len(row) or row[i] in " ┊┆" for i in cells)
 
 
-def _place(share: float, size: int) -> int:
+def _position(share: float, size: int) -> int:
     """A share of an axis as one of `size` places."""
     return min(max(round(share * (size - 1)), 0), size - 1)

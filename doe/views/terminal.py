@@ -31,7 +31,7 @@ MARK_STYLES = {"best": "bold underline", "good": BETTER, "bad": WORSE, "strong":
 ROW_STYLES = {"plain": "", "baseline": "italic", "total": "dim", "section": "bold"}
 
 
-def _shown(segment: Segment) -> Segment:
+def _visible_segment(segment: Segment) -> Segment:
     """A segment whose control characters, unless the console made them, are signs."""
     return segment if segment.control is not None else segment._replace(text=visible(segment.text))
 
@@ -44,7 +44,7 @@ class _Screen(Console):
     ) -> Iterable[Segment]:
         """Draw; control characters in what is drawn are shown on a terminal and not obeyed."""
         segments = super().render(renderable, options)
-        return map(_shown, segments) if self.is_terminal else segments
+        return map(_visible_segment, segments) if self.is_terminal else segments
 
     def on_broken_pipe(self) -> None:
         """Its reader has left, as `head` does: the rest goes nowhere, and no run ends for that."""

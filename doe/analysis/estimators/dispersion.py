@@ -18,7 +18,7 @@ from doe.analysis.fit import Fit, coefficient_maps, wald, without_blocks
 from doe.analysis.fitted import FittedResponse
 from doe.analysis.lenth import Lenth, lenth
 from doe.analysis.model import Model, make_model
-from doe.analysis.pvalues import adjusted, plain, significant
+from doe.analysis.pvalues import adjusted, none_for_nan, significant
 from doe.numbers import about
 
 REWEIGHTED = 16
@@ -69,7 +69,7 @@ def estimate(response: FittedResponse) -> Dispersion | None:
     if spreads is None:
         return of_residuals(response) if fit.df_pure == 0 else None
     model = make_model(spreads.runs, fit.model.terms, curved=not fit.pooled)
-    terms = model.shown_terms
+    terms = model.sorted_terms
     if not terms or spreads.runs.count > MOST_RUNS:
         return None
     kurtosis = excess_kurtosis(spreads)
@@ -82,7 +82,7 @@ def estimate(response: FittedResponse) -> Dispersion | None:
     df = np.array([len(at) for at in own])
     p = np.asarray(stats.chi2.sf(chi2, df))
     z = np.where(df == 1, np.copysign(np.sqrt(chi2), coef[[at[0] for at in own]]), np.nan)
-    figures = zip(*map(plain, (z, chi2, p, adjusted(p)[0])), strict=True)
+    figures = zip(*map(none_for_nan, (z, chi2, p, adjusted(p)[0])), strict=True)
     single = bool((df == 1).all())
     effects = tuple(
         DispersionEffect(model.name(term), model.df(term), *_largest(model, term, coef), *line)
@@ -119,7 +119,7 @@ def _largest(model: Model, term: int, coef: Floats) -> tuple[float | None, float
     known = np.flatnonzero(model.estimable(rows))
     if not len(known):
         return None, None, ""
-    values = rows[known][:, model.kept] @ coef
+    values = rows[known][:, model.fitted] @ coef
     widest = int(np.argmax(np.abs(values)))
     value = float(values[widest])
     return value, float(np.exp(value)), labels[known[widest]]
@@ -150,7 +150,7 @@ def of_residuals(response: FittedResponse) -> Dispersion | None:
         ratio = 1.0 if abs(ratio - 1.0) <= EQUAL else ratio
         figures = (float(np.log(ratio)), ratio, "", None, None, None, None)
         effects.append(DispersionEffect(model.name(term), 1, *figures))
-    left = " ".join(small.model.name(term) for term in small.model.shown_terms) or "the mean"
+    left = " ".join(small.model.name(term) for term in small.model.sorted_terms) or "the mean"
     sentence = f"No run is repeated: this is the spread of what {left} leaves, untested."
     return Dispersion(tuple(effects), 1, None, None, (), sentence) if effects else None
 

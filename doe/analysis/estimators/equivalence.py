@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from doe.analysis import distributions as stats
 from doe.analysis.fitted import FittedResponse
-from doe.analysis.pvalues import plain
+from doe.analysis.pvalues import none_for_nan
 from doe.errors import DoeError
 
 
@@ -65,7 +65,7 @@ def estimate(response: FittedResponse) -> Equivalence | None:
     reach = float(stats.t.isf(response.alpha / max(len(known), 1), fit.df_error)) * se
     low, high = np.minimum(effect - reach, 0.0), np.maximum(effect + reach, 0.0)
     whole = np.minimum(len(known) * p, 1.0)
-    columns = (effect.tolist(), *map(plain, (low, high, p, whole)))
+    columns = (effect.tolist(), *map(none_for_nan, (low, high, p, whole)))
     return Equivalence(
         matters,
         tuple(

@@ -18,7 +18,7 @@ from msgspec import Struct
 from doe.analysis import distributions as stats
 from doe.analysis.contrasts import Floats
 from doe.analysis.fitted import FittedResponse
-from doe.analysis.pvalues import adjusted, plain, significant, t_critical
+from doe.analysis.pvalues import adjusted, none_for_nan, significant, t_critical
 from doe.analysis.scales.log import ratio_of
 from doe.errors import listed
 
@@ -81,7 +81,9 @@ def estimate(response: FittedResponse) -> QuasiBinomial | None:
     effects = {effect.mask for effect in response.effects}
     reach = t_critical(response.alpha, fit.df_residual)
     rows = []
-    for test, f, *ps in zip(own, F.tolist(), plain(p), *map(plain, adjusted(p)), strict=True):
+    for test, f, *ps in zip(
+        own, F.tolist(), none_for_nan(p), *map(none_for_nan, adjusted(p)), strict=True
+    ):
         odds: tuple[float | None, ...] = (None, None, None)
         if test.mask in effects:
             at = int(fit.model.columns(test.mask)[0])

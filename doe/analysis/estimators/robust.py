@@ -115,7 +115,7 @@ def hc3(fit: Fit) -> dict[int, float]:
         return {}
     freedom = hc3_freedom(fit)
     p_values: dict[int, float] = {}
-    for term in fit.model.shown_terms:
+    for term in fit.model.sorted_terms:
         own = fit.model.columns(term)
         weight = np.abs(fit.maps[own])
         pooled = even and len(own) == 1 and float(np.ptp(weight)) < 1e-9 * float(weight.max())
@@ -133,7 +133,7 @@ def hc3(fit: Fit) -> dict[int, float]:
 
 def term_bases(fit: Fit) -> dict[int, Floats]:
     """Orthonormal columns of each term in the coordinates of Q, by the leading type of test."""
-    terms = fit.model.shown_terms
+    terms = fit.model.sorted_terms
     if fit.orthogonal or fit.kind == "I":
         identity = np.eye(fit.model.rank)
         return {term: identity[:, fit.model.columns(term)] for term in terms}
@@ -298,9 +298,9 @@ def robust_contrasts(fit: Fit) -> tuple[dict[int, float], dict[int, float]]:
 
 
 def _cell_effects(fit: Fit, values: Floats) -> dict[int, float]:
-    rows = fit.model.cell_rows(np.unique(fit.cells).tolist())[:, fit.model.kept]
+    rows = fit.model.cell_rows(np.unique(fit.cells).tolist())[:, fit.model.fitted]
     coef = np.linalg.lstsq(rows, values, rcond=None)[0]
-    single = [t for t in fit.model.shown_terms if fit.model.df_asked(t) == 1]
+    single = [t for t in fit.model.sorted_terms if fit.model.df_asked(t) == 1]
     return {t: 2.0 * fit.unit * float(coef[fit.model.columns(t)[0]]) for t in single}
 
 
@@ -332,7 +332,7 @@ def estimate(response: FittedResponse) -> Robust | None:
 
 def _rows(response: FittedResponse, permuted: Permuted, wild: Wild | None) -> tuple[RobustRow, ...]:
     fit, alpha = response.fit, response.alpha
-    at = {term: i for i, term in enumerate(fit.model.shown_terms)}
+    at = {term: i for i, term in enumerate(fit.model.sorted_terms)}
     effects = {e.mask: e for e in response.effects if fit.model.full_rank}
     p_hc3 = hc3(fit)
     hc3_holm = _holm(p_hc3)

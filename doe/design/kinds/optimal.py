@@ -418,7 +418,7 @@ def _level(text: str, factor: Factor) -> Level:
     if not factor.ranged:
         return factor.levels[read_level(text, factor)]
     low, high = sorted(map(float, factor.levels))
-    if not low <= number <= high or (factor.whole and not number.is_integer()):
-        kind = "whole number" if factor.whole else "number"
+    if not low <= number <= high or (factor.integer and not number.is_integer()):
+        kind = "whole number" if factor.integer else "number"
         raise DoeError(f"{factor.key}={text}: expected a {kind} from {low:g} to {high:g}")
-    return int(number) if factor.whole else number
+    return int(number) if factor.integer else number

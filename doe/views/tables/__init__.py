@@ -86,7 +86,7 @@ def first_table(analysis: Analysis, rows: int) -> list[Table]:
     return [table for table in made if table is not None][:1]
 
 
-def whole_tables(analysis: Analysis) -> list[Table]:
+def complete_tables(analysis: Analysis) -> list[Table]:
     """The tables of one response that the terminal shows, with all their rows."""
     made = (e.make(analysis, None) for e in catalogue()[0] if e.on_terminal(analysis))
     return [table for table in made if table is not None]

@@ -59,7 +59,7 @@ def test_a_prediction_below_zero_does_not_win():
     observed = replace(study(y, 2), goal="min", terms=(1, 2))
     response = fit_response(observed)
     additive = response.reduced.shift + response.reduced.unit * (
-        response.reduced.model.cell_rows(range(4))[:, response.reduced.model.kept]
+        response.reduced.model.cell_rows(range(4))[:, response.reduced.model.fitted]
         @ response.reduced.coef
     )
     assert additive.argmin() == 3

@@ -295,7 +295,7 @@ def test_hc3_of_a_term_whose_residuals_are_zero_is_not_given() -> None:
 
 def permuted(fit: Fit, count: int, seed: int = 42) -> dict[str, float]:
     """Permutation p of each term alone."""
-    names = map(fit.model.name, fit.model.shown_terms)
+    names = map(fit.model.name, fit.model.sorted_terms)
     return dict(zip(names, permutation(fit, count, seed).alone.tolist(), strict=True))
 
 

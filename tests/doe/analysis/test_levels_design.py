@@ -235,7 +235,7 @@ def test_columns_that_are_not_kept_are_sums_of_the_others() -> None:
     cells = full([3, 3])[:-2]
     matrix = make_model(layout([3, 3], cells), [1, 2, 3])
     assert matrix.rank == 7
-    assert matrix.X[:, ~matrix.kept] == pytest.approx(matrix.fitted_columns @ matrix.null)
+    assert matrix.X[:, ~matrix.fitted] == pytest.approx(matrix.fitted_columns @ matrix.null)
 
 
 # Refusals

@@ -16,7 +16,7 @@ from doe.analysis.confirm import noncentrality, wins
 from doe.analysis.dataset import Dataset, FreshRuns, Runs
 from doe.analysis.estimators.robust import Robust
 from doe.analysis.options import AnalysisOptions
-from doe.analysis.streams import Seeding, layers, over_seeds, stream_variances, variation
+from doe.analysis.streams import Seeding, decompose, seed_error, stream_variances, variation
 from doe.errors import DoeError
 
 KNOWN = json.loads((Path(__file__).parent / "r" / "streams.json").read_text())
@@ -24,7 +24,7 @@ KNOWN = json.loads((Path(__file__).parent / "r" / "streams.json").read_text())
 
 def one_row(case, *names):
     y = np.array(case["y"], dtype=float)[None]
-    return y, layers(names, np.array([case[name] for name in names]))
+    return y, decompose(names, np.array([case[name] for name in names]))
 
 
 def test_crossed_components_are_those_of_the_penicillin_samples():
@@ -63,7 +63,7 @@ def test_part_of_the_pairs_of_seeds_has_the_components_and_the_error_of_lme4():
         assert shares[stream].variance == pytest.approx(whole, rel=1e-4)
         assert shares[stream].variance_low <= whole <= shares[stream].variance_high
     assert shares["rest"].variance == pytest.approx(v["init:data"] + v["Residual"], rel=1e-4)
-    own = over_seeds(data.y, data.runs.cells, data.runs.seeding)
+    own = seed_error(data.y, data.runs.cells, data.runs.seeding)
     sharing = [sum(n * n for n in seeds) / 9 for seeds in ((3, 3, 3), (2, 2, 3, 2), (1,) * 9)]
     parts = v["cell:init"], v["cell:data"], v["Residual"]
     assert own.ms == pytest.approx(np.dot(sharing, parts), rel=1e-4)
@@ -102,7 +102,7 @@ def test_without_shared_seeds_the_error_is_the_pure_error():
     rng = np.random.default_rng(0)
     y, cells = rng.normal(size=32), np.tile(np.arange(8), 4)
     replicate = np.repeat(np.arange(4), 8)
-    own = over_seeds(y, cells, Seeding(("seed",), replicate, replicate[None]))
+    own = seed_error(y, cells, Seeding(("seed",), replicate, replicate[None]))
     table = y.reshape(4, 8).T
     left = table - table.mean(axis=0) - table.mean(axis=1)[:, None] + table.mean()
     assert own.ms == pytest.approx((left**2).sum() / 21)

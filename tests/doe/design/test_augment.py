@@ -26,7 +26,7 @@ def study(*factors, **changes):
 
 
 def matrix(asked, design):
-    points = [run.given for run in design.runs]
+    points = [run.level_values for run in design.runs]
     columns = model_matrix(asked.factors, points, chosen_kind(asked).terms())
     return np.column_stack([columns, block_columns([run.block for run in design.runs])])
 
@@ -38,7 +38,7 @@ def test_axial_points_make_a_surface_of_a_factorial():
     assert len(added) == 2 * (4 + 3)
     assert {(run.replicate, run.block) for run in added} == {(1, 3), (2, 4)}
     assert all(run.seed == run.replicate for run in added if run.name != "centre")
-    assert {run.given for run in added if run.name != "centre"} == {
+    assert {run.level_values for run in added if run.name != "centre"} == {
         *((1e-4, 0.25), (1e-2, 0.25), (1e-3, 0.0), (1e-3, 0.5))
     }
     assert sorted(r.run_id for r in added if r.block == 3 and r.name == "centre") == [
@@ -55,8 +55,8 @@ def test_no_run_has_the_levels_and_the_seed_of_another(design):
     asked = study(LR, WD, OPTIMIZER, design=design, seeds=(1,))
     asked = augmented(augmented(augmented(asked, "2"), "optimal", 9, "interactions"), "1")
     runs = make_design(asked).runs
-    assert len({(run.given, run.seed) for run in runs}) == len(runs)
-    assert len({run.given for run in runs if run.replicate == 1}) < len(runs) / 4
+    assert len({(run.level_values, run.seed) for run in runs}) == len(runs)
+    assert len({run.level_values for run in runs if run.replicate == 1}) < len(runs) / 4
     firsts = {run.seed for run in runs if "x" not in run.run_id and run.name != "centre"}
     assert firsts == {1, 2, 3, 4}
 
@@ -117,7 +117,7 @@ def test_a_factor_varies_beside_the_level_that_it_needs_alone():
     runs = make_design(study(KERNEL, GAMMA, DEGREE, OPTIMIZER)).runs
     assert len(runs) == 2 * (1 + 2 + 3)
     for run in runs:
-        kernel, gamma, degree, _ = run.given
+        kernel, gamma, degree, _ = run.level_values
         assert kernel == "rbf" or gamma == 0.01
         assert kernel == "poly" or degree == 2
 

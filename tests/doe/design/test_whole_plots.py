@@ -110,7 +110,9 @@ def test_an_optimal_split_plot_has_the_whole_plots_asked_for() -> None:
 def test_an_exchange_in_both_strata_beats_random_whole_plots() -> None:
     asked = study(OPTIMAL)
     runs = make_design(asked).runs
-    found = information_of(asked, [run.given for run in runs], [run.whole_plot for run in runs])
+    found = information_of(
+        asked, [run.level_values for run in runs], [run.whole_plot for run in runs]
+    )
     chance = np.random.default_rng(1)
     levels = [factor.levels for factor in asked.factors]
     others = []

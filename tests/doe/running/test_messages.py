@@ -17,7 +17,7 @@ from doe.results.status import overview
 from doe.running.engines.slurm.job import Entry, Submission, SubmissionFiles
 from doe.running.execute import check_links
 from doe.running.worker import WorkerOptions
-from doe.store.files import StudyDir, mounted_there
+from doe.store.files import StudyDir, innermost_mount
 from doe.store.leases import Watch, acquire, new_owner
 from doe.store.progress import BLOCK_BYTES, LINE_BYTES, last_lines
 
@@ -158,9 +158,9 @@ def test_the_file_system_is_the_innermost_one(tmp_path):
         f"2 1 0:9 / {tmp_path} rw shared:1 - nfs4 server:/home rw\n"
         f"3 2 0:9 / {str(home).replace(' ', chr(92) + '040')} rw - fuse.sshfs x rw\n"
     )
-    assert mounted_there(home / "runs", mounts) == "fuse.sshfs"
-    assert mounted_there(tmp_path / "x", mounts) == "nfs4"
-    assert mounted_there(tmp_path.parent, mounts) == "ext4"
+    assert innermost_mount(home / "runs", mounts) == "fuse.sshfs"
+    assert innermost_mount(tmp_path / "x", mounts) == "nfs4"
+    assert innermost_mount(tmp_path.parent, mounts) == "ext4"
 
 
 def test_a_terminal_that_is_gone_stops_no_run(planned, tmp_path):

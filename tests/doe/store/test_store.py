@@ -174,7 +174,9 @@ def test_names_of_a_run_are_told_from_files_of_the_backend(tmp_path):
     run = RunDir(tmp_path)
     records = (run.request, run.lease(1), run.lease(7), run.attempt(2), run.aside("failed", 3))
     others = (run.result.name, run.log.name, run.progress.name, ".result.json.x")
-    assert all(run.is_own(path.name) and run.is_record(path.name) for path in records)
-    assert all(map(run.is_own, others))
+    assert all(run.is_reserved(path.name) and run.is_record(path.name) for path in records)
+    assert all(map(run.is_reserved, others))
     assert not any(map(run.is_record, others))
-    assert not any(map(run.is_own, ("metrics.json", "epochs.csv", "lease-a.json", "log.txt.1")))
+    assert not any(
+        map(run.is_reserved, ("metrics.json", "epochs.csv", "lease-a.json", "log.txt.1"))
+    )

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from doe.errors import DoeError
-from doe.study.presets import asked_study, preset_names, preset_study
+from doe.study.presets import preset_names, preset_study, study_or_preset
 
 STUDY = """
 name = "of-another-package"
@@ -48,7 +48,7 @@ def other_package(tmp_path, monkeypatch):
 def test_a_second_package_offers_a_study_beside_the_first():
     assert {"tuning", "demo"} <= set(preset_names())
     assert preset_study("tuning").name == "of-another-package"
-    assert asked_study(None, "tuning").keys == ("lr",)
+    assert study_or_preset(None, "tuning").keys == ("lr",)
 
 
 @pytest.mark.usefixtures("other_package")
@@ -75,11 +75,11 @@ def test_an_unknown_preset_names_the_known_ones():
 def test_without_a_name_the_study_file_here_is_taken(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(DoeError, match=r"no study given.*presets: camera, demo"):
-        asked_study(None)
+        study_or_preset(None)
     (tmp_path / "study.toml").write_text(STUDY)
-    assert asked_study(None).name == "of-another-package"
+    assert study_or_preset(None).name == "of-another-package"
 
 
 def test_a_study_and_a_preset_together_are_refused(tmp_path):
     with pytest.raises(DoeError, match="both a study and a preset"):
-        asked_study(tmp_path / "study.toml", "demo")
+        study_or_preset(tmp_path / "study.toml", "demo")

@@ -115,7 +115,7 @@ class SlurmEngine:
         """Runs of earlier submissions that still wait or run in Slurm."""
         recorded = {files.name: files for files in submissions(self._study_dir)}
         rows = self._patiently(lambda: calls.queue(list(recorded)))
-        self._note_taken(rows)
+        self._note_accepted(rows)
         live = {(row.name, row.task) for row in rows if row.live}
         adopted = []
         for name, files in recorded.items():
@@ -194,7 +194,7 @@ class SlurmEngine:
                 raise
             self._unsent.remove(name)
 
-    def _note_taken(self, rows: Iterable[QueueRow]) -> None:
+    def _note_accepted(self, rows: Iterable[QueueRow]) -> None:
         """An unanswered submission may have been taken all the same."""
         self._numbers |= {row.name: row.number for row in rows}
         self._unsent = [name for name in self._unsent if name not in self._numbers]
@@ -202,7 +202,7 @@ class SlurmEngine:
     def _send_all(self) -> None:
         """Repeat what the controller does not answer: nobody stays to do so later."""
         while self._unsent:
-            self._note_taken(self._patiently(lambda: calls.queue(list(self._sent))))
+            self._note_accepted(self._patiently(lambda: calls.queue(list(self._sent))))
             self._send()
 
     # Seeing what ends ---------------------------------------------------------------------------
@@ -213,7 +213,7 @@ class SlurmEngine:
         while True:
             ended = self._glance()
             if time.monotonic() >= self._next_look:
-                ended += self._look()
+                ended += self._poll_queue()
                 _, after_news, longest = QUEUE_POLL_SECONDS
                 self._poll = min(1.2 * self._poll, after_news if ended else longest)
                 self._next_look = time.monotonic() + self._poll
@@ -240,7 +240,7 @@ class SlurmEngine:
     def _has_verdict(self, entry: Entry) -> bool:
         return has_final_verdict(self._study_dir.run(entry.run_id), entry.options.replace)
 
-    def _look(self) -> list[Ended]:
+    def _poll_queue(self) -> list[Ended]:
         """Ask for the queue; report the runs whose jobs are gone."""
         try:
             self._rows = _latest(calls.queue(list(self._sent)))
@@ -252,7 +252,7 @@ class SlurmEngine:
                 ) from error
             return []
         self._answered = time.monotonic()
-        self._note_taken(self._rows.values())
+        self._note_accepted(self._rows.values())
         self._send()
         self._next_glance = 0.0
         ended = self._glance()

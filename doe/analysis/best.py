@@ -338,16 +338,23 @@ def by_condition(
 def over_conditions(
     response: FittedResponse, cells: Sequence[RankedCell], goal: str
 ) -> tuple[OverConditions, ...]:
-    """The choice with the best mean over all conditions, and with the best worst condition."""
+    """The choice with the best mean over all conditions, and with the best worst condition.
+
+    Nothing where no choice has met them all, as in most fractions.
+    """
     chosen, met = _split(response)
     if not met or not chosen:
         return ()
     runs = response.fit.runs
     means: dict[str, list[float]] = {}
+    conditions = set()
     for cell in (cell for cell in cells if cell.cell >= 0):
+        conditions.add(_named(runs, cell.cell, met))
         means.setdefault(_named(runs, cell.cell, chosen), []).append(cell.mean)
-    every = max(map(len, means.values()), default=0)
+    every = len(conditions)
     whole = {config: values for config, values in means.items() if len(values) == every}
+    if not whole:
+        return ()
     first, worst = (max, min) if goal == "max" else (min, max)
     average = first(whole, key=lambda config: math.fsum(whole[config]) / every)
     safest = first(whole, key=lambda config: worst(whole[config]))

@@ -581,3 +581,11 @@ def test_the_best_is_sought_over_choices_in_every_condition() -> None:
     assert mean.value == pytest.approx(4.5, abs=0.1)
     assert worst.value == pytest.approx(7.0, abs=0.1)
     assert analyze(made()).best.over_conditions == ()
+
+
+def test_nothing_is_best_over_conditions_that_no_choice_has_met() -> None:
+    columns = (factor("opt", ["a", "b"]), factor("set", ["x", "y"]))
+    columns = (columns[0], msgspec.structs.replace(columns[1], role="condition"))
+    cells = np.array([[0, 0], [1, 1]] * 3)
+    best = analyze(seen(columns, cells, np.array([1.0, 2.0, 1.1, 2.1, 0.9, 1.9]))).best
+    assert best.over_conditions == ()

@@ -349,14 +349,23 @@ def futures(start: Start, size: int, family: int, rule: Rule) -> NDArray[np.bool
             known, squares = 0, np.zeros(shape[:2])
         squares = squares + start.sigma**2 * _squares(rng, root, free - known)
         n, known = look, free
-        again = rule.replicates(n) - 1.0  # Satterthwaite's, of equal variances
-        df = float(free) if rule.is_early(n) else free / (1.0 + 2.0 / again)
+        df = float(free) if rule.is_early(n) else _satterthwaite(rule, n, size, free)
         se = np.sqrt(spread * (squares / free)[:, :, None] / (n * size))
         reach, narrow = (_wide(level, df, each) * se for level in pair)
         absolute = np.abs(estimate)
         decided |= (absolute > reach) | (absolute + narrow < start.matters[:, None])
         history[:, i] = decided
     return history
+
+
+def _satterthwaite(rule: Rule, portions: int, size: int, free: int) -> float:
+    """Degrees of freedom that Satterthwaite's formula gives cells of equal variance, on average.
+
+    Shares p of n chi-squared variances with ν = 2a degrees of freedom have the mean sum of squares
+    ``(a + 1) / (n a + 1)``.
+    """
+    cells, a = rule.per_replicate * size, 0.5 * (rule.replicates(portions) - 1.0)
+    return free * (cells * a + 1.0) / (cells * (a + 1.0))
 
 
 def _wide(level: float, df: float, each: Ints) -> Floats:
@@ -399,3 +408,21 @@ def expected(
         stopped_by=tuple(over.mean(axis=0).tolist()),
         decided=tuple(decided.mean(axis=(0, 2)).tolist()),
     )
+
+
+def detectable(
+    size: int, columns: int, family: int, rule: Rule, power: float, levels: int = 2
+) -> float:
+    """The smallest effect, in σ, that one of `family` terms is called by the last look.
+
+    Of a factor of more levels it is the difference of two.
+    """
+    low, high = 0.0, 64.0
+    width, spread = np.array([[levels - 1]]), np.array([[2.0 * levels]])
+    for _ in range(18):
+        effect = 0.5 * (low + high)
+        known = (np.array([[effect]]), np.ones(1), np.zeros(1), np.zeros((1, 1), dtype=bool))
+        start = Start(0, *known, columns, width, spread)
+        found = futures(start, size, family, rule)[:, -1].mean() >= power
+        low, high = (low, effect) if found else (effect, high)
+    return high

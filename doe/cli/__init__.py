@@ -26,6 +26,9 @@ from doe.cli.suggest import suggest
 from doe.cli.trial import trial
 from doe.errors import DoeError
 
+BUDGET_UNITS = ("runs", "h", "hours", "min", "minutes", "d", "days")
+"""What may follow the number of a budget as a word of its own."""
+
 app = typer.Typer(
     name="doe",
     help="Designed experiments over training runs: plan, run, analyse, report.",
@@ -86,7 +89,7 @@ def main() -> None:
 def _main() -> None:
     try:
         try:
-            _command()(bare_cpu(sys.argv[1:]), prog_name="doe")
+            _command()(one_budget(bare_cpu(sys.argv[1:])), prog_name="doe")
         finally:
             sys.stdout.flush()
     except DoeError as error:
@@ -96,6 +99,15 @@ def _main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the rest cannot be written either
         print(f"error: {error.strerror}: {error.filename or _unnamed()}", file=sys.stderr)
         sys.exit(1)
+
+
+def one_budget(arguments: list[str]) -> list[str]:
+    """Let a budget be two words, as in `--budget 200 runs`."""
+    words = list(arguments)
+    at = words.index("--budget") + 1 if "--budget" in words else len(words)
+    if words[at + 1 : at + 2] and words[at + 1] in BUDGET_UNITS and words[at].isdecimal():
+        words[at : at + 2] = [words[at] + words[at + 1]]
+    return words
 
 
 def _unnamed() -> str:

@@ -67,7 +67,7 @@ def plan(
     ] = False,
     budget: Annotated[
         str | None,
-        typer.Option(help="Show designs that fit a time (40h) or a number of runs (200runs)."),
+        typer.Option(help="Show designs that fit a time (40h) or a number of runs (200 runs)."),
     ] = None,
     run_time: Annotated[
         str | None, typer.Option(help="With --budget: time of a run, 90s [from finished runs].")
@@ -92,8 +92,6 @@ def plan(
         words = (augment, confirm, response, runs, model, replicates, fraction)
         if any(word is not None for word in words):
             raise DoeError("--budget chooses replicates and fraction itself; remove those options")
-        if budget.isdecimal() and file == Path("runs"):  # --budget 200 runs
-            file = None
         _within_budget(
             PlanRequest(file, preset, out=out), budget, run_time, sigma, slots or 1, choose, json
         )

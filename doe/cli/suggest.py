@@ -20,6 +20,8 @@ def suggest(
     json: JsonOption = False,
 ) -> None:
     """Suggest a design that fits a budget, and sketch its file."""
+    from rich.text import Text
+
     from doe.results.budget import known_of, offers, read_budget, suggestion, two_levels
     from doe.views.plan_tables import budget_json, budget_table
     from doe.views.terminal import console, print_json, print_table
@@ -34,8 +36,7 @@ def suggest(
         return
     screen = console()
     print_table(budget_table(found, known), screen)
-    screen.out(f"Suggested: {number + 1}, {found[number].design}. {reason}", highlight=False)
-    screen.out("")
+    screen.print(Text(f"Suggested: {number + 1}, {found[number].design}. {reason}\n"))
     screen.out(sketch(found[number].study), highlight=False)
 
 

@@ -17,7 +17,9 @@ from doe.design.power import PowerQuestion, detectable_effect
 from doe.design.runs import Run, make_design, stage_executions
 from doe.errors import DoeError, counted
 from doe.numbers import about
+from doe.results.decision import decided_responses, decided_terms
 from doe.results.designs import PlannedDesign, pilot_sigma, planned_design, power_by_stratum
+from doe.results.looks import stopping_rule
 from doe.store.files import StudyDir
 from doe.store.plan import Plan, load_plan
 from doe.store.scan import RunStatus, scan
@@ -84,7 +86,7 @@ def read_budget(text: str) -> Budget:
         if int(match[1]) > MOST_PLANNED_RUNS:
             raise DoeError(f"budget {text!r}: a study has at most {MOST_PLANNED_RUNS} runs")
         return Budget(None, int(match[1]))
-    raise DoeError(f"budget {text!r}: expected a time such as 40h, 90min or 2d, or runs: 200runs")
+    raise DoeError(f"budget {text!r}: expected a time such as 40h, 90min or 2d, or runs: 200 runs")
 
 
 def read_duration(text: str) -> float | None:
@@ -218,13 +220,16 @@ def _designs(study: Study, budget: Budget, known: Known) -> Iterator[tuple[str, 
     plain = msgspec.structs.replace(study, design={}, fraction="", stopping=None)
     plain = with_overrides(plain, None if plain.streams else 1, None)
     yield "full factorial", plain
-    parts = (2, 4, 8, 16, 32, 64) if study.two_level else (2, 3, 4, 6, 8, 9)
-    for part in parts:
+    doubled = tuple(1 << i for i in range(1, len(study.factors)))
+    for part in doubled if study.two_level else (2, 3, 4, 6, 8, 9):
         if math.prod(study.sizes) // part > len(study.factors):
             try:
                 yield f"1/{part} fraction", with_overrides(plain, None, f"1/{part}")
             except DoeError:
                 continue
+    size = 4 * (len(study.factors) // 4 + 1)
+    if study.two_level and size & (size - 1):  # of a power of 2 it is a fraction
+        yield "Plackett–Burman", msgspec.structs.replace(plain, design={"kind": "screening"})
     most = budget.runs
     if most is None:
         runs = make_design(plain).runs
@@ -268,11 +273,14 @@ def _fitting(
         study = with_overrides(one, None if one.streams else replicates, None)
         plan = Plan(Path(), study, make_design(study))
         design = planned_design(plan, order=_order(study, each))
-        effects = tuple(_detectable(plan, design, power) for power in POWERS)
         hours = (fixed + seconds * replicates) / 3600.0 if seconds else None
+        if rule is None:
+            effects = tuple(_detectable(plan, design, power) for power in POWERS)
+        else:
+            study = msgspec.structs.replace(study, stopping=rule)
+            effects = tuple(_seen_by_looks(study, design, power) for power in POWERS)
         facts = (effects, _confounded(design), _resolution(study, design))
-        stopped = msgspec.structs.replace(study, stopping=rule)
-        return Offer(stopped, f"{name}, {words}", each * replicates, hours, *facts)
+        return Offer(study, f"{name}, {words}", each * replicates, hours, *facts)
 
     yield offer(most, counted(most, "replicate"))
     looked = min(most, MOST_LOOKED_AT)
@@ -292,8 +300,20 @@ def _detectable(plan: Plan, design: PlannedDesign, power: float) -> float | None
     return detectable_effect(1.0, size, target=power) if size.df_error >= 1 else None
 
 
+def _seen_by_looks(study: Study, design: PlannedDesign, power: float) -> float:
+    """The smallest effect that is called one by the last look, beside all other terms."""
+    from doe.analysis.sequential import detectable
+
+    rule, levels = stopping_rule(study), len(design.widest.levels)
+    terms = decided_terms(study, design.runs)
+    family = len(terms) * len(decided_responses(study))
+    return detectable(design.first // rule.per_replicate, len(terms), family, rule, power, levels)
+
+
 def _order(study: Study, runs: int) -> int:
     """Highest interactions of a model that leaves something of one replicate for the error."""
+    if study.kind == "screening" or study.design.get("model") == "linear":
+        return 1
     wide = sum(size - 1 for size in study.sizes)
     return 2 if wide + math.comb(len(study.sizes), 2) + 1 < runs * study.replicates else 1
 
@@ -320,6 +340,8 @@ def _confounded(design: PlannedDesign) -> str:
     number = sum(bool(term.confounded) for term in design.facts.terms)
     if not number:
         return "nothing in its model"
+    if design.order == 1:
+        return "main effects partly with interactions"
     return f"{number} of {len(design.facts.terms)} terms partly, with others or left-out ones"
 
 

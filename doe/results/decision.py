@@ -111,7 +111,8 @@ class Decision(NamedTuple):
         if self.reached:
             return "The study has stopped: no further replicate is run."
         if self.replicates >= self.rule.max_replicates:
-            return "The last replicate is complete: what is open stays open."
+            left = "none is known to be so close" if self.rule.within else "what is open stays open"
+            return f"The last replicate is complete: {left}."
         if self.replicates < self.first:
             return f"The first look comes after {_replicates(self.first)}."
         if self.futile:

@@ -284,10 +284,12 @@ def budget_table(found: Sequence[Offer], known: Known) -> Table:
         for number, offer in enumerate(found, start=1)
     )
     unit = "in the unit of the response" if known.sigmas else "in σ of single runs"
+    sequential = any(offer.study.stopping for offer in found)
     alone = any(o.study.replicates == 1 and o.detectable[0] is not None for o in found)
     notes = (
         f"80 %, 90 %: smallest effect detected with this power, {unit} (one term, α = 0.05)."
         + " A single replicate is tested against the interactions left out of its model." * alone
+        + " Until decided: as one of all terms, by the last look." * sequential
         + f"{f' Known: {known.words}.' if known.words else ''}",
     )
     return Table("budget", "Designs that fit", columns, rows, notes)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from msgspec import structs
 
+from benchmarks.looks import batch_looks, in_parts, judged
 from doe.design.power import DesignSize, power
 from doe.errors import DoeError
 from doe.results.budget import (
@@ -88,6 +89,35 @@ def test_power_of_the_table_is_that_of_simulated_studies():
         seen = (np.abs(z / se) > stats.t.isf(0.025, size.df_error)).mean()
         assert seen == pytest.approx(aimed, abs=0.02)
         assert power(effect, 1.0, size) == pytest.approx(aimed, abs=1e-6)
+
+
+@pytest.mark.parametrize(("factors", "budget"), [(3, 48), (4, 48)])
+def test_what_looks_detect_is_what_simulated_studies_call(factors, budget):
+    """Of a design that may stop: one effect beside inert terms, over all looks."""
+    found = offers(two_levels(factors), Budget(None, budget), NOTHING)
+    (offer,) = (o for o in found if o.study.stopping)
+    plan = in_parts(factors, offer.study.replicates)
+    cell, rng = plan.runs[0], np.random.default_rng(1)
+    for effect, aimed in zip(offer.detectable, (0.8, 0.9), strict=True):
+        y = rng.standard_normal((len(cell), 4000)) + effect * (cell & 1)[:, None]
+        called = judged(plan, batch_looks(plan, y), len(plan.masks), (len(plan.masks), 4000))
+        assert (called.effect[0] > 0).mean() == pytest.approx(aimed, abs=0.03)
+
+
+@pytest.mark.parametrize("words", [("200", "runs"), ("200runs",), ("200 runs",), ("200",)])
+def test_a_budget_may_be_two_words(tmp_path, words):
+    (tmp_path / "timed.toml").write_text(dump_study(timed_study()))
+    for call in (("plan", "timed.toml"), ("suggest", "--factors", "3")):
+        told = json.loads(doe(*call, "--budget", *words, "--json", cwd=tmp_path).stdout)
+        assert max(design["runs"] for design in told["designs"]) == 200
+
+
+def test_eleven_factors_fit_into_twelve_runs():
+    (found,) = offers(two_levels(11), Budget(None, 12), NOTHING)
+    assert (found.design, found.runs) == ("Plackett–Burman, 1 replicate", 12)
+    assert found.confounded == "main effects partly with interactions"
+    assert "Lenth" in suggestion([found])[1]
+    assert 'kind = "screening"' in doe("suggest", "--factors", "11", "--budget", "12").stdout
 
 
 def test_seven_factors_in_24_runs_is_a_fraction_of_resolution_four():

@@ -220,7 +220,7 @@ def test_a_declared_time_says_what_fits():
         (("--budget", "8", "--run-time", "soon"), "expected it as in 90s or 2h"),
         (("--budget", "8", "--sigma", "0"), "expected a positive standard deviation"),
         (("--budget", "8", "--replicates", "2"), "remove those options"),
-        (("--slots", "2"), "belong to --budget"),
+        (("--slots", "2"), "need --budget"),
     ],
 )
 def test_what_cannot_be_planned_is_refused_in_a_sentence(tmp_path, words, sentence):

@@ -89,7 +89,9 @@ def _picture(state: Overview, width: int) -> RenderableType:
 
     head = Text(f"{state.study.name}: {counted(len(state.statuses), 'run')}: ")
     head += counts_line(state.counts, signs=False)
-    parts: list[RenderableType] = [head, state_bar(state.counts) + legend(state.counts)]
+    bar, signs = state_bar(state.counts), legend(state.counts)
+    beside = len(bar) + len(signs) <= width
+    parts: list[RenderableType] = [head, *([bar + signs] if beside else [bar, signs[2:]])]
     parts += [Text("\n".join(_lines(state)))]
     if (replicates := replicates_table(state)) is not None:
         parts += [Text(), render_table(replicates, width)]

@@ -14,7 +14,7 @@ PARAGRAPH, CAPTION = 24, 70
 """Characters in a line of a paragraph column, and of a caption or a note, rather too few."""
 NARROW = 60
 """Characters up to which a table is set in one column of a two-column paper."""
-WIDEST = 105
+WIDEST = 90
 """Characters that are still readable when scaled to the width of a page."""
 LONG_TEXT = 34
 """Text columns with longer cells are set as paragraphs."""
@@ -290,5 +290,6 @@ def _widths(table: Table) -> list[int]:
     widths = [2 + len(column.title) for column in table.columns]
     for i, values in enumerate(columns):
         form = table.columns[i].format
-        widths[i] = max(widths[i], 2 + max(len(cell_text(value, form)) for value in values))
+        longest = max(len(cell_text(value, form)) for value in values)
+        widths[i] = max(widths[i], 2 + (PARAGRAPH if _is_long(table, i) else longest))
     return widths

@@ -46,6 +46,8 @@ class Table(NamedTuple):
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()
+    essence: bool = False
+    """Whether rows whose first cell is marked are all that one would print."""
 
     @property
     def data_rows(self) -> tuple[Row, ...]:
@@ -93,20 +95,23 @@ def slug(name: str) -> str:
 def significant_rows(table: Table, alpha: float) -> Table:
     """The rows of terms that are significant after Holm's adjustment, and all that are no terms.
 
-    A table without tests stays whole.
+    Of a table whose marks are its essence the marked rows; one without either stays whole.
     """
     keys = [column.key for column in table.columns]
-    if "p_holm" not in keys:
+    at = keys.index("p_holm") if "p_holm" in keys else None
+    if at is None and not table.essence:
         return table
-    at = keys.index("p_holm")
 
     def stays(row: Row) -> bool:
+        if at is None:
+            return keys[0] in row.marks
         p = None if row.style == "section" else row.values[at]
         return not isinstance(p, float) or p <= alpha
 
     kept = tuple(row for row in table.rows if stays(row))
     left_out = len(table.rows) - len(kept)
+    what = "row" if at is None else "term"
     verb = "is" if left_out == 1 else "are"
-    terms = counted(left_out, "term")
-    note = f"Left out: {terms} that {verb} not significant after Holm's adjustment."
+    why = "marked" if at is None else "significant after Holm's adjustment"
+    note = f"Left out: {counted(left_out, what)} that {verb} not {why}."
     return table._replace(rows=kept, notes=(*table.notes, note)) if left_out and kept else table

@@ -5,7 +5,8 @@ A module of this package lists its tables in ``ENTRIES``; nothing else needs to 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
@@ -122,10 +123,19 @@ def file_tables(report: Report) -> tuple[list[Table], list[Table]]:
             made = table.make(analysis, MOST_ROWS)
             first = table.files == "paper" and name in report.headline_responses
             (paper if first else further).extend([made] if made is not None else [])
-    if report.provisional:
-        note = f"Provisional: {report.progress}"
-        paper, further = (
-            [table._replace(notes=(note, *table.notes)) for table in tables]
-            for tables in (paper, further)
-        )
+    note = (f"Provisional: {report.progress}",) if report.provisional else ()
+    titles = report.subject.responses.titles
+    paper, further = (
+        [_titled(table, titles)._replace(notes=(*note, *table.notes)) for table in tables]
+        for tables in (paper, further)
+    )
     return paper, further
+
+
+def _titled(table: Table, titles: Mapping[str, str]) -> Table:
+    """A table that calls responses what the study file calls them."""
+    columns = (
+        column._replace(title=titles.get(column.title, column.title)) for column in table.columns
+    )
+    words = re.sub(r"\w+", lambda word: titles.get(word[0], word[0]), table.title)
+    return table._replace(title=words, columns=tuple(columns))

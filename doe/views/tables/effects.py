@@ -257,7 +257,7 @@ def by_response_table(
     ]
     if top is not None and len(table.rows) > top:
         notes.append(f"{len(table.rows) - top} further terms with --csv or --json.")
-    return Table("effects", title, columns, tuple(rows), tuple(notes))
+    return Table("effects", title, columns, tuple(rows), tuple(notes), essence=True)
 
 
 def _family_tables(report: Report) -> list[Table]:

@@ -71,18 +71,16 @@ def goal_tables(trade: TradeOff, top: int | None = None) -> list[Table]:
 
 
 def _columns(names: Sequence[str]) -> tuple[Column, ...]:
-    means = tuple(Column(name, name, "num", keep=i < 4) for i, name in enumerate(names))
-    ends = tuple(
-        Column(f"{name}_{end}", f"{name} {end}", "num", keep=False)
-        for name in names
-        for end in ("low", "high")
+    """The mean of each response, and the ends of its interval beside it."""
+    return tuple(
+        Column(f"{name}_{end}" if end else name, end or name, "num", keep=not end and i < 4)
+        for i, name in enumerate(names)
+        for end in ("", "low", "high")
     )
-    return (*means, *ends)
 
 
 def _values(means: Sequence[GoalMean]) -> tuple[float | None, ...]:
-    ends = [end for mean in means for end in (mean.ci_low, mean.ci_high)]
-    return (*(mean.mean for mean in means), *ends)
+    return tuple(value for mean in means for value in (mean.mean, mean.ci_low, mean.ci_high))
 
 
 def front_table(trade: TradeOff, top: int | None = None) -> Table:
@@ -100,16 +98,16 @@ def front_table(trade: TradeOff, top: int | None = None) -> Table:
     rows = tuple(_front_row(point, limited) for point in points[:top])
     notes = [
         f"{trade.sentence} Dominated: another is better in every response; intervals and places "
-        "allow for all configurations and responses."
+        "allow for all configurations and responses. Marked: no other has better means in all."
     ]
     if top is not None and len(points) > top:
         notes.append(f"{len(points) - top} further configurations with --csv or --json.")
-    return Table("pareto", "Pareto front", columns, rows, tuple(notes))
+    return Table("pareto", "Pareto front", columns, rows, tuple(notes), essence=True)
 
 
 def _front_row(point: ParetoPoint, limited: bool) -> Row:
     keeps = (point.keeps,) if limited else ()
-    marks: dict[str, Mark] = {"config": "strong"} if point.place == "front" else {}
+    marks: dict[str, Mark] = {"config": "strong"} if point.estimated else {}
     values = (point.config, point.place, *keeps, *_values(point.means), point.dominated_by)
     return Row(values, marks=marks)
 
@@ -187,4 +185,4 @@ def _tables(report: Report) -> list[Table]:
     return [] if report.trade_off is None else goal_tables(report.trade_off)
 
 
-ENTRIES = (StudyTables(10, "all", _tables, files="paper"),)
+ENTRIES = (StudyTables(15, "all", _tables, files="paper"),)

@@ -77,6 +77,10 @@ def test_a_paper_has_its_own_tables_effects_and_variance_of_its_averages(paper_r
         "anova dec_avg",
     ]
     assert len(further) == 17 * 5 - 4
+    titles = [table.title for table in paper]
+    assert any(title.startswith("Effects on encoder error [px]") for title in titles)
+    front = next(table for table in paper if table.name == "pareto")
+    assert [column.title for column in front.columns][2:5] == ["encoder error", "low", "high"]
 
 
 def compiled(folder, names):

@@ -99,3 +99,7 @@ def test_print_has_the_significant_terms_alone():
     assert significant_rows(none, 0.05) == none, "a table is never empty"
     plain = Table("t", "T", columns[:1], (Row(("A",)),))
     assert significant_rows(plain, 0.05) == plain
+    marked = (Row(("A",), marks={"term": "strong"}), Row(("B",)))
+    essence = Table("t", "T", columns[:1], marked, essence=True)
+    assert significant_rows(essence, 0.05).rows == marked[:1]
+    assert significant_rows(essence, 0.05).notes == ("Left out: 1 row that is not marked.",)

@@ -269,9 +269,7 @@ def _check_generators(generators: Sequence[Generator], keys: Sequence[str]) -> N
     generated = 0
     for generator in generators:
         if generated & generator.factor:
-            raise DoeError(
-                f"factor {term_name(generator.factor, keys)} is defined by two generators"
-            )
+            raise DoeError(f"factor {term_name(generator.factor, keys)} is generated twice")
         generated |= generator.factor
     for generator in generators:
         if clash := generator.interaction & generated:

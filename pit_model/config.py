@@ -278,7 +278,7 @@ _POSITIVE = (
 
 
 def preset_names() -> list[str]:
-    """Return names of the presets, which are those of the study files."""
+    """Return the names of the presets, which are those of the study files."""
     return sorted(path.stem for path in STUDIES.glob("*.toml"))
 
 

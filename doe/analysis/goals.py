@@ -127,7 +127,7 @@ def standard_errors(response: FittedResponse, rows: Floats) -> Floats:
 
 
 def goal_means(of: Candidates, chosen: Sequence[int], alpha: float) -> list[tuple[GoalMean, ...]]:
-    """Return means of some configurations, with intervals that hold for all and every response.
+    """Return the means of some configurations, with intervals that hold for all and every response.
 
     The largest of as many studentized means as there are configurations, or Scheffé's bound for all
     points of the model where that is shorter.

@@ -293,7 +293,7 @@ def alias(
 def lettered_fraction(
     factors: int, fraction: str | None, study: Path | None
 ) -> tuple[tuple[str, ...], str]:
-    """Return keys and generators of factors named by letters, without a study."""
+    """Return the keys and generators of factors named by letters, without a study."""
     from doe.design.fractions import fraction_generators
     from doe.errors import DoeError
 

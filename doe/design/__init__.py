@@ -1,1 +1,1 @@
-"""Which runs: fractions, the matrix, replicates, blocks and order, power."""
+"""The runs of a study: fractions, the matrix, replicates, blocks and order, power."""

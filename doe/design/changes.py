@@ -1,4 +1,4 @@
-"""Studies made of studies: other replicates, a fraction, runs added to what is planned."""
+"""Studies derived from studies: other replicates, a fraction, runs added to a plan."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from doe.study.values import Augment, Level, Study
 from doe.terms import term_name
 
 SCREENING = "screening"
-"""The kind of design of which a fold-over exchanges the levels of every factor."""
+"""The kind of design whose fold-over exchanges the levels of every factor."""
 
 
 def augmented(study: Study, kind: str, runs: int = 0, model: str = "") -> Study:
-    """The study with runs added as new blocks.
+    """Return the study with runs added as new blocks.
 
     `kind` is a number of replicates, "foldover" of a two-level fraction, "part": the next one of a
     design that was planned as 1/N, "axial": what a response surface needs beside a factorial, or
     "optimal": so many `runs` for a larger `model`, given what is planned.
     """
     if confirming(study):
-        raise DoeError("this study has been confirmed, which ends it; plan a new one to go on")
+        raise DoeError("this study has been confirmed, so no runs can be added; plan a new study")
     if (runs or model) and kind != "optimal":
-        raise DoeError("a number of runs and a model belong to an optimal augmentation")
+        raise DoeError("runs and model apply to an optimal augmentation only")
     if kind == "axial":
         step = Augment(axial=1.0)
     elif kind == "optimal":
@@ -49,20 +49,20 @@ def augmented(study: Study, kind: str, runs: int = 0, model: str = "") -> Study:
 
 
 def with_path(study: Study, points: tuple[tuple[Level, ...], ...]) -> Study:
-    """The study with the points of a path of steepest ascent as a new block."""
+    """Return the study with the points of a path of steepest ascent as a new block."""
     if confirming(study):
-        raise DoeError("this study has been confirmed, which ends it; plan a new one to go on")
+        raise DoeError("this study has been confirmed, so no runs can be added; plan a new study")
     step = Augment(points=points)
     return msgspec.structs.replace(study, augment=(*study.augment, step))
 
 
 def on_path(study: Study) -> frozenset[tuple[Level, ...]]:
-    """Levels of the points of paths of steepest ascent."""
+    """Return levels of the points of paths of steepest ascent."""
     return frozenset(p for step in study.augment if not step.confirm for p in step.points)
 
 
 def fresh_seeds(study: Study, number: int) -> tuple[int, ...]:
-    """Seeds after all that are used."""
+    """Return unused seeds."""
     _check_number(number)
     streams = (seed for seeds in study.streams.values() for seed in seeds)
     used = [*study.seeds, *streams, *(seed for step in study.augment for seed in step.seeds)]
@@ -70,18 +70,19 @@ def fresh_seeds(study: Study, number: int) -> tuple[int, ...]:
 
 
 def _check_number(replicates: int) -> None:
-    """Refuse what no study can have, before there is a seed for each."""
+    """Refuse too many replicates before seeds are made for them."""
     if replicates > MOST_PLANNED_RUNS:
         raise DoeError(f"got {replicates} replicates; expected at most {MOST_PLANNED_RUNS} runs")
 
 
 def planned_replicates(study: Study) -> int:
-    """Replicates of the plan with all that was added to it, without those that confirm."""
+    """Return the replicates of the plan with all additions, except those that confirm."""
     return study.replicates + sum(len(s.seeds) for s in study.augment if not s.confirm)
 
 
 def confirming(study: Study) -> range:
-    """Numbers of the replicates that confirm a winner and hold a few configurations alone."""
+    """Return the numbers of the replicates that confirm a winner and contain a few configurations
+    only."""
     first = planned_replicates(study) + 1
     return range(first, first + sum(len(s.seeds) for s in study.augment if s.confirm))
 
@@ -93,12 +94,12 @@ def with_confirmation(
     number: int,
     points: tuple[tuple[Level, ...], ...] = (),
 ) -> Study:
-    """The study with fresh runs of some configurations, a block per seed.
+    """Return the study with fresh runs of some configurations, a block per seed.
 
     `points` are the levels of those that were never run.
     """
     if confirming(study):
-        raise DoeError("this study has been confirmed already; plan a new one to go on")
+        raise DoeError("this study has already been confirmed; plan a new study")
     seeds = fresh_seeds(study, number)
     step = Augment(seeds=seeds, confirm=configs, response=response, points=points)
     return msgspec.structs.replace(study, augment=(*study.augment, step))
@@ -108,23 +109,25 @@ def _next_part(study: Study) -> int:
     number = max((1, *(step.part for step in study.augment))) + 1
     if not study.parts:
         raise DoeError(
-            "a further part belongs to a design that was planned as 1/N; add replicates, or the "
+            "a further part requires a design that was planned as 1/N; add replicates, or the "
             "foldover of a two-level fraction"
         )
     if number > study.parts:
-        raise DoeError(f"all {study.parts} parts of the design are planned; add replicates instead")
+        raise DoeError(
+            f"all {study.parts} parts of the design are already planned; add replicates instead"
+        )
     return number
 
 
 def with_overrides(study: Study, replicates: int | None, fraction: str | None) -> Study:
-    """The study with other replicates and another fraction, None for its own.
+    """Return the study with other replicates and another fraction, None for its own.
 
     Seeds are continued as needed.
     """
     if study.streams and replicates not in (None, study.replicates):
         raise DoeError(
-            f"the {study.replicates} replicates follow from the streams of [seeds] in the study "
-            "file; change these instead of the number of replicates"
+            f"the {study.replicates} replicates are determined by the streams of [seeds] in the "
+            "study file; change the streams instead"
         )
     if replicates is not None and not study.streams:
         _check_number(replicates)

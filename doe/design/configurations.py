@@ -20,22 +20,22 @@ Code = int | float
 Coded = tuple[Code, ...]
 """Levels of one run as numbers around zero, one per factor: −1 and +1 of two levels."""
 CENTRE = "centre"
-"""The configuration with every factor at its middle, where that is none of its levels."""
+"""The configuration with every factor at its middle, if that is not one of its levels."""
 
 
 class Point(NamedTuple):
-    """A configuration of a replicate, wherever its levels lie."""
+    """A configuration of a replicate, at levels or between them."""
 
     levels: Levels
     block: int = 0
-    """Within its replicate, from 0."""
+    """Block within its replicate, from 0."""
     plot: int = 0
-    """Whole plot within its block among those with the same levels of the factors that are hard to
-    change."""
+    """Whole plot within its block among those with the same levels of the hard-to-change
+    factors."""
 
 
 class Configuration(NamedTuple):
-    """The levels of some factors: as they are shown, as they are named, as given, coded."""
+    """The levels of some factors: labels, names, values, codes."""
 
     label: str
     name: str
@@ -44,7 +44,7 @@ class Configuration(NamedTuple):
 
 
 class _Codes(dict[Level, Code]):
-    """Level of one factor -> its code, worked out when first asked for between the levels."""
+    """Level of one factor -> its code; between the levels it is computed on first use."""
 
     def __init__(self, factor: Factor) -> None:
         size = len(factor.levels)
@@ -57,7 +57,8 @@ class _Codes(dict[Level, Code]):
 
 
 def code_between(factor: Factor, level: Level) -> Code:
-    """Code of a number that is none of the factor's levels; 0 is the middle of its scale."""
+    """Return the code of a number that is not one of the factor's levels; 0 is the middle of its
+    scale."""
     if not factor.numeric or isinstance(level, str):
         known = ", ".join(map(level_text, factor.levels))
         raise DoeError(f"{level_text(level)!r} is not a level of {factor.key}; expected {known}")
@@ -79,7 +80,7 @@ class Configurations:
         known: Mapping[Levels, int] = {},
         factorial: bool = True,
     ) -> None:
-        """`known` numbers the configurations of a design that is there."""
+        """`known` numbers the configurations of an existing design."""
         self.keys = [factor.key for factor in factors]
         combinations = math.prod(len(f.levels) for f in factors) if factorial else 0
         self.width = max(3, len(str(combinations - 1)))
@@ -101,7 +102,8 @@ class Configurations:
         self._next = max(self._others.values(), default=combinations - 1) + 1
 
     def number(self, levels: Levels) -> int:
-        """Number in the standard order of the full factorial, from 0, the first factor fastest.
+        """Return the number in the standard order of the full factorial, from 0, the first factor
+        fastest.
 
         Configurations between the levels have the next numbers, as they come; so have all of a
         design of another kind.
@@ -114,7 +116,7 @@ class Configurations:
             return row
 
     def at(self, levels: Levels) -> Configuration:
-        """The configuration with these levels."""
+        """Return the configuration with these levels."""
         coded = tuple(map(getitem, self._codes, levels))
         try:
             parts = list(map(getitem, self._names, levels))
@@ -127,17 +129,17 @@ class Configurations:
 
 
 def study_configurations(study: Study, known: Mapping[Levels, int] = {}) -> Configurations:
-    """Names, codes and numbers of the configurations of a study."""
+    """Return names, codes and numbers of the configurations of a study."""
     return Configurations(study.factors, known, study.kind == FACTORIAL)
 
 
 def levels_label(name: str, texts: Iterable[str]) -> str:
-    """A configuration of factors with longer keys as it is shown, by the texts of its levels."""
+    """Label a configuration of factors with longer keys by the texts of its levels."""
     return CENTRE if name == CENTRE else BETWEEN.join(texts)
 
 
 def centre_points(study: Study, blocks: int = 1) -> list[Point]:
-    """The centre runs of a replicate, dealt to its blocks in turn."""
+    """Return the centre runs of a replicate, distributed over its blocks in turn."""
     if not study.centre:
         return []
     middle = tuple(factor.centre for factor in study.factors)
@@ -145,7 +147,7 @@ def centre_points(study: Study, blocks: int = 1) -> list[Point]:
 
 
 def levels_of_rows(factors: Sequence[Factor], rows: Iterable[int]) -> list[Levels]:
-    """Levels in rows of the full factorial, the first factor fastest."""
+    """Return levels in rows of the full factorial, the first factor fastest."""
     half = len(factors) // 2
     first, second = (
         [levels[::-1] for levels in product(*(f.levels for f in reversed(part)))]

@@ -22,27 +22,27 @@ from doe.study.values import Factor, Study
 from doe.terms import FACTORS, level_text, order
 
 SHARES = 41
-"""Points of the curve of the prediction variance over shares of the region."""
+"""Points of the curve of the prediction variance over fractions of the region."""
 
 
 class Efficiency(NamedTuple):
-    """How well a design estimates a model, beside an orthogonal one of as many runs."""
+    """Efficiency of a design for a model, relative to an orthogonal design of the same size."""
 
     percent: float
     coefficients: int
-    """Of the model and the blocks."""
+    """Coefficients of the model and the blocks."""
     words: str
-    """The terms of the model, as people say them."""
+    """The terms of the model in words."""
     mean_variance: float | None = None
-    """Of the predicted mean over what may run, per variance of a run; None where the kind leaves
-    the model to the runs."""
+    """Variance of the predicted mean over the region, relative to the variance of a run; None if
+    the model of this kind is chosen after the runs."""
     largest_variance: float | None = None
     profile: tuple[float, ...] = ()
-    """Variance that shares of what may run stay below, from none to all in even steps."""
+    """Variance not exceeded in fractions of the region, from none to all in equal steps."""
 
 
 def design_efficiency(study: Study, design: Design) -> Efficiency:
-    """D-efficiency of a design for its usual model, with its blocks.
+    """Compute the D-efficiency of a design for its usual model, with its blocks.
 
     Where the kind leaves the model to the runs: two-factor interactions where the runs can tell
     them apart, else main effects. More than two levels of a factorial are compared each by itself.
@@ -68,7 +68,7 @@ def design_efficiency(study: Study, design: Design) -> Efficiency:
         matrix = np.column_stack([model_matrix(factors, points, model), blocks])
         if percent := d_efficiency(matrix):
             break
-    kept = independent_columns(matrix)  # a cell that never runs takes columns from its interaction
+    kept = independent_columns(matrix)  # excluded cells take columns from their interaction
     matrix = matrix[:, kept]
     told = Efficiency(percent or d_efficiency(matrix), matrix.shape[1], _words(model))
     if terms is None:
@@ -81,7 +81,8 @@ def design_efficiency(study: Study, design: Design) -> Efficiency:
     radius = _distance(factors, points).max()
 
     def variance(places: Sequence[Levels]) -> Floats:
-        """Of the predicted mean no farther from the centre than the runs, at the mean block."""
+        """Compute the prediction variance no farther from the centre than the runs, at the mean
+        block."""
         near = _distance(factors, places) <= radius + 1e-6
         at = model_matrix(factors, places, model)[near][:, inside]
         return np.asarray(((at @ inverse) * at).sum(axis=1))
@@ -98,7 +99,7 @@ def design_efficiency(study: Study, design: Design) -> Efficiency:
 
 
 def _distance(factors: Sequence[Factor], points: Sequence[Levels]) -> Floats:
-    """How far points lie from the centre of the ranges."""
+    """Return the distance of points from the centre of the ranges."""
     ranged = [i for i, factor in enumerate(factors) if factor.ranged]
     places = [[factors[i].position(point[i]) for i in ranged] for point in points]
     return np.asarray(np.linalg.norm(np.array(places).reshape(len(points), -1), axis=1))

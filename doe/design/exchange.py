@@ -1,4 +1,4 @@
-"""Coordinate exchange (Meyer and Nachtsheim 1995), of many random starts at once.
+"""Coordinate exchange (Meyer and Nachtsheim 1995) from many random starts at once.
 
 One coordinate of one run is set to the candidate that improves the criterion most, run by run and
 factor by factor, until nothing improves. With ``D = (X'X)^-1``, exchanging a row x for y multiplies
@@ -18,24 +18,24 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 RIDGE = 1e-7
-"""Added to X'X, so that a start that cannot estimate everything can be improved too."""
+"""Added to X'X, so that a start that cannot estimate everything can still be improved."""
 IMPROVES = 1e-8
 MOST_SWEEPS = 100
 
 
 class Region(NamedTuple):
-    """Which candidates of the factors may run together."""
+    """Combinations of candidates that may run."""
 
     values: tuple[Floats, ...]
-    """Of each factor: its candidates as numbers, 0 for words."""
+    """For each factor: its candidates as numbers, 0 for words."""
     weights: Floats
     """Constraints x factors: a weighted sum of the values is at most `bounds`."""
     bounds: Floats
     excluded: tuple[dict[int, Ints], ...]
-    """Factor -> its candidates that are excluded together with those of the others."""
+    """Factor -> candidates that are excluded in combination with those of the others."""
 
     def allows(self, codes: Ints) -> Bools:
-        """Which points, by the numbers of their candidates, may run."""
+        """Return which points, given by the numbers of their candidates, may run."""
         allowed = np.ones(len(codes), dtype=bool)
         if len(self.weights):
             at = np.column_stack([v[codes[:, i]] for i, v in enumerate(self.values)])
@@ -45,7 +45,8 @@ class Region(NamedTuple):
         return allowed
 
     def candidates(self, codes: Ints, factor: int) -> Bools:
-        """Starts x candidates of a factor that may run beside the other coordinates of a point."""
+        """Return, starts x candidates, which candidates of a factor may run with the rest of a
+        point."""
         own = self.values[factor]
         allowed = np.ones((len(codes), len(own)), dtype=bool)
         if len(self.weights):
@@ -62,22 +63,22 @@ class Region(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """What is searched: rows of a model matrix, as products of a factor's candidates."""
+    """Specification of a search: rows of a model matrix, as products of a factor's candidates."""
 
     tables: tuple[Floats, ...]
-    """Of each factor: candidates x model columns, its part of each column."""
+    """For each factor: candidates x model columns, its part of each column."""
     region: Region
     beside: Floats
-    """Runs x further columns that are not searched, such as blocks; part of every row."""
+    """Runs x further columns that are fixed, such as blocks; part of every row."""
     fixed: Floats
-    """Rows of runs that are there already, with their further columns."""
+    """Rows of existing runs, with their further columns."""
     moments: Floats | None = None
     """W, for the mean prediction variance; None for the determinant."""
     forced: int = 0
-    """Runs at the beginning that keep their levels."""
+    """Number of initial runs that keep their levels."""
 
     def rows(self, codes: Ints) -> Floats:
-        """Starts x runs x columns of some designs."""
+        """Return starts x runs x columns of some designs."""
         rows = np.ones((*codes.shape[:2], self.tables[0].shape[1]))
         for i, table in enumerate(self.tables):
             rows *= table[codes[:, :, i]]
@@ -85,7 +86,7 @@ class Problem(NamedTuple):
         return np.concatenate([rows, beside], axis=2)
 
     def criterion(self, codes: Ints) -> Floats:
-        """Of each design: log |X'X|, or minus the log of the mean prediction variance."""
+        """Return for each design log |X'X|, or minus the log of the mean prediction variance."""
         information = _information(self.rows(codes), self.fixed)
         if self.moments is None:
             return np.asarray(np.linalg.slogdet(information)[1])
@@ -99,7 +100,7 @@ def _information(rows: Floats, fixed: Floats) -> Floats:
 
 
 def exchanged(problem: Problem, codes: Ints) -> Ints:
-    """Designs (starts x runs x factors, numbers of candidates) improved until none improves."""
+    """Improve designs (starts x runs x factors, numbers of candidates) until none improves."""
     done = codes.copy()
     left = np.arange(len(codes))
     for _ in range(MOST_SWEEPS):
@@ -111,7 +112,7 @@ def exchanged(problem: Problem, codes: Ints) -> Ints:
 
 
 def _sweep(problem: Problem, designs: Ints, left: Ints) -> Bools:
-    """Visit every coordinate of some designs once; which of them have improved."""
+    """Visit every coordinate of some designs once; return which of them have improved."""
     codes = designs[left]
     rows = problem.rows(codes)
     D: Floats = np.linalg.inv(_information(rows, problem.fixed)).astype(np.float64)
@@ -145,7 +146,7 @@ def _sweep(problem: Problem, designs: Ints, left: Ints) -> Bools:
 
 
 def _gains(moments: Floats | None, D: Floats, x: Floats, new: Floats) -> Floats:
-    """Starts x candidates: by how much the criterion improves, relative to what it is."""
+    """Return starts x candidates: the relative improvement of the criterion."""
     solved = new @ D
     a = (solved * new).sum(axis=2)
     xD = np.einsum("sp,spq->sq", x, D)
@@ -166,7 +167,7 @@ def _gains(moments: Floats | None, D: Floats, x: Floats, new: Floats) -> Floats:
 
 
 def _replaced(D: Floats, x: Floats, y: Floats) -> Floats:
-    """``(X'X)^-1`` after a row x has become y, of several designs (Sherman and Morrison)."""
+    """Return ``(X'X)^-1`` of several designs after a row x has become y (Sherman and Morrison)."""
     Dy = np.einsum("spq,sq->sp", D, y)
     D = D - Dy[:, :, None] * Dy[:, None, :] / (1.0 + (Dy * y).sum(axis=1))[:, None, None]
     Dx = np.einsum("spq,sq->sp", D, x)
@@ -176,7 +177,7 @@ def _replaced(D: Floats, x: Floats, y: Floats) -> Floats:
 
 
 def random_points(region: Region, sizes: Sequence[int], number: int, seed: int) -> Ints:
-    """Allowed points at random, by the numbers of their candidates; fewer where they are rare."""
+    """Draw allowed points at random, as numbers of their candidates; fewer if they are rare."""
     chance = np.random.default_rng(seed)
     found = np.empty((0, len(sizes)), np.int64)
     for _ in range(50):
@@ -191,24 +192,24 @@ def random_points(region: Region, sizes: Sequence[int], number: int, seed: int) 
 
 
 RATIO = 1.0
-"""η, the variance between whole plots over that of runs, for which designs are made."""
+"""η, the assumed ratio of the variance between whole plots to that of runs."""
 
 
 class Plots(NamedTuple):
-    """Which runs are a whole plot, and which factors they share."""
+    """Assignment of runs to whole plots, and the factors that these share."""
 
     of: Ints  # plot of each run, from 0
     hard: tuple[int, ...]
 
     def coordinates(self, factors: int) -> list[tuple[Ints, int]]:
-        """Runs and the factor that are exchanged together, whole plots first."""
+        """Return the runs and the factor that are exchanged together, whole plots first."""
         plots = [np.flatnonzero(self.of == g) for g in range(int(self.of.max()) + 1)]
         easy = [f for f in range(factors) if f not in self.hard]
         single = [(np.array([run]), f) for run in range(len(self.of)) for f in easy]
         return [(runs, f) for runs in plots for f in self.hard] + single
 
     def shared(self, codes: Ints) -> Ints:
-        """Designs whose runs have the hard coordinates of the first run of their plot."""
+        """Give all runs the hard coordinates of the first run of their plot."""
         first = np.unique(self.of, return_index=True)[1][self.of]
         with_hard = codes.copy()
         hard = list(self.hard)
@@ -216,12 +217,12 @@ class Plots(NamedTuple):
         return with_hard
 
     def repeated(self, codes: Ints) -> Ints:
-        """Designs whose runs are all like the first of their plot, so that each may run."""
+        """Make all runs equal to the first of their plot, so that each may run."""
         return codes[:, np.unique(self.of, return_index=True)[1][self.of]]
 
 
 def information(problem: Problem, codes: Ints, plots: Plots) -> Floats:
-    """``X'V^-1 X`` of some designs."""
+    """Return ``X'V^-1 X`` of some designs."""
     rows = problem.rows(codes)
     Z = np.eye(int(plots.of.max()) + 1)[plots.of]
     sums = Z.T @ rows
@@ -231,7 +232,7 @@ def information(problem: Problem, codes: Ints, plots: Plots) -> Floats:
 
 
 def criterion(problem: Problem, codes: Ints, plots: Plots) -> Floats:
-    """Of each design: log |X'V^-1 X|, or minus the log of the mean prediction variance."""
+    """Return for each design log |X'V^-1 X|, or minus the log of the mean prediction variance."""
     inner = information(problem, codes, plots)
     if problem.moments is None:
         return np.asarray(np.linalg.slogdet(inner)[1])
@@ -240,7 +241,8 @@ def criterion(problem: Problem, codes: Ints, plots: Plots) -> Floats:
 
 
 def exchanged_plots(problem: Problem, codes: Ints, plots: Plots) -> Ints:
-    """Designs (starts x runs x factors, numbers of candidates) improved until none improves."""
+    """Improve split-plot designs (starts x runs x factors, numbers of candidates) until none
+    improves."""
     starts = plots.shared(codes)
     allowed = [problem.region.allows(design).all() for design in starts]
     starts = np.where(np.array(allowed)[:, None, None], starts, plots.repeated(codes))

@@ -35,17 +35,18 @@ ROMAN = ("0", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI",
 
 
 def resolution(generators: Sequence[Generator]) -> int | None:
-    """Length of the shortest word; None for a full factorial, where nothing is aliased."""
+    """Return the length of the shortest word; None for a full factorial, where nothing is
+    aliased."""
     return min((order(w.mask) for w in defining_relation(generators)), default=None)
 
 
 def roman(number: int) -> str:
-    """A resolution in the Roman numerals that it is written in."""
+    """Write a resolution in Roman numerals."""
     return ROMAN[number] if number < len(ROMAN) else str(number)
 
 
 def word_length_pattern(generators: Sequence[Generator], factors: int) -> tuple[int, ...]:
-    """Number of words of length 3, 4, …, `factors`."""
+    """Return the number of words of length 3, 4, …, `factors`."""
     lengths = [order(w.mask) for w in defining_relation(generators)]
     return tuple(lengths.count(length) for length in range(3, factors + 1))
 
@@ -53,7 +54,7 @@ def word_length_pattern(generators: Sequence[Generator], factors: int) -> tuple[
 def alias_chains(
     generators: Sequence[Generator], factors: int, highest: int
 ) -> tuple[tuple[SignedTerm, ...], ...]:
-    """Sets of terms of up to `highest` factors that the design cannot tell apart.
+    """Return sets of terms of up to `highest` factors that are aliased with each other.
 
     Each chain starts with its lowest-order term and stands once; a term alone in its chain is
     clear of all others up to that order. Terms aliased with the mean are left out.
@@ -76,7 +77,7 @@ def alias_chains(
 
 @cache
 def minimum_aberration(factors: int, generated: int) -> tuple[Generator, ...]:
-    """Generators of the 2^(k−p) fraction whose word-length pattern is smallest.
+    """Return the generators of the 2^(k−p) fraction with the smallest word-length pattern.
 
     The pattern is compared from the shortest words on (Fries and Hunter, 1980). The search is
     complete up to renaming of the basic factors: the longest generator may be taken to use the
@@ -94,7 +95,7 @@ def minimum_aberration(factors: int, generated: int) -> tuple[Generator, ...]:
     if generated > 2**basic - basic - 1:
         raise DoeError(
             f"2^({factors}-{generated}) has {2**basic} runs, too few for {factors} factors; "
-            f"at most {2**basic - 1} main effects can be told apart: take a larger part"
+            f"at most {2**basic - 1} main effects can be estimated: use a larger part"
         )
     if generated == 0:
         return ()
@@ -121,7 +122,8 @@ def minimum_aberration(factors: int, generated: int) -> tuple[Generator, ...]:
 
 
 def _pattern_keys(choices: NDArray[np.uint8], basic: int) -> NDArray[np.uint64]:
-    """Word-length patterns of many sets of generators, each packed into one sortable integer."""
+    """Return the word-length patterns of many sets of generators, each packed into a sortable
+    integer."""
     import numpy as np
 
     generated = choices.shape[1]
@@ -140,7 +142,7 @@ def _pattern_keys(choices: NDArray[np.uint8], basic: int) -> NDArray[np.uint64]:
 
 
 def best_foldover(generators: Sequence[Generator], factors: int) -> tuple[int, ...]:
-    """Generated factors to exchange so that both parts together alias least.
+    """Return the generated factors whose exchange leaves the least aliasing in both parts together.
 
     Exchanging a generated factor reverses its generator's sign, and only words with an even
     number of reversed generators stay in the defining relation of the combined design. Of the
@@ -148,7 +150,7 @@ def best_foldover(generators: Sequence[Generator], factors: int) -> tuple[int, .
     exchanged factors first.
     """
     if not generators:
-        raise DoeError("a full factorial has no other part to add; augment it by replicates")
+        raise DoeError("a full factorial has no other part to add; augment it with replicates")
     flips = [
         choice
         for size in range(1, len(generators) + 1)
@@ -164,7 +166,7 @@ def best_foldover(generators: Sequence[Generator], factors: int) -> tuple[int, .
 
 
 def confounded_terms(study: Study) -> frozenset[int]:
-    """Terms that cannot be told from differences between blocks within a replicate."""
+    """Return the terms that are confounded with blocks within a replicate."""
     span = {0}
     for word in study.block_words:
         span |= {word ^ other for other in span}
@@ -173,7 +175,7 @@ def confounded_terms(study: Study) -> frozenset[int]:
 
 
 def fraction_of(study: Study, text: str) -> str:
-    """The fraction of a study: generators where every factor has two levels, else "1/N"."""
+    """Return the fraction of a study: generators if every factor has two levels, else "1/N"."""
     if study.two_level:
         return fraction_generators(text, study.keys)
     parts = fraction_parts(text)
@@ -187,7 +189,7 @@ def fraction_of(study: Study, text: str) -> str:
 
 
 def fraction_generators(text: str, keys: tuple[str, ...]) -> str:
-    """Generators as given, or the minimum-aberration ones for a fraction such as 1/4."""
+    """Return generators as given, or the minimum-aberration ones for a fraction such as 1/4."""
     if not text.startswith("1/"):
         return format_generators(parse_generators(text, keys), keys)
     parts = fraction_parts(text)

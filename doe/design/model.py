@@ -18,7 +18,7 @@ MODELS = ("linear", "interactions", "quadratic")
 
 
 def named_terms(factors: Sequence[Factor], model: str | Sequence[str]) -> tuple[int, ...]:
-    """Terms of a model by its name, or by the names of its terms.
+    """Return terms of a model by its name, or by the names of its terms.
 
     Raises
     ------
@@ -41,7 +41,7 @@ def named_terms(factors: Sequence[Factor], model: str | Sequence[str]) -> tuple[
 
 
 def bends(factor: Factor) -> bool:
-    """Whether a factor can have a square: a number with more than two values."""
+    """Return whether a factor can have a square: a number with more than two values."""
     between = not factor.integer or abs(float(factor.high) - float(factor.low)) > 1
     return factor.numeric and (between if factor.ranged else len(factor.levels) > 2)
 
@@ -57,7 +57,7 @@ def _read_term(text: str, factors: Sequence[Factor]) -> int:
 
 
 def factor_basis(factor: Factor, levels: Sequence[Level]) -> Floats:
-    """Levels x what a factor gives to the columns: 1, then its position and its square.
+    """Return levels x columns of a factor: 1, then its position and its square.
 
     Words have one contrast less than levels (Helmert's), with ``C'C = L I``: in an orthogonal
     design every column has the length of the mean's.
@@ -78,7 +78,7 @@ def factor_basis(factor: Factor, levels: Sequence[Level]) -> Floats:
 
 
 def column_basis(factors: Sequence[Factor], terms: Sequence[int]) -> NDArray[np.int64]:
-    """Columns x factors: which column of each factor's basis a model column is a product of."""
+    """Return columns x factors: the column of each factor's basis in each product."""
     rows = [[0] * len(factors)]
     for term in terms:
         inside = factors_in(term)
@@ -99,7 +99,7 @@ def column_basis(factors: Sequence[Factor], terms: Sequence[int]) -> NDArray[np.
 def model_matrix(
     factors: Sequence[Factor], points: Sequence[Levels], terms: Sequence[int]
 ) -> Floats:
-    """Points x columns: the mean, then the columns of each term."""
+    """Return points x columns: the mean, then the columns of each term."""
     index = column_basis(factors, terms)
     matrix = np.ones((len(points), len(index)))
     for i, factor in enumerate(factors):
@@ -108,14 +108,14 @@ def model_matrix(
 
 
 def independent_columns(matrix: Floats) -> NDArray[np.bool_]:
-    """Which columns are no sum of columns before them."""
+    """Return which columns are not linear combinations of earlier ones."""
     R = np.linalg.qr(matrix, mode="r")
     size = np.linalg.norm(matrix, axis=0)
     return np.asarray(np.abs(np.diag(R)) > 1e-9 * np.maximum(size, 1.0))
 
 
 def block_columns(blocks: Sequence[int]) -> Floats:
-    """Runs x contrasts of their blocks, one less than there are blocks."""
+    """Return runs x contrasts of their blocks, one less than there are blocks."""
     names = tuple(str(block) for block in sorted(set(blocks)))
     if len(names) < 2:
         return np.empty((len(blocks), 0))
@@ -123,7 +123,7 @@ def block_columns(blocks: Sequence[int]) -> Floats:
 
 
 def d_efficiency(matrix: Floats) -> float:
-    """``100 |X'X|^(1/p) / n``: 100 where all columns are orthogonal and of length √n."""
+    """Return ``100 |X'X|^(1/p) / n``: 100 if all columns are orthogonal and of length √n."""
     runs, columns = matrix.shape
     sign, log_det = np.linalg.slogdet(matrix.T @ matrix)
     singular = sign <= 0 or np.linalg.matrix_rank(matrix) < columns

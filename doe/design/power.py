@@ -1,4 +1,4 @@
-"""Power of two-level designs: how large an effect a plan can see, how many replicates it needs.
+"""Power of designs: the effect that a plan can detect, and the replicates that it needs.
 
 An effect (mean at high minus mean at low) over N runs has standard error 2σ/√N, so under an effect
 δ its t statistic follows the noncentral t with noncentrality δ√N/(2σ) and the error degrees of
@@ -16,24 +16,24 @@ from doe.errors import DoeError
 
 MOST_REPLICATES = 10_000
 LARGEST_ROOT = 1e8
-"""Beyond this root of the noncentrality SciPy's noncentral F is not a number; the power of any test
-in use is 1 long before."""
+"""Above this root of the noncentrality SciPy's noncentral F returns NaN; the power of any usual
+test is 1 long before."""
 
 
 class DesignSize(NamedTuple):
-    """The size of a design, as far as power depends on it."""
+    """The size of a design as far as power depends on it."""
 
     cells: int
     """Distinct configurations, 2^(k−p)."""
     replicates: int
     blocks_per_replicate: int
-    """1 where each replicate is a block, 0 where there are no blocks."""
+    """1 if each replicate is a block, 0 without blocks."""
     terms: int
     """Effects in the model, without the mean and without those confounded with blocks."""
     levels: int = 2
     """Levels of the factor whose levels are compared."""
     inflation: float = 1.0
-    """Variance of its contrasts over that of a balanced design."""
+    """Variance of its contrasts relative to that of a balanced design."""
 
     @property
     def runs(self) -> int:
@@ -42,7 +42,7 @@ class DesignSize(NamedTuple):
 
     @property
     def blocks(self) -> int:
-        """Number of block means to estimate; without blocks there is the grand mean alone."""
+        """Number of block means to estimate; without blocks, 1 for the grand mean."""
         return max(1, self.blocks_per_replicate * self.replicates)
 
     @property
@@ -52,33 +52,35 @@ class DesignSize(NamedTuple):
 
 
 class PowerQuestion(NamedTuple):
-    """What is asked of the power of a design."""
+    """A question about the power of a design."""
 
     sigma: float = 1.0
     """Standard deviation of single runs."""
     effect: float | None = None
-    """Effect whose power is asked for, if one is."""
+    """Effect whose power is wanted, if any."""
     alpha: float = 0.05
     target: float = 0.8
-    """Power with which an effect shall be found."""
+    """Power with which an effect is to be detected."""
 
 
 def power(effect: float, sigma: float, size: DesignSize, alpha: float = 0.05) -> float:
-    """Probability that the two-sided t test at level `alpha` finds an effect of this size."""
+    """Return the probability that the two-sided t test at level `alpha` detects an effect of this
+    size."""
     _check(sigma, alpha)
     _check_error(size)
     return _power(abs(effect) / standard_error(sigma, size), 1, size.df_error, alpha)
 
 
 def standard_error(sigma: float, size: DesignSize) -> float:
-    """Standard error of the difference of two of L levels, σ√(2L/N): 2σ/√N of an effect."""
+    """Return the standard error of the difference of two of L levels, σ√(2L/N): 2σ/√N of an
+    effect."""
     return sigma * math.sqrt(2 * size.levels * size.inflation / size.runs)
 
 
 def detectable_effect(
     sigma: float, size: DesignSize, alpha: float = 0.05, target: float = 0.8
 ) -> float:
-    """The smallest effect found with probability `target`."""
+    """Return the smallest effect detected with probability `target`."""
     _check(sigma, alpha)
     _check_target(target, alpha)
     _check_error(size)
@@ -88,7 +90,7 @@ def detectable_effect(
 def term_power(
     effect: float, sigma: float, noncentrality: float, dfs: tuple[int, float], alpha: float
 ) -> float:
-    """Probability that the F test of a term finds an effect of this size.
+    """Return the probability that the F test of a term detects an effect of this size.
 
     `noncentrality` is that of F per (effect / σ)², `dfs` the degrees of freedom of the term and of
     the error.
@@ -100,7 +102,7 @@ def term_power(
 def detectable_by_term(
     sigma: float, noncentrality: float, dfs: tuple[int, float], alpha: float, target: float
 ) -> float:
-    """The smallest effect of a term that its F test finds with probability `target`."""
+    """Return the smallest effect of a term that its F test detects with probability `target`."""
     _check(sigma, alpha)
     _check_target(target, alpha)
     return _detectable(*dfs, alpha, target) * sigma / math.sqrt(noncentrality)
@@ -108,7 +110,8 @@ def detectable_by_term(
 
 @functools.cache
 def _detectable(df_term: int, df_error: float, alpha: float, target: float) -> float:
-    """The root λ of the noncentrality at which an F test has the power `target`, by bisection.
+    """Return the root λ of the noncentrality at which an F test has the power `target`, by
+    bisection.
 
     Importing `scipy.optimize` for it takes 0.19 s beyond `scipy.special`, and `scipy.stats` for the
     tests 0.47 s: `doe plan` takes 0.55 s in all.
@@ -128,7 +131,7 @@ def _detectable(df_term: int, df_error: float, alpha: float, target: float) -> f
 def replicates_needed(
     effect: float, sigma: float, size: DesignSize, alpha: float = 0.05, target: float = 0.8
 ) -> int:
-    """The fewest replicates that find an effect of this size with probability `target`."""
+    """Return the fewest replicates that detect an effect of this size with probability `target`."""
     _check(sigma, alpha)
     _check_target(target, alpha)
     if effect == 0:
@@ -143,8 +146,8 @@ def replicates_needed(
         high *= 2
         if high > MOST_REPLICATES:
             raise DoeError(
-                f"more than {MOST_REPLICATES} replicates would be needed to see an effect of "
-                f"{effect} with sigma = {sigma}; look for a larger effect or less noise"
+                f"more than {MOST_REPLICATES} replicates would be needed to detect an effect of "
+                f"{effect} with sigma = {sigma}; expected a larger effect or less noise"
             )
     low = high // 2
     while high - low > 1:
@@ -154,9 +157,8 @@ def replicates_needed(
 
 
 def power_rows(base: DesignSize, most: int, asked: PowerQuestion) -> list[dict[str, Any]]:
-    """One row per number of replicates: for the test of one term by itself, and for the smallest of
-    all terms' p values after Holm's adjustment, which is tested at alpha / terms.
-    """
+    """Return one row per number of replicates: power for a single term, and after Holm's
+    adjustment."""
     rows = []
     for n in range(1, most + 1):
         size = base._replace(replicates=n)
@@ -178,7 +180,7 @@ def power_rows(base: DesignSize, most: int, asked: PowerQuestion) -> list[dict[s
 def pooled_sigma(
     values: Sequence[float], cells: Sequence[Hashable], blocks: Sequence[Hashable]
 ) -> float:
-    """Standard deviation of single runs: residuals of the model cell + block, by least squares.
+    """Estimate the standard deviation of single runs: residuals of cell + block, by least squares.
 
     Raises
     ------
@@ -196,8 +198,8 @@ def pooled_sigma(
     fitted, _, rank, _ = np.linalg.lstsq(X, y) if len(y) else (None, None, 0, None)
     if len(y) - rank < 1:
         raise DoeError(
-            f"{len(y)} finished runs leave nothing to estimate sigma from; "
-            "run at least two replicates, or give sigma"
+            f"{len(y)} finished runs leave no degrees of freedom for sigma; run at least two "
+            "replicates, or give sigma"
         )
     return float(np.sqrt(np.sum((y - X @ fitted) ** 2) / (len(y) - rank)))
 
@@ -220,7 +222,7 @@ def _power(root: float, df_term: int, df_error: float, alpha: float) -> float:
 
 @functools.cache
 def _critical(df_term: int, df_error: int, alpha: float) -> float:
-    """The value that F exceeds with probability `alpha` where there is no effect."""
+    """Return the value that F exceeds with probability `alpha` under the null hypothesis."""
     from scipy import special
 
     w = float(special.betaincinv(df_error / 2.0, df_term / 2.0, alpha))
@@ -242,6 +244,6 @@ def _check_target(target: float, alpha: float) -> None:
 def _check_error(size: DesignSize) -> None:
     if size.df_error < 1:
         raise DoeError(
-            f"{size.runs} runs leave no degrees of freedom for error beside {size.terms} terms "
-            f"and {size.blocks} blocks; add replicates or leave out high-order interactions"
+            f"{size.runs} runs leave no degrees of freedom for error after {size.terms} terms and "
+            f"{size.blocks} blocks; add replicates or omit high-order interactions"
         )

@@ -1,4 +1,4 @@
-"""The package that makes designs: pydoe, or pyDOE2."""
+"""The package that computes design matrices: pydoe, or pyDOE2."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ PYDOE = {
     "pydoe": ("factorial/factorial.py", "factorial/gsd.py", "factorial/plackett_burman.py"),
     "pyDOE2": ("doe_factorial.py", "doe_gsd.py", "doe_plackett_burman.py"),
 }
-"""Packages that make designs, and their files; pydoe is the maintained one."""
+"""Supported packages and their files; pydoe is the maintained one."""
 
 
 @cache
 def pydoe() -> Any:
-    """Functions of pydoe, or of pyDOE2 where that is installed: both make the same rows.
+    """Load the functions of pydoe, or of pyDOE2 if that is installed: both give the same rows.
 
     The modules are loaded from their files: importing either package imports most of SciPy.
     """
@@ -30,7 +30,7 @@ def pydoe() -> Any:
             folder = Path(spec.submodule_search_locations[0])
             modules = [_loaded(package, folder / file) for file in files]
             return types.SimpleNamespace(**{k: v for m in modules for k, v in vars(m).items()})
-    raise DoeError("designs are made by the package pydoe; install it with pip install pydoe")
+    raise DoeError("designs need the package pydoe; install it with pip install pydoe")
 
 
 def _loaded(package: str, path: Path) -> types.ModuleType:
@@ -38,7 +38,7 @@ def _loaded(package: str, path: Path) -> types.ModuleType:
     if spec is None or spec.loader is None:
         raise DoeError(f"cannot load {path}; install pydoe again")
     module = importlib.util.module_from_spec(spec)
-    absent = "imp" not in sys.modules  # pyDOE2 imports it, gone in Python 3.12, and never uses it
+    absent = "imp" not in sys.modules  # pyDOE2 imports it, gone in Python 3.12, without using it
     if absent:
         sys.modules["imp"] = types.ModuleType("imp")
     try:

@@ -32,29 +32,29 @@ class Run(NamedTuple):
     run_order: int
     """Position in the random order, from 1."""
     row: int
-    """Number of the configuration in the standard order of the full factorial, from 0; those
-    between the levels, such as the centre, have the next numbers."""
+    """Number of the configuration in the standard order of the full factorial, from 0;
+    configurations between the levels, such as the centre, have the next numbers."""
     replicate: int
     block: int
     seed: int
-    """Its seed: that of its replicate, of the first stream where a study has several, and one of
-    its own where the replicate has run its configuration before."""
+    """Seed of the replicate, or of the first stream if a study has several; a different one if the
+    replicate has already run this configuration."""
     config: str
-    """The configuration as it is shown, ``A1B0`` or ``0.01 · adam``."""
+    """Label of the configuration, ``A1B0`` or ``0.01 · adam``."""
     name: str
-    """The configuration as files and options name it, ``A1B0`` or ``lr=0.01,optimizer=adam``."""
+    """Name of the configuration in files and options, ``A1B0`` or ``lr=0.01,optimizer=adam``."""
     levels: dict[str, Level]
     coded: Coded
     seeds: dict[str, int] = {}  # noqa: RUF012 - never written to
-    """Stream -> its seed, where a study has several streams."""
+    """Stream -> its seed, if a study has several streams."""
     whole_plot: int = 0
-    """Number of its whole plot, from 1; 0 where nothing is hard to change."""
+    """Number of its whole plot, from 1; 0 if no factor is hard to change."""
     stage: str = ""
-    """The stage that this is an execution of; empty for a run."""
+    """Stage of which this is an execution; empty for a run."""
 
     @property
     def cells(self) -> tuple[str | int, ...]:
-        """What it has in `RUN_COLUMNS`, and its seed of each stream."""
+        """Values of `RUN_COLUMNS`, and its seed of each stream."""
         planned = (self.run_order, self.row, self.replicate, self.block, self.seed)
         return (self.run_id, *planned, self.name, *self.seeds.values())
 
@@ -65,7 +65,7 @@ class Run(NamedTuple):
 
     @property
     def seed_text(self) -> str:
-        """Its seed, or that of every stream, as a message names it."""
+        """Its seed, or that of every stream, for a message."""
         if not self.seeds:
             return f"seed {self.seed}"
         return f"seeds {', '.join(f'{name} {seed}' for name, seed in self.seeds.items())}"
@@ -78,7 +78,7 @@ class Design(NamedTuple):
     runs: tuple[Run, ...]
     streams: tuple[str, ...] = ()
     plotted: bool = False
-    """Whether factors are hard to change, so that runs have a whole plot."""
+    """Whether factors are hard to change, so that runs belong to whole plots."""
 
     @property
     def blocks(self) -> int:
@@ -87,7 +87,7 @@ class Design(NamedTuple):
 
 
 class _Unordered(NamedTuple):
-    """A run before it has its place in the order."""
+    """A run before it has a position in the order."""
 
     levels: Levels
     replicate: int
@@ -101,7 +101,7 @@ class _Unordered(NamedTuple):
 
 
 def make_design(study: Study) -> Design:
-    """Build the design that a study asks for; the same study always gives the same design."""
+    """Build the design of a study; the same study always gives the same design."""
     points = chosen_kind(study).points()
     blocks = max(1 << len(study.block_words), *(point.block + 1 for point in points))
     number = study_configurations(study).number
@@ -120,7 +120,7 @@ def make_design(study: Study) -> Design:
 
 
 def _repeats(rows: Iterable[int]) -> list[tuple[int, int]]:
-    """Each row with its number among those that are the same."""
+    """Number each row among its duplicates."""
     counts: Counter[int] = Counter()
     numbered = []
     for row in rows:
@@ -130,7 +130,8 @@ def _repeats(rows: Iterable[int]) -> list[tuple[int, int]]:
 
 
 def stream_seeds(study: Study, replicate: int, seed: int) -> dict[str, int]:
-    """Stream -> its seed in a replicate; replicates added later have a fresh one for all."""
+    """Return stream -> seed of a replicate; replicates added later have a new seed in all
+    streams."""
     planned = replicate <= study.replicates
     return {
         name: seeds[replicate - 1] if planned else seed for name, seeds in study.streams.items()
@@ -138,22 +139,20 @@ def stream_seeds(study: Study, replicate: int, seed: int) -> dict[str, int]:
 
 
 def replicate_seeds(study: Study) -> list[int]:
-    """The seed of each replicate, of those added later as well."""
+    """Return the seed of each replicate, including those added later."""
     first = next(iter(study.streams.values()), study.seeds)[: study.replicates]
     return [*first, *(seed for step in study.augment for seed in step.seeds)]
 
 
 def _seed_of_repeat(seed: int, repeat: int) -> int:
-    """The seed of a configuration's further runs in a replicate, with whose seed they would be
-    copies of the first.
-    """
+    """Return the seed of a configuration's repeated run, which would otherwise copy the first."""
     if repeat == 1:
         return seed
     return int(hashlib.sha256(f"{seed}/{repeat}".encode()).hexdigest()[:7], 16)
 
 
 def _with_runs(study: Study, design: Design, added: Iterable[_Unordered]) -> Design:
-    """The design with runs in new blocks behind all others, in random order within each.
+    """Add runs in new blocks after all others, in random order within each.
 
     Whole plots come in random order in their block, and so do the runs of each.
     """
@@ -192,10 +191,10 @@ def _with_runs(study: Study, design: Design, added: Iterable[_Unordered]) -> Des
 
 
 def _with_shared_plots(study: Study, runs: tuple[Run, ...]) -> tuple[Run, ...]:
-    """Runs with one whole plot for all that share the execution of a stage, wherever they are."""
+    """Assign one whole plot to all runs that share the execution of a stage."""
     hard = study.whole_plot_factors
     if not hard or not study.staged_factors.issuperset(hard):
-        return runs  # a factor that is hard to change without a stage is set in every block
+        return runs  # without a stage, a hard-to-change factor is set in every block
     scopes = {stage.seed for stage in study.stages.values() if stage.factors}
     numbers: dict[tuple[object, ...], int] = {}
     numbered = []
@@ -208,7 +207,7 @@ def _with_shared_plots(study: Study, runs: tuple[Run, ...]) -> tuple[Run, ...]:
 
 
 def _plot_rank(order_seed: int, run: _Unordered, hard: Sequence[int]) -> bytes:
-    """Rank of a run's whole plot in its block; the same for all where nothing is hard to change."""
+    """Return the random rank of a run's whole plot in its block; constant without whole plots."""
     if not hard:
         return b""
     levels = ",".join(level_text(run.levels[i]) for i in hard)
@@ -216,7 +215,7 @@ def _plot_rank(order_seed: int, run: _Unordered, hard: Sequence[int]) -> bytes:
 
 
 def _random_rank(order_seed: int, run: _Unordered, centre: bool) -> bytes:
-    """A rank that is random, yet the same for ever: no generator that a release could change."""
+    """Return a random rank that never changes: no generator that a release could change."""
     repeat = f"/{run.repeat}" if centre or run.repeat > 1 else ""
     return hashlib.sha256(f"{order_seed}/{run.block}/{run.row}{repeat}".encode()).digest()
 
@@ -232,14 +231,14 @@ def _run_id(run: _Unordered, name: str, width: int) -> str:
 
 
 def extended_design(study: Study, design: Design, steps: Sequence[Augment]) -> Design:
-    """The design with runs added; those that it has stay as they are."""
+    """Add runs to a design; existing ones stay as they are."""
     for step in steps:
         design = _with_runs(study, design, _added(study, design, step))
     return design
 
 
 def _added(study: Study, design: Design, step: Augment) -> list[_Unordered]:
-    """Runs added to what is planned: new replicates, all runs with levels flipped, or points.
+    """Return the added runs: new replicates, all runs with levels flipped, or points.
 
     Each new replicate is one block; so is a fold-over of a block, and a part in a replicate.
     """
@@ -267,7 +266,8 @@ def _added(study: Study, design: Design, step: Augment) -> list[_Unordered]:
 
 
 def _planned_points(design: Design, names: Sequence[str]) -> list[tuple[int, Levels, int]]:
-    """Configurations of a design, or those named: row, levels, most runs in one replicate."""
+    """Return the configurations of a design, or those named: row, levels, most runs in one
+    replicate."""
     counts = Counter((run.row, run.replicate) for run in design.runs)
     most: dict[int, int] = {}
     for (row, _), count in counts.items():
@@ -279,14 +279,14 @@ def _planned_points(design: Design, names: Sequence[str]) -> list[tuple[int, Lev
 def _new_points(
     study: Study, design: Design, points: Sequence[Levels]
 ) -> list[tuple[int, Levels, int]]:
-    """Configurations that no run of a design has, as `_planned_points` gives them."""
+    """Return new configurations of a design, in the form of `_planned_points`."""
     known = {run.level_values: run.row for run in design.runs}
     number = study_configurations(study, known).number
     return [(number(levels), levels, 1) for levels in points if levels not in known]
 
 
 def _foldover(study: Study, design: Design, flip: Sequence[str]) -> list[_Unordered]:
-    """All runs at the levels of two-level factors with some of them exchanged."""
+    """Return all runs with the levels of some two-level factors exchanged."""
     rows = {run.level_values: run.row for run in design.runs}
     number = study_configurations(study, rows).number
     taken = {(run.row, run.replicate) for run in design.runs}
@@ -306,14 +306,14 @@ def _foldover(study: Study, design: Design, flip: Sequence[str]) -> list[_Unorde
         added.append(_Unordered(levels, run.replicate, block, run.seed, number(levels)))
     if any((run.row, run.replicate) in taken for run in added):
         raise DoeError(
-            f"exchanging the levels of {', '.join(flip)} repeats planned runs; choose "
-            "factors that stand in an odd number in some word of the defining relation"
+            f"exchanging the levels of {', '.join(flip)} repeats planned runs; choose factors of "
+            "which an odd number occurs in some word of the defining relation"
         )
     return added
 
 
 def _added_points(study: Study, design: Design, points: Sequence[Levels]) -> list[_Unordered]:
-    """Further points, in every replicate as a block of its own."""
+    """Return further points, as a new block in every replicate."""
     known = {run.level_values: run.row for run in design.runs}
     number = study_configurations(study, known).number
     rows = [number(levels) for levels in points]
@@ -329,13 +329,13 @@ def _added_points(study: Study, design: Design, points: Sequence[Levels]) -> lis
 
 
 def _optimal(study: Study, design: Design, step: Augment) -> list[Levels]:
-    """Points of an optimal design beside the runs of the first replicate."""
+    """Return the points of an optimal design that complements the first replicate."""
     from doe.design.kinds import optimal
 
     if study.whole_plot_factors:
         raise DoeError(
             f"{study.whole_plot_factors[0]} is hard to change, and an optimal augmentation would "
-            "set it in every run; add replicates, which bring whole plots"
+            "set it in every run; add replicates, which have whole plots"
         )
     settings = optimal.Settings(runs=step.runs, model=step.model)
     done = [(run.level_values, run.block) for run in design.runs if run.replicate == 1]
@@ -345,7 +345,7 @@ def _optimal(study: Study, design: Design, step: Augment) -> list[Levels]:
 
 
 def runs_of(runs: Sequence[Run], config: str) -> list[Run]:
-    """Runs of a configuration, named as in files or as it is shown.
+    """Return the runs of a configuration, by its name or its label.
 
     Raises
     ------
@@ -364,12 +364,13 @@ def runs_of(runs: Sequence[Run], config: str) -> list[Run]:
 
 
 IN_HALVES, IN_QUARTERS = 3, 6
-"""Factors of which halves leave out the highest interaction alone, and quarters those of four."""
+"""Number of factors from which halves lose only the highest interaction, and quarters those of
+four."""
 
 
 @cache
 def split_words(factors: int, asked: frozenset[int] = frozenset()) -> tuple[int, ...]:
-    """Interactions whose signs split a full factorial of two levels: two, one or none.
+    """Return the interactions whose signs split a full two-level factorial: two, one or none.
 
     Two for quarters, each of two thirds of the factors, so that their product is as long; one for
     halves. None of them is `asked` about.
@@ -382,7 +383,8 @@ def split_words(factors: int, asked: frozenset[int] = frozenset()) -> tuple[int,
 
 
 def _words(study: Study) -> tuple[int, ...]:
-    """Interactions that split each replicate of a study: of full factorials of two levels."""
+    """Return the interactions that split each replicate of a study with full two-level
+    factorials."""
     rule = study.stopping
     plain = study.kind == FACTORIAL and study.two_level and not study.streams and not study.stages
     other = (study.fraction, study.blocks, study.centre, study.exclude)
@@ -395,12 +397,12 @@ def _words(study: Study) -> tuple[int, ...]:
 
 
 def portions_per_replicate(study: Study) -> int:
-    """4, 2 or 1: whether a replicate is run in quarters, in halves or whole."""
+    """Return 4, 2 or 1: whether a replicate is run in quarters, in halves or whole."""
     return 1 << len(_words(study))
 
 
 def portion(study: Study, run: Run) -> int:
-    """Number, from 1, of the portion that a run belongs to."""
+    """Return the number, from 1, of the portion that a run belongs to."""
     words = _words(study)
     if not words:
         return run.replicate
@@ -412,7 +414,7 @@ def portion(study: Study, run: Run) -> int:
 
 
 def most_portions(study: Study) -> int:
-    """Portions at which a study that may stop ends, decided or not."""
+    """Return the last portion of a study with a stopping rule."""
     rule = study.stopping
     return rule.max_replicates * portions_per_replicate(study) if rule else 0
 
@@ -421,7 +423,7 @@ def most_portions(study: Study) -> int:
 
 
 def stage_needs(study: Study, run: Run) -> dict[str, str]:
-    """Stage -> id of its execution that a run, or the execution of another stage, waits for."""
+    """Map each stage to the id of its execution that a run, or another stage, waits for."""
     names: Iterable[str] = study.stages
     if run.stage:
         names = study.stages[run.stage].needs
@@ -429,7 +431,7 @@ def stage_needs(study: Study, run: Run) -> dict[str, str]:
 
 
 def stage_execution(study: Study, name: str, run: Run) -> Run:
-    """The execution of a stage for the levels and the seed of a run.
+    """Return the execution of a stage for the levels and the seed of a run.
 
     Its id holds a digest of its levels, so that it stays the same in a design that grows.
     """
@@ -460,7 +462,8 @@ def stage_execution(study: Study, name: str, run: Run) -> Run:
 
 
 def stage_executions(study: Study, runs: Iterable[Run]) -> tuple[Run, ...]:
-    """All executions of stages that some runs need, once each, in the order of these runs."""
+    """Return all executions of stages that some runs need, once each, in the order of these
+    runs."""
     names = stages_in_order(study)
     executions: dict[str, Run] = {}
     for run in runs if names else ():

@@ -28,20 +28,20 @@ DESIGN_FIELDS = (
     *("replicates", "seeds", "streams", "order_seed"),
     *("fraction", "exclude", "centre", "blocks", "design", "augment"),
 )
-"""What decides the design of a study beside its factors."""
+"""Fields of a study, besides the factors, that determine its design."""
 WORDS = ("name", "description", "sets", "role", "random")
-"""What a factor has that decides nothing in the design."""
+"""Fields of a factor that do not affect the design."""
 
 
 def csv_header(design: Design) -> list[str]:
-    """Columns of design.csv: the run, its seed of each stream, its levels as given and coded."""
+    """Return the columns of design.csv: the run, its seeds, its levels as given and coded."""
     keys = design.keys
     plot = [WHOLE_PLOT] if design.plotted else []
     return [*RUN_COLUMNS, *seed_columns(design.streams), *plot, *keys, *coded_columns(keys)]
 
 
 class _Cells(dict[Level, str]):
-    """Levels of one factor, codes or names as cells of CSV, made when first asked for."""
+    """Levels of one factor, codes or names as cells of CSV, computed on first use."""
 
     def __missing__(self, level: Level) -> str:
         self[level] = _csv_line([level_text(level), ""])[:-2]
@@ -55,10 +55,10 @@ def _csv_line(cells: Sequence[str]) -> str:
 
 
 def _csv_lines(design: Design) -> Iterator[str]:
-    """A line per run: a design may have 100,000, of few different cells."""
+    """Yield a line per run: a design may have 100,000, with few different cells."""
     yield _csv_line(csv_header(design))
     factors, codes, names = [_Cells() for _ in design.keys], _Cells(), _Cells()
-    for run in design.runs:  # `Run.cells`, without asking each for its kind
+    for run in design.runs:  # `Run.cells` without the dispatch on its type
         numbers = f"{run.run_order},{run.row},{run.replicate},{run.block},{run.seed}"
         name = run.name if run.name.isalnum() else names[run.name]
         levels = [cells[level] for cells, level in zip(factors, run.levels.values(), strict=True)]
@@ -101,7 +101,7 @@ def _number(text: str) -> Code:
 
 
 def read_design(text: str, study: Study) -> Design:
-    """The design of a study from its CSV form, as `design_csv` wrote it."""
+    """Return the design of a study from its CSV form, as `design_csv` wrote it."""
     keys, streams = study.keys, tuple(study.streams)
     lines = csv.reader(io.StringIO(text))
     next(lines)
@@ -135,7 +135,7 @@ def read_design(text: str, study: Study) -> Design:
 
 
 def design_request(study: Study) -> dict[str, Any]:
-    """What a study says that decides its design; what has its default is left out."""
+    """Return the parts of a study that determine its design; defaults are omitted."""
     said = _without_defaults(study)
     factors = [{k: v for k, v in f.items() if k not in WORDS} for f in said["factors"]]
     shared = {n: [s.factors, s.needs, s.seed] for n, s in study.stages.items() if s.factors}
@@ -144,7 +144,8 @@ def design_request(study: Study) -> dict[str, Any]:
 
 
 def _without_defaults(value: Any) -> Any:
-    """A struct as plain values without its defaults, so that later fields change nothing here."""
+    """Return a struct as plain values without its defaults, so that later fields change nothing
+    here."""
     if isinstance(value, tuple):
         return [_without_defaults(item) for item in value]
     if not isinstance(value, msgspec.Struct):
@@ -159,6 +160,6 @@ def _without_defaults(value: Any) -> Any:
 
 
 def design_digest(study: Study, text: str) -> str:
-    """Digest of a design in its CSV form, together with what decides it in the study."""
+    """Return the digest of a design in its CSV form and of the study's fields that determine it."""
     request = msgspec.json.encode(design_request(study), order="sorted")
     return hashlib.sha256(request + b"\n" + text.encode()).hexdigest()

@@ -47,7 +47,7 @@ class Decision(NamedTuple):
     expected: float | None
     """Replicates in the end, the mean of simulated futures; None before the first look."""
     runs_each: int
-    """Runs of a replicate."""
+    """Runs per replicate."""
     first: float = FIRST_LOOK
     """Replicates at the first look."""
     close: tuple[CloseToBest, ...] = ()

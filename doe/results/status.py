@@ -388,7 +388,7 @@ def status_line(stage: StageState) -> str:
     number = ", ".join(f"{count} {name}" for name, count in stage.counts.items() if count)
     line = f"stage {stage.name}: {counted(stage.executions, 'execution')}: {number}"
     if stage.removed:
-        line += f"; {stage.removed} removed, for no run needs what they left"
+        line += f"; {stage.removed} removed, because no run needs their output any more"
     if stage.reused:
         line += f"; {len(stage.reused)} taken over, as from {stage.reused[0]}"
     return line

@@ -82,7 +82,7 @@ class Subject(NamedTuple):
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Number of levels of each factor."""
+        """Number of candidates of each factor."""
         return tuple(len(factor.levels) for factor in self.factors)
 
     @property

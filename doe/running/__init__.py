@@ -1,1 +1,1 @@
-"""Who executes: backend, worker, scheduler, engines."""
+"""Execution of runs: backend, worker, scheduler, engines."""

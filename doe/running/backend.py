@@ -1,4 +1,4 @@
-"""What a backend sees and answers: a function of a request, or a command that leaves JSON."""
+"""Interface to backends: a function of a request, or a command that writes its metrics."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Request:
     """Factor key -> level as given in the study file."""
     settings: Mapping[str, Any]
     seed: int
-    """The seed of the run, that of the first stream where the study has several."""
+    """The seed of the run, or that of the first stream if the study has several."""
     device: str
     """"cpu" or "cuda:0"."""
     threads: int
@@ -44,19 +44,20 @@ class Request:
     report: Callable[..., None]
     """``report(step, total, **metrics)`` shows progress."""
     seeds: Mapping[str, int] = field(default_factory=dict)
-    """Stream -> its seed, where the study has several: ``seeds["data"]``."""
+    """Stream -> its seed, if the study has several: ``seeds["data"]``."""
     stages: Mapping[str, Path] = field(default_factory=dict)
-    """Stage -> the directory of what it left, to be read only: ``stages["tokens"]``."""
+    """Stage -> the directory of its output, read-only: ``stages["tokens"]``."""
     should_stop: Callable[[], bool] = bool
-    """Whether the run is asked to end early: save a checkpoint and return None. A backend that
-    asks is not interrupted by SIGTERM; one that never does is, at once."""
+    """Return whether the run should end early: save a checkpoint and return None. A backend that
+    calls this is not interrupted by SIGTERM; any other ends at once."""
 
 
 Value = TypeVar("Value")
 
 
 class Noted(dict[str, Value]):
-    """Levels or stages by name that note which ones a backend looks at; else a plain dictionary."""
+    """Levels or stages by name that record which ones a backend reads; otherwise a plain
+    dictionary."""
 
     def __init__(self, values: Mapping[str, Value]) -> None:
         super().__init__(values)
@@ -64,7 +65,7 @@ class Noted(dict[str, Value]):
 
     @property
     def unread(self) -> tuple[str, ...]:
-        """Names that nobody has looked at."""
+        """Return the names that were never read."""
         return tuple(self._unread)
 
     def __getitem__(self, key: str) -> Value:
@@ -72,20 +73,20 @@ class Noted(dict[str, Value]):
         return super().__getitem__(key)
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The level of a factor."""
+        """Return the level of a factor."""
         self._unread.pop(key, None)
         return super().get(key, default)
 
-    def __iter__(self) -> Iterator[str]:  # so that copies ask for each level by `[]`
+    def __iter__(self) -> Iterator[str]:  # so that copies read each level by `[]`
         return super().__iter__()
 
     def values(self) -> Any:
-        """All levels, which are then read."""
+        """Return all levels, which then count as read."""
         self._unread.clear()
         return super().values()
 
     def items(self) -> Any:
-        """All factors with their levels, which are then read."""
+        """Return all factors with their levels, which then count as read."""
         self._unread.clear()
         return super().items()
 
@@ -113,8 +114,8 @@ def resolve(name: str, command: tuple[str, ...] = ()) -> Backend:
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
             raise
         raise DoeError(
-            f"backend {name!r}: there is no module {error.name!r}; install it, or run doe from the "
-            "directory that holds it"
+            f"backend {name!r}: there is no module {error.name!r}; install it, or run doe from "
+            "the directory that contains it"
         ) from error
     function = getattr(module, attribute, None)
     if not callable(function):
@@ -124,10 +125,10 @@ def resolve(name: str, command: tuple[str, ...] = ()) -> Backend:
 
 
 class CommandBackend:
-    """A study's command: run it, wait for it, and read the metrics that it leaves."""
+    """A study's command: run it, wait for it, and read its metrics."""
 
     def __init__(self, command: tuple[str, ...]) -> None:
-        import doe.running.command  # once, before runs are forked
+        import doe.running.command  # done once, before runs are forked
         import doe.running.program
 
         self._module, self._command = doe.running.command, command
@@ -137,11 +138,11 @@ class CommandBackend:
         """Called when the program has ended well, before its metrics are read."""
 
     def stand_by(self) -> None:
-        """Fork the process of the program ahead."""
+        """Fork the process of the program in advance."""
         self._program = self._start()
 
     def rehearse(self, request: RunRequest) -> None:
-        """Prepare a call that is not made."""
+        """Prepare a call without making it."""
         pieces = used_pieces(self._command, {}, lambda _: None)
         values = {str(piece.name): "" for piece in pieces}
         self._module.preparation(self._command, values, request, Path("run"), print)
@@ -173,13 +174,13 @@ Backend = Function | CommandBackend
 
 
 class CheckedReply(NamedTuple):
-    """What a backend has answered to a request."""
+    """A backend's reply to a request, after checks."""
 
     metrics: dict[str, float]
     not_finite: str
     """Which responses are not finite numbers, or an empty text."""
     unread: tuple[str, ...]
-    """Factors and stages that a function did not look at."""
+    """Factors and stages that a function did not read."""
 
 
 def call(
@@ -191,7 +192,7 @@ def call(
     resumed: bool = False,
     should_stop: Callable[[], bool] = bool,
 ) -> CheckedReply:
-    """Hand a run's request to its backend and judge the answer.
+    """Pass a run's request to its backend and check the reply.
 
     Raises
     ------
@@ -226,9 +227,9 @@ def call(
 
 
 def _checked(reply: object, request: RunRequest) -> dict[str, float]:
-    """Turn a backend's answer into floats by name, or raise DoeError saying what is wrong."""
+    """Turn a backend's reply into floats by name, or raise DoeError with what is wrong."""
     if request.stage and not isinstance(reply, Mapping):
-        return {}  # what it leaves is its answer
+        return {}  # its output is its reply
     if not isinstance(reply, Mapping):
         raise DoeError(f"the backend returned {type(reply).__name__}; expected metrics by name")
     missing = [name for name in request.metrics if name not in reply]
@@ -240,7 +241,7 @@ def _checked(reply: object, request: RunRequest) -> dict[str, float]:
     try:
         return {encodable(str(name)): _number(value) for name, value in reply.items()}
     except (TypeError, ValueError) as error:
-        raise DoeError(f"the backend returned a metric that is no number: {error}") from error
+        raise DoeError(f"the backend returned a metric that is not a number: {error}") from error
 
 
 def _number(value: Any) -> float:

@@ -1,4 +1,4 @@
-"""A program that knows nothing of `doe`: its arguments, its start, its progress, its metrics."""
+"""A command as a backend: its arguments, start, progress and metrics."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def run_program(
     program: Program | None = None,
     leave: Callable[[], None] = lambda: None,
 ) -> dict[str, float]:
-    """Run a command, forward its progress, and read the metrics that it leaves.
+    """Run a command, forward its progress, and read its metrics.
 
     Parameters
     ----------
@@ -65,19 +65,19 @@ def run_program(
         raise DoeError(f"the command ended with exit code {code}{_where(request.cwd)}")
     leave()
     if request.stage:
-        return {}  # what it leaves is its answer
+        return {}  # its output is its reply
     return read_metrics(
         plan.source, request.metrics, request.further, run_dir, plan.old, plan.output
     )
 
 
 class Preparation(NamedTuple):
-    """All that is known of a command before it starts."""
+    """What is determined about a command before it starts."""
 
     call: Call
     source: MetricsSection
     old: Stamps
-    """Files of metrics that an earlier attempt has left."""
+    """Files of metrics left by an earlier attempt."""
     output: Output
     progress: ProgressReader
     listeners: list[Listener]
@@ -90,7 +90,7 @@ def preparation(
     run_dir: Path,
     report: ReportStep,
 ) -> Preparation:
-    """Put values in place, and look at what is there already."""
+    """Substitute values, and look for existing files."""
     source = request.source or MetricsSection()
     section = request.progress or ProgressSection()
     values = {**values, "run_dir": str(run_dir), STAGE_DIR: str(run_dir)}
@@ -107,7 +107,7 @@ def preparation(
 
 
 def substitute(command: Iterable[str], values: Mapping[str, Level]) -> list[str]:
-    """Put values where the placeholders are; a word that is only a switch may give no word."""
+    """Substitute values for placeholders; a switch that is off may leave no word."""
     words: list[str] = []
     for word in command:
         parts = pieces(word)
@@ -117,7 +117,7 @@ def substitute(command: Iterable[str], values: Mapping[str, Level]) -> list[str]
 
 
 def filled(word: str, values: Mapping[str, Level]) -> str:
-    """A word with values in the place of its placeholders."""
+    """Return a word with its placeholders replaced."""
 
     def text(piece: Piece) -> str:
         if piece.name is None:
@@ -134,7 +134,7 @@ def filled(word: str, values: Mapping[str, Level]) -> str:
 
 
 def _placed(words: list[str], cwd: str, run_dir: Path) -> Call:
-    """Where a command runs, as the study's `cwd` says."""
+    """Return the working directory given by the study's `cwd`."""
     start = Path.cwd()
     if cwd == OWN:
         return Call(resolved(words, start), run_dir, _module_path(words, start))
@@ -144,7 +144,7 @@ def _placed(words: list[str], cwd: str, run_dir: Path) -> Call:
 
 
 def resolved(words: Iterable[str], start: Path) -> list[str]:
-    """Words for another working directory: what names a path of `start` is made absolute.
+    """Resolve words for another working directory: make paths below `start` absolute.
 
     That is an existing file, or a directory that is written with a slash, as a word or after the
     first `=` of one. A bare name of a directory may be a word like any other (`train`), and that of
@@ -170,7 +170,7 @@ def _absolute(word: str, start: Path) -> str:
 
 
 def _module_path(words: Iterable[str], start: Path) -> dict[str, str]:
-    """Let `python -m` and `python -c` find modules of `start`, as they do when started there."""
+    """Let `python -m` and `python -c` find modules of `start`, as when started there."""
     if not {"-m", "-c"} & set(words):
         return {}
     paths = (str(start), os.environ.get("PYTHONPATH", ""))
@@ -178,7 +178,7 @@ def _module_path(words: Iterable[str], start: Path) -> dict[str, str]:
 
 
 def _where(cwd: str) -> str:
-    own = '; it ran in its own directory, and `cwd = "."` in the study file runs it where doe is'
+    own = '; it ran in its own directory; `cwd = "."` in the study file runs it where doe is'
     return own if cwd == OWN else ""
 
 
@@ -186,7 +186,7 @@ def _where(cwd: str) -> str:
 
 
 class ProgressReader:
-    """Turns what a command prints or writes into reports; what it cannot read it leaves out."""
+    """Turn what a command prints or writes into reports; ignore what cannot be read."""
 
     def __init__(
         self,
@@ -205,14 +205,14 @@ class ProgressReader:
         self._last: tuple[float, Mapping[str, object]] = (-1.0, {})
 
     def on_line(self, line: str) -> None:
-        """Report the step that a printed line names."""
+        """Report the step named in a printed line."""
         if match := self._pattern.search(line):
             self._report_row(
                 {name: printed_number(text or "") for name, text in match.groupdict().items()}
             )
 
     def poll(self) -> None:
-        """Report the steps that the command's CSV has gained."""
+        """Report the steps added to the command's CSV."""
         if not self._section.file:
             return
         try:
@@ -222,7 +222,7 @@ class ProgressReader:
                 return
             self._stamp = now
             rows = read_rows(paths[-1])
-        except (OSError, ValueError, DoeError):  # half a line, or moved away: at the next look
+        except (OSError, ValueError, DoeError):  # a partial line, or moved away: retry later
             return
         for step, row in _by_step(rows, self._section.step).items():
             if step > self._last[0] or (step == self._last[0] and row != self._last[1]):
@@ -240,7 +240,7 @@ class ProgressReader:
 
 
 def _by_step(rows: Iterable[Mapping[str, object]], column: str) -> dict[float, dict[str, object]]:
-    """Step -> what all its rows hold: training and validation often write a row each."""
+    """Map each step to all its rows combined: training and validation often write a row each."""
     steps: dict[float, dict[str, object]] = {}
     for row in rows:
         name = column or next((c for c in STEP_COLUMNS if c in row), "")

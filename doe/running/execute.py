@@ -1,4 +1,4 @@
-"""Running a planned study: engine, display and scheduler put together.
+"""Execution of a planned study: engine, display and scheduler put together.
 
 A study that declares when it may stop is run portion by portion. Nothing is kept on disk but
 its own rule: what comes next follows from the verdicts that are there, so any `doe run` can be
@@ -27,17 +27,17 @@ from doe.study.values import Study
 
 
 class Execution(NamedTuple):
-    """What came of `doe run`."""
+    """Outcome of `doe run`."""
 
     plan: Plan
-    """As it is now: a study that may stop plans its replicates one by one."""
+    """The study's final plan: a stopping rule adds its replicates one by one."""
     counts: dict[RunState, int]
     finished: bool
-    """Whether it was let run."""
+    """Whether it ran to its end."""
 
 
 class EngineChoice(NamedTuple):
-    """Where runs are executed."""
+    """The engine for the runs."""
 
     name: str
     requested: Mapping[str, Any]
@@ -51,7 +51,7 @@ def run_study(
     display: Display,
     asked: Callable[[Study, Sequence[RunStatus]], int],
 ) -> Execution:
-    """Run what is asked of a study and not yet done.
+    """Execute the requested runs of a study that are not done.
 
     A study that declares when it may stop is run portion by portion as long as its rule asks for
     the next, unless some of its runs were asked for by name.
@@ -66,8 +66,8 @@ def run_study(
         return execute(plan, options, engine, display)
     if options.detach:
         raise DoeError(
-            "a study that stops when it is decided needs a scheduler that stays to look; "
-            "it cannot be detached"
+            "a study with a stopping rule needs a running scheduler for its interim looks; remove "
+            "--detach"
         )
     while True:
         statuses = plan.scan()
@@ -85,19 +85,19 @@ def run_study(
         if over or not done.finished or options.limit:
             return done
         if _complete(plan, plan.scan()) <= complete:
-            return done  # a run that cannot be read holds the portion back
+            return done  # a run that cannot be read blocks the portion
         options = options._replace(retry_failed=False)
         plan = load_plan(plan.directory)
 
 
 def _complete(plan: Plan, statuses: Sequence[RunStatus]) -> int:
-    """Complete portions of the runs that confirm nothing."""
+    """Count the complete portions of the runs that are not confirmations."""
     fresh = confirming(plan.study)
     return complete_portions(plan.study, [s for s in statuses if s.run.replicate not in fresh])
 
 
 def _portions_up_to(plan: Plan, last: int) -> frozenset[str]:
-    """Ids of the runs of the first portions, and of those that confirm."""
+    """Return the ids of the runs of the first portions, and of confirmations."""
     fresh = confirming(plan.study)
     return frozenset(
         run.run_id
@@ -107,7 +107,7 @@ def _portions_up_to(plan: Plan, last: int) -> frozenset[str]:
 
 
 def execute(plan: Plan, options: RunOptions, engine: EngineChoice, display: Display) -> Execution:
-    """Run the chosen runs of a study to their end.
+    """Execute the chosen runs of a study to their end.
 
     On the way out, whatever the reason, idle helpers leave and running runs go on.
     """
@@ -124,8 +124,8 @@ def execute(plan: Plan, options: RunOptions, engine: EngineChoice, display: Disp
         with counted_interrupts(termination=2) as interrupts:  # a machine that is taken away
             if options.detach:
                 number = scheduler.hand_over()
-                over = f"{counted(number, 'run')} {were(number)} handed over"
-                display.note("detached", f"{over}; they go on by themselves")
+                over = f"{counted(number, 'run')} {were(number)} submitted"
+                display.note("detached", f"{over}; they continue without a scheduler")
             finished = options.detach or scheduler.run(lambda: len(interrupts))
         runs = [status for status in scheduler.statuses.values() if not status.run.stage]
         return Execution(plan, counts(runs), finished)
@@ -149,7 +149,7 @@ def check_limits(options: RunOptions) -> None:
 
 
 def check_writable(files: StudyDir) -> None:
-    """Say early that results could not be written."""
+    """Refuse early if results could not be written."""
     probe = files.root / f".writable.{os.urandom(6).hex()}"  # two containers have the same pids
     try:
         probe.write_bytes(b"x" * 4096)
@@ -158,35 +158,37 @@ def check_writable(files: StudyDir) -> None:
         with contextlib.suppress(OSError):
             probe.unlink()
         raise DoeError(
-            f"cannot write in {files.root}: {error.strerror}; results would have no place. "
-            "Nothing was started, and what is there is untouched"
+            f"cannot write in {files.root}: {error.strerror}; results could not be saved. Nothing "
+            "was started, and existing files are unchanged"
         ) from error
 
 
 def check_links(files: StudyDir) -> None:
-    """Say early that no verdict could be committed."""
+    """Refuse early if no verdict could be committed."""
     if not makes_links(files.root):
         raise DoeError(
-            f"{files.root} is on a file system that makes no hard links, by which a result appears "
-            "whole or not at all. Nothing was started; move the study to another file system"
+            f"{files.root} is on a file system without hard links, which are needed so that a "
+            "result appears whole or not at all. Nothing was started; move the study to another "
+            "file system"
         )
 
 
 def _broken_off(files: StudyDir, error: OSError) -> DoeError:
-    """What to say when the study's directory fails under a scheduler."""
+    """Return the message for when the study's directory fails under a scheduler."""
     if not files.root.exists():
         return DoeError(
             f"{files.root} was deleted while its runs were under way; they stop within seconds. "
             "Plan the study again"
         )
     return DoeError(
-        f"cannot go on in {files.root}: {error}. Runs that are under way go on, and what is there "
-        "is untouched; start `doe run` again when this is mended"
+        f"cannot continue in {files.root}: {error}. Running runs continue, and existing files are "
+        "unchanged; start `doe run` again when this is fixed"
     )
 
 
 def notify(command: str, summary: Mapping[str, str]) -> str:
-    """Run a line of shell with the summary in its environment; why it failed, or an empty text.
+    """Run a shell command with the summary in its environment; return why it failed, or an empty
+    text.
 
     It never decides how `doe run` ends: what was computed is safe, whatever becomes of the message.
     """

@@ -16,15 +16,15 @@ from doe.study.command import STDOUT, printed_name, printed_number, printed_patt
 from doe.study.values import MetricsSection
 
 LISTED = 20
-"""Names that a message lists at most."""
+"""Maximum number of names in a message."""
 LAST_LINES = 3
 COLOURS = re.compile(r"\x1b\[[\d;]*[A-Za-z]")
-"""Codes by which a program colours its output."""
+"""Escape codes of coloured output."""
 PRINTED_STEP = printed_step()
 
 
 class Output:
-    """Listens to what a command prints for the metrics that are asked of it."""
+    """Collects the requested metrics from what a command prints."""
 
     def __init__(self, section: MetricsSection, metrics: Iterable[str]) -> None:
         names = metrics if section.file == STDOUT else ()
@@ -32,11 +32,11 @@ class Output:
         self._patterns = {name: printed_pattern(key) for name, key in keys.items()}
         self._step: float | None = None
         self.series: dict[str, Series] = {}
-        """Metric -> its numbers as they were printed, with the step printed last."""
+        """Metric -> its numbers as printed, with the last printed step."""
         self.last: deque[str] = deque(maxlen=LAST_LINES)
 
     def add_line(self, line: str) -> None:
-        """Look at one line."""
+        """Parse one line."""
         plain = COLOURS.sub("", line)
         if plain.strip():
             self.last.append(plain.strip())
@@ -51,7 +51,7 @@ class Output:
 
 
 def files_now(run_dir: Path, section: MetricsSection) -> Stamps:
-    """The files of metrics that stand there already, from an earlier attempt."""
+    """Return the files of metrics that exist already, from an earlier attempt."""
     return {path: stamp(path) for path in _left(run_dir, section)}
 
 
@@ -63,7 +63,7 @@ def read_metrics(
     old: Stamps,
     output: Output,
 ) -> dict[str, float]:
-    """Read what a command left; a number that is absent, NaN or null there is NaN here.
+    """Read a command's metrics; a number that is absent, NaN or null is NaN here.
 
     Raises
     ------
@@ -81,10 +81,10 @@ def read_metrics(
 
 
 def as_number(value: object) -> float | None:
-    """A number, or text that is one, as a float; None for anything else."""
+    """Convert a number, or text that is one, to a float; None for anything else."""
     if isinstance(value, bool) or value is None:
         return None
-    if isinstance(value, (int, float, str)) and "_" not in str(value):  # Python reads 1_000
+    if isinstance(value, (int, float, str)) and "_" not in str(value):  # Python would read 1_000
         try:
             return float(value)
         except (ValueError, OverflowError):
@@ -93,7 +93,7 @@ def as_number(value: object) -> float | None:
 
 
 def reduced(series: Series, how: str) -> Any:
-    """One value of many: the last, the least or greatest, the mean of the last K, that at a step.
+    """Reduce many values to one: the last, smallest, largest, the mean of the last K, or at a step.
 
     A run whose last value is not finite has diverged, however good it was before.
 
@@ -121,7 +121,7 @@ def reduced(series: Series, how: str) -> Any:
 
 
 def _at(series: Series, step: float) -> Any:
-    """The value that was current at a step: the last one logged up to it."""
+    """Return the value at a step: the last one logged up to it."""
     before = [value for at, value in series if at <= step]
     last = max(at for at, _ in series)
     if last < step or not before:
@@ -172,11 +172,11 @@ def _left(run_dir: Path, section: MetricsSection) -> list[Path]:
 
 def _absent(file: str, run_dir: Path, stale: bool) -> str:
     if stale:
-        return f"the command left no new {file}: the one that is there is of an earlier attempt"
+        return f"the command wrote no new {file}: the existing one is from an earlier attempt"
     names = sorted(str(path.relative_to(run_dir)) for path in run_dir.rglob("*") if path.is_file())
-    run = RunDir(run_dir)  # of an earlier version, where a command shares it with us
+    run = RunDir(run_dir)  # from an earlier version, where a command shares it with us
     others = [name for name in names if not (run.request.exists() and run.is_reserved(name))]
-    looked = f"the command left no {file} in its run directory, which holds "
+    looked = f"the command wrote no {file} in its run directory, which contains "
     if not others:
-        return f"{looked}no file of the command; does it know {{run_dir}}?"
-    return f"{looked}{', '.join(others[:LISTED])}; say which is meant by file in [metrics]"
+        return f"{looked}no file of the command; does it use {{run_dir}}?"
+    return f"{looked}{', '.join(others[:LISTED])}; choose one with file in [metrics]"

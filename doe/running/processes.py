@@ -1,4 +1,4 @@
-"""Processes: what the kernel offers to know them for sure, to keep them together and to end them.
+"""Processes: identify them reliably, keep them together, end them.
 
 A run has two: its keeper (`worker`) holds the lease and commits, its training (`training`) is the
 keeper's child and runs the backend. A command (`program`) is the training's child. The keeper
@@ -29,20 +29,20 @@ from doe.store.leases import Lease, holds_file, machine, process_alive
 from doe.store.timing import FORK_SECONDS, KILL_SECONDS
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-"""Where `doe` lies."""
+"""Parent directory of the package `doe`."""
 Started = TypeVar("Started")
 MARK = "DOE_RUN"
-"""Variable, and name of an open descriptor, by which the processes of a run are known."""
+"""Environment variable, and name of an open descriptor, that identify the processes of a run."""
 
 
 def thread_environment(threads: int) -> dict[str, str]:
-    """Variables by which numerical libraries learn how many threads they may use."""
+    """Return the variables that tell numerical libraries their number of threads."""
     names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
     return dict.fromkeys(names, str(threads))
 
 
 def module_words(module: str) -> list[str]:
-    """The command line that starts a module of ours, whatever the current directory holds.
+    """Return the command line that starts one of our modules, independent of the current directory.
 
     A `doe.py` or `random.py` there would stand in the way; a backend still finds its modules
     (`doe.running.backend.resolve`).
@@ -51,15 +51,15 @@ def module_words(module: str) -> list[str]:
 
 
 def shadowing(directory: str) -> str:
-    """Say which files of a directory take the names of modules that Python or we have."""
+    """List files of a directory that shadow modules of Python or ours."""
     with contextlib.suppress(OSError):
         names = {name.removesuffix(".py"): name for name in sorted(os.listdir(directory))}
         taken = [names[name] for name in names if name in (*sys.stdlib_module_names, "doe")]
         files = [name for name in taken if _is_foreign_module(os.path.join(directory, name))]
         if files:
             return (
-                f"{', '.join(files)} in {directory} stands in the place of a module of that name; "
-                "rename it if that is not meant"
+                f"{', '.join(files)} in {directory} shadows a module of that name; rename it if "
+                "that is not intended"
             )
     return ""
 
@@ -78,7 +78,7 @@ _PRCTL = _load_prctl()
 
 
 def end_with_parent(number: int = signal.SIGKILL) -> None:
-    """Let the kernel end this process when its parent is gone; 0 takes it back."""
+    """Let the kernel end this process when its parent ends; 0 undoes it."""
     if _PRCTL is not None:
         _PRCTL(1, int(number))  # PR_SET_PDEATHSIG
 
@@ -96,16 +96,16 @@ PROCESS_LIMIT = (
 
 
 class ProcessLimitError(Exception):
-    """The system refuses another process, for no fault of the run."""
+    """The system refuses another process, through no fault of the run."""
 
 
 def at_process_limit(error: OSError) -> bool:
-    """Whether a process could not be started because there are too many."""
+    """Return whether a process could not be started because there are too many."""
     return error.errno == errno.EAGAIN
 
 
 def patiently(start: Callable[[], Started]) -> Started:
-    """Start a process; at the process limit wait a while for room, then raise ProcessLimitError."""
+    """Start a process; at the process limit wait a while, then raise ProcessLimitError."""
     deadline = time.monotonic() + FORK_SECONDS
     while True:
         try:
@@ -119,14 +119,14 @@ def patiently(start: Callable[[], Started]) -> Started:
 
 
 def forkable() -> bool:
-    """Whether a fork of this process is as good as a new one."""
+    """Return whether a fork of this process is equivalent to a new one."""
     torch = sys.modules.get("torch")
     cuda = torch is not None and torch.cuda.is_initialized()
     return threading.active_count() == 1 and not cuda
 
 
 def end_process(task: Callable[[], int]) -> NoReturn:
-    """Run a task and leave without the clean-up of libraries, which a crash would skip as well."""
+    """Run a task and exit without the clean-up of libraries, which a crash would skip as well."""
     code = 1
     try:
         code = task()
@@ -140,17 +140,17 @@ def end_process(task: Callable[[], int]) -> NoReturn:
 
 
 def end_by_signal(number: int) -> NoReturn:
-    """End this process by a signal, also by one that Python ignores."""
+    """End this process by a signal, including one that Python ignores."""
     with contextlib.suppress(OSError, ValueError):
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
     os.kill(os.getpid(), number)
-    os._exit(128 + number)  # the signal's default is not to end a process
+    os._exit(128 + number)  # by default, the signal does not end a process
 
 
 @contextmanager
 def counted_interrupts(termination: int = 0) -> Iterator[list[int]]:
-    """Collect Ctrl-C instead of breaking off, where this is the main thread.
+    """Count Ctrl-C instead of raising KeyboardInterrupt, in the main thread.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def counted_interrupts(termination: int = 0) -> Iterator[list[int]]:
     try:
         for number in counted:
             former[number] = signal.signal(number, note)
-    except ValueError:  # a notebook's worker thread: its own interrupt stays as it is
+    except ValueError:  # a notebook's worker thread: its own interrupt handling stays
         pass
     try:
         yield interrupts
@@ -177,15 +177,15 @@ def counted_interrupts(termination: int = 0) -> Iterator[list[int]]:
 
 
 def ending(code: int) -> str:
-    """Say how a process ended, by its exit code or minus the signal's number."""
+    """Describe how a process ended, by its exit code or minus the signal's number."""
     if code >= 0:
         return f"ended with exit code {code} and no result"
     name = signal_name(-code)
-    return f"killed by {name}" + (" (out of memory, or by hand)" if name == "SIGKILL" else "")
+    return f"killed by {name}" + (" (out of memory, or by a user)" if name == "SIGKILL" else "")
 
 
 def signal_name(number: int) -> str:
-    """A signal as people know it."""
+    """Return the usual name of a signal."""
     try:
         return signal.Signals(number).name
     except ValueError:  # a real-time signal
@@ -196,7 +196,7 @@ def signal_name(number: int) -> str:
 
 
 def descendants(without: Collection[int] = ()) -> set[int]:
-    """Living processes below this one, but for some and what is below them."""
+    """Return living processes below this one, except some and what is below them."""
     children: dict[int, list[int]] = {}
     for pid in _all_pids():
         with contextlib.suppress(OSError, ValueError, IndexError):
@@ -222,7 +222,7 @@ def _all_pids() -> list[int]:
 
 
 def has_ended(pid: int, seconds: float, pipe: int | None = None) -> bool:
-    """Wait until a child has ended, something is in the pipe, or some time has passed.
+    """Wait until a child has ended, the pipe has data, or a timeout.
 
     Tells whether the child has ended; it is still to be waited for.
     """
@@ -242,7 +242,7 @@ def has_ended(pid: int, seconds: float, pipe: int | None = None) -> bool:
 
 
 def has_children() -> bool:
-    """Whether this process has a child, after those that have ended were waited for."""
+    """Return whether this process has a child, after reaping those that have ended."""
     with contextlib.suppress(ChildProcessError):
         while True:
             pid, _ = os.waitpid(-1, os.WNOHANG)
@@ -252,7 +252,7 @@ def has_children() -> bool:
 
 
 def signal_all(pids: Iterable[int], number: int) -> None:
-    """Send a signal to some processes that are known to be ours."""
+    """Send a signal to processes that are known to be ours."""
     for pid in pids:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)
@@ -271,7 +271,7 @@ def end_descendants(keep: Collection[int] = ()) -> None:
         signal_all(left, signal.SIGKILL)
         time.sleep(0.002)
         for pid in left:
-            with contextlib.suppress(ChildProcessError):  # no child yet: at the next look
+            with contextlib.suppress(ChildProcessError):  # not a child yet: retry at the next look
                 os.waitpid(pid, os.WNOHANG)
 
 
@@ -279,7 +279,7 @@ def end_descendants(keep: Collection[int] = ()) -> None:
 
 
 def run_mark(run: RunDir, lease: Lease) -> str:
-    """What marks the processes of an attempt: its nonce and the very file of its lease.
+    """Return the mark of the processes of an attempt: its nonce and the very file of its lease.
 
     In a copy of a study the nonce is the same and the file another.
     """
@@ -291,7 +291,7 @@ def run_mark(run: RunDir, lease: Lease) -> str:
 
 
 def mark_process(mark: str) -> None:
-    """Mark this process and what it forks (a descriptor) or executes (a variable)."""
+    """Mark this process and all that it forks (a descriptor) or executes (a variable)."""
     os.environ[MARK] = mark
     if hasattr(os, "memfd_create"):
         with contextlib.suppress(OSError):
@@ -319,14 +319,14 @@ def sweep_marked(mark: str) -> None:
             with contextlib.suppress(OSError):
                 handle = os.pidfd_open(pid)
                 try:
-                    if _is_marked(pid, mark):  # it still is the process that was looked at
+                    if _is_marked(pid, mark):  # still the process that was examined
                         signal.pidfd_send_signal(handle, signal.SIGKILL)
                 finally:
                     os.close(handle)
 
 
 def end_keepers(keepers: Collection[tuple[RunDir, Lease]], grace: float) -> None:
-    """End runs of another scheduler: TERM to their keepers, which end all that is theirs.
+    """End runs of another scheduler: TERM to their keepers, which end all of their processes.
 
     A keeper is known by boot, namespace, process number, start time and the lease that it has open.
     """
@@ -336,7 +336,7 @@ def end_keepers(keepers: Collection[tuple[RunDir, Lease]], grace: float) -> None
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline and any(_is_keeper(*pair) for pair in living):
             time.sleep(0.02)
-    for run, lease in living:  # which were killed, and whose slot may be gone
+    for run, lease in living:  # killed keepers, whose slot may be gone
         sweep_marked(run_mark(run, lease))
 
 

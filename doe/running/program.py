@@ -1,4 +1,4 @@
-"""The process of a command: forked ahead, then told its program, listened to and waited for.
+"""The process of a command: forked in advance, then given its program, read and waited for.
 
 A fork of a Python process costs more than all that follows; a slot makes it while the run before
 is still under way.
@@ -26,20 +26,20 @@ Listener = Callable[[str], None]
 CHUNK_BYTES = 65536
 MOST_DESCRIPTORS = 65536
 RESET = (signal.SIGTERM, signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD)
-"""Signals whose Python handling, or being ignored, a program must not inherit."""
+"""Signals whose Python handler or ignored state a program must not inherit."""
 
 
 class Call(NamedTuple):
-    """A command as it is started."""
+    """A command and its streams."""
 
     words: list[str]
     cwd: Path
     environment: Mapping[str, str] = {}
-    """What its environment has besides ours."""
+    """Its additions to our environment."""
 
 
 class Program:
-    """A child that stands by to become a program; it ends with this process."""
+    """A child on standby to become a program; it ends with this process."""
 
     def __init__(self) -> None:
         self._channel, theirs = socket.socketpair()
@@ -63,24 +63,24 @@ class Program:
         OSError, ValueError
             As the system or Python says why it cannot; the process is gone then.
         """
-        # Lines come when they are printed.
+        # Lines arrive as they are printed.
         environment = {**os.environ, "PYTHONUNBUFFERED": "1", **call.environment}
         data = pickle.dumps((call.words, str(call.cwd), environment))
         refusal = b""
-        with contextlib.suppress(ConnectionError), self._channel as channel:  # its end tells
+        with contextlib.suppress(ConnectionError), self._channel as channel:  # its end shows
             socket.send_fds(channel, [len(data).to_bytes(8, "little")], [output, errors])
             channel.sendall(data)
-            refusal = channel.recv(CHUNK_BYTES)  # nothing where it has become the program
+            refusal = channel.recv(CHUNK_BYTES)  # empty if it has become the program
         if refusal:
             self.wait()
             raise pickle.loads(refusal)
 
     def wait(self) -> int:
-        """Wait for its end; its exit code, or minus a signal's number."""
+        """Wait for its end; return its exit code, or minus a signal's number."""
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
     def terminate(self) -> None:
-        """Ask it to end. It is not waited for yet, so its number is its own."""
+        """Ask it to end. It is not waited for yet, so its number is still its own."""
         os.kill(self.pid, signal.SIGTERM)
 
     def kill(self) -> None:
@@ -94,7 +94,7 @@ def _stand_by(channel: socket.socket, parent: int) -> NoReturn:
     """Wait in the new process for a program, and become it."""
     try:
         end_with_parent()
-        if os.getppid() != parent:  # which has died before the kernel knew
+        if os.getppid() != parent:  # died before the kernel was told
             os._exit(0)
         os.setpgid(0, 0)  # `kill 0` in a script means the script
         for number in RESET:
@@ -108,7 +108,7 @@ def _stand_by(channel: socket.socket, parent: int) -> NoReturn:
         left, data = int.from_bytes(size, "little"), b""
         while left > len(data) and (chunk := channel.recv(left - len(data))):
             data += chunk
-        if not data or len(data) < left:  # there is no run for it
+        if not data or len(data) < left:  # no run is left for it
             os._exit(0)
         words, cwd, environment = pickle.loads(data)
         for handle, stream in zip(handles, (1, 2), strict=True):
@@ -130,7 +130,7 @@ def run(
     poll: Callable[[], None],
     should_stop: Callable[[], bool],
 ) -> int:
-    """Run a program to its end; its output goes on to ours, line by line to the listeners.
+    """Run a program to its end; pass on its output line by line to the listeners.
 
     Parameters
     ----------
@@ -170,13 +170,13 @@ def run(
 
 
 def _not_started(program: str, error: OSError) -> DoeError:
-    """Say why a program could not be started, and what mends it."""
+    """Explain why a program could not be started, and how to fix it."""
     if isinstance(error, FileNotFoundError):
-        reason = "there is no such program here or on the PATH"
+        reason = "no such program here or on the PATH"
     elif isinstance(error, PermissionError):
         reason = (
-            "it may not be executed; make it executable with chmod +x, or put its interpreter "
-            "first, as in sh or python"
+            "it is not executable; run chmod +x on it, or put its interpreter first, such as sh "
+            "or python"
         )
     else:
         reason = str(error.strerror)
@@ -185,7 +185,7 @@ def _not_started(program: str, error: OSError) -> DoeError:
 
 @contextlib.contextmanager
 def _passing_on(program: Program, should_stop: Callable[[], bool]) -> Iterator[None]:
-    """Send SIGTERM on to the program, once."""
+    """Pass SIGTERM on to the program, once."""
     former = signal.getsignal(signal.SIGTERM)
     passed: list[int] = []
 
@@ -201,7 +201,7 @@ def _passing_on(program: Program, should_stop: Callable[[], bool]) -> Iterator[N
         return
     signal.signal(signal.SIGTERM, note)
     try:
-        if should_stop():  # since before it was started
+        if should_stop():  # requested before it was started
             program.terminate()
         yield
     finally:
@@ -209,13 +209,13 @@ def _passing_on(program: Program, should_stop: Callable[[], bool]) -> Iterator[N
 
 
 def _listen(pid: int, pipe: int, listeners: Sequence[Listener], poll: Callable[[], None]) -> None:
-    """Pass on what is printed until the program is gone, even if a child of it holds the pipe."""
+    """Pass on output until the program ends, even if a child of it keeps the pipe open."""
     rest = b""
     while True:
         ended = has_ended(pid, COMMAND_POLL_SECONDS, pipe)
         ready, _, _ = select.select([pipe], [], [], 0.0)
         chunk = os.read(pipe, CHUNK_BYTES) if ready else b""
-        with contextlib.suppress(OSError):  # no run fails for want of a log
+        with contextlib.suppress(OSError):  # a run must not fail because of its log
             view = memoryview(chunk)
             while view:
                 view = view[os.write(1, view) :]

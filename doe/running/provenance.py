@@ -1,4 +1,4 @@
-"""Where a result comes from: code, versions, machine. Asked once per process, not once per run."""
+"""Provenance of a result: code, versions, machine; determined once per process, not per run."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from doe.store.leases import Lease
 from doe.store.requests import RunRequest
 
 PACKAGES = ("pit-doe", "numpy", "torch", "scikit-learn")
-"""Packages whose versions are noted where installed."""
+"""Packages whose versions are recorded if installed."""
 INTERPRETER = re.compile(r"(python|pypy|Rscript|julia|node|perl|ruby|bash)[\d.]*(?:\.exe)?")
 LARGEST_FILE = 1 << 26
-"""Bytes of a file that is hashed: larger ones are data."""
+"""Size limit of hashed files: larger ones are data."""
 
 
 class Gpu(NamedTuple):
-    """A GPU as the driver names it."""
+    """A GPU with the driver's name for it."""
 
     number: int
     name: str
@@ -35,7 +35,7 @@ class Gpu(NamedTuple):
 
 
 def ask_gpus() -> tuple[Gpu, ...]:
-    """The GPUs that `nvidia-smi` lists; none where there is no such program."""
+    """Return the GPUs that `nvidia-smi` lists; none without that program."""
     query = ["nvidia-smi", "--query-gpu=index,name,driver_version", "--format=csv,noheader"]
     try:
         answer = subprocess.run(query, capture_output=True, text=True, timeout=30, check=True)
@@ -48,7 +48,8 @@ def ask_gpus() -> tuple[Gpu, ...]:
 def static_facts(
     backend: str, gpu: Gpu | None = None, command: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """What is the same for all runs of one process; of a command, nothing of this interpreter."""
+    """Return the facts shared by all runs of one process; for a command, none of this
+    interpreter."""
     commit, dirty = code_version(backend, command)
     versions = {"python": platform.python_version(), **_versions(PACKAGES)}
     return {
@@ -69,7 +70,7 @@ def provenance(
     began: float,
     seconds: float,
 ) -> dict[str, Any]:
-    """Where the result of one attempt comes from: the facts of its process, and its own.
+    """Return the provenance of one attempt: the facts of its process, and its own.
 
     The duration is no difference of two times of day, which somebody may set in between.
     """
@@ -93,7 +94,8 @@ def _timestamp(seconds: float) -> str:
 
 
 def backend_files(backend: str, command: Sequence[str]) -> dict[str, str]:
-    """File name -> SHA-256 of the program, script and small data that a command names outright.
+    """Map file name to SHA-256 for the program, script and small data that a command names
+    outright.
 
     Of a function, its module.
     """
@@ -111,7 +113,7 @@ def backend_files(backend: str, command: Sequence[str]) -> dict[str, str]:
 
 
 def command_versions(command: Sequence[str]) -> dict[str, str]:
-    """The version of what interprets a command, and of pit-doe, which started it."""
+    """Return the version of a command's interpreter, and of pit-doe, which started it."""
     versions = _versions(PACKAGES[:1])
     if command and (name := _interpreter(command[0])):
         call = [command[0], "--version"]
@@ -123,7 +125,7 @@ def command_versions(command: Sequence[str]) -> dict[str, str]:
 
 
 def _interpreter(word: str) -> str:
-    """The name of the interpreter that a word starts, or an empty text."""
+    """Return the name of the interpreter that a word starts, or an empty text."""
     match = INTERPRETER.fullmatch(Path(word).name)
     return match[1] if match else ""
 
@@ -133,7 +135,7 @@ def _files(words: Sequence[str]) -> list[Path]:
 
 
 def code_version(backend: str, command: Sequence[str] = ()) -> tuple[str, bool]:
-    """Commit of the backend's code and whether tracked files differ from it; "" without git."""
+    """Return the commit of the backend's code and whether tracked files differ; "" without git."""
     directory = _command_directory(command) if command else _code_directory(backend)
     commit = _git(directory, "rev-parse", "HEAD")
     if commit is None:
@@ -142,7 +144,7 @@ def code_version(backend: str, command: Sequence[str] = ()) -> tuple[str, bool]:
 
 
 def cpu_name() -> str:
-    """The processor as the kernel names it."""
+    """Return the kernel's name of the processor."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -152,13 +154,13 @@ def cpu_name() -> str:
 
 
 def _command_directory(command: Sequence[str]) -> Path:
-    """Where the script or program of a command stands, else here."""
+    """Return the directory of the script or program of a command, else the current one."""
     words = command[1:] if _interpreter(command[0]) else command
     return next((path.resolve().parent for path in _files(words)), Path.cwd())
 
 
 def _code_directory(backend: str) -> Path:
-    """Where a function's package stands, else here."""
+    """Return the directory of a function's package, else the current one."""
     try:
         spec = importlib.util.find_spec(backend.partition(":")[0].partition(".")[0])
     except (ImportError, ValueError):

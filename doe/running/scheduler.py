@@ -69,7 +69,7 @@ SETTLED = ("done", "diverged")
 
 
 class RunOptions(NamedTuple):
-    """What `doe run` was asked for."""
+    """Options of `doe run`."""
 
     policy: Policy = Policy()
     timeout: float = 0.0
@@ -80,23 +80,23 @@ class RunOptions(NamedTuple):
     runs: frozenset[str] = frozenset()
     """Ids of runs; empty for all."""
     limit: int = 0
-    """Most runs to start; 0 for all."""
+    """Maximum number of runs to start; 0 for all."""
     retry_failed: bool = False
     grace: float = 10.0
     """Seconds between TERM and KILL."""
     detach: bool = False
-    """Hand the runs over and leave: no scheduler watches them."""
+    """Submit the runs and exit: no scheduler watches them."""
     keep_stages: bool = False
-    """Keep what stages left when no run needs it any more."""
+    """Keep the output of stages when no run needs it any more."""
 
 
 class Snapshot(NamedTuple):
-    """The state of a study under a scheduler at one moment, for displays."""
+    """State of a study under a scheduler at one moment, for displays."""
 
     study: str
     files: StudyDir
     statuses: Mapping[str, RunStatus]
-    """Of runs, and of executions of stages."""
+    """State of runs, and of executions of stages."""
     active: tuple[Active, ...]
     """Runs that this scheduler has started."""
     elsewhere: tuple[str, ...]
@@ -104,20 +104,20 @@ class Snapshot(NamedTuple):
     closed: Mapping[str, str]
     """Slot -> the reason of the failure that closed it."""
     places: int
-    """How many runs go on at once."""
+    """Number of runs executing at once."""
 
     @property
     def runs(self) -> list[RunStatus]:
-        """Runs without the executions of stages."""
+        """Return the runs without the executions of stages."""
         return [status for status in self.statuses.values() if not status.run.stage]
 
 
 class Display(Protocol):
-    """Who shows what happens."""
+    """Interface of displays."""
 
     def note(self, kind: str, text: str) -> None:
-        """Something happened: done, diverged, failed, again, closed, adopted, skipped, removed,
-        warning, stop, detached."""
+        """Show an event: done, diverged, failed, again, closed, adopted, skipped, removed, warning,
+        stop, detached."""
 
     def show(self, snapshot: Snapshot) -> None:
         """Draw the present state; called a few times a second."""
@@ -132,12 +132,12 @@ class Scheduler:
         self.display = display
         self.watch = Watch()
         self.runs = {run.run_id: run for run in (*plan.stages, *plan.design.runs)}
-        """Runs, and executions of stages, which are runs of another kind."""
+        """Runs, and executions of stages, which are treated as runs."""
         self._needs = {
             key: [*stage_needs(plan.study, run).values()] for key, run in self.runs.items()
         }
         self._users: dict[str, list[str]] = {stage.run_id: [] for stage in plan.stages}
-        """Execution of a stage -> who needs it, in run order."""
+        """Execution of a stage -> the runs that need it, in run order."""
         for run_id, stages in self._needs.items():
             for stage in stages:
                 self._users[stage].append(run_id)
@@ -198,22 +198,25 @@ class Scheduler:
             reasons = "; ".join(f"{slot}: {why}" for slot, why in self.breaker.closed.items())
             raise DoeError(
                 f"every slot was closed after three failures in a row ({reasons}); "
-                f"{counted(self.waiting, 'run')} {were(self.waiting)} not started. Mend it, then "
+                f"{counted(self.waiting, 'run')} {were(self.waiting)} not started. Fix the cause, "
+                "then "
                 "`doe run --retry-failed`"
             )
         return not self.stopping
 
     def hand_over(self) -> int:
-        """Start all that waits and leave it to the engine; return how many runs that are."""
+        """Start all waiting runs and leave them to the engine; return their number."""
         self._begin()
         self._dispatch()
         if late := sum(task.phase is Phase.WAITING for task in self._tasks.values()):
-            text = f"{counted(late, 'run')} {were(late)} left out, for another scheduler executes "
+            text = (
+                f"{counted(late, 'run')} {were(late)} skipped, because another scheduler executes "
+            )
             self.display.note("warning", f"{text}a stage before; `doe run` again later")
         return self._starts
 
     def snapshot(self) -> Snapshot:
-        """The present state, for displays."""
+        """Return the present state, for displays."""
         own = sum(s.places for s in self.engine.slots if s.name not in self.breaker.closed)
         return Snapshot(
             self.study.name,
@@ -226,16 +229,16 @@ class Scheduler:
         )
 
     def close(self) -> None:
-        """Let go of the study's directory."""
+        """Close the study's directory."""
         self._plan.release()
         if self._root >= 0:
             os.close(self._root)
             self._root = -1
 
-    # Beginning ----------------------------------------------------------------------------------
+    # Starting up ---------------------------------------------------------------------------------
 
     def _begin(self) -> None:
-        """Read the study, clear up after killed writers, and queue the requested runs."""
+        """Read the study, clean up after killed writers, and queue the requested runs."""
         self._root = os.open(self.named.root, os.O_RDONLY | os.O_DIRECTORY)
         self.files = StudyDir(held_name(self._root, self.named.root))
         for status in scan(self.files, self.runs.values(), self.watch):
@@ -255,12 +258,12 @@ class Scheduler:
             self._tasks[run_id] = RunTask(Phase.STARTED)
         if self._active:
             number = len({active.run_id for active in self._active.values()})
-            self.display.note("adopted", f"runs that were submitted before: {number}")
+            self.display.note("adopted", f"runs submitted earlier: {number}")
         begun = 0
         for run_id in selected([s.run for s in own], self.options):
             failed = self.statuses[run_id].state == "failed"
             wanted = self.statuses[run_id].result is None or (failed and self.options.retry_failed)
-            # Stages are done for the runs that may start alone.
+            # Stages are executed only for the runs that may start.
             late = bool(self.options.limit) and begun >= self.options.limit
             if self._tasks[run_id].phase is Phase.IDLE and wanted:
                 begun += 1
@@ -270,7 +273,7 @@ class Scheduler:
     def _request(self, run_id: str) -> None:
         """Queue a run, after the stages that it needs."""
         status, needs = self.statuses[run_id], self._needs[run_id]
-        # A stage is removed after the verdicts of its runs: one that is gone may not be missed.
+        # A stage is removed after the verdicts of its runs: one that is gone may not be missing.
         if not all(map(self._is_done, needs)) and self._read(run_id).result != status.result:
             return
         for stage in needs:
@@ -282,7 +285,7 @@ class Scheduler:
         self._wake(run_id)
 
     def check_not_replaced(self) -> None:
-        """Refuse to go on in a study that has taken the place of this one, or its plan of ours."""
+        """Refuse to continue if another study has replaced this one, or another plan ours."""
         held = os.fstat(self._root)
         try:
             named = os.stat(self.named.root)
@@ -293,8 +296,8 @@ class Scheduler:
             same = False
         if not same:
             raise DoeError(
-                f"{self.named.root} was moved or replaced while its runs were under way; they go "
-                "on, and put their results where their own directories are now. Start `doe run` "
+                f"{self.named.root} was moved or replaced while its runs were executing; they "
+                "continue and write their results to their own directories. Start `doe run` "
                 "again there"
             )
         self._plan.check()
@@ -302,16 +305,16 @@ class Scheduler:
     # Stages -------------------------------------------------------------------------------------
 
     def _is_done(self, stage: str) -> bool:
-        """Whether an execution of a stage is done, and what it left is there."""
+        """Return whether an execution of a stage is done and its output exists."""
         return self.statuses[stage].state == "done" and is_present(self.files.run(stage))
 
     def _is_ready(self, stage: str) -> bool:
-        """Whether runs may follow a stage: it is done, or the engine begins them after it."""
+        """Return whether runs may follow a stage: it is done, or the engine orders them."""
         handed_over = self.options.detach and self._tasks[stage].phase is Phase.STARTED
         return handed_over or self._is_done(stage)
 
     def _wake(self, run_id: str) -> None:
-        """Tell a run that waits for its stages what has become of them."""
+        """Tell a run that waits for its stages about their state."""
         if self._tasks[run_id].phase is not Phase.WAITING:
             return
         needs = self._needs[run_id]
@@ -322,7 +325,7 @@ class Scheduler:
             self._apply(run_id, news)
 
     def _await_stages(self, run_id: str) -> None:
-        """Let a run wait again whose stage has lost its product since it was queued."""
+        """Let a run wait again whose stage has lost its output since it was queued."""
         self._apply(run_id, StageGone())
         for stage in self._needs[run_id]:
             if self._tasks[stage].phase is Phase.IDLE and self._read(stage).state != "failed":
@@ -330,7 +333,7 @@ class Scheduler:
         self._wake(run_id)
 
     def _refuse(self, run_id: str) -> None:
-        """Put on record that a run fails for its stage has failed."""
+        """Record that a run fails because its stage has failed."""
         if self._prepare(run_id):
             job, replace = f"{self._me}/{os.urandom(6).hex()}", self._tasks[run_id].replace
             policy = self.options.policy
@@ -339,7 +342,7 @@ class Scheduler:
             self._apply(run_id, Observed(self._read(run_id)))
 
     def _remove_stage(self, stage: str, look: bool = False) -> None:
-        """Remove what a stage left once every run that needs it is done.
+        """Remove the output of a stage once every run that needs it is done.
 
         Parameters
         ----------
@@ -354,12 +357,12 @@ class Scheduler:
                 self._read(user)
         if all(self.statuses[user].state in SETTLED for user in self._users[stage]):
             remove_product(self.files.run(stage))
-            self.display.note("removed", f"{stage}: no run needs what it left any more")
+            self.display.note("removed", f"{stage}: its output is no longer needed")
 
     # Events and actions -------------------------------------------------------------------------
 
     def _apply(self, run_id: str, event: Event, slot: Slot | None = None) -> None:
-        """Change a run's state by what was seen of it on a slot, and do what follows."""
+        """Apply an event on a slot to a run, and perform the resulting actions."""
         task, actions = transition(self._tasks[run_id], event, self.options.policy.retries)
         self._tasks[run_id] = task
         if task.phase is Phase.ELSEWHERE:
@@ -382,14 +385,14 @@ class Scheduler:
                 self._refuse(run_id)
             case Adopt():
                 config = self.runs[run_id].config
-                self.display.note("adopted", f"{run_id} {config} is running already")
+                self.display.note("adopted", f"{run_id} {config} is already running")
             case Skip(problem):
                 self.statuses[run_id] = self.statuses[run_id]._replace(problem=problem)
                 self.display.note("skipped", f"{run_id} {self.runs[run_id].config}: {problem}")
             case Record(crash):
                 self._record(run_id, crash, slot)
             case Retry(failure):
-                text = f"{run_id} on {name}: {failure.reason}; will be tried again"
+                text = f"{run_id} on {name}: {failure.reason}; will be retried"
                 self.display.note("again", text)
                 if failure.kind != "gpu-memory" and not self.runs[run_id].stage:
                     self._count_failure(name, run_id, failure)
@@ -407,7 +410,7 @@ class Scheduler:
                 pass  # by `_dispatch`, together with others
 
     def _record(self, run_id: str, crash: Ended | None, slot: Slot | None) -> None:
-        """Put a crash on record that its process could not record itself."""
+        """Record a crash that its process could not record itself."""
         if not self._prepare(run_id):
             return
         run_dir = self.files.run(run_id)
@@ -419,11 +422,11 @@ class Scheduler:
         self._apply(run_id, Recorded(status, records[-1].failure if records else None), slot)
 
     def _finish(self, status: RunStatus, slot: str) -> None:
-        """Tell of a verdict; the slot is empty where another scheduler has run it."""
+        """Report a verdict; the slot is empty if another scheduler executed the run."""
         run, seconds = status.run, cell_text(status.seconds or 0.0, "fixed1")
         error = status.result.error if status.result else None
         refused = error is not None and error.kind == "stage"
-        where = "not begun" if refused else f"on {slot or 'another scheduler'}, {seconds} s"
+        where = "not started" if refused else f"on {slot or 'another scheduler'}, {seconds} s"
         text = f"{run.run_id} {run.config} {where}"
         self.display.note(status.state, f"{text}: {status.reason}" if status.reason else text)
         for stage in self._needs[run.run_id] if not run.stage else ():
@@ -437,19 +440,19 @@ class Scheduler:
             self.breaker.succeeded(slot)
 
     def _warn_unread(self, status: RunStatus) -> None:
-        """After the first run: factors that the backend never read would measure nothing."""
+        """Warn after the first run about factors that the backend never read."""
         noted = status.provenance.get(UNREAD, [])
         unread = [name for name in read_by_runs(self.study) if name in noted]
         if unread and self.breaker.unproven:
             self.display.note(
                 "warning",
                 f"the backend never read {', '.join(unread)} in its first run; if it never does, "
-                "it measures nothing",
+                "changing it has no effect",
             )
 
     def _count_failure(self, slot: str, run_id: str, failure: Failure) -> None:
         if self.breaker.failed(slot, run_id, failure):
-            self.display.note("closed", f"{slot}: three runs in a row failed; it takes no more")
+            self.display.note("closed", f"{slot}: three runs in a row failed; the slot is closed")
             if self.breaker.all_closed:
                 self.engine.withdraw()
         if self.breaker.hopeless:
@@ -457,15 +460,15 @@ class Scheduler:
             self._active.clear()
             evidence = failure.traceback or "\n".join([*failure.log, failure.reason])
             raise DoeError(
-                f"the first runs all failed in the same way, so the study was stopped:\n"
-                f"{evidence}\nMend it, then go on with `doe run --retry-failed`"
+                "the first runs all failed in the same way, so the study was stopped:\n"
+                f"{evidence}\nFix the cause, then continue with `doe run --retry-failed`"
             )
 
-    # Starting -----------------------------------------------------------------------------------
+    # Starting runs -------------------------------------------------------------------------------
 
     @property
     def waiting(self) -> int:
-        """Runs that are still to be started."""
+        """Return runs that are still to be started."""
         return sum(map(len, self._queues.values()))
 
     def _may_start(self) -> bool:
@@ -473,7 +476,7 @@ class Scheduler:
         return not (self.stopping or limited or self.breaker.all_closed) and self.waiting > 0
 
     def _busy(self) -> bool:
-        """Whether something is under way that is worth waiting for."""
+        """Return whether something worth waiting for is in progress."""
         if self.stopping:
             return bool(self._active) or bool(self._orphans())
         return bool(self._active or self._elsewhere) or self._may_start()
@@ -528,13 +531,13 @@ class Scheduler:
         return run.run_id
 
     def _note_machine(self, run: Run, kind: str) -> None:
-        """Note the kind of machine on which a run is executed."""
+        """Record the kind of machine on which a run is executed."""
         if kind:
             self._placed[run.run_id] = Placed(run, kind)
             self._kinds.add(kind)
 
     def _job(self, status: RunStatus, slot: Slot, exclusive: bool) -> Job:
-        """Note the start of a run, and say how its worker is to execute it."""
+        """Record the start of a run, and build its worker's options."""
         run_id, lease = status.run.run_id, status.lease
         sharing = sum(other.group == slot.group for other in self.engine.slots) > 1
         options = WorkerOptions(
@@ -563,7 +566,7 @@ class Scheduler:
         return self.study.stages[run.stage].timeout if run.stage else self.options.timeout
 
     def _prepare(self, run_id: str) -> bool:
-        """Put a run's request in place; a run that cannot have one is left out."""
+        """Write a run's request; a run that cannot have one is skipped."""
         if self._tasks[run_id].ready:
             return True
         if problem := prepare(self.files.run(run_id), self.study, self.runs[run_id]):
@@ -580,7 +583,7 @@ class Scheduler:
         return status
 
     def _is_held(self, status: RunStatus) -> bool:
-        """Whether another process has a run.
+        """Return whether another process has a run.
 
         A lease of another machine is known to be over only by watching it. Where nobody stays to
         watch, the run is started all the same, and its worker watches (`WorkerOptions.wait`).
@@ -595,7 +598,7 @@ class Scheduler:
             return
         status = self._read(active.run_id)
         lease = status.holder
-        # Of another machine's process, the engine knows sooner than its lease falls silent.
+        # The engine knows about another machine's process before its lease falls silent.
         far = lease is not None and lease.machine != self._here and lease.job == ended.job
         held = status.state == "running" and not (far and not ended.interrupted)
         recorded = False
@@ -605,7 +608,7 @@ class Scheduler:
         self._apply(active.run_id, Exited(ended, status, held, recorded), active.slot)
 
     def _watch_others(self) -> None:
-        """Look at runs that others execute: they commit, or fall silent and are taken over."""
+        """Check runs that others execute: they commit, or fall silent and are taken over."""
         now = time.monotonic()
         if now - self._last_watch < WATCH_SECONDS:
             return
@@ -614,14 +617,14 @@ class Scheduler:
             self._apply(run_id, Observed(self._read(run_id)))
 
     def _orphan_slot(self, status: RunStatus) -> str:
-        """Slot of a run on this machine whose scheduler is gone, or an empty text."""
+        """Return the slot of a run on this machine whose scheduler is gone, or an empty text."""
         lease = status.holder
         if lease is None or lease.machine != self._here or process_alive(lease.supervisor):
             return ""
         return lease.slot
 
     def _orphans(self) -> list[tuple[RunDir, Lease]]:
-        """Runs on this machine whose scheduler is gone: this one has adopted them."""
+        """Return runs on this machine whose scheduler is gone: this one has adopted them."""
         others = [self.statuses[run_id] for run_id in self._elsewhere]
         return [
             (self.files.run(status.run.run_id), status.holder)
@@ -630,14 +633,14 @@ class Scheduler:
         ]
 
     def _end_all(self) -> None:
-        self.display.note("stop", "ending the running runs; `doe run` goes on with them later")
+        self.display.note("stop", "ending the running runs; `doe run` resumes them later")
         self.engine.stop(self.options.grace)
         end_keepers(self._orphans(), self.options.grace)
         self._active.clear()
 
 
 def selected(runs: Sequence[Run], options: RunOptions) -> list[str]:
-    """Ids of the runs that are asked for, in the planned order."""
+    """Return the ids of the requested runs, in the planned order."""
     only = {run.run_id for config in options.only for run in runs_of(runs, config)}
     planned = sorted({run.replicate for run in runs})
     for number in options.replicates:

@@ -1,4 +1,4 @@
-"""Numbers in the files that programs leave: JSON, rows of a CSV, TensorBoard, W&B, MLflow."""
+"""Numbers in the files that programs write: JSON, rows of a CSV, TensorBoard, W&B, MLflow."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from doe.errors import DoeError
 STEP_COLUMNS = ("step", "global_step", "_step", "iteration", "iter", "epoch", "Step", "Epoch")
 ROWS = (".csv", ".tsv", ".jsonl")
 MLRUNS = "mlruns"
-"""MLflow's store of files, a directory; its other store is an SQLite database."""
+"""MLflow's file store, a directory; its other store is an SQLite database."""
 
 Stamps = dict[Path, tuple[int, int]]
 """Time and size of files."""
@@ -25,18 +25,18 @@ Series = list[tuple[float, Any]]
 
 
 class NumberSource(NamedTuple):
-    """Something that holds numbers by name."""
+    """A source of named numbers."""
 
     file: str
     names: tuple[str, ...]
     series: Callable[[str], Series]
-    """The values of a name; a KeyError where there is none."""
+    """Returns the values of a name, or raises KeyError."""
     extra: Mapping[str, Any] = {}
-    """Numbers that are taken along without being asked for."""
+    """Numbers that are included without being requested."""
 
 
 def stamp(path: Path) -> tuple[int, int]:
-    """Time and size of a file, or of all in a directory, which change when it is written to."""
+    """Return time and size of a file, or of all in a directory, to detect changes."""
     if path.is_dir():
         stamps = [stamp(inner) for inner in path.rglob("*") if inner.is_file()]
         return max((time for time, _ in stamps), default=0), sum(size for _, size in stamps)
@@ -45,13 +45,13 @@ def stamp(path: Path) -> tuple[int, int]:
 
 
 def matching(root: Path, pattern: str) -> list[Path]:
-    """Files that a pattern names, the one written last at the end."""
+    """Return the files that match a pattern, the latest at the end."""
     paths = [path for path in root.glob(pattern) if path.is_file() or path.name == MLRUNS]
     return sorted(paths, key=os.path.getmtime)
 
 
 def read_source(paths: Sequence[Path], root: Path) -> NumberSource:
-    """Read the file written last; of TensorBoard, all of them."""
+    """Read the latest file; of TensorBoard, all of them."""
     path = paths[-1]
     file = str(path.relative_to(root))
     try:
@@ -67,11 +67,11 @@ def read_source(paths: Sequence[Path], root: Path) -> NumberSource:
             return _curves(row_curves(read_rows(path)), file)
         return _document(path, file)
     except UnicodeDecodeError as error:
-        raise DoeError(f"{file} is no UTF-8 text: byte {error.start}") from None
+        raise DoeError(f"{file} is not UTF-8 text: byte {error.start}") from None
     except OSError as error:
         raise DoeError(f"cannot read {file}: {error.strerror}") from error
     except sqlite3.Error as error:
-        raise DoeError(f"{file} is no database of MLflow: {error}") from None
+        raise DoeError(f"{file} is not a database of MLflow: {error}") from None
 
 
 def _curves(curves: Curves, file: str) -> NumberSource:
@@ -85,11 +85,11 @@ def _document(path: Path, file: str) -> NumberSource:
     try:
         tree = json.loads(path.read_text(encoding="utf-8"))
     except (json.JSONDecodeError, RecursionError) as error:
-        raise DoeError(f"{file} is no JSON: {error}") from None
+        raise DoeError(f"{file} is not JSON: {error}") from None
     if isinstance(tree, list) and tree and all(isinstance(row, dict) for row in tree):
         return _curves(row_curves(tree), file)
     if not isinstance(tree, dict):
-        raise DoeError(f"{file} is no JSON object but {brief(tree)}")
+        raise DoeError(f"{file} is not a JSON object but {brief(tree)}")
     plain = {
         key: value
         for key, value in tree.items()
@@ -99,14 +99,14 @@ def _document(path: Path, file: str) -> NumberSource:
 
 
 def _values(tree: object, key: str) -> Series:
-    """What a document holds under a key: one value, or a list of values, as a history has."""
+    """Return the values of a document under a key: one value, or a list such as a history."""
     value = _lookup(tree, key)
     values = value if isinstance(value, list) and value else [value]
     return list(enumerate(values))
 
 
 def _lookup(tree: object, key: str) -> object:
-    """The value under a key; a dot may be part of a key or lead into a nested object."""
+    """Return the value under a key; a dot may be part of a key or lead into a nested object."""
     if isinstance(tree, list):
         rows = [row for row in tree if isinstance(row, dict)]
         if held := [row[key] for row in rows if key in row]:
@@ -137,7 +137,7 @@ def _leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
 
 
 def brief(value: object) -> str:
-    """A value as JSON, cut where it is long."""
+    """Format a value as JSON, truncated if long."""
     text = json.dumps(value, default=str)
     return text if len(text) <= 40 else text[:37] + "..."
 
@@ -146,13 +146,13 @@ def brief(value: object) -> str:
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
-    """Rows of a CSV (comma, semicolon or tab) or of JSON lines, as mappings."""
+    """Return rows of a CSV (comma, semicolon or tab) or of JSON lines, as mappings."""
     text = path.read_text(encoding="utf-8-sig")
     if path.suffix.lower() == ".jsonl":
         try:
             rows = [json.loads(line) for line in text.splitlines() if line.strip()]
         except json.JSONDecodeError as error:
-            raise DoeError(f"{path.name} holds a line that is no JSON: {error}") from None
+            raise DoeError(f"{path.name} contains a line that is not JSON: {error}") from None
         return [row for row in rows if isinstance(row, dict)]
     header = text.partition("\n")[0]
     separator = max(",;\t", key=header.count)
@@ -162,7 +162,7 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
 
 
 def row_curves(rows: Iterable[Mapping[str, Any]]) -> Curves:
-    """Columns with their steps; loggers leave cells empty that have not changed."""
+    """Return columns with their steps; loggers leave unchanged cells empty."""
     curves: Curves = {}
     for number, row in enumerate(rows):
         try:
@@ -181,7 +181,7 @@ def row_curves(rows: Iterable[Mapping[str, Any]]) -> Curves:
 
 
 def _mlflow_files(store: Path) -> Curves:
-    """Metrics of MLflow's files, `EXPERIMENT/RUN/metrics/NAME`: time, value, step in each line."""
+    """Read MLflow's files, `EXPERIMENT/RUN/metrics/NAME`: time, value, step in each line."""
     curves: Curves = {}
     for path in sorted(store.glob("*/*/metrics/**/*"), key=os.path.getmtime):
         if path.is_file():
@@ -192,7 +192,7 @@ def _mlflow_files(store: Path) -> Curves:
 
 
 def _mlflow_database(path: Path) -> Curves:
-    """Metrics of the run that began last in MLflow's database."""
+    """Read the metrics of the latest run in MLflow's database."""
     query = """SELECT key, step, value, is_nan FROM metrics WHERE run_uuid =
         (SELECT run_uuid FROM runs ORDER BY start_time DESC LIMIT 1) ORDER BY timestamp, step"""
     curves: Curves = {}
@@ -219,7 +219,7 @@ Curves = dict[str, list[tuple[float, Any]]]
 
 
 def tensorboard_curves(paths: Sequence[Path]) -> Curves:
-    """The scalars of event files, by tag."""
+    """Return the scalars of event files, by tag."""
     curves: Curves = {}
     for path in paths:
         for event in _tensorflow_records(path.read_bytes()):
@@ -234,7 +234,7 @@ def tensorboard_curves(paths: Sequence[Path]) -> Curves:
 
 
 def wandb_curves(path: Path) -> Curves:
-    """What a run of W&B logged, and its summary where nothing was logged under that name."""
+    """Return what a run of W&B logged, and its summary for names that were not logged."""
     curves: Curves = {}
     summary: Curves = {}
     for record in _leveldb_records(path.read_bytes()):
@@ -250,7 +250,7 @@ def wandb_curves(path: Path) -> Curves:
 
 
 def _items(body: bytes) -> Iterator[tuple[str, Any]]:
-    """Names and values of a record of history or of a summary."""
+    """Yield names and values of a record of history or of a summary."""
     for number, item in _fields(body):
         parts = list(_fields(item)) if number == 1 and isinstance(item, bytes) else []
         names = [value.decode() for key, value in parts if key in (1, 2)]
@@ -260,7 +260,7 @@ def _items(body: bytes) -> Iterator[tuple[str, Any]]:
 
 
 def _scalar(entry: dict[int, Any]) -> float | None:
-    """The number of a summary: plain, or a tensor of one element."""
+    """Return the number of a summary: plain, or a tensor of one element."""
     if 2 in entry:
         return float(struct.unpack("<f", entry[2])[0])
     tensor = dict(_fields(entry.get(8, b"")))
@@ -278,7 +278,7 @@ def _scalar(entry: dict[int, Any]) -> float | None:
 
 
 def _tensorflow_records(data: bytes) -> Iterator[bytes]:
-    """Records with their length before them; one that is being written is left out."""
+    """Yield length-prefixed records; skip one that is being written."""
     at = 0
     while at + 12 <= len(data):
         (length,) = struct.unpack_from("<Q", data, at)
@@ -289,7 +289,7 @@ def _tensorflow_records(data: bytes) -> Iterator[bytes]:
 
 
 def _leveldb_records(data: bytes) -> Iterator[bytes]:
-    at, record = HEADER_BYTES, b""  # the file's own header is as long
+    at, record = HEADER_BYTES, b""  # the file's own header has the same length
     while at + HEADER_BYTES <= len(data):
         left = BLOCK_BYTES - at % BLOCK_BYTES
         if left < HEADER_BYTES:
@@ -304,7 +304,7 @@ def _leveldb_records(data: bytes) -> Iterator[bytes]:
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
-    """Numbers and values of the fields of a message: integers, or bytes."""
+    """Yield numbers and values of the fields of a message: integers, or bytes."""
     at = 0
     while at < len(data):
         key, at = _varint(data, at)
@@ -316,7 +316,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
         length = {1: 8, 5: 4}.get(wire)
         if length is None:
             if wire != 2:
-                return  # no message
+                return  # not a message
             length, at = _varint(data, at)
         yield number, data[at : at + length]
         at += length

@@ -1,4 +1,4 @@
-"""The process that runs a backend: whatever the backend does here, its keeper commits the outcome.
+"""The process that runs a backend, separate from the keeper that commits its outcome.
 
 It gets nothing of the keeper but a piece of shared memory for its answer, which no `os.close`,
 `os.chdir` or full disk can take away. It ends with its keeper.
@@ -45,19 +45,19 @@ from doe.store.verdicts import FILES, UNREAD, Failure, FailureKind, Result
 from doe.study.values import OWN, MetricsSection
 
 REPLY_BYTES = 1 << 24
-"""Room for an answer; memory that is not written to costs nothing."""
+"""Room for a reply; memory that is never written costs nothing."""
 MESSAGE_CHARACTERS = 10_000
 TRACEBACK_CHARACTERS = 100_000
 
 
 class SharedReply:
-    """A result on its way from a training to its keeper, in memory that both share."""
+    """A result passed from a training to its keeper through shared memory."""
 
     def __init__(self) -> None:
         self._memory = mmap.mmap(-1, REPLY_BYTES)
 
     def write(self, result: Result) -> None:
-        """Leave the result; its length comes last, so that half of one is none."""
+        """Write the result; its length comes last, so that a partial one does not count."""
         raw = msgspec.json.encode(result)
         if len(raw) > REPLY_BYTES - 8:
             size = cell_text(len(raw) / 1e6, "int")
@@ -68,11 +68,11 @@ class SharedReply:
 
     @property
     def written(self) -> bool:
-        """Whether a result was left."""
+        """Return whether a result was written."""
         return any(self._memory[:8])
 
     def read(self) -> Result | None:
-        """The result, if one was left."""
+        """Return the result, if there is one."""
         length = int.from_bytes(self._memory[:8], "little")
         if not length:
             return None
@@ -83,12 +83,12 @@ class SharedReply:
 
 
 class Training(NamedTuple):
-    """All that a training needs to know."""
+    """Everything a training needs to know."""
 
     run: RunDir
     """Its directory, by the descriptor that its keeper holds."""
     run_dir: Path
-    """The same as the backend sees it."""
+    """The directory as the backend sees it."""
     request: RunRequest
     attempt: int
     device: str
@@ -96,17 +96,17 @@ class Training(NamedTuple):
     alone: bool
     mark: str
     stages: dict[str, dict[str, str]]
-    """Stages that it uses: the execution of each, and the digest of what that left."""
+    """Stages that it uses: the execution of each, and the digest of its output."""
 
 
 class ForkedTraining:
-    """A training process that stands by until it is told its run.
+    """A training process on standby until it receives its run.
 
     It is forked before the run is known where that saves time (`doe.running.engines.local`).
     """
 
     def __init__(self, backend: Backend | None, on_child: Any = None, private: int = -1) -> None:
-        """Fork it; `private` is a descriptor that it does not get."""
+        """Fork it; `private` is a descriptor that it does not inherit."""
         self.reply = SharedReply()
         self._channel, theirs = socket.socketpair()
         try:
@@ -124,20 +124,20 @@ class ForkedTraining:
             train(theirs, backend, self.reply)
         theirs.close()
         self._listening = isinstance(backend, CommandBackend)
-        """Whether it may say that it has left its slot."""
+        """Whether it may report that it has left its slot."""
 
     def begin(self, training: Training) -> None:
-        """Let it run."""
-        with contextlib.suppress(OSError):  # if it is gone, its end tells
+        """Start it."""
+        with contextlib.suppress(OSError):  # if it is gone, its end shows
             self._channel.sendall(pickle.dumps(training))
             self._channel.shutdown(socket.SHUT_WR)
 
     def wait(self, seconds: float) -> bool:
-        """Wait until it has ended or left its slot, or some time has passed; whether it ended."""
+        """Wait until it has ended or left its slot, or a timeout; return whether it ended."""
         return has_ended(self.pid, seconds, self._channel.fileno() if self._listening else None)
 
     def has_left(self) -> bool:
-        """Whether it has left its slot since this was asked last: its program has ended well."""
+        """Return whether it has left its slot since the last call: its program has ended well."""
         if not self._listening:
             return False
         try:
@@ -160,7 +160,7 @@ class Interrupted(SystemExit):
 
 
 class ShouldStop:
-    """What a backend sees as `request.should_stop`: whether it is to save a checkpoint and return.
+    """`request.should_stop` of a backend: whether to save a checkpoint and return.
 
     SIGTERM ends a backend that never asks at once, by an exception.
     """
@@ -173,7 +173,7 @@ class ShouldStop:
         return self.requested
 
     def note(self, _number: int, _frame: object) -> None:
-        """SIGTERM arrived."""
+        """Record that SIGTERM arrived."""
         self.requested = True
         if not self.asks:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -189,7 +189,7 @@ def train(channel: socket.socket, backend: Backend | None, reply: SharedReply) -
         if isinstance(backend, CommandBackend):
             backend.leave = lambda: _leave(channel)
             adopt_orphans()
-            with contextlib.suppress(OSError):  # no room for one ahead
+            with contextlib.suppress(OSError):  # no room to fork one in advance
                 backend.stand_by()
         if not select.select([channel], [], [], IDLE_SECONDS)[0]:
             _rehearse(backend)
@@ -208,7 +208,7 @@ def train(channel: socket.socket, backend: Backend | None, reply: SharedReply) -
         should_stop = ShouldStop()
         _arm(training.timeout, should_stop)
         result = _outcome(training, backend, own, should_stop)
-        if os.getpid() == own:  # and not a child that the backend forked and that came back too
+        if os.getpid() == own:  # and not a child that the backend forked and that returned too
             with contextlib.suppress(Exception):
                 signal.signal(signal.SIGTERM, signal.SIG_IGN)
             faulthandler.cancel_dump_traceback_later()
@@ -221,7 +221,7 @@ def train(channel: socket.socket, backend: Backend | None, reply: SharedReply) -
     except BaseException as error:  # ours, not the backend's
         if training is not None:
             write_log(training.run, traceback.format_exc())
-        reason = f"the run's process could not begin: {type(error).__name__}: {error}"
+        reason = f"the run's process could not start: {type(error).__name__}: {error}"
         reply.write(Result("failed", error=Failure("crash", encodable(reason))))
     finally:
         os._exit(1)
@@ -233,7 +233,7 @@ EXAMPLE = RunRequest(
 
 
 def _rehearse(backend: Backend | None) -> None:
-    """Do what comes before a run: the memory that this writes to is copied while there is time."""
+    """Do what precedes a run, so that the memory it writes to is copied in advance."""
     example = Training(RunDir(Path("run")), Path("run"), EXAMPLE, 1, "cpu", 0.0, True, "", {})
     with contextlib.suppress(Exception):
         training = pickle.loads(pickle.dumps(example))
@@ -256,7 +256,7 @@ def _outcome(
     except ProcessLimitError as error:
         return Result("failed", error=Failure("process-limit", str(error)))
     except BaseException as error:
-        if should_stop.requested:  # it has stopped: no answer is expected of it
+        if should_stop.requested:  # it has stopped: no reply is expected
             raise Interrupted(1) from error
         return Result("failed", error=_failure(error, training, own == os.getpid()))
 
@@ -287,7 +287,7 @@ def _call(training: Training, backend: Backend, should_stop: ShouldStop) -> Resu
 def _stage_result(
     training: Training, backend: Backend, should_stop: ShouldStop, origin: dict[str, Any]
 ) -> Result:
-    """Take a stage over from another study, or execute it; and look at what it left."""
+    """Take a stage over from another study, or execute it, and check its output."""
     request, run = training.request, RunDir(training.run_dir)
     origin[RECIPE] = recipe(request, origin[FILES], training.stages)
     taken = take_over(run, origin[RECIPE]) if request.reuse else {}
@@ -300,13 +300,14 @@ def _stage_result(
     if not is_present(run):
         where = "{stage_dir}" if request.backend == "command" else "request.run_dir"
         raise DoeError(
-            f"the stage {request.stage} left nothing in {where}, so its runs have nothing"
+            f"the stage {request.stage} wrote nothing to {where}, so its runs have no input"
         )
     return Result("done", {}, None, origin | taken | {DIGEST: content_digest(run.out)})
 
 
 def _gpu_memory() -> dict[str, float]:
-    """The most MB of a GPU that torch held in this process; nothing where it used none."""
+    """Return the peak GPU memory of this process in MB as torch reports it; nothing without a
+    GPU."""
     torch = sys.modules.get("torch")
     with contextlib.suppress(Exception):
         if torch is not None and torch.cuda.is_initialized():
@@ -315,7 +316,7 @@ def _gpu_memory() -> dict[str, float]:
 
 
 def _arm(timeout: float, should_stop: ShouldStop) -> None:
-    """Note SIGTERM; end a hang with its stack in the log."""
+    """Record SIGTERM; end a hang with its stack in the log."""
     with contextlib.suppress(Exception):
         faulthandler.enable(file=2, all_threads=False)
         if timeout > 0:
@@ -328,14 +329,14 @@ def _failure(error: BaseException, training: Training, to_log: bool) -> Failure:
     name, message = type(error).__name__, _bounded(_text(error), MESSAGE_CHARACTERS)
     memory = name == "OutOfMemoryError" or "CUDA out of memory" in message
     kind: FailureKind = "gpu-memory" if memory else "exception"
-    if isinstance(error, DoeError):  # a command that failed, or a reply that is none
+    if isinstance(error, DoeError):  # a command that failed, or an invalid reply
         write_log(training.run, f"doe: {message}\n")
         return Failure(kind, message, alone=training.alone)
     frames = error.__traceback__.tb_next if error.__traceback__ else None
     try:
         lines = traceback.format_exception(type(error), error, frames)
         text = _bounded(encodable("".join(lines)), TRACEBACK_CHARACTERS)
-    except Exception:  # even its traceback cannot be told
+    except Exception:  # even its traceback cannot be printed
         text = name
     if to_log:
         write_log(training.run, text)
@@ -346,11 +347,11 @@ def _text(error: BaseException) -> str:
     try:
         return encodable(str(error))
     except Exception as another:
-        return f"(its text cannot be told: {type(another).__name__})"
+        return f"(its message cannot be printed: {type(another).__name__})"
 
 
 def _bounded(text: str, most: int) -> str:
-    """A text of bounded length, with its beginning and its end."""
+    """Shorten a text to its beginning and its end."""
     if len(text) <= most:
         return text
     return f"{text[: most // 2]}\n… {len(text) - most} characters …\n{text[-most // 2 :]}"

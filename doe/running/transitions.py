@@ -1,4 +1,4 @@
-"""What becomes of a run under a scheduler, as pure values: no disk, no clock, no process.
+"""State transitions of a run under a scheduler, as pure values: no disk, no clock, no process.
 
 ``task, actions = transition(task, event, retries)``: the scheduler turns what it sees into events,
 and does what the actions say.
@@ -20,18 +20,18 @@ from doe.store.verdicts import Failure
 from doe.terms import level_text
 
 FAILURES_IN_A_ROW = 3
-"""Failures of different runs in a row that close a slot."""
+"""Consecutive failures of different runs that close a slot."""
 
 
 class Phase(Enum):
-    """Where a run is, as its scheduler sees it."""
+    """State of a run, seen from its scheduler."""
 
-    IDLE = "not requested, left out, or ended"
-    WAITING = "waits for its stages"
-    QUEUED = "waits for a slot"
-    EXCLUSIVE = "waits for a GPU of its own, for it ran out of memory beside others"
-    STARTED = "a process of this scheduler has it"
-    ELSEWHERE = "another process has it"
+    IDLE = "Not requested, skipped, or ended."
+    WAITING = "Waits for its stages."
+    QUEUED = "Waits for a slot."
+    EXCLUSIVE = "Waits for a GPU of its own, because it ran out of memory next to others."
+    STARTED = "A process of this scheduler has it."
+    ELSEWHERE = "Another process has it."
 
 
 class RunTask(NamedTuple):
@@ -41,9 +41,9 @@ class RunTask(NamedTuple):
     replace: str = ""
     """Checksum of a failed verdict that the run is to replace."""
     unseen: int = 0
-    """Endings that nobody saw."""
+    """Number of endings that nobody saw."""
     ready: bool = False
-    """Whether its request is in place."""
+    """Whether its request is written."""
 
 
 # Events -----------------------------------------------------------------------------------------
@@ -57,7 +57,7 @@ class Requested(NamedTuple):
     """Whether another process has it."""
     retry_failed: bool = False
     removed: bool = False
-    """Whether it is a stage whose product was removed and is needed again."""
+    """Whether it is a stage whose output was removed and is needed again."""
     early: bool = False
     """Whether a stage that it needs is still to come."""
 
@@ -71,7 +71,7 @@ class StageFailed(NamedTuple):
 
 
 class StageGone(NamedTuple):
-    """A stage that the run needs has lost its product, and is executed again."""
+    """A stage that the run needs has lost its output and is executed again."""
 
 
 class Offered(NamedTuple):
@@ -94,19 +94,19 @@ class Exited(NamedTuple):
     status: RunStatus
     held: bool
     recorded: bool
-    """Whether the process left a record of its failure."""
+    """Whether the process recorded its failure."""
 
 
 class Recorded(NamedTuple):
-    """The failure of the run is on record."""
+    """The failure of the run is recorded."""
 
     status: RunStatus
     failure: Failure | None
-    """The last one; None if another process has begun instead."""
+    """The last failure; None if another process has begun instead."""
 
 
 class Observed(NamedTuple):
-    """A run that another process has was looked at."""
+    """The state of a run that another process has."""
 
     status: RunStatus
 
@@ -134,45 +134,45 @@ class Enqueue(NamedTuple):
 
 
 class Start(NamedTuple):
-    """Start a worker on the slot that was offered."""
+    """Start a worker on the offered slot."""
 
 
 class Refuse(NamedTuple):
-    """Put on record that the run fails for its stage has failed, and answer with `Observed`."""
+    """Record that the run fails because its stage has failed, and answer with `Observed`."""
 
 
 class Adopt(NamedTuple):
-    """Tell that the run is under way already."""
+    """Report that the run is already executing."""
 
 
 class Skip(NamedTuple):
-    """Leave the run alone and tell why."""
+    """Skip the run and report why."""
 
     problem: str
 
 
 class Record(NamedTuple):
-    """Put the crash on record, unless None, and answer with `Recorded`."""
+    """Record the crash, unless None, and answer with `Recorded`."""
 
     crash: Ended | None
 
 
 class Retry(NamedTuple):
-    """Tell that the run is tried again; count its failure against the slot."""
+    """Report that the run is retried; count its failure against the slot."""
 
     failure: Failure
 
 
 class Finish(NamedTuple):
-    """Tell that the run has its verdict."""
+    """Report that the run has its verdict."""
 
     status: RunStatus
     here: bool
-    """Whether this scheduler's slot has run it."""
+    """Whether this scheduler's slot executed it."""
 
 
 class Postpone(NamedTuple):
-    """Tell that the run could not be begun for want of a process; nothing is counted."""
+    """Report that no process could be started for the run; nothing is counted."""
 
 
 class Abort(NamedTuple):
@@ -183,7 +183,7 @@ Action = Enqueue | Start | Refuse | Adopt | Skip | Record | Retry | Finish | Pos
 
 
 def transition(task: RunTask, event: Event, retries: int) -> tuple[RunTask, tuple[Action, ...]]:
-    """Return the run's next state and what is to be done.
+    """Return the run's next state and the actions to take.
 
     Parameters
     ----------
@@ -264,7 +264,7 @@ def _exited(task: RunTask, event: Exited, retries: int) -> tuple[RunTask, tuple[
 
 
 def stage_news(stages: Sequence[tuple[RunTask, RunStatus]]) -> Event | None:
-    """What a run learns that waits for some stages; None while one of them is to come.
+    """Return the event for a run that waits for stages; None while one of them is to come.
 
     A stage is settled when this scheduler has nothing more to do for it. One that has failed
     decides at once, whatever the others come to.
@@ -291,7 +291,7 @@ class Active(NamedTuple):
     exclusive: bool
     since: float
     left: bool = False
-    """Whether it has left its slot, and is being committed."""
+    """Whether it has left its slot and is being committed."""
 
 
 def choose_queue(
@@ -310,7 +310,7 @@ def choose_queue(
         share a GPU stay empty until one of the GPUs is idle for them.
     """
     own = [run.left for run in active if run.slot.name == slot.name]
-    # At most one commit in arrears: where verdicts cannot be written, nothing more is trained.
+    # At most one commit in arrears: if verdicts cannot be written, nothing more is trained.
     held = own.count(False) + max(0, own.count(True) - 1) + orphans.count(slot.name)
     if held >= slot.places:
         return None
@@ -341,12 +341,12 @@ class Breaker:
         """Slot -> the reason of the failure that closed it."""
 
     def succeeded(self, slot: str) -> None:
-        """A run of a slot came to its end, with finite metrics or not."""
+        """Record that a run of a slot ended, with finite metrics or not."""
         self._streaks[slot] = []
         self.unproven = False
 
     def failed(self, slot: str, run_id: str, failure: Failure) -> bool:
-        """A run of a slot failed; tell whether this closes the slot."""
+        """Record that a run of a slot failed; return whether this closes the slot."""
         streak = self._streaks[slot]
         if run_id not in streak:
             streak.append(run_id)
@@ -367,12 +367,13 @@ class Breaker:
 
     @property
     def all_closed(self) -> bool:
-        """Whether no slot is left."""
+        """Return whether all slots are closed."""
         return self.closed.keys() == self._streaks.keys()
 
 
 def signature(failure: Failure) -> str:
-    """Where an exception was raised: its type and its stack, without the values in its message."""
+    """Return where an exception was raised: its type and stack, without the values in its
+    message."""
     if failure.kind != "exception":
         return ""
     if not failure.traceback:
@@ -385,18 +386,18 @@ def signature(failure: Failure) -> str:
 
 
 TOLERATED_RUNS, TOLERATED_SHARE = 1.0, 0.1
-"""How far a level may be from its share of a kind's runs before it is told."""
+"""Deviation of a level from its share of a machine kind's runs above which it is reported."""
 
 
 class Placed(NamedTuple):
-    """A run and the kind of machine that has executed it, or does."""
+    """A run and the kind of machine that executes or executed it."""
 
     run: Run
     kind: str
 
 
 def pick(waiting: Sequence[Run], kind: str, placed: Iterable[Placed]) -> Run:
-    """Return the waiting run whose levels this kind has had least; of equals, the first."""
+    """Return the waiting run whose levels this kind has had least; among equals, the first."""
     had = Counter(item for p in placed if p.kind == kind for item in p.run.levels.items())
     return min(waiting, key=lambda run: sum(had[item] for item in run.levels.items()))
 

@@ -35,23 +35,23 @@ from doe.study.command import GAP, NUMBER, STDOUT, WRAPPER
 from doe.study.values import Study
 
 MOST_FILES = 20_000
-"""Files of a working directory that are looked at: of more, nothing is told."""
+"""Maximum number of files in a working directory to examine; with more, nothing is reported."""
 PASSED_OVER = {".git", ".venv", "venv", "node_modules", "__pycache__", "site-packages"}
 SHOWN = 6
 LABEL = re.compile(rf"([A-Za-z_][\w/ .-]*?){GAP}{WRAPPER}{NUMBER}", re.IGNORECASE)
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """Numbers that a command left in one place."""
+    """Numbers that a command wrote in one place."""
 
     file: str
-    """As `[metrics] file` would name it."""
+    """The value for `[metrics] file`."""
     counts: dict[str, int]
-    """Name -> how many values it has."""
+    """Name -> number of its values."""
 
 
 def stamps(root: Path) -> Stamps:
-    """Files below a directory, without those of environments; none where they are too many."""
+    """Return files below a directory, without environments; none if there are too many."""
     found: Stamps = {}
     for path in _files(root):
         found[path] = stamp(path)
@@ -61,13 +61,13 @@ def stamps(root: Path) -> Stamps:
 
 
 def changed(root: Path, before: Stamps) -> list[str]:
-    """Files below a directory that are new or were written to, as paths from it."""
+    """Return files below a directory that are new or changed, as relative paths."""
     now = stamps(root) if before else {}
     return [str(path.relative_to(root)) for path in now if now[path] != before.get(path)]
 
 
 def findings(root: Path) -> list[Finding]:
-    """Files with numbers below a directory, each kind of file once."""
+    """Return files with numbers below a directory, each kind of file once."""
     found: dict[str, Finding] = {}
     paths = sorted({_store(path) for path in _files(root)}, key=lambda path: stamp(path)[0])
     for path in paths:
@@ -88,13 +88,13 @@ def findings(root: Path) -> list[Finding]:
 
 
 class Labels:
-    """Listens for numbers on an output that stand behind a name."""
+    """Collects numbers that follow a name in the output."""
 
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}
 
     def add_line(self, line: str) -> None:
-        """Look at one line."""
+        """Parse one line."""
         for match in LABEL.finditer(COLOURS.sub("", line)):
             name = re.split(r"\s{2,}|\d\s", match[1].strip())[-1].strip(" -.")
             if 1 < len(name) <= 40:
@@ -102,14 +102,14 @@ class Labels:
 
 
 class Place(NamedTuple):
-    """Where the metrics of a study are."""
+    """The location of a study's metrics."""
 
     file: str
     keys: dict[str, str]
 
 
 def proposal(found: Iterable[Finding], metrics: Iterable[str]) -> Place | None:
-    """The place that holds the most of the metrics by their own or a similar name."""
+    """Return the place with the most metrics by their own or a similar name."""
     wanted = list(metrics)
     places = []
     for finding in found:
@@ -120,7 +120,7 @@ def proposal(found: Iterable[Finding], metrics: Iterable[str]) -> Place | None:
 
 
 def proposal_text(place: Place) -> list[str]:
-    """Lines of a study file that name a place."""
+    """Return lines of a study file for a place."""
     keys = {name: key for name, key in place.keys.items() if name != key}
     lines = ["[metrics]", f"file = {json.dumps(place.file)}"]
     if keys:
@@ -130,12 +130,12 @@ def proposal_text(place: Place) -> list[str]:
 
 
 def finding_text(finding: Finding) -> str:
-    """A finding in one line: where, and the first of its names."""
+    """Describe a finding in one line: the place, and the first of its names."""
     return f"{finding.file}: {listed(tuple(finding.counts), SHOWN)}"
 
 
 def _similar(name: str, names: Mapping[str, int]) -> str:
-    """The name of the same words: exactly, at its end, or at least with all of them; else empty."""
+    """Return the best match for a name: equal, at its end, or with all its words; else empty."""
     words = _words(name)
     for fits in (
         lambda other: other == words,
@@ -157,19 +157,19 @@ def _files(root: Path) -> Iterator[Path]:
         if path.is_symlink() or path.name in PASSED_OVER:
             continue
         if path.is_dir():
-            if not (path / "study.toml").exists() or path == root:  # a planned study is not its own
+            if not (path / "study.toml").exists() or path == root:  # no planned study
                 yield from _files(path)
         elif path.is_file():
             yield path
 
 
 def _store(path: Path) -> Path:
-    """MLflow's directory, where a file belongs to it, else the file."""
+    """Return MLflow's directory if a file belongs to it, else the file."""
     return next((parent for parent in path.parents if parent.name == MLRUNS), path)
 
 
 def _pattern(path: Path) -> str:
-    """A path with stars where another run would have other numbers."""
+    """Return a path with stars in place of the numbers that vary between runs."""
     folders = ["*" if re.search(r"\d", part) else part for part in path.parts[:-1]]
     if "tfevents" in path.name:
         name = "events.out.tfevents.*"
@@ -183,7 +183,7 @@ CHUNK_BYTES = 65536
 
 
 class Trial(msgspec.Struct, frozen=True):
-    """What one run came to."""
+    """Outcome of one trial run."""
 
     metrics: dict[str, float | None] = {}
     problem: str = ""
@@ -191,16 +191,16 @@ class Trial(msgspec.Struct, frozen=True):
     diverged: str = ""
     """Which metrics are not finite."""
     unread: tuple[str, ...] = ()
-    """Factors and stages that a function did not look at."""
+    """Factors and stages that a function did not read."""
     stages: dict[str, float] = {}
     """Stage -> seconds that its execution took, before the run."""
     reports: int = 0
-    """How often it told its progress."""
+    """Number of progress reports."""
     seconds: float = 0.0
     found: tuple[Finding, ...] = ()
-    """Where a command left numbers."""
+    """Places where a command wrote numbers."""
     outside: tuple[str, ...] = ()
-    """Files that changed where the command was started, outside the run's directory."""
+    """Files that changed in the working directory, outside the run's directory."""
 
 
 def try_run(study: Study, run: Run, gpu: int | None = None) -> Trial:
@@ -239,7 +239,7 @@ def try_run(study: Study, run: Run, gpu: int | None = None) -> Trial:
 
 
 def _stream_output(words: list[str], surroundings: dict[str, str], labels: Labels) -> int:
-    """Run a process, pass its output on as it comes, and look at its lines; its exit code."""
+    """Run a process, pass its output on as it comes, and parse its lines; return its exit code."""
     env = {**surroundings, "PYTHONUNBUFFERED": "1"}
     streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     with subprocess.Popen(words, env=env, **streams) as process:  # type: ignore[call-overload]
@@ -253,11 +253,11 @@ def _stream_output(words: list[str], surroundings: dict[str, str], labels: Label
         return int(process.wait())
 
 
-# The process ------------------------------------------------------------------------------------
+# The child process -------------------------------------------------------------------------------
 
 
 class _Showing:
-    """Counts what is reported, and shows it where the backend prints nothing itself."""
+    """Counts progress reports, and prints them if the backend prints nothing itself."""
 
     def __init__(self, silent: bool) -> None:
         self.reports = 0
@@ -277,7 +277,7 @@ class _Showing:
 
 
 def call_backend(run_dir: RunDir, device: str) -> Trial:
-    """Call the backend as a worker does and say what came of it."""
+    """Call the backend as a worker does and send the outcome."""
     request, _ = read_request(run_dir)
     report = _Showing(silent=request.backend == "command")
     try:
@@ -290,7 +290,7 @@ def call_backend(run_dir: RunDir, device: str) -> Trial:
         traceback.print_exception(type(error), error, frames)
         return Trial(problem=f"{type(error).__name__}: {error}")
     if request.stage and not is_present(run_dir):
-        return Trial(problem=f"the stage {request.stage} left nothing")
+        return Trial(problem=f"the stage {request.stage} wrote nothing")
     names = (*request.metrics, *request.further)
     return Trial(
         metrics={name: reply.metrics[name] for name in names if name in reply.metrics},
@@ -301,7 +301,7 @@ def call_backend(run_dir: RunDir, device: str) -> Trial:
 
 
 def main() -> None:
-    """The command line of the process."""
+    """Parse the command line of the process and call the backend."""
     parser = argparse.ArgumentParser(prog="python -m doe.running.trial")
     parser.add_argument("run_dir", type=Path)
     parser.add_argument("--device", default="cpu")

@@ -85,10 +85,10 @@ from doe.store.verdicts import (
 
 
 class ExitCode(IntEnum):
-    """What a worker came to; any other exit code is a crash."""
+    """Outcome of a worker; any other exit code is a crash."""
 
     RECORDED = 0
-    """A verdict or a failed attempt is on record."""
+    """A verdict or a failed attempt is recorded."""
     SCARCE = 71
     """No process could be started; the lease is given back."""
     UNWRITABLE = 74
@@ -102,47 +102,47 @@ class ExitCode(IntEnum):
 
 
 STOPPED = (ExitCode.INTERRUPTED, ExitCode.LOST)
-"""Ended for no fault of the run."""
+"""Return whether the run ended through no fault of its own."""
 ORDERLY = tuple(ExitCode)
-"""All of its processes were ended by the worker itself."""
+"""Return whether all of its processes were ended by the worker itself."""
 
 
 class WorkerOptions(msgspec.Struct, frozen=True):
-    """How to execute a run; nothing here may change its outcome."""
+    """Options for executing a run; none of them may change its outcome."""
 
     job: str = ""
     """The engine's name for this start."""
     slot: str = ""
     device: str = "cpu"
     timeout: float = 0.0
-    """Seconds after which the run is ended; 0 for no limit."""
+    """Time limit of the run in seconds; 0 for none."""
     policy: Policy = Policy()
     replace: str = ""
     """Checksum of a failed verdict that this run is to replace."""
     expired: str = ""
     """Digest of a lease that was watched long enough to know that its holder is gone."""
     wait: bool = False
-    """Wait for another holder to finish or to fall silent, instead of leaving at once."""
+    """Wait for another holder to finish or to fall silent, instead of exiting at once."""
     alone: bool = True
     """Whether the run has its GPU to itself."""
     supervisor: str = ""
-    """The scheduler's process; empty where there is none."""
+    """The scheduler's process; empty if there is none."""
     grace: float = 10.0
     """Seconds between asking the run to end and killing it."""
 
 
 class Prepared(NamedTuple):
-    """What a warm parent has done already for all of its runs."""
+    """Preparations of a warm parent for all of its runs."""
 
     backend: Backend | None
-    """None where the training is to import it."""
+    """None if the training is to import it."""
     facts: dict[str, Any]
     on_child: Any = None
-    """What the import wants done when a child ends: for the training, not for its keeper."""
+    """Callback of the import for the end of a child: for the training, not for its keeper."""
     training: ForkedTraining | None = None
-    """A training that stands by."""
+    """A training on standby."""
     leave: Callable[[], None] = lambda: None
-    """Tell that the training is gone: another may begin while this keeper commits."""
+    """Report that the training has ended: another may begin while this keeper commits."""
 
 
 def work(run: RunDir, options: WorkerOptions, prepared: Prepared | None = None) -> int:
@@ -156,7 +156,7 @@ def work(run: RunDir, options: WorkerOptions, prepared: Prepared | None = None) 
         unchanged = read_request(run)[1] == digest
     except DoeError:
         unchanged = False
-    if not unchanged:  # the study was planned again before this lease could be seen
+    if not unchanged:  # the study was planned again before this lease was visible
         held.release()
         return ExitCode.LOST
     if (stages := met_stages(held, options, request, digest)) is None:
@@ -170,7 +170,7 @@ def work(run: RunDir, options: WorkerOptions, prepared: Prepared | None = None) 
 def met_stages(
     held: Held, options: WorkerOptions, request: RunRequest, digest: str
 ) -> StageResults | None:
-    """Look at the stages of a run; None if one of them has failed, and so has the run."""
+    """Read the stages of a run; None if one of them has failed, and therefore the run."""
     stages = stage_results(StudyDir(held.run.path.parent), request)
     if stages.failure is None:
         return stages
@@ -181,7 +181,7 @@ def met_stages(
 
 
 def refuse(run: RunDir, options: WorkerOptions) -> None:
-    """Put on record that a run fails for its stage has failed, without starting a process."""
+    """Record that a run fails because its stage has failed, without starting a process."""
     request, digest = read_request(run)
     owner = new_owner(options.job, options.slot, options.supervisor)
     held = begin(run, options, owner, Watch())
@@ -190,7 +190,7 @@ def refuse(run: RunDir, options: WorkerOptions) -> None:
 
 
 def begin(run: RunDir, options: WorkerOptions, owner: Lease, watch: Watch) -> Held | int:
-    """Take a run that needs running; otherwise the exit code that says why not."""
+    """Take a run that needs running; otherwise return the exit code with the reason."""
     if has_final_verdict(run, options.replace):
         return ExitCode.RECORDED
     held = acquire(run, owner, watch, options.expired)
@@ -203,7 +203,7 @@ def begin(run: RunDir, options: WorkerOptions, owner: Lease, watch: Watch) -> He
         held = acquire(run, owner, watch, options.expired)
     _sweep_former(run, held.lease)
     recover(run, owner.nonce)
-    # Again, now that nobody else can begin: the former holder may have committed at last.
+    # Check again, now that nobody else can begin: the former holder may have committed at last.
     verdict = read_verdict(run)
     if verdict is not None and verdict.is_final(options.replace):
         held.release()
@@ -296,7 +296,7 @@ def _execute(
     origin = provenance(facts, lease, request, digest, began, seconds) | {
         "device": options.device,
         **({STAGES: stages} if stages else {}),
-        **result.provenance,  # what the training noted itself
+        **result.provenance,  # what the training recorded itself
     }
     final = finish(held, options, msgspec.structs.replace(result, error=error, provenance=origin))
     end_descendants()
@@ -304,7 +304,7 @@ def _execute(
 
 
 def _without_reply(code: int, seconds: float, options: WorkerOptions) -> Result:
-    """What a training came to that left no answer: a crash, or a hang past its time."""
+    """Return the failure of a training without reply: a crash, or the time limit."""
     if 0 < options.timeout <= seconds:
         failure = Failure("timeout", f"took longer than {options.timeout:g} s")
     else:
@@ -326,7 +326,7 @@ def _keep(
     stop: Stop,
     leave: Callable[[], None],
 ) -> tuple[int, bool]:
-    """Show signs of life until the training has ended; its exit code, and whether it was lost.
+    """Write heartbeats until the training has ended; return its exit code, and whether it was lost.
 
     It is ended past its time limit, when this keeper is asked to, when the lease is lost, or when
     its reply is there and it does not leave.
@@ -348,7 +348,7 @@ def _keep(
                 lost = lost or not _put_back(held)
         if now - beaten >= BEAT_SECONDS:
             beaten = now
-            with contextlib.suppress(OSError):  # the disk is away for a while
+            with contextlib.suppress(OSError):  # the disk is temporarily away
                 held.beat()
                 lost = lost or held.lost()
         if (stop.requested or lost) and requested_at == float("inf"):
@@ -358,17 +358,18 @@ def _keep(
                     held.run,
                     "doe: another process has taken this run over, or it was deleted; ending\n",
                 )
-            # The training alone: what it has forked may serve it while it saves a checkpoint.
+            # The training only: its forked children may help it to save a checkpoint.
             signal_all({forked.pid}, signal.SIGTERM)
         if now >= min(limit, requested_at + (0.0 if lost else options.grace)):
             signal_all(descendants(), signal.SIGKILL)
 
 
 def _put_back(held: Held) -> bool:
-    """Put back what the backend has taken of ours; False if somebody else has the run."""
+    """Put back what the backend has removed of ours; False if somebody else has the run."""
     ours = held.restore()
     write_log(
-        held.run, "doe: the run's directory was emptied, replaced or closed; its records are back\n"
+        held.run,
+        "doe: the run's directory was emptied, replaced or closed; its records were restored\n",
     )
     return ours
 
@@ -377,7 +378,7 @@ def _put_back(held: Held) -> bool:
 
 
 def finish(held: Held, options: WorkerOptions, outcome: Result) -> int:
-    """Put the outcome on record, whoever holds the run by now: the first verdict wins.
+    """Record the outcome, whoever holds the run by now: the first verdict wins.
 
     An error that can pass is waited out, with signs of life, rather than lose the outcome.
     """
@@ -418,14 +419,14 @@ def _record(held: Held, options: WorkerOptions, outcome: Result) -> None:
         verdict = read_verdict(run)
         if verdict is not None and verdict.is_final():
             return  # somebody else was first
-        if verdict is not None:  # the backend has written something of that name itself
+        if verdict is not None:  # the backend has written a file of that name itself
             set_aside(run, "foreign", attempt, verdict.raw)
 
 
 def record_crash(
     run: RunDir, owner: Lease, policy: Policy, message: str, late: bool = False
 ) -> None:
-    """Put on record how a process ended that could not do so itself; settle what was the last.
+    """Record how a process ended that could not do so itself; finalize after the last attempt.
 
     A process that died before it had a lease gets one here, so that every failure has its number.
     """
@@ -447,7 +448,7 @@ def record_crash(
 
 
 def rehearse() -> None:
-    """Do what every run does, without a file: what this makes or writes to is there beforehand.
+    """Do what every run does, without a file, so that its memory is allocated in advance.
 
     In a process that was forked, memory is copied when it is first written to.
     """
@@ -468,20 +469,20 @@ def rehearse() -> None:
     pickle.dumps(Training(nowhere, nowhere.path, request, 1, "cpu", 0.0, True, "", {}))
     origin = provenance({}, owner, request, "", time.time(), 0.0)
     decode_result(encode_result(Result("done", {"y": 1.0}, None, origin)))
-    codecs.lookup("utf-8-sig")  # of a table of metrics
+    codecs.lookup("utf-8-sig")  # for a table of metrics
 
 
-# The process ------------------------------------------------------------------------------------
+# The child process -------------------------------------------------------------------------------
 
 
 def worker_words(run_dir: Path | str, options: WorkerOptions) -> list[str]:
-    """The command line that starts a worker as a process of its own."""
+    """Return the command line that starts a worker in a new process."""
     text = msgspec.json.encode(options).decode()
     return [*module_words("doe.running.worker"), str(run_dir), "--options", text]
 
 
 def main() -> NoReturn:
-    """What a worker does with that command line."""
+    """Parse that command line and execute the run."""
     parser = argparse.ArgumentParser(
         prog="python -m doe.running.worker", description="Execute one run."
     )

@@ -298,7 +298,7 @@ def global_options(words: Sequence[str], source: str) -> list[Option]:
 
 
 def _constants(node: ast.stmt) -> Iterator[tuple[str, str]]:
-    """Return names and values of assignments of plain constants."""
+    """Return the names and values of assignments of plain constants."""
     if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
         return
     try:

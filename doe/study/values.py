@@ -498,7 +498,7 @@ class Study(msgspec.Struct, frozen=True):
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Number of levels of each factor."""
+        """Number of candidates of each factor."""
         return tuple(len(factor.levels) for factor in self.factors)
 
     @property

@@ -1,4 +1,4 @@
-"""Kinds of designs, one module each, found by the name that `[design]` gives.
+"""Kinds of designs, one module each, found by the name in `[design]`.
 
 A module offers its `Settings`, a msgspec struct that the other keys of `[design]` fill; `points`,
 the configurations of one replicate; `terms`, its usual model, or None for as many interactions as
@@ -31,49 +31,49 @@ if TYPE_CHECKING:
     from doe.design.configurations import Point
 
 BY_FRACTION = ("fraction", "subset")
-"""Kinds that `fraction` of a factorial asks for."""
+"""Kinds selected by `fraction` of a factorial."""
 
 
 class Kind(Protocol):
-    """What a module of this package offers."""
+    """Interface of the modules of this package."""
 
     Settings: type[msgspec.Struct]
 
     def points(self, study: Study, settings: Any) -> list[Point]:
-        """Configurations of one replicate, with their blocks in it."""
+        """Return the configurations of one replicate, with their blocks."""
 
     def terms(self, study: Study, settings: Any) -> Sequence[int] | None:
-        """The usual model; None for as many interactions as the runs can tell apart."""
+        """Return the usual model; None for as many interactions as the runs can estimate."""
 
     def describe(self, study: Study, settings: Any) -> str:
-        """What it is and what it can estimate, in sentences."""
+        """Describe the design and what it can estimate, in sentences."""
 
 
 def kind_names() -> list[str]:
-    """Names that `[design]` may give."""
+    """Return the names allowed in `[design]`."""
     return [m.name for m in iter_modules(__path__) if m.name not in BY_FRACTION]
 
 
 class ChosenKind(NamedTuple):
-    """The kind of a study's design with the settings that the study gives it."""
+    """The kind of a study's design with the study's settings."""
 
     study: Study
     kind: Kind
     settings: Any
 
     def points(self) -> list[Point]:
-        """Configurations of one replicate, with their blocks in it."""
+        """Return the configurations of one replicate, with their blocks."""
         points = self.kind.points(self.study, self.settings)
         if len(points) * self.study.replicates > MOST_PLANNED_RUNS:
             raise DoeError(
-                f"the design has {len(points)} runs a replicate, {self.study.replicates} "
+                f"the design has {len(points)} runs per replicate, {self.study.replicates} "
                 f"replicates; expected at most {MOST_PLANNED_RUNS} runs"
             )
         return points
 
     def terms(self) -> Sequence[int] | None:
-        """The usual model, or that for which points were added last; None for as many interactions
-        as the runs can tell apart."""
+        """Return the usual model, or that for which points were added last; None for as many
+        interactions as the runs can tell apart."""
         from doe.design.model import bends, named_terms
 
         for step in reversed(self.study.augment):
@@ -84,12 +84,12 @@ class ChosenKind(NamedTuple):
         return self.kind.terms(self.study, self.settings)
 
     def describe(self) -> str:
-        """What it is and what it can estimate, in sentences."""
+        """Describe the design and what it can estimate, in sentences."""
         return self.kind.describe(self.study, self.settings)
 
 
 def chosen_kind(study: Study) -> ChosenKind:
-    """The kind of design that a study asks for.
+    """Return the kind of design of a study.
 
     Raises
     ------
@@ -99,7 +99,7 @@ def chosen_kind(study: Study) -> ChosenKind:
     names = kind_names()
     if study.kind not in names:
         raise DoeError(
-            f"design.kind = {short(study.kind)}: no such kind{nearest(study.kind, names)}; "
+            f"design.kind = {short(study.kind)}: not a kind of design{nearest(study.kind, names)}; "
             f"expected {', '.join(names)}"
         )
     name = study.kind
@@ -116,7 +116,7 @@ def _settings(kind: type[msgspec.Struct], study: Study) -> msgspec.Struct:
         if key not in known:
             expected = f"it has {', '.join(known)}" if known else "it has none"
             raise DoeError(
-                f"design.{key}: no setting of {study.kind}{nearest(key, known)}; {expected}"
+                f"design.{key}: not a setting of {study.kind}{nearest(key, known)}; {expected}"
             )
     try:
         return msgspec.convert(given, kind)
@@ -127,7 +127,7 @@ def _settings(kind: type[msgspec.Struct], study: Study) -> msgspec.Struct:
 
 
 def _words(hint: Any) -> str:
-    """What values of a type are called."""
+    """Describe the values of a type in words."""
     words = {int: "a whole number", float: "a number", str: "a word", bool: "true or false"}
     if hint in words:
         return words[hint]

@@ -15,31 +15,32 @@ from doe.terms import factors_in
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """None: `fraction`, `blocks` and `exclude` of the study say what is taken of a factorial."""
+    """No settings: `fraction`, `blocks` and `exclude` of the study select from the factorial."""
 
 
 def points(study: Study, settings: Settings) -> list[Point]:
-    """All combinations but the excluded ones, in blocks, with centre runs."""
+    """Return all combinations except excluded ones, in blocks, with centre runs."""
     return blocked_points(study, allowed_rows(study))
 
 
 def terms(study: Study, settings: Settings) -> None:
-    """As many interactions as the runs can tell apart."""
+    """Return None: as many interactions as the runs can estimate."""
     return
 
 
 def describe(study: Study, settings: Settings) -> str:
-    """Nothing is aliased."""
+    """Describe the design: nothing is aliased."""
     return "Full factorial: no effect is aliased with another."
 
 
 def blocked_points(study: Study, rows: Sequence[int]) -> list[Point]:
-    """Rows of the full factorial in the blocks that `blocks` asks for, and centre runs in turn."""
+    """Return rows of the full factorial in the blocks given by `blocks`, and centre runs in
+    turn."""
     words = [factors_in(word) for word in study.block_words]
     low = [factor.low for factor in study.factors]
 
     def block(levels: Levels) -> int:
-        """Bit i is 1 where the product of the codes of word i is positive."""
+        """Return the block: bit i is 1 if the product of the codes of word i is positive."""
         odd = (sum(levels[f] == low[f] for f in word) % 2 for word in words)
         return sum(1 << i for i, negative in enumerate(odd) if not negative)
 
@@ -48,6 +49,6 @@ def blocked_points(study: Study, rows: Sequence[int]) -> list[Point]:
 
 
 def row_numbers(matrix: Any, sizes: Sequence[int]) -> list[int]:
-    """Numbers of the configurations in a matrix of level numbers, in standard order."""
+    """Return numbers of the configurations in a matrix of level numbers, in standard order."""
     weights = [math.prod(sizes[:i]) for i in range(len(sizes))]
     return sorted(int(row) for row in matrix.astype(int) @ weights)

@@ -18,20 +18,20 @@ LETTERS = "abcdefghijklmnop"
 
 
 def points(study: Study, settings: Settings) -> list[Point]:
-    """The fraction without excluded combinations, in blocks, with centre runs."""
+    """Return the fraction without excluded combinations, in blocks, with centre runs."""
     rows = two_level_rows(len(study.factors), study.generators)
     return blocked_points(study, allowed_rows(study, rows))
 
 
 def describe(study: Study, settings: Settings) -> str:
-    """Resolution and generators."""
+    """Describe resolution and generators."""
     return f"Resolution {roman(resolution(study.generators) or 0)}: {study.fraction}."
 
 
 def two_level_rows(factors: int, generators: Sequence[Generator]) -> list[int]:
-    """Rows of `fracfact` with its generators."""
+    """Return the rows of `fracfact` with its generators."""
     words = _words(factors, generators)
-    # pydoe refuses two factors of one word, such as C=AB and D=-AB.
+    # Pydoe refuses two factors with one word, such as C=AB and D=-AB.
     distinct = list(dict.fromkeys(word for _, word in words))
     matrix = pydoe().fracfact(" ".join(distinct))
     columns = [distinct.index(word) for _, word in words]
@@ -39,7 +39,7 @@ def two_level_rows(factors: int, generators: Sequence[Generator]) -> list[int]:
 
 
 def _words(factors: int, generators: Sequence[Generator]) -> list[tuple[int, str]]:
-    """The sign and the word of each factor in pydoe's form, the basic ones a, b, c, …"""
+    """Return the sign and the word of each factor in pydoe's form, the basic ones a, b, c, …"""
     generated = {generator.factor: generator for generator in generators}
     masks = [1 << i for i in range(factors)]
     basic = [mask for mask in masks if mask not in generated]

@@ -38,26 +38,26 @@ from doe.study.levels import conditions, exclusions, read_level
 from doe.study.values import Factor, Level, Study
 
 COARSE, FINE = 5, 41
-"""Values of a range that are tried by all starts, and by the best of them."""
+"""Candidates per range for all starts, and for refining the best ones."""
 WORK = 60e6
-"""Products per sweep of all starts, which decides how many there are: about a second."""
+"""Products per sweep of all starts, which determines their number: about a second."""
 MOST_STARTS, FEWEST_STARTS = 200, 4
 SPLIT_PLOT_STARTS = 10
-"""Starts of a search over whole plots, which evaluates every exchange anew."""
+"""Starts of a search over whole plots, where every exchange is evaluated in full."""
 REGION_POINTS = 2000
 """Points over which the prediction variance is averaged."""
 MOST_RUNS = 10_000
 MOST_CORNERS = 8192
-"""Points at the ends and the middle that are all looked at; of more, a random choice."""
+"""Maximum number of corner and mid points that are all examined; of more, a random sample."""
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """What an optimal design is asked for."""
+    """Settings of an optimal design."""
 
     runs: int = 0
-    """Runs of a replicate."""
+    """Runs per replicate."""
     model: str | tuple[str, ...] = ""
-    """linear, interactions, quadratic, or a list of terms; by default quadratic where a number can
+    """linear, interactions, quadratic, or a list of terms; by default quadratic if a number can
     have three values, else interactions."""
     criterion: Literal["D", "I"] = "D"
     """D for the coefficients together, I for the mean prediction variance over the region."""
@@ -66,9 +66,9 @@ class Settings(msgspec.Struct, frozen=True):
     include: tuple[str, ...] = ()
     """Configurations that must run, as in "lr=0.01, batch=64"."""
     blocks: int = 1
-    """Blocks of a replicate, as equal as can be."""
+    """Blocks per replicate, of nearly equal size."""
     whole_plots: int = 0
-    """Whole plots of a replicate, as equal as can be, where factors are hard to change."""
+    """Whole plots per replicate, of nearly equal size, if factors are hard to change."""
     starts: int = 0
     """Random starts of the search; by default as many as take about a second."""
 
@@ -77,7 +77,7 @@ def points(study: Study, settings: Settings) -> list[Point]:
     """Search the design: coordinate exchange from random starts, seeded by `order_seed`."""
     if not 1 <= settings.runs <= MOST_RUNS:
         raise DoeError(
-            f"design.runs = {settings.runs}: expected the number of runs of a replicate, from 1 to "
+            f"design.runs = {settings.runs}: expected the number of runs per replicate, from 1 to "
             f"{MOST_RUNS}"
         )
     if not 1 <= settings.blocks <= settings.runs:
@@ -97,18 +97,18 @@ def points(study: Study, settings: Settings) -> list[Point]:
 
 
 def _check_allowed(study: Study, settings: Settings, forced: Sequence[Levels]) -> None:
-    """Refuse a configuration that must run and may not."""
+    """Refuse a required configuration that is not allowed."""
     candidates = _candidates(study.factors, 3, forced)
     allowed = _region(study, settings, candidates).allows(candidates.codes(forced))
     for text, may_run in zip(settings.include, allowed.tolist(), strict=True):
         if not may_run:
             raise DoeError(
-                f"design.include: {short(text)} cannot run by exclude, when or design.constraints"
+                f"design.include: {short(text)} is forbidden by exclude, when or design.constraints"
             )
 
 
 def _whole_plots(study: Study, settings: Settings) -> Plots | None:
-    """The whole plot of each run; None where nothing is hard to change."""
+    """Return the whole plot of each run; None if no factor is hard to change."""
     hard, number = study.whole_plot_factors, settings.whole_plots
     if not hard:
         if number:
@@ -117,16 +117,19 @@ def _whole_plots(study: Study, settings: Settings) -> Plots | None:
     if not 2 <= number < settings.runs or number % settings.blocks:
         raise DoeError(
             f"design.whole_plots = {number}: {hard[0]} is hard to change; expected the number of "
-            f"whole plots of a replicate, from 2 to {settings.runs - 1} and the same in each block"
+            f"whole plots per replicate, from 2 to {settings.runs - 1} and the same in each block"
         )
     if settings.include:
-        raise DoeError("design.include: runs of whole plots are searched together; remove it")
+        raise DoeError(
+            "design.include: not allowed with whole plots, whose runs are searched "
+            "together; remove it"
+        )
     of = np.array([i * number // settings.runs for i in range(settings.runs)])
     return Plots(of, tuple(study.keys.index(key) for key in hard))
 
 
 def terms(study: Study, settings: Settings) -> tuple[int, ...]:
-    """The model that the design is made for."""
+    """Return the model that the design is made for."""
     try:
         return named_terms(study.factors, settings.model or _usual_model(study))
     except DoeError as error:
@@ -138,13 +141,13 @@ def _usual_model(study: Study) -> str:
 
 
 def describe(study: Study, settings: Settings) -> str:
-    """Criterion, model and size."""
+    """Describe criterion, model and size."""
     model = settings.model or _usual_model(study)
     named = f"the {model} model" if isinstance(model, str) else "the terms of design.model"
     region = _Search(study, settings, terms(study, settings))
     count = int(region.estimable.sum())
     left_out = len(region.estimable) - count
-    lost = f"; {left_out} cannot be estimated on what may run" if left_out else ""
+    lost = f"; {left_out} cannot be estimated within the allowed region" if left_out else ""
     plots = f" in {counted(settings.whole_plots, 'whole plot')}" if settings.whole_plots else ""
     size = f"{counted(settings.runs, 'run')}{plots}"
     return (
@@ -154,26 +157,26 @@ def describe(study: Study, settings: Settings) -> str:
 
 
 class Candidates(NamedTuple):
-    """Levels that are tried for each factor."""
+    """Candidate levels of each factor."""
 
     levels: tuple[Levels, ...]
 
     @property
     def sizes(self) -> list[int]:
-        """Number of levels of each factor."""
+        """Number of candidates of each factor."""
         return [len(levels) for levels in self.levels]
 
     def codes(self, found: Sequence[Levels]) -> Ints:
-        """Numbers of the candidates in some points."""
+        """Return numbers of the candidates in some points."""
         return np.array([[c.index(v) for c, v in zip(self.levels, p, strict=True)] for p in found])
 
     def points(self, codes: Ints) -> list[Levels]:
-        """Levels of some points."""
+        """Return levels of some points."""
         return [tuple(c[n] for c, n in zip(self.levels, p, strict=True)) for p in codes.tolist()]
 
 
 def _candidates(factors: Sequence[Factor], number: int, forced: Sequence[Levels]) -> Candidates:
-    """So many values of each range, and all levels of the other factors."""
+    """Return equally spaced values of each range, and all levels of the other factors."""
     tried: list[Levels] = []
     for i, factor in enumerate(factors):
         values = dict.fromkeys([factor.low, factor.high] if factor.ranged else factor.levels)
@@ -194,7 +197,7 @@ def optimal_points(
     done: Sequence[tuple[Levels, int]] = (),
     plots: Plots | None = None,
 ) -> list[Levels]:
-    """Levels of the runs of an optimal design, the forced ones first.
+    """Return the levels of the runs of an optimal design, the required ones first.
 
     `blocks` has the block of each run; `done` are levels and blocks of runs that are there already.
     Runs of a whole plot share the levels of the factors that are hard to change.
@@ -226,13 +229,13 @@ def optimal_points(
         more = "runs or whole plots" if plots else "runs"
         raise DoeError(
             f"design.runs = {len(blocks)}: no design was found that can estimate the model; add "
-            f"{more}, or take a smaller model (design.model)"
+            f"{more}, or use a smaller model (design.model)"
         )
     return found
 
 
 def _searched(problem: Problem, codes: Ints, plots: Plots | None) -> tuple[Ints, Floats]:
-    """Designs improved by coordinate exchange, and their criterion."""
+    """Improve designs by coordinate exchange; return them with their criterion."""
     if plots is None:
         codes = exchanged(problem, codes)
         return codes, problem.criterion(codes)
@@ -241,7 +244,7 @@ def _searched(problem: Problem, codes: Ints, plots: Plots | None) -> tuple[Ints,
 
 
 def region_points(study: Study, settings: Settings, forced: Sequence[Levels] = ()) -> list[Levels]:
-    """Points at random over all that may run.
+    """Draw points at random from the allowed region.
 
     Raises
     ------
@@ -253,7 +256,7 @@ def region_points(study: Study, settings: Settings, forced: Sequence[Levels] = (
 
 
 def corner_points(study: Study, settings: Settings) -> list[Levels]:
-    """Points at the ends and the middle of ranges that may run: all, or as many as are drawn."""
+    """Return allowed points at the ends and the middle of ranges: all, or a random sample."""
     candidates = _candidates(study.factors, 3, ())
     if math.prod(candidates.sizes) > MOST_CORNERS:
         return candidates.points(_drawn(study, settings, candidates, REGION_POINTS))
@@ -262,14 +265,11 @@ def corner_points(study: Study, settings: Settings) -> list[Levels]:
 
 
 def _drawn(study: Study, settings: Settings, candidates: Candidates, number: int) -> Ints:
-    """Points at random that may run, by their candidates."""
+    """Draw allowed points at random, as numbers of their candidates."""
     region = _region(study, settings, candidates)
     drawn = random_points(region, candidates.sizes, number, study.order_seed)
     if not len(drawn):
-        raise DoeError(
-            "exclude and design.constraints leave nothing: no configuration was found that may "
-            "run; allow more"
-        )
+        raise DoeError("no configuration satisfies exclude and design.constraints; relax them")
     return drawn
 
 
@@ -279,7 +279,7 @@ def _starts(problem: Problem, runs: int) -> int:
 
 
 class _Search:
-    """What is searched, over any candidates."""
+    """Specification of a search, for any candidates."""
 
     def __init__(
         self,
@@ -310,12 +310,12 @@ class _Search:
             )
 
     def matrix(self, found: Sequence[Levels]) -> Floats:
-        """Model matrix of all runs, those that are there first."""
+        """Return the model matrix of all runs, existing ones first."""
         rows = model_matrix(self.study.factors, [*self.done, *found], self.terms)
         return np.column_stack([rows[:, self.estimable], self.beside[: len(rows)]])
 
     def _moments(self, rows: Floats) -> Floats:
-        """Moments of the region, with blocks at their mean."""
+        """Return the moments of the region, with blocks at their mean."""
         columns = len(self.index) + self.beside.shape[1]
         moments = np.zeros((columns, columns))
         inside = rows[:, self.estimable]
@@ -323,7 +323,7 @@ class _Search:
         return moments
 
     def problem(self, candidates: Candidates) -> Problem:
-        """The search over some candidates."""
+        """Return the search over some candidates."""
         tables = tuple(
             factor_basis(factor, levels)[:, self.index[:, i]]
             for i, (factor, levels) in enumerate(
@@ -354,7 +354,7 @@ def _region(study: Study, settings: Settings, candidates: Candidates) -> Region:
 
 
 def constraints_of(study: Study) -> tuple[Floats, Floats]:
-    """Weights of the factors and the bounds of their sums, of an optimal design."""
+    """Return the weights of the factors and the bounds of their sums for an optimal design."""
     texts = study.design.get("constraints", ()) if study.kind == "optimal" else ()
     return _constraints(study, tuple(texts))
 
@@ -366,7 +366,7 @@ def _constraints(study: Study, texts: Sequence[str]) -> tuple[Floats, Floats]:
 
 
 def _constraint(text: str, study: Study) -> tuple[list[float], float]:
-    """Weights of the factors and the bound of their sum, from "2*a + b <= 3" or ">="."""
+    """Parse "2*a + b <= 3" or ">=" into weights of the factors and the bound of their sum."""
     sides = re.fullmatch(r"(.+?)(<=|>=)(.+)", text.replace(" ", ""))
     path = f"design.constraints: {short(text)}"
     if sides is None:
@@ -380,29 +380,31 @@ def _constraint(text: str, study: Study) -> tuple[list[float], float]:
         if term is None or term[3] not in numeric:
             name = term[3] if term else part
             raise DoeError(
-                f"{path}: {name!r} is no numeric factor{nearest(name, numeric)}; expected "
+                f"{path}: {name!r} is not a numeric factor{nearest(name, numeric)}; expected "
                 f"a number times one of {', '.join(numeric)}"
             )
         try:
             factor = float(f"{term[1]}{term[2] or 1}")
         except ValueError:
-            raise DoeError(f"{path}: {term[2]!r} is no number") from None
+            raise DoeError(f"{path}: {term[2]!r} is not a number") from None
         weights[term[3]] += sign * factor
     try:
         bound = sign * float(sides[3])
     except ValueError:
-        raise DoeError(f"{path}: {sides[3]!r} is no number; expected one as the bound") from None
+        raise DoeError(
+            f"{path}: {sides[3]!r} is not a number; expected a number as the bound"
+        ) from None
     return list(weights.values()), bound + 1e-9 * max(1.0, abs(bound))
 
 
 def _configuration(text: str, study: Study) -> Levels:
-    """Levels of all factors from "lr=0.01, batch=64"."""
+    """Return levels of all factors from "lr=0.01, batch=64"."""
     given = dict(part.partition("=")[::2] for part in text.replace(" ", "").split(","))
     path = f"design.include: {short(text)}"
     if missing := [key for key in study.keys if key not in given]:
-        raise DoeError(f"{path}: no level of {missing[0]}; expected one of every factor")
+        raise DoeError(f"{path}: no level of {missing[0]}; expected a level for every factor")
     if strange := [key for key in given if key not in study.keys]:
-        raise DoeError(f"{path}: {strange[0]!r} is no factor{nearest(strange[0], study.keys)}")
+        raise DoeError(f"{path}: {strange[0]!r} is not a factor{nearest(strange[0], study.keys)}")
     try:
         return tuple(_level(given[factor.key], factor) for factor in study.factors)
     except DoeError as error:
@@ -410,7 +412,7 @@ def _configuration(text: str, study: Study) -> Levels:
 
 
 def _level(text: str, factor: Factor) -> Level:
-    """A level by its text, or any number of a range."""
+    """Return a level by its text, or any number within a range."""
     try:
         number = float(text)
     except ValueError:

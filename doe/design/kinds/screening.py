@@ -16,23 +16,23 @@ from doe.study.levels import exclusions
 from doe.study.values import Factor, Study
 
 MOST_CHOICES = 4096
-"""Signs of words in the middle that are tried."""
+"""Number of sign choices for mid-level words that are tried."""
 PLACKETT_BURMAN, DEFINITIVE = "plackett-burman", "definitive"
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """What a screening design is asked for."""
+    """Settings of a screening design."""
 
     method: Literal["plackett-burman", "definitive"] = "plackett-burman"
-    """Two levels of every factor, or three of the numbers among them."""
+    """Two levels of every factor (plackett-burman), or three of the numeric ones (definitive)."""
 
 
 def points(study: Study, settings: Settings) -> list[Point]:
-    """A Plackett–Burman or definitive screening design, and centre runs."""
+    """Return a Plackett–Burman or definitive screening design, and centre runs."""
     if exclusions(study):
         raise DoeError(
-            "exclude and when: a screening design needs every combination that it asks for; remove "
-            'them, or take kind = "optimal"'
+            "exclude and when: a screening design needs all of its combinations; remove "
+            'them, or use kind = "optimal"'
         )
     if settings.method == PLACKETT_BURMAN:
         positions = _plackett_burman(study)
@@ -43,16 +43,16 @@ def points(study: Study, settings: Settings) -> list[Point]:
 
 
 def terms(study: Study, settings: Settings) -> tuple[int, ...]:
-    """Main effects."""
+    """Return the main effects."""
     return tuple(1 << i for i in range(len(study.factors)))
 
 
 def describe(study: Study, settings: Settings) -> str:
-    """What it confounds."""
+    """Describe the design and what it confounds."""
     if settings.method == PLACKETT_BURMAN:
         runs = len(_plackett_burman(study))
         regular = runs & (runs - 1) == 0
-        share = "wholly confounded" if regular else "confounded in part"
+        share = "fully aliased" if regular else "partially aliased"
         return (
             f"Plackett–Burman design of {runs} runs: main effects are orthogonal to each other, "
             f"and {share} with two-factor interactions; the foldover clears them."
@@ -62,12 +62,12 @@ def describe(study: Study, settings: Settings) -> str:
     return (
         f"Definitive screening design of {len(_definitive(study))} runs: main effects are "
         f"orthogonal to each other{beside}, and clear of all squares and two-factor interactions, "
-        "which are confounded in part with each other."
+        "which are partially aliased with each other."
     )
 
 
 def _levels(study: Study, positions: list[float]) -> Levels:
-    """Levels at −1, 0 and 1."""
+    """Return levels at −1, 0 and 1."""
     return tuple(
         factor.levels[round((z + 1) / 2 * (len(factor.levels) - 1))]
         if len(factor.levels) > 2 or z
@@ -79,20 +79,20 @@ def _levels(study: Study, positions: list[float]) -> Levels:
 def _plackett_burman(study: Study) -> Floats:
     if wide := next((f for f in study.factors if len(f.levels) != 2), None):
         raise DoeError(
-            f"factors.{wide.key} has {len(wide.levels)} levels, and a Plackett–Burman design two "
-            'of every factor; give two, or take method = "definitive" or kind = "optimal"'
+            f"factors.{wide.key} has {len(wide.levels)} levels; a Plackett–Burman design needs two "
+            'of every factor; give two, or use method = "definitive" or kind = "optimal"'
         )
     count = len(study.factors)
     for size in range(count, count + 12):
         try:
             return np.asarray(pydoe().pbdesign(size)[:, :count], dtype=np.float64)
-        except (ValueError, AssertionError):  # its words for a size that it does not know
+        except (ValueError, AssertionError):  # pydoe's message for an unknown size
             continue
     raise DoeError(f"no Plackett–Burman design for {count} factors is known")
 
 
 def _definitive(study: Study) -> Floats:
-    """Runs x factors: a conference matrix, its mirror image, and the centre.
+    """Return runs x factors: a conference matrix, its mirror image, and the centre.
 
     Words have no middle: their zeros become a pair of opposite signs, and the centre runs once at
     either sign (Jones and Nachtsheim 2013), chosen for the largest determinant of the main effects.
@@ -118,7 +118,7 @@ def _definitive(study: Study) -> Floats:
 
 
 def _sign_choices(number: int) -> Floats:
-    """All choices of so many signs, or as many of them at random as can be tried."""
+    """Return all choices of so many signs, or a random sample of them."""
     if 2**number <= MOST_CHOICES:
         return np.array(list(product((1.0, -1.0), repeat=number)))
     return np.random.default_rng(1).choice((1.0, -1.0), size=(MOST_CHOICES, number))
@@ -127,17 +127,17 @@ def _sign_choices(number: int) -> Floats:
 def _check_three(factor: Factor) -> None:
     """Refuse a factor that has neither a middle nor two levels."""
     path = f"factors.{factor.key}"
-    other = 'give a range, two words, or take kind = "optimal"'
+    other = 'give a range, two words, or use kind = "optimal"'
     if not factor.numeric and len(factor.levels) != 2:
         raise DoeError(f"{path} has {len(factor.levels)} words as levels; {other}")
     if factor.numeric and not factor.ranged and len(factor.levels) % 2 == 0:
-        raise DoeError(f"{path} has {len(factor.levels)} numbers as levels, no middle; {other}")
+        raise DoeError(f"{path} has {len(factor.levels)} numbers as levels and no middle; {other}")
     if factor.ranged and factor.level_at(0) in factor.levels:
         raise DoeError(f"{path}: no whole number lies between {factor.low} and {factor.high}")
 
 
 def conference_matrix(least: int) -> Floats:
-    """The smallest conference matrix C of at least so many columns: ``C'C = (m − 1) I``.
+    """Return the smallest conference matrix C of at least so many columns: ``C'C = (m − 1) I``.
 
     Paley's construction from the squares of a field of m − 1 elements, a prime or 9; of order 16,
     twice the skew one of order 8.
@@ -149,11 +149,11 @@ def conference_matrix(least: int) -> Floats:
             return np.block([[skew, skew + one], [skew - one, -skew]])
         if order == 10 or all((order - 1) % d for d in range(2, order - 1)):
             return _paley(order - 1)
-    raise DoeError(f"no conference matrix of {least} columns is known here")
+    raise DoeError(f"no conference matrix of {least} columns is implemented")
 
 
 def _paley(q: int) -> Floats:
-    """Border of ones around the quadratic characters of all differences."""
+    """Return a border of ones around the quadratic characters of all differences."""
     prime = 3 if q == 9 else q
     field = list(product(range(prime), range(q // prime)))  # a + b i with i² = −1
 

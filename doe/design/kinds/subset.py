@@ -14,21 +14,22 @@ from doe.study.levels import allowed_rows, inestimable_factor
 from doe.study.values import Study
 
 MOST_ROWS = 1 << 20
-"""Rows of the orthogonal arrays that pydoe makes of all parts: N to the number of factors."""
+"""Number of rows of pydoe's orthogonal arrays: N to the number of factors."""
 
 
 def points(study: Study, settings: Settings) -> list[Point]:
-    """The first part, without excluded combinations, in blocks, with centre runs."""
+    """Return the first part, without excluded combinations, in blocks, with centre runs."""
     return blocked_points(study, part_rows(study, study.parts)[0])
 
 
 def describe(study: Study, settings: Settings) -> str:
-    """Which part it is."""
+    """Describe the part."""
     return f"A part, {study.fraction}, of all combinations (generalised subset design)."
 
 
 def part_rows(study: Study, parts: int) -> list[list[int]]:
-    """The parts of a generalised subset design (Surowiec et al. 2017), which make up the whole.
+    """Return the parts of a generalised subset design (Surowiec et al. 2017), which make up the
+    whole.
 
     The first is one whose runs can estimate every main effect.
 
@@ -42,9 +43,9 @@ def part_rows(study: Study, parts: int) -> list[list[int]]:
         return [every[first], *every[:first], *every[first + 1 :]]
     most = max((len(rows) for rows in every), default=0)
     count = _coefficients(study)
-    runs = f"{most} runs, {count} coefficients" if most else "there are not so many"
+    runs = f"{most} runs, {count} coefficients" if most else "not that many exist"
     larger = next((n for n in range(parts - 1, 1, -1) if _ordered(study, n)[1] is not None), 1)
-    advice = f"take 1/{larger}" if larger > 1 else "take all of them"
+    advice = f"use 1/{larger}" if larger > 1 else "use all of them"
     optimal = max(math.prod(study.sizes) // parts, count)
     raise DoeError(
         f'fraction = "1/{parts}": no part of {" × ".join(map(str, study.sizes))} combinations can '
@@ -54,12 +55,12 @@ def part_rows(study: Study, parts: int) -> list[list[int]]:
 
 
 def _coefficients(study: Study) -> int:
-    """The mean and the main effects."""
+    """Return the mean and the main effects."""
     return 1 + sum(size - 1 for size in study.sizes)
 
 
 def _ordered(study: Study, parts: int) -> tuple[list[list[int]], int | None]:
-    """All parts, and the number of the first that can estimate every main effect."""
+    """Return all parts, and the number of the first that can estimate every main effect."""
     every = [allowed_rows(study, rows) for rows in _parts(study.sizes, parts)]
     for i, rows in enumerate(every):
         if len(rows) >= _coefficients(study) and not inestimable_factor(study, rows):
@@ -77,5 +78,5 @@ def _parts(sizes: tuple[int, ...], parts: int) -> tuple[tuple[int, ...], ...]:
         return tuple(
             tuple(row_numbers(part, sizes)) for part in pydoe().gsd(list(sizes), parts, parts)
         )
-    except (ValueError, AssertionError):  # its words for a reduction that does not fit
+    except (ValueError, AssertionError):  # pydoe's message for a reduction that does not fit
         return ()

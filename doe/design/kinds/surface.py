@@ -17,18 +17,19 @@ from doe.study.levels import exclusions, level_numbers
 from doe.study.values import Factor, Level, Study
 
 CENTRE_RUNS = {"central-composite": 4, "box-behnken": 3}
-"""Centre runs of each block of a single replicate where the study says nothing; 1 of several
-replicates, which show the error by themselves."""
+"""Default number of centre runs in each block of a single replicate; 1 with several replicates,
+which estimate the error themselves."""
 AXIAL_CENTRE_RUNS = 2
-"""Centre runs beside axial points that are added to a design without any."""
+"""Centre runs with axial points that are added to a design without any."""
 Positions = tuple[float, ...]
 GENERATED = {5: 1, 6: 1, 7: 1, 8: 2, 9: 2, 10: 3, 11: 4}
-"""Factors -> p of the smallest 2^(k−p) fraction of resolution V; of fewer factors, all of it."""
+"""Factors -> p of the smallest 2^(k−p) fraction of resolution V; for fewer factors, the full
+factorial."""
 TRIPLES = {
     6: "013 124 235 034 145 025",
     7: "345 056 146 013 236 024 125",
 }
-"""Factors that vary together in Box–Behnken designs of six and seven; of fewer, all pairs."""
+"""Factors that vary together in Box–Behnken designs of six and seven; for fewer, all pairs."""
 BLOCKS = {
     4: ("01 23", "02 13", "03 12"),
     5: ("01 12 23 34 04", "02 13 24 03 14"),
@@ -37,28 +38,28 @@ BLOCKS = {
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """What a response surface design is asked for."""
+    """Settings of a response surface design."""
 
     method: Literal["central-composite", "box-behnken"] = "central-composite"
     alpha: Literal["face", "rotatable", "orthogonal"] | float = "face"
-    """Distance of the axial points: on the faces, for a variance that depends on the distance from
-    the centre alone, for orthogonal blocks, or a number."""
+    """Distance of the axial points: on the faces, rotatable, for orthogonal blocks, or a number."""
     inscribe: bool = False
-    """Whether the whole design shrinks so that axial points beyond the faces stay in the range."""
+    """Whether the whole design shrinks so that axial points beyond the faces stay within the
+    range."""
     blocks: int = 1
-    """Orthogonal blocks: 2 of a central composite design, 3 or 2 of Box–Behnken designs of 4 or 5
+    """Orthogonal blocks: 2 for a central composite design, 3 or 2 for Box–Behnken designs of 4 or 5
     factors."""
 
 
 def points(study: Study, settings: Settings) -> list[Point]:
-    """The design of the numeric factors, at each combination of the others' levels."""
+    """Return the design of the numeric factors, at each combination of the others' levels."""
     if settings.method == "box-behnken":
         return _crossed(study, _box_behnken(study, settings, len(_numeric(study))))
     return _crossed(study, _central_composite(study, settings, len(_numeric(study))))
 
 
 def axial_points(study: Study, alpha: float) -> list[Levels]:
-    """Axial points and centre runs that make a surface design of a factorial."""
+    """Return axial points and centre runs that turn a factorial into a surface design."""
     factors = len(_numeric(study))
     several = 1 if study.replicates > 1 else AXIAL_CENTRE_RUNS
     centre = [(0.0,) * factors] * (study.centre or several)
@@ -67,7 +68,7 @@ def axial_points(study: Study, alpha: float) -> list[Levels]:
 
 
 def _crossed(study: Study, placed: list[tuple[Positions, int]]) -> list[Point]:
-    """Positions of the numeric factors at each combination of the others' levels."""
+    """Return positions of the numeric factors at each combination of the others' levels."""
     others = [(None,) if f.ranged else f.levels for f in study.factors]
     return [
         Point(_levels(study, combination, positions), block)
@@ -77,14 +78,14 @@ def _crossed(study: Study, placed: list[tuple[Positions, int]]) -> list[Point]:
 
 
 def terms(study: Study, settings: Settings) -> tuple[int, ...]:
-    """The full second-order model."""
-    from doe.design.model import named_terms  # numpy, which reading a plan does without
+    """Return the full second-order model."""
+    from doe.design.model import named_terms  # numpy, which reading a plan does not need
 
     return named_terms(study.factors, "quadratic")
 
 
 def describe(study: Study, settings: Settings) -> str:
-    """Name, distance of the axial points, what can be estimated."""
+    """Describe the name, the axial distance and what can be estimated."""
     numeric = _numeric(study)
     if settings.method == "box-behnken":
         name = "Box–Behnken design"
@@ -99,11 +100,11 @@ def describe(study: Study, settings: Settings) -> str:
 
 
 def _numeric(study: Study) -> list[Factor]:
-    """Factors of the surface: ranges of numbers; all others are crossed with it."""
+    """Return factors of the surface: ranges of numbers; all others are crossed with it."""
     if exclusions(study):
         raise DoeError(
-            "exclude and when: a surface design needs every combination that it asks for; remove "
-            'them, or take kind = "optimal"'
+            "exclude and when: a surface design needs all of its combinations; remove "
+            'them, or use kind = "optimal"'
         )
     numeric = [factor for factor in study.factors if factor.ranged]
     if len(numeric) < 2:
@@ -129,14 +130,14 @@ def _levels(study: Study, combination: tuple[Level | None, ...], positions: Posi
 
 
 def _centre(study: Study, settings: Settings, blocks: int) -> list[int]:
-    """Block of each centre run, dealt to the blocks in turn."""
+    """Return the block of each centre run, distributed over the blocks in turn."""
     several = 1 if study.replicates > 1 else CENTRE_RUNS[settings.method]
     number = study.centre or several * blocks
     return [i % blocks for i in range(number)]
 
 
 def _cube(factors: int) -> list[Positions]:
-    """The factorial part, or the smallest fraction of it of resolution V."""
+    """Return the factorial part, or the smallest fraction of it of resolution V."""
     if factors > max(GENERATED):
         raise DoeError(f"a central composite design needs 2 to 11 ranges of numbers; got {factors}")
     generators = minimum_aberration(factors, GENERATED.get(factors, 0))
@@ -146,7 +147,7 @@ def _cube(factors: int) -> list[Positions]:
 
 
 def _axial(factors: int, alpha: float) -> list[Positions]:
-    """Two points on the axis of each factor."""
+    """Return two points on the axis of each factor."""
     return [
         tuple(side * alpha if j == i else 0.0 for j in range(factors))
         for i in range(factors)
@@ -155,7 +156,7 @@ def _axial(factors: int, alpha: float) -> list[Positions]:
 
 
 def _alpha(study: Study, settings: Settings, factors: int) -> float:
-    """Distance of the axial points from the centre, with the cube at ±1."""
+    """Return the distance of the axial points from the centre, with the cube at ±1."""
     cube = len(_cube(factors))
     blocks = _centre(study, settings, 2)
     named = {

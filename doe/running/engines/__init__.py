@@ -1,4 +1,4 @@
-"""Engines start workers somewhere; the run directory decides what became of them.
+"""Engines start workers somewhere; the run directory decides how each run ended.
 
 An engine is a module or package that gives
 
@@ -32,15 +32,15 @@ from doe.study.values import ENGINES, Study
 
 
 class Slot(msgspec.Struct, frozen=True):
-    """A place where runs are executed: a GPU's share, some cores, or a whole cluster."""
+    """A place for runs: a GPU or a share of one, some cores, or a whole cluster."""
 
     name: str
     device: str = "cpu"
-    """What the backend is told: "cpu" or "cuda:0"."""
+    """Device for the backend: "cpu" or "cuda:0"."""
     places: int = 1
-    """How many runs it takes at once; a cluster takes many."""
+    """Number of runs at once; a cluster takes many."""
     kind: str = ""
-    """Name of its GPU or processor, as in the provenance of a result; empty where unknown."""
+    """Name of its GPU or processor, as in the provenance of a result; empty if unknown."""
     group: str = ""
     """Slots of one group share a GPU; a run that needs it alone waits until the others are idle."""
 
@@ -52,87 +52,87 @@ class Job(msgspec.Struct, frozen=True):
     run_dir: Path
     slot: Slot
     options: WorkerOptions
-    """What the worker is told; `options.job` is unique to this start."""
+    """Options of the worker; `options.job` is unique to this start."""
     stage: str = ""
-    """The stage that is executed, which may ask for other resources; empty for a run."""
+    """The stage that is executed, which may need other resources; empty for a run."""
     after: tuple[str, ...] = ()
-    """Starts of stages (`options.job`) that have to end first, where no scheduler waits for it."""
+    """Starts of stages (`options.job`) that must end first, if no scheduler waits for them."""
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """The news that a started process is gone."""
+    """Event: a started process has ended."""
 
     run_id: str
     job: str
     """`options.job` of the start that ended."""
     code: int | None = None
-    """Exit code, where known; see the codes of `doe.running.worker`."""
+    """Exit code, if known; see the codes of `doe.running.worker`."""
     message: str = ""
-    """How it ended, for a run that left no verdict: "killed by SIGSEGV", "Slurm: NODE_FAIL"."""
+    """How it ended, for a run without verdict: "killed by SIGSEGV", "Slurm: NODE_FAIL"."""
     timeout: bool = False
-    """Whether it was ended for taking longer than it may."""
+    """Whether it was ended at its time limit."""
     interrupted: bool = False
-    """Whether it was stopped for no fault of its own (a stop that was asked for, preemption)."""
+    """Whether it was stopped through no fault of its own (a requested stop, preemption)."""
     unseen: bool = False
     """Whether nobody saw how it ended; this is excused as often as a crash is."""
 
 
 class Left(msgspec.Struct, frozen=True):
-    """The news that a run has left its slot: it has finished, and its worker commits."""
+    """Event: a run has left its slot; training has finished and its worker commits."""
 
     job: str
 
 
 class Engine(Protocol):
-    """What the scheduler needs of an engine. No method blocks for longer than it says."""
+    """Interface of engines for the scheduler. No method blocks for longer than documented."""
 
     @property
     def slots(self) -> Sequence[Slot]:
-        """All places, free or not; fixed while the engine lives."""
+        """All slots, free or not; fixed for the life of the engine."""
 
     def adopt(self) -> Sequence[tuple[str, str, str]]:
-        """Runs that an earlier scheduler handed over and that still wait or run there.
+        """Return runs that an earlier scheduler submitted and that still wait or run there.
 
         As (run id, job, slot name). Called once, before anything is started; their end is reported
         by `wait`. An engine without a memory returns nothing: leases tell of running orphans.
         """
 
     def start(self, jobs: Sequence[Job]) -> None:
-        """Begin some runs, at most as many as their slots have free places; DoeError if it cannot.
+        """Start some runs, at most as many as their slots have room for; DoeError if impossible.
 
         Several at once, so that a cluster can submit them as one array.
         """
 
     def wait(self, seconds: float) -> Sequence[Ended | Left]:
-        """Return what has ended or left, as soon as something has, or nothing after `seconds`."""
+        """Return events as soon as there are any, or nothing after `seconds`."""
 
     def withdraw(self) -> None:
-        """Take back what waits and has not begun; `wait` reports it as interrupted."""
+        """Withdraw what waits and has not begun; `wait` reports it as interrupted."""
 
     def stop(self, grace: float) -> None:
         """End all runs: TERM, after `grace` seconds KILL; return when no process is left."""
 
     def close(self) -> None:
-        """Let go of idle helpers. Runs that are under way are left to run."""
+        """Release idle helpers. Running runs continue."""
 
 
-# What a run's directory tells an engine, apart from the verdict ---------------------------------
+# State of a run's directory for engines, apart from the verdict ----------------------------------
 
 
 def has_begun(run: RunDir, job: str) -> bool:
-    """Whether the start of this name has taken the run's lease."""
+    """Return whether the start with this name took the run's lease."""
     last = last_lease(run)
     return last is not None and last.is_of(job)
 
 
 def failure_recorded(run: RunDir, job: str) -> bool:
-    """Whether the start of this name has left a record of how it failed."""
+    """Return whether the start with this name recorded how it failed."""
     last = last_lease(run)
     return last is not None and last.is_of(job) and run.attempt(last.attempt).exists()
 
 
 def await_death(run: RunDir, job: str, seconds: float) -> None:
-    """Wait until the process of this start is dead that the kernel is about to end on this machine.
+    """Wait for the death of a process that the kernel is about to end on this machine.
 
     Looked at alive, it would be taken for one that goes on, and its crash would not be counted.
     """
@@ -146,7 +146,7 @@ def await_death(run: RunDir, job: str, seconds: float) -> None:
 
 
 def needs_gpu_alone(run: RunDir) -> bool:
-    """Whether the run has found too little memory on a GPU that it shared."""
+    """Return whether the run ran out of memory on a GPU that it shared."""
     return any(record.failure.kind == "gpu-memory" for record in failed_attempts(run))
 
 
@@ -154,7 +154,7 @@ SettingsOf = TypeVar("SettingsOf", bound=msgspec.Struct)
 
 
 def engine_module(name: str) -> Any:
-    """The module of an engine."""
+    """Return the module of an engine."""
     if name not in ENGINES:
         raise DoeError(
             f"engine {name!r} is unknown{nearest(name, ENGINES)}; known: {', '.join(ENGINES)}"
@@ -163,7 +163,7 @@ def engine_module(name: str) -> Any:
 
 
 class EngineOption(NamedTuple):
-    """An option of `doe run` that one or several engines understand."""
+    """An option of `doe run` for one or several engines."""
 
     type: type
     help: str
@@ -171,7 +171,7 @@ class EngineOption(NamedTuple):
 
 
 def engine_options() -> dict[str, EngineOption]:
-    """Every option of every engine, by the name of its field."""
+    """Return every option of every engine, by the name of its field."""
     options: dict[str, EngineOption] = {}
     for engine in ENGINES:
         hints = get_type_hints(engine_module(engine).Settings, include_extras=True)
@@ -196,22 +196,22 @@ def check_detach(name: str) -> None:
     if not engine_module(name).DETACHES:
         able = " or ".join(other for other in ENGINES if engine_module(other).DETACHES)
         raise DoeError(
-            f"detaching needs an engine that goes on by itself; got {name}, expected {able}"
+            f"detaching needs an engine that works without a scheduler; got {name}, expected {able}"
         )
 
 
 def waiting_reasons(directory: Path, runs: Collection[str]) -> dict[str, str]:
-    """Run -> why it has not begun, as the engine says that it was handed to."""
+    """Return run -> why it has not begun, according to the engines."""
     words: dict[str, str] = {}
     files = StudyDir(directory)
     for name in ENGINES:
-        if files.engine(name).is_dir():  # where something was handed over
+        if files.engine(name).is_dir():  # if something was submitted
             words |= engine_module(name).waiting_reasons(files, runs)
     return words
 
 
 def open_engine(name: str, study: Study, directory: Path, requested: Mapping[str, Any]) -> Engine:
-    """Make the engine of a name with what the study file and, stronger, `requested` ask of it.
+    """Create the named engine; `requested` overrides the study file.
 
     Raises
     ------
@@ -223,11 +223,11 @@ def open_engine(name: str, study: Study, directory: Path, requested: Mapping[str
     options = engine_options()
     for key in requested:
         if key not in options:
-            raise DoeError(f"{key!r} is an option of no engine{nearest(key, options)}")
+            raise DoeError(f"{key!r} is not an option of any engine{nearest(key, options)}")
         if name not in options[key].engines:
             raise DoeError(
-                f"{key} is for the engine {' or '.join(options[key].engines)}; "
-                f"this is {name}, leave it out"
+                f"{key} applies to the engine {' or '.join(options[key].engines)}, not to {name}; "
+                "remove it"
             )
     settings = read_settings(module, name, study.engines.get(name, {}), requested)
     engine: Engine = module.open(study, directory, settings)
@@ -237,7 +237,7 @@ def open_engine(name: str, study: Study, directory: Path, requested: Mapping[str
 def stage_settings(
     name: str, study: Study, settings: SettingsOf, **single: Any
 ) -> dict[str, SettingsOf]:
-    """Stage -> what its jobs ask for: what runs do, but for what its own table says.
+    """Return stage -> settings of its jobs: those of runs, updated by its own table.
 
     Parameters
     ----------
@@ -257,7 +257,7 @@ def stage_settings(
 def read_settings(
     module: Any, name: str, table: Mapping[str, Any], requested: Mapping[str, Any]
 ) -> msgspec.Struct:
-    """Check a table of the study file and what the command line says instead, all at once."""
+    """Read a table of the study file, overridden by the command line, and check it all at once."""
     fields = {field.name: field.type for field in msgspec.structs.fields(module.Settings)}
     problems = [
         f"{name}.{key}: unknown key{nearest(key, fields)}; known are {', '.join(fields)}"

@@ -47,11 +47,11 @@ SLOT = "ray"
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """What each run is given, and where."""
+    """Resources of each run, and the cluster."""
 
     ray_address: Annotated[
         str,
-        Meta(description="a running cluster, as in auto or HOST:PORT [default: its own]."),
+        Meta(description="a running cluster, such as auto or HOST:PORT [default: a new one]."),
     ] = ""
     gpus_per_run: Annotated[
         float, Meta(description="GPUs of each run; 0.5 puts two on one.", ge=0)
@@ -59,16 +59,18 @@ class Settings(msgspec.Struct, frozen=True):
     cpus: Annotated[
         int, Meta(description="cores of each run [default: the study's threads].", ge=1)
     ] = 0
-    jobs: Annotated[int, Meta(description="most runs at once; 0 for as many as fit.", ge=0)] = 0
+    jobs: Annotated[
+        int, Meta(description="maximum number of runs at once; 0 for as many as fit.", ge=0)
+    ] = 0
 
 
 def problem(_key: str, _value: Any) -> str:
-    """Nothing beyond what the fields say."""
+    """Return an empty text: the fields allow nothing wrong."""
     return ""
 
 
 def open(study: Study, _directory: Path, settings: Settings) -> RayEngine:
-    """Reach a cluster, or start one on this machine."""
+    """Connect to a cluster, or start one on this machine."""
     from doe.running.engines import stage_settings
 
     settings = msgspec.structs.replace(settings, cpus=settings.cpus or study.threads)
@@ -82,7 +84,7 @@ def run_worker(run_dir: str, options: WorkerOptions, cwd: str, path: str) -> int
     """
     if not os.path.isdir(run_dir):
         raise FileNotFoundError(f"{run_dir} is not on {os.uname().nodename}: use shared storage")
-    # To cancel a task, Ray interrupts whatever its process does, also while it makes the worker.
+    # To cancel a task, Ray interrupts its process at any point, even while it creates the worker.
     with counted_interrupts() as cancelled:
         process = subprocess.Popen(
             worker_words(run_dir, options),
@@ -111,14 +113,14 @@ class RayEngine:
         self._settings, self._stages = settings, stages
         self._connect()
         device = "cuda:0" if settings.gpus_per_run else "cpu"
-        # A cluster that grows on demand may come to have more.
+        # An autoscaling cluster may grow.
         rooms = [] if settings.jobs else [*map(self._room, (settings, *stages.values()))]
         places = settings.jobs or rooms[0]
         self.slots = (Slot(SLOT, device, places),)
         self._jobs: dict[Any, Job] = {}
         """Tasks by Ray's reference."""
         self._withdrawn: dict[Any, Held] = {}
-        """Leases of runs that are taken back: while they are held, none of these begins."""
+        """Leases of withdrawn runs: while they are held, none of these can begin."""
 
     def _connect(self) -> None:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -136,25 +138,25 @@ class RayEngine:
             raise _unreachable(self._settings.ray_address, error) from error
 
     def _room(self, settings: Settings) -> int:
-        """How many runs, or executions of a stage, fit on the cluster at once."""
+        """Return how many runs, or executions of a stage, fit on the cluster at once."""
         resources: Mapping[str, float] = self._ray.cluster_resources()
         wanted = {"GPU": settings.gpus_per_run, "CPU": float(settings.cpus)}
         for name, amount in wanted.items():
             if amount > resources.get(name, 0.0):
                 self._ray.shutdown()
                 raise DoeError(
-                    f"each run or stage asks for {amount:g} {name}, but the Ray cluster has "
-                    f"{resources.get(name, 0.0):g} in all; ask for less by gpus_per_run or cpus, "
+                    f"each run or stage needs {amount:g} {name}, but the Ray cluster has "
+                    f"{resources.get(name, 0.0):g} in all; reduce gpus_per_run or cpus, "
                     "or start the cluster with more"
                 )
         return min(int(resources[name] / amount) for name, amount in wanted.items() if amount)
 
     def adopt(self) -> Sequence[tuple[str, str, str]]:
-        """Nothing: runs end with the scheduler that started them."""
+        """Return nothing: runs end with the scheduler that started them."""
         return ()
 
     def start(self, jobs: Sequence[Job]) -> None:
-        """Hand each run to Ray as a task that is tried once."""
+        """Submit each run to Ray as a task without retries."""
         path = os.environ.get("PYTHONPATH", "")
         task = self._ray.remote(run_worker)
         for job in jobs:
@@ -171,12 +173,12 @@ class RayEngine:
             self._jobs[reference] = job
 
     def wait(self, seconds: float) -> Sequence[Ended]:
-        """Return what has ended, as soon as something has."""
+        """Return events as soon as a run has ended."""
         if not self._jobs:
             time.sleep(seconds)
             return []
         done, _ = self._ray.wait(list(self._jobs), num_returns=1, timeout=seconds)
-        if done:  # whatever else has ended meanwhile
+        if done:  # any other event that occurred meanwhile
             done, _ = self._ray.wait(list(self._jobs), num_returns=len(self._jobs), timeout=0)
         return [self._ended(reference) for reference in done]
 
@@ -185,12 +187,12 @@ class RayEngine:
         run_id, name = job.run_id, job.options.job
         if held := self._withdrawn.pop(reference, None):
             held.release()
-            return Ended(run_id, name, None, "taken back from Ray", interrupted=True)
+            return Ended(run_id, name, None, "withdrawn from Ray", interrupted=True)
         errors = self._ray.exceptions
         try:
             code: int = self._ray.get(reference)
         except errors.TaskCancelledError:
-            return Ended(run_id, name, None, "taken back from Ray", interrupted=True)
+            return Ended(run_id, name, None, "withdrawn from Ray", interrupted=True)
         except (errors.NodeDiedError, errors.LocalRayletDiedError):
             return Ended(run_id, name, None, "its machine left the cluster", interrupted=True)
         except errors.RayError as error:
@@ -199,7 +201,7 @@ class RayEngine:
         return Ended(run_id, name, code, ending(code), interrupted=code in STOPPED)
 
     def withdraw(self) -> None:
-        """Take back the tasks for which there was no room yet.
+        """Withdraw the tasks for which there was no room yet.
 
         Ray cannot say whether a task has begun. So the lease decides: whoever takes it first, the
         worker or this scheduler, has the run.
@@ -208,7 +210,7 @@ class RayEngine:
             run, options = RunDir(job.run_dir), job.options
             owner = new_owner(options.job, options.slot, options.supervisor)
             held = None
-            with contextlib.suppress(OSError):  # a full disk: the worker can take none either
+            with contextlib.suppress(OSError):  # a full disk: the worker cannot take one either
                 held = acquire(run, owner, Watch(), options.expired)
             if held is not None:
                 self._withdrawn[reference] = held
@@ -226,12 +228,12 @@ class RayEngine:
         self._jobs.clear()
 
     def close(self) -> None:
-        """Leave the cluster; one that was started here ends."""
+        """Leave the cluster; a cluster started here ends."""
         self._ray.shutdown()
 
 
 def _check_listening(address: str) -> None:
-    """Say at once that nothing is at an address; Ray itself would go on trying for minutes."""
+    """Fail at once if nothing listens at an address; Ray itself would retry for minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if host and port.isdecimal():
         try:
@@ -243,7 +245,7 @@ def _check_listening(address: str) -> None:
 def _unreachable(address: str, error: Exception) -> DoeError:
     return DoeError(
         f"cannot reach a Ray cluster at {address or 'this machine'}: {error}\n"
-        "Start one with `ray start --head`, or leave out ray_address to run on this machine. "
+        "Start one with `ray start --head`, or remove ray_address to run on this machine. "
         "If the cluster asks for a token, export RAY_AUTH_MODE=token as Ray's manual says"
     )
 

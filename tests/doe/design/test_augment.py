@@ -85,7 +85,7 @@ def test_an_optimal_augmentation_uses_what_has_been_run(tmp_path):
 @pytest.mark.parametrize(
     ("kind", "options", "said"),
     [
-        ("axial", {"runs": 3}, "belong to an optimal augmentation"),
+        ("axial", {"runs": 3}, "apply to an optimal augmentation only"),
         ("optimal", {}, "needs the number of runs to add"),
         (
             "around",

@@ -31,7 +31,7 @@ metrics = ["m"]
         ({"low": 1.0}, "factors.x: low and high are both 1.0"),
         ({"low": 0.0, "scale": "log"}, "got the level 0; logarithms need numbers above 0"),
         ({"settings": "runs = 5"}, "the model has 6 coefficients; expected at least as many runs"),
-        ({"settings": 'runs = 9\nconstraints = ["x + y <= -1"]'}, "leave nothing"),
+        ({"settings": 'runs = 9\nconstraints = ["x + y <= -1"]'}, "no configuration satisfies"),
         ({"kind": "surface", "settings": "", "low": 1.0}, "expected two distinct levels"),
         ({"low": -1.7e308, "high": 1.7e308}, "expected a narrower range"),
     ],

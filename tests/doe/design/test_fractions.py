@@ -67,8 +67,8 @@ def test_generators_are_written_as_they_are_read():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("F=ABX", "no factor"),
-        ("X=ABC", "no factor"),
+        ("F=ABX", "not a factor"),
+        ("X=ABC", "not a factor"),
         ("F", "no '='"),
         ("F=A", "copy"),
         ("AB=CD", "one factor"),

@@ -34,9 +34,12 @@ def test_kinds_are_found_by_their_names():
 @pytest.mark.parametrize(
     ("design", "said"),
     [
-        ({"kind": "factorail"}, r"design.kind = 'factorail': no such kind \(did you mean 'factor"),
-        ({"kind": "factorial", "runs": 9}, "design.runs: no setting of factorial; it has none"),
-        ({"runs": 9}, "design.runs: no setting of factorial; it has none"),
+        (
+            {"kind": "factorail"},
+            r"design.kind = 'factorail': not a kind of design \(did you mean 'factor",
+        ),
+        ({"kind": "factorial", "runs": 9}, "design.runs: not a setting of factorial; it has none"),
+        ({"runs": 9}, "design.runs: not a setting of factorial; it has none"),
     ],
 )
 def test_a_kind_or_setting_that_is_none_is_one_sentence(design, said):

@@ -99,7 +99,7 @@ def test_what_is_excluded_or_beyond_a_constraint_never_runs_and_what_is_forced_d
         assert (optimizer, depth) != ("sgd", 8)
         assert (optimizer, batch) != ("lion", 64)
     assert max(batch + 4 * depth for batch, depth, _ in levels) >= 76, "it goes to the border"
-    assert "2 cannot be estimated on what may run" not in chosen_kind(asked).describe()
+    assert "2 cannot be estimated within the allowed region" not in chosen_kind(asked).describe()
 
 
 def test_an_interaction_without_one_of_its_cells_keeps_what_can_be_estimated():
@@ -122,7 +122,7 @@ def test_blocks_share_the_runs_and_are_estimated_too():
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (study(X, Y), "design.runs = 0: expected the number of runs of a replicate"),
+        (study(X, Y), "design.runs = 0: expected the number of runs per replicate"),
         (study(X, Y, runs=10**6), "design.runs = 1000000: expected the number .* to 10000"),
         (study(X, Y, runs=9, blocks=10), "design.blocks = 10: expected 1 to 9 blocks"),
         (study(X, Y, runs=5, model="quadratic"), "design.runs = 5: the model has 6 coefficients"),
@@ -130,17 +130,20 @@ def test_blocks_share_the_runs_and_are_estimated_too():
         (study(X, Y, runs=9, model="cubic"), "design.model: model 'cubic': expected linear, inter"),
         (study(X, Y, runs=9, model=["x", "w"]), "design.model: term 'w' uses 'w'"),
         (study(X, WIDTH, runs=9, model=["width^2"]), "expected the square of a number with more"),
-        (study(X, Y, runs=9, constraints=["x + y <= -3"]), "leave nothing"),
+        (study(X, Y, runs=9, constraints=["x + y <= -3"]), "no configuration satisfies"),
         (study(X, Y, runs=9, constraints=["x + y"]), "expected a sum of factors, <= or >=, and"),
-        (study(X, Y, runs=9, constraints=["x + w <= 1"]), "'w' is no numeric factor"),
-        (study(X, OPTIMIZER, runs=9, constraints=["optimizer <= 1"]), "'optimizer' is no numeric"),
-        (study(X, Y, runs=9, constraints=["x <= much"]), "'much' is no number"),
+        (study(X, Y, runs=9, constraints=["x + w <= 1"]), "'w' is not a numeric factor"),
+        (
+            study(X, OPTIMIZER, runs=9, constraints=["optimizer <= 1"]),
+            "'optimizer' is not a numeric",
+        ),
+        (study(X, Y, runs=9, constraints=["x <= much"]), "'much' is not a number"),
         (study(X, Y, runs=9, include=["x=0"]), "no level of y"),
         (study(X, Y, runs=9, include=["x=0,y=3"]), "y=3: expected a number from -1 to 1"),
-        (study(X, Y, runs=9, include=["x=1,y=1"], constraints=["x+y<=1"]), "cannot run by"),
+        (study(X, Y, runs=9, include=["x=1,y=1"], constraints=["x+y<=1"]), "is forbidden by"),
         (study(X, Y, runs=9, criterion="A"), 'design.criterion = \'A\': expected "D" or "I"'),
         (study(X, Y, runs="many"), "design.runs = 'many': expected a whole number"),
-        (study(X, Y, runs=9, run=3), r"design.run: no setting of optimal \(did you mean 'runs'"),
+        (study(X, Y, runs=9, run=3), r"design.run: not a setting of optimal \(did you mean 'runs'"),
     ],
 )
 def test_what_cannot_be_asked_for_is_one_sentence(asked, said):

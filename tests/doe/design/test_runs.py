@@ -221,7 +221,7 @@ def test_a_part_of_a_mixed_design_estimates_every_main_effect_and_the_parts_make
 
 def test_a_part_that_cannot_tell_the_main_effects_apart_is_refused():
     small = study(2, factors=(Factor("B", (0, 1)), OPTIMIZERS, AUGMENT), fraction="1/3")
-    with pytest.raises(DoeError, match=r'fraction = "1/3".*4 runs, 5 coefficients.*take 1/2'):
+    with pytest.raises(DoeError, match=r'fraction = "1/3".*4 runs, 5 coefficients.*use 1/2'):
         make_design(small)
 
 

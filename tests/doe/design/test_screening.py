@@ -41,8 +41,8 @@ def test_plackett_burman_main_effects_are_orthogonal(factors, runs):
 
 def test_what_a_plackett_burman_design_confounds_is_said():
     assert "12 runs" in (told := chosen_kind(study(*ranges(9))).describe())
-    assert "confounded in part with two-factor" in told
-    assert "wholly confounded" in chosen_kind(study(*ranges(7))).describe()
+    assert "partially aliased with two-factor" in told
+    assert "fully aliased" in chosen_kind(study(*ranges(7))).describe()
 
 
 @pytest.mark.parametrize("columns", range(3, 17))
@@ -122,7 +122,7 @@ def test_the_foldover_of_a_screening_design_exchanges_every_level():
         (study(*ranges(3), Factor("w", tuple("xyz")), design=DEFINITIVE), "has 3 words as levels"),
         (
             study(*ranges(3), Factor("w", (1, 2), listed=True), design=DEFINITIVE),
-            "has 2 numbers as levels, no middle",
+            "has 2 numbers as levels and no middle",
         ),
         (study(*ranges(3), Factor("w", (1, 2)), design=DEFINITIVE), "no whole number lies between"),
         (study(*ranges(3), design={"method": "taguchi"}), "design.method = 'taguchi'"),

@@ -223,11 +223,11 @@ def test_further_metrics_may_be_missing(execute):
 
 
 MISSING = [
-    ({}, "pass", ["no metrics.json", "does it know {run_dir}"]),
+    ({}, "pass", ["no metrics.json", "does it use {run_dir}"]),
     (
         {"file": "r.json"},
         left("result.jsn", "{}"),
-        ["no r.json", "which holds result.jsn; say which is meant by file"],
+        ["no r.json", "which contains result.jsn; choose one with file"],
     ),
     ({}, left("metrics.json", '{"ac": 1, "loss": 2}'), ["no 'acc'", "did you mean 'ac'", "loss"]),
     (
@@ -237,8 +237,8 @@ MISSING = [
     ),
     ({}, left("metrics.json", '{"acc": [[1]], "loss": 2}'), ["'acc' is [1]", "expected a number"]),
     ({}, left("metrics.json", '{"acc": true, "loss": 2}'), ["'acc' is true"]),
-    ({}, left("metrics.json", "[1]"), ["no JSON object"]),
-    ({}, left("metrics.json", '{"acc": '), ["metrics.json is no JSON"]),
+    ({}, left("metrics.json", "[1]"), ["not a JSON object"]),
+    ({}, left("metrics.json", '{"acc": '), ["metrics.json is not JSON"]),
     (
         {"file": "a.csv"},
         left("a.csv", "epoch,acc\n1,2\n"),
@@ -270,7 +270,7 @@ def test_what_is_missing_is_named_with_what_is_there(execute, section, code, sai
 
 def test_the_file_of_an_earlier_attempt_does_not_count(execute, tmp_path):
     (tmp_path / "metrics.json").write_text('{"acc": 1, "loss": 2}')
-    with pytest.raises(DoeError, match="of an earlier attempt"):
+    with pytest.raises(DoeError, match="from an earlier attempt"):
         execute("pass")
     assert execute(left("metrics.json", '{"acc": 3, "loss": 2}'))[0]["acc"] == 3.0
 

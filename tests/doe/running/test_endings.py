@@ -89,7 +89,7 @@ def test_a_crash_is_tried_again_and_may_succeed(planned, go):
     plan = planned("ending", kind="segfault once")
     number, said = go(plan)
     assert number["done"] == 4
-    assert "will be tried again" in said
+    assert "will be retried" in said
     assert attempts(plan, "002-r1") == 2
 
 

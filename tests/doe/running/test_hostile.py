@@ -146,7 +146,7 @@ def test_what_a_backend_does_to_its_process_costs_no_result(planned, go, deed):
 @pytest.mark.parametrize(
     ("deed", "words"),
     [
-        ("untold error", "its text cannot be told"),
+        ("untold error", "its message cannot be printed"),
         ("surrogate error", "ValueError: bad?"),
         ("long error", "ValueError: xxx"),
     ],

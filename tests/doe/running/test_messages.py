@@ -133,7 +133,7 @@ def test_a_place_without_hard_links_is_told_at_planning_and_refused(planned, mon
 
     monkeypatch.setattr(os, "link", refuse)
     assert "without hard links" in " ".join(call(*words)[1].split())
-    with pytest.raises(DoeError, match="no hard links"):
+    with pytest.raises(DoeError, match="without hard links"):
         check_links(StudyDir(plan.directory))
     assert not list(plan.directory.glob(".link*"))
 

@@ -67,8 +67,8 @@ def test_a_script_that_ends_its_process_group_ends_only_that():
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["no-such-program"], "there is no such program here or on the PATH"),
-        (["/etc/passwd"], "it may not be executed"),
+        (["no-such-program"], "no such program here or on the PATH"),
+        (["/etc/passwd"], "it is not executable"),
         (["true", "x" * (1 << 22)], "Argument list too long"),
     ],
 )

@@ -43,7 +43,7 @@ def test_a_file_that_stands_in_the_way_of_the_backend_is_named(place):
     ended = called("run", "--study", "st", "--cpu", "1", cwd=place)
     assert ended.code == 1
     said = " ".join(ended.stderr.split())
-    assert f"calendar.py in {place} stands in the place of a module of that name" in said
+    assert f"calendar.py in {place} shadows a module of that name" in said
 
 
 def test_a_backend_module_that_prints_is_no_answer(place):

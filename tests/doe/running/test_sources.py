@@ -226,5 +226,5 @@ def test_the_database_of_mlflow(tmp_path):
     base.close()
     assert reading(tmp_path, "mlflow.db") == {"ret": 2.0}
     (tmp_path / "other.db").write_bytes(b"no database at all, but text")
-    with pytest.raises(DoeError, match=r"other\.db is no database of MLflow"):
+    with pytest.raises(DoeError, match=r"other\.db is not a database of MLflow"):
         reading(tmp_path, "other.db")

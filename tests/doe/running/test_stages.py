@@ -96,7 +96,7 @@ def test_what_a_stage_left_is_removed_after_its_last_run_unless_kept(planned, go
     assert result(plan, second).state == "done"
     shown = doe("status", "--study", plan.directory).stdout
     assert (
-        "stage data: 2 executions: 2 done; 2 removed, for no run needs what they left"
+        "stage data: 2 executions: 2 done; 2 removed, because no run needs their output any more"
         in " ".join(shown.split())
     )
 
@@ -141,7 +141,7 @@ def test_a_stage_that_was_killed_is_tried_again(planned, go):
     counts, lines = go(plan)
     assert counts["done"] == 8
     assert [calls(plan, stage.run_id) for stage in plan.stages] == [2, 2]
-    assert sum("will be tried again" in line for line in lines.splitlines()) == 2
+    assert sum("will be retried" in line for line in lines.splitlines()) == 2
 
 
 def test_a_time_limit_of_runs_is_none_of_stages(planned, go):

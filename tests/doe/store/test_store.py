@@ -132,7 +132,7 @@ def test_a_directory_that_cannot_be_written_is_named(tmp_path, monkeypatch):
         raise OSError(errno.EROFS, "Read-only file system")
 
     monkeypatch.setattr("pathlib.Path.write_bytes", refuse)
-    with pytest.raises(DoeError, match="Read-only file system; results would have no place"):
+    with pytest.raises(DoeError, match="Read-only file system; results could not be saved"):
         check_writable(StudyDir(tmp_path))
 
 

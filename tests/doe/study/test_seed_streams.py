@@ -140,7 +140,7 @@ def test_nested_streams_and_repeated_seeds_are_plans(seeds):
 
 def test_replicates_follow_from_the_streams():
     assert with_overrides(CROSSED, 6, None) == CROSSED
-    with pytest.raises(DoeError, match="the 6 replicates follow from the streams"):
+    with pytest.raises(DoeError, match="the 6 replicates are determined by the streams"):
         with_overrides(CROSSED, 4, None)
 
 

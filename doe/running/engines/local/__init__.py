@@ -1,4 +1,4 @@
-"""The local engine: slots on this machine's GPUs or cores, a warm parent each."""
+"""The local engine: slots on this machine's GPUs or cores, each with a warm parent."""
 
 from __future__ import annotations
 
@@ -22,31 +22,32 @@ DETACHES = False
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """What runs on this machine may use."""
+    """Settings of runs on this machine."""
 
-    gpus: Annotated[str, Meta(description="GPUs to use, as in 0,1; a slot each.")] = ""
+    gpus: Annotated[str, Meta(description="GPUs to use, such as 0,1; one slot each.")] = ""
     per_gpu: Annotated[int, Meta(description="runs at once on each GPU.", ge=1)] = 1
     cpu: Annotated[
-        int | None, Meta(description="slots on the CPU; 0 for as many as the cores take [default].")
+        int | None,
+        Meta(description="slots on the CPU; 0 for as many as there are cores [default]."),
     ] = None
 
 
 def problem(key: str, value: Any) -> str:
-    """What is wrong with a value, or an empty text."""
+    """Return what is wrong with a value, or an empty text."""
     if key == "cpu":
-        return "" if value >= 0 else "expected 0 for as many as the cores take, or more"
+        return "" if value >= 0 else "expected 0 for as many as there are cores, or more"
     parts = [part.strip() for part in value.split(",")] if key == "gpus" else []
     different = all(part.isdecimal() for part in parts) and len(set(parts)) == len(parts)
     return "" if different else "expected different numbers such as 0,1"
 
 
 def open(study: Study, _directory: Path, settings: Settings) -> LocalEngine:
-    """Slots on the GPUs that are asked for, or on the cores; by default on all GPUs if any."""
+    """Open slots on the given GPUs or cores; by default on all GPUs if any."""
     from doe.running.engines.local.engine import LocalEngine
 
     if own := [name for name, stage in study.stages.items() if stage.engines.get("local")]:
         raise DoeError(
-            f"stages.{own[0]}.local: on this machine stages run in the slots of runs; remove it"
+            f"stages.{own[0]}.local: the local engine runs stages in the slots of runs; remove it"
         )
     if settings.gpus and settings.cpu is not None:
         raise DoeError("got both gpus and cpu; choose one of them")
@@ -61,20 +62,21 @@ def open(study: Study, _directory: Path, settings: Settings) -> LocalEngine:
 
 
 def usable_cores() -> int:
-    """Cores that this process may use."""
+    """Return the cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def cpu_slots(threads: int, number: int = 0) -> tuple[Slot, ...]:
-    """As many slots as runs of so many threads have cores, unless a number is given."""
+    """Return as many slots as there are cores for runs with so many threads, unless a number is
+    given."""
     kind, slots = cpu_name(), number or max(1, usable_cores() // threads)
     return tuple(Slot(f"cpu{i}", kind=kind) for i in range(slots))
 
 
 def gpu_slots(wanted: Sequence[int], per_gpu: int, gpus: Sequence[Gpu]) -> tuple[Slot, ...]:
-    """Slots on some GPUs, `per_gpu` on each, or DoeError naming the GPUs that are there."""
+    """Return slots on some GPUs, `per_gpu` on each; DoeError lists the GPUs that exist."""
     kinds = {gpu.number: gpu.name for gpu in gpus}
     if missing := [number for number in wanted if number not in kinds]:
         listing = ", ".join(f"{gpu.number} ({gpu.name})" for gpu in gpus) or "none"

@@ -1,4 +1,4 @@
-"""The engine as the scheduler sees it: a warm parent for each slot, and what it answers."""
+"""The local engine for the scheduler: a warm parent for each slot, and its events."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ from doe.study.values import Study
 
 
 class _Start:
-    """A job that a warm parent was given."""
+    """A job given to a warm parent."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
         self.keeper = ""
-        """Name of its process, once it has begun."""
+        """Name of its process, once begun."""
         self.began = time.monotonic()
 
     @property
     def living(self) -> bool:
-        """Whether its keeper is there."""
+        """Return whether its keeper is alive."""
         return bool(self.keeper) and process_alive(self.keeper)
 
     @property
     def late(self) -> bool:
-        """Whether its keeper did not keep the time limit."""
+        """Return whether its keeper missed the time limit."""
         limit = self.job.options.timeout
         return limit > 0 and time.monotonic() - self.began > limit + 3 * LATE_SECONDS
 
@@ -60,14 +60,14 @@ class _Start:
 
 
 class _Parent:
-    """A slot's warm parent as the engine sees it."""
+    """A slot's warm parent, seen from the engine."""
 
     def __init__(self, slot: Slot, setup: Setup, threads: int) -> None:
         environment = os.environ | thread_environment(threads)
         environment["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # asking for GPUs opens no context
         environment["CUDA_VISIBLE_DEVICES"] = slot.group.removeprefix("gpu")
         self.errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
-        # Answers have a pipe of their own: anything may be printed while Python starts.
+        # Answers have their own pipe: anything may be printed while Python starts.
         self.output, replies = os.pipe()
         try:
             self.process = patiently(
@@ -82,11 +82,11 @@ class _Parent:
                 )
             )
         except ProcessLimitError as error:
-            raise DoeError(f"{error}; raise it, or ask for fewer slots") from error
+            raise DoeError(f"{error}; raise it, or use fewer slots") from error
         os.close(replies)
         self.slot = slot
         self.starts: dict[str, _Start] = {}
-        """Job -> what has not ended: a run, and one before it that is committed."""
+        """Job -> unfinished start: a run, and a previous one that is being committed."""
         self.alive = True
         self.ready = False
         self.buffer = b""
@@ -94,16 +94,16 @@ class _Parent:
 
     @property
     def living(self) -> bool:
-        """Whether it or a run of its is still there."""
+        """Return whether it or one of its runs is still alive."""
         return self.process.poll() is None or any(s.living for s in self.starts.values())
 
     @property
     def busy(self) -> bool:
-        """Whether a run of its has begun."""
+        """Return whether one of its runs has begun."""
         return any(start.keeper for start in self.starts.values())
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to it; where it is gone, to the keepers of its runs."""
+        """Send it a signal, or the keepers of its runs if it is gone."""
         if self.process.poll() is None and number != signal.SIGKILL:
             self.process.send_signal(number)
         else:
@@ -123,7 +123,7 @@ class _Parent:
         return [msgspec.json.decode(line, type=Answer) for line in lines]
 
     def complaint(self) -> str:
-        """The end of what it printed, and what may be the cause."""
+        """Return the end of its output, and a possible cause."""
         self.errors.seek(0)
         text = self.errors.read()[-4000:].decode(errors="replace").strip()
         return "\n".join(filter(None, (text, shadowing(os.getcwd()))))
@@ -151,11 +151,11 @@ class LocalEngine:
         """Parents that were killed before they had imported the backend."""
 
     def adopt(self) -> Sequence[tuple[str, str, str]]:
-        """Nothing: leases tell of runs that an earlier scheduler has left."""
+        """Return nothing: leases show the runs of an earlier scheduler."""
         return ()
 
     def start(self, jobs: Sequence[Job]) -> None:
-        """Hand each run to the warm parent of its slot."""
+        """Pass each run to the warm parent of its slot."""
         for job in jobs:
             parent = self._parents.get(job.slot.name) or self._open(job.slot)
             parent.starts[job.options.job] = _Start(job)
@@ -163,7 +163,7 @@ class LocalEngine:
             parent.write(Task(os.fsencode(job.run_dir.resolve()), job.options, cold))
 
     def wait(self, seconds: float) -> Sequence[Ended | Left]:
-        """Return what has ended or left its slot, as soon as something has."""
+        """Return events as soon as a run has ended or left its slot."""
         deadline = time.monotonic() + seconds
         while True:
             news = self._listen(min(0.1, max(0.0, deadline - time.monotonic())))
@@ -172,10 +172,10 @@ class LocalEngine:
                 return news
 
     def withdraw(self) -> None:
-        """Nothing: a run that is handed to a free slot begins at once."""
+        """Do nothing: a run given to a free slot begins at once."""
 
     def stop(self, grace: float) -> None:
-        """Ask the parents to end their runs and to leave; no process is left.
+        """Tell the parents to end their runs and exit; no process is left.
 
         Once asked, they do so even if this scheduler dies meanwhile.
         """
@@ -198,7 +198,7 @@ class LocalEngine:
             parent.starts.clear()
 
     def close(self) -> None:
-        """Close the pipes: an idle parent leaves at once, a busy one after its run."""
+        """Close the pipes: an idle parent exits at once, a busy one after its run."""
         for parent in self._parents.values():
             parent.close()
             if not parent.ready:  # an import that hangs would outlive us
@@ -217,7 +217,7 @@ class LocalEngine:
         return parent
 
     def _listen(self, seconds: float) -> list[Ended | Left]:
-        """Read what the parents say within some time."""
+        """Read the parents' messages for some time."""
         if not self._selector.get_map():
             time.sleep(seconds)
             return []
@@ -243,7 +243,7 @@ class LocalEngine:
         return news
 
     def _check(self) -> list[Ended]:
-        """See to runs past their time, and to parents that died."""
+        """Handle runs past their time limit, and dead parents."""
         ended = []
         for parent in list(self._parents.values()):
             for start in parent.starts.values():
@@ -254,7 +254,7 @@ class LocalEngine:
         return ended
 
     def _bury(self, parent: _Parent) -> list[Ended]:
-        """Forget a parent that is gone; nobody saw how its runs ended, so they are not blamed."""
+        """Forget a dead parent; nobody saw how its runs ended, so they are not blamed."""
         del self._parents[parent.slot.name]
         code = parent.process.wait()
         self._unready += not parent.ready
@@ -272,6 +272,6 @@ class LocalEngine:
 
 
 def _end(start: _Start, code: int) -> Ended:
-    """A run's keeper has ended."""
+    """Handle the end of a run's keeper."""
     job, timeout = start.job, start.late and code < 0
     return Ended(job.run_id, job.options.job, code, ending(code), timeout, code in STOPPED)

@@ -1,4 +1,4 @@
-"""The warm parent of one slot: imports the backend once, forks the processes of each run.
+"""The warm parent of one slot: import the backend once, fork the processes of each run.
 
 It reads one JSON line for its setting-up and one per run on standard input, and answers with lines
 on the descriptor that its argument names. It stays free of CUDA and never computes, so what it
@@ -59,12 +59,12 @@ START = os.getcwd()
 
 
 class Setup(msgspec.Struct, frozen=True):
-    """What a slot is for."""
+    """Configuration of a slot."""
 
     backend: str
     command: tuple[str, ...]
     scheduler: int
-    """Process number of who reads the answers."""
+    """Process number of the reader of the answers."""
     gpu: Gpu | None = None
 
 
@@ -72,10 +72,10 @@ class Task(msgspec.Struct, frozen=True):
     """One run to execute."""
 
     name: bytes
-    """The run's directory as the system writes it, which may be no text."""
+    """The run's directory in the system's encoding, which may not be text."""
     options: WorkerOptions
     cold: bool = False
-    """Whether it is none for the imported backend, and gets a process from the start."""
+    """Whether the imported backend does not apply, and the run starts in a new process."""
 
     @property
     def run_dir(self) -> Path:
@@ -84,27 +84,27 @@ class Task(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the slot says: ready or not, and of a job that it has begun, left or ended."""
+    """Message of the slot: ready or not; a job that has begun, left or ended."""
 
     ready: bool = False
     error: str = ""
     job: str = ""
     pid: int = 0
     left: bool = False
-    """Its training is gone; its keeper commits."""
+    """Its training has ended; its keeper commits."""
     status: int | None = None
     """Exit code, or minus the signal's number."""
 
 
 class Standby(NamedTuple):
-    """A keeper that waits to be told its run."""
+    """A keeper that waits for its run."""
 
     pid: int
     tell: int
 
 
 class SlotProcess:
-    """The parent process: what it has read, and what it was asked."""
+    """The parent process: its input and its requests."""
 
     def __init__(self) -> None:
         self._replies = int(sys.argv.pop())
@@ -114,14 +114,14 @@ class SlotProcess:
         os.dup2(empty, 0)
         self._buffer = b""
         self._keepers: dict[int, str] = {}
-        """Process number -> its job; not waited for, so the number is its own."""
+        """Process number -> its job; not waited for, so the number cannot be reused."""
         self._standby: Standby | None = None
         self._open = True
         """Whether the scheduler may have more runs."""
         signal.signal(signal.SIGTERM, self._stop)
 
     def _stop(self, _number: int, _frame: object) -> None:
-        """End the runs under way, begin no other, and leave."""
+        """End the running runs, start no other, and exit."""
         self._open = False
         if not self._keepers:
             end_descendants()
@@ -129,7 +129,7 @@ class SlotProcess:
         signal_all(self._keepers, signal.SIGTERM)
 
     def say(self, answer: Answer) -> None:
-        """Tell the scheduler, unless it is gone."""
+        """Send a message to the scheduler, unless it is gone."""
         with contextlib.suppress(OSError):
             os.write(self._replies, msgspec.json.encode(answer) + b"\n")
 
@@ -143,10 +143,10 @@ class SlotProcess:
         """Import the backend, then execute runs until the scheduler has no more."""
         setup = msgspec.json.decode(self._first_line(), type=Setup)
         end_with_parent()  # an import that hangs ends with the scheduler
-        if os.getppid() != setup.scheduler:  # which was killed before the kernel knew
+        if os.getppid() != setup.scheduler:  # killed before the kernel was told
             return
         adopt_orphans()
-        # From here, wherever the import goes.
+        # Resolve paths here, wherever the import changes to.
         facts = static_facts(setup.backend, setup.gpu, setup.command)
         try:
             backend = resolve(setup.backend, setup.command)
@@ -166,7 +166,7 @@ class SlotProcess:
         self.say(Answer(ready=True))
         while self._keepers or self._open:
             if warm and self._open and self._standby is None:
-                with contextlib.suppress(OSError):  # no room for one ahead
+                with contextlib.suppress(OSError):  # no room to fork one in advance
                     self._standby = self._fork(prepared)
             self._wait()
             for line in self._lines():
@@ -174,11 +174,11 @@ class SlotProcess:
             codes = [self._reap(pid) for pid in self._ended()]
             if any(code not in ORDERLY for code in codes):
                 ahead = {self._standby.pid} if self._standby else set()
-                # A keeper could not end what was its own.
+                # A keeper could not end its processes.
                 end_descendants(keep={*imported, *self._keepers, *ahead})
 
     def _wait(self) -> None:
-        """Wait until the scheduler says something or a keeper has ended."""
+        """Wait until the scheduler sends something or a keeper has ended."""
         if b"\n" in self._buffer:
             return
         handles = []
@@ -192,7 +192,7 @@ class SlotProcess:
                 os.close(handle)
 
     def _lines(self) -> list[bytes]:
-        """What the scheduler has said by now."""
+        """Return the lines that the scheduler has sent."""
         if self._open and select.select([self._tasks], [], [], 0.0)[0]:
             data = os.read(self._tasks, 65536)
             self._open &= bool(data)
@@ -201,7 +201,7 @@ class SlotProcess:
         return lines if self._open else []
 
     def _ended(self) -> list[int]:
-        """Keepers that have ended and were not waited for."""
+        """Return keepers that have ended and were not waited for."""
         how = os.WEXITED | os.WNOWAIT | os.WNOHANG
         return [pid for pid in self._keepers if os.waitid(os.P_PID, pid, how)]
 
@@ -226,7 +226,7 @@ class SlotProcess:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
 
     def _hand_over(self, line: bytes, prepared: Prepared) -> int:
-        """Tell the keeper that stands by its run, or one that is forked now."""
+        """Pass the run to the standby keeper, or to one forked now."""
         while True:
             ahead = self._standby or patiently(lambda: self._fork(prepared))
             self._standby = None
@@ -256,12 +256,12 @@ class SlotProcess:
         return Standby(pid, tell)
 
     def _keep(self, told: int, prepared: Prepared) -> int:
-        """Stand by, then be the keeper of a run."""
+        """Stand by, then keep a run."""
         training = None
         with contextlib.suppress(ProcessLimitError):
             training = ForkedTraining(prepared.backend, prepared.on_child, self._replies)
         if not select.select([told], [], [], IDLE_SECONDS)[0]:
-            rehearse()  # here as well: what it writes to is copied now
+            rehearse()  # here as well: the pages that it writes to are copied now
         with os.fdopen(told, "rb") as pipe:
             line = pipe.read()
         if not line:  # the slot is gone

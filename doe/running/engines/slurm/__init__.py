@@ -19,7 +19,7 @@ DETACHES = True
 
 
 def open(study: Study, directory: Path, settings: Settings) -> SlurmEngine:
-    """Talk to the cluster whose commands are installed here."""
+    """Connect to the cluster whose commands are installed here."""
     from doe.running.engines import stage_settings
     from doe.running.engines.slurm.engine import SlurmEngine
 
@@ -28,7 +28,7 @@ def open(study: Study, directory: Path, settings: Settings) -> SlurmEngine:
 
 
 def waiting_reasons(study: StudyDir, runs: Collection[str]) -> dict[str, str]:
-    """Why jobs still wait, and what those said that ended before their runs began."""
+    """Return why jobs still wait, and the output of jobs that ended before their runs began."""
     from doe.running.engines.slurm.engine import waiting_reasons
 
     return waiting_reasons(study, runs)

@@ -1,4 +1,4 @@
-"""Slurm's commands, with output made for machines. Nothing here needs an accounting database."""
+"""Slurm's commands with machine-readable output; no accounting database is needed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ AWAY = re.compile(
     r"|slurm backup controller|in standby mode|transport endpoint|no route to host",
     re.IGNORECASE,
 )
-"""What the commands say when no controller answers; anything else is a refusal."""
+"""Messages of the commands when no controller answers; anything else is a refusal."""
 WIDTHS = {
     **{"Name": 80, "ArrayTaskID": 20, "State": 20, "exit_code": 20, "Reason": 80},
     **{"ArrayJobID": 20},
@@ -34,25 +34,25 @@ class AwayError(Exception):
 
 
 class QueueRow(NamedTuple):
-    """One task of an array as the controller knows it."""
+    """One task of an array in the controller's queue."""
 
     name: str
     task: int
     state: str
     code: int
-    """Exit code, or minus the signal's number; 0 while it lives."""
+    """Exit code, or minus the signal's number; 0 while it runs."""
     reason: str
     number: str = ""
-    """Slurm's number of its array; another one may have it later."""
+    """Slurm's number of its array; may be reused later."""
 
     @property
     def live(self) -> bool:
-        """Whether it waits or runs."""
+        """Return whether it waits or runs."""
         return self.state in LIVE
 
 
 def most_tasks() -> int:
-    """How many tasks an array may have."""
+    """Return the maximum size of an array."""
     limit = re.search(r"^MaxArraySize\s*=\s*(\d+)", _call("scontrol", "show", "config"), re.M)
     return max(1, int(limit[1]) - 1) if limit else 1000
 
@@ -72,14 +72,14 @@ def submit(name: str, script: str, options: Sequence[str], tasks: int, at_once: 
         *("--parsable", f"--job-name={name}", f"--array=0-{tasks - 1}{throttle}"),
         *("--no-requeue", "--output=/dev/null", "--export=ALL"),
     ]
-    # The user's defaults (SBATCH_ACCOUNT and the like) hold, but nobody waits for the jobs here.
+    # The user's defaults (SBATCH_ACCOUNT and the like) apply, but nobody waits for the jobs here.
     environment = {key: value for key, value in os.environ.items() if key != "SBATCH_WAIT"}
     answer = _call("sbatch", *words, *options, text=script, environment=environment)
     return answer.strip().partition(";")[0]
 
 
 def queue(names: Sequence[str], seconds: float = SLURM_CALL_SECONDS) -> list[QueueRow]:
-    """All tasks of some arrays that the controller knows, ended ones included.
+    """Return all tasks of some arrays that the controller knows, including ended ones.
 
     It forgets a job some minutes after its end (`MinJobAge`).
     """

@@ -52,28 +52,28 @@ from doe.store.verdicts import has_final_verdict
 from doe.study.values import Study
 
 PLACES = 1_000_000
-"""Slurm has a queue of its own, so all runs are handed over at once."""
+"""Slurm has its own queue, so all runs are submitted at once."""
 MISSED_LOOKS = 2
-"""Looks at the queue in a row that do not show a job before it counts as lost."""
+"""Consecutive queries without a job before it counts as lost."""
 
 FAULTLESS = ("CANCELLED", "PREEMPTED", "NODE_FAIL", "BOOT_FAIL", "REVOKED")
-"""States that say nothing against the runs."""
+"""States that do not count against the runs."""
 TOO_LONG = ("TIMEOUT", "DEADLINE")
 
 
 T = TypeVar("T")
 TaskKey = tuple[str, int]
-"""A task: the name of its submission, and its number there."""
+"""A task: the name of its submission, and its index there."""
 
 
 class _Sent(NamedTuple):
-    """A submission, its files, and what its jobs ask for."""
+    """A submission, its files, and the resources of its jobs."""
 
     submission: Submission
     files: SubmissionFiles
     settings: Settings
     after: str = ""
-    """Tasks that have to end first, as sbatch's --dependency has them."""
+    """Tasks that must end first, in the form of sbatch's --dependency."""
 
 
 class SlurmEngine:
@@ -97,7 +97,7 @@ class SlurmEngine:
         self._study_dir = StudyDir(directory.resolve())
         self._sent: dict[str, _Sent] = {}
         self._numbers: dict[str, str] = {}
-        """Slurm's number of each array, by its name; for dependencies made at once."""
+        """Slurm's number of each array, by name; for dependencies made at once."""
         self._unsent: list[str] = []
         """Submissions that the controller did not answer."""
         self._waited_for: dict[TaskKey, list[Entry]] = {}
@@ -109,10 +109,10 @@ class SlurmEngine:
         self._answered = time.monotonic()
         self._ended_at: dict[TaskKey, float] = {}
 
-    # Handing over -------------------------------------------------------------------------------
+    # Submitting ---------------------------------------------------------------------------------
 
     def adopt(self) -> Sequence[tuple[str, str, str]]:
-        """Runs of earlier submissions that still wait or run in Slurm."""
+        """Return runs of earlier submissions that still wait or run in Slurm."""
         recorded = {files.name: files for files in submissions(self._study_dir)}
         rows = self._patiently(lambda: calls.queue(list(recorded)))
         self._note_accepted(rows)
@@ -132,7 +132,7 @@ class SlurmEngine:
         return adopted
 
     def start(self, jobs: Sequence[Job]) -> None:
-        """Submit some runs, as one array where it may be as large."""
+        """Submit some runs, as one array if the size limit allows."""
         parts: dict[tuple[str, bool, tuple[str, ...]], list[Job]] = {}
         most = self._patiently(calls.most_tasks)
         for job in jobs:
@@ -155,7 +155,7 @@ class SlurmEngine:
         return Entry(job.run_id, options, progress.step if progress else 0)
 
     def _dependency(self, after: Collection[str]) -> str:
-        """What sbatch is told of stages that come first, however they end: runs look at them."""
+        """Return sbatch's dependency on stages, however they end: runs check them."""
         ids = [
             f"{self._numbers[name]}_{number}"
             for (name, number), entries in self._waited_for.items()
@@ -176,7 +176,7 @@ class SlurmEngine:
             self._send_all()
 
     def _send(self) -> None:
-        """Hand over what waits; what the controller does not answer stays for the next time."""
+        """Submit what waits; what the controller does not answer is retried later."""
         for name in list(self._unsent):
             submission, files, settings, after = self._sent[name]
             try:
@@ -195,20 +195,20 @@ class SlurmEngine:
             self._unsent.remove(name)
 
     def _note_accepted(self, rows: Iterable[QueueRow]) -> None:
-        """An unanswered submission may have been taken all the same."""
+        """Record unanswered submissions that Slurm accepted all the same."""
         self._numbers |= {row.name: row.number for row in rows}
         self._unsent = [name for name in self._unsent if name not in self._numbers]
 
     def _send_all(self) -> None:
-        """Repeat what the controller does not answer: nobody stays to do so later."""
+        """Retry until the controller answers: no process stays to do so later."""
         while self._unsent:
             self._note_accepted(self._patiently(lambda: calls.queue(list(self._sent))))
             self._send()
 
-    # Seeing what ends ---------------------------------------------------------------------------
+    # Detecting ends -----------------------------------------------------------------------------
 
     def wait(self, seconds: float) -> Sequence[Ended]:
-        """Return what has ended, as soon as something has."""
+        """Return events as soon as a run has ended."""
         deadline = time.monotonic() + seconds
         while True:
             ended = self._glance()
@@ -223,7 +223,7 @@ class SlurmEngine:
             time.sleep(min(0.1, left))
 
     def _glance(self) -> list[Ended]:
-        """Report runs that have their verdict, whatever Slurm thinks of their jobs."""
+        """Report runs with a verdict, whatever Slurm says of their jobs."""
         if time.monotonic() < self._next_glance:
             return []
         self._next_glance = time.monotonic() + VERDICT_POLL_SECONDS
@@ -241,14 +241,14 @@ class SlurmEngine:
         return has_final_verdict(self._study_dir.run(entry.run_id), entry.options.replace)
 
     def _poll_queue(self) -> list[Ended]:
-        """Ask for the queue; report the runs whose jobs are gone."""
+        """Query the queue; report the runs whose jobs are gone."""
         try:
             self._rows = _latest(calls.queue(list(self._sent)))
         except AwayError as error:
             if time.monotonic() - self._answered > CONTROLLER_AWAY_SECONDS:
                 raise DoeError(
                     f"Slurm did not answer for {CONTROLLER_AWAY_SECONDS / 60:g} minutes: {error}\n"
-                    "Jobs that run go on; start `doe run` again when it is back"
+                    "Running jobs continue; start `doe run` again when Slurm is back"
                 ) from error
             return []
         self._answered = time.monotonic()
@@ -261,7 +261,7 @@ class SlurmEngine:
         return ended
 
     def _close_task(self, task: TaskKey) -> list[Ended]:
-        """Report all runs of a task that is over."""
+        """Report all runs of a task that has ended."""
         name, number = task
         row = self._rows.get(task)
         entries = self._waited_for[task]
@@ -276,13 +276,13 @@ class SlurmEngine:
         waited = time.monotonic() - self._ended_at.setdefault(task, time.monotonic())
         good = row is not None and row.state == "COMPLETED" and row.code == 0
         if good and waited < VERDICT_VISIBLE_SECONDS and not all(run.failed for run in runs):
-            return []  # The job says that all is on record: wait until that is seen from here too.
+            return []  # all is recorded, says the job: wait until that is visible here
         del self._waited_for[task]
         files = self._sent[name].files
         return judge(explain(row, files.tail(number), files.output(number).exists()), runs)
 
     def _sweep(self) -> None:
-        """Forget submissions of which nothing is waited for."""
+        """Forget finished submissions."""
         self._waited_for = {task: left for task, left in self._waited_for.items() if left}
         busy = {name for name, _ in self._waited_for}
         for name in [name for name in self._sent if name not in busy]:
@@ -291,7 +291,7 @@ class SlurmEngine:
     # Ending -------------------------------------------------------------------------------------
 
     def withdraw(self) -> None:
-        """Cancel jobs that have not begun, and let running ones begin no further run."""
+        """Cancel jobs that have not begun, and let running ones start no further run."""
         for name in self._unsent:
             self._drop(name)
         self._unsent.clear()
@@ -302,7 +302,7 @@ class SlurmEngine:
         self._next_look = 0.0
 
     def _drop(self, name: str) -> None:
-        """Let what was never sent count as lost at the next look."""
+        """Count what was never sent as lost at the next query."""
         for task in self._waited_for:
             if task[0] == name:
                 self._missed[task] = MISSED_LOOKS
@@ -327,10 +327,10 @@ class SlurmEngine:
             self._patiently(partial(calls.cancel, name, *options))
 
     def close(self) -> None:
-        """Nothing: jobs that wait or run are left to Slurm."""
+        """Do nothing: waiting and running jobs are left to Slurm."""
 
     def _patiently(self, call: Callable[[], T]) -> T:
-        """Repeat a call while the controller is away."""
+        """Retry a call while the controller is away."""
         deadline = time.monotonic() + SLURM_REPEAT_SECONDS
         while True:
             try:
@@ -344,7 +344,7 @@ class SlurmEngine:
 
 
 def _latest(rows: Sequence[QueueRow]) -> Mapping[TaskKey, QueueRow]:
-    """One row per task; where there are two of a name, a live one counts."""
+    """Return one row per task; of two with one name, the live one."""
     latest: dict[TaskKey, QueueRow] = {}
     for row in rows:
         former = latest.get((row.name, row.task))
@@ -354,7 +354,7 @@ def _latest(rows: Sequence[QueueRow]) -> Mapping[TaskKey, QueueRow]:
 
 
 def batch_script(study: Path, files: SubmissionFiles, settings: Settings) -> str:
-    """The script of every job of an array; it is given to sbatch and kept by Slurm alone."""
+    """Return the script of every job of an array; sbatch receives it and Slurm keeps it."""
     output = shlex.quote(str(files.output("")).removesuffix(".txt"))
     words = [*module_words("doe.running.engines.slurm.job"), str(study), files.name]
     return "\n".join(
@@ -369,7 +369,7 @@ def batch_script(study: Path, files: SubmissionFiles, settings: Settings) -> str
     )
 
 
-# What the end of a job means ---------------------------------------------------------------------
+# Interpreting the end of a job -------------------------------------------------------------------
 
 
 class JobEnd(NamedTuple):
@@ -389,28 +389,26 @@ class JobRun(NamedTuple):
 
     @property
     def begun(self) -> bool:
-        """Whether this job began the run."""
+        """Return whether this job began the run."""
         return has_begun(self.directory, self.entry.options.job)
 
     @property
     def failed(self) -> bool:
-        """Whether this job's failure is on record; a verdict was reported before."""
+        """Return whether this job's failure is recorded; a verdict was reported before."""
         return failure_recorded(self.directory, self.entry.options.job)
 
     @property
     def advanced(self) -> bool:
-        """Whether the run got further than any job before."""
+        """Return whether the run got further than in any earlier job."""
         progress = read_progress(self.directory)
         return progress is not None and progress.step > self.entry.step
 
 
 def explain(row: QueueRow | None, output: str, script_began: bool) -> JobEnd:
-    """Read a job's last state; without one, Slurm has forgotten the job or never had it."""
+    """Interpret a job's last state; without one, Slurm has forgotten the job or never had it."""
     last_lines = f": {output}" if output else ""
     if row is None:
-        return JobEnd(
-            f"Slurm does not know its job any more{last_lines}", faultless=not script_began
-        )
+        return JobEnd(f"Slurm no longer knows its job{last_lines}", faultless=not script_began)
     how = f"signal {-row.code}" if row.code < 0 else f"exit code {row.code}"
     message = f"Slurm: {row.state}, {how}{last_lines}"
     if row.state in FAULTLESS:
@@ -421,7 +419,7 @@ def explain(row: QueueRow | None, output: str, script_began: bool) -> JobEnd:
 
 
 def judge(end: JobEnd, runs: Sequence[JobRun]) -> list[Ended]:
-    """Tell for each run without a verdict how it ended.
+    """Decide for each run without a verdict how it ended.
 
     At most one was under way when the job ended; the others wait for another job. A job that ended
     before any run began is held against its first run, so that it is not submitted for ever.
@@ -444,17 +442,19 @@ def judge(end: JobEnd, runs: Sequence[JobRun]) -> list[Ended]:
         faultless |= end.code is None and not end.too_long and run.begun
         message = end.message
         if end.too_long and not faultless:
-            message += "; it got no further than the job before: ask for more time"
+            message += "; it got no further than the job before: increase the time limit"
         too_long = end.too_long and not faultless
         ended.append(Ended(run_id, job, code, message, too_long, faultless))
     return ended
 
 
-# What Slurm says of runs that have not begun, for who only looks ----------------------------------
+# Slurm's reasons for runs that have not begun, for read-only commands
+# ------------------------------
 
 
 def waiting_reasons(study: StudyDir, runs: Collection[str]) -> dict[str, str]:
-    """Run -> the reason for which its job waits, or what a job said that has ended before it."""
+    """Map each run to the reason why its job waits, or to the output of a job that ended before
+    it."""
     recorded = submissions(study)
     try:
         listed = calls.queue([files.name for files in recorded], QUEUE_LOOK_SECONDS)

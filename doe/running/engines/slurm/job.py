@@ -1,4 +1,4 @@
-"""A submission on disk, and what one job of it does: execute its runs in turn, a process each.
+"""A submission on disk, and one job of it, which executes its runs in turn, one process each.
 
 ``python -m doe.running.engines.slurm.job STUDY_DIR SUBMISSION TASK`` is the last line of every
 job. It forks a worker per run and sees how it ended, so that a crash is on record with its reason
@@ -56,7 +56,7 @@ class Entry(msgspec.Struct, frozen=True):
     run_id: str
     options: WorkerOptions = msgspec.field(name="order")
     step: int = 0
-    """Steps that earlier jobs have reported; a job that gets no further was too short."""
+    """Steps reported in earlier jobs; a job that gets no further was too short."""
 
 
 class Submission(msgspec.Struct, frozen=True):
@@ -64,11 +64,11 @@ class Submission(msgspec.Struct, frozen=True):
 
     name: str
     tasks: tuple[tuple[Entry, ...], ...]
-    """The runs of each task, in the order in which it executes them."""
+    """The runs of each task, in order of execution."""
 
 
 class SubmissionFiles(NamedTuple):
-    """Every name that belongs to one submission."""
+    """All names that belong to one submission."""
 
     folder: Path
     name: str
@@ -80,15 +80,15 @@ class SubmissionFiles(NamedTuple):
 
     @property
     def stop(self) -> Path:
-        """Made to tell running jobs that they begin no further run."""
+        """Marker that tells running jobs to start no further run."""
         return self.folder / f"{self.name}.stop"
 
     def output(self, task: int | str) -> Path:
-        """What a job says before and after its runs."""
+        """Output of a job before and after its runs."""
         return self.folder / f"{self.name}.{task}.txt"
 
     def tail(self, task: int) -> str:
-        """The last lines of that."""
+        """Return the last lines of a job's output."""
         try:
             lines = self.output(task).read_text(errors="replace").splitlines()
         except OSError:
@@ -96,18 +96,18 @@ class SubmissionFiles(NamedTuple):
         return "\n".join(lines[-TAIL_LINES:])
 
     def read(self) -> Submission | None:
-        """The submission, or None if it was withdrawn."""
+        """Return the submission, or None if it was withdrawn."""
         try:
             return msgspec.json.decode(self.content.read_bytes(), type=Submission)
         except (FileNotFoundError, msgspec.MsgspecError):
             return None
 
     def write(self, submission: Submission) -> None:
-        """Put it in place; before its jobs are submitted."""
+        """Write the submission, before its jobs are submitted."""
         write_atomic(self.content, msgspec.json.encode(submission).decode())
 
     def remove(self) -> None:
-        """Sweep everything; the folder too when it was the last."""
+        """Remove everything; the folder too if it was the last."""
         for path in self.folder.glob(f"{self.name}.*"):
             path.unlink(missing_ok=True)
         with contextlib.suppress(OSError):
@@ -115,7 +115,7 @@ class SubmissionFiles(NamedTuple):
 
 
 def submissions(study: StudyDir) -> list[SubmissionFiles]:
-    """Every submission on record."""
+    """Return every recorded submission."""
     folder = study.engine(SLURM)
     names = sorted(os.listdir(folder)) if folder.is_dir() else []
     stems = [name.removesuffix(".json") for name in names if not name.startswith(".")]
@@ -123,7 +123,7 @@ def submissions(study: StudyDir) -> list[SubmissionFiles]:
 
 
 def new_name(study: str) -> str:
-    """A name for the jobs of a new submission that no other one has."""
+    """Return a unique name for the jobs of a new submission."""
     plain = re.sub(r"[^A-Za-z0-9]+", "-", study).strip("-")[:24] or "study"
     return f"doe-{plain}-{os.urandom(6).hex()}"
 
@@ -138,7 +138,7 @@ class JobStop:
         self._mark = mark
         self.requested = False
         self.worker = 0
-        """The worker under way, which was not waited for."""
+        """The running worker, which was not waited for."""
         signal.signal(signal.SIGTERM, self._note)
 
     def _note(self, _number: int, _frame: object) -> None:
@@ -151,7 +151,7 @@ class JobStop:
 
 
 def execute_entries(study: StudyDir, entries: Sequence[Entry], stop: JobStop) -> int:
-    """Execute some runs in their order; return the job's exit code."""
+    """Execute some runs in order; return the job's exit code."""
     prepared = warm(study.run(entries[0].run_id)) if len(entries) > 1 else None
     last = 0
     for entry in entries:
@@ -163,12 +163,12 @@ def execute_entries(study: StudyDir, entries: Sequence[Entry], stop: JobStop) ->
 
 
 def warm(run: RunDir) -> Prepared | None:
-    """Import the backend; None where that fails or a fork of it would not be as good as new."""
+    """Import the backend; None if that fails or a fork of it would differ from a new process."""
     try:
         request, _ = read_request(run)
         os.environ.update(thread_environment(request.threads))
         backend = resolve(request.backend, request.command)
-    except Exception:  # the first worker meets it again and leaves a verdict
+    except Exception:  # the first worker meets the error again and commits a verdict
         return None
     facts = static_facts(request.backend, None, request.command)
     return Prepared(backend, facts) if forkable() else None
@@ -202,7 +202,7 @@ def _child(run: RunDir, entry: Entry, prepared: Prepared | None) -> NoReturn:
 
 
 def main() -> None:
-    """The command line of a job."""
+    """Parse the command line of a job and execute its runs."""
     directory, name, task = sys.argv[1:]
     study = StudyDir(Path(directory))
     files = SubmissionFiles(study.engine(SLURM), name)

@@ -1,4 +1,4 @@
-"""What a Slurm job asks for: the `[slurm]` table of a study, and the command line over it."""
+"""Resources of a Slurm job: the `[slurm]` table of a study, overridden by the command line."""
 
 from __future__ import annotations
 
@@ -17,20 +17,22 @@ TIME = re.compile(r"\d+|\d+:\d\d(:\d\d)?|\d+-\d+(:\d\d){0,2}")
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """Resources of each job; a field that is left out is left to the cluster."""
+    """Resources of each job; an omitted field is left to the cluster."""
 
     partition: Annotated[str, Meta(description="partition.")] = ""
     account: Annotated[str, Meta(description="account.")] = ""
     time: Annotated[
-        str | int, Meta(description="time limit of a job, as in 90 (minutes) or 1:30:00.")
+        str | int, Meta(description="time limit of a job, such as 90 (minutes) or 1:30:00.")
     ] = ""
     gres: Annotated[
-        str, Meta(description="GPU of each job, as in gpu:1, gpu:a100:1 or shard:1.")
+        str, Meta(description="GPU of each job, such as gpu:1, gpu:a100:1 or shard:1.")
     ] = ""
     cpus: Annotated[int, Meta(description="cores of each job [default: the study's threads].")] = 0
-    mem: Annotated[str | int, Meta(description="memory of each job, as in 16G.")] = ""
-    jobs: Annotated[int, Meta(description="most jobs of an array at once; 0 for no limit.")] = 0
-    runs_per_job: Annotated[int, Meta(description="runs that a job executes in turn.")] = 1
+    mem: Annotated[str | int, Meta(description="memory of each job, such as 16G.")] = ""
+    jobs: Annotated[
+        int, Meta(description="maximum number of jobs of an array at once; 0 for no limit.")
+    ] = 0
+    runs_per_job: Annotated[int, Meta(description="runs per job, executed in turn.")] = 1
     stop_before: Annotated[
         int, Meta(description="seconds before its time limit at which a run is asked to stop.")
     ] = 0
@@ -41,22 +43,22 @@ class Settings(msgspec.Struct, frozen=True):
 
     @property
     def gpu(self) -> bool:
-        """Whether a job is given a GPU or a share of one."""
+        """Return whether a job has a GPU or a share of one."""
         named = re.search(r"(^|,)(gres/)?(gpu|shard|mps)\b", self.gres)
         return bool(named) or any(re.match(r"--gpus|-G", line) for line in self.extra)
 
     @property
     def shared(self) -> bool:
-        """Whether other runs may be on the same GPU."""
+        """Return whether other runs may use the same GPU."""
         return bool(re.search(r"(^|,)(gres/)?(shard|mps)\b", self.gres))
 
     def alone(self) -> Settings:
-        """The same with a whole GPU instead of a share."""
+        """Return these settings with a whole GPU instead of a share."""
         whole = re.sub(r"\b(shard|mps)(:\w+)*", "gpu:1", self.gres)
         return msgspec.structs.replace(self, gres=whole)
 
     def options(self) -> list[str]:
-        """The options of sbatch that ask for all this."""
+        """Return the options of sbatch for these resources."""
         named = {
             "--partition": self.partition,
             "--account": self.account,
@@ -70,7 +72,7 @@ class Settings(msgspec.Struct, frozen=True):
 
 
 def problem(key: str, value: Any) -> str:
-    """What is wrong with a value, or an empty text."""
+    """Return what is wrong with a value, or an empty text."""
     match key:
         case "partition" | "account":
             return "" if re.fullmatch(r"\S+", value) else "expected one word"
@@ -89,15 +91,16 @@ def problem(key: str, value: Any) -> str:
         case "jobs":
             return "" if value >= 0 else "expected 0 for no limit, or more"
         case "stop_before":
-            return "" if value >= 0 else "expected seconds, or 0 to let it run to its end"
+            return "" if value >= 0 else "expected seconds, or 0 for no early stop"
         case "extra":
             return next(filter(None, map(_extra_problem, value)), "")
         case _:
-            return "" if all("\n" not in line for line in value) else "expected a command a line"
+            many = any("\n" in line for line in value)
+            return "expected one command per line" if many else ""
 
 
 def _extra_problem(line: str) -> str:
     if not re.fullmatch(r"--?\w[^\n]*", line):
-        return f"{line!r} is no option of sbatch; expected as in --constraint=a100"
+        return f"{line!r} is not an option of sbatch; expected a form such as --constraint=a100"
     name = re.split(r"[= ]", line)[0]
-    return f"{name} is set by the engine itself; leave it out" if name in OURS else ""
+    return f"{name} is set by the engine itself; remove it" if name in OURS else ""

@@ -63,7 +63,7 @@ def test_a_crash_is_tried_again_and_ends_in_a_verdict(bench, planned):
     plan = planned("segfault_at_high", replicates=1)
     number, shown = run(plan, bench, policy=Policy(retries=1))
     assert number == {"done": 1, "failed": 1}
-    assert "will be tried again" in shown
+    assert "will be retried" in shown
     failed = next(result for result in verdicts(plan).values() if result.state == "failed")
     assert failed.error.kind == "crash"
     assert "SIGSEGV" in failed.error.message

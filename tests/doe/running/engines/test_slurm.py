@@ -59,7 +59,7 @@ def test_runs_follow_their_stages_without_a_scheduler(planned):
     stage = Stage(function="engine_backends:prepare", factors=("A",), needs=("raw",))
     plan = planned("prepared", factors="AB", stages={"data": stage, "raw": raw})
     _, said = run(plan, BENCH, detach=True)
-    assert "8 runs were handed over" in said
+    assert "8 runs were submitted" in said
     assert len(verdicts(plan)) < 8
     until(lambda: len(verdicts(plan)) == 8, what="all runs without a scheduler")
     assert run(plan, BENCH)[0] == {"done": 8}
@@ -274,7 +274,7 @@ def test_a_detached_study_finishes_by_itself(planned):
     plan = planned("segfault_at_high", factors="AB", replicates=1)
     scheduler = Scheduler(plan, BENCH, "--detach")
     assert scheduler.wait() == 0, scheduler.said()
-    assert "4 runs were handed over" in scheduler.said()
+    assert "4 runs were submitted" in scheduler.said()
     until(lambda: not queued("PENDING,RUNNING,COMPLETING"), what="the jobs end")
     assert len(verdicts(plan)) == 2
     reasons = [record.failure.reason for place in places(plan) for record in failed_attempts(place)]

@@ -47,9 +47,9 @@ def test_the_command_line_is_stronger_than_the_study():
         ({"cpus": "many"}, "slurm.cpus"),
         ({"mem": "16 gigabytes"}, "K, M, G or T"),
         ({"extra": ["--array=1-3"]}, "--array is set by the engine itself"),
-        ({"extra": ["constraint=a100"]}, "no option of sbatch"),
-        ({"extra": ["--comment=a\n--array=0"]}, "no option of sbatch"),
-        ({"setup": ["module load a\nrm b"]}, "a command a line"),
+        ({"extra": ["constraint=a100"]}, "not an option of sbatch"),
+        ({"extra": ["--comment=a\n--array=0"]}, "not an option of sbatch"),
+        ({"setup": ["module load a\nrm b"]}, "one command per line"),
         ({"partition": "two words"}, "one word"),
         ({"runs_per_job": 0, "jobs": -1}, "0 for no limit"),
         ({"stop_before": -1}, "expected seconds"),
@@ -76,7 +76,7 @@ def test_a_stage_asks_for_what_runs_do_but_for_its_own_table():
 def test_mistakes_in_the_table_of_a_stage_are_named(tmp_path):
     with pytest.raises(DoeError, match=r"stages\.data\.slurm\.tme: unknown key"):
         stage_settings("slurm", study_with_stage({"tme": 5}), Settings())
-    with pytest.raises(DoeError, match=r"stages\.data\.local: on this machine"):
+    with pytest.raises(DoeError, match=r"stages\.data\.local: the local engine"):
         open_engine("local", study_with_stage({"cpu": 2}, "local"), tmp_path, {})
 
 
@@ -108,9 +108,9 @@ def test_a_share_becomes_a_whole_gpu():
 
 
 def test_options_of_another_engine_are_refused(tmp_path):
-    with pytest.raises(DoeError, match="gres is for the engine slurm; this is local"):
+    with pytest.raises(DoeError, match="gres applies to the engine slurm, not to local"):
         open_engine("local", None, tmp_path, {"gres": "gpu:1"})
-    with pytest.raises(DoeError, match="cpu is for the engine local"):
+    with pytest.raises(DoeError, match="cpu applies to the engine local"):
         open_engine("slurm", None, tmp_path, {"cpu": 2})
     with pytest.raises(DoeError, match="did you mean 'slurm'"):
         open_engine("slrm", None, tmp_path, {})

@@ -264,11 +264,10 @@ def error_warnings(fit: Fit, df_left: int, lenth: Lenth | None) -> list[str]:
     if lenth is None:
         instead = "too few effects differ from zero for Lenth's method, so that nothing is tested"
     if fit.exact:
-        what = (
-            "Replicates agree to the last digit"
-            if fit.df_pure > 0
-            else "The model fits every run to the last digit"
-        )
+        what = "The model fits every run to the last digit"
+        if fit.df_pure > 0:
+            apart = fit.df_block > 0 and fit.ss_block > fit.n * fit.rounding**2
+            what = f"Replicates agree to the last digit{', but for their blocks' * apart}"
         return [
             f"{what}: there is no error to test against. Differences are exact for these runs; "
             "how far other seeds would differ is not known."

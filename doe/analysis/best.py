@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, structs
 from numpy.typing import NDArray
 
 from doe.analysis import distributions as stats
@@ -23,6 +24,7 @@ from doe.analysis.fitted import FittedResponse
 from doe.analysis.model import BLOCK, make_model
 from doe.analysis.pvalues import none_for_nan, t_critical
 from doe.analysis.scales.log import exponential
+from doe.analysis.transform import Transformation
 from doe.analysis.unequal_spread import UnequalSpread, unequal_spread
 from doe.errors import are, counted, listed
 from doe.terms import FACTORS, MEAN, config_in_words, config_name, order, term_name, terms_up_to
@@ -68,6 +70,7 @@ class Prediction(Struct, frozen=True, gc=False):
     observed: float | None = None  # the mean of its runs after blocks; None where there are none
     n: int = 0
     outside: bool = False  # whether the interval leaves out what is predicted, or observed
+    geometric: bool = False  # whether mean and interval are of geometric means
 
 
 class ReducedModel(Struct, frozen=True):
@@ -300,7 +303,7 @@ def best(response: FittedResponse, goal: str) -> Best:
         critical=critical,
         among_best=names,
         assumed=assumed,
-        reduced=reduced_model(response, estimates, goal),
+        reduced=reduced_model(response, goal),
         sentence=best_sentence(names, cells, critical, estimates, runs),
         conditions=by_condition(response, cells),
         over_conditions=over_conditions(response, cells, goal),
@@ -434,8 +437,26 @@ def cell_values(fit: Fit, cells: Sequence[int]) -> Floats:
     return np.where(model.estimable(rows), rows[:, model.fitted] @ fit.coef, np.nan)
 
 
-def reduced_model(response: FittedResponse, estimates: Estimates, goal: str) -> ReducedModel:
+def in_range(response: FittedResponse) -> FittedResponse:
+    """The response on a scale on which the reduced model predicts what can be.
+
+    Positive values some of which it predicts at 0 or below are fitted by the same terms on their
+    logarithms: a prediction cut at 0 would win against all others, and be believed of none.
+    """
+    small, runs = response.reduced, response.fit.runs
+    cells = range(runs.every) if runs.every <= MOST_CELLS else np.unique(runs.cells).tolist()
+    predicted = small.shift + small.unit * cell_values(small, cells)
+    inside = not (predicted <= 0.0).any()
+    if response.transform.name != "none" or inside or not (small.y > 0.0).all():
+        return response
+    logs = Transformation("log", 0.0, "log")
+    return replace(response, fit=refitted(response.fit, np.log(response.fit.y)), transform=logs)
+
+
+def reduced_model(original: FittedResponse, goal: str) -> ReducedModel:
     """The reduced model, and what it predicts to be best."""
+    response = in_range(original)
+    estimates = cell_estimates(response.fit)
     small, every = response.reduced, response.fit.runs.every
     scattered = any(factor.is_curve for factor in response.runs.factors)  # no crossing of levels
     known = every > MOST_PREDICTED or scattered
@@ -448,9 +469,9 @@ def reduced_model(response: FittedResponse, estimates: Estimates, goal: str) -> 
     return ReducedModel(
         terms=tuple(small.model.name(term) for term in terms),
         added=tuple(small.model.name(term) for term in terms if term not in response.active),
-        sigma=small.sigma,
-        r2=small.r_squared()[0],
-        best=top,
+        sigma=original.reduced.sigma,
+        r2=original.reduced.r_squared()[0],
+        best=structs.replace(top, geometric=response is not original),
     )
 
 
@@ -510,17 +531,23 @@ def _levels_of(sizes: Sequence[int], cells: Ints) -> Ints:
     return np.stack(columns, axis=1)
 
 
-def cell_predictions(response: FittedResponse) -> tuple[Prediction, ...]:
+def cell_predictions(original: FittedResponse) -> tuple[Prediction, ...]:
     """Every combination of levels in standard order, and points between levels last.
 
     Empty where there are too many combinations to show.
     """
-    fit = response.fit
+    fit = original.fit
     every = fit.runs.every
     if every > MOST_CELLS:
         return ()
-    estimates = cell_estimates(fit)
-    means = none_for_nan(response.uncut(estimates.means))
+    response, estimates = in_range(original), cell_estimates(fit)
+    means = none_for_nan(original.uncut(estimates.means))
+    geometric = response is not original
+    if geometric:
+        estimates = cell_estimates(response.fit)
+    alike = dict(
+        zip(estimates.cells.tolist(), none_for_nan(response.uncut(estimates.means)), strict=True)
+    )
     pairs = zip(means, estimates.counts.tolist(), strict=True)
     observed = dict(zip(estimates.cells.tolist(), pairs, strict=True))
     values = cell_values(response.reduced, range(every)).tolist()
@@ -529,8 +556,9 @@ def cell_predictions(response: FittedResponse) -> tuple[Prediction, ...]:
         at = prediction(response, estimates, cell, values[cell])
         mean, n = observed.get(cell, (None, 0))
         figures = (at.mean, at.ci_low, at.ci_high, mean, n)
-        outside = at.outside or leaves_out(at.ci_low, at.ci_high, mean)
-        predictions.append(Prediction(fit.runs.config(cell), at.levels, *figures, outside))
+        outside = at.outside or leaves_out(at.ci_low, at.ci_high, alike.get(cell))
+        config = fit.runs.config(cell)
+        predictions.append(Prediction(config, at.levels, *figures, outside, geometric))
     for cell, (mean, n) in observed.items():
         if cell < 0:
             levels = fit.runs.cell_levels(cell)

@@ -13,11 +13,18 @@ import numpy as np
 from msgspec import Struct
 from scipy import special
 
-from doe.analysis.best import Best, Prediction, cell_estimates, cell_values, prediction
+from doe.analysis.best import (
+    Best,
+    Prediction,
+    cell_estimates,
+    cell_values,
+    in_range,
+    prediction,
+)
 from doe.analysis.contrasts import Floats, Ints
 from doe.analysis.dataset import FreshRuns
 from doe.analysis.diagnostics import Diagnostics, shows_spread, spread_checks
-from doe.analysis.fit import Fit, refitted
+from doe.analysis.fit import Fit
 from doe.analysis.fitted import FittedResponse
 from doe.analysis.optimum import Optimum
 from doe.analysis.pvalues import none_for_nan, t_critical
@@ -140,16 +147,9 @@ def prediction_interval(
 
 
 def by_prediction(response: FittedResponse, best: Best) -> list[int]:
-    """Configurations by what the reduced model predicts, then by their mean, the best first.
-
-    Of positive values some of which it predicts at 0 or below, the same model of their logarithms
-    ranks: one that is cut at the end of the range would win against all others.
-    """
-    small, cells = response.reduced, [cell.cell for cell in best.cells]
-    predicted = cell_values(small, cells)
-    leaves = bool((small.shift + small.unit * predicted <= 0.0).any())
-    if response.transform.name == "none" and bool((small.y > 0.0).all()) and leaves:
-        predicted = cell_values(refitted(small, np.log(small.y)), cells)
+    """Configurations by what the reduced model predicts, then by their mean, the best first."""
+    cells = [cell.cell for cell in best.cells]
+    predicted = cell_values(in_range(response).reduced, cells)
     sign = 1.0 if best.goal == "min" else -1.0
     order = np.argsort(np.round(sign * predicted, 12), kind="stable")  # cells stand by their mean
     return [cells[i] for i in order.tolist()]

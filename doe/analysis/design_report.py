@@ -236,6 +236,9 @@ def _sentences(model: Model, plans: Sequence[TermPlan], empty: int) -> tuple[str
     biased = [
         p for p in plans if p.df == p.df_asked and any(c.strength > 0.1 for c in p.confounded)
     ]
+    if biased and any(factor.is_curve for factor in runs.factors):  # values that cross nowhere
+        names = listed([plan.term for plan in biased], SHOWN)
+        return (*sentences, f"Partly confounded with terms that are left out: {names}.")
     for plan in biased[:SHOWN]:
         strong = [c for c in plan.confounded if c.strength > 0.1]
         whole = "confounded" if strong[0].strength > 1.0 - 1e-9 else "partly confounded"

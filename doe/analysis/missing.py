@@ -24,6 +24,8 @@ from doe.terms import level_text
 
 WAITING = ("pending", "running")
 DIVERGED = "diverged"
+ROUNDING = 1e-9
+"""Log odds below which the levels lose equally many runs."""
 FEWEST_RUNS = 2
 """Runs of a pair of levels below which it is not tested."""
 
@@ -159,6 +161,7 @@ def loss_rates(runs: Runs, lost: Floats) -> tuple[FactorLoss, ...]:
     source = np.append(-1, owner)[kept]
     groups = [np.flatnonzero(source == i) for i in range(len(columns))]
     b, p_firth = firth(X, lost, groups) if X.shape[1] < len(lost) else (np.zeros(0), None)
+    b[np.abs(b) < ROUNDING] = 0.0
     levels = [_level_losses(runs, i, lost) for i in range(len(columns))]
     exact = np.array(
         [

@@ -89,17 +89,15 @@ def opposite(study: Study, run: Run, runs: Sequence[Run]) -> Run:
 
 def outcome_lines(study: Study, outcome: Trial) -> list[str]:
     """Describe the result of a trial: metrics and warnings."""
-    from doe.numbers import cell_text
     from doe.study.stages import read_by_runs
+    from doe.terms import level_text
 
     if outcome.problem:
         return ["", f"Failed: {outcome.problem}."]
     width = max((len(name) for name in outcome.metrics), default=0)
     lines = ["", "Metrics found:"]
     for name, value in outcome.metrics.items():
-        lines.append(
-            f"  {name:<{width}}  {'not finite' if value is None else cell_text(value, 'short')}"
-        )
+        lines.append(f"  {name:<{width}}  {'not finite' if value is None else level_text(value)}")
     absent = [name for name in study.responses.further if name not in outcome.metrics]
     if absent:
         lines.append(f"Not returned, but optional: {', '.join(absent)}.")

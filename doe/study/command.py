@@ -48,8 +48,8 @@ UNREADABLE = rf"{SIGN}?\.?\d[\w.,:\-\u2212]*\w"
 instead."""
 GAP = rf"(?:[^\w+\-\u2212.@#]|\.(?!\d)|(?<![:=])(?<![:=]\s){SIGN}(?=[\s>\-]))+"
 """Separators between a name and its number; a sign belongs to the number."""
-WRAPPER = r"(?:[\w.]+[(\[]+)?"
-"""As in np.float64(0.5), tensor(0.5, …)."""
+WRAPPER = r"(?:[^\W\d][\w.]*[(\[]+)?"
+"""As in np.float64(0.5), tensor(0.5, …); of 0.25(0.30) the first number is meant."""
 
 
 class Piece(NamedTuple):

@@ -221,9 +221,9 @@ def _optimum(analysis: Analysis) -> str:
     if not changed or reduced.best.mean is None:
         return ""
     unit = f" {analysis.unit}" if analysis.unit else ""
-    # A mean that the model puts below what is possible says nothing of its size.
-    predicted = f", predicted {_number(reduced.best.mean)}{unit}" if reduced.best.mean else ""
-    return f"The model's optimum is another: {', '.join(changed)}{predicted}."
+    kind = "a geometric mean of " if reduced.best.geometric else ""
+    predicted = f"predicted {kind}{_number(reduced.best.mean)}{unit}"
+    return f"The model's optimum is another: {', '.join(changed)}, {predicted}."
 
 
 def _confirmed(analysis: Analysis) -> str:

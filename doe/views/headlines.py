@@ -111,13 +111,19 @@ def _between_blocks(analysis: Analysis) -> tuple[str, ...]:
     if analysis.random_blocks is None:
         return ()
     tested = {test.term for test in analysis.tests}
-    return tuple(
-        f"{term.term} varies between blocks alone and {_raises(term.estimate)} "
-        f"{analysis.response} by {about(abs(term.estimate))}{_analysed_unit(analysis)} "
-        f"(SE {about(term.se)}, p = {cell_text(term.p, 'p')} against the variation of blocks)."
-        for term in analysis.random_blocks.terms
-        if term.term not in tested and term.estimate is not None
-    )
+    sentences = []
+    for term in analysis.random_blocks.terms:
+        if term.term in tested or term.estimate is None:
+            continue
+        size = f"{about(abs(term.estimate))}{_analysed_unit(analysis)}"
+        does = f"{_raises(term.estimate)} {analysis.response} by {size} ("
+        if not significant(term.p, analysis.alpha):
+            does = f"has no clear effect (estimate {about(term.estimate)}, "
+        sentences.append(
+            f"{term.term} varies between blocks alone and {does}SE {about(term.se)}, "
+            f"p = {cell_text(term.p, 'p')} against the variation of blocks)."
+        )
+    return tuple(sentences)
 
 
 def _joined(names: Sequence[str]) -> str:
@@ -174,22 +180,19 @@ def _levels(test: TermTest, analysis: Analysis) -> str:
 
 
 def _curve(factor: FactorColumn, analysis: Analysis) -> str:
-    """ "lr raises acc by 0.04 (…) over its log scale, whose middle is 0.09 (…) above its ends"."""
+    """ "lr changes acc by +0.04 (…) over its log scale; the middle less its ends: −0.09 (…)"."""
     unit = _analysed_unit(analysis)
     sizes = {}
     for part in analysis.parts:
         if part.factor == factor.key and part.estimate is not None:
-            low, high = part.ci_low, part.ci_high
-            if part.estimate < 0 and low is not None and high is not None:
-                low, high = -high, -low
-            value, *ends = with_interval(abs(part.estimate), low, high)
+            value, *ends = with_interval(part.estimate, part.ci_low, part.ci_high)
+            sign = "+" * (part.estimate > 0)
             span = _interval(ends, analysis)
-            sizes[part.part] = part.estimate, f"{value}{unit}{f' ({span})' if span else ''}"
-    (line, slope), (bend, gap) = sizes["linear"], sizes["quadratic"]
+            sizes[part.part] = f"{sign}{value}{unit}{f' ({span})' if span else ''}"
     return (
-        f"{factor_text(factor)} {_raises(line)} {analysis.response} by {slope} from end to end of "
-        f"its {factor.scale} scale, and the middle is {gap} {'above' if bend > 0 else 'below'} the "
-        "mean of the ends."
+        f"{factor_text(factor)} changes {analysis.response} by {sizes['linear']} from end to end "
+        f"of its {factor.scale} scale; its middle differs from the mean of the ends by "
+        f"{sizes['quadratic']}."
     )
 
 

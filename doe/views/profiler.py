@@ -252,6 +252,7 @@ def _interval(at: Prediction) -> str:
     if at.ci_low is None or at.ci_high is None:
         return ""
     text = f"{cell_text(at.ci_low, 'brief')} to {cell_text(at.ci_high, 'brief')}"
+    text += ", geometric means" * at.geometric
     return f"{text}, not the observed mean" if at.outside else text
 
 

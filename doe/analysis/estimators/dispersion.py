@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ from doe.analysis.lenth import Lenth, lenth
 from doe.analysis.model import Model, make_model
 from doe.analysis.pvalues import adjusted, none_for_nan, significant
 from doe.numbers import about
+from doe.terms import order
 
 REWEIGHTED = 16
 """Cells from which block effects are found by weighted least squares."""
@@ -95,7 +96,7 @@ def estimate(response: FittedResponse) -> Dispersion | None:
         kurtosis=kurtosis,
         lenth=lenth(values, names, response.alpha, tested=False) if single else None,
         skipped=tuple(response.runs.config(int(cell)) for cell in spreads.skipped),
-        sentence=_sentence(effects, response.alpha),
+        sentence=_sentence(effects, {model.name(t) for t in terms if order(t) > 1}, response.alpha),
     )
 
 
@@ -220,19 +221,27 @@ def excess_kurtosis(spreads: Spreads) -> float:
     return max(0.0, (float((size**4).mean()) / variance**2 - normal) / excess)
 
 
-def _sentence(effects: Sequence[DispersionEffect], alpha: float) -> str:
+def _sentence(
+    effects: Sequence[DispersionEffect], interactions: Collection[str], alpha: float
+) -> str:
     called = [e for e in effects if significant(e.p_holm, alpha)]
     surest = sorted(called, key=lambda e: e.p or 0.0)[:4]
     if not surest:
         return "No term is shown to change the spread between replicates."
-    return "; ".join(map(_change, surest)) + "."
+    return "; ".join(_change(e, e.term in interactions) for e in surest) + "."
 
 
-def _change(effect: DispersionEffect) -> str:
+def _change(effect: DispersionEffect, is_interaction: bool) -> str:
     if effect.effect is None or effect.ratio is None:
         return f"{effect.term} changes the variance"
     factor = about(max(effect.ratio, 1 / effect.ratio))
     verb = "multiplies" if effect.effect > 0 else "divides"
     if effect.pattern:
         return f"{effect.term} {verb} the variance by {factor} ({effect.pattern})"
+    if is_interaction:  # no level of it is high: the product of the coded levels is +1 or −1
+        more, less = ("+1", "−1") if effect.effect > 0 else ("−1", "+1")
+        return (
+            f"the variance is {factor} times as large where {effect.term} = {more} as where it is "
+            f"{less}"
+        )
     return f"{effect.term} at high {verb} the variance by {factor}"

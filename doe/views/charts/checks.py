@@ -87,7 +87,7 @@ RESIDUALS = ResponseChart(
 
 def draw_observed_predicted() -> alt.TopLevelMixin:
     """A dot for each configuration; on the line both are equal."""
-    x = alt.X("predicted:Q", title="Predicted", **chosen_scale())
+    x = alt.X("predicted:Q", title="{predicted}", **chosen_scale())
     y = alt.Y("observed:Q", title="{observed}", **chosen_scale())
     points = alt.Chart(alt.NamedData("configs"))
     return alt.layer(
@@ -101,9 +101,10 @@ def draw_observed_predicted() -> alt.TopLevelMixin:
 def predicted_data(report: Report, response: str) -> ChartData | None:
     """The configurations that have run and have a prediction."""
     analysis = report.analyses.get(response)
+    predictions = () if analysis is None else analysis.predictions
     rows: list[Record] = [
         {"config": at.config, "predicted": at.mean, "observed": at.observed, "runs": at.n}
-        for at in (() if analysis is None else analysis.predictions)
+        for at in predictions
         if at.mean is not None and at.observed is not None
     ]
     if len(rows) < 2:
@@ -113,7 +114,9 @@ def predicted_data(report: Report, response: str) -> ChartData | None:
         {"predicted": end, "observed": end} for end in (min(values), max(values))
     ]
     unit = unit_text(report.subject.responses.unit_of(response))
-    words = {"observed": f"Observed mean {response}{unit}", **scale_words(values)}
+    predicted = "Predicted geometric mean" if predictions[0].geometric else "Predicted"
+    words = {"observed": f"Observed mean {response}{unit}", "predicted": predicted}
+    words |= scale_words(values)
     return ChartData({"configs": rows, "equal": equal}, words)
 
 

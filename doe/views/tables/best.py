@@ -93,7 +93,8 @@ def _reduced_text(reduced: ReducedModel, keys: Sequence[str], alpha: float) -> s
     named = [key for key in keys if key in best.config] if single_letters(keys) else keys
     is_open = len(named) < len(keys) or OPEN in best.config.split(BETWEEN)
     rest = "; factors that are not named are open" * is_open
-    return f"{lead} at {mean}{span}{rest}."
+    kind = "a geometric mean of " if best.geometric else ""
+    return f"{lead} at {kind}{mean}{span}{rest}."
 
 
 def beats_table(analysis: Analysis, _top: int | None = None) -> Table | None:

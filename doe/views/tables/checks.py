@@ -35,7 +35,10 @@ def findings_table(analysis: Analysis, top: int | None = None) -> Table:
         ok=_verdict,
         advice=advice_text,
     )
-    return Table(f"diagnostics {analysis.response}", "Diagnostics", columns, rows)
+    found = analysis.diagnostics.findings
+    adjusted = any(f.ok and significant(f.p, analysis.alpha) for f in found)
+    notes = ("A check asks for a look by its p adjusted for all of them (Holm).",) * adjusted
+    return Table(f"diagnostics {analysis.response}", "Diagnostics", columns, rows, notes)
 
 
 def _verdict(finding: Finding) -> str | None:

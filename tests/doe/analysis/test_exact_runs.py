@@ -74,6 +74,15 @@ def test_copies_are_compared_exactly_and_not_tested() -> None:
     assert "chance" not in " ".join((*said.effects, *said.fragile))
 
 
+def test_replicates_that_differ_by_their_blocks_alone_are_no_copies() -> None:
+    frame = table("AB", [1.0, 3.0, 2.0, 7.0, 1.5, 3.5, 2.5, 7.5])
+    assert (
+        study(frame, "AB", block="day")
+        .warnings[-1]
+        .startswith("Replicates agree to the last digit, but for their blocks: there is no error")
+    )
+
+
 def test_an_effect_of_nothing_at_one_level_is_said_as_such() -> None:
     found = study(table("AB", [1.0, 3.0, 2.0, 2.0] * 2), "AB")
     assert "A raises y by 2 without B and has no effect with it." in headlines(found).effects

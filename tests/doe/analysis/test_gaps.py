@@ -129,6 +129,14 @@ def lost_optimizer(goal: str | None = "min", state: str = "diverged") -> Missing
     return found
 
 
+def test_levels_that_lose_equally_many_runs_have_no_odds_of_rounding() -> None:
+    y = np.arange(24.0)
+    y[[0, 3, 5, 6]] = np.nan  # a half of 2³: every level loses two of twelve
+    found = study(table("ABC", y), "ABC").missing
+    assert found is not None
+    assert [row.log_odds for row in found.rates] == [0.0, 0.0, 0.0]
+
+
 def test_a_factor_of_three_levels_that_loses_runs_leads_the_report() -> None:
     found = lost_optimizer()
     a, b = found.rates

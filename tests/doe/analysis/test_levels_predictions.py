@@ -1,11 +1,14 @@
 """What the profiler shows of factors with levels: predicted and observed, run or not."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from level_tables import factor, full, seen, words
 
 from doe.analysis.analyze import analyze
 from doe.analysis.options import AnalysisOptions
+from doe.views.tables.best import best_table
 
 
 def additive(keep=None, spread=0.05):
@@ -63,3 +66,21 @@ def test_centre_runs_come_last_and_logarithms_come_back():
     first = found.predictions[0]
     assert first.mean == pytest.approx(np.exp(np.log(y[:12][index[:12, 0] == 0]).mean()))
     assert first.ci_low > 0
+
+
+def test_predictions_stay_where_the_response_can_be():
+    """Two factors that divide a loss by 20 each: straight lines put their corner below 0."""
+    index = full((2, 2, 2), 3)
+    noise = np.random.default_rng(3).normal(0.0, 0.05, len(index))
+    y = 100.0 * 0.05 ** (index[:, 0] + index[:, 1]) * np.exp(noise)
+    data = replace(seen(words((2, 2, 2)), index, y), goal="min")
+    found = analyze(data, AnalysisOptions(order=1))
+    assert all(at.mean > 0 and at.ci_low > 0 and at.geometric for at in found.predictions)
+    corner = found.best.reduced.best
+    assert corner.levels[:2] == (1, 1)
+    assert corner.geometric
+    assert corner.mean == pytest.approx(0.25, rel=0.1)
+    note = best_table(found).notes
+    assert any("at a geometric mean of 0.2" in line for line in note)
+    plain = analyze(replace(data, y=data.y + 1000.0), AnalysisOptions(order=1))
+    assert not any(at.geometric for at in plain.predictions)

@@ -129,6 +129,16 @@ def test_dispersion_finds_the_factor_that_makes_runs_unstable() -> None:
     assert "B at high multiplies the variance" in found.sentence
 
 
+def test_a_dispersion_of_an_interaction_names_no_level() -> None:
+    rng = np.random.default_rng(1)
+    frame = table("AB", np.zeros(64))
+    frame["y"] = rng.normal(size=64) * np.where(frame["A"] == frame["B"], 1.0, 6.0)
+    found = study(frame, "AB").get(Dispersion)
+    assert found is not None
+    assert found.sentence.startswith("the variance is ")
+    assert found.sentence.endswith(" times as large where AB = −1 as where it is +1.")
+
+
 def levels_study(y: np.ndarray, sizes: tuple[int, ...], replicates: int, **options: object):  # type: ignore[no-untyped-def]
     """Analyse a full factorial of factors with levels in blocks."""
     index = full(sizes, replicates)

@@ -33,9 +33,9 @@ def test_no_row_is_taken_for_a_centre_run(searched: Analysis) -> None:
 
 def test_a_number_is_told_by_its_line_and_its_curve(searched: Analysis) -> None:
     line = headlines(searched).effects[0]
-    assert line.startswith("lr raises acc by 0.0")
-    assert " from end to end of its log scale, and the middle is " in line
-    assert line.endswith(" above the mean of the ends.")
+    assert line.startswith("lr changes acc by +0.0")
+    assert " from end to end of its log scale; its middle differs from the mean of the " in line
+    assert line.endswith(").")
     bend = next(p for p in searched.parts if (p.factor, p.part) == ("lr", "quadratic"))
     assert bend.ci_low is not None
     assert bend.ci_low < 0.12 < bend.ci_high  # 0.03 * 2²
@@ -49,3 +49,30 @@ def test_the_model_is_not_asked_for_points_far_from_all_runs(searched: Analysis)
     assert best is not None
     assert best.reduced.best.ci_low is not None, "a configuration that ran"
     assert 1e-4 < float(best.reduced.best.config.split(" · ")[0]) < 1e-2
+
+
+def test_a_slope_that_is_not_clear_raises_nothing() -> None:
+    """The bend of x is sure and its slope is not: an interval that holds zero has no direction."""
+    rng = np.random.default_rng(5)
+    x, z = rng.uniform(-1, 1, 40), rng.uniform(0, 1, 40)
+    y = 3 - 2 * x**2 + rng.normal(0, 0.2, 40)
+    frame = pd.DataFrame({"x": x, "z": z, "y": y}).astype(str)
+    options = TableOptions(factors=("x", "z"), goal="max")
+    found = analyze(table_dataset(frame, table_runs(frame, options), "y", options))
+    slope = next(p for p in found.parts if (p.factor, p.part) == ("x", "linear"))
+    assert slope.ci_low is not None
+    assert slope.ci_low < 0 < (slope.ci_high or 0)
+    line = headlines(found).effects[0]
+    assert line.startswith("x changes y by ")
+    assert f"CI {'−' * (slope.ci_low < 0)}" in line
+
+
+def test_values_that_cross_nowhere_are_partly_confounded() -> None:
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame(rng.uniform(0, 1, (40, 4)), columns=list("abcd"))
+    frame["y"] = frame["a"] + rng.normal(0, 0.1, 40)
+    options = TableOptions(factors=("a", "b", "c", "d"))
+    data = table_dataset(frame.astype(str), table_runs(frame.astype(str), options), "y", options)
+    told = [w for w in analyze(data).warnings if "confounded" in w]
+    assert len(told) == 1, "one sentence for all terms"
+    assert told[0].startswith("Partly confounded with terms that are left out: a, b, c, d, ")

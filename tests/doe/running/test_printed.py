@@ -34,6 +34,7 @@ def reading(lines, name="reward", key=None):
         ("global_step=12, reward=[371.]", 371.0),
         ("reward: np.float64(-0.5)", -0.5),
         ("reward: tensor([0.25], device='cpu')", 0.25),
+        ("reward 0.25(0.30)", 0.25),
         ("Reward: 9812/10000 (98%)", 9812.0),
         ("reward 0.91%", 0.91),
         ("{'reward': -0.69, 'epoch': 1.0}", -0.69),

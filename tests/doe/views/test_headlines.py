@@ -159,3 +159,11 @@ def test_a_factor_that_varies_between_blocks_alone_is_told_with_random_blocks():
     term = next(t for t in analysis.random_blocks.terms if t.term == "A")
     assert f" raises y by {about(term.estimate)} (SE " in line
     assert term.estimate == pytest.approx(5 + sum(shift[1::2]) / 3 - sum(shift[::2]) / 3)
+    told, _ = of_rows(
+        [row | {"y": row["y"] - 5 * row["A"]} for row in rows],
+        *("A", "B"),
+        block="day",
+        random_blocks=True,
+    )
+    line = next(line for line in told.effects if line.startswith("A varies between blocks alone"))
+    assert " alone and has no clear effect (estimate " in line

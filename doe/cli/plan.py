@@ -127,12 +127,15 @@ def _within_budget(
     from doe.errors import DoeError
     from doe.results.budget import known_of, offers, read_budget
     from doe.results.planning import make_plan, requested_study
+    from doe.store.files import StudyDir
     from doe.store.plan import RUNS
     from doe.views.plan_tables import budget_json, budget_table
     from doe.views.terminal import print_json, print_table
 
     study = requested_study(request)
-    directory = request.out or RUNS / study.name
+    directory = RUNS / study.name
+    if request.out is not None and StudyDir(request.out).design.exists():
+        directory = request.out  # else what has run under the name tells, and may stay as it is
     known = known_of(directory, study, run_time, sigma, slots)
     found = offers(study, read_budget(budget), known)
     if choose is not None:

@@ -37,6 +37,8 @@ class ResponseTable(NamedTuple):
     """Whether it is written as LaTeX and CSV beside the page, and in which document."""
     screen: Literal["always", "saturated", "never"] = "always"
     """Whether the terminal shows it: always, for saturated designs alone, or never."""
+    asked: bool = False
+    """Whether an option asks for it, so that the terminal shows it beside the first table."""
 
     def on_terminal(self, analysis: Analysis) -> bool:
         """Whether the terminal shows it for this analysis."""
@@ -82,9 +84,13 @@ def screen_tables(analysis: Analysis) -> list[Table]:
 
 
 def first_table(analysis: Analysis, rows: int) -> list[Table]:
-    """The first table of one response for the terminal, with at most so many rows."""
-    made = (e.make(analysis, rows) for e in catalogue()[0] if e.on_terminal(analysis))
-    return [table for table in made if table is not None][:1]
+    """The first table of one response for the terminal, with at most so many rows, and those that
+    an option asked for.
+    """
+    shown = [entry for entry in catalogue()[0] if entry.on_terminal(analysis)]
+    made = [(entry.asked, entry.make(analysis, rows)) for entry in shown]
+    tables = [(asked, table) for asked, table in made if table is not None]
+    return [table for i, (asked, table) in enumerate(tables) if not i or asked]
 
 
 def complete_tables(analysis: Analysis) -> list[Table]:

@@ -209,5 +209,5 @@ ENTRIES = (
     ResponseTable(11, level_means_table, files="paper"),
     ResponseTable(12, differences_table, on_screen=15, files="further"),
     ResponseTable(30, best_table, on_screen=6, files="further"),
-    ResponseTable(35, beats_table, files="further"),
+    ResponseTable(35, beats_table, files="further", asked=True),
 )

@@ -194,7 +194,7 @@ def box_meyer_table(analysis: Analysis, top: int | None = None) -> Table | None:
 ENTRIES = (
     ResponseTable(40, findings_table),
     ResponseTable(48, counted_table, on_screen=20, files="further"),
-    ResponseTable(50, robust_table, on_screen=20, files="further"),
+    ResponseTable(50, robust_table, on_screen=20, files="further", asked=True),
     ResponseTable(60, lenth_table, files="further"),
     ResponseTable(70, dispersion_table, on_screen=6),
     ResponseTable(100, box_meyer_table, screen="saturated"),

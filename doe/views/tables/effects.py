@@ -200,7 +200,9 @@ def equivalence_table(analysis: Analysis, top: int | None = None) -> Table | Non
         f"{number} of {len(tested.rows)} effects lie within ± {cell_text(tested.matters, 'short')}"
         f" {analysis.unit}".rstrip()
         + f": two one-sided tests, together with {confidence(analysis.alpha)}. "
-        "What is not shown to be negligible need not matter.",
+        "What is not shown to be negligible need not matter."
+        + " The other rows with --csv."
+        * (len(rows) < len(tested.rows)),
     )
     return Table(f"equivalence {analysis.response}", "Negligible effects", columns, rows, notes)
 
@@ -270,7 +272,7 @@ def _family_tables(report: Report) -> list[Table]:
 
 ENTRIES = (
     ResponseTable(10, effects_table, on_screen=20, files="paper"),
-    ResponseTable(12, equivalence_table, on_screen=20),
+    ResponseTable(12, equivalence_table, on_screen=20, asked=True),
     ResponseTable(14, covariates_table, files="further"),
     ResponseTable(15, chains_table, on_screen=20),
     ResponseTable(16, scales_table, screen="never"),

@@ -42,6 +42,16 @@ def rows_of(text: str, table: str) -> list[dict[str, str]]:
     return [row for row in csv.DictReader(io.StringIO(text)) if row["table"] == table]
 
 
+def test_what_an_option_asks_for_is_shown_without_asking_for_every_table(plasma: str) -> None:
+    base = ("--table", plasma, *"--factors A,B,C --response y --block day --goal max".split())
+    options = "--equivalence --matters 200 --robust --beats A0B0C1 A1B0C0".split()
+    plain, asked = run(*base), run(*base, *options)
+    for title in ("Negligible effects", "Robust answers", "Probability"):
+        assert title in asked
+        assert title not in plain
+    assert "effects lie within ± 200" in asked
+
+
 def test_json_is_one_object_and_a_list_for_several(plasma: str) -> None:
     base = ("--table", plasma, "--factors", "A,B,C", "--json")
     one = json.loads(run(*base, "--response", "y"))

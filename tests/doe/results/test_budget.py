@@ -155,6 +155,10 @@ def test_time_and_spread_come_from_finished_runs(tmp_path, monkeypatch):
     assert again["sigma"]["y"] == pytest.approx(0.5, abs=0.35)
     hours = [design["hours"] for design in again["designs"]]
     assert all(0 < each <= 1 for each in hours)
+    choose = ("plan", file, "--budget", "1h", "--choose", again["designs"][-1]["number"])
+    assert "runs have begun" in " ".join(doe(*choose, code=1).stderr.split())
+    doe(*choose, "--out", "runs/whole")  # the time is that of the pilot
+    assert len(load_plan(tmp_path / "runs" / "whole").design.runs) == again["designs"][-1]["runs"]
     doe("run", "--study", "runs/timed", "--cpu", "1")
     whole = load_plan(tmp_path / "runs" / "timed")
     assert all(status.state == "done" for status in whole.scan())

@@ -43,8 +43,8 @@ def rows_of(text: str, table: str) -> list[dict[str, str]]:
 
 
 def test_what_an_option_asks_for_is_shown_without_asking_for_every_table(plasma: str) -> None:
-    base = ("--table", plasma, *"--factors A,B,C --response y --block day --goal max".split())
-    options = "--equivalence --matters 200 --robust --beats A0B0C1 A1B0C0".split()
+    base = ("--table", plasma, "--factors", "A,B,C", "-r", "y", "--block", "day", "--goal", "max")
+    options = ("--equivalence", "--matters", "200", "--robust", "--beats", "A0B0C1", "A1B0C0")
     plain, asked = run(*base), run(*base, *options)
     for title in ("Negligible effects", "Robust answers", "Probability"):
         assert title in asked

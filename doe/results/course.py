@@ -6,15 +6,20 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import structs
 
 from doe.analysis.contrasts import Floats, Ints
 from doe.analysis.dataset import Dataset
+from doe.analysis.distributions import root
 from doe.analysis.fit import fit
 from doe.analysis.model import default_terms, make_model
+from doe.analysis.options import DEFAULTS
 from doe.analysis.pvalues import none_for_nan
 from doe.analysis.sequential import EARLY_ORDER, Start, TermDecision, decide, futures, looks_at
 from doe.analysis.spending import Rule
+from doe.analysis.transform import Transformation, choose, share_of
 from doe.analysis.within import CloseToBest, closest
+from doe.errors import DoeError
 from doe.study.values import Study
 from doe.terms import terms_up_to
 
@@ -26,6 +31,44 @@ class Judged(NamedTuple):
     state: TermDecision
     chance: float | None
     chance_in_all: float | None
+
+
+FIXED_SCALES = ("log", "logit")
+"""Scales that a study declares; others are found from its results, which looks must not do."""
+WIDEST = 100.0
+"""Largest effect on such a scale."""
+
+
+class Scaled(NamedTuple):
+    """A response on the scale of the looks."""
+
+    y: Floats
+    transform: Transformation | None = None
+    middle: float = 0.0
+    """Mean at the first look, at which effects are taken back."""
+
+    def difference(self, effect: float | None) -> float | None:
+        """An effect in units of the response, ``g(middle + effect/2) - g(middle - effect/2)``."""
+        if self.transform is None or effect is None:
+            return effect
+        ends = self.transform.scale.back(self.middle + np.array([0.5, -0.5]) * effect)
+        return float(ends[0] - ends[1])
+
+    def matters(self, size: float) -> float:
+        """The effect on this scale whose difference is what matters."""
+        if self.transform is None or not size:
+            return size
+        if (self.difference(WIDEST) or 0.0) <= size:
+            return WIDEST
+        return root(lambda e: (self.difference(e) or 0.0) - size, 0.0, WIDEST)
+
+    def returned(self, state: TermDecision) -> TermDecision:
+        """What is known of a term in units of the response."""
+        if self.transform is None:
+            return state
+        ends = map(self.difference, (state.effect, state.low, state.high))
+        names = ("effect", "low", "high")
+        return structs.replace(state, se=None, **dict(zip(names, ends, strict=True)))
 
 
 class Course(NamedTuple):
@@ -52,11 +95,13 @@ class Course(NamedTuple):
         rule, complete, family = self.rule, self.complete, len(masks) * len(data)
         runs = data[0].runs
         model = None if rule.two_sided else self._model(masks)
+        scaled = [self._on_scale(d) for d in data]
         looks = [
-            looks_at(d.y, runs, self.portion, rule, model) if complete in rule.looks else []
-            for d in data
+            looks_at(own.y, runs, self.portion, rule, model) if complete in rule.looks else []
+            for own in scaled
         ]
-        matters = [self.study.responses.matters_of(d.response) or 0.0 for d in data]
+        sizes = [self.study.responses.matters_of(d.response) or 0.0 for d in data]
+        matters = [own.matters(size) for own, size in zip(scaled, sizes, strict=True)]
         states = [
             decide(own, masks, family, rule, size) for own, size in zip(looks, matters, strict=True)
         ]
@@ -73,7 +118,7 @@ class Course(NamedTuple):
                 sum(own.df for own in looks[0][-1].terms.values()),
                 np.array([[s.df for s in own] for own in states]),
                 _spreads(states, [own[-1].sigma for own in looks], runs.count),
-                _correlation(data, self.portion, model),
+                _correlation(data, np.stack([own.y for own in scaled]), model),
             )
             future = futures(start, size, family, rule)
             chances[:] = future[:, 0].mean(axis=0), future[:, -1].mean(axis=0)
@@ -83,11 +128,31 @@ class Course(NamedTuple):
                 expected = (complete + more) / rule.per_replicate
             chances[:, start.decided] = np.nan
         judged = [
-            Judged(d.response, s, *none_for_nan(chances[:, i, j]))
+            Judged(d.response, scaled[i].returned(s), *none_for_nan(chances[:, i, j]))
             for i, d in enumerate(data)
             for j, s in enumerate(states[i])
         ]
         return judged, expected
+
+    def _on_scale(self, data: Dataset) -> Scaled:
+        """A response on its declared scale; as it is where that is yet to be found, or impossible.
+
+        The middle is that of the first look, so that no later run changes what matters there.
+        """
+        name = DEFAULTS.transform_of(data.scale)
+        known = ~np.isnan(data.y)
+        y = data.y[known]
+        if name not in FIXED_SCALES or self.rule.two_sided or not len(y):
+            return Scaled(data.y)
+        try:
+            share = share_of(y, data.unit, data.items, data.response)
+            transform = choose(name, y, data.response, None, share)
+        except DoeError:  # said by the analysis
+            return Scaled(data.y)
+        z = np.full(len(data.y), np.nan)
+        z[known] = transform.scale.forward(y)
+        first = known & (self.portion <= self.rule.first)
+        return Scaled(z, transform, float(z[first if first.any() else known].mean()))
 
     def _model(self, masks: Sequence[int]) -> list[int]:
         """Main effects, two-factor interactions and the terms that are asked about."""
@@ -107,9 +172,8 @@ def _spreads(
     )
 
 
-def _correlation(data: Sequence[Dataset], portion: Ints, model: Sequence[int] | None) -> Floats:
+def _correlation(data: Sequence[Dataset], y: Floats, model: Sequence[int] | None) -> Floats:
     """Correlation of the responses' residuals, over the runs with a value of each."""
-    y = np.stack([d.y for d in data])
     observed = np.flatnonzero(~np.isnan(y).any(axis=0))
     runs = data[0].runs.only(observed)
     terms = default_terms(runs) if model is None else model

@@ -123,4 +123,4 @@ def test_the_next_command_follows_from_the_state(states, over, command):
 def test_a_message_needs_somebody_who_stays(planned):
     plan = planned("noop")
     done = doe(*("run", "--study", plan.directory, "--detach", "--notify", "true"), code=1)
-    assert "leave out --detach" in done.stderr
+    assert "remove --detach" in done.stderr

@@ -271,8 +271,8 @@ def test_a_command_leaves_its_metrics(planned, go):
     ("code", "words"),
     [
         ("raise SystemExit(5)", "exit code 5"),
-        ("pass", "left no metrics.json"),
-        ("import sys; open(sys.argv[3] + '/metrics.json', 'w').write('[1]')", "no JSON object"),
+        ("pass", "wrote no metrics.json"),
+        ("import sys; open(sys.argv[3] + '/metrics.json', 'w').write('[1]')", "not a JSON object"),
         ("import os; os.kill(os.getpid(), 11)", "SIGSEGV"),
     ],
 )

@@ -358,7 +358,7 @@ def test_a_keeper_that_does_not_answer_leaves_no_process(planned, doe_run, adopt
         scheduler.kill()
         slot.kill()
         scheduler = doe_run(plan.directory, "--cpu", "1", "--grace", "0.1")
-        assert "running already" in until(scheduler.stdout.readline)
+        assert "already running" in until(scheduler.stdout.readline)
     for _ in range(2):
         scheduler.send_signal(2)
         time.sleep(0.5)

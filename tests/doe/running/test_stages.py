@@ -133,7 +133,7 @@ def test_a_stage_that_leaves_nothing_has_failed(planned, go):
     counts, _ = go(plan)
     assert counts["failed"] == 8
     reasons = {result(plan, run.run_id).error.reason for run in plan.design.runs}
-    assert all("the stage data left nothing in request.run_dir" in reason for reason in reasons)
+    assert all("the stage data wrote nothing to request.run_dir" in reason for reason in reasons)
 
 
 def test_a_stage_that_was_killed_is_tried_again(planned, go):
@@ -353,7 +353,7 @@ def test_a_trial_runs_the_stage_first(commands):
 def test_a_trial_whose_stage_leaves_nothing_says_so(commands):
     (commands / "prepare.py").write_text("print('nothing')")
     said = doe("try", cwd=commands, code=3).stdout
-    assert "Failed: the stage tokens left nothing." in said
+    assert "Failed: the stage tokens wrote nothing." in said
 
 
 def test_a_study_with_stages_is_moved_and_goes_on(planned, go, tmp_path):

@@ -32,7 +32,7 @@ def head(ray_head):
 
 
 def test_more_than_the_cluster_has_is_refused(head, planned):
-    with pytest.raises(DoeError, match="asks for 3 GPU, but the Ray cluster has 2"):
+    with pytest.raises(DoeError, match="each run or stage needs 3 GPU, but the Ray cluster has 2"):
         run(planned("quick"), head, head.gpus | {"gpus_per_run": 3.0})
 
 
@@ -54,7 +54,7 @@ def test_a_stage_asks_for_resources_of_its_own(head, planned):
 
 def test_more_than_the_cluster_has_is_refused_for_a_stage(head, planned):
     plan = staged(planned, gpus_per_run=3.0)
-    with pytest.raises(DoeError, match="stage asks for 3 GPU, but the Ray cluster has 2"):
+    with pytest.raises(DoeError, match="each run or stage needs 3 GPU, but the Ray cluster has 2"):
         run(plan, head, {"ray_address": head.cores["ray_address"]})
 
 

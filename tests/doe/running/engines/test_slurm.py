@@ -83,7 +83,7 @@ def test_a_stage_that_was_handed_over_before_is_waited_for(planned):
     plan = planned("prepared", factors="AB", replicates=1, stages={"data": stage})
     run(plan, BENCH, detach=True, limit=1)
     _, said = run(plan, BENCH, detach=True)
-    assert "submitted before: 2" in said
+    assert "submitted earlier: 2" in said
     until(lambda: len(verdicts(plan)) == 4, what="all runs without a scheduler")
     for execution in plan.stages:
         assert len((plan.directory / execution.run_id / "calls.txt").read_text().split()) == 1
@@ -179,7 +179,7 @@ def test_a_job_at_its_time_limit_resumes_only_if_it_got_further(planned):
     steady, stuck = sorted(verdicts(plan).values(), key=lambda result: result.state)
     assert (steady.state, stuck.state) == ("done", "failed")
     assert stuck.error.kind == "timeout"
-    assert "more time" in stuck.error.message
+    assert "increase the time limit" in stuck.error.message
     assert sorted(len(pids) for pids in calls(plan).values()) == [1, 2]
 
 

@@ -39,6 +39,7 @@ __all__ = [
     "import_",
     "load",
     "plan",
+    "power",
     "report",
     "run",
     "try_",
@@ -69,6 +70,11 @@ def plan(
     response: str | None = None,
     runs: int | None = None,
     model: str | None = None,
+    budget: str | None = None,
+    run_time: str | None = None,
+    sigma: float | None = None,
+    slots: int | None = None,
+    choose: int | None = None,
 ) -> Path:
     """Plan a study (a value, the tables of a study file as a dict, a TOML file or a preset) and
     return its directory.
@@ -78,6 +84,10 @@ def plan(
     steepest "ascent" of a `response`, to the study planned in `out`; `confirm` adds runs with so
     many fresh seeds of the configuration that is best by `response`, of the runner-up and of the
     baseline.
+
+    `budget` ("40h", "200 runs") plans the design with the number `choose` among those that fit,
+    which an error lists where none is chosen; `run_time` of a run ("90s"), `sigma` of single runs
+    and `slots` (runs at once) replace what finished runs tell.
     """
     from doe.results.planning import PlanRequest, make_plan
 
@@ -92,8 +102,46 @@ def plan(
         response=response,
         runs=runs,
         model=model,
+        budget=budget,
+        run_time=run_time,
+        sigma=sigma,
+        slots=slots,
+        choose=choose,
     )
     return make_plan(request)[0].directory
+
+
+def power(
+    study: Path | str | None = None,
+    *,
+    factors: int | None = None,
+    fraction: str | None = None,
+    response: str | None = None,
+    sigma: float | None = None,
+    effect: float | None = None,
+    sequential: bool = False,
+    effects: Sequence[float] = (),
+    matters: float | None = None,
+    replicates: int = 8,
+    blocks: bool = True,
+    order: int | None = None,
+    alpha: float = 0.05,
+    power: float = 0.8,
+) -> dict[str, Any]:
+    """Return what `doe power --json` prints: the effects that a design detects.
+
+    The design is that of a planned `study`, or of so many two-level `factors`; `designs` has a row
+    for each number of replicates up to `replicates`. `sigma` is that of single runs, which else
+    comes from the runs' `response`; `effect` asks for its power and the replicates that detect it
+    with the probability `power`. `sequential` asks how soon a study with a stopping rule ends, with
+    true `effects` and the smallest that `matters`.
+    """
+    asked = locals()
+    from doe.results.power import PowerRequest, power_of
+
+    asked["study"] = None if study is None else _path(study, _PLANNED)
+    asked["effects"] = tuple(effects)
+    return power_of(PowerRequest(**asked)).document
 
 
 def try_(

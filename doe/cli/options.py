@@ -160,7 +160,7 @@ TransformOption = Annotated[
     ),
 ]
 RandomBlocksOption = Annotated[
-    bool, typer.Option("--random-blocks", help="Add permutation and bootstrap tests.")
+    bool, typer.Option("--random-blocks", help="Treat blocks as a random sample (REML).")
 ]
 GoalOption = Annotated[
     str | None,

@@ -12,7 +12,6 @@ from doe.cli.options import FileArgument, FractionOption, JsonOption, PresetOpti
 if TYPE_CHECKING:
     from doe.design.efficiency import Efficiency
     from doe.results.designs import PlannedDesign
-    from doe.results.planning import PlanRequest
     from doe.store.plan import Outcome, Plan
     from doe.study.values import Study
 
@@ -85,72 +84,28 @@ def plan(
     json: JsonOption = False,
 ) -> None:
     """Write the design of a study and show what it can detect."""
-    from doe.errors import DoeError
-    from doe.results.planning import PlanRequest, make_plan
-
-    if budget is not None:
-        words = (augment, confirm, response, runs, model, replicates, fraction)
-        if any(word is not None for word in words):
-            raise DoeError("--budget chooses replicates and fraction itself; remove those options")
-        _within_budget(
-            PlanRequest(file, preset, out=out), budget, run_time, sigma, slots or 1, choose, json
-        )
-        return
-    if any(option is not None for option in (choose, run_time, sigma, slots)):
-        raise DoeError("--choose, --run-time, --sigma and --slots need --budget")
-    if augment is not None or confirm is not None:
-        out = chosen_study(out)
-    request = PlanRequest(
-        *(file, preset, replicates, fraction, out, augment, confirm, response, runs, model)
-    )
-    planned, outcome = make_plan(request)
-    if json:
-        from doe.views.terminal import print_json
-
-        print_json(plan_json(planned, outcome))
-    else:
-        _print(planned, outcome, plot)
-
-
-def _within_budget(
-    request: PlanRequest,
-    budget: str,
-    run_time: str | None,
-    sigma: float | None,
-    slots: int,
-    choose: int | None,
-    json: bool,
-) -> None:
-    """Show the designs that fit a budget, or plan one of them."""
-    import msgspec
-
-    from doe.errors import DoeError
-    from doe.results.budget import known_of, offers, read_budget
-    from doe.results.planning import make_plan, requested_study
-    from doe.store.files import StudyDir
-    from doe.store.plan import RUNS
+    from doe.results.planning import PlanRequest, designs_within, make_plan
     from doe.views.plan_tables import budget_json, budget_table
     from doe.views.terminal import print_json, print_table
 
-    study = requested_study(request)
-    directory = RUNS / study.name
-    if request.out is not None and StudyDir(request.out).design.exists():
-        directory = request.out  # else what has run under the name tells, and may stay as it is
-    known = known_of(directory, study, run_time, sigma, slots)
-    found = offers(study, read_budget(budget), known)
-    if choose is not None:
-        if choose > len(found):
-            raise DoeError(f"--choose {choose}: the table has {len(found)} lines")
-        chosen = msgspec.structs.replace(request, study=found[choose - 1].study, preset=None)
-        planned, outcome = make_plan(chosen)
+    if augment is not None or confirm is not None:
+        out = chosen_study(out)
+    request = PlanRequest(
+        *(file, preset, replicates, fraction, out, augment, confirm, response, runs, model),
+        *(budget, run_time, sigma, slots, choose),
+    )
+    if budget is not None and choose is None:
+        found, known = designs_within(request)
         if json:
-            print_json(plan_json(planned, outcome))
+            print_json(budget_json(found, known))
         else:
-            _print(planned, outcome, plot=False)
-    elif json:
-        print_json(budget_json(found, known))
+            print_table(budget_table(found, known))
+        return
+    planned, outcome = make_plan(request)
+    if json:
+        print_json(plan_json(planned, outcome))
     else:
-        print_table(budget_table(found, known))
+        _print(planned, outcome, plot)
 
 
 def _print(planned: Plan, outcome: Outcome, plot: bool) -> None:

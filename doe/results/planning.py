@@ -22,6 +22,8 @@ from doe.study.values import Study
 if TYPE_CHECKING:
     import pandas as pd
 
+    from doe.results.budget import Known, Offer
+
 
 class PlanRequest(msgspec.Struct, frozen=True):
     """What `doe plan` and `doe.plan` are asked for; raises DoeError where parts contradict."""
@@ -36,6 +38,11 @@ class PlanRequest(msgspec.Struct, frozen=True):
     response: str | None = None  # whose best is confirmed, or whose ascent is followed
     runs: int | None = None  # to add by an optimal design, or steps of the ascent
     model: str | None = None  # of that design
+    budget: str | None = None  # hours or runs, which choose replicates and fraction
+    run_time: str | None = None  # of a run, such as 90s
+    sigma: float | None = None  # of single runs
+    slots: int | None = None  # runs at once
+    choose: int | None = None  # number of the design among those that fit, from 1
 
     def __post_init__(self) -> None:
         if not isinstance(self.study, (Study, Mapping, Path, type(None))):
@@ -43,6 +50,7 @@ class PlanRequest(msgspec.Struct, frozen=True):
                 f"got {type(self.study).__name__}; expected a Study, a dict or the path of a "
                 "study file"
             )
+        self._check_budget()
         if self.augment not in ("optimal", "ascent") and self.runs is not None:
             raise DoeError("runs belong to augment optimal or ascent; give it too")
         if self.augment != "optimal" and self.model is not None:
@@ -60,6 +68,15 @@ class PlanRequest(msgspec.Struct, frozen=True):
                 "augment and confirm add to a planned study and take only its directory (out); "
                 "leave out the study, preset, replicates and fraction, and the other of the two"
             )
+
+    def _check_budget(self) -> None:
+        size = (self.replicates, self.fraction, self.augment, self.confirm)
+        added = (self.response, self.runs, self.model)
+        if self.budget is not None and any(option is not None for option in (*size, *added)):
+            raise DoeError("budget chooses replicates and fraction itself; remove those options")
+        details = (self.run_time, self.sigma, self.slots, self.choose)
+        if self.budget is None and any(option is not None for option in details):
+            raise DoeError("choose, run_time, sigma and slots need budget")
 
 
 def make_plan(request: PlanRequest) -> tuple[Plan, Outcome]:
@@ -83,9 +100,32 @@ def make_plan(request: PlanRequest) -> tuple[Plan, Outcome]:
     if request.augment is not None:
         added = (request.augment, request.runs or 0, request.model or "")
         return augment_plan(find_study(request.out), *added), "augmented"
-    study = requested_study(request)
+    study = requested_study(request) if request.budget is None else _chosen_design(request)
     check_program(study, Path.cwd())
     return write_plan(study, request.out or RUNS / study.name)
+
+
+def designs_within(request: PlanRequest) -> tuple[list[Offer], Known]:
+    """Return the designs that fit a budget, and what is known of time and spread."""
+    from doe.results.budget import known_of, offers, read_budget
+
+    study = requested_study(request)
+    directory = RUNS / study.name
+    if request.out is not None and StudyDir(request.out).design.exists():
+        directory = request.out  # else what has run under the name tells, and may stay as it is
+    known = known_of(directory, study, request.run_time, request.sigma, request.slots or 1)
+    return offers(study, read_budget(request.budget or ""), known), known
+
+
+def _chosen_design(request: PlanRequest) -> Study:
+    """Return the study in the chosen design among those that fit a budget."""
+    found, _ = designs_within(request)
+    fitting = "; ".join(f"{i} {o.design} ({o.runs} runs)" for i, o in enumerate(found, start=1))
+    if request.choose is None:
+        raise DoeError(f"choose a design that fits {request.budget}: {fitting}")
+    if not 1 <= request.choose <= len(found):
+        raise DoeError(f"choose {request.choose}: expected one of {fitting}")
+    return found[request.choose - 1].study
 
 
 def requested_study(request: PlanRequest) -> Study:

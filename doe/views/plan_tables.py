@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from doe.analysis.design_report import Confounding, DesignReport, TermPlan
     from doe.design.power import DesignSize, PowerQuestion
     from doe.results.budget import Known, Offer
-    from doe.results.designs import PlannedDesign, TermDetection
+    from doe.results.designs import PlannedDesign
+    from doe.results.power import PowerAnswer
 
 CONFOUNDED = 0.01
 """Confounding that is worth a word: so much of a unit of another term."""
@@ -139,19 +140,32 @@ def clear(facts: DesignReport) -> bool:
     return all(t.df == t.df_asked and not t.confounded and t.vif == 1.0 for t in facts.terms)
 
 
+def power_tables(answer: PowerAnswer) -> list[Table]:
+    """Return the tables of a question about power."""
+    if answer.size is None:
+        return [strata_power_table(answer.document["designs"], answer.question)]
+    if "looks" in answer.document:
+        return [sequential_table(answer.document, answer.size)]
+    tables = [power_table(answer.document, answer.question, answer.size)]
+    if not answer.regular:
+        planned = answer.document["planned"]
+        tables.append(detection_table(planned, answer.size.replicates, answer.question))
+    return tables
+
+
 def detection_table(
-    terms: Sequence[TermDetection], replicates: int, effect: float | None, target: float
+    terms: Sequence[Mapping[str, Any]], replicates: int, question: PowerQuestion
 ) -> Table:
-    """What the F test of each term can see."""
+    """Tabulate what the F test of each term detects."""
     columns = [
         Column("term", "Term"),
         Column("df", "df", "int"),
-        Column("detectable", f"Effect at {share_text(target)}", "num"),
+        Column("detectable", f"Effect at {share_text(question.target)}", "num"),
     ]
-    if effect is not None:
-        columns.append(Column("power", f"Power at {effect:g}", "num"))
+    if question.effect is not None:
+        columns.append(Column("power", f"Power at {question.effect:g}", "num"))
     title = f"Power of the F tests, {counted(replicates, 'replicate')}"
-    rows = rows_of(tuple(columns), terms)
+    rows = tuple(Row(tuple(term[c.key] for c in columns)) for term in terms)
     return Table("terms power", title, tuple(columns), rows, (EFFECT_OF_TERM,))
 
 
@@ -185,14 +199,8 @@ def strata_power_table(rows: Sequence[Mapping[str, Any]], asked: PowerQuestion) 
     return Table("power", "Effects that can be seen, by stratum", columns, shown, notes)
 
 
-def power_table(
-    base: DesignSize,
-    rows: Sequence[Mapping[str, Any]],
-    asked: PowerQuestion,
-    sigma_from: str | None,
-    needed: tuple[int | None, int | None],
-) -> Table:
-    """The rows as a table, with what was assumed in its notes."""
+def power_table(document: Mapping[str, Any], asked: PowerQuestion, base: DesignSize) -> Table:
+    """Tabulate power by the number of replicates; notes say what was assumed."""
     columns = [
         Column("replicates", "Reps", "int"),
         Column("runs", "Runs", "int"),
@@ -203,7 +211,8 @@ def power_table(
     if asked.effect is not None:
         columns.append(Column("power", f"Power at {asked.effect:g}", "num"))
         columns.append(Column("power_holm", "Holm", "num"))
-    source = f"from the runs' {sigma_from}" if sigma_from else "assumed"
+    named, needed = document["sigma_from"], document["replicates_needed"]
+    source = f"from the runs' {named}" if named else "assumed"
     blocked = "each replicate a block" if base.blocks_per_replicate else "without blocks"
     notes = [
         f"σ = {about(asked.sigma)} ({source}), α = {asked.alpha:g}, two-sided, {blocked}.",
@@ -212,26 +221,21 @@ def power_table(
     ]
     if base.levels > 2:
         notes.append(f"Effect: the difference between two levels of a factor with {base.levels}.")
-    if needed[0] is not None:
+    if needed is not None:
         notes.append(
-            f"An effect of {asked.effect:g} needs {needed[0]} replicates for "
-            f"{share_text(asked.target)} power, {needed[1]} after Holm's adjustment."
+            f"An effect of {asked.effect:g} needs {needed} replicates for "
+            f"{share_text(asked.target)} power, {document['replicates_needed_holm']} after Holm's "
+            "adjustment."
         )
-    body = tuple(Row(tuple(row[c.key] for c in columns)) for row in rows)
+    body = tuple(Row(tuple(row[c.key] for c in columns)) for row in document["designs"])
     return Table("power", "Power of the design", tuple(columns), body, tuple(notes))
 
 
-def sequential_table(
-    rows: Sequence[Mapping[str, Any]],
-    base: DesignSize,
-    mean: float,
-    sigma: float,
-    matters: float,
-    alpha: float,
-) -> Table:
-    """The course of the decision, look by look."""
+def sequential_table(document: Mapping[str, Any], base: DesignSize) -> Table:
+    """Tabulate the course of the decision, look by look."""
     from doe.analysis.sequential import DRAWS  # numpy, which other tables of a plan do without
 
+    rows, mean = document["looks"], document["expected_replicates"]
     columns = (
         Column("replicates", "Reps", "short"),
         Column("runs", "Runs", "int"),
@@ -242,8 +246,9 @@ def sequential_table(
     notes = (
         f"Expected: {cell_text(mean, 'fixed1')} replicates, {cell_text(mean * base.cells, 'int')} "
         f"runs, {share_text(saved)} fewer than {rows[-1]['runs']}.",
-        f"σ = {about(sigma)}, {base.terms} terms, α = {alpha:g} over all looks and "
-        f"terms; an effect below {matters:g} is negligible. Shares of {DRAWS} simulated studies.",
+        f"σ = {about(document['sigma'])}, {base.terms} terms, α = {document['alpha']:g} over all "
+        f"looks and terms; an effect below {document['matters']:g} is negligible. Shares of "
+        f"{DRAWS} simulated studies.",
     )
     body = tuple(
         Row((row["replicates"], row["runs"], 100 * row["decided"], 100 * row["stopped"]))

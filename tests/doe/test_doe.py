@@ -3,6 +3,7 @@
 import contextlib
 import inspect
 import io
+import json
 import os
 import subprocess
 import sys
@@ -64,9 +65,9 @@ def test_function_and_command_agree_number_for_number(digits, in_digits, tmp_pat
 
 
 FORMS = {"ctx", "json", "latex", "csv", "plot", "brief", "full", "notify", "serve"}
-BUDGET = {"budget", "run_time", "sigma", "slots", "choose"}
 FUNCTIONS = {
-    "plan": (doe.plan, {"file": "study"}, BUDGET),
+    "plan": (doe.plan, {"file": "study"}, set()),
+    "power": (doe.power, {"target": "power"}, set()),
     "try": (doe.try_, {"file": "study"}, set()),
     "run": (doe.run, {"study": "directory"}, set()),
     "analyze": (doe.analyze, {"study": "source"}, {"table", "every"}),
@@ -93,6 +94,19 @@ def test_every_option_of_an_analysis_is_an_option_of_the_command():
     options = {option.name for option in get_command(app).commands["analyze"].params}
     assert set(AnalysisOptions.__struct_fields__) - {"seed", "contour"} <= options
     assert set(TableOptions.__struct_fields__) <= options
+
+
+def test_power_and_budget_are_those_of_the_commands(in_digits, tmp_path):
+    from tests.command_line import doe as command
+
+    words = ("power", "-k", "4", "--fraction", "1/2", "--effect", "1", "-n", "3", "--json")
+    document = doe.power(factors=4, fraction="1/2", effect=1, replicates=3)
+    assert json.loads(command(*words).stdout) == json.loads(json.dumps(document))
+    with pytest.raises(DoeError, match="choose a design that fits 24 runs: 1 full factorial"):
+        doe.plan("study.toml", budget="24 runs")
+    second = doe.plan("study.toml", budget="24 runs", choose=2, out=tmp_path / "second")
+    listed = json.loads(command("plan", "study.toml", "--budget", "24 runs", "--json").stdout)
+    assert len(doe.load(second)) == listed["designs"][1]["runs"]
 
 
 def test_importing_the_package_is_light():

@@ -70,5 +70,5 @@ def test_what_is_no_response_is_refused(finished):
 
 
 def test_an_effect_beside_several_looks_is_refused(finished):
-    with pytest.raises(DoeError, match="with --sequential give --effects"):
+    with pytest.raises(DoeError, match="with sequential give effects"):
         call(finished, "power", "--sequential", "--matters", "1", "--effect", "2")

@@ -158,7 +158,7 @@ def test_a_plan_says_what_has_no_error_and_how_many_would_do(tmp_path: Path) -> 
     shown = CliRunner().invoke(app, ["plan", str(file), "--out", str(tmp_path / "out")])
     text = " ".join(shown.output.split())
     assert "No error for vocab: 2 whole plots leave no degrees of freedom for it" in text
-    assert "2 replicates would do" in text
+    assert "2 replicates would suffice" in text
 
 
 def test_power_is_told_for_each_stratum(tmp_path: Path) -> None:

@@ -406,7 +406,8 @@ def best_sentence(
         return f"{lead}; {confounded}, so that no other can be ruled out."
     others, every = len(among) - len(equal), len(cells) - len(equal)
     if critical is None:
-        sentence = f"{lead}; without an error estimate no other can be ruled out."
+        lacking = "an error for every difference" if runs.stratified else "an error estimate"
+        sentence = f"{lead}; without {lacking} no other can be ruled out."
     elif len(among) == 1:
         sentence = f"{lead}, better than every other beyond chance."
     elif others < 1:

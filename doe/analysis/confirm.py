@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 from scipy import special
 
 from doe.analysis.best import (
@@ -40,8 +41,8 @@ class Gain(Struct, frozen=True):
     against: str
     seeds: int
     difference: float
-    low: float
-    high: float
+    low: float | None  # None where seeds share whole plots, so that nothing tells the error
+    high: float | None
     verdict: ConfirmationVerdict
 
 
@@ -73,9 +74,10 @@ def confirm(
     alpha, chosen = response.alpha, fresh.configs[0]
     values = fresh.y[0][~np.isnan(fresh.y[0])]
     gains = [
-        gain
-        for config, other in zip(reversed(fresh.configs[1:]), fresh.y[:0:-1], strict=True)
-        if (gain := paired_gain(fresh.y[0], other, config, best.goal, alpha)) is not None
+        replace(gain, low=None, high=None, verdict="open") if _fresh_share(fresh, 0, i) else gain
+        for i in reversed(range(1, len(fresh.configs)))
+        if (gain := paired_gain(fresh.y[0], fresh.y[i], fresh.configs[i], best.goal, alpha))
+        is not None
     ]
     cells = {cell.config: cell.cell for cell in best.cells}
     predicted = predicted_at(response, cells[chosen]) if chosen in cells else None
@@ -307,15 +309,18 @@ def _pair(
     sign = 1.0 if response.goal == "max" else -1.0
     if fresh is not None and fresh.complete and set(pair) <= set(fresh.configs):
         forward = response.transform.scale.forward
-        x, y = (forward(fresh.y[fresh.configs.index(config)]) / full.unit for config in pair)
+        i, j = map(fresh.configs.index, pair)
+        x, y = (forward(fresh.y[of]) / full.unit for of in (i, j))
         differences = sign * (x - y)[~np.isnan(x - y)]
+        if _fresh_share(fresh, i, j):
+            return WinProbability(*pair, asked, len(differences), True, "nothing", *UNKNOWN)
         own: Basis = "seeds won" if basis == "seeds won" else "own runs"
         answer = _of_runs(differences, None, own, response.alpha)
         return WinProbability(*pair, asked, len(differences), True, own, *(answer or UNKNOWN))
     of, other = _paired(full, first, second)
     differences = full.u[of] - full.u[other]
     alpha = response.alpha / _choices(len(cells), asked)
-    if _share_plots(full, of, other):
+    if any(shares_plots(group.of[of], group.of[other]) for group in full.runs.groups):
         return WinProbability(*pair, asked, len(differences), False, "nothing", *UNKNOWN)
     if basis == "all runs":
         pooled = _pooled(full, first, second, sign)
@@ -378,14 +383,16 @@ def _paired(fit: Fit, x: int, y: int) -> tuple[Ints, Ints]:
     return first_runs, second_runs
 
 
-def _share_plots(fit: Fit, first: Ints, second: Ints) -> bool:
+def shares_plots(first: Ints, second: Ints) -> bool:
     """Whether pairs of runs share whole plots with other pairs, where these do not cancel."""
-    for group in fit.runs.groups:
-        plots = np.column_stack([group.of[first], group.of[second]])
-        apart = plots[plots[:, 0] != plots[:, 1]]
-        if len(np.unique(apart)) < apart.size:
-            return True
-    return False
+    apart = np.stack([first, second])[:, first != second]
+    return len(np.unique(apart)) < apart.size
+
+
+def _fresh_share(fresh: FreshRuns, i: int, j: int) -> bool:
+    """Whether the fresh runs of two configurations share whole plots from seed to seed."""
+    both = ~np.isnan(fresh.y[i] + fresh.y[j])
+    return any(shares_plots(plot[i, both], plot[j, both]) for plot in fresh.plots)
 
 
 def _of_series(differences: Floats, labels: Ints | None) -> _Difference | None:

@@ -302,6 +302,7 @@ class FreshRuns:
 
     configs: tuple[str, ...]  # the best, the runner-up, the baseline, each once
     y: Floats  # configurations x seeds, NaN where a run has no value
+    plots: tuple[Ints, ...] = ()  # configurations x seeds, for each kind of whole plot
 
     @property
     def complete(self) -> bool:

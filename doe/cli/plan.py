@@ -204,20 +204,19 @@ def strata_lines(planned: Plan) -> list[str]:
     from doe.design.power import PowerQuestion
     from doe.errors import counted, listed
     from doe.numbers import about
-    from doe.results.designs import power_by_stratum, replicates_with_error
+    from doe.results.designs import power_by_stratum, what_gives_an_error
 
     lines = []
     for line in power_by_stratum(planned, PowerQuestion()):
         terms, groups = listed(line.terms, 6), counted(line.groups, line.stratum)
         if line.df_error is None:
-            enough = replicates_with_error(planned)
-            more = "More replicates" if enough is None else f"{enough} replicates"
             wrong = "the error between runs does not apply"
             if line.stratum == RUN:
                 wrong = "Lenth's method tests them, or choose fewer terms in the analysis"
             lines.append(
-                f"No error for {terms}: {groups} leave no degrees of freedom for it, and {wrong}. "
-                f"{more} would suffice."
+                f"No error for {terms}: {groups} leave no degrees of freedom for "
+                f"{'it' if len(line.terms) == 1 else 'them'}, and {wrong}. "
+                f"{what_gives_an_error(planned, line.stratum)}."
             )
             continue
         degrees = f"{about(line.df_error)} degrees of freedom"

@@ -230,9 +230,11 @@ def fresh_runs(study: Study, fresh: Sequence[RunStatus], name: str) -> FreshRuns
     step = next((step for step in study.augment if step.confirm), None)
     if step is None or step.response != name or not fresh:
         return None
-    values = {(s.run.name, s.run.seed): response_values(study, s)[name] for s in fresh}
-    y = [[values.get((config, seed), np.nan) for seed in step.seeds] for config in step.confirm]
-    table = np.array(y, dtype=np.float64)
+    at = {(s.run.name, s.run.seed): i for i, s in enumerate(fresh)}
+    table = np.array([[at.get((c, seed), -1) for seed in step.seeds] for c in step.confirm])
+    values = np.array([*(response_values(study, s)[name] for s in fresh), np.nan], np.float64)
+    values[~np.isfinite(values)] = np.nan
+    plots = tuple(group.of[table] for group in _whole_plots(study, [s.run for s in fresh]))
     labels = {status.run.name: status.run.config for status in fresh}
     configs = tuple(labels[config] for config in step.confirm)
-    return FreshRuns(configs, np.where(np.isfinite(table), table, np.nan))
+    return FreshRuns(configs, values[table], plots)

@@ -23,10 +23,11 @@ from doe.design.power import (
     term_power,
 )
 from doe.design.runs import make_design
+from doe.numbers import about
 from doe.results.dataset import datasets, planned_runs, study_runs, usual_terms
 from doe.store.plan import Plan
 from doe.store.scan import complete_replicates
-from doe.study.values import FIRST_LOOK
+from doe.study.values import FIRST_LOOK, NO_SEED, REPLICATE
 from doe.terms import Generator, parse_generators
 
 if TYPE_CHECKING:
@@ -165,15 +166,20 @@ MOST_TRIED = 6
 """Replicates up to which a plan looks for an error of a term that has none."""
 
 
-def replicates_with_error(plan: Plan) -> int | None:
-    """The fewest replicates that give every term an error; None where none of a few do."""
-    if plan.study.streams or plan.study.augment:
-        return None
-    for replicates in range(plan.study.replicates + 1, MOST_TRIED + 1):
+def what_gives_an_error(plan: Plan, stratum: str) -> str:
+    """What would give the terms of a stratum an error: replicates, or executions of their stage."""
+    stage = plan.study.stages.get(stratum.removesuffix(" execution"))
+    if stage is not None and stage.seed == NO_SEED:
+        return f'All replicates use the same executions; seed = "{REPLICATE}" would add some'
+    if stage is not None and stage.seed != REPLICATE:
+        return f"More seeds of {stage.seed} would suffice"
+    fixed = plan.study.streams or plan.study.augment
+    for replicates in () if fixed else range(plan.study.replicates + 1, MOST_TRIED + 1):
         lines = power_by_stratum(plan, PowerQuestion(), replicates)
-        if all(line.df_error for line in lines):
-            return replicates
-    return None
+        degrees = next((line.df_error for line in lines if line.stratum == stratum), None)
+        if degrees:
+            return f"{replicates} replicates would leave {about(degrees)}"
+    return "More replicates would suffice"
 
 
 class TermDetection(NamedTuple):

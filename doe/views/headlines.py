@@ -388,7 +388,13 @@ def _confirmed(analysis: Analysis) -> str:
     for gain in fresh.gains:
         size, *ends = with_interval(gain.difference, gain.low, gain.high)
         span = _interval(ends, analysis)
-        sentences.append(f"{CONFIRMED[gain.verdict]} {named(gain.against)}: {size} ({span}).")
+        against = f"{named(gain.against)}: {size}"
+        sentences.append(
+            f"{CONFIRMED[gain.verdict]} {against} ({span})."
+            if span
+            else "Fresh seeds share whole plots, which leave no error for its difference to "
+            f"{against}."
+        )
     return " ".join(sentences)
 
 

@@ -112,11 +112,14 @@ def counted_table(analysis: Analysis, top: int | None = None) -> Table | None:
 
 
 def lenth_table(analysis: Analysis, top: int | None = None) -> Table | None:
-    """Lenth's margins by both critical values."""
-    lenth = analysis.lenth
-    if lenth is None:
+    """Lenth's margins by both critical values, of each stratum that has them."""
+    plots = analysis.half_normal.strata
+    found = [(plot.stratum, plot.lenth) for plot in plots if plot.lenth is not None]
+    if not found:
         return None
+    several = len(found) > 1
     columns = (
+        *[Column("stratum", "Effects between")] * several,
         Column("critical", "Critical values"),
         Column("s0", "s0", "num"),
         Column("pse", "PSE", "num"),
@@ -124,14 +127,17 @@ def lenth_table(analysis: Analysis, top: int | None = None) -> Table | None:
         Column("sme", "SME", "num"),
         Column("beyond", "beyond ME"),
     )
-    used = "simulated (used for p)" if analysis.df_error == 0 else "simulated"
-    margins = ((used, lenth.me, lenth.sme), ("t, m/3 df", lenth.me_t, lenth.sme_t))
-    rows = tuple(
-        Row((name, lenth.s0, lenth.pse, me, sme, _beyond(lenth, me)))
-        for name, me, sme in margins[:top]
-    )
-    title = f"Lenth's method on {lenth.m} effects"
-    return Table(f"lenth {analysis.response}", title, columns, rows)
+    rows = []
+    for stratum, lenth in found:
+        used = "simulated (used for p)" if lenth.p else "simulated"
+        of = [f"{stratum}s"] * several
+        margins = ((used, lenth.me, lenth.sme), ("t, m/3 df", lenth.me_t, lenth.sme_t))
+        rows += [
+            Row((*of, name, lenth.s0, lenth.pse, me, sme, _beyond(lenth, me)))
+            for name, me, sme in margins[:top]
+        ]
+    title = f"Lenth's method on {' and '.join(str(lenth.m) for _, lenth in found)} effects"
+    return Table(f"lenth {analysis.response}", title, columns, tuple(rows))
 
 
 def _beyond(lenth: Lenth, margin: float) -> str:

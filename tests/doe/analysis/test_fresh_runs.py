@@ -101,6 +101,22 @@ def test_fresh_runs_bring_a_verdict_and_change_nothing_else():
     assert analyze(replace(observed, fresh=nothing)).confirmation is None
 
 
+def test_fresh_runs_that_share_whole_plots_confirm_nothing_between_them():
+    rng = np.random.default_rng(4)
+    observed = study(5.0 * (np.arange(8) & 1) + 0.3 * rng.standard_normal((4, 8)), 3)
+    y = np.array([[5.1, 4.9, 5.2], [4.0, 4.1, 3.9], [0.1, -0.2, 0.3]])
+    configs, every = ("A1B0C0", "A1B1C0", "A0B0C0"), np.zeros(3, dtype=np.int64)
+    shared = FreshRuns(configs, y, (np.array([every, every, every + 1]),))
+    gains = analyze(replace(observed, fresh=shared)).confirmation.gains
+    assert [(g.against, g.verdict, g.low is None) for g in gains] == [
+        ("A0B0C0", "open", True),
+        ("A1B1C0", "confirmed", False),
+    ]
+    own = FreshRuns(configs, y, (np.arange(9).reshape(3, 3),))
+    gains = analyze(replace(observed, fresh=own)).confirmation.gains
+    assert {gain.verdict for gain in gains} == {"confirmed"}
+
+
 @pytest.mark.parametrize("draw", ["normal", "log-normal", "A triples σ"])
 def test_fresh_means_lie_where_they_were_predicted(draw):
     inside, shown, gain = covered(3, 4, draw, 60)

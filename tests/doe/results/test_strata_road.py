@@ -158,7 +158,17 @@ def test_a_plan_says_what_has_no_error_and_how_many_would_do(tmp_path: Path) -> 
     shown = CliRunner().invoke(app, ["plan", str(file), "--out", str(tmp_path / "out")])
     text = " ".join(shown.output.split())
     assert "No error for vocab: 2 whole plots leave no degrees of freedom for it" in text
-    assert "2 replicates would suffice" in text
+    assert "the error between runs does not apply. 2 replicates would leave 1" in text
+
+
+def test_replicates_that_share_the_executions_of_a_stage_are_no_remedy(tmp_path: Path) -> None:
+    stage = '[stages.tokens]\nfunction = "m:f"\nfactors = ["vocab"]\nseed = "none"'
+    file = tmp_path / "study.toml"
+    file.write_text(STUDY.format(replicates=2, vocab="", further=stage), "utf-8")
+    shown = CliRunner().invoke(app, ["plan", str(file), "--out", str(tmp_path / "out")])
+    text = " ".join(shown.output.split())
+    assert "No error for vocab: 2 tokens executions leave no degrees of freedom for it" in text
+    assert 'All replicates use the same executions; seed = "replicate" would add some.' in text
 
 
 def test_power_is_told_for_each_stratum(tmp_path: Path) -> None:
@@ -172,3 +182,17 @@ def test_power_is_told_for_each_stratum(tmp_path: Path) -> None:
     assert lines[3, "whole plot"]["df_error"] == pytest.approx(2.0)
     assert lines[3, "run"]["df_error"] == pytest.approx(12.0)
     assert lines[3, "whole plot"]["detectable"] > 2 * lines[3, "run"]["detectable"]
+
+
+def test_each_stratum_of_a_saturated_design_has_a_line_of_lenth(tmp_path: Path) -> None:
+    rng = np.random.default_rng(6)
+    codes = np.array(list(np.ndindex(2, 2, 2, 2)))
+    table = pd.DataFrame(codes, columns=list("ABCD"))
+    table["y"] = rng.normal(size=8)[np.arange(16) // 2] + rng.normal(size=16) + 20 * table["A"]
+    table.to_csv(tmp_path / "plots.csv", index=False)
+    words = ["--factors", "A,B,C,D", "--whole-plot", "A,B,C", "--response", "y", "--full"]
+    shown = CliRunner().invoke(app, ["analyze", "--table", str(tmp_path / "plots.csv"), *words])
+    assert "Lenth's method on 7 and 8 effects" in shown.output
+    whole = [line for line in shown.output.splitlines() if line.startswith("whole plots")]
+    assert len(whole) == 2
+    assert all(line.split()[-1] == "A" for line in whole[:1])

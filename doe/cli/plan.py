@@ -85,7 +85,7 @@ def plan(
 ) -> None:
     """Write the design of a study and show what it can detect."""
     from doe.results.planning import PlanRequest, designs_within, make_plan
-    from doe.views.plan_tables import budget_json, budget_table
+    from doe.views.plan_tables import budget_json, budget_tables
     from doe.views.terminal import print_json, print_table
 
     if augment is not None or confirm is not None:
@@ -99,7 +99,8 @@ def plan(
         if json:
             print_json(budget_json(found, known))
         else:
-            print_table(budget_table(found, known))
+            for table in budget_tables(found, known):
+                print_table(table)
         return
     planned, outcome = make_plan(request)
     if json:

@@ -23,7 +23,7 @@ def suggest(
     from rich.text import Text
 
     from doe.results.budget import known_of, offers, read_budget, suggestion, two_levels
-    from doe.views.plan_tables import budget_json, budget_table
+    from doe.views.plan_tables import budget_json, budget_tables
     from doe.views.terminal import console, print_json, print_table
 
     study = two_levels(factors)
@@ -35,7 +35,8 @@ def suggest(
         print_json(budget_json(found, known) | chosen)
         return
     screen = console()
-    print_table(budget_table(found, known), screen)
+    for table in budget_tables(found, known):
+        print_table(table, screen)
     screen.print(Text(f"Suggested: {number + 1}, {found[number].design}. {reason}\n"))
     screen.out(sketch(found[number].study), highlight=False)
 

@@ -42,6 +42,10 @@ RUNS = re.compile(r"(\d+)\s*(runs)?")
 POWERS = (0.8, 0.9)
 CLEAR = 5
 """Resolution from which on main effects and two-factor interactions are told apart."""
+MOST_REPLICATES = 99
+"""Of a design that is offered."""
+OWN = "as in the study"
+"""The design that a study names itself, where it is no factorial."""
 
 
 class Budget(NamedTuple):
@@ -62,6 +66,8 @@ class Known(NamedTuple):
     """Where both come from."""
     places: int = 1
     """Runs at once."""
+    logarithms: frozenset[str] = frozenset()
+    """Responses whose σ is that of the logarithm, as they are analysed."""
 
 
 class Offer(NamedTuple):
@@ -106,21 +112,24 @@ def known_of(
         plan = None
     seconds, words = _times(plan, run_time)
     sigmas: dict[str, float] = {}
+    logarithms: frozenset[str] = frozenset()
     if sigma is not None:
         if not 0.0 < sigma < math.inf:
             raise DoeError(f"sigma {sigma:g}: expected a positive standard deviation of runs")
         sigmas = dict.fromkeys(study.responses.principal, sigma)
         words.append(f"σ = {sigma:g} as declared")
     elif plan is not None:
-        for name in study.responses.principal:
+        scales = {name: study.responses.scale_of(name) for name in study.responses.principal}
+        logarithms = frozenset(name for name, scale in scales.items() if scale == "log")
+        for name in scales:
             try:
-                sigmas[name] = pilot_sigma(plan, name)
+                sigmas[name] = pilot_sigma(plan, name, logarithm=name in logarithms)
             except DoeError:  # one replicate tells no spread
                 continue
         words += ["σ from repeated runs"] if sigmas else []
     if places > 1:
         words.append(f"{places} runs at once")
-    return Known(seconds, sigmas, ", ".join(words), places)
+    return Known(seconds, sigmas, ", ".join(words), places, logarithms)
 
 
 def _times(
@@ -187,7 +196,7 @@ def offers(study: Study, budget: Budget, known: Known) -> list[Offer]:
     """Designs of a study that fit, each with as many replicates as do, the clearest first.
 
     Among those that tell two-factor interactions apart, and among those that do not, the ones that
-    detect the smallest effects come first.
+    detect the smallest effects come first; before all a design that the study names itself.
 
     Raises
     ------
@@ -212,13 +221,23 @@ def offers(study: Study, budget: Budget, known: Known) -> list[Offer]:
     if not found:
         smallest = f"; the smallest takes {counted(int(least), 'run')}" if least < math.inf else ""
         raise DoeError(f"no design of this study fits the budget{smallest}")
-    return sorted(found, key=lambda o: (-min(o.resolution, CLEAR), o.detectable[0] or math.inf))
+    return sorted(
+        found,
+        key=lambda o: (
+            not o.design.startswith(OWN),
+            -min(o.resolution, CLEAR),
+            o.detectable[0] or math.inf,
+        ),
+    )
 
 
 def _designs(study: Study, budget: Budget, known: Known) -> Iterator[tuple[str, Study]]:
     """One replicate of each design that is worth a look."""
-    plain = msgspec.structs.replace(study, design={}, fraction="", stopping=None)
-    plain = with_overrides(plain, None if plain.streams else 1, None)
+    own = msgspec.structs.replace(study, stopping=None)
+    own = with_overrides(own, None if own.streams else 1, None)
+    plain = msgspec.structs.replace(own, design={}, fraction="")
+    if own.kind != FACTORIAL:
+        yield OWN, own
     yield "full factorial", plain
     doubled = tuple(1 << i for i in range(1, len(study.factors)))
     for part in doubled if study.two_level else (2, 3, 4, 6, 8, 9):
@@ -265,7 +284,11 @@ def _fitting(
     if known.seconds is not None and (budget.seconds or not one.stages):
         fixed, seconds = (part / known.places for part in _seconds(one, runs, known))
     most = budget.runs // each if budget.runs else int(((budget.seconds or 0) - fixed) / seconds)
-    most = one.replicates if one.streams and most >= 1 else min(most, MOST_PLANNED_RUNS // each, 99)
+    most = (
+        one.replicates
+        if one.streams and most >= 1
+        else min(most, MOST_PLANNED_RUNS // each, MOST_REPLICATES)
+    )
     if most < 1:
         return
 
@@ -310,12 +333,16 @@ def _seen_by_looks(study: Study, design: PlannedDesign, power: float) -> float:
     return detectable(design.first // rule.per_replicate, len(terms), family, rule, power, levels)
 
 
-def _order(study: Study, runs: int) -> int:
-    """Highest interactions of a model that leaves something of one replicate for the error."""
+def _order(study: Study, runs: int) -> int | None:
+    """Highest interactions of a model that leaves something of one replicate for the error; None
+    for the usual model of a surface."""
+    if study.kind == "surface":
+        return None
     if study.kind == "screening" or study.design.get("model") == "linear":
         return 1
     wide = sum(size - 1 for size in study.sizes)
-    return 2 if wide + math.comb(len(study.sizes), 2) + 1 < runs * study.replicates else 1
+    columns = wide + math.comb(len(study.sizes), 2)
+    return min(2, len(study.sizes)) if columns + 1 < runs * study.replicates else 1
 
 
 def _resolution(study: Study, design: PlannedDesign) -> float:

@@ -23,6 +23,7 @@ from doe.design.power import (
     term_power,
 )
 from doe.design.runs import make_design
+from doe.errors import DoeError
 from doe.numbers import about
 from doe.results.dataset import datasets, planned_runs, study_runs, usual_terms
 from doe.store.plan import Plan
@@ -220,11 +221,15 @@ def power_of_terms(design: PlannedDesign) -> PowerOfTerms:
     return PowerOfTerms(term_powers(design.runs, design.order), design.runs.count)
 
 
-def pilot_sigma(plan: Plan, response: str) -> float:
+def pilot_sigma(plan: Plan, response: str, *, logarithm: bool = False) -> float:
     """Standard deviation between replicates of a configuration, from the runs of a study."""
     study, statuses = plan.study, plan.scan()
     (data,) = datasets(study, statuses, study_runs(study, statuses), [response])
     done = [(y, s.run) for y, s in zip(data.y.tolist(), statuses, strict=True) if y == y]
+    if logarithm:
+        if any(y <= 0.0 for y, _ in done):
+            raise DoeError(f"{response} has values at 0 or below, of which there is no logarithm")
+        done = [(math.log(y), run) for y, run in done]
     return pooled_sigma([y for y, _ in done], [r.row for _, r in done], [r.block for _, r in done])
 
 

@@ -198,6 +198,10 @@ def study_differences(planned: Study, asked: Study) -> list[str]:
     old, new = (_flat(_as_written(study)) for study in (planned, asked))
     lines = []
     for key in sorted(old.keys() | new.keys()):
+        if None in (old.get(key, 0), new.get(key, 0)) and any(
+            other.startswith(f"{key}.") for other in old.keys() ^ new.keys()
+        ):
+            continue  # a section that only one of them has, of which the keys are named
         if key not in new:
             lines.append(f"{key}: planned {old[key]!r}, now absent")
         elif key not in old:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -257,20 +258,18 @@ def sequential_table(document: Mapping[str, Any], base: DesignSize) -> Table:
     return Table("sequential", "Stopping when it is decided", columns, body, notes)
 
 
-def budget_table(found: Sequence[Offer], known: Known) -> Table:
-    """Designs that fit a budget; the numbers are those that can be chosen."""
+def budget_tables(found: Sequence[Offer], known: Known) -> tuple[Table, ...]:
+    """Designs that fit a budget, by the numbers that can be chosen; what each response shows."""
+    from doe.results.budget import MOST_REPLICATES
+
     timed = any(offer.hours is not None for offer in found)
-    sigmas = known.sigmas or {"σ": 1.0}
     columns = (
         Column("number", "#", "int"),
         Column("design", "Design"),
         Column("runs", "Runs", "int"),
         *((Column("hours", "Hours", "about"),) if timed else ()),
-        *(
-            Column(f"{name}_{power}", f"{power} %{f' {name}' * (name != 'σ')}", "about")
-            for name in sigmas
-            for power in (80, 90)
-        ),
+        Column("at_80", "80 %", "about"),
+        Column("at_90", "90 %", "about"),
         Column("confounded", "Confounded"),
     )
     rows = tuple(
@@ -278,32 +277,52 @@ def budget_table(found: Sequence[Offer], known: Known) -> Table:
             (
                 *(number, offer.design, offer.runs),
                 *((offer.hours,) if timed else ()),
-                *(
-                    None if effect is None else effect * sigma
-                    for sigma in sigmas.values()
-                    for effect in offer.detectable
-                ),
-                offer.confounded,
+                *(*offer.detectable, offer.confounded),
             )
         )
         for number, offer in enumerate(found, start=1)
     )
-    unit = "in the unit of the response" if known.sigmas else "in σ of single runs"
     sequential = any(offer.study.stopping for offer in found)
     alone = any(o.study.replicates == 1 and o.detectable[0] is not None for o in found)
+    full = any(o.study.replicates == MOST_REPLICATES for o in found)
     notes = (
-        f"80 %, 90 %: smallest effect detected with this power, {unit} (one term, α = 0.05)."
+        "80 %, 90 %: smallest effect detected with this power, in σ of single runs (one term, "
+        "α = 0.05)."
         + " A single replicate is tested against the interactions left out of its model." * alone
         + " Until decided: as one of all terms, by the last look." * sequential
+        + f" No design has more than {MOST_REPLICATES} replicates." * full
         + f"{f' Known: {known.words}.' if known.words else ''}",
     )
-    return Table("budget", "Designs that fit", columns, rows, notes)
+    designs = Table("budget", "Designs that fit", columns, rows, notes)
+    return (designs, _sizes_table(found, known)) if known.sigmas else (designs,)
+
+
+def _sizes_table(found: Sequence[Offer], known: Known) -> Table:
+    """The smallest effect on each response that each design detects."""
+    columns = (
+        Column("response", "Response"),
+        Column("power", "Power"),
+        *(Column(str(number), str(number), "about") for number in range(1, len(found) + 1)),
+    )
+    rows = []
+    for name, sigma in known.sigmas.items():
+        relative = name in known.logarithms
+        for i, power in enumerate(("80 %", "90 %")):
+            sizes = (None if e is None else e * sigma for e in (o.detectable[i] for o in found))
+            if relative:
+                sizes = (None if size is None else 100.0 * math.expm1(size) for size in sizes)
+            rows.append(Row((f"{name}, %" if relative else name, power, *sizes)))
+    note = "Each design by its number, in the unit of the response" + (
+        "; in %: by how much it grows, for its logarithm is analysed." if known.logarithms else "."
+    )
+    return Table("budget_sizes", "Smallest effects detected", columns, tuple(rows), (note,))
 
 
 def budget_json(found: Sequence[Offer], known: Known) -> dict[str, Any]:
     """The same for machines."""
     return {
         "sigma": known.sigmas,
+        "sigma_of_logarithm": sorted(known.logarithms),
         "known": known.words,
         "designs": [
             {

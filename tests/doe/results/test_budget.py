@@ -1,5 +1,6 @@
 """Designs that fit a budget: sizes, times, what they see, and planning one of them."""
 
+import io
 import json
 import re
 from datetime import datetime
@@ -8,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from msgspec import structs
+from rich.console import Console
 
 from benchmarks.looks import batch_looks, in_parts, judged
 from doe.design.power import DesignSize, power
@@ -27,6 +29,8 @@ from doe.store.scan import RunStatus, scan
 from doe.store.verdicts import Result
 from doe.study.file import dump_study, load_study
 from doe.study.values import Factor, Responses, Study
+from doe.views.plan_tables import budget_tables
+from doe.views.terminal import render_table
 from tests.command_line import doe
 
 NOTHING = Known(None, {}, "")
@@ -128,6 +132,58 @@ def test_seven_factors_in_24_runs_is_a_fraction_of_resolution_four():
     output = doe("suggest", "--factors", "7", "--budget", "24").stdout
     assert 'fraction = "' in output
     assert "Suggested:" in output
+
+
+def test_one_factor_is_compared_with_nothing_but_itself():
+    found = offers(two_levels(1), Budget(None, 12), NOTHING)
+    assert {offer.runs for offer in found} == {12}
+
+
+def test_the_design_that_a_study_names_comes_first():
+    """A surface beside the factorials that would take its place."""
+    ranges = tuple(Factor(key=key, levels=(0.0, 1.0)) for key in "ABC")
+    surface = structs.replace(timed_study(), factors=ranges, design={"kind": "surface"})
+    own, *others = offers(surface, Budget(None, 60), NOTHING)
+    assert (own.design, own.study.design) == ("as in the study, 3 replicates", {"kind": "surface"})
+    assert own.runs == 54
+    assert others[0].study.design == {}
+
+
+def test_what_each_response_shows_is_a_table_of_its_own():
+    """Wide enough to read at 80 columns; of logarithms it is a share."""
+    found = offers(two_levels(3), Budget(None, 48), NOTHING)
+    known = Known(None, {"acc": 0.5, "loss": 0.1}, "", 1, frozenset(["loss"]))
+    designs, sizes = budget_tables(found, known)
+    text = cell_lines(render_table(designs, 80))
+    assert "main effects with" in text
+    one = found[0].detectable
+    rows = {row.values[:2]: row.values[2] for row in sizes.rows}
+    assert rows["acc", "80 %"] == pytest.approx(0.5 * one[0])
+    assert rows["loss, %", "90 %"] == pytest.approx(100 * (np.exp(0.1 * one[1]) - 1))
+    assert budget_tables(found, NOTHING) == (designs,)
+
+
+def cell_lines(drawn):
+    screen = Console(width=80, file=io.StringIO())
+    screen.print(drawn)
+    return screen.file.getvalue()
+
+
+def test_the_spread_of_what_is_analysed_as_a_logarithm_is_that_of_the_logarithm(
+    tmp_path, monkeypatch
+):
+    answers = Responses(metrics=("y",), scale="log")
+    study = structs.replace(timed_study(), responses=answers, replicates=20, seeds=(*range(1, 21),))
+    plan = write_plan(study, tmp_path / "log")[0]
+    rng = np.random.default_rng(1)
+    done = [
+        RunStatus(run, "done", Result("done", {"y": np.exp(0.3 * rng.standard_normal())}))
+        for run in plan.design.runs
+    ]
+    monkeypatch.setattr(Plan, "scan", lambda self: done)
+    known = known_of(plan.directory, study, "1s", None, 1)
+    assert known.sigmas["y"] == pytest.approx(0.3, abs=0.05)
+    assert known.logarithms == {"y"}
 
 
 def timed_study(seconds=0.0):

@@ -49,7 +49,7 @@ from doe.analysis.means import (
     interactions,
     level_differences,
     level_means,
-    mean_at,
+    means_at,
     on_response_scale,
     pair_means,
 )
@@ -257,7 +257,7 @@ def _analysis(response: FittedResponse, table: Anova, plot: HalfNormal) -> Analy
         sigma=fitted.sigma,
         r2=table.r2,
         exact=fitted.exact,
-        mean=on_response_scale([mean_at(fitted, {}, alpha)], transform, y)[0],
+        mean=on_response_scale(means_at(fitted, [{}], alpha), transform, y)[0],
         effects=response.effects,
         tests=response.tests,
         response_scale=back(response.effects, centre, transform),

@@ -19,7 +19,7 @@ from doe.analysis import distributions as stats
 from doe.analysis.contrasts import MOST_COLUMNS, Floats, Ints, evaluate
 from doe.analysis.dataset import Level, Runs
 from doe.analysis.distributions import root
-from doe.analysis.fit import Fit, refitted
+from doe.analysis.fit import Fit, computed_once, refitted
 from doe.analysis.fitted import FittedResponse
 from doe.analysis.model import BLOCK, make_model
 from doe.analysis.pvalues import none_for_nan, t_critical
@@ -150,6 +150,7 @@ class Estimates(NamedTuple):
         return bool((variance[~np.eye(len(own), dtype=bool)] > 1e-9 * own.max()).all())
 
 
+@computed_once
 def cell_estimates(fit: Fit) -> Estimates:
     """What the runs say of each configuration, all blocks weighted alike.
 
@@ -438,6 +439,7 @@ def cell_values(fit: Fit, cells: Sequence[int]) -> Floats:
     return np.where(model.estimable(rows), rows[:, model.fitted] @ fit.coef, np.nan)
 
 
+@computed_once
 def in_range(response: FittedResponse) -> FittedResponse:
     """The response on a scale on which the reduced model predicts what can be.
 

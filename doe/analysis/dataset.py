@@ -157,9 +157,9 @@ class Runs:
         """Factor keys."""
         return tuple(factor.key for factor in self.factors)
 
-    @property
+    @cached_property
     def sizes(self) -> tuple[int, ...]:
-        """Number of candidates of each factor."""
+        """Number of levels of each factor."""
         return tuple(len(factor.levels) for factor in self.factors)
 
     @property

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from doe.analysis import distributions as stats
 from doe.analysis.contrasts import MOST_RUNS, Floats, Ints
 from doe.analysis.dataset import numbered
-from doe.analysis.fit import Fit, without_blocks
+from doe.analysis.fit import Fit, computed_once, without_blocks
 from doe.analysis.fitted import FittedResponse
 from doe.analysis.pvalues import holm
 from doe.analysis.transform import BoxCox, Transformation, box_cox
@@ -199,6 +199,7 @@ def normality(fit: Fit, transform: Transformation) -> Check | None:
     return Check("normality", w, p, "No sign that residuals are not normal.", alarm, remedies)
 
 
+@computed_once
 def distances(fit: Fit) -> tuple[Floats, Ints]:
     """Distances of runs from the median of their cell, and a run of that cell for each.
 

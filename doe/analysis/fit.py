@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, wraps
+from typing import TypeVar
 
 import numpy as np
 import scipy
@@ -25,6 +27,25 @@ ROUNDING = 64 * float(np.finfo(np.float64).eps)
 """Differences below this share of the largest value are rounding, not error."""
 CANCELLED = 8 * float(np.finfo(np.float64).eps)
 """Share of its summands up to which what is left of a sum is rounding, not an effect."""
+
+
+Subject = TypeVar("Subject")
+Answer = TypeVar("Answer")
+
+
+def computed_once(function: Callable[[Subject], Answer]) -> Callable[[Subject], Answer]:
+    """Compute the answer for a frozen value once; the value holds it like a cached property."""
+    name = f"{function.__module__}.{function.__qualname__}"
+
+    @wraps(function)
+    def answer(subject: Subject) -> Answer:
+        known = vars(subject)
+        if name not in known:
+            known[name] = function(subject)
+        result: Answer = known[name]
+        return result
+
+    return answer
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -110,11 +110,20 @@ def _combinations(fit: Fit, held: Held) -> int:
     return math.prod(size for i, size in enumerate(fit.runs.sizes) if i not in held)
 
 
-def mean_function(fit: Fit, held: Held) -> LinearFunction:
-    """Average over all cells where that is estimable, else over those that have runs."""
-    row = fit.model.margin_row(dict(held))
-    if fit.model.estimable(row)[0]:
-        return LinearFunction(row[0], _combinations(fit, held))
+def mean_functions(fit: Fit, held: Sequence[Held]) -> list[LinearFunction]:
+    """Averages over all cells where that is estimable, else over those that have runs.
+
+    All hold the same factors, each at levels of its own.
+    """
+    rows = fit.model.margin_rows(held)
+    return [
+        LinearFunction(row, _combinations(fit, at)) if known else _filled_mean(fit, at)
+        for row, known, at in zip(rows, fit.model.estimable(rows).tolist(), held, strict=True)
+    ]
+
+
+def _filled_mean(fit: Fit, held: Held) -> LinearFunction:
+    """Average over the cells that have runs."""
     levels = _filled(fit, held)
     rows = fit.model.rows_at(levels)
     if len(levels) == 0 or not fit.model.estimable(rows.mean(axis=0)[None, :])[0]:
@@ -128,7 +137,7 @@ def difference_function(
     """Second level minus first, over all cells where estimable, else over those that both have."""
     low, high = ({**(held or {}), factor: level} for level in pair)
     every = _combinations(fit, low)
-    row = (fit.model.margin_row(high) - fit.model.margin_row(low))[0]
+    row = np.diff(fit.model.margin_rows([low, high]), axis=0)[0]
     if fit.model.estimable(row[None, :])[0]:
         return LinearFunction(row, every)
     sides = []
@@ -149,33 +158,55 @@ def difference_function(
     return LinearFunction(row, len(shared))
 
 
-def _value(fit: Fit, function: LinearFunction) -> tuple[float, float, float] | None:
-    """Value and standard error of a function, both of u, and degrees of freedom.
+def _values(
+    fit: Fit, functions: Sequence[LinearFunction]
+) -> list[tuple[float, float, float] | None]:
+    """Value and standard error of each function, both of u, and degrees of freedom.
 
     These are NaN where there is no error.
     """
-    if function.row is None:
-        return None
-    row = function.row[None, :]
-    (error,), (df,) = fit.errors(row)
-    return float(fit.estimate(row)[0][0]), float(error), float(df)
+    known = [function.row for function in functions if function.row is not None]
+    if not known:
+        return [None] * len(functions)
+    rows = np.stack(known)
+    columns = (fit.estimate(rows)[0], *fit.errors(rows))
+    values = iter(zip(*(column.tolist() for column in columns), strict=True))
+    return [None if function.row is None else next(values) for function in functions]
 
 
-def mean_at(fit: Fit, held: Held, alpha: float) -> LevelMean:
-    """The mean with some factors held at a level, each cell of the others weighted alike.
+def _value(fit: Fit, function: LinearFunction) -> tuple[float, float, float] | None:
+    return _values(fit, [function])[0]
+
+
+def means_at(fit: Fit, held: Sequence[Held], alpha: float) -> tuple[LevelMean, ...]:
+    """Means with some factors held at levels, each cell of the others weighted alike.
 
     ``m = ℓ'b`` with ℓ the average of the cells' rows, ``se = σ √(ℓ'(X'X)^-1 ℓ)``, interval by t:
     what the R package emmeans gives with equal weights (Searle, Speed and Milliken 1980). Where
-    empty cells leave that undetermined, the average is over the cells that have runs.
+    empty cells leave that undetermined, the average is over the cells that have runs. All hold the
+    same factors.
     """
+    functions = mean_functions(fit, held)
+    return tuple(
+        _mean(fit, at, function, estimate, alpha)
+        for at, function, estimate in zip(held, functions, _values(fit, functions), strict=True)
+    )
+
+
+def _mean(
+    fit: Fit,
+    held: Held,
+    function: LinearFunction,
+    estimate: tuple[float, float, float] | None,
+    alpha: float,
+) -> LevelMean:
     runs = fit.runs
     label = BETWEEN.join(runs.factors[i].labels[held[i]] for i in sorted(held))
     inside = np.ones(fit.n, dtype=bool) if held else ~runs.off
     for factor, level in held.items():
         inside &= runs.index[:, factor] == level
-    function = mean_function(fit, held)
     mean = se = low = high = None
-    if (estimate := _value(fit, function)) is not None:
+    if estimate is not None:
         value, error, df = estimate
         mean = fit.shift + fit.unit * value
         if df > 0:
@@ -191,14 +222,14 @@ def mean_at(fit: Fit, held: Held, alpha: float) -> LevelMean:
 
 def level_means(fit: Fit, factor: int, alpha: float = 0.05) -> tuple[LevelMean, ...]:
     """The mean of each level of a factor, in the order of its levels."""
-    return tuple(mean_at(fit, {factor: i}, alpha) for i in range(fit.runs.sizes[factor]))
+    return means_at(fit, [{factor: i} for i in range(fit.runs.sizes[factor])], alpha)
 
 
 def term_means(fit: Fit, term: int, alpha: float = 0.05) -> tuple[LevelMean, ...]:
     """The mean of each combination of the levels of a term's factors, the first one slowest."""
     own = factors_in(term)
     grid = product(*(range(fit.runs.sizes[i]) for i in own))
-    return tuple(mean_at(fit, dict(zip(own, at, strict=True)), alpha) for at in grid)
+    return means_at(fit, [dict(zip(own, at, strict=True)) for at in grid], alpha)
 
 
 def pair_means(fit: Fit, alpha: float) -> list[LevelMean]:
@@ -376,7 +407,7 @@ def _conditional(
     if transform.scale.ratio:
         ends = exponential(ends)
     elif transform.name != "none":
-        centre = _value(fit, mean_function(fit, held))
+        centre = _value(fit, mean_functions(fit, [held])[0])
         middle = fit.shift + fit.unit * (centre[0] if centre else np.nan)
         ends = transform.scale.back(middle + ends / 2) - transform.scale.back(middle - ends / 2)
     effect, low, high = (None if end != end else float(end) for end in ends.tolist())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
@@ -222,11 +222,11 @@ class Model:
         rows[:, self._columns.get(CURVATURE, NONE)] = (np.asarray(cells) < 0)[:, None]
         return rows
 
-    def margin_row(self, held: dict[int, int]) -> Floats:
-        """Row of the model matrix with some factors held at a level, averaged over the others."""
-        index = np.full((1, len(self.runs.factors)), AVERAGED, np.int64)
-        for factor, level in held.items():
-            index[0, factor] = level
+    def margin_rows(self, held: Sequence[Mapping[int, int]]) -> Floats:
+        """Rows of the model matrix with some factors held at levels, averaged over the others."""
+        index = np.full((len(held), len(self.runs.factors)), AVERAGED, np.int64)
+        for row, levels in zip(index, held, strict=True):
+            row[list(levels)] = list(levels.values())
         return self.rows_at(index)
 
     def estimable(self, rows: Floats) -> NDArray[np.bool_]:

@@ -143,7 +143,10 @@ def term_bases(fit: Fit) -> dict[int, Floats]:
 
 
 def _statistics(fit: Fit, bases: Sequence[Floats], rows: Floats) -> Floats:
-    """F of terms for every row of responses, or their mean squares where nothing is left."""
+    """F of terms for every row of responses, or their mean squares where nothing is left.
+
+    The rows hold the same values in different orders, so that they have the same sum of squares.
+    """
     z = rows @ fit.Q
     if all(basis.shape[1] == 1 for basis in bases):
         own = (z @ np.column_stack(bases)) ** 2
@@ -151,8 +154,8 @@ def _statistics(fit: Fit, bases: Sequence[Floats], rows: Floats) -> Floats:
         own = np.column_stack([((z @ b) ** 2).sum(axis=1) / b.shape[1] for b in bases])
     if fit.df_residual < 1:
         return np.asarray(own)
-    total = (rows**2).sum(axis=1)
-    rest = np.maximum(total - (z**2).sum(axis=1), 1e-12 * total + 1e-300)
+    total = float(rows[0] @ rows[0])
+    rest = np.maximum(total - np.einsum("ij,ij->i", z, z), 1e-12 * total + 1e-300)
     return np.asarray(own / (rest / fit.df_residual)[:, None])
 
 

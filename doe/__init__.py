@@ -87,7 +87,7 @@ def plan(
 
     `budget` ("40h", "200 runs") plans the design with the number `choose` among those that fit,
     which an error lists where none is chosen; `run_time` of a run ("90s"), `sigma` of single runs
-    and `slots` (runs at once) replace what finished runs tell.
+    and `slots` (runs at once) replace estimates from finished runs.
     """
     from doe.results.planning import PlanRequest, make_plan
 

@@ -51,7 +51,7 @@ def parse_term(text: str, keys: Sequence[str]) -> int:
     Raises
     ------
     DoeError
-        If a part is no factor key or stands twice, or a power is not the second.
+        If a part is not a factor key or is repeated, or a power is not 2.
     """
     text = text.strip()
     single = single_letters(keys)
@@ -290,7 +290,7 @@ def parse_blocks(
     Raises
     ------
     DoeError
-        If one is no interaction, or follows from the others or from the defining relation.
+        If one is not an interaction, or follows from the others or from the defining relation.
     """
     constant = {MEAN, *(word.mask for word in defining_relation(generators))}
     words: list[int] = []

@@ -323,13 +323,13 @@ def _surface(response: FittedResponse) -> Surface | None:
     if options.optimize:
         if response.fit.strata is not None:
             raise DoeError(
-                "there is no surface to go along: it takes runs as independent, and these share "
+                "there is no surface to go along: it assumes independent runs, and these share "
                 "whole plots or other groups; take the best of the configurations"
             )
         if (seen := surface(response, options.coding)) is None:
             raise DoeError(
-                "there is no surface to go along: no factor of the model is a number, or the runs "
-                "do not determine it; expected numbers, and as many runs as coefficients"
+                "there is no surface to go along: no factor of the model is numeric, or the runs "
+                "do not determine the model; expected numbers, and as many runs as coefficients"
             )
         return seen
     if max(response.fit.model.terms, default=0) <= FACTORS:

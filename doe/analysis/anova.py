@@ -140,7 +140,7 @@ def anova_rows(fit: Fit, sums: dict[int, float]) -> tuple[AnovaRow, ...]:
 def _stratum_rows(fit: Fit, sums: dict[int, float]) -> list[AnovaRow]:
     """Lines of each stratum, the coarsest first: its terms, then its error where that has one.
 
-    Variances from the likelihood are no mean squares, and have no line.
+    Variances from the likelihood are not mean squares and have no line.
     """
     assert fit.strata is not None
     rows = []
@@ -248,8 +248,8 @@ def seed_warnings(fit: Fit, robust: bool) -> list[str]:
         and fit.seeding.shared
     ):
         warnings.append(
-            "Replicates share seeds, and the runs so far cannot tell their streams apart: p values "
-            "and intervals take the replicates as independent, so that they promise too much."
+            "Replicates share seeds, and the runs so far cannot separate their streams: p values "
+            "and intervals treat the replicates as independent, so they are too optimistic."
         )
     return warnings
 
@@ -270,7 +270,7 @@ def error_warnings(fit: Fit, df_left: int, lenth: Lenth | None) -> list[str]:
             what = f"Replicates agree to the last digit{', but for their blocks' * apart}"
         return [
             f"{what}: there is no error to test against. Differences are exact for these runs; "
-            "how far other seeds would differ is not known."
+            "the variation over other seeds is unknown."
         ]
     if fit.error is None:
         return [f"The design is saturated: {instead}."]

@@ -107,8 +107,8 @@ def analyze_censored(
     for name in NEED_VALUES:
         if getattr(options, name) != getattr(DEFAULTS, name):
             raise DoeError(
-                f"{name.replace('_', ' ')}: {observed.response!r} has limits, of which only the "
-                "bounds of effects can be told; leave it out"
+                f"{name.replace('_', ' ')}: {observed.response!r} has limits, which allow only "
+                "bounds of effects; leave it out"
             )
     least, most = limits_of(observed)
     scale = _scale(observed, options.transform_of(observed.scale))

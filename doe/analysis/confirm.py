@@ -299,8 +299,8 @@ def _pair(
     for config in pair:
         if config not in numbers:
             raise DoeError(
-                f"{config!r} is no configuration with runs{nearest(config, numbers)}; expected one "
-                f"such as {next(iter(numbers))!r}, or {BEST}, {RUNNER_UP}, {BASELINE}"
+                f"{config!r} is not a configuration with runs{nearest(config, numbers)}; expected "
+                f"one such as {next(iter(numbers))!r}, or {BEST}, {RUNNER_UP}, {BASELINE}"
             )
     first, second = (numbers[config] for config in pair)
     pair = (runs.config(first), runs.config(second))

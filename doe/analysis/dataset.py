@@ -360,7 +360,7 @@ def numbered(labels: Iterable[Hashable]) -> Ints:
 
 
 def is_number(level: Level) -> TypeGuard[int | float]:
-    """Return whether a level is a number; a switch is none."""
+    """Return whether a level is a number; a switch is not."""
     return isinstance(level, int | float) and not isinstance(level, bool)
 
 
@@ -373,7 +373,7 @@ def runs_at(
     Raises
     ------
     DoeError
-        If a run has a level that its factor does not have and that is no number on its scale.
+        If a run has a level that its factor lacks and that is not a number on its scale.
     """
     index, place = [], []
     for factor in factors:
@@ -384,8 +384,8 @@ def runs_at(
         if between and not (factor.numeric and all(map(is_number, between))):
             wrong = next(v for v in between if not (factor.numeric and is_number(v)))
             raise DoeError(
-                f"a run has {factor.key} = {level_text(wrong)}, which is no level; they are "
-                f"{', '.join(factor.labels)}"
+                f"a run has {factor.key} = {level_text(wrong)}, which is not a level; expected one "
+                f"of {', '.join(factor.labels)}"
             )
         index.append(numbers)
         if factor.numeric:
@@ -417,7 +417,7 @@ def check_runs(runs: Runs) -> None:
     between = (runs.index == OFF).any(axis=0)
     if words := [f.key for f, off in zip(runs.factors, between, strict=True) if off > f.numeric]:
         raise DoeError(
-            f"a run lies between the levels of {', '.join(words)}, which are no numbers; "
+            f"a run lies between the levels of {', '.join(words)}, which are not numbers; "
             "expected one of the levels"
         )
     if between.any() and runs.position is None:

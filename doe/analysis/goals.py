@@ -332,9 +332,9 @@ def front_sentence(points: Sequence[ParetoPoint], responses: Sequence[str], alph
     left = len(points) - sum(count.values())
     of = " and ".join((", ".join(responses[:-1]), responses[-1]))
     if all(mean.ci_low is None for point in points for mean in point.means):
-        return f"Without an error estimate no configuration can be told from the front of {of}."
+        return f"Without an error estimate no configuration can be placed on the front of {of}."
     return (
         f"Of {len(points)} configurations {count['front']} {are(count['front'])} on the Pareto "
         f"front of {of}, {count['dominated']} {are(count['dominated'])} dominated and {left} "
-        f"cannot be told; all of this holds at once with {confidence(alpha)}."
+        f"undecided; all of this holds simultaneously with {confidence(alpha)}."
     )

@@ -352,7 +352,7 @@ def _finding(
                 f"{_at(row.factor, worst.level)} {verb} {worst.lost} of {worst.n} runs, "
                 f"its other level{'s' if len(others) > 1 else ''} {lost} of {n}"
             )
-    return f"{'; '.join(parts)}: what is left is no fair sample." if parts else ""
+    return f"{'; '.join(parts)}: the survivors are not a fair sample." if parts else ""
 
 
 def _at(factor: str, level: str) -> str:

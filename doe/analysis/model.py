@@ -255,7 +255,7 @@ def make_model(runs: Runs, terms: Sequence[int], *, curved: bool = True) -> Mode
     Centre runs have a mean of their own, unless the model is not `curved`, and what sets them apart
     from it is a part of its residual, or has squares. A term whose one column equals another up to
     sign is its alias, one in the span of the block columns is confounded with blocks, and any other
-    of which nothing is left is inestimable. Terms of a random condition are no fixed ones.
+    of which nothing is left is inestimable. Terms of a random condition are not fixed.
 
     Raises
     ------

@@ -40,7 +40,9 @@ class AnalysisOptions(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if not 0.0 < self.alpha < 1.0:
-            raise DoeError(f"alpha {self.alpha} is no level; expected a number between 0 and 1")
+            raise DoeError(
+                f"alpha {self.alpha} is not a confidence level; expected a number between 0 and 1"
+            )
         for name, value, known in (
             ("transform", self.transform, choices()),
             ("error", self.error, ERRORS),
@@ -61,7 +63,7 @@ class AnalysisOptions(Struct, frozen=True):
         return self.error == "residual"
 
     def hidden(self, keys: Sequence[str]) -> int:
-        """Factors of `drop` as the bits of a term; DoeError if one is no factor."""
+        """Factors of `drop` as the bits of a term; DoeError if one is not a factor."""
         bits = 0
         for key in self.drop:
             if key not in keys:

@@ -211,7 +211,7 @@ class Shape:
 def surface(response: FittedResponse, coding: str) -> Surface | None:
     """Return what the fitted surface says; None where it has no factor that is a number.
 
-    Terms of higher degree than two are left to the residual. Factors that are no numbers are held
+    Terms of higher degree than two are left to the residual. Factors that are not numeric are held
     at their best levels, or at their first where no goal is known.
     """
     fit, options = _second_degree(response.fit), response.options

@@ -76,7 +76,7 @@ class TableOptions(Struct, frozen=True):
                 raise DoeError(f"the goal {goal!r} is neither min nor max")
         if self.ceiling is not None and not math.isfinite(self.ceiling):
             raise DoeError(
-                f"the ceiling {self.ceiling} is no number; expected the largest possible value"
+                f"the ceiling {self.ceiling} is not a number; expected the largest possible value"
             )
         for key, scale in self.scale.items():
             known = FACTOR_SCALES if key in self.factors else (*FACTOR_SCALES, "raw", *choices())
@@ -147,7 +147,7 @@ def column(frame: pd.DataFrame, name: str, what: str) -> pd.Series:
     if name not in frame.columns:
         known = [str(c) for c in frame.columns]
         raise DoeError(
-            f"{what} {name!r} is no column of the table{nearest(name, known)}; "
+            f"{what} {name!r} is not a column of the table{nearest(name, known)}; "
             f"it has {', '.join(known)}"
         )
     chosen = frame[name]
@@ -192,7 +192,7 @@ def table_runs(frame: pd.DataFrame, options: TableOptions) -> Runs:
     of_factors = {key: scale for key, scale in options.scale.items() if key in keys}
     if unknown := [key for key in options.low if key not in keys]:
         raise DoeError(
-            f"a low level is named for {unknown[0]!r}, which is no factor"
+            f"a low level is named for {unknown[0]!r}, which is not a factor"
             f"{nearest(unknown[0], keys)}; the factors are {', '.join(keys)}"
         )
     order = {key: _low_first(columns[key], key, low) for key, low in options.low.items()}
@@ -248,7 +248,7 @@ def runs_of_levels(
         ordered = tuple(levels.get(key) or sorted(present, key=_rank))
         numeric = all(map(is_number, ordered))
         if key in scale and not numeric:
-            raise DoeError(f"a scale is named for {key}, whose levels are no numbers")
+            raise DoeError(f"a scale is named for {key}, whose levels are not numbers")
         degree = 2 if numeric and len(ordered) > MOST_LEVELS else None
         on = scale.get(key, "linear")
         factors.append(FactorColumn(key, key, ordered, numeric, on, degree=degree))
@@ -495,7 +495,7 @@ def _run_ids(frame: pd.DataFrame) -> tuple[str, ...]:
             named = frame[name].astype(str)
             if twice := sorted(set(named[named.duplicated()])):
                 raise DoeError(
-                    f"run {', '.join(twice[:5])} stands more than once in the table; "
+                    f"run {', '.join(twice[:5])} appears more than once in the table; "
                     "expected one row per run: remove the copies"
                 )
             return tuple(named)
@@ -546,7 +546,7 @@ Limit = tuple[str, float]
 
 
 def _number(text: str) -> float | None:
-    """A number as it is written in tables; Python's 1_238 is none."""
+    """A number as it is written in tables; Python's 1_238 is refused."""
     return float(text) if NUMBER.fullmatch(text.strip()) else None
 
 

@@ -158,8 +158,8 @@ def share_of(y: Floats, unit: str, items: int, response: str) -> Share:
     if items and not 0.0 <= least <= most <= top:
         wrong = cell_text(least if least < 0.0 else most, "short")
         raise DoeError(
-            f"{response!r} has {wrong}, which is no share of {items} items; expected values from 0 "
-            f"to 1, 0 to 100 % or 0 to {items}"
+            f"{response!r} has {wrong}, which is not a share of {items} items; expected values "
+            f"from 0 to 1, 0 to 100 % or 0 to {items}"
         )
     return Share(top, items)
 

@@ -23,7 +23,7 @@ def named_terms(factors: Sequence[Factor], model: str | Sequence[str]) -> tuple[
     Raises
     ------
     DoeError
-        If there is no such model or factor, or a square is of no number with three values.
+        If there is no such model or factor, or a square is not of a number with three values.
     """
     numbers = range(len(factors))
     if isinstance(model, str) and "," in model:

@@ -150,8 +150,8 @@ def decided_terms(study: Study, runs: Runs) -> tuple[int, ...]:
     for mask in named:
         if mask not in estimable:
             raise DoeError(
-                f"{term_name(mask, study.keys)} cannot be decided: this design cannot tell it from "
-                "blocks or from other terms; `doe alias` shows which stand for it"
+                f"{term_name(mask, study.keys)} cannot be decided: this design confounds it with "
+                "blocks or other terms; `doe alias` shows which"
             )
     return tuple(sorted(named or estimable))
 
@@ -239,7 +239,7 @@ def declare_until(
 
 
 def _distance(text: str) -> float:
-    """A positive number; 0 where it is none."""
+    """A positive number; 0 if it is not."""
     try:
         return value if 0.0 < (value := float(text)) < math.inf else 0.0
     except ValueError:
@@ -287,8 +287,8 @@ def declare(
             aim = f"a configuration is known to be within {rule.within:g} of the best"
         raise DoeError(
             f"{directory} has declared to stop after {rule.max_replicates} replicates at most, or "
-            f"when {aim}; a rule that changes on the way is none. Ask for no other aim, terms and "
-            "replicates"
+            f"when {aim}; a rule must not change during a study: repeat "
+            "its aim, terms and replicates"
         )
     return plan
 

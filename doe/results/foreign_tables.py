@@ -40,9 +40,9 @@ class Export(NamedTuple):
     named: Mapping[str, str] = {}
     """Columns that get another name."""
     dropped: frozenset[str] = frozenset()
-    """Columns that are no result."""
+    """Columns that are not results."""
     hidden: tuple[str, ...] = ()
-    """What begins further columns that are no result."""
+    """Prefixes of further columns that are not results."""
     guarded: bool = False
     """Whether a quote stands before cells that a spreadsheet would take for formulas: '-0.5."""
 
@@ -110,7 +110,7 @@ PYTHON = Export(
 def recognised(frame: pd.DataFrame, path: Path, say: Callable[[str], None]) -> pd.DataFrame:
     """A table with plain columns where it is an export that is known; any other as it is.
 
-    Rows of runs that did not come to their end are left out: what they hold is no result.
+    Rows of unfinished runs are left out: their values are not results.
     """
     export = next((e for e in (PYTHON, *EXPORTS) if _is(frame, e)), None)
     if export is None:

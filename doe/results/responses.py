@@ -86,11 +86,11 @@ def slot_and_host(status: RunStatus) -> tuple[str, str]:
 
 
 def check_response(study: Study, name: str) -> None:
-    """Refuse a name that is no response of the study."""
+    """Refuse a name that is not a response of the study."""
     known = study.responses.names
     if name not in known:
         raise DoeError(
-            f"response {name!r} is none of the study's{nearest(name, known)}; "
+            f"response {name!r} is not among the study's{nearest(name, known)}; "
             f"it has {', '.join(known)}"
         )
 

@@ -51,7 +51,7 @@ def read_source(
     Raises
     ------
     DoeError
-        If it is none of these, or an argument does not fit it.
+        If it is something else, or an argument does not fit it.
     """
     if isinstance(source, (Study, str, Path)):
         path = RUNS / source.name if isinstance(source, Study) else Path(source)
@@ -128,8 +128,8 @@ def page_source(
     subject = read_source(source, tuple(responses) or ("all",), table, say)
     if limited := [name for name, data in subject.data.items() if data.censored]:
         raise DoeError(
-            f"{limited[0]} holds limits such as >50, of which there is no page; leave it out, or "
-            "let `doe analyze` print what it tells"
+            f"{limited[0]} holds limits such as >50, which the page cannot show; leave it "
+            "out, or use `doe analyze` for it"
         )
     return subject
 

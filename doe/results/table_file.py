@@ -36,7 +36,7 @@ def read_table(path: Path, say: Say, decimal: str | None = None) -> pd.DataFrame
     Raises
     ------
     DoeError
-        If the file cannot be read, is no table, has two columns of one name, or numbers such as
+        If the file cannot be read, is not a table, has two columns of one name, or numbers such as
         1,200 that may be either.
     """
     import pandas as pd
@@ -135,7 +135,7 @@ def _decimal_points(
         if points:
             raise DoeError(
                 f"{path}: column {name!r} holds both {commas[0]} and {points[0]}; write all "
-                "numbers with the same decimal sign, or, where commas stand between thousands, set "
+                "numbers with the same decimal sign, or, where commas separate thousands, set "
                 "decimal to ."
             )
         columns[i] = commas

@@ -197,7 +197,7 @@ def call(
     Raises
     ------
     DoeError
-        If the answer is none; says what is wrong with it.
+        If the answer is invalid; the message says why.
     """
     factors = Noted(request.factors)
     stages = Noted({n: run_dir.parent / run_id / OUT for n, run_id in request.stages.items()})

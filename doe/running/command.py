@@ -58,7 +58,7 @@ def run_program(
     plan = preparation(command, values, request, run_dir, report)
     code = run(plan.call, program, plan.listeners, plan.progress.poll, should_stop)
     if should_stop():
-        raise DoeError("the command was asked to end before it had finished")
+        raise DoeError("the command was stopped before it had finished")
     if code < 0:
         end_by_signal(-code)  # as the command did: a crash is not a clean failure
     if code > 0:

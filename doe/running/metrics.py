@@ -100,7 +100,7 @@ def reduced(series: Series, how: str) -> Any:
     Raises
     ------
     ValueError
-        If a value is no number, or the step was not reached.
+        If a value is not a number, or the step was not reached.
     """
     word, _, argument = how.partition(" ")
     if word == "last":

@@ -72,7 +72,7 @@ def provenance(
 ) -> dict[str, Any]:
     """Return the provenance of one attempt: the facts of its process, and its own.
 
-    The duration is no difference of two times of day, which somebody may set in between.
+    The duration comes from a monotonic clock: somebody may set the time of day meanwhile.
     """
     return {
         **facts,

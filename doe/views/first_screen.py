@@ -53,7 +53,7 @@ class Card(NamedTuple):
 def lead(analysis: Analysis, title: str) -> str:
     """Return the strongest finding: "loss falls from 11.2 to 6.8 with warmup".
 
-    Levels that lose runs come first: what is left of them is no fair sample.
+    Levels that lose runs come first: their survivors are not a fair sample.
     """
     return " ".join(part for part in (loss_finding(analysis), _strongest(analysis, title)) if part)
 

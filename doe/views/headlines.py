@@ -363,7 +363,11 @@ def _beats(analysis: Analysis) -> list[str]:
     for b in analysis.beats:
         who = f"{named(b.config)} beats {named(b.against)}"
         if b.probability is None:
-            why = "replicates share whole plots" if b.basis == "nothing" else "too few runs tell it"
+            why = (
+                "replicates share whole plots"
+                if b.basis == "nothing"
+                else "too few runs to estimate it"
+            )
             sentences.append(f"How likely {who} with a fresh seed is not known: {why}.")
             continue
         chance, low, high = (cell_text(p, "fixed2") for p in (b.probability, b.low, b.high))

@@ -38,8 +38,7 @@ def next_step(analysis: Analysis) -> NextStep | None:
     if bend is not None and significant(bend.p, analysis.alpha):
         p = cell_text(bend.p, "p")
         return NextStep(
-            f"The response bends between the levels (p = {p}): axial points tell where its best "
-            "lies.",
+            f"The response bends between the levels (p = {p}): axial points locate its best.",
             "--augment axial",
         )
     slopes = [
@@ -50,14 +49,14 @@ def next_step(analysis: Analysis) -> NextStep | None:
         and significant(test.p_holm, analysis.alpha)
     ]
     if slopes:
-        unbent = "No bend is shown" if bend is not None else "Nothing tells whether it bends"
+        unbent = "No bend is shown" if bend is not None else "No run shows whether it bends"
         way = "ascent" if analysis.goal == "max" else "descent"
         return NextStep(
             f"{unbent}, and {analysis.response} still changes along {', '.join(slopes)}: follow "
             f"the path of steepest {way}.",
             "--augment ascent",
         )
-    return NextStep("No slope stands out of the noise: add a replicate.", "--augment 1")
+    return NextStep("No slope is distinguishable from noise: add a replicate.", "--augment 1")
 
 
 def _on_surface(analysis: Analysis, surface: Surface) -> NextStep:

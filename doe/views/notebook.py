@@ -185,7 +185,7 @@ class Results(Mapping[str, Result]):
         """Every number of the responses together, as a frozen value."""
         trade = self._trade_off()
         if trade is None:
-            raise DoeError("there is no trade-off; analyse two responses or more that have a goal")
+            raise DoeError("there is no trade-off; analyse at least two responses that have a goal")
         return trade
 
     @property

@@ -76,7 +76,7 @@ def _with_levels(factor: FactorColumn, positions: Sequence[float]) -> FactorColu
 
 
 def level_number(factor: FactorColumn, value: object) -> int | None:
-    """Return the number of a factor's level; None where it is none of them."""
+    """Return the index of a factor's level; None if it is not one."""
     if level_text(value) in factor.labels:
         return factor.labels.index(level_text(value))
     if not factor.numeric or not isinstance(value, (int, float)):

@@ -93,7 +93,7 @@ def slug(name: str) -> str:
 
 
 def significant_rows(table: Table, alpha: float) -> Table:
-    """The rows of terms that are significant after Holm's adjustment, and all that are no terms.
+    """The rows of terms that are significant after Holm's adjustment, and all that are not terms.
 
     Of a table whose marks are its essence the marked rows; one without either stays whole.
     """

@@ -108,9 +108,9 @@ def test_a_data_frame_has_a_page(tmp_path):
     [
         (lambda study: doe.analyze(3, "y"), "got int; expected a study's directory, a CSV file"),
         (lambda study: doe.analyze("nowhere", "y"), "neither a study nor a table at nowhere"),
-        (lambda study: doe.analyze(study, "z"), "response 'z' is none of the study's"),
+        (lambda study: doe.analyze(study, "z"), "response 'z' is not among the study's"),
         (lambda study: doe.analyze(study, [3]), "response 3: expected a name"),
-        (lambda study: doe.analyze(study, "y", alpha=2), "alpha 2 is no level"),
+        (lambda study: doe.analyze(study, "y", alpha=2), "alpha 2 is not a confidence level"),
         (lambda study: doe.analyze(study, "y", transform="cube"), "cube"),
         (lambda study: doe.analyze(study, "y", order=9), "order 9"),
         (lambda study: doe.analyze(study, "y", goal="max"), "belong to a table"),

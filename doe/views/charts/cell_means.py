@@ -77,9 +77,9 @@ def draw_cell_means() -> alt.TopLevelMixin:
 
 
 def cell_means_data(report: Report, response: str) -> ChartData | None:
-    """The best configurations on the response scale; those not told from the best make the band.
+    """The best configurations on the response scale; those tied with the best make the band.
 
-    Without an error estimate there are no intervals, and none can be told from the best.
+    Without an error estimate there are no intervals, and all are tied with the best.
     """
     analysis = report.analyses.get(response)
     if analysis is None or analysis.best is None:

@@ -202,10 +202,10 @@ HALF_NORMAL = ResponseChart(
     10,
     "half-normal",
     "Half-normal plot",
-    "Effects off the line and beyond ME stand out from the noise, beyond SME even among this many. "
-    "Colours and lines may differ: Holm's adjustment, which colours the points, tests against the "
-    "error between replicates where there are any; Lenth's ME and SME take the error from the many "
-    "small effects.",
+    "Effects off the line and beyond ME exceed the noise; beyond SME even among this many. Colours "
+    "and lines may differ: Holm's adjustment, which colours the points, tests against the error "
+    "between replicates where there are any; Lenth's ME and SME take the error from the many small "
+    "effects.",
     draw_half_normal,
     of_analysis(half_normal_data),
 )

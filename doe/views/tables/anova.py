@@ -18,7 +18,7 @@ from doe.views.tables.effects import stratum_columns, stratum_text
 from doe.views.words import LOOKS, curvature_text, effect_on, quantity
 
 FIXED = {"Block", "Curvature", "Lack of fit", "Error", "Total"}
-"""Sources that are no terms and always shown."""
+"""Sources that are not terms; always shown."""
 SHARED = "which replicates that share seeds do not average out; the line Error is not it."
 """What an error over seeds is, beside the line of the table that it is not."""
 SKEWED = (
@@ -74,7 +74,7 @@ def anova_table(analysis: Analysis, top: int | None = None) -> Table:
 
 
 def _of_test(tests: Mapping[str, TermTest], key: str, row: AnovaRow) -> float | None:
-    """What the test of a term adds to its line; lines that are no terms have nothing."""
+    """Columns that the test of a term adds to its line; lines that are not terms have nothing."""
     found: float | None = getattr(tests.get(row.source), key, None)
     return found
 

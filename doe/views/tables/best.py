@@ -20,10 +20,10 @@ CHOSEN = (
     "that might have been, and the probability itself is optimistic until fresh runs confirm it."
 )
 BASES = {
-    "own runs": "The differences of the two alone tell the error: there are but two replicates, "
+    "own runs": "Only the differences of these two give the error: there are but two replicates, "
     "runs share whole plots, or a check doubts that the spread is the same everywhere.",
-    "nothing": "Replicates share whole plots, so that their differences do not tell what fresh "
-    "ones would give.",
+    "nothing": "Replicates share whole plots, so their differences do not show what fresh ones "
+    "would give.",
     "seeds won": "Nothing is taken of these runs but which of the two won with each seed: a check "
     "doubts normal errors. On the log scale more may be known.",
 }

@@ -45,7 +45,7 @@ def text_table(tmp_path: Path, text: str) -> pd.DataFrame:
         ({"A": 1}, r"factor 'A' has 1 level \(1\); expected two"),
         ({"A": ["0", ""] * 8}, "factor 'A' has no level in row 2"),
         ({"y": [*PLASMA[:4], "good", *PLASMA[5:]]}, "'good' in row 5 .*expected a number"),
-        ({"run_id": ["a", "a", *"cdefghijklmnop"]}, "run a stands more than once"),
+        ({"run_id": ["a", "a", *"cdefghijklmnop"]}, "run a appears more than once"),
         ({"y": np.nan}, "'y' has no value in any run"),
         ({"y": 1.0}, "no variation"),
     ],
@@ -67,7 +67,7 @@ def test_unknown_columns_name_the_nearest() -> None:
         table_runs(frame, columns("learning_rate", "B", block="dya"))
     with pytest.raises(DoeError, match="low level is named for 'C'"):
         table_runs(frame, columns("learning_rate", "B", low={"C": "1"}))
-    with pytest.raises(DoeError, match="response 'C' is no column"):
+    with pytest.raises(DoeError, match="response 'C' is not a column"):
         table_runs(frame, columns("learning_rate", "B", scale={"C": "log"}))
     with pytest.raises(DoeError, match="is not a level of 'B'"):
         table_runs(frame, columns("learning_rate", "B", low={"B": "7"}))
@@ -85,7 +85,7 @@ def test_equal_rows_are_no_copies_unless_they_share_an_identifier() -> None:
     numbered = doubled.assign(run_id=range(10))
     assert table_datasets(numbered, columns("A", "B"), ["y"])[0].runs.notes == ()
     again = numbered.assign(run_id=[*range(9), 2])
-    with pytest.raises(DoeError, match="run 2 stands more than once"):
+    with pytest.raises(DoeError, match="run 2 appears more than once"):
         table_runs(again, columns("A", "B"))
 
 
@@ -123,7 +123,7 @@ def test_a_number_with_many_values_is_a_line_and_a_curve() -> None:
     assert any("spaced as on a log scale" in note for note in linear.notes)
     with pytest.raises(DoeError, match="scale of lr is 'ln'; expected linear or log"):
         columns("lr", scale={"lr": "ln"})
-    with pytest.raises(DoeError, match="a scale is named for opt, whose levels are no numbers"):
+    with pytest.raises(DoeError, match="a scale is named for opt, whose levels are not numbers"):
         table_runs(frame.assign(opt=["a", "b"] * 12), columns("opt", scale={"opt": "log"}))
 
 
@@ -157,7 +157,7 @@ def test_centre_rows_are_points_between_levels() -> None:
     assert not runs_of_levels({"A": a}).off.any(), "one factor alone has three levels"
     given = runs_of_levels({"A": a, "B": b}, levels={"A": [0, 0.5, 1], "B": [10, 15, 20]})
     assert not given.off.any()
-    with pytest.raises(DoeError, match="lion, which is no level; they are sgd, adam"):
+    with pytest.raises(DoeError, match="lion, which is not a level; expected one of sgd, adam"):
         runs_of_levels({"opt": ["sgd", "lion"]}, levels={"opt": ["sgd", "adam"]})
 
 
@@ -293,7 +293,7 @@ def test_a_study_blocks_by_replicate_and_its_numbers_never_become_text() -> None
         given, [s._replace(run=s.run._replace(block=i % 4)) for i, s in enumerate(views)]
     )
     assert split.block_name == "block"
-    with pytest.raises(DoeError, match="'z' is none of the study's"):
+    with pytest.raises(DoeError, match="'z' is not among the study's"):
         datasets(given, views, runs, ["z"])
 
 

@@ -263,7 +263,7 @@ def test_layouts_that_cannot_be_analysed() -> None:
         layout([2, 2], np.array([[0, 2]]))
     with pytest.raises(DoeError, match="expected \\(1, 2\\)"):
         layout([2, 2], np.array([[0]]))
-    with pytest.raises(DoeError, match="between the levels of A, which are no numbers"):
+    with pytest.raises(DoeError, match="between the levels of A, which are not numbers"):
         seen(words([2]), np.array([[0], [1], [-1]]), [1, 2, 3])
 
 

@@ -112,8 +112,8 @@ def test_a_difference_of_percentages_is_in_points() -> None:
     ("data", "message"),
     [
         (accuracy(items=0), "needs 0 < y < 1, and 'y' has 1; .* of how many items it is the share"),
-        (replace(accuracy(top=-1.0), items=9), "'y' has −1.*which is no share of 9 items"),
-        (replace(accuracy(top=200.0), items=9), "'y' has 200, which is no share of 9 items"),
+        (replace(accuracy(top=-1.0), items=9), "'y' has −1.*which is not a share of 9 items"),
+        (replace(accuracy(top=200.0), items=9), "'y' has 200, which is not a share of 9 items"),
     ],
 )
 def test_what_is_no_share_is_refused(data: Dataset, message: str) -> None:

@@ -65,7 +65,7 @@ def test_another_fraction_of_a_planned_study(finished):
 
 
 def test_what_is_no_response_is_refused(finished):
-    with pytest.raises(DoeError, match="response 'seed' is none of the study's"):
+    with pytest.raises(DoeError, match="response 'seed' is not among the study's"):
         call(finished, "power", "--response", "seed")
 
 

@@ -158,7 +158,7 @@ def test_two_schedulers_agree(tmp_path, alone):
 def test_another_rule_is_refused_once_one_is_declared(alone):
     result = invoke(app, [*words(alone)[:-1], "6"])
     assert result.exit_code == 1
-    assert "a rule that changes on the way is none" in str(result.exception or result.output)
+    assert "a rule must not change during a study" in str(result.exception or result.output)
 
 
 def test_what_is_open_at_the_last_replicate_stays_open(tmp_path):

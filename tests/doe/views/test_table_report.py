@@ -53,7 +53,7 @@ def test_the_command_on_the_page_writes_the_same_page(tmp_path, goal):
             "--serve updates the page of a running study",
         ),
         (("--table", "t.csv"), "which columns are the factors?"),
-        (("--table", "t.csv", "--factors", "a,z"), "factor 'z' is no column"),
+        (("--table", "t.csv", "--factors", "a,z"), "factor 'z' is not a column"),
         (("--table", "t.csv", "--factors", "a,b"), "holds limits such as >50"),
         (("--table", "t.csv", "--factors", "a,b", "--low", "a"), "--low 'a' is not a pair"),
         (("--table", "t.csv", "--factors", "a,b", "--goal", "up"), "neither min nor max"),

@@ -131,7 +131,8 @@ def open_log(run: RunDir, attempt: int) -> None:
         if isinstance(stream, io.TextIOWrapper) and not stream.closed:
             stream.reconfigure(line_buffering=True)  # a crash must not lose the last lines
     if attempt > 1:
-        os.write(1, f"\n{ATTEMPT}{attempt} ==\n".encode())
+        with contextlib.suppress(OSError):  # no room for it
+            os.write(1, f"\n{ATTEMPT}{attempt} ==\n".encode())
 
 
 def _log_handle(run: RunDir, attempt: int) -> int:

@@ -130,7 +130,7 @@ def take_over(stage: RunDir, wanted: str) -> dict[str, Any]:
             continue
         remove_product(stage)
         with contextlib.suppress(OSError):  # it is being removed there
-            shutil.copytree(RunDir(other).out, stage.out, copy_function=_link)
+            shutil.copytree(RunDir(other).out, stage.out, symlinks=True, copy_function=_link)
             if content_digest(stage.out) == facts.get(DIGEST):
                 return {REUSED: f"{other.parent.name}/{other.name}"}
         remove_product(stage)

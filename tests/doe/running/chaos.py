@@ -23,7 +23,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
-import psutil
 from users import USERS, as_user, share, users_allowed
 
 from doe.errors import DoeError
@@ -118,8 +117,8 @@ def schedule(directory: Path, stale: float) -> int:
 class Chaos:
     """One study and its tormentor."""
 
-    def __init__(self, directory: Path, mode: str, rng: random.Random) -> None:
-        self.seconds = rng.choice((0.05, 0.2, 0.6))
+    def __init__(self, directory: Path, mode: str, rng: random.Random, pace: float) -> None:
+        self.seconds = pace * rng.choice((0.05, 0.2, 0.6))
         self.files, self.mode, self.rng = StudyDir(directory), mode, rng
         self.plan = make_study(directory, mode, self.seconds)
         if mode == "users":
@@ -157,16 +156,15 @@ class Chaos:
     def reap(self) -> None:
         self.schedulers = [one for one in self.schedulers if one.poll() is None]
 
-    def processes(self) -> dict[str, list[psutil.Process]]:
+    def processes(self) -> dict[str, list[int]]:
         """Living processes of this study by their role."""
-        roles: dict[str, list[psutil.Process]] = {role: [] for role in dict.fromkeys(TARGETS[:-1])}
-        for process in psutil.process_iter():
-            with contextlib.suppress(psutil.Error, OSError):  # it may end meanwhile
-                if process.status() == psutil.STATUS_ZOMBIE:
-                    continue
-                if process.environ().get(MARK) != self.name:
-                    continue
-                roles[_role(process)].append(process)
+        roles: dict[str, list[int]] = {role: [] for role in dict.fromkeys(TARGETS[:-1])}
+        mark = f"{MARK}={self.name}".encode()
+        for name in filter(str.isdecimal, os.listdir("/proc")):
+            with contextlib.suppress(OSError):  # it may end meanwhile
+                environment = Path("/proc", name, "environ").read_bytes()
+                if mark in environment.split(b"\0"):  # a zombie has none
+                    roles[_role(int(name), environment)].append(int(name))
         return roles
 
     def kill(self) -> bool:
@@ -180,16 +178,24 @@ class Chaos:
             self.rng.shuffle(victims)
             victims = victims[:1]
         name = self.rng.choice(SIGNALS) if self.mode == "signals" else "SIGKILL"
-        for process in victims:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.send_signal(getattr(signal, name))
+        self.signal(victims, name)
         if name == "SIGSTOP":
             time.sleep(0.5)
-            for process in victims:
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    process.send_signal(signal.SIGCONT)
+            self.signal(victims, "SIGCONT")
         self.kills[target] += bool(victims)
         return bool(victims)
+
+    def signal(self, victims: Sequence[int], name: str) -> None:
+        """Signal processes of this study, and nobody who has got such a number meanwhile."""
+        mark = f"{MARK}={self.name}".encode()
+        for pid in victims:
+            with contextlib.suppress(OSError):
+                handle = os.pidfd_open(pid)
+                try:
+                    if mark in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+                        signal.pidfd_send_signal(handle, getattr(signal, name))
+                finally:
+                    os.close(handle)
 
     def look(self) -> None:
         """Compare what stands on disk with what stood there before."""
@@ -254,10 +260,10 @@ class Chaos:
         for _ in range(20):
             self.reap()
             self.start(1)
-            if self.schedulers[0].wait(timeout=120) == 0:
+            if self.schedulers[0].wait(timeout=600) == 0:
                 break
         for one in self.schedulers:
-            one.wait(timeout=120)
+            one.wait(timeout=600)
         self.schedulers = []
         self.look()
         self.damage["early"] += len(list(self.files.root.glob("*/early.txt")))
@@ -292,17 +298,16 @@ class Chaos:
                     self.damage["torn"] += 1
 
 
-def _role(process: psutil.Process) -> str:
+def _role(pid: int, environment: bytes) -> str:
     """A training bears the mark of its run, as its program does; a keeper has its lease open."""
-    words = process.cmdline()
-    if "--schedule" in words:
+    if b"--schedule" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"):
         return "scheduler"
-    if process.environ().get("DOE_RUN"):
+    if b"\0DOE_RUN=" in b"\0" + environment:
         return "training"
     handles = []
-    for handle in os.listdir(f"/proc/{process.pid}/fd"):
+    for handle in os.listdir(f"/proc/{pid}/fd"):
         with contextlib.suppress(OSError):
-            handles.append(os.readlink(f"/proc/{process.pid}/fd/{handle}"))
+            handles.append(os.readlink(f"/proc/{pid}/fd/{handle}"))
     if any("DOE_RUN" in handle for handle in handles):
         return "training"
     if any("/lease" in handle for handle in handles):
@@ -310,7 +315,7 @@ def _role(process: psutil.Process) -> str:
     return "slot"
 
 
-MOST_KILLS = {mode: 6 if mode == "namespaces" else 30 for mode in MODES}
+MOST_KILLS = {mode: 6 if mode == "namespaces" else 40 for mode in MODES}
 """Kills of one study, so that all modes have their turn; each end of a namespace is waited out."""
 
 
@@ -320,6 +325,7 @@ def torment_studies(
     seconds: float,
     modes: Sequence[str] = tuple(MODES),
     told: bool = False,
+    pace: float = 1.0,
 ) -> tuple[Counter[str], Counter[str], Counter[str]]:
     """Torment studies until so many kills have hit; kills by target, damage, studies by mode."""
     if "namespaces" in modes and not namespaces_allowed():
@@ -337,7 +343,7 @@ def torment_studies(
         mode = modes[studies.total() % len(modes)]
         studies[mode] += 1
         with tempfile.TemporaryDirectory(prefix="doe-chaos-") as place:
-            chaos = Chaos(Path(place) / "chaos", mode, rng)
+            chaos = Chaos(Path(place) / "chaos", mode, rng, pace)
             left = kills - killed.total()
             chaos.torment(min(left, MOST_KILLS[mode]), deadline)
             chaos.finish()
@@ -355,6 +361,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=3600.0, help="give up after this time")
     parser.add_argument("--mode", choices=MODES, action="append", help="only this one; repeatable")
+    parser.add_argument("--pace", type=float, default=1.0, help="longer runs, for a busy machine")
     parser.add_argument("--schedule", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--stale", type=float, default=60.0, help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -362,7 +369,7 @@ def main() -> int:
         return schedule(given.schedule, given.stale)
     modes = tuple(given.mode or MODES)
     killed, damage, studies = torment_studies(
-        given.kills, given.seed, given.seconds, modes, told=True
+        given.kills, given.seed, given.seconds, modes, told=True, pace=given.pace
     )
     print(f"kills: {killed.total()} ({dict(killed)})")
     print(f"studies: {studies.total()} ({dict(studies)})")

@@ -181,6 +181,19 @@ def test_pipes_in_the_place_of_log_and_progress_are_not_waited_for(planned, go):
     assert calls(plan) == [1, 1]
 
 
+def test_a_log_without_room_keeps_no_run_from_its_start(tmp_path):
+    """Nothing can be written as on a full disk: the line that separates attempts neither."""
+    script = (
+        "import os, resource, pathlib\n"
+        "from doe.store.files import RunDir\n"
+        "from doe.store.progress import open_log\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
+        f"open_log(RunDir(pathlib.Path({str(tmp_path)!r})), 2)\n"
+        "os._exit(7)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", script]).returncode == 7
+
+
 def test_an_integer_beyond_all_floats_is_a_divergence(planned, go):
     plan = hostile(planned, "huge integer")
     assert go(plan)[0]["diverged"] == 2

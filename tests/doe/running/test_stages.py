@@ -246,6 +246,20 @@ def test_another_study_takes_a_stage_over(planned, go):
     assert all(calls(other, stage.run_id) == 1 for stage in other.stages)
 
 
+def test_a_stage_with_a_link_is_taken_over_with_the_link(planned, go, tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "large.bin").write_text("of everybody")
+    settings = {"linked": str(data)}
+    reused = {"data": msgspec.structs.replace(STAGE, reuse=True, settings=settings)}
+    go(planned(name="first", stages=reused, replicates=1))
+    second = planned(name="second", stages=reused, replicates=1)
+    go(second)
+    for stage in second.stages:
+        assert calls(second, stage.run_id) == 0
+        assert (second.files.run(stage.run_id).out / "data").readlink() == data
+
+
 def test_a_stage_that_was_tampered_with_is_not_taken_over(planned, go):
     reused = {"data": msgspec.structs.replace(STAGE, reuse=True)}
     first = planned(name="first", stages=reused, replicates=1)

@@ -123,17 +123,17 @@ def _program(words: list[str], asked: list[Proposal | str]) -> Draft:
         script_of,
     )
 
-    script = script_of(words)
     if places_factors(words, asked):
         draft = draft_placed(words, asked)
     else:
-        draft = draft_command(words, options_of(words, script), asked)
+        draft = draft_command(words, options_of(words, script_of(words)), asked)
     if not draft.factors:
         raise DoeError(
             f"{' '.join(words)} has no option with a default that could be a factor; give factors "
             "with --factor NAME=LOW,HIGH"
         )
-    relative = script and opens_relative(script.read_text(errors="replace"), Path.cwd())
+    script = script_of(words, (".py", ".sh"))
+    relative = script and opens_relative(script, Path.cwd())
     return replace(draft, cwd="." if relative else "", python=_beside(words))
 
 
@@ -149,13 +149,27 @@ def _beside(words: list[str]) -> str:
 
 def options_of(words: list[str], script: Path | None) -> list[Option]:
     """Read a program's options: from Hydra's configuration, overridden globals, or its help."""
-    from doe.study.draft import CONFIGURATOR, HYDRA, global_options, hydra_options
+    from doe.errors import DoeError
+    from doe.study.draft import (
+        ASSIGN,
+        ASSIGNS,
+        CONFIGURATOR,
+        HYDRA,
+        global_options,
+        hydra_options,
+        reads_options,
+    )
 
     source = script.read_text(errors="replace") if script else ""
     if script and HYDRA.search(source):
         return hydra_options(_answer([*words, "--cfg", "job"]), script)
-    if CONFIGURATOR.search(source):
+    if CONFIGURATOR.search(source) or ASSIGNS.search(source):
         return global_options(words, source)
+    if script and not reads_options(script):
+        raise DoeError(
+            f"{script} reads no options; add this line after its settings, which then can be set "
+            f"as NAME=VALUE, and repeat: {ASSIGN}"
+        )
     return read_help(words)
 
 
@@ -191,7 +205,7 @@ def _answer(command: list[str]) -> str:
     plain["PYTHONPATH"] = os.pathsep.join(paths)
     try:
         done = subprocess.run(
-            command,
+            [_beside(command) or command[0], *command[1:]],
             env={**os.environ, **plain},
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -273,19 +287,32 @@ def _answers(
     elif file:
         raise DoeError("--metrics-file applies to a program; a function returns its metrics")
     keys = {name: key for name, key in pairs.items() if key}
+    goals = {name: _likely_goal(name, goal) for name in [*pairs][1:]}
     number = replicates or _number(_ask("Replicates", "replicates", "2"))
     return replace(
         draft,
         metrics=tuple(pairs),
         goal=goal,
+        goals={name: likely for name, likely in goals.items() if likely != goal},
         file=file or draft.file,
         keys=keys,
         replicates=number,
     )
 
 
-def _likely_goal(metric: str) -> str:
-    return "max" if re.search(r"acc|auc|f1|score|reward|psnr|iou|map|r2", metric.lower()) else "min"
+SMALLER = re.compile(r"loss|err(or)?|perplexity|ppl|rmse|mae|mse|nll|regret|time|seconds|logl")
+"""Metrics of which less is better."""
+LARGER = re.compile(
+    r"acc|auc|f1|score|reward|return|psnr|ssim|iou|map|r2|ndcg|bleu|rouge|dice|precision|recall|[pr]@"
+)
+"""Metrics of which more is better."""
+
+
+def _likely_goal(metric: str, other: str = "min") -> str:
+    """Return which direction of a metric is better by its name; `other` if that says nothing."""
+    if SMALLER.search(metric.lower()):
+        return "min"
+    return "max" if LARGER.search(metric.lower()) else other
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -315,6 +342,8 @@ def _say(draft: Draft, study: Study, out: Path) -> None:
     names = ", ".join(proposal.key for proposal in draft.factors)
     runs = draft.configurations * draft.replicates
     typer.echo(f"Wrote {out}: {names}; {draft.configurations} configurations, {runs} runs.")
+    goals = ", ".join(f"{draft.goals.get(name, draft.goal)} {name}" for name in draft.metrics)
+    typer.echo(f"Goal: {goals}.")
     for edit in draft.edits:
         typer.echo(f"Edit it first: {edit}.")
     for doubt in command_doubts(study):

@@ -47,6 +47,8 @@ class Draft(msgspec.Struct, frozen=True):
     settings: dict[str, Level] = {}
     metrics: tuple[str, ...] = ("loss",)
     goal: str = "min"
+    goals: dict[str, str] = {}
+    """Metrics of the other direction."""
     file: str = "metrics.json"
     keys: dict[str, str] = {}
     replicates: int = 2
@@ -74,7 +76,7 @@ def draft_command(
     `asked` names the factors that were chosen, with levels or as plain names; none leaves the
     choice to the names that usually matter.
     """
-    fixed = {word.partition("=")[0] for word in words}
+    fixed = {word.partition("=")[0].lstrip("+") for word in words}
     free = [option for option in options if not fixed & {f.rstrip("=") for f in option.flags}]
     settings: dict[str, Level] = {}
     edits: list[str] = []
@@ -227,6 +229,8 @@ def draft_text(draft: Draft) -> str:
         ]
     lines += ["", "[responses]", f"metrics = {_toml(list(draft.metrics))}"]
     lines += [f"goal = {_toml(draft.goal)}  # min or max: which is better"]
+    if draft.goals:
+        lines.append(f"goals = {_toml_table(draft.goals)}")
     if draft.backend == "command":
         lines += ["", *_metrics_lines(draft)]
     return "\n".join(lines) + "\n"
@@ -249,11 +253,14 @@ def _metrics_lines(draft: Draft) -> list[str]:
     lines += ['# "stdout", where each follows its name.', "[metrics]"]
     lines.append(f"file = {_toml(draft.file)}")
     if draft.keys:
-        pairs = ", ".join(f"{name} = {_toml(key)}" for name, key in draft.keys.items())
-        lines.append(f"keys = {{ {pairs} }}")
+        lines.append(f"keys = {_toml_table(draft.keys)}")
     else:
         lines.append('# keys = { accuracy = "eval/accuracy" }  # if it has another name')
     return lines
+
+
+def _toml_table(values: dict[str, str]) -> str:
+    return f"{{ {', '.join(f'{name} = {_toml(value)}' for name, value in values.items())} }}"
 
 
 def _toml(value: object) -> str:
@@ -267,13 +274,33 @@ def _toml(value: object) -> str:
 
 
 HYDRA = re.compile(r"@hydra\.main\b|\bhydra\.main\(")
+NO_TRAINING = re.compile(r"(.*[./])?(callbacks?|logg(er|ing)|paths?|extras|hydra|_\w+_)([./].*)?")
+"""Values and groups of a configuration that do not bear on the training, and what Hydra reads."""
 CONFIGURATOR = re.compile(r"configurator\.py|globals\(\)\[\w+\]\s*=|globals\(\)\.update\(")
 """How a script lets --key=value override its globals."""
+ASSIGNS = re.compile(r"^\s*[^#\n]*\bexec\(.*\bsys\.argv\b", re.MULTILINE)
+"""How a script lets words such as key=value assign its globals."""
+ASSIGN = 'import sys; exec("\\n".join(sys.argv[1:]))'
+"""A line that does this, for a script whose settings are numbers in its text."""
+READS_OPTIONS = re.compile(
+    r"argv|parse|click|typer|tyro|\bfire\b|flags|absl|docopt|plac\b|defopt|sacred|\bgin\b|\bTap\b"
+    r"|cyclopts|entrypoint|\bcli|CLI\b"
+)
+"""Names by which a Python script reads its command line."""
 
 
-def script_of(words: Sequence[str]) -> Path | None:
-    """Return the Python script that a command starts, if the file exists."""
-    return next((Path(w) for w in words if w.endswith(".py") and Path(w).is_file()), None)
+def reads_options(script: Path) -> bool:
+    """Return whether a script may read its command line, itself or in a module next to it."""
+    source = script.read_text(errors="replace")
+    modules = re.findall(r"^\s*(?:from|import)\s+\.*(\w+)", source, re.MULTILINE)
+    places = [script.parent / name for name in modules]
+    local = any(place.is_dir() or place.with_suffix(".py").is_file() for place in places)
+    return local or READS_OPTIONS.search(source) is not None
+
+
+def script_of(words: Sequence[str], suffix: str | tuple[str, ...] = ".py") -> Path | None:
+    """Return the script that a command starts, if the file exists."""
+    return next((Path(w) for w in words if w.endswith(suffix) and Path(w).is_file()), None)
 
 
 # Overridden globals -----------------------------------------------------------------------------
@@ -281,6 +308,7 @@ def script_of(words: Sequence[str]) -> Path | None:
 
 def global_options(words: Sequence[str], source: str) -> list[Option]:
     """Read the globals of a script as options; a further .py file of the command overrides some."""
+    dashes = "" if ASSIGNS.search(source) else "--"
     values: dict[str, Option] = {}
     further = [Path(w) for w in words if w.endswith(".py") and "=" not in w][1:]
     for text in (source, *(path.read_text() for path in further if path.is_file())):
@@ -288,17 +316,18 @@ def global_options(words: Sequence[str], source: str) -> list[Option]:
         for node in ast.parse(text).body:
             if isinstance(node, ast.Expr) and "exec(" in lines[node.lineno - 1]:
                 break
-            for name, default in _constants(node):
+            for target, key, default in _constants(node, assigned=not dashes):
                 comment = lines[node.lineno - 1].partition("#")[2].strip()
-                flag = f"--{name}="
-                values[name] = Option(
-                    flag, False, default=default, help=comment, flags=(flag,), key=name
+                flag = f"{dashes}{target}="
+                values[target] = Option(
+                    flag, False, default=default, help=comment, flags=(flag,), key=key
                 )
     return list(values.values())
 
 
-def _constants(node: ast.stmt) -> Iterator[tuple[str, str]]:
-    """Return the names and values of assignments of plain constants."""
+def _constants(node: ast.stmt, assigned: bool) -> Iterator[tuple[str, str, str]]:
+    """Return target, name and value of each assigned constant; without text, which would need
+    quotes, but with the entries of a dict, if words are assigned as they are."""
     if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
         return
     try:
@@ -306,12 +335,12 @@ def _constants(node: ast.stmt) -> Iterator[tuple[str, str]]:
     except (ValueError, TypeError):
         return
     name = node.targets[0].id
-    if (
-        isinstance(value, (bool, int, float, str))
-        and not name.startswith("_")
-        and not name.isupper()
-    ):
-        yield name, str(value)
+    kinds = (int, float) if assigned else (int, float, str)
+    if isinstance(value, kinds) and not name.startswith("_"):
+        yield name, name.lower(), str(value)
+    for key, entry in value.items() if assigned and isinstance(value, dict) else ():
+        if isinstance(entry, kinds) and str(key).isidentifier():
+            yield f"\"{name}['{key}']\"", key, str(entry)
 
 
 # Hydra ------------------------------------------------------------------------------------------
@@ -320,7 +349,11 @@ def _constants(node: ast.stmt) -> Iterator[tuple[str, str]]:
 def hydra_options(composed: str, script: Path) -> list[Option]:
     """Read values and groups of a configuration as `python app.py --cfg job` prints it."""
     groups = _groups(script)
-    leaves = [(path, text) for path, text in _leaves(composed) if path not in groups]
+    leaves = [
+        (path, text)
+        for path, text in _leaves(composed)
+        if path not in groups and not NO_TRAINING.fullmatch(path)
+    ]
     often = Counter(path.rpartition(".")[2] for path, _ in leaves)
     options = []
     for path, text in leaves:
@@ -366,7 +399,7 @@ def _groups(script: Path) -> dict[str, tuple[str, tuple[str, ...]]]:
     groups = {}
     for group, chosen in re.findall(r"^\s*- (?:override )?/?([\w/]+): ?(\w+)", text, re.MULTILINE):
         choices = tuple(sorted(path.stem for path in (root / group).glob("*.yaml")))
-        if len(choices) > 1 and "hydra" not in group:
+        if len(choices) > 1 and group != "trainer" and not NO_TRAINING.fullmatch(group):
             groups[group] = (chosen, choices)
     return groups
 
@@ -387,8 +420,13 @@ def only_prints(source: str, metric: str) -> bool:
 # Where it runs ----------------------------------------------------------------------------------
 
 
-def opens_relative(source: str, start: Path) -> bool:
+def opens_relative(script: Path, start: Path) -> bool:
     """Return whether a script opens an existing file or directory by a relative path."""
+    source = script.read_text(errors="replace")
+    if script.suffix == ".sh":
+        return any(
+            Path(start, n).exists() for n in re.findall(r"(?<![\w/.}])\.?[\w-]*/[\w./-]+", source)
+        )
     if HYDRA.search(source):  # Hydra finds its configuration next to the script.
         return False
     try:

@@ -223,6 +223,10 @@ PROMISING = (
 """The most promising first."""
 RATES = re.compile(r"(.*_)?(decay|eps(ilon)?|lambda\w*|l1|tol.*|ent_coef)")
 """Further numbers on logarithmic scales."""
+SHARES = re.compile(
+    r".*subsample.*|colsample.*|tau|beta_?\d?|momentum|discount|(.*_)?(fraction|ratio)(_.*)?"
+)
+"""Numbers of at most 1, also where the default is 1.0."""
 LENGTHS = re.compile(
     r"(max_|num_|n_|train_|total_|num_train_)?(epochs?|steps|iters|iterations|timesteps|rounds)"
     r"|(n|num)_?rounds?|num_boost_round"
@@ -244,7 +248,7 @@ NO_FACTOR = re.compile(
     r"|completion|load|test|eval|evaluate|checkpoint|ckpt|accel|world_size|rank|url|only|sample|logdir|outdir"
     r"|outf|filename|tensorboard|version|seed|job|backend|dtype|compile|amp|fp16|bf16|precision|profile|hub|token"
     r"|cache|overwrite|timeout|progress|init_from|pretrained|always|env|task|mode|entrypoint|format"
-    r"|push|report|strategy|num_workers|pin_memory|cudnn|cachesize|memory|probability)s?(_.*)?"
+    r"|push|report|classes|accelerator|check|ignore|input_size|output_size|strategy|num_workers|pin_memory|cudnn|cachesize|memory|probability)s?(_.*)?"
 )
 """Whole words only: width and ridge contain "id" but do not count."""
 COMPUTED = re.compile(
@@ -345,6 +349,8 @@ def around(option: Option) -> tuple[Level, ...]:
         return (0.0, 0.01 if RATES.fullmatch(name) or rank(name) == 2 else 0.1)
     if _is_rate(name, number):
         return _rounded(0.3 * number), _rounded(3 * number)
+    if number == 1 and SHARES.fullmatch(name):
+        return (0.5, 1.0)
     if number < 1:
         low = number / 2 if number <= 0.5 else 1 - min(2 * (1 - number), 1 - number / 2)
         return _rounded(low), _rounded(min(2 * number, (1 + number) / 2))

@@ -212,8 +212,12 @@ def test_the_configuration_of_hydra(tmp_path):
     write("conf/config.yaml", "defaults:\n  - model: narrow\n  - _self_\nseed: null\n")
     with open("conf/config.yaml", "a") as file:
         file.write("optimizer:\n  lr: 0.01\n  name: adam\ndata_dir: data/\nepochs: 3\n")
+    with open("conf/config.yaml", "a") as file:
+        file.write("callbacks:\n  depth: 3\nscheduler:\n  _partial_: true\n")
     write("conf/model/narrow.yaml", "kind: narrow\nhidden_size: 64\n")
     write("conf/model/wide.yaml", "kind: wide\nhidden_size: 256\n")
+    doe("init", "--metric", "accuracy", "--out", "all.toml", "--", PYTHON, "train.py")
+    assert not re.search("depth|_partial_", Path("all.toml").read_text())  # instantiation, printing
     given = ["--metric", "accuracy", "--factor", "lr", "--factor", "model"]
     doe("init", *given, "--", PYTHON, "train.py")
     study = load_study(tmp_path / "study.toml")
@@ -231,11 +235,13 @@ p = argparse.ArgumentParser()
 p.add_argument("--eta", type=float, default=0.3, help="learning rate, range: 0 to 1")
 p.add_argument("--max-depth", type=int, default=6)
 p.add_argument("--subsample", type=float, default=0.5, help="in (0, 1]")
+p.add_argument("--colsample-bytree", type=float, default=1.0, help="ratio (default: 1.0)")
 p.add_argument("--nthread", type=int, default=4)
 p.add_argument("--seed", type=int, default=0)
 a = p.parse_args()
 assert 0 < a.eta <= 1 and 0 < a.subsample <= 1 and a.nthread == 1
 for i in range(3):
+    print(f"accuracy: {0.9 - i / 10}")
     print(f"[{i}]\\ttrain-logloss:0.{9 - i}\\teval-logloss:{a.eta / 10 + a.seed / 100:.5f}")
 """
 
@@ -243,14 +249,18 @@ for i in range(3):
 def test_rounds_of_boosting_on_the_output(tmp_path):
     """As scripts around XGBoost: shares that stay shares, a range in the help, a line per round."""
     write("boost.py", BOOSTING)
-    doe("init", "--metric", "eval_logloss", "--metrics-file", "stdout", "--", PYTHON, "boost.py")
+    given = ["--metric", "eval_logloss", "--metric", "accuracy", "--metrics-file", "stdout"]
+    said = doe("init", *given, "-n", "1", "--", PYTHON, "boost.py")
+    assert "Goal: min eval_logloss, max accuracy." in said
     study = load_study(tmp_path / "study.toml")
     assert {f.key: f.levels for f in study.factors} == {
         "eta": (0.09, 0.9),
         "max_depth": (3, 12),
         "subsample": (0.25, 0.75),
+        "colsample_bytree": (0.5, 1.0),
     }
-    assert {m["eval_logloss"] for m in results(tmp_path, 8)} == {0.019, 0.1}
+    assert study.responses.goals == {"accuracy": "max"}
+    assert {m["eval_logloss"] for m in results(tmp_path, 4)} == {0.019, 0.1}
 
 
 TRAINER = """
@@ -314,9 +324,11 @@ def test_a_history_in_a_csv_and_required_options(tmp_path):
 
 def test_a_shell_script_with_variables(tmp_path):
     """As recipes in shell: configured by the environment, its result on the last line."""
-    write("train.sh", 'echo "precision: 0.9 recall: $LR"; echo "P@1 $(echo $SEED)5"\n')
+    write("train.sh", 'echo "recall: $LR"; ./bin/score "P@1 $(echo $SEED)5"; echo > $1/model\n')
+    write("bin/score", 'echo "$@"\n').chmod(0o755)
     given = ["--factor", "lr=0.1,0.5", "--metric", "p1=P@1", "--metrics-file", "stdout"]
-    doe("init", *given, "--", "sh", "train.sh", "{lr}", "{seed}")
+    doe("init", *given, "--", "sh", "train.sh", "{run_dir}", "{lr}", "{seed}")
+    assert load_study(tmp_path / "study.toml").cwd == "."
     edit("replicates = 2", 'env = { LR = "{lr}", SEED = "{seed}" }\nreplicates = 2')
     assert {m["p1"] for m in results(tmp_path, 4)} == {15.0, 25.0}
 
@@ -349,3 +361,26 @@ def test_an_environment_beside_the_script_is_proposed(tmp_path, monkeypatch):
     given = ["--metric", "y", "--metrics-file", "stdout", "--factor", "a=1,2"]
     doe("init", *given, "--", "python", "t.py", "{a}", "{seed}")
     assert load_study(tmp_path / "study.toml").python == "venv/bin/python"
+
+
+CONSTANTS = """
+import numbers
+SEED = 0
+LEARNING_RATE = 0.1  # step size
+NUM_CLASSES = 10
+params = {"objective": "regression", "metric": {"l1", "l2"}, "num_leaves": 31}
+print("The RMSE of prediction is:", LEARNING_RATE + params["num_leaves"] + SEED / 1000)
+"""
+
+
+def test_numbers_in_the_text_of_a_script(tmp_path):
+    """As demonstrations of LightGBM, JAX and Keras: no options at all; one line is added."""
+    path = write("simple.py", CONSTANTS)
+    given = ["--metric", "rmse=RMSE of prediction is", "--metrics-file", "stdout", "-n", "1"]
+    said = doe("init", *given, "--", PYTHON, "simple.py", code=1)
+    line = said.strip().partition("repeat: ")[2]
+    path.write_text(path.read_text().replace("print(", f"{line}\nprint("))
+    doe("init", *given, "--", PYTHON, "simple.py")
+    study = load_study(tmp_path / "study.toml")
+    assert study.keys == ("learning_rate", "num_leaves")
+    assert {round(m["rmse"], 3) for m in results(tmp_path, 4)} == {16.031, 16.301, 62.031, 62.301}

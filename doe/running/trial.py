@@ -224,8 +224,11 @@ def try_run(study: Study, run: Run, gpu: int | None = None) -> Trial:
                 trial = msgspec.json.decode((run_dir.path / OUTCOME).read_bytes(), type=Trial)
             except FileNotFoundError:
                 how = signal_name(-code) if code < 0 else f"exit code {code}"
-                trial = Trial(problem=f"the process of {unit.stage or 'the run'} ended with {how}")
+                trial = Trial(problem=f"the process ended with {how}")
             if trial.problem:
+                if unit.stage:
+                    problem = f"stage {unit.stage}: {trial.problem}"
+                    trial = msgspec.structs.replace(trial, problem=problem)
                 break
             if unit.stage:
                 stages[unit.stage] = seconds
@@ -290,7 +293,7 @@ def call_backend(run_dir: RunDir, device: str) -> Trial:
         traceback.print_exception(type(error), error, frames)
         return Trial(problem=f"{type(error).__name__}: {error}")
     if request.stage and not is_present(run_dir):
-        return Trial(problem=f"the stage {request.stage} wrote nothing")
+        return Trial(problem="it wrote nothing")
     names = (*request.metrics, *request.further)
     return Trial(
         metrics={name: reply.metrics[name] for name in names if name in reply.metrics},

@@ -102,9 +102,9 @@ def check_stages(study: Study, add: AddProblem) -> None:
         if any(name in _with_needs(study, o) for o in stage.needs if o in study.stages)
     ]
     if cycle:
-        add(
-            f"stages: {', '.join(cycle)} need each other in a circle; remove one of them from needs"
-        )
+        circle = f"{', '.join(cycle)} need each other in a circle"
+        circle = f"{cycle[0]} needs itself" if len(cycle) == 1 else circle
+        add(f"stages: {circle}; remove {'it' if len(cycle) == 1 else 'one of them'} from needs")
     if study.backend == "command":
         _check_used(study, add)
 
@@ -136,7 +136,7 @@ def _check_work(study: Study, name: str, add: AddProblem) -> None:
         add(problem)
     names = {str(piece.name) for piece in used}
     for other in sorted(names - {*known}):
-        why = "the factor of another stage" if other in study.keys else "unknown"
+        why = "no factor of this stage" if other in study.keys else "unknown"
         add(
             f"{path}.command: placeholder {{{other}}}: {why}{nearest(other, known)}; known are "
             f"{', '.join(known)}"

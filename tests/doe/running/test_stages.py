@@ -367,7 +367,7 @@ def test_a_trial_runs_the_stage_first(commands):
 def test_a_trial_whose_stage_leaves_nothing_says_so(commands):
     (commands / "prepare.py").write_text("print('nothing')")
     said = doe("try", cwd=commands, code=3).stdout
-    assert "Failed: the stage tokens wrote nothing." in said
+    assert "Failed: stage tokens: it wrote nothing." in said
 
 
 def test_a_study_with_stages_is_moved_and_goes_on(planned, go, tmp_path):

@@ -92,6 +92,10 @@ WRONG = {
         {"clean": {"needs": ["tokens"], "command": "p {lower} {stage.tokens} {seed}"}},
         "clean, tokens need each other in a circle",
     ),
+    "itself": (
+        {"tokens": {"needs": ["tokens"]}},
+        "stages: tokens needs itself; remove it from needs",
+    ),
     "not used": (
         {"spare": {"command": "make {lower} {seed}", "factors": ["lower"]}},
         "it does not use {stage.spare}, so this stage would be executed for nothing",
@@ -112,7 +116,7 @@ WRONG = {
     ),
     "another's factor": (
         {"clean": {"command": "make {lower} {lr}"}},
-        "stages.clean.command: placeholder {lr}: the factor of another stage",
+        "stages.clean.command: placeholder {lr}: no factor of this stage",
     ),
     "unknown placeholder": (
         {"clean": {"command": "make {lower} {sed}"}},

@@ -114,7 +114,7 @@ def test_a_finished_run_goes_on_with_more_epochs_and_does_not_shrink(whole, tmp_
     assert steps == [2, 3]  # the first epoch was not trained again
     assert numbers(longer) == numbers(result)
     assert stable_rows(tmp_path) == stable_rows(run_dir)
-    with pytest.raises(PitError, match="epochs = 2, but the run has 3 behind it"):
+    with pytest.raises(PitError, match="epochs = 2, but the run has finished 3"):
         trainer.train(config_of(epochs=2), 5, "cpu", tmp_path, quiet)
     assert len(stable_rows(tmp_path)) == 3
 

@@ -153,7 +153,7 @@ def test_refusals(plasma: str, tmp_path: Path) -> None:
     assert "applies to --table" in fails("--factors", "A")
     assert "order 9 does not fit 3 factors" in fails(*base, "-r", "y", "--order", "9")
     assert "no factor has that name" in fails(*base, "-r", "y", "--drop", "Q")
-    assert "no pair" in fails(*base, "-r", "y", "--low", "A")
+    assert "not a pair" in fails(*base, "-r", "y", "--low", "A")
 
 
 def test_one_constant_response_does_not_stop_the_others(

@@ -120,7 +120,7 @@ def test_every_analysis_that_is_left_out_is_named() -> None:
 
 
 def test_there_is_no_surface_where_runs_share_an_error() -> None:
-    with pytest.raises(DoeError, match="it takes runs as independent, and these share whole plots"):
+    with pytest.raises(DoeError, match="it assumes independent runs, and these share whole plots"):
         doe.analyze(frame(), "loss", factors=["vocab", "lr"], whole_plot=["vocab"], optimize=True)
 
 

@@ -139,7 +139,7 @@ def test_drop_and_transform_reach_the_tables(paper_study, tmp_path):
     assert report.analyses["dec_avg"].transform.name == "log"
     terms = [row.term for row in report.group_effects["enc"].rows]
     assert not any(set("EF") & set(term) for term in terms)
-    with pytest.raises(DoeError, match="no factor"):
+    with pytest.raises(DoeError, match="not a factor"):
         report_of(study_page(state), AnalysisOptions(), ("X",))
 
 

@@ -329,7 +329,9 @@ class Dataset:
 
     def __post_init__(self) -> None:
         if self.response in {covariate.name for covariate in self.runs.covariates}:
-            object.__setattr__(self, "runs", replace(self.runs, covariates=()))  # as it is
+            note = f"{self.response} is a covariate itself, so nothing is adjusted for."
+            runs = replace(self.runs, covariates=(), notes=(*self.runs.notes, note))
+            object.__setattr__(self, "runs", runs)
         for covariate in self.runs.covariates:
             known = np.isfinite(covariate.values)
             object.__setattr__(self, "y", np.where(known, self.y, np.nan))

@@ -495,8 +495,9 @@ def high_leverage(residuals: Sequence[Residual], fit: Fit) -> Finding | None:
         return None
     several = len(runs) > 1
     verb = "decide their own fit" if several else "decides its own fit"
+    why = "replicates are missing" + " or a covariate is extreme" * bool(len(fit.model.adjusting))
     advice = (
-        f"{listed(runs, 6)} {verb} (replicates are missing): repeat "
+        f"{listed(runs, 6)} {verb} ({why}): repeat "
         f"{'their configurations' if several else 'its configuration'}."
     )
     return Finding("leverage", False, max(r.leverage for r in residuals), None, advice, runs)

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from doe.analysis.fit import Fit
 
 LARGEST = float(np.finfo(np.float64).max)
+WIDEST = 100.0
+"""Largest effect on the scale of logarithms or log odds."""
+FIXED_SCALES = ("log", "logit")
+"""Scales that a study declares; others are found from its results, which looks must not do."""
 GRID = np.round(np.linspace(-2.0, 2.0, 81), 10)
 
 
@@ -81,9 +85,27 @@ class Transformation(Struct, frozen=True):
             back = np.where(back < 0.0, 0.0, back)
         return back
 
+    def difference(self, effect: float, middle: float) -> float:
+        """An effect in units of the response, ``g(middle + effect/2) - g(middle - effect/2)``."""
+        if self.name == "none":
+            return effect
+        ends = self.scale.back(middle + np.array([0.5, -0.5]) * effect)
+        return float(ends[0] - ends[1])
+
+    def effect_of(self, difference: float, middle: float) -> float:
+        """The effect on this scale that makes such a difference; the widest where none does."""
+        if self.name == "none" or not difference:
+            return difference
+        if self.difference(WIDEST, middle) <= difference:
+            return WIDEST
+        return root(lambda effect: self.difference(effect, middle) - difference, 0.0, WIDEST)
+
     def label(self, response: str) -> str:
         """The response as analysed: "loss", "ln loss" or "loss^0.5"."""
         return self.scale.label.format(response)
+
+
+AS_IT_IS = Transformation("none", None, "none")
 
 
 class BoxCox(Struct, frozen=True):

@@ -10,14 +10,13 @@ from msgspec import structs
 
 from doe.analysis.contrasts import Floats, Ints
 from doe.analysis.dataset import Dataset
-from doe.analysis.distributions import root
 from doe.analysis.fit import fit
 from doe.analysis.model import default_terms, make_model
 from doe.analysis.options import DEFAULTS
 from doe.analysis.pvalues import none_for_nan
 from doe.analysis.sequential import EARLY_ORDER, Start, TermDecision, decide, futures, looks_at
 from doe.analysis.spending import Rule
-from doe.analysis.transform import Transformation, choose, share_of
+from doe.analysis.transform import AS_IT_IS, FIXED_SCALES, Transformation, choose, share_of
 from doe.analysis.within import CloseToBest, closest
 from doe.errors import DoeError
 from doe.study.values import Study
@@ -33,42 +32,24 @@ class Judged(NamedTuple):
     chance_in_all: float | None
 
 
-FIXED_SCALES = ("log", "logit")
-"""Scales that a study declares; others are found from its results, which looks must not do."""
-WIDEST = 100.0
-"""Largest effect on such a scale."""
-
-
 class Scaled(NamedTuple):
     """A response on the scale of the looks."""
 
     y: Floats
-    transform: Transformation | None = None
+    transform: Transformation = AS_IT_IS
     middle: float = 0.0
     """Mean at the first look, at which effects are taken back."""
 
-    def difference(self, effect: float | None) -> float | None:
-        """An effect in units of the response, ``g(middle + effect/2) - g(middle - effect/2)``."""
-        if self.transform is None or effect is None:
-            return effect
-        ends = self.transform.scale.back(self.middle + np.array([0.5, -0.5]) * effect)
-        return float(ends[0] - ends[1])
-
-    def matters(self, size: float) -> float:
-        """The effect on this scale whose difference is what matters."""
-        if self.transform is None or not size:
-            return size
-        if (self.difference(WIDEST) or 0.0) <= size:
-            return WIDEST
-        return root(lambda e: (self.difference(e) or 0.0) - size, 0.0, WIDEST)
-
     def returned(self, state: TermDecision) -> TermDecision:
         """What is known of a term in units of the response."""
-        if self.transform is None:
+        if self.transform.name == "none":
             return state
-        ends = map(self.difference, (state.effect, state.low, state.high))
-        names = ("effect", "low", "high")
-        return structs.replace(state, se=None, **dict(zip(names, ends, strict=True)))
+        ends = {
+            name: None if value is None else self.transform.difference(value, self.middle)
+            for name in ("effect", "low", "high")
+            for value in (getattr(state, name),)
+        }
+        return structs.replace(state, se=None, **ends)
 
 
 class Course(NamedTuple):
@@ -101,7 +82,10 @@ class Course(NamedTuple):
             for own in scaled
         ]
         sizes = [self.study.responses.matters_of(d.response) or 0.0 for d in data]
-        matters = [own.matters(size) for own, size in zip(scaled, sizes, strict=True)]
+        matters = [
+            own.transform.effect_of(size, own.middle)
+            for own, size in zip(scaled, sizes, strict=True)
+        ]
         states = [
             decide(own, masks, family, rule, size) for own, size in zip(looks, matters, strict=True)
         ]
@@ -135,7 +119,7 @@ class Course(NamedTuple):
         return judged, expected
 
     def _on_scale(self, data: Dataset) -> Scaled:
-        """A response on its declared scale; as it is where that is yet to be found, or impossible.
+        """A response on its declared scale; as it is where results find that, or have none there.
 
         The middle is that of the first look, so that no later run changes what matters there.
         """

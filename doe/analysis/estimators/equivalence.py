@@ -10,6 +10,7 @@ from msgspec import Struct
 from doe.analysis import distributions as stats
 from doe.analysis.fitted import FittedResponse
 from doe.analysis.pvalues import none_for_nan
+from doe.analysis.transform import FIXED_SCALES
 from doe.errors import DoeError
 
 
@@ -26,16 +27,18 @@ class EquivalenceRow(Struct, frozen=True):
 
 
 class Equivalence(Struct, frozen=True):
-    """Which effects lie within ± `matters`."""
+    """Which effects lie within ± `matters`, in the unit of the response."""
 
     matters: float
     rows: tuple[EquivalenceRow, ...]
+    scale: str = "none"  # where effects are tested, around the mean of the runs
 
 
 def estimate(response: FittedResponse) -> Equivalence | None:
     """Test each effect, ``p = P(T > (matters - |effect|) / se)``; None unless it is asked for.
 
-    A term has at most one true null, so each of both tests has the level α / terms.
+    A term has at most one true null, so each of both tests has the level α / terms. On the scale
+    of logarithms or log odds all are differences of the response around its mean there.
 
     Raises
     ------
@@ -51,25 +54,30 @@ def estimate(response: FittedResponse) -> Equivalence | None:
             f"equivalence needs the smallest effect on {response.data.response} that matters, a "
             "positive number: `matters` in [responses] of the study, or of the analysis"
         )
-    if response.transform.name != "none":
+    transform, middle = response.transform, float(fit.y.mean())
+    if transform.name not in ("none", *FIXED_SCALES):
         raise DoeError(
             f"{response.data.response} is analysed on another scale, on which what matters has no "
-            "size; ask for the transformation none"
+            "size; ask for the transformation none or log"
         )
     if response.runs.looked is not None:
         raise DoeError("this study is looked at by a declared rule, which says what is negligible")
     known = [e for e in response.effects if e.se is not None]
     effect = np.array([e.effect for e in known])
     se = np.array([e.se for e in known], dtype=np.float64)
-    p = np.asarray(stats.t.sf((matters - np.abs(effect)) / se, fit.df_error), dtype=np.float64)
+    size = transform.effect_of(matters, middle)
+    p = np.asarray(stats.t.sf((size - np.abs(effect)) / se, fit.df_error), dtype=np.float64)
     reach = float(stats.t.isf(response.alpha / max(len(known), 1), fit.df_error)) * se
     low, high = np.minimum(effect - reach, 0.0), np.maximum(effect + reach, 0.0)
     whole = np.minimum(len(known) * p, 1.0)
-    columns = (effect.tolist(), *map(none_for_nan, (low, high, p, whole)))
+    ends = (effect, low, high)
+    in_units = ([transform.difference(e, middle) for e in end.tolist()] for end in ends)
+    columns = (*in_units, none_for_nan(p), none_for_nan(whole))
     return Equivalence(
         matters,
         tuple(
-            EquivalenceRow(e.term, size, least, most, one, over, (over or 0.0) < response.alpha)
-            for e, size, least, most, one, over in zip(known, *columns, strict=True)
+            EquivalenceRow(e.term, own, least, most, one, over, (over or 0.0) < response.alpha)
+            for e, own, least, most, one, over in zip(known, *columns, strict=True)
         ),
+        transform.name,
     )

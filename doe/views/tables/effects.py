@@ -201,8 +201,10 @@ def equivalence_table(analysis: Analysis, top: int | None = None) -> Table | Non
         f" {analysis.unit}".rstrip()
         + f": two one-sided tests, together with {confidence(analysis.alpha)}. "
         "What is not shown to be negligible need not matter."
-        + " The other rows with --csv."
-        * (len(rows) < len(tested.rows)),
+        + " Tested on the analysed scale; all sizes are differences of the response around its "
+        "mean there."
+        * (tested.scale != "none")
+        + " The other rows with --csv." * (len(rows) < len(tested.rows)),
     )
     return Table(f"equivalence {analysis.response}", "Negligible effects", columns, rows, notes)
 

@@ -107,6 +107,13 @@ def test_factors_of_more_levels_and_two_covariates():
     assert slopes == {"z": pytest.approx(own.params[-2]), "w": pytest.approx(own.params[-1])}
 
 
+def test_a_covariate_is_analysed_as_it_is_and_that_is_said():
+    runs, _ = blocked(np.random.default_rng(4), 3)
+    found = analyze(Dataset(runs, "z", runs.covariates[0].values))
+    assert found.get(Covariates) is None
+    assert "z is a covariate itself, so nothing is adjusted for." in found.warnings
+
+
 def test_means_of_configurations_are_at_the_mean_covariate():
     runs, y = blocked(np.random.default_rng(4), 3)
     data = Dataset(runs, "y", y, goal="min")

@@ -51,4 +51,16 @@ def test_it_is_asked_for_and_needs_a_size():
     with pytest.raises(DoeError, match="smallest effect on y that matters"):
         analyze(data(y, 2), AnalysisOptions(equivalence=True))
     with pytest.raises(DoeError, match="another scale"):
-        analyze(data(np.exp(y), 2, 1.0), AnalysisOptions(equivalence=True, transform="log"))
+        analyze(data(np.exp(y), 2, 1.0), AnalysisOptions(equivalence=True, transform="boxcox"))
+
+
+def test_of_logarithms_what_matters_is_a_difference_around_the_geometric_mean():
+    z = 0.5 * np.random.default_rng(4).standard_normal(24)
+    matters = 2.0 * np.exp(z.mean()) * np.sinh(0.5)  # an effect of 1 on the logarithm
+    by_hand = analyze(data(z, 2, 1.0), AnalysisOptions(equivalence=True)).get(Equivalence)
+    options = AnalysisOptions(equivalence=True, transform="log")
+    tested = analyze(data(np.exp(z), 2, matters), options).get(Equivalence)
+    for row, other in zip(tested.rows, by_hand.rows, strict=True):
+        assert (row.p, row.within) == (pytest.approx(other.p), other.within)
+        assert row.high == pytest.approx(2.0 * np.exp(z.mean()) * np.sinh(other.high / 2.0))
+    assert any(row.within for row in tested.rows)

@@ -70,14 +70,15 @@ def estimate(response: FittedResponse) -> Equivalence | None:
     reach = float(stats.t.isf(response.alpha / max(len(known), 1), fit.df_error)) * se
     low, high = np.minimum(effect - reach, 0.0), np.maximum(effect + reach, 0.0)
     whole = np.minimum(len(known) * p, 1.0)
-    ends = (effect, low, high)
-    in_units = ([transform.difference(e, middle) for e in end.tolist()] for end in ends)
-    columns = (*in_units, none_for_nan(p), none_for_nan(whole))
+    effects, lows, highs = (
+        [transform.difference(e, middle) for e in end.tolist()] for end in (effect, low, high)
+    )
+    rows = zip(known, effects, lows, highs, none_for_nan(p), none_for_nan(whole), strict=True)
     return Equivalence(
         matters,
         tuple(
             EquivalenceRow(e.term, own, least, most, one, over, (over or 0.0) < response.alpha)
-            for e, own, least, most, one, over in zip(known, *columns, strict=True)
+            for e, own, least, most, one, over in rows
         ),
         transform.name,
     )

@@ -6,6 +6,7 @@ from factorial_tables import two_level_runs
 from scipy import special
 
 from benchmarks.looks import in_parts, too_high
+from benchmarks.stopping import bounds_of
 from doe.analysis.best import critical_value
 from doe.analysis.contrasts import sign_columns
 from doe.analysis.dataset import Dataset
@@ -70,6 +71,28 @@ def test_a_bound_is_the_least_of_all_looks_so_far():
     assert close.gap < 0.5 * min(looks[-1].values())
     assert not close.is_known
     assert close.replicates == 4
+
+
+@pytest.mark.parametrize("plan", [in_parts(4, 3), in_parts(6, 2)])
+def test_bounds_of_many_studies_at_once_are_those_of_each(plan):
+    """Also where runs are lost, and where three factors interact beyond the model."""
+    cell, portion = plan.runs
+    terms, rng = terms_up_to(plan.factors, 3), np.random.default_rng(1)
+    sizes = np.array([0.6 if term.bit_count() == 3 else 1.0 for term in terms])[:, None]
+    rows = sign_columns(np.arange(1 << plan.factors), terms)
+    y = (rows @ (sizes * rng.standard_normal((len(terms), 2))))[cell] / 2.0
+    y += 0.6 * rng.standard_normal(y.shape)
+    lost = rng.random(len(y)) < 0.1
+    runs = two_level_runs(cell, plan.factors, portion - 1)
+    names = [runs.config(i) for i in range(1 << plan.factors)]
+    for n, bounds in bounds_of(plan, y, lost):
+        observed = np.flatnonzero((portion <= n) & ~lost)
+        for study in range(y.shape[1]):
+            data = Dataset(runs, "y", y[:, study], goal="max")
+            found = gaps_to_best(data, observed, plan.rule, n, 1)
+            assert [found[name] for name in names] == pytest.approx(
+                bounds[:, study], rel=0.01, abs=0.03
+            )
 
 
 def test_responses_share_the_error():

@@ -600,4 +600,4 @@ def _rounding(text: str) -> float:
         exponent = Decimal(text.strip()).as_tuple().exponent
     except InvalidOperation:
         return 0.0
-    return 0.5 * 10.0**exponent if isinstance(exponent, int) else 0.0
+    return 0.5 * 10.0 ** min(exponent, 300) if isinstance(exponent, int) else 0.0

@@ -55,6 +55,14 @@ def test_an_effect_that_is_not_finite(effect, form):
     assert "expected a finite number" in refused("power", "-k", "3", "--effect", effect, *form)
 
 
+@pytest.mark.parametrize("cell", ["1e400", "0e400"])
+def test_a_number_beyond_all_floats_beside_a_limit(place, cell):
+    rows = [f"0,0,{cell}", "1,0,2.1", "0,1,<3", "1,1,2.7", "0,0,2", "1,0,2.2", "0,1,4", "1,1,3"]
+    (place / "t.csv").write_text("A,B,y\n" + "\n".join(rows) + "\n")
+    ended = called("analyze", "--table", "t.csv", "--factors", "A,B", "-r", "y", cwd=place)
+    assert "Traceback" not in ended.stderr
+
+
 def test_far_too_many_replicates_are_refused_at_once(place):
     """Within a gigabyte: the seeds of so many would take several."""
     doe("plan", "--out", "p", cwd=place)

@@ -69,6 +69,8 @@ STAGES = {
         function="chaos_backends:stage", factors=("A",), needs=("raw",), settings={"seconds": 0.2}
     ),
 }
+AWAIT_SECONDS = 20.0
+"""Time for a scheduler to begin a run on a busy machine."""
 SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1", "SIGSEGV", "SIGSTOP", "SIGRTMIN", "SIGKILL")
 UNSHARE = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child=SIGKILL"]
 STALE_SECONDS = 12.0
@@ -170,7 +172,7 @@ class Chaos:
     def kill(self) -> bool:
         """Kill something at random; False if there was nothing of that kind."""
         target = self.rng.choice(TARGETS)
-        roles = self.processes()
+        roles = self.await_role(target if target != "all" else self.rng.choice(TARGETS[:-1]))
         if target == "all":
             victims = [process for group in roles.values() for process in group]
         else:
@@ -184,6 +186,15 @@ class Chaos:
             self.signal(victims, "SIGCONT")
         self.kills[target] += bool(victims)
         return bool(victims)
+
+    def await_role(self, role: str) -> dict[str, list[int]]:
+        """Living processes by their role, when there is one of this role or it may never be."""
+        deadline = time.monotonic() + AWAIT_SECONDS
+        roles = self.processes()
+        while any(roles.values()) and not roles[role] and time.monotonic() < deadline:
+            time.sleep(0.02)
+            roles = self.processes()
+        return roles
 
     def signal(self, victims: Sequence[int], name: str) -> None:
         """Signal processes of this study, and nobody who has got such a number meanwhile."""

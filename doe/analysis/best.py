@@ -360,10 +360,11 @@ def over_conditions(
     if not whole:
         return ()
     first, worst = (max, min) if goal == "max" else (min, max)
-    average = first(whole, key=lambda config: math.fsum(whole[config]) / every)
+    mean = {config: math.fsum(m / every for m in whole[config]) for config in whole}  # sums overflow
+    average = first(whole, key=mean.__getitem__)
     safest = first(whole, key=lambda config: worst(whole[config]))
     return (
-        OverConditions("mean", average, math.fsum(whole[average]) / every),
+        OverConditions("mean", average, mean[average]),
         OverConditions("worst case", safest, worst(whole[safest])),
     )
 

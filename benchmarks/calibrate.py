@@ -6,12 +6,15 @@ The data sets are those of `benchmarks.simulated`. Rates over all designs go to 
 from __future__ import annotations
 
 import argparse
+import json
+import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from itertools import chain
-from math import sqrt
+from math import inf, sqrt
+from pathlib import Path
 
 import numpy as np
 from msgspec import structs
@@ -502,7 +505,8 @@ def outside(name: str, rate: float, count: int) -> bool:
     return rate > nominal + slack if kind == "size" else rate < nominal - slack
 
 
-Rates = Mapping[tuple[str, str, str], dict[str, float]]
+Key = tuple[str, str, str]
+Rates = Mapping[Key, dict[str, float]]
 """Rates by design, kind of error, and what was planted."""
 
 
@@ -582,21 +586,43 @@ def _job(arguments: tuple[str, str, str, int]) -> dict[str, float]:
     return measured(NAMED[name], draw, count, planted)
 
 
+def measured_in_parts(
+    keys: Sequence[Key], count: int, jobs: int, keep: Path | None, minutes: float
+) -> dict[Key, dict[str, float]]:
+    """Rates of those keys that are kept or can be begun in time; `keep` holds them by count."""
+    end = time.monotonic() + 60.0 * minutes
+    kept = json.loads(keep.read_text("utf-8")) if keep is not None and keep.exists() else {}
+    labels = {key: " | ".join((*key, str(count))) for key in keys}
+    left = [key for key in keys if labels[key] not in kept]
+    with ProcessPoolExecutor(jobs) as pool:
+        for i in range(0, len(left), jobs):
+            if time.monotonic() > end:
+                break
+            batch = left[i : i + jobs]
+            for key, by_name in zip(
+                batch, pool.map(_job, [(*k, count) for k in batch]), strict=True
+            ):
+                kept[labels[key]] = by_name
+                print(*key, flush=True)
+            if keep is not None:
+                keep.write_text(json.dumps(kept, ensure_ascii=False, indent=1), "utf-8")
+    return {key: kept[labels[key]] for key in keys if labels[key] in kept}
+
+
 def main() -> None:
     """Measure all rates and write the tables into the document."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=100, help="data sets per design and error")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--keep", type=Path, help="file of rates, by which a run can be continued")
+    parser.add_argument("--minutes", type=float, default=inf, help="begin nothing after these")
     given = parser.parse_args()
     keys = [(name, draw, "") for name in NAMED for draw in ERRORS]
     keys += [(name, "normal", planted) for planted, names in PLANTED_IN.items() for name in names]
-    with ProcessPoolExecutor(given.jobs) as pool:
-        rates = {}
-        for key, by_name in zip(
-            keys, pool.map(_job, [(*k, given.count) for k in keys]), strict=True
-        ):
-            rates[key] = by_name
-            print(*key, flush=True)
+    rates = measured_in_parts(keys, given.count, given.jobs, given.keep, given.minutes)
+    if len(rates) < len(keys):
+        print(f"{len(rates)} of {len(keys)} are measured; the same command goes on")
+        return
     for line in complaints(rates, given.count):
         print(f"outside its band: {line}")
     for mark, table in (

@@ -23,7 +23,7 @@ ACTIVE = 3.0
 BLOCKS = (0.0, 1.0, 5.0)
 """Spread of blocks over σ, by their number in a replicate; what confounds must be seen."""
 SPLIT_BLOCKS = 2.0
-"""The same where A hardly varies within blocks."""
+"""The same where B hardly varies within blocks."""
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 ERRORS: dict[str, Draw] = {
     "normal": lambda rng, n: rng.normal(size=n),
@@ -69,7 +69,7 @@ PLANS = (
     Plan("2³ with 4 centre runs", (2,) * 3, 1, centre=4, order=2),
     Plan("L18", (2, 3, 3, 3, 3), 1, order=1, layout="L18"),
     Plan("2³, 2 or 8 runs by A", (2,) * 3, 1, layout="uneven"),
-    Plan("6 blocks of 6, A apart in 1", (2, 3), 1, blocks=1, order=1, layout="split", random=True),
+    Plan("6 blocks of 6, B apart in 1", (2, 2), 1, blocks=1, order=1, layout="split", random=True),
 )
 NAMED = {plan.name: plan for plan in PLANS}
 PLANTED = {
@@ -144,9 +144,9 @@ def levels_of(plan: Plan) -> tuple[np.ndarray, np.ndarray]:
         cells = np.array([list(map(float, row)) for row in L18.split()])
     if plan.layout == "uneven":
         cells = np.repeat(cells, np.where(cells[:, 0] > 0, 8, 2), axis=0)
-    if plan.layout == "split":  # A is the block's own but for one run, B crosses
+    if plan.layout == "split":  # B is the block's own but for one run, A crosses
         block, run = np.divmod(np.arange(36), 6)
-        return np.column_stack([(block + (run == 5)) % 2, run % 3]).astype(np.float64), block
+        return np.column_stack([run % 2, (block + (run == 5)) % 2]).astype(np.float64), block
     index = np.tile(cells, (plan.replicates, 1))
     centre = np.full((plan.centre, len(plan.sizes)), 0.5)
     replicate = np.repeat(np.arange(plan.replicates), len(cells))

@@ -335,8 +335,14 @@ def worst_ranks(response: FittedResponse, diverged: NDArray[np.bool_]) -> tuple[
 def _finding(
     rates: Sequence[FactorLoss], pairs: Sequence[PairLoss], alpha: float, verb: str
 ) -> str:
-    """Which levels lose runs: pairs of them first, then single ones that no pair explains."""
-    called = [pair for pair in pairs if pair.together and pair.p_holm < alpha]
+    """Which levels lose runs: pairs of them first, then single ones that no pair explains.
+
+    Where neither is shown, but a pair loses more than all other runs, the surest such pair.
+    """
+    shown = [pair for pair in pairs if pair.p_holm < alpha]
+    called = [pair for pair in shown if pair.together]
+    if not called and all(row.p_holm >= alpha for row in rates):
+        called = shown[:1]
     parts = [
         f"{_at(pair.factors[0], pair.levels[0])} with {_at(pair.factors[1], pair.levels[1])} "
         f"{verb} {pair.lost} of {pair.n} runs"

@@ -19,6 +19,7 @@ def test_the_committed_runs_give_the_stated_findings():
     wanted = results.trade_off.desirability
     assert wanted.model.config == "0.05 · 21 · 30 · 0.5 · 1e-06 · 0.0"
     assert wanted.model.means[0].mean == pytest.approx(1.94, abs=0.01)
+    assert wanted.configs[0].config == "0.158114 · 23 · 64 · 0.25 · 1e-05 · 0.1"
     assert {point.place for point in results.trade_off.pareto} == {"undecided"}
     fresh = doe.analyze(RUNS / "tuning-confirm")
     found = {

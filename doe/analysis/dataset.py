@@ -237,13 +237,18 @@ class Runs:
         return np.asarray(self.off_points[OFF - cell][len(self.factors) :])
 
     def values(self, cell: int) -> tuple[Level, ...]:
-        """Return the level of each factor in a configuration, wherever it lies."""
+        """Return the level of each factor in a configuration, wherever it lies.
+
+        A whole number near the middle stands at the middle (`runs_at`) and is rounded to itself.
+        """
         levels = self.cell_levels(cell)
         places = self.cell_positions(cell) if cell < 0 else np.zeros(len(levels))
-        return tuple(
+        values = [
             factor.value_at(float(place)) if number == OFF else factor.levels[number]
             for number, factor, place in zip(levels, self.factors, places, strict=True)
-        )
+        ]
+        whole = self.limits.integer if self.limits else (False,) * len(values)
+        return tuple(round(v) if own else v for v, own in zip(values, whole, strict=True))  # type: ignore[arg-type]
 
     def levels_of(self, cell: int, fixed: int = -1) -> list[LevelOf]:
         """Levels of a configuration; factors outside the bits of `fixed` are left open."""

@@ -112,7 +112,7 @@ def test_a_run_that_was_taken_over_stops(planned, doe_run):
     (run_dir,) = {path.parent for path in plan.directory.glob("*/calls.txt")}
     lease = (run_dir / "lease.json").read_text()
     (run_dir / "lease-2.json").write_text(lease.replace('"attempt":1', '"attempt":2'))
-    until(lambda: not living(pid), seconds=15)
+    until(lambda: not living(pid))
     assert "taken this run over" in (run_dir / "log.txt").read_text()
     os.killpg(scheduler.pid, signal.SIGKILL)
 
@@ -125,7 +125,7 @@ def test_a_run_whose_study_was_deleted_stops(planned, doe_run):
     scheduler.kill()
     shutil.rmtree(plan.directory)
     planned("traced", factors="A", seconds=240.0)
-    until(lambda: not living(pid), seconds=15)
+    until(lambda: not living(pid))
     assert not list(plan.directory.glob("*/result.json"))
 
 
@@ -137,4 +137,4 @@ def test_a_scheduler_whose_study_was_deleted_says_so(planned, doe_run):
     said, _ = scheduler.communicate(timeout=30)
     assert scheduler.returncode == 1
     assert "was deleted while its runs were under way" in said
-    until(lambda: not living(pid), seconds=15)
+    until(lambda: not living(pid))

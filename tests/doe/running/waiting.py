@@ -5,7 +5,7 @@ import time
 import psutil
 
 
-def until(condition, seconds=30.0):
+def until(condition, seconds=90.0):
     """Wait until something is true, and return it."""
     deadline = time.monotonic() + seconds
     while not (answer := condition()):

@@ -360,7 +360,8 @@ def over_conditions(
     if not whole:
         return ()
     first, worst = (max, min) if goal == "max" else (min, max)
-    mean = {config: math.fsum(m / every for m in whole[config]) for config in whole}  # sums overflow
+    # The sum of huge means is no float.
+    mean = {config: math.fsum(m / every for m in whole[config]) for config in whole}
     average = first(whole, key=mean.__getitem__)
     safest = first(whole, key=lambda config: worst(whole[config]))
     return (

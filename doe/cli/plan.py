@@ -220,7 +220,7 @@ def strata_lines(planned: Plan) -> list[str]:
                 f"{what_gives_an_error(planned, line.stratum)}."
             )
             continue
-        degrees = f"{about(line.df_error)} degrees of freedom"
+        degrees = f"{about(line.df_error)} degree{'' if line.df_error == 1 else 's'} of freedom"
         seen = "" if line.detectable is None else f", detects {about(line.detectable)} σ"
         lines.append(f"{terms}: tested against {groups} on {degrees}{seen}.")
     if any("detects" in line for line in lines):

@@ -146,7 +146,8 @@ def _refusal(
 ) -> DoeError:
     """Explain why another plan stays as it is."""
     listing = "\n".join(f"  - {line}" for line in differences)
-    reason = f"of which {begun} of {len(old.design.runs)} runs have begun"
+    kinds = "runs and executions of stages" if old.stages else "runs"
+    reason = f"of which {begun} of {len(old.everything)} {kinds} have begun"
     if in_use and not begun:
         reason = "which a `doe run` is executing now"
     return DoeError(

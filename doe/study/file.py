@@ -213,8 +213,8 @@ def study_differences(planned: Study, asked: Study) -> list[str]:
 
 def _as_written(study: Study) -> dict[str, Any]:
     fields: dict[str, Any] = msgspec.to_builtins(study)
-    engines: dict[str, Any] = fields.pop("engines")
-    return fields | engines
+    written: dict[str, Any] = _tuples_to_lists(fields | fields.pop("engines"))
+    return written
 
 
 def _flat(value: Any, path: str = "") -> dict[str, Any]:

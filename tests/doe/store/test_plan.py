@@ -83,7 +83,7 @@ def test_a_changed_level_is_named_by_its_factor_alone(tmp_path):
     with pytest.raises(DoeError) as refused:
         write_plan(msgspec.structs.replace(study, factors=(first, *study.factors[1:])), tmp_path)
     (line,) = [line for line in str(refused.value).splitlines() if line.startswith("  - ")]
-    assert line == "  - factors.A.levels: planned (False, True), now ('off', 'on')"
+    assert line == "  - factors.A.levels: planned [False, True], now ['off', 'on']"
 
 
 def test_a_plan_of_which_no_run_has_begun_is_planned_again(tmp_path):

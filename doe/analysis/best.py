@@ -21,6 +21,7 @@ from doe.analysis.dataset import Level, Runs
 from doe.analysis.distributions import root
 from doe.analysis.fit import Fit, computed_once, refitted
 from doe.analysis.fitted import FittedResponse
+from doe.analysis.means import spread_nodes
 from doe.analysis.model import BLOCK, make_model
 from doe.analysis.pvalues import none_for_nan, t_critical
 from doe.analysis.scales.log import exponential
@@ -35,7 +36,6 @@ MOST_CELLS = 1024
 """Hsu's comparisons need a table of all pairs of cells; of more cells the best are listed."""
 MOST_PREDICTED = 1 << 17
 """Combinations of levels up to which the model's optimum is sought over all of them."""
-NODES = 128
 SMALLEST_ALPHA = 1e-9
 """Below this the quadrature cannot tell 1 - α from 1; Bonferroni's bound takes its place."""
 MOST_CORRELATIONS = 256
@@ -575,16 +575,6 @@ def cell_predictions(original: FittedResponse) -> tuple[Prediction, ...]:
 # Comparisons over many means at once -------------------------------------------------------------
 
 
-@lru_cache(maxsize=64)
-def _spread_nodes(df: int) -> tuple[Floats, Floats]:
-    """Nodes and weights for the integral over s, where s² is χ²_ν / ν, even in ln s."""
-    x, w = np.polynomial.legendre.leggauss(NODES)
-    low, high = 0.5 * np.log(stats.chi2.ppf([1e-14, 1 - 1e-14], df) / df)
-    s = np.exp(0.5 * (high - low) * x + 0.5 * (high + low))
-    weight = 0.5 * (high - low) * w * stats.chi2.pdf(df * s**2, df) * 2.0 * df * s**2
-    return s, weight
-
-
 def _solve(coverage: Callable[[float], float], alpha: float, bound: float) -> float:
     """The value at which `coverage` reaches 1 - α, at least 0 and never beyond Bonferroni's."""
     if alpha < SMALLEST_ALPHA:
@@ -604,16 +594,14 @@ def critical_value(others: tuple[tuple[float, int], ...], df: int, alpha: float)
     ``λ_j² = n_j / (n_j + n_control)`` where means are independent. d solves
     ``∫∫ φ(z) Π_j Φ((λ_j z + d s) / sqrt(1 - λ_j²)) dz dF(s) = 1 - α`` where s² is χ²_ν / ν.
     """
-    x, w = np.polynomial.legendre.leggauss(NODES)
-    z, wz = 8.5 * x, 8.5 * w * stats.norm.pdf(8.5 * x)
-    s, ws = _spread_nodes(df)
+    z, wz, s, ws = spread_nodes(df)
 
     def coverage(d: float) -> float:
-        log_inside = np.zeros((NODES, NODES))
+        inside = np.ones((len(z), len(s)))
         for squared, means in others:
             at = (np.sqrt(squared) * z[:, None] + d * s[None, :]) / np.sqrt(1.0 - squared)
-            log_inside += means * stats.norm.logcdf(at)
-        return float(wz @ np.exp(log_inside) @ ws)
+            inside *= stats.norm.cdf(at) ** means
+        return float(wz @ inside @ ws)
 
     count = sum(means for _, means in others)
     return _solve(coverage, alpha, float(stats.t.isf(alpha / count, df)))
@@ -626,7 +614,7 @@ def maximum_modulus(means: int, df: int, alpha: float) -> float:
     Solves ``∫ (2 Φ(m s) - 1)^k dF(s) = 1 - α``; for correlated means it is conservative (Šidák's
     inequality). Intervals of this width hold for all means at once, so also for a selected one.
     """
-    s, ws = _spread_nodes(df)
+    _, _, s, ws = spread_nodes(df)
 
     def coverage(m: float) -> float:
         return float(np.exp(means * np.log1p(-2.0 * stats.norm.sf(m * s))) @ ws)

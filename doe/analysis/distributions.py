@@ -89,9 +89,9 @@ class Normal:
         return special.ndtri(p)
 
     @staticmethod
-    def logcdf(x: Number) -> Number:
-        """Logarithm of the lower tail."""
-        return special.log_ndtr(x)
+    def cdf(x: Number) -> Number:
+        """Lower tail."""
+        return special.ndtr(x)
 
 
 class StudentT:

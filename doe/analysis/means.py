@@ -26,8 +26,8 @@ MOST_COMBINATIONS = 2000
 """Combinations of two factors' levels whose means are given; more are for no one to read."""
 SHOWN_INTERACTIONS = 6
 """Interactions that are given as conditional effects, the strongest ones."""
-NODES = 160
-"""Gauss-Legendre nodes of the studentized range."""
+NODES = np.polynomial.legendre.leggauss(160)
+"""Gauss and Legendre's points and weights for integrals over normal values and over s."""
 
 
 class LevelMean(Struct, frozen=True, gc=False):
@@ -418,9 +418,9 @@ def _conditional(
 
 
 @lru_cache(maxsize=64)
-def _nodes(df: float) -> tuple[Floats, Floats, Floats, Floats]:
+def spread_nodes(df: float) -> tuple[Floats, Floats, Floats, Floats]:
     """Points and weights of the largest of normal values, and of ``ln s`` with s² = χ²_df / df."""
-    x, w = np.polynomial.legendre.leggauss(NODES)
+    x, w = NODES
     z, wz = 9.0 * x, 9.0 * w * stats.norm.pdf(9.0 * x)
     ends = 0.5 * np.log(stats.chi2.ppf([1e-30, 1.0], df) / df)
     ends[1] = 0.5 * np.log(stats.chi2.isf(1e-18, df) / df)
@@ -438,11 +438,10 @@ def range_upper(q: float, groups: int, df: float) -> float:
     """
     if q <= 0:
         return 1.0
-    z, wz, s, ws = _nodes(df)
-    log_all = stats.norm.logcdf(z)[:, None]
-    below = stats.norm.logcdf(z[:, None] - q * s[None, :])
-    ratio = np.minimum(np.exp(below - log_all), 1.0 - 1e-16)
-    tail = -np.exp((groups - 1) * log_all) * np.expm1((groups - 1) * np.log1p(-ratio))
+    z, wz, s, ws = spread_nodes(df)
+    below = stats.norm.cdf(z)[:, None]
+    ratio = np.minimum(stats.norm.cdf(z[:, None] - q * s[None, :]) / below, 1.0 - 1e-16)
+    tail = -(below ** (groups - 1)) * np.expm1((groups - 1) * np.log1p(-ratio))
     return float(min(1.0, groups * (wz @ tail @ ws)))
 
 
@@ -451,10 +450,14 @@ def range_critical(alpha: float, groups: int, df: float) -> float:
     """The value that the studentized range exceeds with probability `alpha`."""
     if groups == 2:
         return float(np.sqrt(2.0) * t_critical(alpha, df))
-    top = 10.0
-    while range_upper(top, groups, df) > alpha:
-        top *= 4.0
-    return root(lambda q: range_upper(q, groups, df) - alpha, 0.0, top)
+    pairs = math.comb(groups, 2)
+    single, bonferroni = (
+        math.sqrt(2.0) * t_critical(level, df) for level in (alpha, alpha / pairs)
+    )
+    ends = range_upper(bonferroni, groups, df), range_upper(single, groups, df)
+    if not ends[0] < alpha < ends[1]:  # beyond what the quadrature can tell
+        return bonferroni
+    return root(lambda q: math.log(range_upper(q, groups, df) / alpha), single, bonferroni)
 
 
 def tukey_p(t: float, groups: int, df: float) -> float:

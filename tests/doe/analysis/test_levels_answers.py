@@ -463,7 +463,7 @@ def test_options_that_do_not_fit() -> None:
         ({"error": "guess"}, "not one of pure, residual"),
         ({"terms": ("opt:aog",)}, "did you mean 'aug'"),
         ({"drop": ("augment",)}, "cannot be left out"),
-        ({"beats": (("best", "worst"),)}, "no configuration with runs"),
+        ({"beats": (("best", "worst"),)}, "not a configuration with runs"),
     ]:
         with pytest.raises(DoeError, match=message):
             analyze(made(), AnalysisOptions(**options))

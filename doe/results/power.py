@@ -72,7 +72,7 @@ class PowerAnswer(NamedTuple):
     """The power of a design."""
 
     document: dict[str, Any]
-    """What `doe power --json` prints; `designs` has a row for each number of replicates."""
+    """What other programs read; `designs` has a row for each number of replicates."""
     question: PowerQuestion
     size: DesignSize | None
     """None where runs have several errors."""

@@ -261,7 +261,7 @@ def test_configurations_of_any_levels_are_compared():
 def test_names_that_are_none_and_goals_that_nobody_gave_are_refused():
     y = np.array(KNOWN["study"]["y"])
     for pair, said in (
-        (("A1B1C1", "A0B0C9"), "no configuration with runs"),
+        (("A1B1C1", "A0B0C9"), "not a configuration with runs"),
         (("A1B1C1", "A1B1C1"), "compared with itself"),
     ):
         with pytest.raises(DoeError, match=said):

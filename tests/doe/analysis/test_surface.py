@@ -265,7 +265,7 @@ def test_more_coefficients_than_runs() -> None:
 
 def test_words_have_no_surface() -> None:
     frame = pd.DataFrame({"a": ["x", "y"] * 4, "y": range(8)})
-    with pytest.raises(DoeError, match="no factor of the model is a number"):
+    with pytest.raises(DoeError, match="no factor of the model is numeric"):
         analysis_of(frame, ("a",), "y", optimize=True)
 
 

@@ -88,7 +88,7 @@ def test_a_study_that_stopped_early_is_confirmed_and_stays_decided(finished):
 def test_what_cannot_be_asked(finished):
     assert run(finished).exit_code == 0
     assert "at least 2 fresh seeds" in str(confirm(finished, "1").exception)
-    assert "none of the study's" in str(confirm(finished, "2", "--response", "z").exception)
+    assert "not among the study's" in str(confirm(finished, "2", "--response", "z").exception)
     alone = invoke(app, ["plan", "--out", str(finished), "--response", "y"])
     assert "belongs to confirming" in str(alone.exception)
 

@@ -31,7 +31,7 @@ def test_sigma_comes_from_the_runs_of_a_pilot_study(tmp_path):
         metrics = {"y": float(y[run.replicate - 1][run.row])}
         run_dir.result.write_bytes(encode_result(Result("done", metrics, None, {})))
     assert pilot_sigma(plan, "y") ** 2 == pytest.approx(24.8333333333 / 6, rel=1e-9)
-    with pytest.raises(DoeError, match="none of the study"):
+    with pytest.raises(DoeError, match="not among the study"):
         pilot_sigma(plan, "z")
 
 

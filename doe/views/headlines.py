@@ -403,17 +403,22 @@ def _confirmed(analysis: Analysis) -> str:
 
 
 def _has(top: RankedCell, analysis: Analysis) -> str:
-    """The factors that are on, by name, or the level of each."""
+    """The factors that are on, by name, or the level of each where letters do not say it."""
     factors = analysis.factors
-    if not single_letters(analysis.keys):
+    if not single_letters(analysis.keys) or "=" in top.config:
         return ""
-    if top.point:
-        pairs = zip(analysis.keys, map(level_text, top.point), strict=True)
+    if top.point or not all(map(is_switch, factors)):
+        levels = map(level_text, top.point) if top.point else _levels_of(top, factors)
+        pairs = zip(analysis.keys, levels, strict=True)
         return f"That is {', '.join(f'{key} = {level}' for key, level in pairs)}."
-    if not all(is_switch(factor) and factor.name not in ("", factor.key) for factor in factors):
+    if any(factor.name in ("", factor.key) for factor in factors):
         return ""
     names = [f.name for f, level in zip(factors, top.levels, strict=True) if level > 0]
     return f"It has {', '.join(names)}." if names else "It has none of the factors."
+
+
+def _levels_of(top: RankedCell, factors: Sequence[FactorColumn]) -> list[str]:
+    return [factor.labels[level] for factor, level in zip(factors, top.levels, strict=True)]
 
 
 def _fragile(analysis: Analysis) -> tuple[str, ...]:

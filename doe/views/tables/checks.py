@@ -70,9 +70,10 @@ def robust_table(analysis: Analysis, top: int | None = None) -> Table | None:
     )
     rows = rows_of(columns, ranked, lambda r: {} if r.agree else {"agree": "bad", "term": "strong"})
     wild = f"{robust.bootstraps} wild bootstraps" if robust.bootstraps else NO_WILD
+    within = " within blocks" if analysis.block else ""
     notes = (
         robust.sentence,
-        f"{robust.permutations} permutations within blocks, {wild}, seed {robust.seed}; "
+        f"{robust.permutations} permutations{within}, {wild}, seed {robust.seed}; "
         "max-T and wild are adjusted for all terms.",
     )
     title = "Robust answers, terms on which methods differ first"

@@ -8,7 +8,7 @@ from doe.errors import listed
 from doe.numbers import about
 from doe.views.table import Column, Table, rows_of, starred
 from doe.views.tables import ResponseTable
-from doe.views.words import difference_unit, unit_text
+from doe.views.words import difference_unit, quantity, unit_text
 
 
 def rates_table(analysis: Analysis, top: int | None = None) -> Table | None:
@@ -81,11 +81,11 @@ def bounds_table(analysis: Analysis, top: int | None = None) -> Table | None:
     )
     low, high = (about(end) for end in (missing.range_low, missing.range_high))
     notes = [
-        f"In range: every lost value somewhere between {low} and {high}, the range of the values "
-        "observed. A run that diverged would have ended beyond it."
+        f"In range: every lost value of {quantity(analysis)} somewhere between {low} and {high}, "
+        "the range of those observed. A run that diverged would have ended beyond it."
     ]
     if beyond:
-        notes.append("Beyond: every lost value anywhere past the worse end of that range.")
+        notes.append("Beyond: every diverged value anywhere past the worse end of that range.")
     title = "What the lost runs could change"
     return Table(f"lost values {analysis.response}", title, columns, rows, tuple(notes))
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
 from doe.results.decision import Decision, decision, required_runs
-from doe.results.responses import best_cells, cells_of, response_values
+from doe.results.responses import Cell, best_cells, cells_of, response_values
 from doe.store.plan import Plan
 from doe.store.scan import RunState, RunStatus, counts
 from doe.study.values import Study
@@ -23,6 +23,8 @@ class BestObserved(NamedTuple):
     config: str
     mean: float
     runs: int
+    ties: int
+    """Other configurations with the same mean."""
 
 
 class Summary(NamedTuple):
@@ -67,6 +69,11 @@ def _best(study: Study, statuses: Sequence[RunStatus]) -> tuple[BestObserved, ..
                 status.run.row == row and value == value
                 for status, value in zip(statuses, values[name], strict=True)
             ),
+            _with_mean(cells.values(), name, cells[row].spreads[name].mean) - 1,
         )
         for name, row in best.items()
     )
+
+
+def _with_mean(cells: Iterable[Cell], name: str, mean: float) -> int:
+    return sum(name in cell.spreads and cell.spreads[name].mean == mean for cell in cells)

@@ -185,9 +185,11 @@ def summary_lines(summary: Summary, study_option: str) -> list[str]:
     lines = [f"{', '.join(states)}; {summary.ending} after {duration_text(summary.seconds)}."]
     for best in summary.best[:MOST_RESPONSES]:
         extreme = "largest" if best.goal == "max" else "smallest"
+        runs = f"mean of {counted(best.runs, 'run')}"
+        ties = f"; equal: {counted(best.ties, 'other')}" if best.ties else ""
         lines.append(
             f"{extreme} {best.response}: {about(best.mean)} with "
-            f"{config_in_words(summary.keys, best.config)} (mean of {counted(best.runs, 'run')})"
+            f"{config_in_words(summary.keys, best.config)} ({runs}{ties})"
         )
     if summary.counts["failed"]:
         lines.append("`doe run --retry-failed` runs failed ones again.")

@@ -7,11 +7,11 @@ import pytest
 
 from doe.results.decision import Decision
 from doe.results.status import overview
-from doe.results.summary import Summary
+from doe.results.summary import Summary, summarise
 from doe.running.backend import Noted
 from doe.store.files import StudyDir
 from doe.store.scan import STATES
-from doe.store.verdicts import UNREAD, read_verdict
+from doe.store.verdicts import UNREAD, Result, commit, read_verdict
 from doe.study.values import Stopping
 from doe.views.status_tables import next_command
 from tests.command_line import doe
@@ -75,6 +75,15 @@ def test_the_end_says_what_happened_and_what_comes_next(planned, tmp_path):
     for line in ("DOE_STUDY=tiny", "DOE_ENDING=finished", "DOE_DONE=8", "DOE_FAILED=0"):
         assert f"{line}\n" in text
     assert "smallest y: " in (tmp_path / "told.summary").read_text()
+
+
+def test_configurations_that_share_the_best_mean_are_counted(planned):
+    plan = planned("noop", factors="AB", replicates=2)
+    for run in plan.design.runs:
+        place = StudyDir(plan.directory).run(run.run_id)
+        place.path.mkdir()
+        commit(place, Result("done", {"y": float(run.row == 3)}), "n")
+    assert summarise(plan, "finished", 1.0).best[0].ties == 2
 
 
 def test_failures_are_what_to_look_at_next(planned, tmp_path):

@@ -509,7 +509,7 @@ def _box_cox_check(profile: BoxCox) -> Check:
     return Check(
         *("box-cox", profile.exponent, profile.p_none),
         fine=f"Box-Cox {span}: no sign against the scale as it is.",
-        alarm=f"Box-Cox {span} asks for "
-        + ("logarithms." if profile.suggestion == "log" else "a power."),
+        alarm=f"Box-Cox {span} suggests "
+        + ("logarithms." if profile.suggestion == "log" else "a power transformation."),
         remedies=(f"transform={profile.suggestion}",),
     )

@@ -182,7 +182,7 @@ def test_planned_replicates_that_are_not_needed_stay_pending(tmp_path):
     assert "pending" in status
     assert "no further replicate is run" in status
     report = invoke(app, ["analyze", "--study", str(directory), "-r", "y"]).output
-    assert "know the looks" in report.replace("\n", " ").replace("  ", " ")
+    assert "adjusted for the interim looks" in report.replace("\n", " ").replace("  ", " ")
 
 
 def test_detaching_is_refused(tmp_path):
@@ -207,7 +207,7 @@ def test_p_values_know_the_looks_and_an_undeclared_look_is_warned_of(tmp_path):
     stop = ["--until", "decided", "--decide", "ABC"]
     assert invoke(app, [*asked, str(declared), *stop]).exit_code == 0
     looked = doe.analyze(declared, "y").analysis
-    assert any("know the looks" in warning for warning in looked.warnings)
+    assert any("adjusted for the interim looks" in warning for warning in looked.warnings)
     for a, b in zip(looked.effects, whole.effects, strict=True):
         assert a.effect == pytest.approx(b.effect)
         assert a.p >= b.p or a.p > 0.05  # an earlier look may have seen more

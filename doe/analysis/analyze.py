@@ -313,7 +313,7 @@ def _beyond_share(response: FittedResponse, top: Best | None) -> tuple[str, ...]
         return ()
     return (
         f"Intervals of {response.data.response} reach beyond {whole.top:g}, and no value does: if "
-        "it is a share, its scale is logit.",
+        "it is a proportion, set its scale to logit.",
     )
 
 
@@ -323,12 +323,12 @@ def _surface(response: FittedResponse) -> Surface | None:
     if options.optimize:
         if response.fit.strata is not None:
             raise DoeError(
-                "there is no surface to go along: it assumes independent runs, and these share "
+                "there is no surface to follow: it assumes independent runs, and these share "
                 "whole plots or other groups; take the best of the configurations"
             )
         if (seen := surface(response, options.coding)) is None:
             raise DoeError(
-                "there is no surface to go along: no factor of the model is numeric, or the runs "
+                "there is no surface to follow: no factor of the model is numeric, or the runs "
                 "do not determine the model; expected numbers, and as many runs as coefficients"
             )
         return seen
@@ -434,7 +434,7 @@ def _warnings(
     if lost is not None:
         warnings.append(f"{lost.sentence} Effects are least squares on the {lost.observed} others.")
         if lost.empty_cells:
-            warnings.append(f"No run is left of {listed(lost.empty_cells, 6)}.")
+            warnings.append(f"No run with a value is left of {listed(lost.empty_cells, 6)}.")
     if model.inestimable:
         terms = listed([model.name(term) for term in model.inestimable], 8)
         warnings.append(f"Not estimable on these runs, and assumed to be zero: {terms}.")
@@ -446,7 +446,7 @@ def _warnings(
         more = f" and {len(words) - WORDS} more words" if len(words) > WORDS else ""
         relation = f" ({' = '.join(['I', *words[:WORDS]])}{more})" if words else ""
         warnings.append(
-            f"The runs are a fraction{relation}: each effect stands for its whole alias chain."
+            f"The runs are a fraction{relation}: each effect is that of its whole alias chain."
         )
     if report is not None:
         warnings += report.sentences

@@ -208,7 +208,7 @@ def blocking(fit: Fit, name: str | None, alpha: float) -> Blocking | None:
         return None
     blocks = fit.df_block + 1
     if fit.n - len(np.unique(fit.cells)) - fit.df_pure < fit.df_block:
-        sentence = f"What {name} carries cannot be told from terms confounded with it."
+        sentence = f"The variation of {name} cannot be separated from terms confounded with it."
         return Blocking(name, blocks, None, None, None, None, None, sentence)
     size = fit.n / blocks
     ms_block = fit.ss_block / fit.df_block
@@ -224,10 +224,10 @@ def blocking(fit: Fit, name: str | None, alpha: float) -> Blocking | None:
         f"without blocks the same precision would take {cell_text(gain, 'fixed2')} times the "
         "replicates"
         if gain > 1
-        else "blocking gained nothing here and cost little"
+        else "blocking gained no precision here, and cost little"
     )
     sentence = (
-        f"{name} carries {share_text(share)} of the variance within a cell "
+        f"{name} accounts for {share_text(share)} of the variance within a cell "
         f"({share_text(low)} to {share_text(high)}); {worth}."
     )
     return Blocking(name, blocks, variance * fit.square, share, low, high, gain, sentence)
@@ -238,8 +238,8 @@ def seed_warnings(fit: Fit, robust: bool) -> list[str]:
     warnings = []
     if robust and fit.grouped:
         warnings.append(
-            "The robust methods are left out: they take runs that share seeds or whole plots as "
-            "others."
+            "The robust methods are left out: they assume independent runs, and these share seeds "
+            "or whole plots."
         )
     if (
         fit.strata is None
@@ -279,8 +279,8 @@ def error_warnings(fit: Fit, df_left: int, lenth: Lenth | None) -> list[str]:
         more = ""
         if df_left > fit.df_error:
             more = (
-                f"; the residual of the model has {df_left} and may be tested against instead, if "
-                "the terms left out are taken as zero"
+                f"; the residual of the model has {df_left} and may serve as the error instead, if "
+                "the terms left out are assumed to be zero"
             )
         return [
             f"Tests are against the pure error of repeated runs alone, on {degrees} of freedom"

@@ -412,7 +412,7 @@ def best_sentence(
         lacking = "an error for every difference" if runs.stratified else "an error estimate"
         sentence = f"{lead}; without {lacking} no other can be ruled out."
     elif len(among) == 1:
-        sentence = f"{lead}, better than every other beyond chance."
+        sentence = f"{lead}, significantly better than every other."
     elif others < 1:
         sentence = f"{lead}."
     else:
@@ -423,7 +423,7 @@ def best_sentence(
         sentence = f"{lead}; {count} {are(others)} statistically tied with {whom}."
     if not names:
         return sentence
-    return f"{sentence} Configurations are compared as if what blocks hide were zero: {confounded}."
+    return f"{sentence} Terms hidden by blocks are taken as zero in comparisons: {confounded}."
 
 
 # The model's optimum -----------------------------------------------------------------------------

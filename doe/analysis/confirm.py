@@ -266,7 +266,7 @@ def beats(
     """Every pair that was asked for; the usual ones where seeds have streams."""
     asked_for = response.options.beats
     if best is None and asked_for:
-        raise DoeError("nothing says which way is better, so nothing beats another; give a goal")
+        raise DoeError("without a goal no configuration beats another; give a goal, min or max")
     pairs = asked_for or (CHOSEN_PAIRS if response.fit.seeding is not None else ())
     if best is None or not pairs:
         return ()

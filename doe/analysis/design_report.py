@@ -232,7 +232,7 @@ def _sentences(model: Model, plans: Sequence[TermPlan], empty: int) -> tuple[str
         if plan.df < own and partners:
             sentences.append(f"{share}: it is confounded with {listed(partners, 4)}.")
         else:
-            sentences.append(f"{share}: the other combinations of its levels never run.")
+            sentences.append(f"{share}: no run has the other combinations of its levels.")
     biased = [
         p for p in plans if p.df == p.df_asked and any(c.strength > 0.1 for c in p.confounded)
     ]

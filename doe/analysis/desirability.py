@@ -242,7 +242,7 @@ def _sentence(top: Desirable, changes: Sequence[WeightChange]) -> str:
         )
     others = list(dict.fromkeys(c.config for c in changes if c.config != top.config))
     if not others:
-        return f"{top.config} is the most desirable, also with any one weight halved or doubled."
+        return f"{top.config} is the most desirable, even with any one weight halved or doubled."
     return (
         f"{top.config} is the most desirable; with some weight halved or doubled it is "
         f"{' or '.join(others[:3])}{' …' * (len(others) > 3)}."

@@ -196,7 +196,7 @@ def normality(fit: Fit, transform: Transformation) -> Check | None:
     cure = ", and try a transformation" if raw else ""
     alarm = f"Residuals are not normal: compare with the robust methods{cure}."
     remedies = (*_robust(fit), *(("transform=auto",) if raw else ()))
-    return Check("normality", w, p, "No sign that residuals are not normal.", alarm, remedies)
+    return Check("normality", w, p, "No evidence that residuals are not normal.", alarm, remedies)
 
 
 @computed_once
@@ -238,7 +238,7 @@ def equal_variance(distance: Floats, groups: Ints, cure: Cure) -> Check | None:
         return None
     return Check(
         *("equal variance", *tested),
-        fine="No sign that the spread differs between configurations.",
+        fine="No evidence that the spread differs between configurations.",
         alarm=f"The spread differs between configurations: {cure.words}.",
         remedies=cure.remedies,
     )
@@ -292,7 +292,7 @@ def _cure(fit: Fit, transform: Transformation) -> Cure:
     half of studies, by HC3 with Holm in one of twenty.
     """
     remedies: tuple[str, ...] = ()
-    holds = "tests of terms hold nearly, since all runs weigh alike"
+    holds = "tests of terms are nearly valid, since all runs weigh equally"
     if transform.share.items:
         holds = "judge terms by the counted items"
     elif float(np.ptp(fit.leverage)) > 1e-9 and not fit.grouped:
@@ -335,9 +335,9 @@ def drift(fit: Fit) -> Check | None:
         return None
     return Check(
         *("drift", *trend),
-        fine="No sign of drift over run order.",
-        alarm="Results go with run order. If data, code and machines did not change between runs, "
-        "this is chance; if they did, trust effects only where runs were randomised.",
+        fine="No evidence of drift over run order.",
+        alarm="Results drift with run order. If data, code and machines did not change between "
+        "runs, this is chance; if they did, trust effects only where runs were randomised.",
     )
 
 
@@ -366,7 +366,7 @@ def surroundings(fit: Fit, name: str, labels: tuple[str, ...], alpha: float) -> 
         checks.append(
             Check(
                 *(name, *differ),
-                fine=f"No sign of a difference between {name}s.",
+                fine=f"No evidence of a difference between {name}s.",
                 alarm=f"Residuals differ between {name}s: compare the {name}s' logs and versions.",
             )
         )
@@ -376,9 +376,9 @@ def surroundings(fit: Fit, name: str, labels: tuple[str, ...], alpha: float) -> 
     checks.append(
         Check(
             *(f"{name} confounding", float(share.max()), float(p.min()) if tied else 1.0),
-            fine=f"No factor is shown to go with the {name}.",
-            alarm=f"Factor {', '.join(tied)} goes with the {name}: their effects cannot be told "
-            "apart. Run the study again with its randomised order.",
+            fine=f"No factor is shown to be confounded with the {name}.",
+            alarm=f"Factor {', '.join(tied)} is confounded with the {name}: their effects cannot "
+            "be separated. Run the study again in its randomised order.",
         )
     )
     return checks
@@ -459,7 +459,7 @@ def _far_text(far: Sequence[Residual], residuals: Sequence[Residual]) -> str:
     repeated = [r.run_id for r in far if len(by_config[r.config]) > 1 and r.config not in twins]
     parts = []
     if single:
-        parts.append(f"Look at {listed(single, 6)}: far from what the model says. {_keep(single)}")
+        parts.append(f"Look at {listed(single, 6)}: far from the model. {_keep(single)}")
     if repeated:
         own = "its configuration" if len(repeated) == 1 else "their configurations"
         advice = f"far from the rest of {own}. {_keep(repeated)}"
@@ -468,7 +468,7 @@ def _far_text(far: Sequence[Residual], residuals: Sequence[Residual]) -> str:
         first, second = twins[config]
         parts.append(
             f"Look at {first.run_id} and {second.run_id}, the two runs of {config}: they differ "
-            "more than other pairs, and either may be the odd one. Run it once more."
+            "more than other pairs, and either may be wrong. Run the configuration once more."
         )
     return " ".join(parts)
 
@@ -508,7 +508,7 @@ def _box_cox_check(profile: BoxCox) -> Check:
     span = f"λ = {cell_text(profile.exponent, 'fixed2')} ({bounds})"
     return Check(
         *("box-cox", profile.exponent, profile.p_none),
-        fine=f"Box-Cox {span}: no sign against the scale as it is.",
+        fine=f"Box-Cox {span}: no transformation needed.",
         alarm=f"Box-Cox {span} suggests "
         + ("logarithms." if profile.suggestion == "log" else "a power transformation."),
         remedies=(f"transform={profile.suggestion}",),

@@ -358,7 +358,7 @@ def _finding(
                 f"{_at(row.factor, worst.level)} {verb} {worst.lost} of {worst.n} runs, "
                 f"its other level{'s' if len(others) > 1 else ''} {lost} of {n}"
             )
-    return f"{'; '.join(parts)}: the survivors are not a fair sample." if parts else ""
+    return f"{'; '.join(parts)}: the remaining runs are not a fair sample." if parts else ""
 
 
 def _at(factor: str, level: str) -> str:
@@ -370,5 +370,5 @@ def _sentence(finding: str, rates: Sequence[FactorLoss], lost: int, planned: int
     if finding:
         return f"{finding} {count}"
     if not rates:
-        return f"{count} Nothing can be said yet about what loses runs."
-    return f"{count} No level and no pair of levels is shown to lose runs."
+        return f"{count} There are too few runs to say where runs are lost."
+    return f"{count} No level and no pair of levels is shown to lose more runs than others."

@@ -355,7 +355,7 @@ def _level_notes(runs: Runs, options: TableOptions) -> list[str]:
         if words and factor.key not in options.low:
             notes.append(
                 f"Factor {factor.key}: {low!r} is taken as low and {high!r} as high "
-                f"(alphabetical order; name {high!r} as the low level to turn it round)."
+                f"(alphabetical order; name {high!r} as the low level to reverse this)."
             )
         if factor.degree is not None:
             notes.append(

@@ -121,7 +121,7 @@ def _check(
                 f"{name!r} was not analysed{nearest(name, names)}; there are {', '.join(names)}"
             )
     if aimless := [r.data.response for r in responses if not r.goal]:
-        raise DoeError(f"nobody said which way {aimless[0]} is better; give it a goal, min or max")
+        raise DoeError(f"{aimless[0]} has no goal; give it one, min or max")
 
 
 def _aim(aim: FittedResponse, constraints: Sequence[Constraint]) -> Callable[[Candidates], Floats]:

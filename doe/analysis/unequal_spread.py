@@ -62,7 +62,7 @@ class UnequalSpread(NamedTuple):
     def sentence(self) -> str:
         """Which spread the intervals go by."""
         whose = f"the level of {', '.join(self.factors)}" if self.factors else "their own runs"
-        return f"Intervals of configurations go by the spread of {whose} where that is larger."
+        return f"Intervals of configurations use the spread of {whose} where that is larger."
 
 
 def _satterthwaite(parts: Floats, df: Floats) -> Floats:

@@ -98,12 +98,12 @@ class Decision(NamedTuple):
     def _close_sentence(self, so_far: str) -> str:
         """How close to the best the leading configurations are."""
         if not self.close:
-            return f"Nothing is known of the best {so_far}."
+            return f"No configuration is known to be close to the best {so_far}."
         parts = [
             f"{c.config} is at most {about(c.gap)} from the best of {c.response}"
             for c in self.close
         ]
-        return f"{'; '.join(parts)} {so_far} (asked for: {self.rule.within:g})."
+        return f"{'; '.join(parts)} {so_far} (requested: {self.rule.within:g})."
 
     @property
     def _outlook(self) -> str:
@@ -234,7 +234,7 @@ def declare_until(
             f"until {until!r} is unknown; expected decided, or within:0.5, a distance from the best"
         )
     if within and terms:
-        raise DoeError("terms to decide belong to until decided; within asks for the best alone")
+        raise DoeError("terms to decide belong to until decided; within is about the best alone")
     declare(directory, terms, replicates, within)
 
 

@@ -61,21 +61,20 @@ def look_notes(study: Study, statuses: Sequence[RunStatus]) -> tuple[str, ...]:
         part = {1: "complete", 2: "half", 4: "quarter"}[portions_per_replicate(study)]
         return (
             f"Looked at after each {part} replicate up to {rule.max_replicates}, as declared: p "
-            "and intervals of effects are adjusted for the interim looks "
+            "values and intervals of effects are adjusted for the interim looks "
             f"({SHAPES[rule.spending]} spending); those of configurations and of robust methods "
             f"are not{late}.",
         )
     if complete < planned_replicates(study):
         waiting = sum(status.state in ("running", "pending") for status in statuses)
         return (
-            f"{waiting} runs are still to come, and this study did not declare that it would be "
-            "looked at: whoever looks until something is significant errs more often than p says. "
-            "A study that runs until it is decided declares it, and its p values are adjusted for "
-            "the looks.",
+            f"{waiting} runs are still to come, and this study did not declare interim looks: "
+            "looking until something is significant makes more errors than p says. A study that "
+            "runs until it is decided declares its looks, and its p values are adjusted for them.",
         )
     if added := planned_replicates(study) - study.replicates:
         return (
-            f"{added} replicates were added to the first plan, and the study did not declare that "
-            "it would be looked at: if results were seen before they were added, p is too small.",
+            f"{added} replicates were added to the first plan, and the study did not declare "
+            "interim looks: if results were seen before they were added, p is too small.",
         )
     return ()

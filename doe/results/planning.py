@@ -57,8 +57,8 @@ class PlanRequest(msgspec.Struct, frozen=True):
             raise DoeError("a model belongs to augment optimal; give it too")
         if self.confirm is None and self.augment != "ascent" and self.response is not None:
             raise DoeError(
-                "a response belongs to confirming, and to augment ascent: say how many fresh seeds "
-                "(confirm)"
+                "a response belongs to confirmation, and to augment ascent: say how many fresh "
+                "seeds (confirm)"
             )
         changes = (self.study, self.preset, self.replicates, self.fraction)
         both = self.augment is not None and self.confirm is not None

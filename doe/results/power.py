@@ -124,7 +124,7 @@ def _check_independent(plan: Plan) -> None:
     if has_copies(plan.study):
         raise DoeError(
             "the command of this study does not use {seed}: its replicates are identical "
-            "copies, which tell nothing about power; add {seed}, or use factors"
+            "copies, which say nothing about power; add {seed}, or use factors"
         )
 
 

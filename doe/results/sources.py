@@ -59,7 +59,7 @@ def read_source(
             if table is not None:
                 raise DoeError(
                     "factors, low, scale, of, block, goal and ceiling belong to a table; a study "
-                    "knows them"
+                    "defines them"
                 )
             return read_study(find_study(path), responses, say)
         if table is None and not path.is_file():

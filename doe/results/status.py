@@ -154,7 +154,7 @@ def _warnings(study: Study, statuses: Sequence[RunStatus]) -> list[str]:
     plain = read_by_runs(study)
     if never := [key for key in plain if unread and all(key in names for names in unread)]:
         warnings.append(
-            f"The backend has read {', '.join(never)} in no run; such a factor measures nothing."
+            f"The backend has read {', '.join(never)} in no run, so it cannot have an effect."
         )
     if damaged := [status.run.run_id for status in statuses if status.damaged]:
         warnings.append(f"Damaged results, set aside when run again: {', '.join(damaged)}.")

@@ -145,7 +145,7 @@ def _decimal_points(
             number = commas[0]
             raise DoeError(
                 f"{path}: {number} in column {names[i]!r} may be {number.replace(',', '.')} or "
-                f"{number.replace(',', '')}; set decimal to , or, where commas stand between "
+                f"{number.replace(',', '')}; set decimal to , or, where commas separate "
                 "thousands, to ."
             )
         for row in rows:

@@ -193,7 +193,9 @@ class Scheduler:
             self._remove_stage(stage, look=True)
         if len(self._kinds) > 1:
             for text in unbalanced([*self._placed.values()]):
-                self.display.note("warning", f"unlike machines could not be balanced: {text}")
+                self.display.note(
+                    "warning", f"different kinds of machine could not be balanced: {text}"
+                )
         if self.breaker.all_closed and self.waiting:
             reasons = "; ".join(f"{slot}: {why}" for slot, why in self.breaker.closed.items())
             raise DoeError(

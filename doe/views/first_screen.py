@@ -70,7 +70,9 @@ def _strongest(analysis: Analysis, title: str) -> str:
         factor = max(main, key=lambda factor: _span(factor, analysis))  # the first of equal ones
         return f"{_change(factor, analysis, title)}{_condition(factor, analysis)}."
     names = [_name(analysis.factors[i]) for i in factors_in(called[0].mask)]
-    verb = "interact in" if order(called[0].mask) > 1 and len(names) > 1 else "bends"
+    verb = (
+        "interact in" if order(called[0].mask) > 1 and len(names) > 1 else "has a curved effect on"
+    )
     return f"{' and '.join(names)} {verb} {title}; no factor has a clear effect by itself."
 
 

@@ -100,7 +100,7 @@ def _finding(test: TermTest, analysis: Analysis) -> str:
         return _effect(effect, analysis)
     if order(test.mask) == 1 and test.mask.bit_count() == 1:
         return _levels(test, analysis)
-    verb = "bends" if order(test.mask) == 1 else "interact"
+    verb = "has a curved effect" if order(test.mask) == 1 else "interact"
     names = [factor_text(analysis.factors[i]) for i in factors_in(test.mask)]
     rivals = _rivals(test.mask, test.term, analysis) or test.term
     return f"{_joined(names)} {verb} ({rivals}, Holm-adjusted p {_p(test.p_holm)})."
@@ -227,10 +227,10 @@ def _shape(factor: FactorColumn, analysis: Analysis) -> str:
         return ""
     scale = " on its log scale" if factor.scale == "log" else ""
     if significant(part.p, analysis.alpha) or (rest and significant(rest.p, analysis.alpha)):
-        return f"; it acts along a curve{scale}"
+        return f"; its effect is curved{scale}"
     bend, *ends = with_interval(part.estimate, part.ci_low, part.ci_high)
     span = _interval(ends, analysis)
-    return f"; bend{scale} {bend}{f' ({span})' if span else ''}"
+    return f"; curvature{scale} {bend}{f' ({span})' if span else ''}"
 
 
 def _interaction(pair: Interaction, analysis: Analysis) -> str:

@@ -38,7 +38,7 @@ def next_step(analysis: Analysis) -> NextStep | None:
     if bend is not None and significant(bend.p, analysis.alpha):
         p = cell_text(bend.p, "p")
         return NextStep(
-            f"The response bends between the levels (p = {p}): axial points locate its best.",
+            f"The response curves between the levels (p = {p}): axial points locate its optimum.",
             "--augment axial",
         )
     slopes = [
@@ -49,10 +49,10 @@ def next_step(analysis: Analysis) -> NextStep | None:
         and significant(test.p_holm, analysis.alpha)
     ]
     if slopes:
-        unbent = "No bend is shown" if bend is not None else "No run shows whether it bends"
+        lead = "No curvature is shown" if bend is not None else "No run can show curvature"
         way = "ascent" if analysis.goal == "max" else "descent"
         return NextStep(
-            f"{unbent}, and {analysis.response} still changes along {', '.join(slopes)}: follow "
+            f"{lead}, and {analysis.response} still changes along {', '.join(slopes)}: follow "
             f"the path of steepest {way}.",
             "--augment ascent",
         )

@@ -60,7 +60,7 @@ class ResponseResult:
         """Means of the configurations, the best first."""
         ranked = self.analysis.best
         if ranked is None:
-            raise DoeError(f"nobody said which way {self.response} is better; give it a goal")
+            raise DoeError(f"{self.response} has no goal; give it one, min or max")
         return _frame(ranked.cells)
 
     @property
@@ -214,7 +214,8 @@ class Results(Mapping[str, Result]):
         for name in (across, up):
             if name not in known:
                 raise DoeError(
-                    f"{name!r} was not weighed{nearest(name, known)}; there are {', '.join(known)}"
+                    f"{name!r} has no desirability{nearest(name, known)}; "
+                    f"there are {', '.join(known)}"
                 )
         report = self._analysed[0].report
         data = pair_data(report, across, up)

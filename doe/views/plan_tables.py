@@ -116,7 +116,7 @@ def terms_table(
         *([f"{DETECTABLE} {EFFECT_OF_TERM}"] if detectable else []),
         *(_relation(design.generators, design.runs.keys) if design.regular else ()),
     )
-    return Table("terms", "What the runs can tell", columns, rows, notes)
+    return Table("terms", "What the runs can estimate", columns, rows, notes)
 
 
 def _strong(term: TermPlan) -> list[Confounding]:
@@ -195,9 +195,9 @@ def strata_power_table(rows: Sequence[Mapping[str, Any]], asked: PowerQuestion) 
     )
     notes = (
         f"σ of runs = {about(asked.sigma)}, α = {asked.alpha:g}; whole plots and "
-        "other groups are taken to vary as much as runs. Empty: no error to test against.",
+        "other groups are assumed to vary as much as runs. Empty: no error to test against.",
     )
-    return Table("power", "Effects that can be seen, by stratum", columns, shown, notes)
+    return Table("power", "Detectable effects, by stratum", columns, shown, notes)
 
 
 def power_table(document: Mapping[str, Any], asked: PowerQuestion, base: DesignSize) -> Table:
@@ -217,8 +217,8 @@ def power_table(document: Mapping[str, Any], asked: PowerQuestion, base: DesignS
     blocked = "each replicate a block" if base.blocks_per_replicate else "without blocks"
     notes = [
         f"σ = {about(asked.sigma)} ({source}), α = {asked.alpha:g}, two-sided, {blocked}.",
-        f"Holm: the effect stands out of {base.terms} terms with p adjusted for all of them, "
-        "as in the headlines of a report.",
+        f"Holm: the effect is significant with p adjusted for all {base.terms} terms, as in the "
+        "headlines of a report.",
     ]
     if base.levels > 2:
         notes.append(f"Effect: the difference between two levels of a factor with {base.levels}.")

@@ -144,14 +144,12 @@ def curvature_text(analysis: Analysis) -> str:
         span = f"{confidence(analysis.alpha)} CI of the gap {' to '.join(ends)}"
         return f"{lead} ({span}): no curvature is shown."
     return (
-        f"{lead} (p = {cell_text(bend.p, 'p')}): some factor acts along a curve, and two levels do "
-        f"not show which. {AXIAL}"
+        f"{lead} (p = {cell_text(bend.p, 'p')}): at least one factor has a curved effect, and "
+        f"two levels do not show which. {AXIAL}"
     )
 
 
-AXIAL = (
-    "Axial runs (doe plan --augment axial) would show which factor bends, and where the best lies."
-)
+AXIAL = "Axial runs (doe plan --augment axial) would show which, and where the optimum lies."
 
 
 LOOKS = (

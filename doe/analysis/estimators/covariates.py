@@ -135,7 +135,7 @@ def _refused(runs: Runs, covariate: Covariate, others: Sequence[Covariate]) -> s
     if not len(make_model(replace(runs, covariates=(covariate,)), ()).adjusting):
         return f"{name} differs between {runs.block_name}s alone, within which runs are compared"
     if len(make_model(replace(runs, covariates=(*others, covariate)), ()).adjusting) <= len(others):
-        return f"{name} says the same as {listed([other.name for other in others], 4)}"
+        return f"{name} is determined by {listed([other.name for other in others], 4)}"
     count = len(runs.factors)
     tested = fit(values, make_model(runs, terms_up_to(count, min(2, count))), name=name)
     if tested.exact:
@@ -147,7 +147,7 @@ def _refused(runs: Runs, covariate: Covariate, others: Sequence[Covariate]) -> s
         how = "differs between levels of" if order(surest.mask) == 1 else "depends on"
         return (
             f"{name} {how} {surest.term} (Holm-adjusted p {cell_text(surest.p_holm, 'p')}), so "
-            "adjusting for it would take away a part of what the factors do; a covariate is "
+            "adjusting for it would remove a part of the factors' effects; a covariate must be "
             "measured before any factor acts"
         )
     return None

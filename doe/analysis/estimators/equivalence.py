@@ -57,11 +57,11 @@ def estimate(response: FittedResponse) -> Equivalence | None:
     transform, middle = response.transform, float(fit.y.mean())
     if transform.name not in ("none", *FIXED_SCALES):
         raise DoeError(
-            f"{response.data.response} is analysed on another scale, on which what matters has no "
-            "size; ask for the transformation none or log"
+            f"{response.data.response} is analysed on another scale, on which the smallest "
+            "effect that matters has no size; use the transformation none or log"
         )
     if response.runs.looked is not None:
-        raise DoeError("this study is looked at by a declared rule, which says what is negligible")
+        raise DoeError("this study has a declared stopping rule, which says what is negligible")
     known = [e for e in response.effects if e.se is not None]
     effect = np.array([e.effect for e in known])
     se = np.array([e.se for e in known], dtype=np.float64)

@@ -74,8 +74,8 @@ RESIDUALS = ResponseChart(
     60,
     "residuals",
     "Residuals",
-    "A funnel against the fitted values asks for a transformation; a bent normal plot for robust "
-    "methods; a trend over run order for a look at the machines.",
+    "A funnel against the fitted values suggests a transformation, a bent normal plot suggests "
+    "robust methods, and a trend over run order suggests checking the machines.",
     draw_residuals,
     of_analysis(residual_data),
     "checks",
@@ -226,8 +226,8 @@ SCALES = ResponseChart(
     85,
     "scales",
     "Raw and log side by side",
-    "What each term takes of the variation on the raw scale (open) and on the log scale (filled). "
-    "Interactions that shrink on the log scale are factors that multiply.",
+    "Share of the variation that each term explains on the raw scale (open) and on the log scale "
+    "(filled). Interactions that shrink on the log scale belong to factors that multiply.",
     draw_scales,
     scales_data,
     "checks",

@@ -120,8 +120,8 @@ HEATMAP = StudyChart(
     "heatmap",
     "Effects over all responses",
     "Single factors: blue for the better, orange for the worse (▲, ▼). Interactions, and factors "
-    "with several levels, have no direction: violet (●). The deeper, the larger t, up to 8; marks "
-    "pass the false discovery rate over all terms and responses.",
+    "with several levels, have no direction: violet (●). The stronger the colour, the larger t, up "
+    "to 8; marks are significant with the false discovery rate over all terms and responses.",
     draw_heatmap,
     heatmap_data,
 )
@@ -200,8 +200,8 @@ INTERACTION_MATRIX = ResponseChart(
     2,
     "interaction-matrix",
     "Interactions",
-    "The deeper a field, the stronger the two factors interact (√F); a dot: significant after "
-    "Holm's adjustment.",
+    "The stronger the colour, the stronger the two factors interact (√F); a dot: significant "
+    "after Holm's adjustment.",
     draw_interaction_matrix,
     of_analysis(matrix_data),
 )
@@ -297,8 +297,8 @@ FAILURE_MAP = StudyChart(
     "failures",
     "failure-map",
     "Where runs fail or diverge",
-    "Runs without a result of those that ended, at each pair of levels, and on the diagonal at "
-    "each level; the deeper, the larger the share.",
+    "Share of ended runs that have no result, at each pair of levels, and on the diagonal at each "
+    "level; the stronger the colour, the larger the share.",
     draw_failure_map,
     failure_data,
 )

@@ -71,7 +71,7 @@ MAIN_EFFECTS = ResponseChart(
     "main-effects",
     "Main effects",
     "Mean at each level of each factor with its own 95 % interval, all combinations of the others "
-    "weighted alike; dashed: the mean of the study.",
+    "weighted equally; dashed: the mean of the study.",
     draw_main_effects,
     of_analysis(main_data),
 )

@@ -134,7 +134,7 @@ LEARNING_CURVES = ResponseChart(
     70,
     "learning-curves",
     "Learning curves",
-    "What runs reported on the way, mean of the replicates; the best configurations are blue.",
+    "Progress reported by the runs, mean of the replicates; the best configurations are blue.",
     draw_learning_curves,
     curves_data,
 )
@@ -196,7 +196,7 @@ SETTLING = StudyChart(
     6,
     "first",
     "settling",
-    "How the estimates settle",
+    "Estimates by number of replicates",
     "Each main effect with its interval after one, two and more replicates of a study that is "
     "under way.",
     draw_settling,
@@ -294,8 +294,8 @@ PREDICTION_VARIANCE = StudyChart(
     "runs",
     "prediction-variance",
     "Prediction variance of the design",
-    "How uncertain predictions are over the region, known before anything runs: flat and low is "
-    "good; a steep end is a corner that the design hardly sees.",
+    "Uncertainty of predictions over the region, known before any run: flat and low is good; a "
+    "steep end is a corner that the design hardly covers.",
     draw_prediction_variance,
     variance_data,
 )

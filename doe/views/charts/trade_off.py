@@ -160,9 +160,9 @@ TRADE_OFF = StudyChart(
     "files",
     NAME,
     "Trade-off and Pareto front",
-    "Means with intervals that hold for all at once; small dots are single runs. No configuration "
-    "on the front is beaten in both responses, a dominated one is, and of the undecided ones the "
-    "runs do not tell. The dashed line joins those that no other mean beats.",
+    "Means with simultaneous intervals; small dots are single runs. On the front: no other "
+    "configuration is better in both responses; dominated: some other is; undecided: the runs do "
+    "not show which. The dashed line joins those that no other mean beats.",
     draw_trade_off,
     trade_off_data,
 )

@@ -19,10 +19,13 @@ from doe.views.words import LOOKS, curvature_text, effect_on, quantity
 
 FIXED = {"Block", "Curvature", "Lack of fit", "Error", "Total"}
 """Sources that are not terms; always shown."""
-SHARED = "which replicates that share seeds do not average out; the line Error is not it."
+SHARED = (
+    "which averaging over replicates that share seeds does not reduce; it is not the line Error."
+)
 """What an error over seeds is, beside the line of the table that it is not."""
 SKEWED = (
-    "The intervals take seeds as normal, which a check doubts: 95 % may be 90. Try --transform log."
+    "The intervals assume normal variation over seeds, and a check indicates otherwise: their "
+    "coverage may be 90 % instead of 95 %. Try --transform log."
 )
 
 

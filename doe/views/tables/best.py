@@ -21,11 +21,11 @@ CHOSEN = (
 )
 BASES = {
     "own runs": "Only the differences of these two give the error: there are but two replicates, "
-    "runs share whole plots, or a check doubts that the spread is the same everywhere.",
+    "runs share whole plots, or a check indicates that the spread differs.",
     "nothing": "Replicates share whole plots, so their differences do not show what fresh ones "
     "would give.",
-    "seeds won": "Nothing is taken of these runs but which of the two won with each seed: a check "
-    "doubts normal errors. On the log scale more may be known.",
+    "seeds won": "Only which of the two won with each seed is used, because a check indicates that "
+    "errors are not normal. The log scale may say more.",
 }
 """What an interval rests on where that is not the error of all runs."""
 
@@ -148,9 +148,7 @@ def level_means_table(analysis: Analysis, _top: int | None = None) -> Table | No
     )
     rows = rows_of(columns, levels)
     partial = [mean for mean in levels if mean.cells < mean.of]
-    notes = [
-        "Every combination of the other factors weighted alike; intervals are of single means."
-    ]
+    notes = ["All combinations of the other factors weigh equally; intervals are of single means."]
     notes += survivors(analysis)
     if partial:
         names = ", ".join(f"{m.factor} {m.level} ({m.cells} of {m.of})" for m in partial[:4])

@@ -37,7 +37,7 @@ def findings_table(analysis: Analysis, top: int | None = None) -> Table:
     )
     found = analysis.diagnostics.findings
     adjusted = any(f.ok and significant(f.p, analysis.alpha) for f in found)
-    notes = ("A check raises an alarm by its p adjusted for all checks (Holm).",) * adjusted
+    notes = ("A check is flagged by its p value adjusted for all checks (Holm).",) * adjusted
     return Table(f"diagnostics {analysis.response}", "Diagnostics", columns, rows, notes)
 
 

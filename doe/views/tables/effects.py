@@ -200,7 +200,7 @@ def equivalence_table(analysis: Analysis, top: int | None = None) -> Table | Non
         f"{number} of {len(tested.rows)} effects lie within ± {cell_text(tested.matters, 'short')}"
         f" {analysis.unit}".rstrip()
         + f": two one-sided tests, together with {confidence(analysis.alpha)}. "
-        "What is not shown to be negligible need not matter."
+        "An effect that is not shown to be negligible may still not matter."
         + " Tested on the analysed scale; all sizes are differences of the response around its "
         "mean there."
         * (tested.scale != "none")

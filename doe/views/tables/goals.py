@@ -13,7 +13,7 @@ from doe.views.table import Column, Mark, Row, Table, rows_of
 from doe.views.tables import StudyTables
 
 ORDER = {"front": 0, "undecided": 1, "dominated": 2}
-KEEPS = {"yes": "within the limits", "no": "beyond them", "unclear": "perhaps beyond them"}
+KEEPS = {"yes": "within the limits", "no": "beyond them", "unclear": "possibly beyond them"}
 EXTREMES = {"min": "Smallest", "max": "Largest"}
 
 
@@ -28,7 +28,7 @@ def goal_sentences(trade: TradeOff) -> list[str]:
             model = wanted.model
             value = _span(model.overall, model.ci_low, model.ci_high)
             sentences.append(
-                f"The models are most desirable at {wanted.model.config}: {value}, "
+                f"The models predict the highest desirability at {wanted.model.config}: {value}, "
                 f"{_means(wanted.model.means)}; not yet run."
             )
     return sentences
@@ -38,7 +38,7 @@ def _within_sentence(best: WithinLimits) -> str:
     limits = " and ".join(best.constraints)
     who = "configuration that ran" if best.ran else "configuration of the models"
     if not best.config:
-        return f"No {who} keeps {limits}: loosen the limit, or look beyond these levels."
+        return f"No {who} meets {limits}: loosen the limit, or try other levels."
     certain = KEEPS[best.keeps or "unclear"]
     where = "" if best.ran else " by the models, not yet run"
     return (

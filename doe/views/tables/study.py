@@ -40,10 +40,10 @@ def decision_table(reached: Decision) -> Table:
     )
     chance = "; next: chance of being decided by the next look" if to_come else ""
     notes = (
-        f"What is said at all looks, of all terms and responses, holds together with "
+        f"All decisions, over all looks, terms and responses, hold simultaneously with "
         f"{confidence(reached.rule.alpha)}. effect: the interval excluded zero after so many "
-        f"replicates; negligible: two one-sided tests found it within what matters, and the "
-        f"interval is theirs{chance}.",
+        f"replicates; negligible: two one-sided tests put it within the smallest effect that "
+        f"matters, and the interval is theirs{chance}.",
     )
     return Table("decisions", "Decisions", columns, rows, notes)
 

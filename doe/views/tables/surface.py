@@ -80,7 +80,7 @@ def _stationary_notes(surface: Surface, analysis: Analysis) -> list[str]:
     unsure = [axis for axis in surface.axes if _unsure(axis.ci_low, axis.ci_high)]
     if unsure:
         which = counted(len(unsure), "eigenvalue")
-        notes.append(f"The sign of {which} is not sure: the kind may be another.")
+        notes.append(f"The sign of {which} is uncertain, so the point may be of another kind.")
     return notes
 
 
@@ -138,7 +138,10 @@ def axes_table(analysis: Analysis, _top: int | None = None) -> Table | None:
         Row((axis.eigenvalue, axis.ci_low, axis.ci_high, *axis.direction.values()))
         for axis in surface.axes
     )
-    note = "Bend along each direction, in coded units: below zero it falls off to both sides."
+    note = (
+        "Curvature along each direction, in coded units: below zero the response falls off on both "
+        "sides."
+    )
     title = f"Principal axes of the surface of {analysis.response}"
     return Table(f"axes {analysis.response}", title, columns, rows, (note,))
 

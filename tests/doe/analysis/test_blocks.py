@@ -113,7 +113,7 @@ def test_blocks_that_carry_confounded_terms_are_given_no_share() -> None:
     found = study(in_two_blocks(20.0), "ABCD", block="day")
     assert found.anova.blocking is not None
     assert found.anova.blocking.share is None
-    assert "cannot be told from terms confounded" in anova_table(found).notes[-1]
+    assert "cannot be separated from terms confounded" in anova_table(found).notes[-1]
 
 
 @pytest.mark.slow

@@ -184,7 +184,7 @@ def test_a_covariate_that_a_factor_changes_is_refused():
     assert "z depends on AB" in refused(noise + 3 * ((cells & 3) == 3) - 1.5 * (cells & 1))
     assert "the factors decide it" in refused(cells % 3)
     runs = with_covariate(two_level_runs(cells, 3), noise + 3 * (cells & 1))
-    with pytest.raises(DoeError, match="take away a part of what the factors do"):
+    with pytest.raises(DoeError, match="remove a part of the factors' effects"):
         analyze(Dataset(runs, "y", noise))
 
 
@@ -192,7 +192,7 @@ def test_a_covariate_that_says_nothing_new_is_refused():
     noise = np.random.default_rng(10).standard_normal(32)
     assert "is the same in every run" in refused(np.ones(32))
     assert "differs between blocks alone" in refused(np.repeat(np.arange(4.0), 8))
-    assert "w says the same as z" in refused([noise, 2 * noise + 1])
+    assert "w is determined by z" in refused([noise, 2 * noise + 1])
     assert "leaves no runs to estimate the slope" in refused(noise[:16], 4, 1, block=False)
     plots = (RandomGroup("whole plot", np.arange(32) // 4),)
     assert "for runs with one error" in refused(noise, groups=plots)

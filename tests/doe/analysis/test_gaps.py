@@ -88,7 +88,7 @@ def test_six_lost_runs_at_one_level_may_be_chance_among_four_factors() -> None:
     assert row.p_exact == pytest.approx(0.021936, abs=1e-6)  # 2 C(24, 6) / C(48, 6)
     assert 4 * row.p_firth < 0.05
     assert row.p_holm > 0.05
-    assert "No level and no pair of levels is shown to lose runs" in found.sentence
+    assert "No level and no pair of levels is shown to lose more runs" in found.sentence
     assert found.finding == ""
 
 

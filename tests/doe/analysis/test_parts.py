@@ -229,7 +229,7 @@ def test_diagnostics_name_what_is_wrong() -> None:
     assert clean["outliers"].ok
     assert clean["host"].ok
     assert not clean["slot confounding"].ok
-    assert "Factor A goes with the slot" in clean["slot confounding"].advice
+    assert "Factor A is confounded with the slot" in clean["slot confounding"].advice
     assert clean["host confounding"].ok
     frame["y"] += 0.3 * frame["run_order"] + 30 * (frame["run_id"] == "run-9")
     frame["y"] += 8 * (frame["host"] == "n2")

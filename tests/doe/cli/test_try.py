@@ -143,7 +143,7 @@ def test_replicates_without_a_seed_are_announced(attempt, tmp_path):
     planned = json.loads(doe("plan", "--json", cwd=tmp_path).stdout)
     assert planned["detectable_effect_per_sigma"] is None
     assert "its replicates are identical copies" in planned["warnings"][0]
-    assert "which tell nothing about power" in doe("power", cwd=tmp_path, code=1).stderr
+    assert "which say nothing about power" in doe("power", cwd=tmp_path, code=1).stderr
 
 
 @pytest.mark.parametrize(

@@ -179,7 +179,7 @@ def test_python_has_the_same(study):
     chart = results.trade_off_chart("loss", "seconds")
     assert isinstance(chart, alt.TopLevelMixin)
     assert chart.to_dict()["layer"]
-    with pytest.raises(DoeError, match="'los' was not weighed"):
+    with pytest.raises(DoeError, match="'los' has no desirability"):
         results.trade_off_chart("los", "seconds")
     with pytest.raises(DoeError, match="no desirability"):
         results.desirability  # noqa: B018 - asked for

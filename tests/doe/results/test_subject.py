@@ -94,7 +94,7 @@ def test_a_centre_row_has_its_own_configuration_behind_all_others():
 
 def test_what_belongs_to_a_table_is_refused_for_a_study(planned):
     directory = planned("noop").directory
-    with pytest.raises(DoeError, match="belong to a table; a study knows them"):
+    with pytest.raises(DoeError, match="belong to a table; a study defines them"):
         read_source(directory, ["y"], COLUMNS, print)
     with pytest.raises(DoeError, match="responses belong to a table"):
         page_source(directory, ["y"], None, print)

@@ -198,7 +198,9 @@ def _fitted(data: Dataset, options: AnalysisOptions) -> tuple[FittedResponse, An
 
 
 def model_of(data: Dataset, options: AnalysisOptions) -> Model:
-    """The model of the runs with a value that the options ask for, or that suits the design."""
+    """Return the model of the runs with a value that the options ask for, or that suits the
+    design.
+    """
     runs = data.runs.only(data.observed)
     terms = data.terms
     if terms is None or options.terms is not None or options.order is not None:
@@ -318,7 +320,7 @@ def _beyond_share(response: FittedResponse, top: Best | None) -> tuple[str, ...]
 
 
 def _surface(response: FittedResponse) -> Surface | None:
-    """Where to go next, of a model with squares and where it is asked for."""
+    """Return where to go next, of a model with squares and where it is asked for."""
     options = response.options
     if options.optimize:
         if response.fit.strata is not None:
@@ -348,7 +350,7 @@ def _strongest(response: FittedResponse) -> list[tuple[int, float | None, float 
 
 
 def _side_by_side(response: FittedResponse) -> BothScales | None:
-    """The terms on the raw scale and on the log scale, from the same model.
+    """Return the terms on the raw scale and on the log scale, from the same model.
 
     None where a value has no logarithm, and where looks were declared: they are on one scale.
     """
@@ -362,7 +364,7 @@ def _side_by_side(response: FittedResponse) -> BothScales | None:
 def _confirmation(
     response: FittedResponse, top: Best | None, checks: Diagnostics, optimum: Optimum | None
 ) -> Confirmation | None:
-    """What fresh runs say of the best configuration, once enough of them have run."""
+    """Return what fresh runs say of the best configuration, once enough of them have run."""
     fresh = response.data.fresh
     if fresh is None or top is None or not fresh.complete:
         return None
@@ -370,7 +372,8 @@ def _confirmation(
 
 
 def predicting(response: FittedResponse, checks: Diagnostics) -> Fit | None:
-    """The fit that tells where fresh runs will lie; None where its one variance is not all runs'.
+    """Return the fit that tells where fresh runs will lie; None where its one variance is not all
+    runs'.
 
     The chosen configuration may have a larger one, which its few runs do not tell, and with two
     replicates the checks see too little of it. Where blocks share seeds, their spread does not tell
@@ -384,7 +387,7 @@ def predicting(response: FittedResponse, checks: Diagnostics) -> Fit | None:
 
 
 def _with_looks(response: FittedResponse, table: Anova) -> tuple[FittedResponse, Anova]:
-    """The same tests with p and intervals that hold over all looks so far."""
+    """Return the same tests with p and intervals that hold over all looks so far."""
     looked = response.runs.looked
     assert looked is not None
     rule = replace(looked.rule, alpha=response.alpha)
@@ -416,7 +419,7 @@ def _with_looks(response: FittedResponse, table: Anova) -> tuple[FittedResponse,
 
 
 def _alias_chains(model: Model) -> tuple[tuple[str, ...], ...]:
-    """A line per group of aliased terms, the estimated one first: ("AB", "−CD")."""
+    """Return a line per group of aliased terms, the estimated one first: ("AB", "−CD")."""
     return tuple(
         (
             model.name(leader),

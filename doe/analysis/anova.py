@@ -83,7 +83,7 @@ def anova(fit: Fit, kind: str, sums: dict[int, float], block: str | None, alpha:
 
 
 def tested_sources(fit: Fit) -> list[int]:
-    """The terms in standard order, and the curvature where there are centre runs."""
+    """Return the terms in standard order, and the curvature where there are centre runs."""
     return [*fit.model.sorted_terms, *([CURVATURE] if fit.model.df(CURVATURE) else [])]
 
 
@@ -171,13 +171,15 @@ def _single_rows(fit: Fit, sums: dict[int, float]) -> list[AnovaRow]:
 
 
 def _row(fit: Fit, source: str, df: int, ss: float, *, tested: bool = False) -> AnovaRow:
-    """A line on the scale of y; where it is `tested` and an error is left, with its F test."""
+    """Return a line on the scale of y; where it is `tested` and an error is left, with its F
+    test.
+    """
     f, p = f_test(fit, ss, df) if tested else (None, None)
     return AnovaRow(source, df, ss * fit.square, ss / df * fit.square, f, p)
 
 
 def _closing_rows(fit: Fit) -> list[AnovaRow]:
-    """The lines below the terms: Lack of fit, Error, Total."""
+    """Return the lines below the terms: Lack of fit, Error, Total."""
     rows = []
     ss_lack, df_lack = fit.lack_of_fit
     if fit.from_pure and df_lack > 0:
@@ -234,7 +236,7 @@ def blocking(fit: Fit, name: str | None, alpha: float) -> Blocking | None:
 
 
 def seed_warnings(fit: Fit, robust: bool) -> list[str]:
-    """What shared seeds leave out, and whether the tests could not allow for them."""
+    """Return what shared seeds leave out, and whether the tests could not allow for them."""
     warnings = []
     if robust and fit.grouped:
         warnings.append(
@@ -255,7 +257,7 @@ def seed_warnings(fit: Fit, robust: bool) -> list[str]:
 
 
 def error_warnings(fit: Fit, df_left: int, lenth: Lenth | None) -> list[str]:
-    """What the tests are against, where that is nothing, little, or holds more than noise.
+    """Return what the tests are against, where that is nothing, little, or holds more than noise.
 
     `df_left` are the degrees of freedom of all that the terms leave; `lenth` is None where too few
     effects differ from zero for his method.
@@ -290,7 +292,7 @@ def error_warnings(fit: Fit, df_left: int, lenth: Lenth | None) -> list[str]:
 
 
 def _pooled_warnings(fit: Fit) -> list[str]:
-    """Whether the residual as error holds more than the spread of repeated runs."""
+    """Return whether the residual as error holds more than the spread of repeated runs."""
     ss_lack, df_lack = fit.lack_of_fit
     if fit.df_pure == 0 or fit.ss_pure <= 0.0 or df_lack < 1:
         return []

@@ -152,7 +152,7 @@ class Estimates(NamedTuple):
 
 @computed_once
 def cell_estimates(fit: Fit) -> Estimates:
-    """What the runs say of each configuration, all blocks weighted alike.
+    """Return what the runs say of each configuration, all blocks weighted alike.
 
     Where every block holds every cell equally often, or there is no block, these are the cells'
     means. Elsewhere they are predictions ``L b`` of the largest model that the runs can tell from
@@ -214,7 +214,7 @@ def _in_strata(fit: Fit, cells: Ints, counts: Ints) -> Estimates:
 
 
 def _complete(group: Ints, block: Ints) -> bool:
-    """Whether every block holds every cell equally often."""
+    """Return whether every block holds every cell equally often."""
     shape = (int(block.max()) + 1, int(group.max()) + 1)
     table = np.bincount(block * shape[1] + group, minlength=shape[0] * shape[1]).reshape(shape)
     return bool((table == table[:, :1]).all())
@@ -326,7 +326,7 @@ def _named(runs: Runs, cell: int, factors: int) -> str:
 def by_condition(
     response: FittedResponse, cells: Sequence[RankedCell]
 ) -> tuple[ConditionBest, ...]:
-    """The best observed choice in each condition; `cells` stand with the best first."""
+    """Return the best observed choice in each condition; `cells` stand with the best first."""
     chosen, met = _split(response)
     if not met or not chosen:
         return ()
@@ -342,7 +342,7 @@ def by_condition(
 def over_conditions(
     response: FittedResponse, cells: Sequence[RankedCell], goal: str
 ) -> tuple[OverConditions, ...]:
-    """The choice with the best mean over all conditions, and with the best worst condition.
+    """Return the choice with the best mean over all conditions, and with the best worst condition.
 
     Nothing where no choice has met them all, as in most fractions.
     """
@@ -371,7 +371,9 @@ def over_conditions(
 
 
 def leaves_range(y: Floats, low: Floats, scale: str) -> bool:
-    """Whether an interval of a mean of positive values, analysed as they are, reaches below 0."""
+    """Return whether an interval of a mean of positive values, analysed as they are, reaches below
+    0.
+    """
     return scale == "none" and bool((y > 0).all() and (low <= 0).any())
 
 
@@ -396,7 +398,7 @@ def best_sentence(
     estimates: Estimates,
     runs: Runs,
 ) -> str:
-    """Which configuration has the best observed mean, and how many are tied with it."""
+    """Return which configuration has the best observed mean, and how many are tied with it."""
     equal = [config_in_words(runs.keys, c.config) for c in cells if c.mean == cells[0].mean]
     kind = "mean, adjusted for blocks" if estimates.is_adjusted else "observed mean"
     lead = f"{equal[0]} has the best {kind}"
@@ -430,7 +432,9 @@ def best_sentence(
 
 
 def cell_values(fit: Fit, cells: Sequence[int]) -> Floats:
-    """What a model says of configurations, blocks averaged, of u; NaN where it says nothing."""
+    """Return what a model says of configurations, blocks averaged, of u; NaN where it says
+    nothing.
+    """
     model = fit.model
     if model.solved_by_transform:
         coef = np.zeros(1 << len(fit.runs.factors))
@@ -443,7 +447,7 @@ def cell_values(fit: Fit, cells: Sequence[int]) -> Floats:
 
 @computed_once
 def in_range(response: FittedResponse) -> FittedResponse:
-    """The response on a scale on which the reduced model predicts what can be.
+    """Return the response on a scale on which the reduced model predicts what can be.
 
     Positive values some of which it predicts at 0 or below are fitted by the same terms on their
     logarithms: a prediction cut at 0 would win against all others, and be believed of none.
@@ -459,7 +463,7 @@ def in_range(response: FittedResponse) -> FittedResponse:
 
 
 def reduced_model(original: FittedResponse, goal: str) -> ReducedModel:
-    """The reduced model, and what it predicts to be best."""
+    """Return the reduced model, and what it predicts to be best."""
     response = in_range(original)
     estimates = cell_estimates(response.fit)
     small, every = response.reduced, response.fit.runs.every
@@ -491,7 +495,8 @@ def fixed_factors(fit: Fit) -> int:
 def prediction(
     response: FittedResponse, estimates: Estimates, cell: int, predicted: float
 ) -> Prediction:
-    """What a configuration is predicted to give: its levels of the factors in the model alone.
+    """Return what a configuration is predicted to give: its levels of the factors in the model
+    alone.
 
     The mean is that of the reduced model. The interval is for the mean over all configurations
     with runs that share the levels of the factors in that model. It comes from the full model and
@@ -521,7 +526,7 @@ def prediction(
 
 
 def leaves_out(low: float | None, high: float | None, *means: float | None) -> bool:
-    """Whether one of the means that are known lies outside an interval."""
+    """Return whether one of the means that are known lies outside an interval."""
     if low is None or high is None:
         return False
     return any(not low <= mean <= high for mean in means if mean is not None)
@@ -537,7 +542,7 @@ def _levels_of(sizes: Sequence[int], cells: Ints) -> Ints:
 
 
 def cell_predictions(original: FittedResponse) -> tuple[Prediction, ...]:
-    """Every combination of levels in standard order, and points between levels last.
+    """Return every combination of levels in standard order, and points between levels last.
 
     Empty where there are too many combinations to show.
     """
@@ -576,7 +581,9 @@ def cell_predictions(original: FittedResponse) -> tuple[Prediction, ...]:
 
 
 def _solve(coverage: Callable[[float], float], alpha: float, bound: float) -> float:
-    """The value at which `coverage` reaches 1 - α, at least 0 and never beyond Bonferroni's."""
+    """Return the value at which `coverage` reaches 1 - α, at least 0 and never beyond
+    Bonferroni's.
+    """
     if alpha < SMALLEST_ALPHA:
         return bound
     if coverage(0.0) >= 1.0 - alpha:

@@ -87,7 +87,7 @@ def both_scales(response: FittedResponse) -> BothScales:
 
 
 def on_scale(response: FittedResponse, scale: str) -> OnScale:
-    """The same model of the response on a scale."""
+    """Return the same model of the response on a scale."""
     if scale == response.transform.name:
         return OnScale(response.fit, response.tests, response.effects)
     fit = refitted(response.fit, scale_of(scale).forward(response.observed))
@@ -112,7 +112,7 @@ def _beside(
 
 
 def _sentence(terms: Iterable[TermOnScales], alpha: float) -> str:
-    """Which terms are significant on both scales, and which on one alone."""
+    """Return which terms are significant on both scales, and which on one alone."""
     sides: dict[tuple[bool, bool], list[str]] = {}
     for term in terms:
         called = (significant(term.p_holm, alpha), significant(term.log_p_holm, alpha))
@@ -128,5 +128,5 @@ def _sentence(terms: Iterable[TermOnScales], alpha: float) -> str:
 
 
 def log_possible(y: Floats) -> bool:
-    """Whether every value has a logarithm."""
+    """Return whether every value has a logarithm."""
     return bool((y > scale_of("log").low).all())

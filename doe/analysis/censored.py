@@ -144,7 +144,7 @@ def limits_of(observed: Dataset) -> tuple[Floats, Floats]:
 
 
 def _scale(observed: Dataset, transform: str) -> Scale:
-    """The scale that was asked for; an exponent cannot be estimated from limits."""
+    """Return the scale that was asked for; an exponent cannot be estimated from limits."""
     if transform not in ("none", "log"):
         raise DoeError(
             f"the transformation {transform} needs values, and {observed.response!r} has limits; "

@@ -83,7 +83,7 @@ def contrasts_between(factor: FactorColumn, z: Floats) -> Floats:
 
 
 def contrast_labels(factor: FactorColumn) -> tuple[str, ...]:
-    """What each contrast of a factor compares; an empty text where there is but one."""
+    """Return what each contrast of a factor compares; an empty text where there is but one."""
     count = width(factor)
     if count == 1:
         return ("",)
@@ -149,7 +149,7 @@ def term_width(factors: Sequence[FactorColumn], term: int) -> int:
 
 
 def level_patterns(factors: Sequence[FactorColumn], term: int) -> tuple[Floats, list[str]]:
-    """What a term does between two levels of each of its factors, and how that is called.
+    """Return what a term does between two levels of each of its factors, and how that is called.
 
     Patterns x columns of the term: products of differences of two levels' contrasts, halved for
     each factor but the first, as the effect of a two-level term is twice its coefficient.

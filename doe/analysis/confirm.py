@@ -101,7 +101,7 @@ def confirm(
 
 
 def predicted_at(response: FittedResponse, cell: int) -> Prediction:
-    """What the reduced model says of a configuration."""
+    """Return what the reduced model says of a configuration."""
     value = float(cell_values(response.reduced, [cell])[0])
     return prediction(response, cell_estimates(response.fit), cell, value)
 
@@ -126,7 +126,7 @@ def paired_gain(best: Floats, other: Floats, against: str, goal: str, alpha: flo
 def prediction_interval(
     predicted: Prediction | None, seeds: int, fitted: Fit | None, alpha: float
 ) -> tuple[float | None, float | None]:
-    """Where the mean of fresh runs is expected to lie.
+    """Return where the mean of fresh runs is expected to lie.
 
     To the model's interval, which allows for the choice, comes the spread of the new runs and of
     their blocks: ``t sqrt(MS_error / N + MS_block / runs per block * (1 / N + 1 / blocks))`` with
@@ -158,7 +158,7 @@ def by_prediction(response: FittedResponse, best: Best) -> list[int]:
 
 
 def cells_to_confirm(response: FittedResponse, best: Best) -> tuple[int, ...]:
-    """The predicted best, the best observed and the predicted runner-up, each once."""
+    """Return the predicted best, the best observed and the predicted runner-up, each once."""
     first, second, *_ = by_prediction(response, best)
     return tuple(dict.fromkeys((first, best.cells[0].cell, second)))
 
@@ -245,7 +245,7 @@ def wins(won: float, seeds: int, alpha: float) -> tuple[float, float, float]:
 
 
 def basis_of(fit: Fit, checks: Diagnostics, alpha: float) -> Basis:
-    """What may tell the error, by the p values of the checks one by one.
+    """Return what may tell the error, by the p values of the checks one by one.
 
     An alarm of all checks together comes too late: with four replicates of eight configurations it
     misses most spreads that differ by a factor of four, and two configurations with little of it
@@ -263,7 +263,7 @@ def basis_of(fit: Fit, checks: Diagnostics, alpha: float) -> Basis:
 def beats(
     response: FittedResponse, best: Best | None, checks: Diagnostics
 ) -> tuple[WinProbability, ...]:
-    """Every pair that was asked for; the usual ones where seeds have streams."""
+    """Return every pair that was asked for; the usual ones where seeds have streams."""
     asked_for = response.options.beats
     if best is None and asked_for:
         raise DoeError("without a goal no configuration beats another; give a goal, min or max")
@@ -282,7 +282,7 @@ def beats(
 
 
 def _roles(response: FittedResponse, best: Best) -> dict[str, str]:
-    """The configurations that words stand for: those that were confirmed, if some were."""
+    """Return the configurations that words stand for: those that were confirmed, if some were."""
     runs, fresh = response.runs, response.data.fresh
     cells = () if fresh is not None else by_prediction(response, best)[:2]
     order = list(map(runs.config, cells)) if fresh is None else list(fresh.configs)
@@ -355,7 +355,7 @@ def _choices(cells: int, asked: str) -> int:
 
 
 def _pooled(fit: Fit, x: int, y: int, sign: float) -> _Difference | None:
-    """The difference of two cells against the error of all."""
+    """Return the difference of two cells against the error of all."""
     if fit.df_error < 1 or not fit.ms_error > 0.0:
         return None
     estimates = cell_estimates(fit)
@@ -384,19 +384,21 @@ def _paired(fit: Fit, x: int, y: int) -> tuple[Ints, Ints]:
 
 
 def shares_plots(first: Ints, second: Ints) -> bool:
-    """Whether pairs of runs share whole plots with other pairs, where these do not cancel."""
+    """Return whether pairs of runs share whole plots with other pairs, where these do not
+    cancel.
+    """
     apart = np.stack([first, second])[:, first != second]
     return len(np.unique(apart)) < apart.size
 
 
 def _fresh_share(fresh: FreshRuns, i: int, j: int) -> bool:
-    """Whether the fresh runs of two configurations share whole plots from seed to seed."""
+    """Return whether the fresh runs of two configurations share whole plots from seed to seed."""
     both = ~np.isnan(fresh.y[i] + fresh.y[j])
     return any(shares_plots(plot[i, both], plot[j, both]) for plot in fresh.plots)
 
 
 def _of_series(differences: Floats, labels: Ints | None) -> _Difference | None:
-    """The difference of two configurations against its own spread over replicates."""
+    """Return the difference of two configurations against its own spread over replicates."""
     n = len(differences)
     if n < 2 or float(np.ptp(differences)) == 0.0:
         return None

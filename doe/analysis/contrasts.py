@@ -94,7 +94,7 @@ def exchanges(block: Ints | None, n: int, count: int, rng: np.random.Generator) 
 
 
 def balanced(cells: Ints, factors: int, block: Ints | None) -> bool:
-    """Whether every cell, and every cell of every block, holds equally many runs.
+    """Return whether every cell, and every cell of every block, holds equally many runs.
 
     Walsh-Hadamard contrasts are then the least-squares estimates.
     """
@@ -106,7 +106,7 @@ def balanced(cells: Ints, factors: int, block: Ints | None) -> bool:
 
 
 def independent(X: Floats) -> tuple[NDArray[np.bool_], Floats]:
-    """Which columns are independent of those before them, and an orthonormal basis of these.
+    """Return which columns are independent of those before them, and an orthonormal basis of these.
 
     Gram and Schmidt's orthogonalisation, each column twice (Giraud and others 2005).
     """

@@ -73,7 +73,7 @@ def design_report(
 
 
 def model_report(model: Model) -> DesignReport:
-    """The report on a model that is built already."""
+    """Return the report on a model that is built already."""
     runs = model.runs
     lost = (*model.with_blocks, *model.inestimable)
     links = _links(model)
@@ -110,7 +110,7 @@ def model_report(model: Model) -> DesignReport:
 
 
 def _hierarchy(model: Model) -> list[str]:
-    """A sentence for each term whose parts are not all in the model."""
+    """Return a sentence for each term whose parts are not all in the model."""
     return [
         f"{model.name(term)} is in the model without {', '.join(map(model.name, absent))}: the "
         "hierarchy is broken, and its test depends on how the levels are coded."
@@ -258,7 +258,7 @@ class TermPower(Struct, frozen=True, gc=False):
 
 
 def term_powers(runs: Runs, order: int | None = None) -> tuple[TermPower, ...]:
-    """How the noncentrality of each term's F test follows from the size of its effect.
+    """Return how the noncentrality of each term's F test follows from the size of its effect.
 
     An effect δ of a term is what it is with two levels: the product of one pair of levels of each
     of its factors has the mean δ/2 on one side and -δ/2 on the other, and the further levels have

@@ -84,7 +84,7 @@ class Cure(NamedTuple):
 
 
 def diagnose(response: FittedResponse) -> Diagnostics:
-    """All checks for the observed runs.
+    """Return all checks for the observed runs.
 
     Each has its own p value; alarms are raised at level α over all of them together (Holm), so
     that an analysis of clean data shows any alarm at all with probability α.
@@ -227,7 +227,7 @@ def distances(fit: Fit) -> tuple[Floats, Ints]:
 
 
 def _grouped(labels: Ints, values: NDArray[Any]) -> list[NDArray[Any]]:
-    """The values of each label; equal labels stand together."""
+    """Return the values of each label; equal labels stand together."""
     return np.split(values, np.flatnonzero(np.diff(labels)) + 1)
 
 
@@ -265,7 +265,7 @@ def spreads_by_factor(
 def spread_by_factor(
     distance: Floats, index: Ints, keys: Sequence[str], cure: Cure, alpha: float
 ) -> Check | None:
-    """The same between the levels of each factor, Holm-adjusted.
+    """Return the same between the levels of each factor, Holm-adjusted.
 
     Few runs in a cell say little about its own spread; all runs of a level say more.
     """
@@ -285,7 +285,7 @@ def spread_by_factor(
 
 
 def _cure(fit: Fit, transform: Transformation) -> Cure:
-    """What helps against unequal spread.
+    """Return what helps against unequal spread.
 
     Of runs with equal leverage the tests of terms hold nearly. Of others they do not, and neither
     do permutations: with a fourfold σ where 2 runs stand against 8 some inert term is called in
@@ -306,7 +306,9 @@ def _cure(fit: Fit, transform: Transformation) -> Cure:
 
 
 def _robust(fit: Fit) -> tuple[str, ...]:
-    """The option for robust methods, which are left out of large designs and of shared errors."""
+    """Return the option for robust methods, which are left out of large designs and of shared
+    errors.
+    """
     return ("robust",) if fit.n <= MOST_RUNS and not fit.grouped else ()
 
 
@@ -342,7 +344,7 @@ def drift(fit: Fit) -> Check | None:
 
 
 def facts_of(fit: Fit) -> list[tuple[str, tuple[str, ...]]]:
-    """What is known of the runs beside their factors: slot, host and others, by name."""
+    """Return what is known of the runs beside their factors: slot, host and others, by name."""
     runs = fit.runs
     apart = (*COURSE, runs.block_name)
     others = [(name, labels) for name, labels in runs.facts.items() if name not in apart]
@@ -356,7 +358,7 @@ def facts_of(fit: Fit) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def surroundings(fit: Fit, name: str, labels: tuple[str, ...], alpha: float) -> list[Check]:
-    """Whether a fact explains results after the model (F), or stands in for a factor."""
+    """Return whether a fact explains results after the model (F), or stands in for a factor."""
     groups, group = np.unique(labels, return_inverse=True)
     if not 1 < len(groups) < fit.n or fit.n > MOST_RUNS:
         return []
@@ -483,7 +485,9 @@ def spread_checks(checks: Diagnostics) -> list[Finding]:
 
 
 def shows_spread(fit: Fit) -> bool:
-    """Whether there are replicates enough for these checks to tell anything: more than two."""
+    """Return whether there are replicates enough for these checks to tell anything: more than
+    two.
+    """
     return fit.n > 2 * (int(fit.groups.max()) + 1)
 
 

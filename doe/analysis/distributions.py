@@ -22,7 +22,9 @@ SHORTEST = 1e-8
 
 
 def root(function: Function, low: float, high: float, xtol: float = 1e-12) -> float:
-    """A root between two points where the function has opposite signs (Chandrupatla, 1997)."""
+    """Return a root between two points where the function has opposite signs (Chandrupatla,
+    1997).
+    """
     a, b = low, high
     fa, fb = function(a), function(b)
     if fa * fb > 0:
@@ -49,7 +51,7 @@ def root(function: Function, low: float, high: float, xtol: float = 1e-12) -> fl
 
 
 def minimum(function: Function, low: float, high: float) -> float:
-    """Where a function with one minimum between two points has it, by golden sections."""
+    """Return where a function with one minimum between two points has it, by golden sections."""
     a, b = low, high
     x, y = b - GOLDEN * (b - a), a + GOLDEN * (b - a)
     fx, fy = function(x), function(y)

@@ -152,7 +152,7 @@ def f_test(fit: Fit, ss: float, df: int) -> tuple[float | None, float | None]:
 def term_tests(
     fit: Fit, sums: dict[int, float], plot: HalfNormal, hidden: int = 0
 ) -> tuple[TermTest, ...]:
-    """Every term with its F test in standard order, adjusted over those that are shown.
+    """Return every term with its F test in standard order, adjusted over those that are shown.
 
     `sums` are the sums of squares of the leading type. In a saturated design p is Lenth's: that of
     the term's largest contrast, times their number. Terms with a factor of `hidden` are left out.
@@ -350,7 +350,7 @@ def numeric_parts(fit: Fit, factor: int, alpha: float) -> tuple[NumericPart, ...
 
 
 def part_weights(column: FactorColumn) -> tuple[float, float]:
-    """What a coefficient of the linear and of the quadratic contrast means for the response.
+    """Return what a coefficient of the linear and of the quadratic contrast means for the response.
 
     The contrasts are polynomials in the position z, -1 to 1: the first rises by ``p_1(1) -
     p_1(-1)``, the second stands ``p_2(0) - (p_2(-1) + p_2(1)) / 2`` above its ends in the middle.
@@ -382,7 +382,7 @@ def curvature(fit: Fit, alpha: float) -> Curvature | None:
 
 
 def half_normal_plot(fit: Fit, alpha: float) -> HalfNormal:
-    """Every degree of freedom of the terms as one contrast, all with the same variance.
+    """Return every degree of freedom of the terms as one contrast, all with the same variance.
 
     ``c_j = 2 q_j'y / √n`` where q_j is column j of the model after those before it, of length 1.
     The contrasts are independent with variance ``4σ²/n``; of a two-level term of a balanced

@@ -426,7 +426,8 @@ def refitted(full: Fit, y: Floats | None = None, model: Model | None = None) -> 
 
 
 def standardized(y: Floats) -> tuple[float, float, Floats]:
-    """A value in the middle, about half the range, and the values on that scale, from -2 to 2.
+    """Return a value in the middle, about half the range, and the values on that scale, from -2 to
+    2.
 
     The unit is a power of two and the middle a multiple of it, so that nothing is rounded where the
     values have few digits.
@@ -444,7 +445,7 @@ def without_rounding(values: Floats, summands: Floats | float) -> Floats:
 
 
 def _settled(square: float, none: float) -> float:
-    """A sum of squares, and 0 where it is `none` or less: that of rounding."""
+    """Return a sum of squares, and 0 where it is `none` or less: that of rounding."""
     return float(square) if square > none else 0.0
 
 

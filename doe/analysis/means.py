@@ -221,12 +221,14 @@ def _mean(
 
 
 def level_means(fit: Fit, factor: int, alpha: float = 0.05) -> tuple[LevelMean, ...]:
-    """The mean of each level of a factor, in the order of its levels."""
+    """Return the mean of each level of a factor, in the order of its levels."""
     return means_at(fit, [{factor: i} for i in range(fit.runs.sizes[factor])], alpha)
 
 
 def term_means(fit: Fit, term: int, alpha: float = 0.05) -> tuple[LevelMean, ...]:
-    """The mean of each combination of the levels of a term's factors, the first one slowest."""
+    """Return the mean of each combination of the levels of a term's factors, the first one
+    slowest.
+    """
     own = factors_in(term)
     grid = product(*(range(fit.runs.sizes[i]) for i in own))
     return means_at(fit, [dict(zip(own, at, strict=True)) for at in grid], alpha)
@@ -244,7 +246,7 @@ def pair_means(fit: Fit, alpha: float) -> list[LevelMean]:
 
 
 def level_differences(fit: Fit, factor: int, alpha: float = 0.05) -> tuple[LevelDifference, ...]:
-    """All pairs of a factor's levels, later minus earlier, with Tukey's adjustment.
+    """Return all pairs of a factor's levels, later minus earlier, with Tukey's adjustment.
 
     ``t = d / se``, ``p = P(Q_{k,ν} >= √2 |t|)`` and ``d ± q se / √2`` with the standard error of
     the model's covariance: Tukey and Kramer's in one way, and exact for equal runs (Tukey 1953,
@@ -255,7 +257,7 @@ def level_differences(fit: Fit, factor: int, alpha: float = 0.05) -> tuple[Level
 
 
 def _difference(fit: Fit, factor: int, pair: tuple[int, int], alpha: float) -> LevelDifference:
-    """The second level of a pair minus the first."""
+    """Return the second level of a pair minus the first."""
     column = fit.runs.factors[factor]
     groups = len(column.levels)
     function = difference_function(fit, factor, pair)
@@ -287,7 +289,9 @@ def _difference(fit: Fit, factor: int, pair: tuple[int, int], alpha: float) -> L
 
 
 def as_ratio(pair: LevelDifference) -> LevelDifference:
-    """A difference of logarithms with the ratio that it stands for, of geometric means or odds."""
+    """Return a difference of logarithms with the ratio that it stands for, of geometric means or
+    odds.
+    """
     ends = [
         None if v is None else ratio_of(v) for v in (pair.difference, pair.ci_low, pair.ci_high)
     ]
@@ -333,7 +337,7 @@ def interactions(
 
 
 def _conditional_effects(fit: Fit) -> int:
-    """How many conditional effects there are to choose from, for Bonferroni's level."""
+    """Return how many conditional effects there are to choose from, for Bonferroni's level."""
     sizes = fit.runs.sizes
     return sum(
         math.comb(size, 2) * other
@@ -373,7 +377,7 @@ def _interaction(
 
 
 def _widest(fit: Fit, factor: int, other: int) -> tuple[float, int, int, tuple[int, int]]:
-    """The largest mean difference between two levels of a factor, and these levels.
+    """Return the largest mean difference between two levels of a factor, and these levels.
 
     Of a factor of two levels its effect over all levels of the other; of more the widest anywhere.
     """
@@ -447,7 +451,7 @@ def range_upper(q: float, groups: int, df: float) -> float:
 
 @lru_cache(maxsize=256)
 def range_critical(alpha: float, groups: int, df: float) -> float:
-    """The value that the studentized range exceeds with probability `alpha`."""
+    """Return the value that the studentized range exceeds with probability `alpha`."""
     if groups == 2:
         return float(np.sqrt(2.0) * t_critical(alpha, df))
     pairs = math.comb(groups, 2)

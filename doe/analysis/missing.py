@@ -335,7 +335,7 @@ def worst_ranks(response: FittedResponse, diverged: NDArray[np.bool_]) -> tuple[
 def _finding(
     rates: Sequence[FactorLoss], pairs: Sequence[PairLoss], alpha: float, verb: str
 ) -> str:
-    """Which levels lose runs: pairs of them first, then single ones that no pair explains.
+    """Return which levels lose runs: pairs of them first, then single ones that no pair explains.
 
     Where neither is shown, but a pair loses more than all other runs, the surest such pair.
     """

@@ -230,7 +230,7 @@ class Model:
         return self.rows_at(index)
 
     def estimable(self, rows: Floats) -> NDArray[np.bool_]:
-        """Which linear functions of the coefficients, one per row, the runs determine.
+        """Return which linear functions of the coefficients, one per row, the runs determine.
 
         A function is estimable where it is a combination of the rows of X, so where it vanishes
         on every relation between the columns (Searle 1971).
@@ -306,7 +306,9 @@ def _full(
     aliases: dict[int, tuple[Alias, ...]],
     broken: tuple[tuple[int, tuple[int, ...]], ...],
 ) -> Model:
-    """The model of terms with different columns, less those of which nothing can be estimated."""
+    """Return the model of terms with different columns, less those of which nothing can be
+    estimated.
+    """
     source = _source(runs, terms, curved)
     distinct = _columns(runs.only(first) if len(first) < runs.count else runs, terms, curved)
     kept, Q = independent(distinct)
@@ -356,12 +358,12 @@ def _columns(runs: Runs, terms: Sequence[int], curved: bool) -> Floats:
 
 
 def _has_signs(runs: Runs, terms: Sequence[int]) -> bool:
-    """Whether every column of the terms is -1 or +1 in every run."""
+    """Return whether every column of the terms is -1 or +1 in every run."""
     return runs.two_level and not runs.off.any() and max(terms, default=0) <= FACTORS
 
 
 def _spanned(base: Floats, columns: Floats) -> bool:
-    """Whether columns lie in the span of `base`."""
+    """Return whether columns lie in the span of `base`."""
     rest = columns - base @ np.linalg.lstsq(base, columns, rcond=None)[0]
     return float(np.linalg.norm(rest)) < 1e-9 * float(np.linalg.norm(columns))
 
@@ -398,7 +400,8 @@ def _distinct_terms(
 
 
 def distinct_rows(runs: Runs) -> tuple[Ints, Ints]:
-    """One run of every combination of cell and block, and the number of each run's combination.
+    """Return one run of every combination of cell and block, and the number of each run's
+    combination.
 
     With covariates no two runs are alike.
     """
@@ -492,7 +495,9 @@ def default_terms(runs: Runs) -> tuple[int, ...]:
 
 
 def _is_surface(runs: Runs) -> bool:
-    """Whether levels lie as in a surface design: about a centre, not crossed, fit for squares."""
+    """Return whether levels lie as in a surface design: about a centre, not crossed, fit for
+    squares.
+    """
     bent = [i for i, f in enumerate(runs.factors) if f.numeric and len(f.levels) > 2]
     if len(bent) < 2 or len(np.unique(runs.cells)) >= runs.every:
         return False
@@ -501,7 +506,7 @@ def _is_surface(runs: Runs) -> bool:
 
 
 def _two_level_terms(runs: Runs) -> tuple[int, ...]:
-    """All products; of many factors no higher orders than the runs can tell anything of."""
+    """Return all products; of many factors no higher orders than the runs can tell anything of."""
     count, cells = len(runs.factors), len(np.unique(runs.cells))
     if count <= EVERY_ORDER or cells == 1 << count:
         return tuple(terms_up_to(count))
@@ -554,7 +559,7 @@ def broken_hierarchy(terms: Sequence[int]) -> tuple[tuple[int, tuple[int, ...]],
 
 
 def empty_cells(runs: Runs, most: int) -> tuple[int, tuple[int, ...]]:
-    """How many cells of the full factorial have no run, and the first of them."""
+    """Return how many cells of the full factorial have no run, and the first of them."""
     filled = set(runs.cells[~runs.off].tolist())
     count = runs.every - len(filled)
     first = islice((cell for cell in range(runs.every) if cell not in filled), min(most, count))

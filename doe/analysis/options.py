@@ -75,7 +75,7 @@ class AnalysisOptions(Struct, frozen=True):
         return bits
 
     def transform_of(self, scale: str) -> str:
-        """The transformation that was asked for, else the scale of the response."""
+        """Return the transformation that was asked for, else the scale of the response."""
         return self.transform or ("none" if scale == "raw" else scale)
 
 
@@ -83,7 +83,7 @@ DEFAULTS = AnalysisOptions()
 
 
 def requested(**given: Any) -> AnalysisOptions:
-    """The options with what is given; None stands for a default.
+    """Return the options with what is given; None stands for a default.
 
     A number of permutations implies the robust methods, what matters the tests of equivalence.
     """

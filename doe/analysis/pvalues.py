@@ -65,7 +65,7 @@ def adjusted(p: Floats) -> tuple[Floats, Floats]:
 
 
 def significant(p: float | None, alpha: float) -> bool:
-    """Whether a test is significant at a level; one that does not exist is not."""
+    """Return whether a test is significant at a level; one that does not exist is not."""
     return p is not None and p <= alpha
 
 

@@ -153,7 +153,7 @@ class Reml:
         return np.asarray(self.covariance + 2.0 * bias)
 
     def _bias(self, slopes: Sequence[Floats], W: Floats) -> Floats:
-        """What the covariance of the fixed part lacks for the variances being estimated."""
+        """Return what the covariance of the fixed part lacks for the variances being estimated."""
         C = self.covariance
         parts = self._parts()
         left = [*(self.zvx[own] for own in parts)]
@@ -243,7 +243,7 @@ def reml(X: Floats, y: Floats, groups: Sequence[Ints]) -> Reml:
 
 
 def planned(X: Floats, groups: Sequence[Ints], ratios: Floats) -> Reml:
-    """The model before it runs, at given ratios of variances and with σ² = 1."""
+    """Return the model before it runs, at given ratios of variances and with σ² = 1."""
     data, sizes = _products(X, np.zeros(len(X)), groups)
     return _fitted(data, sizes, ratios, _solved(data, ratios), 1.0)
 
@@ -276,7 +276,7 @@ def _fitted(
 
 
 def _ratios(data: _Products, count: int, columns: int) -> Floats:
-    """The ratios of variances at the maximum, 0 where a group adds nothing.
+    """Return the ratios of variances at the maximum, 0 where a group adds nothing.
 
     The slope of the deviance is ``tr(Z'PZ) - (n - p) |Z'Py|² / y'Py`` for each kind of groups. The
     search is over ``log(1 + ratio)``, which has its end at 0 and few steps to large ratios.

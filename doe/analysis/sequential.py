@@ -92,7 +92,7 @@ def looks_at(
     rule: Rule,
     terms: Sequence[int] | None = None,
 ) -> list[Look]:
-    """What each look saw: the runs with a value among the first portions.
+    """Return what each look saw: the runs with a value among the first portions.
 
     The model has the given terms, or those that suit the runs; before there are two replicates its
     main effects and two-factor interactions, and the error is what these leave. A look whose runs
@@ -208,7 +208,7 @@ def _after(
     matters: float,
     when: float,
 ) -> _Seen:
-    """What is known of a term after one more look."""
+    """Return what is known of a term after one more look."""
     term = look.terms[mask]
     before = before or _Seen(term, {}, {}, "open", None)
     reach, narrow = (term.reach(level, look.df) for level in levels)
@@ -229,7 +229,7 @@ def _after(
 def _shared(
     before: Mapping[str, tuple[float, float]], term: TermLook, reach: Floats
 ) -> dict[str, tuple[float, float]]:
-    """What the intervals of this look share with those before, pattern by pattern."""
+    """Return what the intervals of this look share with those before, pattern by pattern."""
     ends = dict(before)
     pairs = zip((term.effect - reach).tolist(), (term.effect + reach).tolist(), strict=True)
     for pattern, (least, most) in zip(term.patterns, pairs, strict=True):
@@ -239,7 +239,9 @@ def _shared(
 
 
 def _decision(mask: int, seen: _Seen, p: float) -> TermDecision:
-    """The pattern of a term that is largest at the last look, by the intervals of all looks."""
+    """Return the pattern of a term that is largest at the last look, by the intervals of all
+    looks.
+    """
     term = seen.last
     if not len(term.effect):
         verdict = (seen.verdict, seen.decided_at)
@@ -300,7 +302,8 @@ def error_df(rule: Rule, portions: int, size: int, columns: int) -> int:
 
 
 def with_first_look(rule: Rule, size: int, columns: int) -> Rule:
-    """The rule with its first look: when runs of a second replicate leave enough for the error.
+    """Return the rule with its first look: when runs of a second replicate leave enough for the
+    error.
 
     A single replicate has a single seed, and says nothing of how effects vary over seeds.
     """
@@ -310,7 +313,7 @@ def with_first_look(rule: Rule, size: int, columns: int) -> Rule:
 
 
 def futures(start: Start, size: int, family: int, rule: Rule) -> NDArray[np.bool_]:
-    """Which terms are decided at each further look, in simulated futures of the study.
+    """Return which terms are decided at each further look, in simulated futures of the study.
 
     The true effects are those given after 0 portions, else drawn from around the estimates with
     their standard error; errors are normal with one variance, and correlated over the responses. A
@@ -413,7 +416,7 @@ def expected(
 def detectable(
     size: int, columns: int, family: int, rule: Rule, power: float, levels: int = 2
 ) -> float:
-    """The smallest effect, in σ, that one of `family` terms is called by the last look.
+    """Return the smallest effect, in σ, that one of `family` terms is called by the last look.
 
     Of a factor of more levels it is the difference of two.
     """

@@ -65,7 +65,7 @@ class Rule(Struct, frozen=True):
         )
 
     def is_early(self, portions: int) -> bool:
-        """Whether the error is the residual of the model, for lack of repeated runs."""
+        """Return whether the error is the residual of the model, for lack of repeated runs."""
         return portions < SWITCH * self.per_replicate
 
     def levels(self, family: float = 1) -> tuple[float, ...]:
@@ -148,7 +148,7 @@ def _quadrature() -> tuple[Floats, Floats]:
 
 
 def _boundary(nodes: Floats, density: Floats, step: float, scale: float, due: float) -> float:
-    """The b with probability `due` beyond ±b; by bisection, for it falls with b."""
+    """Return the b with probability `due` beyond ±b; by bisection, for it falls with b."""
     low, high = 0.0, FARTHEST * scale
     for _ in range(60):
         middle = 0.5 * (low + high)
@@ -158,7 +158,8 @@ def _boundary(nodes: Floats, density: Floats, step: float, scale: float, due: fl
 
 
 def sequential_p(nominal: Floats, shares: Sequence[float], alpha: float, shape: str) -> Floats:
-    """The smallest level at which some look so far would have rejected (Liu and Anderson, 2008).
+    """Return the smallest level at which some look so far would have rejected (Liu and Anderson,
+    2008).
 
     Parameters
     ----------

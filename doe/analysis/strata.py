@@ -77,7 +77,7 @@ class Strata:
     df_run: int
 
     def lacks(self, rows: Floats) -> np.ndarray:
-        """Which functions of the fitted coefficients have no error."""
+        """Return which functions of the fitted coefficients have no error."""
         if self.df_run == 0:
             return np.ones(len(rows), dtype=bool)
         size = np.abs(rows).max(axis=1, initial=0.0) + 1e-300
@@ -114,7 +114,7 @@ class StrataReport(Struct, frozen=True):
 
 
 def strata_report(strata: Strata | None, square: float) -> StrataReport | None:
-    """The errors on the scale of the response; None where there is but one."""
+    """Return the errors on the scale of the response; None where there is but one."""
     if strata is None:
         return None
 
@@ -135,7 +135,7 @@ def strata_report(strata: Strata | None, square: float) -> StrataReport | None:
 
 
 def strata_warnings(strata: Strata) -> list[str]:
-    """Which terms have no error, and what would give them one."""
+    """Return which terms have no error, and what would give them one."""
     warnings = []
     for line in strata.without_error:
         one = len(line.terms) == 1
@@ -152,7 +152,8 @@ def strata_warnings(strata: Strata) -> list[str]:
 
 
 def random_groups(model: Model) -> list[RandomGroup]:
-    """The random groups of a model's runs: whole plots, and a random condition with its terms.
+    """Return the random groups of a model's runs: whole plots, and a random condition with its
+    terms.
 
     An effect may differ from one level of a random condition to the next, so that each term of the
     model has groups: its levels within each of the condition's.
@@ -182,7 +183,7 @@ def random_groups(model: Model) -> list[RandomGroup]:
 
 
 def _shared_seeds(runs: Runs) -> list[RandomGroup]:
-    """Each configuration with each seed of a stream, where replicates share seeds unevenly.
+    """Return each configuration with each seed of a stream, where replicates share seeds unevenly.
 
     Where every configuration has every replicate, `streams` says what effects are tested against.
     """
@@ -271,7 +272,7 @@ def _error_names(model: Model, Q: Floats, groups: Sequence[RandomGroup]) -> dict
 def _with_lost(
     lines: Sequence[Stratum], groups: Sequence[RandomGroup], names: dict[int, str], model: Model
 ) -> tuple[Stratum, ...]:
-    """The strata with their terms, those first of which nothing is left for an error."""
+    """Return the strata with their terms, those first of which nothing is left for an error."""
     known = {line.name for line in lines}
     lost = [
         Stratum(group.name, int(group.of.max()) + 1, (), 0.0, None, None, lacking=True)
@@ -297,7 +298,7 @@ class PlannedError(NamedTuple):
 
 
 def planned_errors(model: Model, ratio: float = 1.0) -> tuple[PlannedError, ...]:
-    """The error of every term, where the groups vary `ratio` times as much as runs."""
+    """Return the error of every term, where the groups vary `ratio` times as much as runs."""
     groups = random_groups(model)
     if not groups:
         return ()
@@ -346,7 +347,7 @@ def _averaged(group: Ints, columns: Floats) -> Floats:
 
 
 def _tjur(groups: Sequence[RandomGroup], n: int) -> list[_Partition] | None:
-    """The partitions with all joins, the coarsest first and single runs last.
+    """Return the partitions with all joins, the coarsest first and single runs last.
 
     None where groups differ in size or two partitions do not commute.
     """
@@ -367,7 +368,9 @@ def _tjur(groups: Sequence[RandomGroup], n: int) -> list[_Partition] | None:
 
 
 def _joined(first: _Partition, second: _Partition) -> Ints | None:
-    """The finest partition coarser than both; None where their projections do not commute."""
+    """Return the finest partition coarser than both; None where their projections do not
+    commute.
+    """
     table = np.zeros((first.count, second.count), np.int64)
     np.add.at(table, (first.of, second.of), 1)
     link = scipy.sparse.csgraph.connected_components
@@ -385,7 +388,7 @@ def _joined(first: _Partition, second: _Partition) -> Ints | None:
 
 
 def _coarser(part: _Partition, than: _Partition) -> bool:
-    """Whether every group of `than` lies in one group of a partition with fewer groups."""
+    """Return whether every group of `than` lies in one group of a partition with fewer groups."""
     if part.count >= than.count:
         return False
     first = np.unique(than.of, return_index=True)[1]
@@ -441,7 +444,7 @@ def _balanced(
     parts: Sequence[_Partition],
     none: float = -1.0,
 ) -> _Balanced | None:
-    """A mean square for each stratum; None where some term lies in several of them.
+    """Return a mean square for each stratum; None where some term lies in several of them.
 
     The projection on a stratum is that on its partition less those on all coarser strata. A sum of
     squares up to `none` is rounding.

@@ -43,7 +43,7 @@ class Seeding:
     seeds: Ints  # streams x runs, the numbers of the seeds
 
     def of(self, kept: Ints) -> Seeding:
-        """The same of some runs."""
+        """Return the same of some runs."""
         return Seeding(self.streams, self.replicate[kept], self.seeds[:, kept])
 
     @property
@@ -106,7 +106,7 @@ class StreamDecomposition:
         return np.array([float(((y @ basis) ** 2).sum()) for basis in self.bases])
 
     def variances(self, mean_squares: Floats) -> Floats:
-        """The ANOVA estimates, of parts x anything."""
+        """Return the ANOVA estimates, of parts x anything."""
         return np.asarray(np.linalg.solve(self.expected, mean_squares), dtype=np.float64)
 
     def likeliest(self, y: Floats) -> Reml:
@@ -190,7 +190,7 @@ class SeedErrorTerm(NamedTuple):
 
 
 def seed_error(y: Floats, cells: Ints, seeding: Seeding | None) -> SeedErrorTerm | None:
-    """What effects are tested against where seeds are shared.
+    """Return what effects are tested against where seeds are shared.
 
     An effect is a mean over replicates. Replicates that share a seed of stream s are correlated,
     so its variance is that of ``sum_s n_s θ_s`` instead of one run's, with the variances ``θ_s``
@@ -248,7 +248,7 @@ def variation(
     seed: int,
     square: float = 1.0,
 ) -> Variation | None:
-    """The variance of a configuration's runs by stream, with intervals.
+    """Return the variance of a configuration's runs by stream, with intervals.
 
     `square` takes variances of y to those that are shown.
 

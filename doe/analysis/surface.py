@@ -249,7 +249,7 @@ def surface(response: FittedResponse, coding: str) -> Surface | None:
 
 
 def _second_degree(fit: Fit) -> Fit:
-    """The fit without terms of higher degree in its numeric factors than two."""
+    """Return the fit without terms of higher degree in its numeric factors than two."""
     region = Region(fit.runs, fit.model.terms, fit.runs.limits)
     kept = [t for t in fit.model.terms if degree(t, region.smooth) <= 2]
     if len(kept) == len(fit.model.terms):
@@ -258,7 +258,7 @@ def _second_degree(fit: Fit) -> Fit:
 
 
 def _squares_lost(model: Model) -> bool:
-    """Whether the runs cannot tell some square from other terms."""
+    """Return whether the runs cannot tell some square from other terms."""
     aliased = [alias.term for chain in model.aliases.values() for alias in chain]
     return any(term > FACTORS for term in (*aliased, *model.inestimable, *model.with_blocks))
 

@@ -96,7 +96,7 @@ class TableOptions(Struct, frozen=True):
         return {name.strip(): goal.strip() for name, _, goal in parts}
 
     def goal_of(self, response: str) -> str | None:
-        """Which way is better for a response, as far as that was said."""
+        """Return which way is better for a response, as far as that was said."""
         return self.goals.get(response, self.goals.get(""))
 
 
@@ -143,7 +143,7 @@ def table_dataset(
 
 
 def column(frame: pd.DataFrame, name: str, what: str) -> pd.Series:
-    """A column by name, or an error with the nearest name."""
+    """Return a column by name, or an error with the nearest name."""
     if name not in frame.columns:
         known = [str(c) for c in frame.columns]
         raise DoeError(
@@ -212,7 +212,7 @@ def table_runs(frame: pd.DataFrame, options: TableOptions) -> Runs:
 
 
 def _covariate(frame: pd.DataFrame, name: str, keys: Sequence[str]) -> Covariate:
-    """A column to adjust for; NaN where it has no number."""
+    """Return a column to adjust for; NaN where it has no number."""
     if name in keys:
         raise DoeError(f"{name!r} is given both as a factor and as a covariate; choose one")
     cells = column(frame, name, "covariate").tolist()
@@ -330,7 +330,7 @@ def _levels(texts: Sequence[str]) -> list[Level]:
 
 
 def _low_first(values: Sequence[Level], key: str, low: str) -> list[Level]:
-    """The levels of a factor, that which is named first."""
+    """Return the levels of a factor, that which is named first."""
     levels = sorted(set(values), key=_rank)
     number = _number(low)
     for level in levels:
@@ -347,7 +347,7 @@ def _rank(level: Level) -> tuple[int, float, str]:
 
 
 def _level_notes(runs: Runs, options: TableOptions) -> list[str]:
-    """What was taken for granted about levels."""
+    """Return what was taken for granted about levels."""
     notes = []
     for factor in runs.factors:
         low, high = factor.labels[0], factor.labels[-1]
@@ -371,7 +371,7 @@ def _level_notes(runs: Runs, options: TableOptions) -> list[str]:
 
 
 def _spaced_by_ratios(factor: FactorColumn) -> bool:
-    """Whether the median of three or more numbers is in the middle on a log scale alone."""
+    """Return whether the median of three or more numbers is in the middle on a log scale alone."""
     if not factor.numeric or len(factor.levels) < 3 or min(map(float, factor.levels)) <= 0:
         return False
     values = np.array([float(level) for level in factor.levels])
@@ -404,7 +404,7 @@ def _centre_rows(
 
 
 def _is_shared(values: Sequence[Level], rows: Sequence[bool]) -> bool:
-    """Whether a factor has no level in these rows that others lack."""
+    """Return whether a factor has no level in these rows that others lack."""
     inside = {v for v, row in zip(values, rows, strict=True) if row}
     return inside <= {v for v, row in zip(values, rows, strict=True) if not row}
 
@@ -435,7 +435,9 @@ def _centre_notes(
 
 
 def _with_block(frame: pd.DataFrame, runs: Runs, block: str | None) -> Runs:
-    """The runs with the block that is named, else with seeds that are crossed with the cells."""
+    """Return the runs with the block that is named, else with seeds that are crossed with the
+    cells.
+    """
     if block is not None and block in runs.keys:
         raise DoeError(f"{block!r} is given both as a factor and as the block; choose one")
     if block is not None:
@@ -456,7 +458,7 @@ def _with_block(frame: pd.DataFrame, runs: Runs, block: str | None) -> Runs:
 
 
 def _with_plots(frame: pd.DataFrame, runs: Runs, names: Sequence[str]) -> Runs:
-    """The runs with their whole plots: those of a block that agree in all columns named."""
+    """Return the runs with their whole plots: those of a block that agree in all columns named."""
     if not names:
         return runs
     if len(names) >= len(runs.keys) and set(names) >= set(runs.keys):
@@ -482,7 +484,7 @@ def _with_plots(frame: pd.DataFrame, runs: Runs, names: Sequence[str]) -> Runs:
 
 
 def _crossed(cells: Ints, seeds: Ints) -> bool:
-    """Whether seeds repeat over configurations: three of four combinations ran, or more."""
+    """Return whether seeds repeat over configurations: three of four combinations ran, or more."""
     pairs = len(set(zip(cells.tolist(), seeds.tolist(), strict=True)))
     every = len(np.unique(cells)) * int(seeds.max() + 1)
     return bool(seeds.max() > 0) and 4 * pairs >= 3 * every
@@ -513,7 +515,7 @@ def _run_order(frame: pd.DataFrame) -> tuple[int, ...] | None:
 
 
 def _labels(frame: pd.DataFrame, name: str) -> tuple[str, ...] | None:
-    """A column of labels, where the table has it and it says anything."""
+    """Return a column of labels, where the table has it and it says anything."""
     if name not in frame.columns:
         return None
     labels = tuple("" if pd.isna(value) else str(value) for value in frame[name])
@@ -528,7 +530,7 @@ def _states(frame: pd.DataFrame) -> tuple[str, ...]:
 
 
 def _equal_rows(frame: pd.DataFrame, among: Ints) -> list[str]:
-    """A note of the rows that are the same in every column; two runs may well agree."""
+    """Return a note of the rows that are the same in every column; two runs may well agree."""
     rows = frame.iloc[among].astype(str).itertuples(index=False)
     groups: dict[Hashable, list[str]] = {}
     for number, cells in zip(among.tolist(), rows, strict=True):
@@ -546,12 +548,12 @@ Limit = tuple[str, float]
 
 
 def _number(text: str) -> float | None:
-    """A number as it is written in tables; Python's 1_238 is refused."""
+    """Return a number as it is written in tables; Python's 1_238 is refused."""
     return float(text) if NUMBER.fullmatch(text.strip()) else None
 
 
 def _value(cell: object, row: int, name: str, ids: Sequence[str]) -> tuple[float, Limit | None]:
-    """A number, NaN for a missing one, or a limit."""
+    """Return a number, NaN for a missing one, or a limit."""
     if cell is None or (isinstance(cell, float) and not math.isfinite(cell)):
         return math.nan, None
     text = str(cell).strip()

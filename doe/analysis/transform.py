@@ -86,14 +86,18 @@ class Transformation(Struct, frozen=True):
         return back
 
     def difference(self, effect: float, middle: float) -> float:
-        """An effect in units of the response, ``g(middle + effect/2) - g(middle - effect/2)``."""
+        """Return an effect in units of the response, ``g(middle + effect/2) - g(middle -
+        effect/2)``.
+        """
         if self.name == "none":
             return effect
         ends = self.scale.back(middle + np.array([0.5, -0.5]) * effect)
         return float(ends[0] - ends[1])
 
     def effect_of(self, difference: float, middle: float) -> float:
-        """The effect on this scale that makes such a difference; the widest where none does."""
+        """Return the effect on this scale that makes such a difference; the widest where none
+        does.
+        """
         if self.name == "none" or not difference:
             return difference
         if self.difference(WIDEST, middle) <= difference:
@@ -101,7 +105,7 @@ class Transformation(Struct, frozen=True):
         return root(lambda effect: self.difference(effect, middle) - difference, 0.0, WIDEST)
 
     def label(self, response: str) -> str:
-        """The response as analysed: "loss", "ln loss" or "loss^0.5"."""
+        """Return the response as analysed: "loss", "ln loss" or "loss^0.5"."""
         return self.scale.label.format(response)
 
 
@@ -134,7 +138,7 @@ def box_cox(fit: Fit, alpha: float) -> BoxCox | None:
 
 
 def box_cox_likelihood(y: Floats, basis: Floats, df: int, alpha: float) -> BoxCox | None:
-    """The profile of `box_cox` for any model, whose columns have the orthonormal `basis`."""
+    """Return the profile of `box_cox` for any model, whose columns have the orthonormal `basis`."""
     if df < 1 or not (y > 0).all():
         return None
     log_mean = float(np.log(y).mean())

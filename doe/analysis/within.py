@@ -43,7 +43,8 @@ class CloseToBest(NamedTuple):
 
 
 def closest(data: Dataset, portion: Ints, rule: Rule, family: int, within: float) -> CloseToBest:
-    """The configuration with the least bound at the first look that shows it within `within`.
+    """Return the configuration with the least bound at the first look that shows it within
+    `within`.
 
     The bounds of all looks hold together, so each configuration has the least of its own so far.
     The error is shared by `family` responses (Bonferroni).
@@ -131,7 +132,7 @@ def effective_pairs(covariance: bytes, count: int, level: float) -> float:
 
 
 def _misfit(full: Fit) -> bool:
-    """Whether repeated runs show that the model leaves something out."""
+    """Return whether repeated runs show that the model leaves something out."""
     ss, df = full.lack_of_fit
     if df < 1 or full.df_pure < 1 or full.ss_pure <= 0:
         return False

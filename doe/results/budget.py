@@ -105,7 +105,9 @@ def read_duration(text: str) -> float | None:
 def known_of(
     directory: Path | None, study: Study, run_time: str | None, sigma: float | None, places: int
 ) -> Known:
-    """What finished runs of the study say of time and spread; what is declared takes precedence."""
+    """Return what finished runs of the study say of time and spread; what is declared takes
+    precedence.
+    """
     planned = directory is not None and StudyDir(directory).design.exists()
     plan = load_plan(directory) if directory is not None and planned else None
     if plan is not None and plan.study.factors != study.factors:
@@ -135,7 +137,7 @@ def known_of(
 def _times(
     plan: Plan | None, run_time: str | None
 ) -> tuple[Callable[[Run], float] | None, list[str]]:
-    """How long runs and stages take, and where that comes from."""
+    """Return how long runs and stages take, and where that comes from."""
     timed = [] if plan is None else _timed(plan.scan())
     stages: dict[str, list[float]] = {}
     for status in [] if plan is None else _timed(scan(plan.files, plan.stages)):
@@ -232,7 +234,7 @@ def offers(study: Study, budget: Budget, known: Known) -> list[Offer]:
 
 
 def _designs(study: Study, budget: Budget, known: Known) -> Iterator[tuple[str, Study]]:
-    """One replicate of each design that is worth a look."""
+    """Yield one replicate of each design that is worth a look."""
     own = msgspec.structs.replace(study, stopping=None)
     own = with_overrides(own, None if own.streams else 1, None)
     plain = msgspec.structs.replace(own, design={}, fraction="")
@@ -279,7 +281,9 @@ def _seconds(study: Study, runs: Sequence[Run], known: Known) -> tuple[float, fl
 def _fitting(
     name: str, one: Study, runs: Sequence[Run], budget: Budget, known: Known
 ) -> Iterator[Offer]:
-    """A design with the most replicates that fit, and stopping early where these are several."""
+    """Yield a design with the most replicates that fit, and stopping early where these are
+    several.
+    """
     each, fixed, seconds = len(runs), 0.0, 0.0
     if known.seconds is not None and (budget.seconds or not one.stages):
         fixed, seconds = (part / known.places for part in _seconds(one, runs, known))
@@ -314,7 +318,7 @@ def _fitting(
 
 
 def _detectable(plan: Plan, design: PlannedDesign, power: float) -> float | None:
-    """The smallest effect that every term is seen with at a power; None without an error."""
+    """Return the smallest effect that every term is seen with at a power; None without an error."""
     if design.runs.stratified:
         strata = power_by_stratum(plan, PowerQuestion(target=power))
         seen = [line.detectable for line in strata]
@@ -324,7 +328,7 @@ def _detectable(plan: Plan, design: PlannedDesign, power: float) -> float | None
 
 
 def _seen_by_looks(study: Study, design: PlannedDesign, power: float) -> float:
-    """The smallest effect that is called one by the last look, beside all other terms."""
+    """Return the smallest effect that is called one by the last look, beside all other terms."""
     from doe.analysis.sequential import detectable
 
     rule, levels = stopping_rule(study), len(design.widest.levels)
@@ -353,7 +357,7 @@ def _resolution(study: Study, design: PlannedDesign) -> float:
 
 
 def _confounded(design: PlannedDesign) -> str:
-    """What the design cannot tell apart, in a few words."""
+    """Return what the design cannot tell apart, in a few words."""
     if design.regular:
         short = resolution(design.generators)
         if short is None or short > CLEAR:
@@ -373,7 +377,7 @@ def _confounded(design: PlannedDesign) -> str:
 
 
 def two_levels(factors: int) -> Study:
-    """A study of so many two-level factors, with the names of letters."""
+    """Return a study of so many two-level factors, with the names of letters."""
     keys = "ABCDEFGHJKL"[:factors]
     levels = tuple(Factor(key=key, levels=("low", "high")) for key in keys)
     answers = Responses(metrics=("loss",))
@@ -381,7 +385,7 @@ def two_levels(factors: int) -> Study:
 
 
 def suggestion(found: Sequence[Offer]) -> tuple[int, str]:
-    """The number, from 0, of the design to take, and why."""
+    """Return the number, from 0, of the design to take, and why."""
     tested = [o for o in found if o.detectable[0] is not None and o.study.stopping is None]
     best = (tested or list(found))[0]
     number = list(found).index(best)

@@ -75,8 +75,8 @@ def ascent_plan(directory: Path, response: str | None, steps: int | None) -> Pla
 def chosen_configs(
     study: Study, statuses: list[RunStatus], response: str
 ) -> tuple[tuple[str, ...], tuple[Levels, ...]]:
-    """The predicted best, the best observed, the runner-up and the baseline, each once, as files
-    name them; the optimum of a surface comes first, with its levels.
+    """Return the predicted best, the best observed, the runner-up and the baseline, each once, as
+    files name them; the optimum of a surface comes first, with its levels.
     """
     runs = study_runs(study, statuses)
     (data,) = datasets(study, statuses, runs, [response])

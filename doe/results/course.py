@@ -41,7 +41,7 @@ class Scaled(NamedTuple):
     """Mean at the first look, at which effects are taken back."""
 
     def returned(self, state: TermDecision) -> TermDecision:
-        """What is known of a term in units of the response."""
+        """Return what is known of a term in units of the response."""
         if self.transform.name == "none":
             return state
         ends = {
@@ -63,7 +63,7 @@ class Course(NamedTuple):
     """Of each run."""
 
     def close_to_best(self, data: Sequence[Dataset]) -> tuple[CloseToBest, ...]:
-        """The configuration of each response that is known to be closest to the best."""
+        """Return the configuration of each response that is known to be closest to the best."""
         assert self.study.stopping is not None
         return tuple(
             closest(d, self.portion, self.rule, len(data), self.study.stopping.within) for d in data
@@ -72,7 +72,7 @@ class Course(NamedTuple):
     def decided(
         self, data: Sequence[Dataset], masks: Sequence[int]
     ) -> tuple[list[Judged], float | None]:
-        """The terms of all responses, and the replicates that are expected in the end."""
+        """Return the terms of all responses, and the replicates that are expected in the end."""
         rule, complete, family = self.rule, self.complete, len(masks) * len(data)
         runs = data[0].runs
         model = None if rule.two_sided else self._model(masks)
@@ -119,7 +119,8 @@ class Course(NamedTuple):
         return judged, expected
 
     def _on_scale(self, data: Dataset) -> Scaled:
-        """A response on its declared scale; as it is where results find that, or have none there.
+        """Return a response on its declared scale; as it is where results find that, or have none
+        there.
 
         The middle is that of the first look, so that no later run changes what matters there.
         """

@@ -58,7 +58,9 @@ def learning_curves(
 
 
 def reported_at(run: RunDir, name: str, step: float) -> float:
-    """What was current at a step or epoch of a run that got there: the last value up to it."""
+    """Return what was current at a step or epoch of a run that got there: the last value up to
+    it.
+    """
     lines = [line for line in _epochs(run) or _steps(run) if name in line and EPOCH in line]
     before = [line[name] for line in lines if line[EPOCH] <= step]
     reached = any(line[EPOCH] >= step for line in lines)
@@ -94,7 +96,9 @@ def _number(text: str) -> float:
 
 
 def line_responses(study: Study, line: Mapping[str, float]) -> Iterable[tuple[str, float]]:
-    """The responses that an epoch tells: metrics, and averages of which it has every part."""
+    """Return the responses that an epoch tells: metrics, and averages of which it has every
+    part.
+    """
     answers, keys = study.responses, study.metrics.keys
     values = {
         name: line[key]
@@ -164,7 +168,9 @@ def _error(status: RunStatus) -> str:
 
 
 def _curves(study: Study, lines: Lines, responses: Sequence[str]) -> dict[str, Curve]:
-    """The first column, which is the loss where a backend writes one, and the asked responses."""
+    """Return the first column, which is the loss where a backend writes one, and the asked
+    responses.
+    """
     curves: dict[str, Curve] = {}
     for line in lines:
         epoch = line.get(EPOCH, math.nan)

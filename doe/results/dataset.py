@@ -103,7 +103,7 @@ def _whole_plots(study: Study, planned: Sequence[Run]) -> tuple[RandomGroup, ...
 
 
 def factor_columns(study: Study) -> tuple[FactorColumn, ...]:
-    """The factors of a study as an analysis knows them."""
+    """Return the factors of a study as an analysis knows them."""
     return tuple(
         FactorColumn(
             f.key,
@@ -119,7 +119,7 @@ def factor_columns(study: Study) -> tuple[FactorColumn, ...]:
 
 
 def study_limits(study: Study) -> Limits:
-    """Where a study may run: what `exclude`, `when` and linear constraints leave."""
+    """Return where a study may run: what `exclude`, `when` and linear constraints leave."""
     nested = {i: (other, frozenset(off)) for i, (other, off) in conditions(study).items()}
     weights, bounds = constraints_of(study)
     return Limits(
@@ -215,7 +215,7 @@ def datasets(
 
 
 def usual_terms(study: Study) -> tuple[int, ...] | None:
-    """The usual model of the study's kind of design; None for what suits the runs."""
+    """Return the usual model of the study's kind of design; None for what suits the runs."""
     terms = chosen_kind(study).terms()
     return None if terms is None else tuple(terms)
 

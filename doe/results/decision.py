@@ -96,7 +96,7 @@ class Decision(NamedTuple):
         return settled, self._outlook
 
     def _close_sentence(self, so_far: str) -> str:
-        """How close to the best the leading configurations are."""
+        """Return how close to the best the leading configurations are."""
         if not self.close:
             return f"No configuration is known to be close to the best {so_far}."
         parts = [
@@ -163,7 +163,7 @@ def decided_responses(study: Study) -> tuple[str, ...]:
 
 
 def decision(study: Study, statuses: Sequence[RunStatus]) -> Decision | None:
-    """What the complete portions decide; None where the study declares no rule."""
+    """Return what the complete portions decide; None where the study declares no rule."""
     if study.stopping is None:
         return None
     import numpy as np
@@ -200,7 +200,9 @@ def decision(study: Study, statuses: Sequence[RunStatus]) -> Decision | None:
 def required_runs(
     study: Study, statuses: Sequence[RunStatus], reached: Decision | None
 ) -> list[RunStatus]:
-    """The runs that the study asks for: not the portions that a decision has made needless."""
+    """Return the runs that the study asks for: not the portions that a decision has made
+    needless.
+    """
     if reached is None or not reached.is_final:
         return list(statuses)
     last, fresh = reached.replicates * portions_per_replicate(study), confirming(study)
@@ -208,7 +210,9 @@ def required_runs(
 
 
 def requested_portions(study: Study, statuses: Sequence[RunStatus]) -> int:
-    """How many portions a study asks for: those that are complete, or those of the next look."""
+    """Return how many portions a study asks for: those that are complete, or those of the next
+    look.
+    """
     reached = decision(study, statuses)
     assert reached is not None
     each = portions_per_replicate(study)
@@ -239,7 +243,7 @@ def declare_until(
 
 
 def _distance(text: str) -> float:
-    """A positive number; 0 if it is not."""
+    """Return a positive number; 0 if it is not."""
     try:
         return value if 0.0 < (value := float(text)) < math.inf else 0.0
     except ValueError:
@@ -302,7 +306,7 @@ def _check_goals(study: Study) -> None:
 
 
 def decision_json(reached: Decision | None) -> dict[str, Any] | None:
-    """The same for machines."""
+    """Return the same for machines."""
     if reached is None:
         return None
     return {

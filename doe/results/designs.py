@@ -87,7 +87,7 @@ class PlannedDesign(NamedTuple):
 def planned_design(
     plan: Plan, fraction: str | None = None, order: int | None = None
 ) -> PlannedDesign:
-    """The design of a planned study, or of another fraction of it."""
+    """Return the design of a planned study, or of another fraction of it."""
     study, design = plan.study, plan.design
     if fraction is not None:
         study = with_overrides(study, None, fraction)
@@ -100,7 +100,7 @@ def planned_design(
 
 
 def lettered_design(keys: Sequence[str], fraction: str, order: int | None = None) -> PlannedDesign:
-    """One replicate of a two-level factorial or of a fraction of it, without any study."""
+    """Return one replicate of a two-level factorial or of a fraction of it, without any study."""
     generators = parse_generators(fraction, keys)
     cells = np.array(two_level_rows(len(keys), generators), np.int64)
     columns = tuple(FactorColumn(key, key, (0, 1), numeric=True) for key in keys)
@@ -126,7 +126,7 @@ class StratumPower(NamedTuple):
 def power_by_stratum(
     plan: Plan, asked: PowerQuestion, replicates: int | None = None
 ) -> list[StratumPower]:
-    """What tests can see where runs have several errors, each group varying as much as runs.
+    """Return what tests can see where runs have several errors, each group varying as much as runs.
 
     Of the study as it is planned, or with another number of replicates. Empty where there is one
     error for all.
@@ -168,7 +168,9 @@ MOST_TRIED = 6
 
 
 def what_gives_an_error(plan: Plan, stratum: str) -> str:
-    """What would give the terms of a stratum an error: replicates, or executions of their stage."""
+    """Return what would give the terms of a stratum an error: replicates, or executions of their
+    stage.
+    """
     stage = plan.study.stages.get(stratum.removesuffix(" execution"))
     if stage is not None and stage.seed == NO_SEED:
         return f'All replicates use the same executions; seed = "{REPLICATE}" would add some'
@@ -201,7 +203,7 @@ class PowerOfTerms(NamedTuple):
     runs: int
 
     def at(self, size: DesignSize, asked: PowerQuestion) -> list[TermDetection]:
-        """What each term's test can see in a design of this size."""
+        """Return what each term's test can see in a design of this size."""
         rows = []
         for term in self.terms:
             noncentrality = term.noncentrality * size.runs / self.runs
@@ -217,7 +219,9 @@ class PowerOfTerms(NamedTuple):
 
 
 def power_of_terms(design: PlannedDesign) -> PowerOfTerms:
-    """Every term of which the planned runs estimate everything, with what its test can see."""
+    """Return every term of which the planned runs estimate everything, with what its test can
+    see.
+    """
     return PowerOfTerms(term_powers(design.runs, design.order), design.runs.count)
 
 

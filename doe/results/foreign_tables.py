@@ -108,7 +108,7 @@ PYTHON = Export(
 
 
 def recognised(frame: pd.DataFrame, path: Path, say: Callable[[str], None]) -> pd.DataFrame:
-    """A table with plain columns where it is an export that is known; any other as it is.
+    """Return a table with plain columns where it is an export that is known; any other as it is.
 
     Rows of unfinished runs are left out: their values are not results.
     """
@@ -172,7 +172,7 @@ def _renamed(frame: pd.DataFrame, export: Export) -> pd.DataFrame:
 
 
 def _seconds(cell: str) -> str:
-    """A duration in seconds, as text; empty where it cannot be read."""
+    """Return a duration in seconds, as text; empty where it cannot be read."""
     if match := DAYS.fullmatch(cell):
         days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
         return repr(86400 * days + 3600 * hours + 60 * minutes + seconds)

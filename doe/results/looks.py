@@ -18,7 +18,7 @@ SHAPES = {"obrien-fleming": "O'Brien and Fleming", "pocock": "Pocock", "quadrati
 
 
 def stopping_rule(study: Study) -> Rule:
-    """The rule of a study as the statistics know it."""
+    """Return the rule of a study as the statistics know it."""
     from doe.analysis.sequential import EARLY_ORDER, with_first_look
     from doe.analysis.spending import Rule
     from doe.terms import terms_up_to
@@ -32,14 +32,14 @@ def stopping_rule(study: Study) -> Rule:
 
 
 def of_design(study: Study, statuses: Sequence[RunStatus]) -> list[RunStatus]:
-    """All runs but those that confirm a winner and those of a path of ascent."""
+    """Return all runs but those that confirm a winner and those of a path of ascent."""
     fresh, path = confirming(study), on_path(study)
     return [s for s in statuses if s.run.replicate not in fresh and s.run.level_values not in path]
 
 
 def analysed(study: Study, statuses: Sequence[RunStatus]) -> list[RunStatus]:
-    """The runs that effects are estimated from: those of the design, and where the study declares
-    that it is looked at, those of complete portions.
+    """Return the runs that effects are estimated from: those of the design, and where the study
+    declares that it is looked at, those of complete portions.
     """
     factorial = of_design(study, statuses)
     if study.stopping is None:
@@ -49,7 +49,7 @@ def analysed(study: Study, statuses: Sequence[RunStatus]) -> list[RunStatus]:
 
 
 def look_notes(study: Study, statuses: Sequence[RunStatus]) -> tuple[str, ...]:
-    """What a reader of p values must know of when these runs were looked at."""
+    """Return what a reader of p values must know of when these runs were looked at."""
     rule, complete = study.stopping, complete_replicates(statuses)
     if rule is not None:
         late = (

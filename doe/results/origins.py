@@ -25,7 +25,7 @@ class RunSpan(NamedTuple):
 
 
 def run_spans(statuses: Sequence[RunStatus]) -> list[RunSpan]:
-    """The runs that tell when they began and ended."""
+    """Return the runs that tell when they began and ended."""
     ended = [
         (status, [datetime.fromisoformat(origin[key]).timestamp() for key in ("start", "end")])
         for status in statuses
@@ -46,7 +46,7 @@ def run_spans(statuses: Sequence[RunStatus]) -> list[RunSpan]:
 
 
 def machine_text(status: RunStatus) -> str:
-    """The host and its slot that a run was executed on."""
+    """Return the host and its slot that a run was executed on."""
     names = (status.provenance.get(key) for key in ("host", "slot"))
     return " ".join(str(name) for name in names if name)
 
@@ -64,7 +64,7 @@ def shared_facts(statuses: Sequence[RunStatus]) -> dict[str, list[tuple[str, int
 
 
 def commits(statuses: Sequence[RunStatus]) -> list[str]:
-    """The states of the code that made the runs."""
+    """Return the states of the code that made the runs."""
     return sorted({str(status.provenance.get("commit") or "") for status in statuses} - {""})
 
 

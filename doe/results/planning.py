@@ -129,7 +129,7 @@ def _chosen_design(request: PlanRequest) -> Study:
 
 
 def requested_study(request: PlanRequest) -> Study:
-    """The study that a request names, with its replicates and fraction."""
+    """Return the study that a request names, with its replicates and fraction."""
     given = request.study
     if isinstance(given, Mapping):
         given = checked_study(given, "the study")
@@ -166,5 +166,5 @@ def import_table(
 
 
 def _cell(value: object) -> str:
-    """A cell as text; a gap is empty."""
+    """Return a cell as text; a gap is empty."""
     return "" if value is None or value != value else str(value)

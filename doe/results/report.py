@@ -96,7 +96,7 @@ class Report(NamedTuple):
 
 
 def fingerprint(state: Overview) -> str:
-    """A short text that changes when a run begins or ends."""
+    """Return a short text that changes when a run begins or ends."""
     runs = "\n".join(
         f"{status.run.run_id} {status.state} {status.checksum}" for status in state.statuses
     )
@@ -145,7 +145,7 @@ def report_of(
 def _course(
     state: Overview | None,
 ) -> tuple[dict[str, dict[str, Curve]], dict[str, RunDetail], Decision | None]:
-    """How the runs of a study went, and what they decide; nothing of a table."""
+    """Return how the runs of a study went, and what they decide; nothing of a table."""
     if state is None:
         return {}, {}, None
     study, statuses, files = state.study, state.statuses, StudyDir(state.directory)
@@ -184,7 +184,7 @@ def _bounds(
 
 
 def _analyses(data: Sequence[Dataset], options: AnalysisOptions) -> list[Analysis | str]:
-    """The analysis of each response or why there is none; many at once take all cores."""
+    """Return the analysis of each response or why there is none; many at once take all cores."""
     tasks = [(dataset, options) for dataset in data]
     cores = min(len(os.sched_getaffinity(0)), len(data) // WORTH_A_PROCESS)
     # A fork is safe where there is no other thread, and costs no import.
@@ -341,7 +341,9 @@ def _fits(
 
 
 def _is_open(subject: Subject) -> bool:
-    """Whether configurations without runs can run: nothing restricts factors but exclusions."""
+    """Return whether configurations without runs can run: nothing restricts factors but
+    exclusions.
+    """
     if subject.state is None:
         return True
     study = subject.state.study

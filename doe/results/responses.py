@@ -43,7 +43,7 @@ def columns(study: Study) -> list[str]:
 
 
 def table_rows(study: Study, statuses: Sequence[RunStatus]) -> list[list[Any]]:
-    """The table as plain rows, for those who do without pandas."""
+    """Return the table as plain rows, for those who do without pandas."""
     return [_row(study, status) for status in statuses]
 
 
@@ -65,7 +65,7 @@ def _row(study: Study, status: RunStatus) -> list[Any]:
 
 
 def table_csv(study: Study, statuses: Sequence[RunStatus]) -> str:
-    """The table as CSV; a missing value is empty."""
+    """Return the table as CSV; a missing value is empty."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(columns(study))
@@ -76,7 +76,7 @@ def table_csv(study: Study, statuses: Sequence[RunStatus]) -> str:
 
 
 def slot_and_host(status: RunStatus) -> tuple[str, str]:
-    """Where a run was or is executed; empty where nobody knows."""
+    """Return where a run was or is executed; empty where nobody knows."""
     origin = status.provenance
     lease = status.lease.lease if status.lease and status.state == "running" else None
     return (
@@ -96,7 +96,7 @@ def check_response(study: Study, name: str) -> None:
 
 
 def mean_of(values: Sequence[float]) -> float:
-    """The plain mean, of any magnitude that a float can have."""
+    """Return the plain mean, of any magnitude that a float can have."""
     try:
         return math.fsum(values) / len(values)
     except OverflowError:  # the sum, not the mean
@@ -202,14 +202,16 @@ def best_first(cells: Sequence[Cell], response: str, goal: str | None) -> list[C
 
 
 def baseline(study: Study, cells: Sequence[Cell], response: str) -> str:
-    """The configuration that others are compared with: the [report] section's, else the first."""
+    """Return the configuration that others are compared with: the [report] section's, else the
+    first.
+    """
     groups = [g for g in study.report.groups if response in (g.name, *g.responses)]
     marked = [cell for group in groups for cell in cells if is_baseline(group, cell)]
     return min(marked or cells, key=lambda cell: cell.row).config
 
 
 def is_baseline(group: Group, cell: Cell) -> bool:
-    """Whether a configuration has the levels that mark the baseline of a group."""
+    """Return whether a configuration has the levels that mark the baseline of a group."""
     return bool(group.baseline) and all(
         cell.levels[key] == level for key, level in group.baseline.items()
     )

@@ -26,7 +26,7 @@ Source = Any
 
 
 def is_study(source: Source) -> bool:
-    """Whether a source is a planned study, by its value, its directory or its file."""
+    """Return whether a source is a planned study, by its value, its directory or its file."""
     if isinstance(source, Study):
         return True
     path = Path(source) if isinstance(source, (str, Path)) else None
@@ -135,5 +135,5 @@ def page_source(
 
 
 def study_page(state: Overview) -> Subject:
-    """A study as its page shows it: with all responses, as far as it has run."""
+    """Return a study as its page shows it: with all responses, as far as it has run."""
     return study_subject(state, report_responses(state.study.responses))

@@ -139,7 +139,7 @@ def failures(runs: Iterable[tuple[str, str, str]]) -> dict[str, list[str]]:
 
 
 def _warnings(study: Study, statuses: Sequence[RunStatus]) -> list[str]:
-    """What makes runs of one study differ in more than their factors."""
+    """Return what makes runs of one study differ in more than their factors."""
     warnings = []
     if changed := changed_warning(study, statuses):
         warnings.append(changed)
@@ -162,7 +162,7 @@ def _warnings(study: Study, statuses: Sequence[RunStatus]) -> list[str]:
 
 
 def _origin_warnings(every: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What differs between runs in where they come from."""
+    """Return what differs between runs in where they come from."""
     origins = [origin for origin in every if IMPORTED not in origin]
     tables = Counter(origin[IMPORTED] for origin in every if IMPORTED in origin)
     warnings = [
@@ -202,7 +202,7 @@ def _listing(counter: Counter[str]) -> str:
 
 
 def as_json(state: Overview) -> dict[str, Any]:
-    """The same for machines."""
+    """Return the same for machines."""
     return {
         "study": state.study.name,
         "runs": len(state.statuses),
@@ -250,7 +250,9 @@ def study_time_left(
 def foreseen(
     files: StudyDir, statuses: Sequence[RunStatus], elapsed: Mapping[str, float]
 ) -> list[float]:
-    """What runs under way foresee of themselves; nothing once one has finished, which says more."""
+    """Return what runs under way foresee of themselves; nothing once one has finished, which says
+    more.
+    """
     if _finished(statuses):
         return []
     first = list(elapsed.items())[:ASKED]
@@ -371,7 +373,7 @@ def _state(
 
 
 def plan_line(stage: StageState) -> str:
-    """What sharing a stage saves: in executions, and in time once that is known."""
+    """Return what sharing a stage saves: in executions, and in time once that is known."""
     of = f"for each level of {', '.join(stage.factors)}" if stage.factors else "for all levels"
     line = (
         f"Stage {stage.name}, {of}: {counted(stage.executions, 'execution')} for "
@@ -384,7 +386,7 @@ def plan_line(stage: StageState) -> str:
 
 
 def status_line(stage: StageState) -> str:
-    """How a stage stands."""
+    """Return how a stage stands."""
     number = ", ".join(f"{count} {name}" for name, count in stage.counts.items() if count)
     line = f"stage {stage.name}: {counted(stage.executions, 'execution')}: {number}"
     if stage.removed:
@@ -395,5 +397,5 @@ def status_line(stage: StageState) -> str:
 
 
 def stage_json(stage: StageState) -> dict[str, object]:
-    """The same for machines."""
+    """Return the same for machines."""
     return {**stage._asdict(), "executions": stage.executions}

@@ -105,7 +105,7 @@ class Subject(NamedTuple):
 
 
 def study_subject(state: Overview, names: Sequence[str]) -> Subject:
-    """A study as far as it has run, with the responses that are named."""
+    """Return a study as far as it has run, with the responses that are named."""
     study, statuses = state.study, state.statuses
     values = [response_values(study, status) for status in statuses]
     data = study_datasets(study, statuses, names)
@@ -136,7 +136,9 @@ def study_subject(state: Overview, names: Sequence[str]) -> Subject:
 def study_datasets(
     study: Study, statuses: Sequence[RunStatus], names: Sequence[str]
 ) -> dict[str, Dataset]:
-    """What is analysed of a study's runs: those of the design, as far as they may be looked at."""
+    """Return what is analysed of a study's runs: those of the design, as far as they may be looked
+    at.
+    """
     included = analysed(study, statuses)
     fresh = confirming_runs(study, statuses)
     read = datasets(study, included, study_runs(study, included), names, fresh)
@@ -175,12 +177,12 @@ def _excluded(study: Study) -> tuple[int, ...]:
 
 
 def report_responses(responses: Responses) -> tuple[str, ...]:
-    """All responses, those that summarise first."""
+    """Return all responses, those that summarise first."""
     return (*responses.averages, *responses.metrics, *responses.further)
 
 
 def report_section(section: ReportSection, responses: Responses) -> ReportSection:
-    """A [report] section; without groups, one for each average, else for the metrics."""
+    """Return a [report] section; without groups, one for each average, else for the metrics."""
     if section.groups:
         return section
     averages = tuple(
@@ -203,7 +205,7 @@ def report_section(section: ReportSection, responses: Responses) -> ReportSectio
 
 
 def table_subject(path: Path, data: Sequence[Dataset], table: TableOptions) -> Subject:
-    """The rows of a table as runs, with all that it says of them."""
+    """Return the rows of a table as runs, with all that it says of them."""
     runs = data[0].runs
     goals = {d.response: _goal(table.goal_of(d.response)) for d in data}
     known = {name: goal for name, goal in goals.items() if goal is not None}
@@ -238,7 +240,7 @@ def _goal(text: str | None) -> Goal | None:
 
 
 def _limited(data: Dataset) -> np.ndarray:
-    """Which runs have a limit in the place of a value."""
+    """Return which runs have a limit in the place of a value."""
     if data.limits is None:
         return np.zeros(len(data.y), dtype=bool)
     return ~np.isnan(data.limits[0]) & np.isnan(data.y)

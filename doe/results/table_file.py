@@ -65,7 +65,7 @@ def read_table(path: Path, say: Say, decimal: str | None = None) -> pd.DataFrame
 
 
 def decoded(raw: bytes) -> tuple[str, str]:
-    """The text of a file, and its encoding by name."""
+    """Return the text of a file, and its encoding by name."""
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
         return raw.decode("utf-16", errors="replace"), "UTF-16"
     start = raw[:4096]
@@ -79,7 +79,7 @@ def decoded(raw: bytes) -> tuple[str, str]:
 
 
 def separator_of(text: str) -> str:
-    """What separates the cells of the header: the sign that gives the most of them."""
+    """Return what separates the cells of the header: the sign that gives the most of them."""
     header = re.split("[\r\n]", text.lstrip("\r\n"), maxsplit=1)[0][:MOST_CHARACTERS]
 
     def cells(separator: str) -> int:

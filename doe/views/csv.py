@@ -41,7 +41,7 @@ def render_all(tables: Sequence[Table]) -> str:
 
 
 def _lines(table: Table) -> tuple[list[str], list[list[str]]]:
-    """The header of a table and its rows as cells of a file."""
+    """Return the header of a table and its rows as cells of a file."""
     sections = any(row.style == "section" for row in table.rows)
     header = [key for column in table.columns for key in _keys(column)]
     rows, section = [], ""

@@ -65,7 +65,7 @@ def _drawn(folder: Path) -> dict[str, str]:
 
 
 def files(stem: Path) -> tuple[Path, ...]:
-    """The files of a figure."""
+    """Return the files of a figure."""
     return tuple(stem.with_name(f"{stem.name}.{kind}") for kind in KINDS)
 
 
@@ -81,7 +81,9 @@ def save(chart: Spec, stem: Path) -> None:
 
 
 def cached(name: str, make: Callable[[], str]) -> str:
-    """The text of that name from the cache, or made anew; the name says all that it depends on."""
+    """Return the text of that name from the cache, or made anew; the name says all that it depends
+    on.
+    """
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     path = Path(home) / "pit-doe" / name
     with contextlib.suppress(OSError, UnicodeDecodeError):

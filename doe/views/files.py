@@ -69,7 +69,7 @@ def write_figures(
 
 
 def now() -> str:
-    """The date and time of writing, in UTC."""
+    """Return the date and time of writing, in UTC."""
     return datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 

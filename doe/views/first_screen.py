@@ -77,7 +77,7 @@ def _strongest(analysis: Analysis, title: str) -> str:
 
 
 def _span(factor: FactorColumn, analysis: Analysis) -> float:
-    """How far the means of a factor's levels lie apart."""
+    """Return how far the means of a factor's levels lie apart."""
     known = [m.mean for m in analysis.levels if m.factor == factor.key and m.mean is not None]
     return max(known) - min(known) if known else 0.0
 
@@ -142,7 +142,7 @@ def _condition(factor: FactorColumn, analysis: Analysis) -> str:
 
 
 def _signed(effect: ConditionalEffect, pair: Interaction) -> float:
-    """A conditional effect, of a ratio its logarithm."""
+    """Return a conditional effect, of a ratio its logarithm."""
     value = effect.effect or 0.0
     return math.log(value) if pair.ratio and value > 0 else value
 
@@ -210,7 +210,7 @@ def _ties(analysis: Analysis) -> str:
 
 
 def _optimum(analysis: Analysis) -> str:
-    """The model's optimum, where it is another configuration."""
+    """Return the model's optimum, where it is another configuration."""
     assert analysis.best is not None
     reduced, top = analysis.best.reduced, analysis.best.cells[0]
     fixed = {i for term in reduced.terms for i in factors_in(parse_term(term, analysis.keys))}

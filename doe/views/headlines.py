@@ -59,7 +59,7 @@ class Headlines(NamedTuple):
 
 
 def headlines(analysis: Analysis, study: bool = True) -> Headlines:
-    """The significant effects, the best configuration, and what is fragile.
+    """Return the significant effects, the best configuration, and what is fragile.
 
     Findings are significant after Holm's adjustment over all terms. An interaction of two factors
     is told as what one of them does at each level of the other.
@@ -197,7 +197,7 @@ def _curve(factor: FactorColumn, analysis: Analysis) -> str:
 
 
 def _ordered(pair: LevelDifference, analysis: Analysis) -> tuple[str, str, str]:
-    """The higher level, the lower one, and how far they are apart."""
+    """Return the higher level, the lower one, and how far they are apart."""
     ratio = pair.ratio is not None
     value, low, high = pair.difference or 0.0, pair.ci_low, pair.ci_high
     names = (level_in_words(pair.level), level_in_words(pair.other))
@@ -218,7 +218,7 @@ def _ordered(pair: LevelDifference, analysis: Analysis) -> tuple[str, str, str]:
 
 
 def _shape(factor: FactorColumn, analysis: Analysis) -> str:
-    """Whether a number acts along a curve, as far as that is shown."""
+    """Return whether a number acts along a curve, as far as that is shown."""
     part = next(
         (p for p in analysis.parts if p.factor == factor.key and p.part == "quadratic"), None
     )
@@ -259,7 +259,7 @@ def _verbs(analysis: Analysis) -> tuple[str, ...]:
 
 
 def _change(change: ConditionalEffect, pair: Interaction, analysis: Analysis) -> str:
-    """What a factor does: "raises loss by 0.2", "has no clear effect"."""
+    """Return what a factor does: "raises loss by 0.2", "has no clear effect"."""
     if change.effect is None:
         return "has an effect that the runs do not determine"
     if analysis.exact and change.effect == (1.0 if pair.ratio else 0.0):
@@ -278,7 +278,7 @@ def _raises(effect: float) -> str:
 
 
 def _rivals(term: int, name: str, analysis: Analysis) -> str:
-    """The term with those of its order that the runs cannot tell from it: "AB = −CD"."""
+    """Return the term with those of its order that the runs cannot tell from it: "AB = −CD"."""
     others = next((others for first, *others in analysis.aliases if first == name), [])
     letters = single_letters(analysis.keys)
     size = (lambda text: len(text)) if letters else (lambda text: text.count(":") + 1)
@@ -291,20 +291,22 @@ def _unit(analysis: Analysis) -> str:
 
 
 def _analysed_unit(analysis: Analysis) -> str:
-    """What follows a difference on the analysed scale."""
+    """Return what follows a difference on the analysed scale."""
     if analysis.transform.name != "none":
         return " on the analysed scale"
     return f" {difference_unit(analysis.unit)}".rstrip()
 
 
 def _multiplied(analysis: Analysis) -> str:
-    """What a ratio multiplies: the response, or its odds."""
+    """Return what a ratio multiplies: the response, or its odds."""
     odds = analysis.transform.scale.ratio == "odds"
     return f"the odds of {analysis.response}" if odds else analysis.response
 
 
 def _interval(ends: Sequence[str], analysis: Analysis, kind: str = "") -> str:
-    """The interval beside an estimate, as `with_interval` writes it; empty where there is none."""
+    """Return the interval beside an estimate, as `with_interval` writes it; empty where there is
+    none.
+    """
     return f"{kind}{confidence(analysis.alpha)} CI {' to '.join(ends)}" if ends else ""
 
 
@@ -342,7 +344,7 @@ def _best(analysis: Analysis) -> str:
 
 
 def _over_conditions(analysis: Analysis) -> tuple[str, ...]:
-    """Which choice is best over what is met and not chosen; nothing where all is chosen."""
+    """Return which choice is best over what is met and not chosen; nothing where all is chosen."""
     best = analysis.best
     met = [factor_text(f) for f in analysis.factors if f.role == "condition"]
     if best is None or not met or not best.over_conditions:
@@ -357,7 +359,7 @@ def _over_conditions(analysis: Analysis) -> tuple[str, ...]:
 
 
 def _beats(analysis: Analysis) -> list[str]:
-    """How likely one configuration beats another, where it was asked for."""
+    """Return how likely one configuration beats another, where it was asked for."""
     named = partial(config_in_words, analysis.keys)
     sentences = []
     for b in analysis.beats:
@@ -376,7 +378,7 @@ def _beats(analysis: Analysis) -> list[str]:
 
 
 def _confirmed(analysis: Analysis) -> str:
-    """What fresh runs say of the winner; the best of many is optimistic until they have."""
+    """Return what fresh runs say of the winner; the best of many is optimistic until they have."""
     fresh = analysis.confirmation
     if fresh is None:
         return ", not yet confirmed with new seeds."
@@ -403,7 +405,7 @@ def _confirmed(analysis: Analysis) -> str:
 
 
 def _has(top: RankedCell, analysis: Analysis) -> str:
-    """The factors that are on, by name, or the level of each where letters do not say it."""
+    """Return the factors that are on, by name, or the level of each where letters do not say it."""
     factors = analysis.factors
     if not single_letters(analysis.keys) or "=" in top.config:
         return ""
@@ -435,7 +437,7 @@ def _fragile(analysis: Analysis) -> tuple[str, ...]:
 
 
 def _options(analysis: Analysis) -> tuple[str, ...]:
-    """The last remedy of each kind: checks that know more come later."""
+    """Return the last remedy of each kind: checks that know more come later."""
     options = {}
     for finding in analysis.diagnostics.findings:
         for remedy in finding.remedies:

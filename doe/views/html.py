@@ -73,7 +73,7 @@ GRID_COLUMNS = 32
 
 
 def render(report: Report, written: str, version: str = "") -> str:
-    """The page of a study; `written` is the one date on it.
+    """Return the page of a study; `written` is the one date on it.
 
     A page with a version, which a server sends, also asks that server for a newer one.
     """
@@ -111,7 +111,7 @@ OPTION = re.compile(rf"(--[a-z][a-z-]*(?: (?:{'|'.join(choices())}))?)")
 
 
 def sentence(text: str) -> Markup:
-    """A sentence in which the options of a command are code, which no line breaks."""
+    """Return a sentence in which the options of a command are code, which no line breaks."""
     parts = OPTION.split(text)
     marked = (Markup("<code>{}</code>").format(p) if i % 2 else p for i, p in enumerate(parts))
     return Markup("").join(marked)
@@ -171,7 +171,7 @@ def _texts(report: Report) -> dict[str, Any]:
 
 
 def moment_texts(state: Overview) -> dict[str, Any]:
-    """How far a study is, which a served page asks for every few seconds."""
+    """Return how far a study is, which a served page asks for every few seconds."""
     done = f"{state.counts['done']} of {counted(len(state.statuses), 'run')} are done"
     others = [f"{n} {name}" for name, n in state.counts.items() if n and name != "done"]
     return {
@@ -183,7 +183,7 @@ def moment_texts(state: Overview) -> dict[str, Any]:
 
 
 def moment(state: Overview) -> dict[str, Any]:
-    """The same with the runs under way and the state of each run."""
+    """Return the same with the runs under way and the state of each run."""
     table = running_table(state)
     return {
         **moment_texts(state),
@@ -243,7 +243,7 @@ def commands(report: Report) -> list[tuple[str, str]]:
 
 
 def _table_options(subject: Subject) -> str:
-    """The options that name a table and say what its columns are."""
+    """Return the options that name a table and say what its columns are."""
     path, table = subject.path, subject.table
     assert table is not None
     named = {
@@ -330,14 +330,16 @@ def _response(report: Report, name: str, factors: Sequence[FactorColumn]) -> Jso
 
 
 def _is_square(subject: Subject) -> bool:
-    """Whether every configuration has levels of the factors, few enough to be shown in a square."""
+    """Return whether every configuration has levels of the factors, few enough to be shown in a
+    square.
+    """
     every = math.prod(subject.sizes)
     few = len(subject.keys) <= SQUARE_FACTORS and every <= 1 << SQUARE_FACTORS
     return few and max((run.row for run in subject.runs), default=0) < every
 
 
 def grid(report: Report) -> Json:
-    """The design as a square: the first half of the factors across, the others down.
+    """Return the design as a square: the first half of the factors across, the others down.
 
     A design too large to be looked at so is a plain block of its configurations in standard order.
     """
@@ -384,7 +386,7 @@ def _headings(factors: tuple[FactorColumn, ...]) -> list[str]:
 
 
 def table_json(table: Table) -> Json:
-    """A table with its written cells and, for sorting, its raw values."""
+    """Return a table with its written cells and, for sorting, its raw values."""
     return {
         "name": table.name,
         "title": table.title,
@@ -418,7 +420,7 @@ def _raw(value: Value) -> str | int | float | bool | None:
 
 
 def chart_json(data: ChartData) -> Json:
-    """A chart's data by column, half the size of a list of records."""
+    """Return a chart's data by column, half the size of a list of records."""
     return {
         "words": dict(data.words),
         "datasets": {name: _by_column(records) for name, records in data.datasets.items()},

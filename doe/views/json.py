@@ -29,7 +29,7 @@ def to_plain(
     family: EffectsByResponse | None = None,
     trade: TradeOff | None = None,
 ) -> Json:
-    """The object that `doe analyze --json` prints for one response.
+    """Return the object that `doe analyze --json` prints for one response.
 
     It has the same keys for every design. What most readers want is at the top; every further
     analysis is below `diagnostics`, with `p_bh_all`, the p values adjusted over all responses of a
@@ -80,13 +80,13 @@ def to_plain(
 
 
 def bounds_to_plain(bounds: CensoredAnalysis) -> Json:
-    """What `doe analyze --json` prints for a response with limits such as >50."""
+    """Return what `doe analyze --json` prints for a response with limits such as >50."""
     whole: Json = finite(msgspec.to_builtins(bounds))
     return whole | {"factors": [factor.key for factor in bounds.factors]}
 
 
 def _together(trade: TradeOff | None) -> Json:
-    """What a response has in common with the others that it is weighed against."""
+    """Return what a response has in common with the others that it is weighed against."""
     if trade is None:
         return {}
     whole: Json = finite(msgspec.to_builtins(trade))
@@ -104,7 +104,7 @@ def without_masks(value: Any) -> Any:
 
 
 def _family(analysis: Analysis, family: EffectsByResponse | None) -> Json:
-    """The p values of a response adjusted over all responses of its family."""
+    """Return the p values of a response adjusted over all responses of its family."""
     if family is None:
         return {}
     at = family.responses.index(analysis.response)

@@ -154,7 +154,9 @@ def render(table: Table) -> str:
 
 
 def document(names: Sequence[str]) -> str:
-    """A document that inputs tables by file name: a proof that they compile, and a print-out."""
+    """Return a document that inputs tables by file name: a proof that they compile, and a
+    print-out.
+    """
     packages = "".join(f"\\usepackage{{{name}}}\n" for name in PACKAGES)
     inputs = "\n".join(f"\\input{{{name}}}\n\\clearpage" for name in names)
     return (
@@ -219,7 +221,9 @@ def _tabular(table: Table, layout: Layout, rows: Sequence[Row]) -> str:
 
 
 def _ruled(above: Row, row: Row) -> bool:
-    """Whether a rule parts two rows: before a section, after a baseline, before the totals."""
+    """Return whether a rule parts two rows: before a section, after a baseline, before the
+    totals.
+    """
     if row.style == "section":
         return True
     return row.style != above.style and (above.style == "baseline" or row.style == "total")
@@ -259,7 +263,7 @@ def _broken(word: str) -> str:
 
 
 def _number(text: str) -> str:
-    """A written number with its spread small and its power of ten as such."""
+    """Return a written number with its spread small and its power of ten as such."""
     if power := _EXPONENT.match(text):
         sign = "-" if power[2] == "-" else ""
         return f"{escape(power[1])}$\\times$10$^{{{sign}{power[3]}}}$"

@@ -195,7 +195,7 @@ def state_counts(snapshot: Snapshot) -> dict[RunState, int]:
 
 
 def picture(snapshot: Snapshot) -> RenderableType:
-    """The study at a glance: a bar, the counts, a row per slot."""
+    """Return the study at a glance: a bar, the counts, a row per slot."""
     statuses = snapshot.runs
     number = state_counts(snapshot)
     ended = number["done"] + number["diverged"] + number["failed"]
@@ -217,7 +217,8 @@ MOST_ACTIVE, MOST_ELSEWHERE = 32, 8
 
 
 def slot_table(snapshot: Snapshot) -> Table:
-    """A row per run under way: slot, run, step, time, the metric's course, what sets it apart.
+    """Return a row per run under way: slot, run, step, time, the metric's course, what sets it
+    apart.
 
     Of the configurations what varies in the study is shown, on several lines where it is narrow:
     cut, two of them could look alike. Columns are as wide from the first drawing to the last.

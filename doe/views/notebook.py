@@ -71,7 +71,7 @@ class ResponseResult:
         return tuple(_method(name) for name in response_charts(self.report, self.response))
 
     def chart(self, name: str) -> alt.TopLevelMixin:
-        """A chart of the report, as an Altair object."""
+        """Return a chart of the report, as an Altair object."""
         import altair as alt
 
         from doe.views.charts import catalogue, response_charts
@@ -88,7 +88,7 @@ class ResponseResult:
         return made
 
     def contour_chart(self, across: str, up: str) -> alt.TopLevelMixin:
-        """The contour map of two factors, as an Altair object."""
+        """Return the contour map of two factors, as an Altair object."""
         import altair as alt
 
         from doe.views.charts.model import filled, spec
@@ -293,7 +293,7 @@ def _printed(draw: Callable[[Console], None]) -> str:
 
 
 def sentences_html(analysis: Analysis) -> Markup:
-    """What a response says, as a list."""
+    """Return what a response says, as a list."""
     parts = headlines(analysis)
     lines = [*parts.effects, parts.best, *(f"Fragile: {doubt}" for doubt in parts.fragile)]
     return list_html(quantity(analysis), lines)
@@ -306,7 +306,7 @@ def list_html(title: str, lines: Iterable[str]) -> Markup:
 
 
 def table_html(table: Table) -> Markup:
-    """A table with its written cells; bars, which repeat a number, are left out."""
+    """Return a table with its written cells; bars, which repeat a number, are left out."""
     shown = [i for i, column in enumerate(table.columns) if column.format != "bar"]
     head = Markup("").join(Markup("<th>{}</th>").format(table.columns[i].title) for i in shown)
     rows = []

@@ -58,7 +58,7 @@ def factors_table(factors: Sequence[FactorColumn], meanings: Mapping[str, str]) 
 
 
 def order_table(design: Design, most: int) -> Table:
-    """The first runs in the order in which they start."""
+    """Return the first runs in the order in which they start."""
     short = single_letters(design.keys)
     columns = (
         Column("order", "Order", "int"),
@@ -90,7 +90,7 @@ def order_table(design: Design, most: int) -> Table:
 def terms_table(
     design: PlannedDesign, detectable: Mapping[str, float | None] | None = None
 ) -> Table:
-    """What the runs can say about each term of the model."""
+    """Return what the runs can say about each term of the model."""
     facts = design.facts
     columns = (
         Column("term", "Term"),
@@ -120,7 +120,7 @@ def terms_table(
 
 
 def _strong(term: TermPlan) -> list[Confounding]:
-    """The confounding of a term that is worth a word."""
+    """Return the confounding of a term that is worth a word."""
     return [c for c in term.confounded if c.strength > CONFOUNDED]
 
 
@@ -137,7 +137,7 @@ def _confounding(other: Confounding) -> str:
 
 
 def clear(facts: DesignReport) -> bool:
-    """Whether the runs tell every term of the model from all others."""
+    """Return whether the runs tell every term of the model from all others."""
     return all(t.df == t.df_asked and not t.confounded and t.vif == 1.0 for t in facts.terms)
 
 
@@ -179,7 +179,7 @@ EFFECT_OF_TERM = (
 
 
 def strata_power_table(rows: Sequence[Mapping[str, Any]], asked: PowerQuestion) -> Table:
-    """What the tests against each error can see, by the number of replicates."""
+    """Return what the tests against each error can see, by the number of replicates."""
     columns = (
         Column("replicates", "Replicates", "int"),
         Column("stratum", "Error of"),
@@ -298,7 +298,7 @@ def budget_tables(found: Sequence[Offer], known: Known) -> tuple[Table, ...]:
 
 
 def _sizes_table(found: Sequence[Offer], known: Known) -> Table:
-    """The smallest effect on each response that each design detects."""
+    """Return the smallest effect on each response that each design detects."""
     columns = (
         Column("response", "Response"),
         Column("power", "Power"),
@@ -319,7 +319,7 @@ def _sizes_table(found: Sequence[Offer], known: Known) -> Table:
 
 
 def budget_json(found: Sequence[Offer], known: Known) -> dict[str, Any]:
-    """The same for machines."""
+    """Return the same for machines."""
     return {
         "sigma": known.sigmas,
         "sigma_of_logarithm": sorted(known.logarithms),
@@ -341,7 +341,7 @@ def budget_json(found: Sequence[Offer], known: Known) -> dict[str, Any]:
 
 
 def design_json(design: PlannedDesign) -> dict[str, Any]:
-    """What a design can tell as JSON values; of a regular fraction its structure as well."""
+    """Return what a design can tell as JSON values; of a regular fraction its structure as well."""
     import msgspec
 
     from doe.views.json import without_masks
@@ -363,7 +363,7 @@ def design_json(design: PlannedDesign) -> dict[str, Any]:
 
 
 def telling_order(generators: Sequence[Generator]) -> int:
-    """The order up to which aliases must be shown for the first ones to appear."""
+    """Return the order up to which aliases must be shown for the first ones to appear."""
     return max(2, ((resolution(generators) or 0) + 1) // 2)
 
 

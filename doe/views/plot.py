@@ -76,12 +76,12 @@ def variance_plot(profile: Sequence[float], width: int) -> RenderableType:
 
 
 def _level(line: int, top: float) -> str:
-    """The value at a line, on every fourth one."""
+    """Return the value at a line, on every fourth one."""
     return cell_text(top * (HEIGHT - 1 - line) / (HEIGHT - 1), "fixed2") if line % 4 == 1 else ""
 
 
 def _tick(line: int, top: float) -> str:
-    """The quantile at a line, on every fourth one."""
+    """Return the quantile at a line, on every fourth one."""
     return cell_text(top * (HEIGHT - 1 - line) / (HEIGHT - 1), "fixed1") if line % 4 == 1 else ""
 
 
@@ -111,10 +111,10 @@ def _draw_points(canvas: list[list[str]], lenth: Lenth, right: float, top: float
 
 
 def _free(row: list[str], cells: range, point: int) -> bool:
-    """Whether a name fits: nothing stands there but margins and its own point."""
+    """Return whether a name fits: nothing stands there but margins and its own point."""
     return all(i == point or not 0 <= i < len(row) or row[i] in " ┊┆" for i in cells)
 
 
 def _position(share: float, size: int) -> int:
-    """A share of an axis as one of `size` places."""
+    """Return a share of an axis as one of `size` places."""
     return min(max(round(share * (size - 1)), 0), size - 1)

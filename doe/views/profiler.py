@@ -100,7 +100,7 @@ def factors_json(factors: Sequence[FactorColumn]) -> list[Json]:
 
 
 def _places(factor: FactorColumn) -> list[float]:
-    """Where the levels lie from 0 to 1: numbers on their scale, names evenly."""
+    """Return where the levels lie from 0 to 1: numbers on their scale, names evenly."""
     if factor.numeric and len(factor.levels) > 1:
         return [round(float(at + 1.0) / 2.0, 4) for at in factor.positions]
     return [(i + 0.5) / len(factor.levels) for i in range(len(factor.levels))]
@@ -109,7 +109,7 @@ def _places(factor: FactorColumn) -> list[float]:
 def profile_json(
     report: Report, analysis: Analysis, factors: Sequence[FactorColumn]
 ) -> Json | None:
-    """Every configuration as predicted with its interval, and its observed mean.
+    """Return every configuration as predicted with its interval, and its observed mean.
 
     Configurations stand in standard order, the first factor fastest. None where there are too many
     to predict them all.
@@ -138,7 +138,8 @@ def profile_json(
 
 
 def front_json(report: Report, factors: Sequence[FactorColumn]) -> Json:
-    """Where the configurations that ran stand among the goals, with their intervals, by position.
+    """Return where the configurations that ran stand among the goals, with their intervals, by
+    position.
 
     Empty where nothing was weighed.
     """
@@ -167,7 +168,7 @@ def front_json(report: Report, factors: Sequence[FactorColumn]) -> Json:
 def _surface_predictions(
     subject: Subject, analysis: Analysis, factors: Sequence[FactorColumn]
 ) -> tuple[Prediction, ...]:
-    """What the fitted surface predicts at every choice of levels, with its band."""
+    """Return what the fitted surface predicts at every choice of levels, with its band."""
     assert analysis.surface is not None
     shape, scale = analysis.surface.polynomial, analysis.transform.scale
     places = list(product(*(range(len(factor.levels)) for factor in factors)))
@@ -234,7 +235,7 @@ def _desired_values(report: Report) -> tuple[Level, ...] | None:
 def _centre(
     factors: Sequence[FactorColumn], analysis: Analysis, cells: Sequence[Prediction]
 ) -> str:
-    """What the centre runs gave; empty where there are none."""
+    """Return what the centre runs gave; empty where there are none."""
     means = []
     for cell in cells:
         at = [
@@ -248,7 +249,7 @@ def _centre(
 
 
 def _interval(at: Prediction) -> str:
-    """The interval of a prediction, marked where it leaves out the observed mean."""
+    """Return the interval of a prediction, marked where it leaves out the observed mean."""
     if at.ci_low is None or at.ci_high is None:
         return ""
     text = f"{cell_text(at.ci_low, 'brief')} to {cell_text(at.ci_high, 'brief')}"
@@ -266,7 +267,7 @@ WIDE = 10.0
 
 
 def cards_json(report: Report, factors: Sequence[FactorColumn]) -> list[Json]:
-    """What opens when a run is chosen, in run order."""
+    """Return what opens when a run is chosen, in run order."""
     subject, details = report.subject, report.details
     return [_card(factors, run, details.get(run.run_id)) for run in subject.runs]
 

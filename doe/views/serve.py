@@ -36,7 +36,7 @@ class Pages:
         self._page, self._state, self._made = b"", "", 0.0
 
     def page(self) -> bytes:
-        """The page of the study as it stands."""
+        """Return the page of the study as it stands."""
         from doe.views import html
         from doe.views.files import now
 
@@ -51,7 +51,9 @@ class Pages:
             return self._page
 
     def moment(self) -> dict[str, Any]:
-        """How far the study is, and the version that the page should have: the old one at rest."""
+        """Return how far the study is, and the version that the page should have: the old one at
+        rest.
+        """
         from doe.views import html
 
         read = overview(self._directory)
@@ -72,7 +74,7 @@ class _Server(ThreadingHTTPServer):
 
 
 def make_server(pages: Pages, port: int) -> ThreadingHTTPServer:
-    """A server for `/` and `/state` on the loopback address alone."""
+    """Return a server for `/` and `/state` on the loopback address alone."""
 
     class Handler(BaseHTTPRequestHandler):
         timeout = IDLE_SECONDS

@@ -32,7 +32,7 @@ MOST_REPLICATES = 12
 
 
 def state_bar(counts: Mapping[RunState, int]) -> Text:
-    """A bar of all runs by state; a state with one run at least has a sign of its own."""
+    """Return a bar of all runs by state; a state with one run at least has a sign of its own."""
     every = sum(counts.values()) or 1
     order: tuple[RunState, ...] = ("done", "diverged", "failed", "running", "pending")
     signs = {s: max(round(BAR_WIDTH * counts[s] / every), counts[s] > 0) for s in order}
@@ -42,7 +42,7 @@ def state_bar(counts: Mapping[RunState, int]) -> Text:
 
 
 def counts_line(counts: Mapping[RunState, int], signs: bool = True) -> Text:
-    """How many runs are in each state, each with its sign in the bar if asked."""
+    """Return how many runs are in each state, each with its sign in the bar if asked."""
     parts = [
         Text(f"{GLYPHS[state] + ' ' if signs else ''}{counts[state]} {state}", STATE_STYLES[state])
         for state in STATES
@@ -52,14 +52,14 @@ def counts_line(counts: Mapping[RunState, int], signs: bool = True) -> Text:
 
 
 def legend(counts: Mapping[RunState, int]) -> Text:
-    """What the signs of a bar mean, beside it; nothing where all runs are in one state."""
+    """Return what the signs of a bar mean, beside it; nothing where all runs are in one state."""
     shown = [state for state in STATES if counts[state]]
     parts = [Text(f"  {GLYPHS[state]} {state}", STATE_STYLES[state]) for state in shown]
     return Text().join(parts if len(shown) > 1 else [])
 
 
 def replicates_table(state: Overview) -> Table | None:
-    """The runs of each replicate by state; None of a single replicate."""
+    """Return the runs of each replicate by state; None of a single replicate."""
     numbers = sorted({status.run.replicate for status in state.statuses})
     if len(numbers) < 2:
         return None
@@ -83,7 +83,9 @@ def replicates_table(state: Overview) -> Table | None:
 
 
 def running_table(state: Overview) -> Table:
-    """A row per run under way, with what tells its configuration from those of the others."""
+    """Return a row per run under way, with what tells its configuration from those of the
+    others.
+    """
     running = {run.run_id for run in state.running}
     runs = [status.run for status in state.statuses if status.run.run_id in running]
     shown = what_varies(state.study.keys, runs)
@@ -121,7 +123,9 @@ class Shown(NamedTuple):
 
 
 def what_varies(keys: Sequence[str], runs: Sequence[Run]) -> Shown:
-    """The levels in which these runs differ, under the names of their factors; all of one run."""
+    """Return the levels in which these runs differ, under the names of their factors; all of one
+    run.
+    """
     texts = {run.run_id: [level_text(run.levels[key]) for key in keys] for run in runs}
     columns = list(zip(*texts.values(), strict=True))
     several = [i for i, column in enumerate(columns) if len(set(column)) > 1]
@@ -144,19 +148,19 @@ LETTER = re.compile(r"\D\d+")
 
 
 def step_text(step: int | None, total: int | None) -> str:
-    """How far a run is: 12/40; empty before it tells."""
+    """Return how far a run is: 12/40; empty before it tells."""
     return "" if step is None else f"{step}/{total}"
 
 
 def metric_text(name: str, value: float | None) -> str:
-    """What a run reports of its learning: "loss 0.4372"; empty before it tells."""
+    """Return what a run reports of its learning: "loss 0.4372"; empty before it tells."""
     return "" if value is None else f"{name} {cell_text(value, 'num')}".strip()
 
 
 def failure_table(
     failures: Mapping[str, Sequence[str]], named: int | None = 1, logged: bool = True
 ) -> Table:
-    """A row per reason, with how many runs it took and the first `named` of them, or all."""
+    """Return a row per reason, with how many runs it took and the first `named` of them, or all."""
     columns = (
         Column("runs", "runs", "int"),
         Column("reason", "reason"),
@@ -197,7 +201,7 @@ def summary_lines(summary: Summary, study_option: str) -> list[str]:
 
 
 def next_command(summary: Summary) -> str:
-    """What to do about a study in this state."""
+    """Return what to do about a study in this state."""
     if summary.counts["failed"]:
         return "doe status"
     over = summary.decision is not None and summary.decision.is_final
@@ -207,7 +211,7 @@ def next_command(summary: Summary) -> str:
 
 
 def summary_environment(summary: Summary, study_option: str) -> dict[str, str]:
-    """The summary as variables that a command finds in its environment."""
+    """Return the summary as variables that a command finds in its environment."""
     return {
         "DOE_STUDY": summary.study,
         "DOE_ENDING": summary.ending,

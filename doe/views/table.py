@@ -55,7 +55,7 @@ class Table(NamedTuple):
         return tuple(row for row in self.rows if row.style != "section")
 
     def first(self, most: int, file: str) -> Table:
-        """Its first rows, with a note that says which file holds the others."""
+        """Return its first rows, with a note that says which file holds the others."""
         if len(self.rows) <= most:
             return self
         note = f"{most} of {len(self.rows)} rows; all of them are in {file}."
@@ -68,7 +68,8 @@ def rows_of(
     marks: Callable[[Any], Mapping[str, Mark]] | None = None,
     **cells: Callable[[Any], Value],
 ) -> tuple[Row, ...]:
-    """A row per item: what `cells` compute for a column's key, else its attribute of that name.
+    """Return a row per item: what `cells` compute for a column's key, else its attribute of that
+    name.
 
     A column of stars shows the p value of the item.
     """
@@ -83,17 +84,18 @@ def rows_of(
 
 
 def starred(p: float | None) -> float | str:
-    """A p value in a column of stars, which stays empty where there is none."""
+    """Return a p value in a column of stars, which stays empty where there is none."""
     return "" if p is None else p
 
 
 def slug(name: str) -> str:
-    """A name for files and labels: lower-case letters, digits and hyphens."""
+    """Return a name for files and labels: lower-case letters, digits and hyphens."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "table"
 
 
 def significant_rows(table: Table, alpha: float) -> Table:
-    """The rows of terms that are significant after Holm's adjustment, and all that are not terms.
+    """Return the rows of terms that are significant after Holm's adjustment, and all that are not
+    terms.
 
     Of a table whose marks are its essence the marked rows; one without either stays whole.
     """

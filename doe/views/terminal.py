@@ -32,7 +32,7 @@ ROW_STYLES = {"plain": "", "baseline": "italic", "total": "dim", "section": "bol
 
 
 def _visible_segment(segment: Segment) -> Segment:
-    """A segment whose control characters, unless the console made them, are signs."""
+    """Return a segment whose control characters, unless the console made them, are signs."""
     return segment if segment.control is not None else segment._replace(text=visible(segment.text))
 
 
@@ -53,7 +53,7 @@ class _Screen(Console):
 
 
 def console() -> Console:
-    """A console on standard output; plain when piped or where NO_COLOR is set."""
+    """Return a console on standard output; plain when piped or where NO_COLOR is set."""
     return _Screen(highlight=False, file=getattr(sys.stdout, "plain", None))
 
 
@@ -135,7 +135,7 @@ def render_table(table: Table, width: int) -> RenderableType:
 
 
 def _section(columns: Sequence[Column], heading: str) -> list[Text]:
-    """A heading in the first column of text, which is wide enough for it."""
+    """Return a heading in the first column of text, which is wide enough for it."""
     text_column = next((i for i, column in enumerate(columns) if not column.numeric), 0)
     return [Text("")] * text_column + [Text(heading, style=ROW_STYLES["section"])]
 
@@ -149,8 +149,8 @@ def _cell(value: Value, column: Column, row: Row, scale: tuple[float, bool], roo
 
 
 def _broken(text: str, room: int) -> str:
-    """A term or configuration on several lines, whole factors on each: never cut, so that no two
-    look alike.
+    """Return a term or configuration on several lines, whole factors on each: never cut, so that no
+    two look alike.
     """
     lines = [""]
     for part in re.split(r"(?<=[,:])(?=\S)|(?<= · )", text):
@@ -161,7 +161,8 @@ def _broken(text: str, room: int) -> str:
 
 
 def bar(value: float, largest: float, both: bool = False) -> str:
-    """A horizontal bar, its length |value| relative to `largest`; to both sides of zero if asked.
+    """Return a horizontal bar, its length |value| relative to `largest`; to both sides of zero if
+    asked.
 
     One to the right is drawn in eighths of a character, one to the left in halves.
     """
@@ -176,7 +177,7 @@ def bar(value: float, largest: float, both: bool = False) -> str:
 
 
 def _scale(table: Table, column: Column) -> tuple[float, bool]:
-    """The largest size of a column's numbers, and whether one of them is below zero."""
+    """Return the largest size of a column's numbers, and whether one of them is below zero."""
     i = table.columns.index(column)
     values = [float(v) for row in table.data_rows if isinstance(v := row.values[i], (int, float))]
     return max(map(abs, values), default=0.0), min(values, default=0.0) < 0

@@ -24,7 +24,9 @@ MARKS: Mapping[bool | None, Mark] = {True: "good", False: "bad", None: "strong"}
 
 
 def helps(effect: float, goal: str | None) -> bool | None:
-    """Whether an effect is for the better, by the goal of the response; None without a goal."""
+    """Return whether an effect is for the better, by the goal of the response; None without a
+    goal.
+    """
     return None if goal is None else (effect > 0) == (goal == "max")
 
 
@@ -33,45 +35,51 @@ MEANS: Mapping[str, str] = {"log": "Geometric mean", "logit": "Logit mean"}
 
 
 def unit_text(unit: str) -> str:
-    """A unit as it follows a name; empty where there is none."""
+    """Return a unit as it follows a name; empty where there is none."""
     return f" [{unit}]" if unit else ""
 
 
 def mean_word(analysis: Analysis) -> str:
-    """What a mean taken back from the analysed scale is called."""
+    """Return what a mean taken back from the analysed scale is called."""
     return MEANS.get(analysis.transform.name, "Mean")
 
 
 def mean_text(analysis: Analysis) -> str:
-    """What a mean is the mean of: "Mean loss [nats]"."""
+    """Return what a mean is the mean of: "Mean loss [nats]"."""
     return f"{mean_word(analysis)} {analysis.response}{unit_text(analysis.unit)}"
 
 
 def quantity(analysis: Analysis) -> str:
-    """The response as analysed, with the unit that it still has: "loss [nats]", "ln loss"."""
+    """Return the response as analysed, with the unit that it still has: "loss [nats]", "ln
+    loss".
+    """
     unit = analysis.unit if analysis.transform.name == "none" else ""
     return analysis.transform.label(analysis.response) + unit_text(unit)
 
 
 def difference_unit(unit: str) -> str:
-    """The unit of a difference: two shares in % differ by points."""
+    """Return the unit of a difference: two shares in % differ by points."""
     return "points" if unit == "%" else unit
 
 
 def effect_on(analysis: Analysis) -> str:
-    """What an effect is a difference in, on the analysed scale: "loss [nats]", "acc [points]"."""
+    """Return what an effect is a difference in, on the analysed scale: "loss [nats]", "acc
+    [points]".
+    """
     if analysis.transform.name != "none":
         return quantity(analysis)
     return analysis.response + unit_text(difference_unit(analysis.unit))
 
 
 def loss_finding(analysis: Analysis) -> str:
-    """Which levels lose runs; empty where none is shown to."""
+    """Return which levels lose runs; empty where none is shown to."""
     return "" if analysis.missing is None else analysis.missing.finding
 
 
 def worst_ranks_text(analysis: Analysis) -> str:
-    """Which terms are significant where diverged runs count as the worst; empty without any."""
+    """Return which terms are significant where diverged runs count as the worst; empty without
+    any.
+    """
     ranks = () if analysis.missing is None else analysis.missing.worst_rank
     if not ranks:
         return ""
@@ -86,28 +94,28 @@ def survivors(analysis: Analysis) -> tuple[str, ...]:
 
 
 def advice_text(finding: Finding) -> str:
-    """What to do, with the options that do it."""
+    """Return what to do, with the options that do it."""
     options = ", ".join(f"--{remedy.replace('=', ' ')}" for remedy in finding.remedies)
     return f"{finding.advice.removesuffix('.')} ({options})." if options else finding.advice
 
 
 def factor_text(factor: FactorColumn) -> str:
-    """A factor by its name, with its key: "Noise (F)"."""
+    """Return a factor by its name, with its key: "Noise (F)"."""
     return factor_label(factor.key, factor.name)
 
 
 def spaced(sentence: str) -> str:
-    """A sentence whose configurations may break between factors: "lr=0.1, aug=on"."""
+    """Return a sentence whose configurations may break between factors: "lr=0.1, aug=on"."""
     return re.sub(r"(?<==)([^,\s]+),(?=[^,\s]+=)", r"\1, ", sentence)
 
 
 def is_switch(factor: FactorColumn) -> bool:
-    """Whether a factor is there or not, rather than at one of two levels."""
+    """Return whether a factor is there or not, rather than at one of two levels."""
     return tuple(label.lower() for label in factor.labels) in SWITCHES
 
 
 def level_phrase(factor: FactorColumn, number: int, again: bool = False, keyed: bool = True) -> str:
-    """Where a factor has a level: "without Noise (F)", "with it", "at lr = 0.1"."""
+    """Return where a factor has a level: "without Noise (F)", "with it", "at lr = 0.1"."""
     name = factor_text(factor) if keyed else factor.name or factor.key
     if is_switch(factor):
         return f"{'with' if number else 'without'} {'it' if again else name}"
@@ -116,7 +124,7 @@ def level_phrase(factor: FactorColumn, number: int, again: bool = False, keyed: 
 
 
 def is_clear(effect: ConditionalEffect, ratio: bool) -> bool:
-    """Whether the interval of a conditional effect leaves out no effect."""
+    """Return whether the interval of a conditional effect leaves out no effect."""
     none = 1.0 if ratio else 0.0
     if effect.effect is None:
         return False
@@ -124,7 +132,7 @@ def is_clear(effect: ConditionalEffect, ratio: bool) -> bool:
 
 
 def curvature_text(analysis: Analysis) -> str:
-    """What the centre runs say of a curve, and what to do next."""
+    """Return what the centre runs say of a curve, and what to do next."""
     bend = analysis.curvature
     if bend is None:
         return ""

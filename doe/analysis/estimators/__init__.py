@@ -16,7 +16,7 @@ from doe.analysis.fitted import FittedResponse
 
 
 def estimate_all(response: FittedResponse) -> dict[str, Struct | None]:
-    """The value of every estimator of this package, by the name of its module."""
+    """Return the value of every estimator of this package, by the name of its module."""
     return {
         module.name: import_module(f"{__name__}.{module.name}").estimate(response)
         for module in iter_modules(__path__)

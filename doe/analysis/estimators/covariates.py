@@ -102,7 +102,7 @@ def _sentence(
 
 
 def refusal(runs: Runs, terms: Sequence[int]) -> str | None:
-    """Why these runs cannot be adjusted for their covariates; None where they can.
+    """Return why these runs cannot be adjusted for their covariates; None where they can.
 
     A factor that changes a covariate acts on the response through it, and the adjustment would take
     that part of its effect away. So each covariate is analysed as a response itself.
@@ -128,7 +128,7 @@ def refusal(runs: Runs, terms: Sequence[int]) -> str | None:
 
 
 def _refused(runs: Runs, covariate: Covariate, others: Sequence[Covariate]) -> str | None:
-    """Why one covariate cannot be adjusted for, beside others that can."""
+    """Return why one covariate cannot be adjusted for, beside others that can."""
     name, values = covariate
     if not np.ptp(values) > 0.0:
         return f"{name} is the same in every run, so there is nothing to adjust for"

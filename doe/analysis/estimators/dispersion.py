@@ -101,7 +101,9 @@ def estimate(response: FittedResponse) -> Dispersion | None:
 
 
 def determined(model: Model, term: int) -> bool:
-    """Whether the runs determine all coefficients of a term, whatever other columns are kept."""
+    """Return whether the runs determine all coefficients of a term, whatever other columns are
+    kept.
+    """
     if model.full_rank:
         return True
     own = np.flatnonzero(model.source == term)
@@ -109,7 +111,9 @@ def determined(model: Model, term: int) -> bool:
 
 
 def _largest(model: Model, term: int, coef: Floats) -> tuple[float | None, float | None, str]:
-    """The largest effect of a term between two levels of each factor, as a ratio, and which."""
+    """Return the largest effect of a term between two levels of each factor, as a ratio, and
+    which.
+    """
     at = np.flatnonzero(model.source == term)
     rows, labels = np.zeros((1, len(model.source))), [""]
     rows[0, at] = 2.0

@@ -104,7 +104,7 @@ def _fitted(counts: Floats, X: Floats, items: int) -> GLMResults:
 
 
 def _agreement(rows: Sequence[OddsTerm], response: FittedResponse) -> tuple[bool, str]:
-    """Whether the two ways call the same terms significant, and on which they differ."""
+    """Return whether the two ways call the same terms significant, and on which they differ."""
     alpha = response.alpha
     least = {test.term for test in response.tests if significant(test.p_holm, alpha)}
     counted = {row.term for row in rows if significant(row.p_holm, alpha)}

@@ -160,7 +160,7 @@ def _statistics(fit: Fit, bases: Sequence[Floats], rows: Floats) -> Floats:
 
 
 def _surprise(fit: Fit, f: Floats, df: Sequence[int]) -> Floats:
-    """How far out statistics (… x terms) lie, comparable over terms of different df."""
+    """Return how far out statistics (… x terms) lie, comparable over terms of different df."""
     if len(set(df)) == 1:
         return f
     own = np.array(df)
@@ -235,7 +235,7 @@ def _orders(
 
 
 def _smallest_p(fit: Fit, permutations: int) -> float:
-    """The smallest p of exchanges within blocks: one over their number."""
+    """Return the smallest p of exchanges within blocks: one over their number."""
     sizes = [fit.n] if fit.block is None else np.bincount(fit.block).tolist()
     log_count = sum(math.lgamma(size + 1.0) for size in sizes)
     return max(1.0 / (1.0 + permutations), math.exp(-min(log_count, 700.0)))
@@ -311,7 +311,7 @@ def _cell_effects(fit: Fit, values: Floats) -> dict[int, float]:
 
 
 def estimate(response: FittedResponse) -> Robust | None:
-    """The shown terms by every method, and where the conclusions differ; None unless asked.
+    """Return the shown terms by every method, and where the conclusions differ; None unless asked.
 
     None where runs share seeds or whole plots, since every method takes them as independent, and
     where runs that should differ by chance are equal.

@@ -35,12 +35,12 @@ IDENTITY = Scale(_same, _same, "{}", low=-math.inf)
 
 
 def scale_names() -> tuple[str, ...]:
-    """The response as it is, and every scale of this package."""
+    """Return the response as it is, and every scale of this package."""
     return ("none", *(module.name for module in iter_modules(__path__)))
 
 
 def scale_of(name: str) -> Scale:
-    """A scale by its name."""
+    """Return a scale by its name."""
     if name == "none":
         return IDENTITY
     scale: Scale = import_module(f"{__name__}.{name}").SCALE
@@ -48,5 +48,5 @@ def scale_of(name: str) -> Scale:
 
 
 def choices() -> tuple[str, ...]:
-    """What may be asked for: a scale, a power to be found, or the better of raw and log."""
+    """Return what may be asked for: a scale, a power to be found, or the better of raw and log."""
     return (*scale_names(), "boxcox", "auto")

@@ -17,7 +17,7 @@ from doe.views.figures import Spec, cached
 
 @cache
 def catalogue() -> tuple[Chart, ...]:
-    """All charts in the order of reading."""
+    """Return all charts in the order of reading."""
     modules = [import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__)]
     charts = [chart for module in modules for chart in vars(module).get("CHARTS", ())]
     return tuple(sorted(charts, key=lambda chart: (isinstance(chart, StudyChart), chart.position)))
@@ -25,7 +25,7 @@ def catalogue() -> tuple[Chart, ...]:
 
 @cache
 def drawings() -> dict[str, Spec]:
-    """The drawing of every chart, kept for as long as nothing that draws has changed."""
+    """Return the drawing of every chart, kept for as long as nothing that draws has changed."""
     texts = [path.read_bytes() for folder in __path__ for path in sorted(Path(folder).glob("*.py"))]
     digest = hashlib.sha256(b"".join((version("altair").encode(), *texts))).hexdigest()[:16]
     made: dict[str, Spec] = json.loads(

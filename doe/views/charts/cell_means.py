@@ -77,7 +77,7 @@ def draw_cell_means() -> alt.TopLevelMixin:
 
 
 def cell_means_data(report: Report, response: str) -> ChartData | None:
-    """The best configurations on the response scale; those tied with the best make the band.
+    """Return the best configurations on the response scale; those tied with the best make the band.
 
     Without an error estimate there are no intervals, and all are tied with the best.
     """
@@ -107,7 +107,7 @@ def cell_means_data(report: Report, response: str) -> ChartData | None:
 
 
 def _ends(made: Mapping[str, Sequence[Record]], logged: bool) -> dict[str, Word]:
-    """The axis: the means and runs, and of the intervals what leaves these readable."""
+    """Return the axis: the means and runs, and of the intervals what leaves these readable."""
     shown = [row["mean"] for row in made["cells"]] + [row["value"] for row in made["seeds"]]
     values = [float(value or 0.0) for value in shown]
     ends = [float(row[key] or 0.0) for row in made["cells"] for key in ("from", "to")]
@@ -120,7 +120,9 @@ def _ends(made: Mapping[str, Sequence[Record]], logged: bool) -> dict[str, Word]
 
 
 def _baseline(report: Report, response: str) -> str:
-    """The configuration that others are compared with: by the study, else every first level."""
+    """Return the configuration that others are compared with: by the study, else every first
+    level.
+    """
     given = report.subject.data[response].baseline
     first = (0,) * len(report.subject.factors)
     analysis = report.analyses[response]
@@ -128,7 +130,7 @@ def _baseline(report: Report, response: str) -> str:
 
 
 def _seeds(report: Report, response: str, short: Mapping[str, str]) -> list[Record]:
-    """The runs of some configurations, each with its replicate, in the order of the rows."""
+    """Return the runs of some configurations, each with its replicate, in the order of the rows."""
     ranks = {config: rank for rank, config in enumerate(short)}
     rows: list[Record] = [
         {
@@ -146,12 +148,12 @@ def _seeds(report: Report, response: str, short: Mapping[str, str]) -> list[Reco
 
 
 def _centre(cell: RankedCell) -> float:
-    """What the interval is about: the mean, or the geometric mean."""
+    """Return what the interval is about: the mean, or the geometric mean."""
     return cell.mean if cell.geometric is None else cell.geometric
 
 
 def cells_word(cells: Sequence[RankedCell], analysis: Analysis) -> str:
-    """What the means of the configurations are."""
+    """Return what the means of the configurations are."""
     logged = any(cell.geometric is not None for cell in cells)
     return "Geometric mean" if logged else mean_word(analysis)
 
@@ -159,7 +161,9 @@ def cells_word(cells: Sequence[RankedCell], analysis: Analysis) -> str:
 def cell_records(
     cells: Sequence[RankedCell], short: Mapping[str, str], untold: bool
 ) -> dict[str, list[Record]]:
-    """The first configurations with their intervals, and the band of those among the best."""
+    """Return the first configurations with their intervals, and the band of those among the
+    best.
+    """
     among = [_centre(cell) for cell in cells if cell.among_best or untold]
     rows: list[Record] = [
         {

@@ -86,7 +86,7 @@ RESIDUALS = ResponseChart(
 
 
 def draw_observed_predicted() -> alt.TopLevelMixin:
-    """A dot for each configuration; on the line both are equal."""
+    """Return a dot for each configuration; on the line both are equal."""
     x = alt.X("predicted:Q", title="{predicted}", **chosen_scale())
     y = alt.Y("observed:Q", title="{observed}", **chosen_scale())
     points = alt.Chart(alt.NamedData("configs"))
@@ -99,7 +99,7 @@ def draw_observed_predicted() -> alt.TopLevelMixin:
 
 
 def predicted_data(report: Report, response: str) -> ChartData | None:
-    """The configurations that have run and have a prediction."""
+    """Return the configurations that have run and have a prediction."""
     analysis = report.analyses.get(response)
     predictions = () if analysis is None else analysis.predictions
     rows: list[Record] = [
@@ -182,7 +182,7 @@ REST = "all else"
 
 
 def draw_scales() -> alt.TopLevelMixin:
-    """A line from the share on the raw scale to that on the log scale, term by term."""
+    """Return a line from the share on the raw scale to that on the log scale, term by term."""
     base = alt.Chart(alt.NamedData("shares")).encode(
         y=alt.Y("term:N", sort=None, title=None),
         tooltip=hover("term", "raw", "log"),
@@ -205,7 +205,7 @@ def draw_scales() -> alt.TopLevelMixin:
 
 
 def scales_data(report: Report, response: str) -> ChartData | None:
-    """The terms with the largest shares, and what they and all others leave."""
+    """Return the terms with the largest shares, and what they and all others leave."""
     analysis = report.analyses.get(response)
     both = None if analysis is None else analysis.scales
     if both is None:
@@ -257,7 +257,7 @@ def draw_box_cox() -> alt.TopLevelMixin:
 
 
 def box_cox_data(analysis: Analysis) -> ChartData | None:
-    """The profile; None where the response is not positive or was transformed already."""
+    """Return the profile; None where the response is not positive or was transformed already."""
     profile = analysis.diagnostics.boxcox
     if profile is None:
         return None

@@ -90,7 +90,7 @@ def draw_half_normal() -> alt.TopLevelMixin:
 
 
 def half_normal_data(analysis: Analysis) -> ChartData | None:
-    """The contrasts of single runs, or of all where there is one error."""
+    """Return the contrasts of single runs, or of all where there is one error."""
     return stratum_data(analysis, analysis.half_normal)
 
 
@@ -111,7 +111,9 @@ def stratum_data(analysis: Analysis, plot: HalfNormal) -> ChartData | None:
 
 
 def contrast_records(analysis: Analysis, lenth: Lenth, plot: HalfNormal) -> list[Record]:
-    """Each contrast with its direction and what its term is tested by, the smallest first."""
+    """Return each contrast with its direction and what its term is tested by, the smallest
+    first.
+    """
     effects = {effect.term: effect for effect in analysis.effects}
     tests = {test.term: test for test in analysis.tests}
     contrasts = {contrast.label: contrast for contrast in plot.contrasts}
@@ -139,7 +141,9 @@ def contrast_records(analysis: Analysis, lenth: Lenth, plot: HalfNormal) -> list
 def plot_data(
     points: list[Record], lenth: Lenth, magnitude: str, short: Mapping[str, str]
 ) -> ChartData:
-    """The points with their margins, reference line and placed labels, `short` for each term."""
+    """Return the points with their margins, reference line and placed labels, `short` for each
+    term.
+    """
     largest = max((point.magnitude for point in lenth.points), default=0.0)
     right = 1.06 * max(largest, lenth.sme) or 1.0
     top = 1.08 * max(point.quantile for point in lenth.points)
@@ -260,7 +264,7 @@ def draw_pareto() -> alt.TopLevelMixin:
 
 
 def pareto_data(analysis: Analysis) -> ChartData:
-    """The largest effects, and the margin beyond which one is significant by itself.
+    """Return the largest effects, and the margin beyond which one is significant by itself.
 
     Where factors have more than two levels, the contrasts of the half-normal plot.
     """

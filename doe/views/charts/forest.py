@@ -177,7 +177,7 @@ def _main(analysis: Analysis) -> Estimates:
 
 
 def _levels(factor: FactorColumn, analysis: Analysis) -> Estimates:
-    """Each level against the first one."""
+    """Return each level against the first one."""
     found = {}
     for number in range(1, len(factor.levels)):
         pair = {factor.labels[0], factor.labels[number]}

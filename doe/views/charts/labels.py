@@ -21,7 +21,7 @@ def text_width(text: str) -> float:
 
 
 def wrapped(text: str, room: float) -> str:
-    """A text in lines that have so many pixels, or one word each."""
+    """Return a text in lines that have so many pixels, or one word each."""
     lines = [""]
     for part in text.split(" "):
         longer = f"{lines[-1]} {part}".strip()
@@ -41,7 +41,7 @@ class Box(NamedTuple):
     bottom: float
 
     def overlaps(self, other: Box) -> bool:
-        """Whether two rectangles share some area."""
+        """Return whether two rectangles share some area."""
         return (
             self.left < other.right
             and other.left < self.right
@@ -105,7 +105,7 @@ def place_labels(
 
 
 def _crosses(line: Leader, box: Box) -> bool:
-    """Whether a line runs through a rectangle (Liang and Barsky)."""
+    """Return whether a line runs through a rectangle (Liang and Barsky)."""
     (x, y), (to_x, to_y) = line
     enter, leave = 0.0, 1.0
     for start, step, low, high in (
@@ -183,7 +183,7 @@ def row_labels(terms: Sequence[str], keys: Sequence[str]) -> dict[str, str]:
 
 
 def in_lines(text: str, most: int, after: str) -> str:
-    """A text in as many lines of so many letters as it needs, broken after a mark alone."""
+    """Return a text in as many lines of so many letters as it needs, broken after a mark alone."""
     lines = [""]
     for part in re.split(f"(?<={re.escape(after)})", text):
         if lines[-1] and len(lines[-1] + part.rstrip()) > most:

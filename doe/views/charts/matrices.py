@@ -76,7 +76,9 @@ def draw_heatmap() -> alt.TopLevelMixin:
 
 
 def heatmap_data(report: Report) -> ChartData | None:
-    """The strongest terms over all responses; a mark where the false discovery rate is met."""
+    """Return the strongest terms over all responses; a mark where the false discovery rate is
+    met.
+    """
     family = report.effects_by_response
     if family is None or len(report.analyses) < 2:
         return None
@@ -167,7 +169,7 @@ def draw_interaction_matrix() -> alt.TopLevelMixin:
 
 
 def matrix_data(analysis: Analysis) -> ChartData | None:
-    """The strength √F of every pair, without an error the root of its mean square."""
+    """Return the strength √F of every pair, without an error the root of its mean square."""
     names = [factor.name or factor.key for factor in analysis.factors]
     tests = [t for t in analysis.tests if order(t.mask) == 2 and t.mask.bit_count() == 2]
     if not tests or not FEWEST <= len(names) <= MOST:
@@ -282,7 +284,7 @@ def failure_data(report: Report) -> ChartData | None:
 def _level_pairs(
     levels: list[tuple[str, str]],
 ) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
-    """Every level with itself and with those of later factors."""
+    """Yield every level with itself and with those of later factors."""
     for level in levels:
         yield level, level
     yield from ((a, b) for a, b in combinations(levels, 2) if a[0] != b[0])

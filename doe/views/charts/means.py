@@ -36,7 +36,7 @@ def draw_main_effects() -> alt.TopLevelMixin:
 
 
 def main_data(analysis: Analysis) -> ChartData | None:
-    """The mean of each level; one that no run has is left out."""
+    """Return the mean of each level; one that no run has is left out."""
     keys = list(dict.fromkeys(mean.factor for mean in analysis.levels))
     if not keys:
         return None
@@ -119,13 +119,13 @@ def interaction_data(analysis: Analysis) -> ChartData | None:
 
 
 def _parts(analysis: Analysis, pair: Interaction) -> tuple[FactorColumn, FactorColumn]:
-    """The factor that acts, and the one on whose level it depends."""
+    """Return the factor that acts, and the one on whose level it depends."""
     factors = {factor.key: factor for factor in analysis.factors}
     return factors[pair.factor], factors[pair.other]
 
 
 def _line_name(other: FactorColumn, level: int) -> str:
-    """A line by its level, with the factor's key where that is a letter: "C true"."""
+    """Return a line by its level, with the factor's key where that is a letter: "C true"."""
     label = other.labels[level]
     return f"{other.key} {label}" if len(other.key) == 1 else label
 
@@ -141,7 +141,7 @@ def _least_width(analysis: Analysis, pair: Interaction) -> float:
 def _panel(
     analysis: Analysis, pair: Interaction, rank: int, layout: Mapping[str, int]
 ) -> list[Record]:
-    """The acting factor across, a line for each level of the other."""
+    """Return the acting factor across, a line for each level of the other."""
     across, other = _parts(analysis, pair)
     numbers = [analysis.keys.index(key) for key in (pair.factor, pair.other)]
     turned = factors_in(pair.mask) != numbers
@@ -203,7 +203,7 @@ GROUPS = ("differ", "not shown to differ")
 
 
 def draw_level_pairs() -> alt.TopLevelMixin:
-    """A pair in each line, with its interval against the line of no difference."""
+    """Return a pair in each line, with its interval against the line of no difference."""
     base = alt.Chart(alt.NamedData("pairs")).encode(
         y=alt.Y("pair:N", title=None, sort=None, axis=alt.Axis(labelLimit=200)),
         tooltip=hover("pair", "difference", "ci_low", "ci_high", "p_tukey"),
@@ -225,7 +225,7 @@ def draw_level_pairs() -> alt.TopLevelMixin:
 
 
 def pairs_data(analysis: Analysis) -> ChartData | None:
-    """All pairs of levels of factors with more than two; ratios where the scale is log."""
+    """Return all pairs of levels of factors with more than two; ratios where the scale is log."""
     ratio = analysis.transform.scale.ratio
     several = {factor.key for factor in analysis.factors if len(factor.levels) > 2}
     rows: list[Record] = []

@@ -75,7 +75,7 @@ def of_analysis(
 
 
 def spec(chart: Chart) -> Spec:
-    """The Vega-Lite form of a chart, without data and words."""
+    """Return the Vega-Lite form of a chart, without data and words."""
     from altair.utils.schemapi import debug_mode
 
     # Words stand where the schema wants names of scales; the filled form is what must be valid.
@@ -87,7 +87,7 @@ def spec(chart: Chart) -> Spec:
 
 
 def filled(drawing: Spec, data: ChartData) -> Spec:
-    """A drawing with its data, words and look, complete for any Vega-Lite renderer."""
+    """Return a drawing with its data, words and look, complete for any Vega-Lite renderer."""
     worded: Spec = _with_words(drawing, data.words)
     return worded | {"datasets": data.datasets, "config": config(dark=False)}
 

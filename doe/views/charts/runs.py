@@ -37,7 +37,7 @@ MOST_STEPS = 40
 
 
 def draw_learning_curves() -> alt.TopLevelMixin:
-    """A response by epoch or step, a line per configuration; the best ones are coloured."""
+    """Return a response by epoch or step, a line per configuration; the best ones are coloured."""
     colour = alt.Color(
         "short:N",
         title=None,
@@ -75,7 +75,7 @@ def draw_learning_curves() -> alt.TopLevelMixin:
 
 
 def _single_steps(curves: alt.Chart) -> alt.Chart:
-    """The first step of each curve, shown where it is the only one and a line shows nothing.
+    """Return the first step of each curve, shown where it is the only one and a line shows nothing.
 
     Those of longer curves stay, unseen: a scale is made of the data of every layer, and a layer
     without any makes none.
@@ -148,7 +148,7 @@ LEAST_PANEL = 90
 
 
 def draw_settling() -> alt.TopLevelMixin:
-    """An effect with its band against the replicates so far, a panel for each factor."""
+    """Return an effect with its band against the replicates so far, a panel for each factor."""
     base = alt.Chart().encode(
         x=alt.X("replicates:O", title=None, axis=alt.Axis(labelAngle=0)),
         tooltip=hover("row", "effect", "ci_low", "ci_high"),
@@ -276,7 +276,7 @@ def draw_prediction_variance() -> alt.TopLevelMixin:
 
 
 def variance_data(report: Report) -> ChartData | None:
-    """The curve of a design with a model of its own; None of a factorial and of a table."""
+    """Return the curve of a design with a model of its own; None of a factorial and of a table."""
     state = report.subject.state
     if state is None or not (state.study.design or state.study.augment):
         return None

@@ -18,7 +18,7 @@ from doe.views.words import helps
 
 
 def effect_record(effect: Effect) -> Record:
-    """An effect's figures for a chart's data and hover."""
+    """Return an effect's figures for a chart's data and hover."""
     return {
         "term": effect.term,
         "effect": effect.effect,
@@ -37,7 +37,7 @@ OTHERS = "not significant"
 
 
 def direction_of(effect: Effect, analysis: Analysis) -> str:
-    """Whether an effect is for the better or for the worse: what colours mean everywhere.
+    """Return whether an effect is for the better or for the worse: what colours mean everywhere.
 
     Neither unless it is significant after Holm's adjustment. An interaction has no direction of its
     own: exchange the levels of a factor, and its sign turns.
@@ -63,7 +63,7 @@ def direction() -> alt.Color:
 
 
 def direction_words(records: Sequence[Record], room: float = WIDTH) -> dict[str, Word]:
-    """The groups of some records, and the columns of a legend that has so much room."""
+    """Return the groups of some records, and the columns of a legend that has so much room."""
     occur = {record["direction"] for record in records}
     groups = [group for group in GROUPS if group in occur]
     return {"groups": groups, "legend": max(1, min(len(groups), int(room // LEGEND)))}
@@ -96,7 +96,7 @@ def scale_type(values: Sequence[object]) -> str:
 
 
 def word(key: str) -> Any:
-    """A number that is chosen with the data, where Altair wants it at once."""
+    """Return a number that is chosen with the data, where Altair wants it at once."""
     return f"{{{key}}}"
 
 
@@ -108,7 +108,7 @@ FEW_LABELS = (
 
 
 def scale_words(values: Sequence[object]) -> dict[str, str]:
-    """The words of an axis that is logarithmic where every value is positive."""
+    """Return the words of an axis that is logarithmic where every value is positive."""
     kind = scale_type(values)
     known = [float(value) for value in values if isinstance(value, (int, float))]
     wide = kind == "log" and known and max(known) > DECADES * min(known)
@@ -193,14 +193,14 @@ def panel_layout(panels: int, least: float) -> dict[str, int]:
 
 
 def panel_title(factor: FactorColumn) -> str:
-    """A factor above its panel: by its name, with its key where that is a letter."""
+    """Return a factor above its panel: by its name, with its key where that is a letter."""
     if len(factor.key) > 1 or not factor.name:
         return factor.name or factor.key
     return factor_label(factor.key, factor.name).replace(" (", "\u00a0(")
 
 
 def mean_record(mean: float, ci_low: float | None, ci_high: float | None) -> Record:
-    """A mean with its interval; without one the interval has no length."""
+    """Return a mean with its interval; without one the interval has no length."""
     low = mean if ci_low is None else ci_low
     high = mean if ci_high is None else ci_high
     return {"mean": mean, "ci_low": low, "ci_high": high}

@@ -32,7 +32,9 @@ EDGE = 1.04
 
 
 def draw_contours() -> alt.TopLevelMixin:
-    """A panel for each two factors; ticks are data, for every panel has scales of its own."""
+    """Return a panel for each two factors; ticks are data, for every panel has scales of its
+    own.
+    """
     base = alt.Chart()
     scale = alt.Scale(domain=[-EDGE, EDGE], nice=False, zero=False)
     hidden = alt.Axis(labels=False, ticks=False, grid=False, domain=False, title=None)
@@ -119,7 +121,7 @@ def _chosen(chosen: Sequence[str], keys: Sequence[str]) -> tuple[int, int]:
 def _map(
     analysis: Analysis, shape: Polynomial, pair: tuple[int, int]
 ) -> tuple[float, list[Record]]:
-    """How much the response varies over two factors, and the marks of their map."""
+    """Return how much the response varies over two factors, and the marks of their map."""
     step = 2.0 / CELLS
     grid = shape.grid(pair, CELLS)
     unit = np.array(shape.unit)
@@ -181,7 +183,7 @@ CURVE_POINTS, GAP, LEAST = 41, 36, 120
 
 
 def draw_slices() -> alt.TopLevelMixin:
-    """A panel for each factor; ticks are data, for every panel has a scale of its own."""
+    """Return a panel for each factor; ticks are data, for every panel has a scale of its own."""
     scale = alt.Scale(domain=[-EDGE, EDGE], nice=False, zero=False)
     hidden = alt.Axis(labels=False, ticks=False, title=None, grid=False, domain=False)
     x = alt.X("x:Q", scale=scale, axis=hidden)
@@ -211,7 +213,7 @@ def draw_slices() -> alt.TopLevelMixin:
 
 
 def slice_data(analysis: Analysis) -> ChartData | None:
-    """The response along each factor, the others at the optimum, with its band."""
+    """Return the response along each factor, the others at the optimum, with its band."""
     surface = analysis.surface
     if surface is None or not surface.polynomial.factors:
         return None

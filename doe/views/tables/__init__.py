@@ -41,7 +41,7 @@ class ResponseTable(NamedTuple):
     """Whether an option asks for it, so that the terminal shows it beside the first table."""
 
     def on_terminal(self, analysis: Analysis) -> bool:
-        """Whether the terminal shows it for this analysis."""
+        """Return whether the terminal shows it for this analysis."""
         return self.screen == "always" or (self.screen == "saturated" and analysis.df_error == 0)
 
 
@@ -68,13 +68,13 @@ def catalogue() -> tuple[tuple[ResponseTable, ...], tuple[StudyTables, ...]]:
 
 
 def response_tables(analysis: Analysis) -> list[Table]:
-    """The tables of one response for the page."""
+    """Return the tables of one response for the page."""
     made = (entry.make(analysis, MOST_ROWS) for entry in catalogue()[0])
     return [table for table in made if table is not None]
 
 
 def screen_tables(analysis: Analysis) -> list[Table]:
-    """The tables of one response for the terminal, in short."""
+    """Return the tables of one response for the terminal, in short."""
     made = (
         entry.make(analysis, entry.on_screen)
         for entry in catalogue()[0]
@@ -84,8 +84,8 @@ def screen_tables(analysis: Analysis) -> list[Table]:
 
 
 def first_table(analysis: Analysis, rows: int) -> list[Table]:
-    """The first table of one response for the terminal, with at most so many rows, and those that
-    an option asked for.
+    """Return the first table of one response for the terminal, with at most so many rows, and those
+    that an option asked for.
     """
     shown = [entry for entry in catalogue()[0] if entry.on_terminal(analysis)]
     made = [(entry.asked, entry.make(analysis, rows)) for entry in shown]
@@ -94,19 +94,19 @@ def first_table(analysis: Analysis, rows: int) -> list[Table]:
 
 
 def complete_tables(analysis: Analysis) -> list[Table]:
-    """The tables of one response that the terminal shows, with all their rows."""
+    """Return the tables of one response that the terminal shows, with all their rows."""
     made = (e.make(analysis, None) for e in catalogue()[0] if e.on_terminal(analysis))
     return [table for table in made if table is not None]
 
 
 def paper_tables(analysis: Analysis) -> list[Table]:
-    """The tables of one response that a paper needs."""
+    """Return the tables of one response that a paper needs."""
     made = (entry.make(analysis, None) for entry in catalogue()[0] if entry.files == "paper")
     return [table for table in made if table is not None]
 
 
 def study_tables(report: Report, section: str) -> list[Table]:
-    """The tables of a section of the page."""
+    """Return the tables of a section of the page."""
     return [
         table.first(MOST_ROWS, f"tables/{slug(table.name)}.csv" if entry.files else "doe status")
         for entry in catalogue()[1]
@@ -139,7 +139,7 @@ def file_tables(report: Report) -> tuple[list[Table], list[Table]]:
 
 
 def _titled(table: Table, titles: Mapping[str, str]) -> Table:
-    """A table that calls responses what the study file calls them."""
+    """Return a table that calls responses what the study file calls them."""
     columns = (
         column._replace(title=titles.get(column.title, column.title)) for column in table.columns
     )

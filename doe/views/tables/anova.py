@@ -146,7 +146,9 @@ def parts_table(analysis: Analysis, top: int | None = None) -> Table | None:
 
 
 def variation_table(analysis: Analysis, _top: int | None = None) -> Table | None:
-    """The variance between runs of one configuration by stream; None with one stream alone."""
+    """Return the variance between runs of one configuration by stream; None with one stream
+    alone.
+    """
     variation = analysis.variation
     if variation is None:
         return None
@@ -183,7 +185,9 @@ def variation_table(analysis: Analysis, _top: int | None = None) -> Table | None
 
 
 def strata_table(analysis: Analysis, _top: int | None = None) -> Table | None:
-    """The error of each stratum and what is tested against it; None where there is but one."""
+    """Return the error of each stratum and what is tested against it; None where there is but
+    one.
+    """
     if analysis.strata is None:
         return None
     columns = (
@@ -207,7 +211,7 @@ def strata_table(analysis: Analysis, _top: int | None = None) -> Table | None:
 
 
 def doubted(analysis: Analysis) -> bool:
-    """Whether the check of normality raises an alarm."""
+    """Return whether the check of normality raises an alarm."""
     return any(f.check == "normality" and not f.ok for f in analysis.diagnostics.findings)
 
 

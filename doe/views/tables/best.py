@@ -68,7 +68,9 @@ def _hsu_text(analysis: Analysis) -> str:
 
 
 def _notes(analysis: Analysis) -> tuple[str, ...]:
-    """What the model predicts to be best, and that the best was chosen for its luck as well."""
+    """Return what the model predicts to be best, and that the best was chosen for its luck as
+    well.
+    """
     best, keys = analysis.best, analysis.keys
     between = analysis.surface is not None and analysis.surface.optimum is not None
     predicted: tuple[str, ...] = ()
@@ -127,7 +129,8 @@ def beats_table(analysis: Analysis, _top: int | None = None) -> Table | None:
 
 
 def level_means_table(analysis: Analysis, _top: int | None = None) -> Table | None:
-    """The mean of each level with its interval, every cell of the other factors weighted alike.
+    """Return the mean of each level with its interval, every cell of the other factors weighted
+    alike.
 
     None where all factors have two levels, whose effects say as much. A number with many values
     has a line and a curve instead.
@@ -158,7 +161,7 @@ def level_means_table(analysis: Analysis, _top: int | None = None) -> Table | No
 
 
 def differences_table(analysis: Analysis, top: int | None = None) -> Table | None:
-    """Every pair of levels with Tukey's intervals; ratios where the scale is log.
+    """Return every pair of levels with Tukey's intervals; ratios where the scale is log.
 
     None where all factors have two levels, whose effects say as much.
     """

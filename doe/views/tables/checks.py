@@ -21,7 +21,7 @@ SETS = 4
 
 
 def findings_table(analysis: Analysis, top: int | None = None) -> Table:
-    """The checks and what to do."""
+    """Return the checks and what to do."""
     columns = (
         Column("check", "Check"),
         Column("ok", ""),
@@ -42,14 +42,14 @@ def findings_table(analysis: Analysis, top: int | None = None) -> Table:
 
 
 def _verdict(finding: Finding) -> str | None:
-    """What a check says; nothing where it could not be made."""
+    """Return what a check says; nothing where it could not be made."""
     if not finding.ok:
         return "look"
     return None if finding.statistic is None else "ok"
 
 
 def robust_table(analysis: Analysis, top: int | None = None) -> Table | None:
-    """Every term by several methods; where they differ comes first."""
+    """Return every term by several methods; where they differ comes first."""
     robust = analysis.get(Robust)
     if robust is None:
         return None
@@ -81,7 +81,7 @@ def robust_table(analysis: Analysis, top: int | None = None) -> Table | None:
 
 
 def counted_table(analysis: Analysis, top: int | None = None) -> Table | None:
-    """Every term by the count of items, the largest first; None where none were counted."""
+    """Return every term by the count of items, the largest first; None where none were counted."""
     found = analysis.get(QuasiBinomial)
     if found is None:
         return None

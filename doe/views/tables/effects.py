@@ -75,7 +75,7 @@ def stratum_columns(analysis: Analysis) -> tuple[Column, ...]:
 
 
 def stratum_text(tested: Effect | AnovaRow) -> str:
-    """The stratum whose error a term is tested against, with its degrees of freedom."""
+    """Return the stratum whose error a term is tested against, with its degrees of freedom."""
     df = "" if tested.df_error is None else f", {cell_text(tested.df_error, 'short')}"
     return f"{tested.stratum}{df}"
 
@@ -122,7 +122,7 @@ def _effect_notes(analysis: Analysis, rest: Sequence[Effect]) -> tuple[str, ...]
 
 
 def chains_table(analysis: Analysis, top: int | None = None) -> Table | None:
-    """What each effect of a fraction stands for, sign and all."""
+    """Return what each effect of a fraction stands for, sign and all."""
     chains = analysis.aliases
     if not chains:
         return None
@@ -135,7 +135,9 @@ def chains_table(analysis: Analysis, top: int | None = None) -> Table | None:
 
 
 def scales_table(analysis: Analysis, top: int | None = None) -> Table | None:
-    """Every term on both scales; those that only one of them calls significant come first."""
+    """Return every term on both scales; those that only one of them calls significant come
+    first.
+    """
     both = analysis.scales
     if both is None:
         return None
@@ -166,7 +168,7 @@ def scales_table(analysis: Analysis, top: int | None = None) -> Table | None:
 
 
 def agree(term: TermOnScales, alpha: float) -> bool:
-    """Whether both scales call a term significant, or neither does."""
+    """Return whether both scales call a term significant, or neither does."""
     return significant(term.p_holm, alpha) == significant(term.log_p_holm, alpha)
 
 
@@ -210,7 +212,7 @@ def equivalence_table(analysis: Analysis, top: int | None = None) -> Table | Non
 
 
 def covariates_table(analysis: Analysis, top: int | None = None) -> Table | None:
-    """The slope of each covariate, and what the adjustment gains."""
+    """Return the slope of each covariate, and what the adjustment gains."""
     adjusted = analysis.get(Covariates)
     if adjusted is None:
         return None

@@ -18,7 +18,7 @@ EXTREMES = {"min": "Smallest", "max": "Largest"}
 
 
 def goal_sentences(trade: TradeOff) -> list[str]:
-    """What several responses say together."""
+    """Return what several responses say together."""
     sentences = [trade.sentence]
     sentences += [_within_sentence(best) for best in trade.within_limits]
     wanted = trade.desirability
@@ -54,13 +54,13 @@ def _means(means: Sequence[GoalMean]) -> str:
 
 
 def _span(value: float, low: float | None, high: float | None) -> str:
-    """A value with its interval: "82.1 (81.9 to 82.4)"."""
+    """Return a value with its interval: "82.1 (81.9 to 82.4)"."""
     text, *ends = with_interval(value, low, high)
     return f"{text} ({' to '.join(ends)})" if ends else text
 
 
 def goal_tables(trade: TradeOff, top: int | None = None) -> list[Table]:
-    """The tables of several goals."""
+    """Return the tables of several goals."""
     tables = [front_table(trade, top)]
     if trade.within_limits:
         tables.append(within_table(trade))
@@ -71,7 +71,7 @@ def goal_tables(trade: TradeOff, top: int | None = None) -> list[Table]:
 
 
 def _columns(names: Sequence[str]) -> tuple[Column, ...]:
-    """The mean of each response, and the ends of its interval beside it."""
+    """Return the mean of each response, and the ends of its interval beside it."""
     return tuple(
         Column(f"{name}_{end}" if end else name, end or name, "num", keep=not end and i < 4)
         for i, name in enumerate(names)
@@ -113,7 +113,7 @@ def _front_row(point: ParetoPoint, limited: bool) -> Row:
 
 
 def within_table(trade: TradeOff) -> Table:
-    """The best by each response within the limits, of those that ran and of the models."""
+    """Return the best by each response within the limits, of those that ran and of the models."""
     columns = (
         Column("response", "Response"),
         Column("config", "Configuration"),
@@ -169,7 +169,7 @@ def _desirable_row(d: Desirable) -> Row:
 
 
 def weights_table(wanted: Desirability) -> Table:
-    """What becomes the most desirable where one weight is halved or doubled."""
+    """Return what becomes the most desirable where one weight is halved or doubled."""
     columns = (
         Column("response", "Response"),
         Column("weight", "Weight", "short"),

@@ -21,7 +21,7 @@ EFFECTS = 10
 
 
 def paper_tables(report: Report) -> list[Table]:
-    """Every table of the paper, in its order."""
+    """Return every table of the paper, in its order."""
     subject, section, cells = report.subject, report.section, report.subject.cells
     tables = [best_rows(subject, section, group, cells) for group in section.groups]
     tables += [
@@ -44,7 +44,9 @@ def paper_tables(report: Report) -> list[Table]:
 def best_rows(
     subject: Subject, section: ReportSection, group: Group, cells: Sequence[Cell]
 ) -> Table:
-    """The baseline, and each configuration that is best in some column, by parts of the design."""
+    """Return the baseline, and each configuration that is best in some column, by parts of the
+    design.
+    """
     rows: list[Row] = []
     for heading, part in _parts(subject, section, cells):
         baselines = [cell for cell in part if is_baseline(group, cell)]
@@ -101,7 +103,7 @@ def _columns(subject: Subject, responses: Sequence[str], form: Format) -> tuple[
 def _parts(
     subject: Subject, section: ReportSection, cells: Sequence[Cell]
 ) -> list[tuple[str, Sequence[Cell]]]:
-    """The parts of the design with their headings, in standard order."""
+    """Return the parts of the design with their headings, in standard order."""
     ordered = sorted(cells, key=lambda cell: cell.row)
     if not section.split:
         return [("", ordered)]
@@ -122,7 +124,7 @@ def _parts(
 
 
 def effect_rows(group: Group, table: EffectsByResponse, runs: str) -> Table:
-    """The terms that stand out most; an average only where the study declares it."""
+    """Return the terms that stand out most; an average only where the study declares it."""
     averaged = any(row.average is not None for row in table.rows)
     columns = (
         Column("term", "Factor"),
@@ -146,7 +148,7 @@ def effect_rows(group: Group, table: EffectsByResponse, runs: str) -> Table:
 def full_tables(
     subject: Subject, section: ReportSection, cells: Sequence[Cell]
 ) -> tuple[Table, ...]:
-    """Every configuration with every metric, a table for each part of the design."""
+    """Return every configuration with every metric, a table for each part of the design."""
     metrics = subject.responses.metrics
     form: Format = "capped" if section.capped else "spread1"
     tables = []

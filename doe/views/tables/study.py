@@ -12,7 +12,9 @@ from doe.views.tables import StudyTables
 
 
 def decision_table(reached: Decision) -> Table:
-    """A row per term and response, in their order; what is the same everywhere has no column."""
+    """Return a row per term and response, in their order; what is the same everywhere has no
+    column.
+    """
     several = len({term.response for term in reached.terms}) > 1
     to_come = any(term.chance is not None for term in reached.terms)
     columns = (
@@ -49,7 +51,7 @@ def decision_table(reached: Decision) -> Table:
 
 
 def decision_tables(report: Report) -> list[Table]:
-    """The table of a study that declares when it may stop."""
+    """Return the table of a study that declares when it may stop."""
     return [decision_table(report.decision)] if report.decision and report.decision.terms else []
 
 
@@ -64,7 +66,7 @@ def run_tables(report: Report) -> list[Table]:
 
 
 def provenance_table(report: Report) -> Table:
-    """Each fact about the runs' origin, with the number of runs that share it."""
+    """Return each fact about the runs' origin, with the number of runs that share it."""
     columns = (Column("fact", "Fact"), Column("value", "Value"), Column("runs", "Runs", "int"))
     rows = tuple(
         Row((name, value, count))

@@ -24,7 +24,9 @@ KINDS = {
 
 
 def optimum_table(analysis: Analysis, _top: int | None = None) -> Table | None:
-    """The optimum with its confidence region beside the stationary point; None without a goal."""
+    """Return the optimum with its confidence region beside the stationary point; None without a
+    goal.
+    """
     surface = analysis.surface
     if surface is None or surface.optimum is None:
         return None
@@ -52,7 +54,7 @@ def optimum_table(analysis: Analysis, _top: int | None = None) -> Table | None:
 
 
 def optimum_text(analysis: Analysis, surface: Surface) -> str:
-    """What is predicted at the optimum: "Predicted mean 82.1 (81.9 to 82.4)"."""
+    """Return what is predicted at the optimum: "Predicted mean 82.1 (81.9 to 82.4)"."""
     optimum = surface.optimum
     assert optimum is not None
     unit = f" {analysis.unit}" if analysis.unit else ""
@@ -89,7 +91,7 @@ def _unsure(low: float | None, high: float | None) -> bool:
 
 
 def coefficients_table(analysis: Analysis, _top: int | None = None) -> Table | None:
-    """The fitted polynomial in coded units."""
+    """Return the fitted polynomial in coded units."""
     surface = analysis.surface
     if surface is None:
         return None
@@ -117,7 +119,7 @@ def coefficients_table(analysis: Analysis, _top: int | None = None) -> Table | N
 
 
 def coding_text(unit: CodedUnit) -> str:
-    """How a factor is coded: "Time 85 ± 5", or "lr 0.01 ×÷ 10" on a log scale."""
+    """Return how a factor is coded: "Time 85 ± 5", or "lr 0.01 ×÷ 10" on a log scale."""
     sign = "×÷" if unit.log else "±"
     return f"{unit.factor} {cell_text(unit.centre, 'level')} {sign} {cell_text(unit.unit, 'level')}"
 
@@ -147,7 +149,7 @@ def axes_table(analysis: Analysis, _top: int | None = None) -> Table | None:
 
 
 def path_table(analysis: Analysis, _top: int | None = None) -> Table | None:
-    """The path of steepest ascent; None where the surface bends."""
+    """Return the path of steepest ascent; None where the surface bends."""
     surface = analysis.surface
     if surface is None or not surface.path:
         return None
@@ -168,7 +170,7 @@ def path_table(analysis: Analysis, _top: int | None = None) -> Table | None:
 
 
 def surface_tables(analysis: Analysis) -> list[Table]:
-    """All tables of a response surface."""
+    """Return all tables of a response surface."""
     made = (entry.make(analysis, None) for entry in ENTRIES)
     return [table for table in made if table is not None]
 

@@ -1,4 +1,4 @@
-"""An indexed Job of pods as docs/operations.md has it: a process namespace and an index each."""
+"""An indexed Job of pods as docs/how-to/machines.md has it: a process namespace and an index each."""
 
 import os
 import re
@@ -13,7 +13,7 @@ from waiting import until
 from doe.store.files import StudyDir
 from doe.store.verdicts import failed_attempts, read_verdict
 
-PAGE = Path(__file__).parents[3] / "docs" / "operations.md"
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "machines.md"
 PODS = 4
 UNSHARE = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child=SIGKILL"]
 ALLOWED = subprocess.run([*UNSHARE, "true"], capture_output=True).returncode == 0

@@ -28,7 +28,7 @@ def test_configurations_are_ranked_by_what_blocks_cannot_hide() -> None:
     assert {c.config for c in found.cells[:8]} == winners
     assert found.assumed == ("ABCD",)
     assert "has the best mean, adjusted for blocks; " in found.sentence
-    assert found.sentence.endswith(" were zero: ABCD is confounded with blocks.")
+    assert found.sentence.endswith(" in comparisons: ABCD is confounded with blocks.")
     moved = study(in_two_blocks(2000.0), "ABCD", block="day", goal="max").best
     gaps = [c.mean - found.cells[0].mean for c in found.cells]
     assert [c.config for c in moved.cells] == [c.config for c in found.cells]

@@ -73,7 +73,7 @@ def test_divergence_is_a_response_of_its_own() -> None:
     assert rates["B"].p_exact < 1e-3
     assert rates["B"].log_odds > 2
     assert rates["A"].p_holm > 0.05
-    expected = f"B = 1 diverges in {gone.sum()} of 32 runs, its other level 0 of 32: the survivors"
+    expected = f"B = 1 diverges in {gone.sum()} of 32 runs, its other level 0 of 32: the remaining"
     assert found.sentence.startswith(expected)
     assert found.states[0] == "diverged: loss is NaN"
 
@@ -105,7 +105,7 @@ def test_a_pair_of_levels_that_loses_runs_is_found() -> None:
     assert pair.p == pytest.approx(0.0001411631846, rel=1e-8)
     assert pair.p_holm == pytest.approx(4 * pair.p)
     assert pair.together
-    assert found.finding.startswith("A = 1 with B = 1 loses 5 of 6 runs: the survivors")
+    assert found.finding.startswith("A = 1 with B = 1 loses 5 of 6 runs: the remaining runs")
 
 
 def test_a_pair_that_loses_more_than_all_other_runs_is_named() -> None:

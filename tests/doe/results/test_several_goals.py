@@ -107,7 +107,7 @@ def test_a_constraint_reads_the_response_that_it_names(study):
 
 def test_a_constraint_that_nobody_keeps_is_one_sentence(study):
     said = doe("analyze", "--study", study, "--constraint", "seconds <= 1", "--brief").stdout
-    assert "No configuration that ran keeps seconds <= 1" in " ".join(said.split())
+    assert "No configuration that ran meets seconds <= 1" in " ".join(said.split())
 
 
 @pytest.mark.parametrize(

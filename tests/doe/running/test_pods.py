@@ -1,4 +1,4 @@
-"""An indexed Job of pods as docs/how-to/machines.md has it: a process namespace and an index each."""
+"""An indexed Job of pods as how-to/machines.md has it: a process namespace and an index each."""
 
 import os
 import re

@@ -42,7 +42,7 @@ def test_the_best_configuration_and_what_is_fragile_are_told(paper_report, unfin
     assert f"mean is {about(analysis.best.cells[0].mean)} px" in said.best
     assert any("normal" in sentence for sentence in said.fragile)
     lost = headlines(unfinished_report.analyses["dec_avg"]).fragile
-    assert "did not declare that it would be looked at" in lost[0]
+    assert "did not declare interim looks" in lost[0]
     assert "23 of 128 planned runs have no value" in lost[1]
 
 

@@ -107,11 +107,11 @@ def _script(templates: jinja2.Environment, parts: Sequence[str]) -> str:
     return f'"use strict";\n(async () => {{\n{sources}\n}})();'
 
 
-OPTION = re.compile(rf"(--[a-z][a-z-]*(?: (?:{'|'.join(choices())}))?)")
+OPTION = re.compile(rf"((?<=Try: )doe .+$|--[a-z][a-z-]*(?: (?:{'|'.join(choices())}))?)")
 
 
 def sentence(text: str) -> Markup:
-    """Return a sentence in which the options of a command are code, which no line breaks."""
+    """Return a sentence in which a command, or its options, are code."""
     parts = OPTION.split(text)
     marked = (Markup("<code>{}</code>").format(p) if i % 2 else p for i, p in enumerate(parts))
     return Markup("").join(marked)

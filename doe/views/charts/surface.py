@@ -159,8 +159,12 @@ def _map(
 
 
 def ticks(factor: FactorColumn) -> list[tuple[float, str]]:
-    """Both ends and the middle of a range, as positions with their values."""
-    return [(z, cell_text(factor.value_at(z), "short")) for z in (-1.0, 0.0, 1.0)]
+    """Both ends and the middle of a range, as positions with their values, whole if those are."""
+    values = [factor.value_at(z) for z in (-1.0, 0.0, 1.0)]
+    if all(isinstance(level, int) for level in factor.levels):
+        values = [round(float(value)) for value in values]
+    places = factor.position_of(np.array(values, dtype=np.float64)).tolist()
+    return [(drawn(z), cell_text(v, "short")) for z, v in zip(places, values, strict=True)]
 
 
 CONTOURS = ResponseChart(

@@ -10,7 +10,7 @@ from doe.results.report import Report
 from doe.views.charts import alt
 from doe.views.charts.labels import config_labels
 from doe.views.charts.model import ChartData, Record, StudyChart
-from doe.views.charts.shared import hover, word
+from doe.views.charts.shared import FEW_LABELS, hover, word
 from doe.views.charts.theme import GREY, HELPS, NEITHER, PLAIN, WIDTH
 from doe.views.words import unit_text
 
@@ -27,8 +27,9 @@ MOST_LABELS = 8
 
 def draw_trade_off() -> alt.TopLevelMixin:
     """Means with intervals by their place, seeds as faint dots, the front as a line."""
-    x = alt.X("x:Q", title="{x}", scale=_axis_scale("x"), axis=alt.Axis(tickCount=8))
-    y = alt.Y("y:Q", title="{y}", scale=_axis_scale("y"))
+    few = alt.Axis(tickCount=8, labelExpr=word("x_ticks"))
+    x = alt.X("x:Q", title="{x}", scale=_axis_scale("x"), axis=few)
+    y = alt.Y("y:Q", title="{y}", scale=_axis_scale("y"), axis=alt.Axis(labelExpr=word("y_ticks")))
     names, legend = list(PLACES.values()), alt.Legend(symbolOpacity=1)
     colours = alt.Scale(domain=names, range=list(COLOURS))
     place = alt.Color("place:N", title=None, scale=colours, legend=legend)
@@ -145,8 +146,11 @@ def _axis(records: list[Record], axis: str) -> dict[str, str | list[float]]:
     ends = [float(v) for r in records for k, v in r.items() if k.startswith(axis) and v is not None]
     log = 0.0 < 10.0 * min(values) < max(values)
     least = 0.8 * min(values) if log else min([*values, *ends])
-    scale = "log" if log else "linear"
-    return {f"{axis}_scale": scale, f"{axis}_ends": [least, max([*values, *ends])]}
+    return {
+        f"{axis}_scale": "log" if log else "linear",
+        f"{axis}_ends": [least, max([*values, *ends])],
+        f"{axis}_ticks": FEW_LABELS if log else "datum.label",
+    }
 
 
 def trade_off_data(report: Report) -> ChartData | None:

@@ -5,6 +5,7 @@ import pytest
 
 from doe.analysis.dataset import FactorColumn
 from doe.numbers import from_to, to_figures
+from doe.views import html
 from doe.views.charts.forest import forest_data
 from doe.views.first_screen import card, caveats, lead
 
@@ -128,3 +129,9 @@ def test_titles_of_the_study_file_name_responses(paper_report):
     assert card(report, "dec_avg").title == "decoder error"
     columns = {r["response"] for r in forest_data(report).datasets["effects"]}
     assert columns == {"enc_avg [px]", "decoder error [px]"}
+
+
+def test_a_command_to_try_is_code_as_a_whole():
+    told = html.sentence("It lies at the edge: plan again. Try: doe plan study.toml --out runs/x")
+    assert told.endswith("Try: <code>doe plan study.toml --out runs/x</code>")
+    assert "<code>--drop</code>" in html.sentence("leave it out by --drop 1, or keep it")

@@ -6,6 +6,7 @@ from browsing import drawn, needs_chromium
 from synthetic import study_directory
 
 import doe
+from doe.analysis.dataset import FactorColumn
 from doe.analysis.options import AnalysisOptions
 from doe.errors import DoeError
 from doe.goals import Desire
@@ -14,7 +15,7 @@ from doe.results.sources import study_page
 from doe.results.status import overview
 from doe.study.values import Factor, Responses, Study
 from doe.views import html
-from doe.views.charts.surface import contour_data
+from doe.views.charts.surface import contour_data, ticks
 from doe.views.profiler import level_number, profile_factors, profile_json
 
 
@@ -91,6 +92,13 @@ def test_the_map_of_two_chosen_factors_comes_first(report, directory):
         contour_data(analysis, ("decay", "width"))
     result = doe.analyze(directory, "loss")
     assert result.contour_chart("decay", "rate").to_dict()["columns"] == 1
+
+
+def test_the_middle_of_whole_numbers_is_written_as_one():
+    batch = FactorColumn("batch", "batch", (8, 64), numeric=True, scale="log")
+    (_, low), (place, middle), (_, high) = ticks(batch)
+    assert (low, middle, high) == ("8", "23", "64")
+    assert 0.0 < place < 0.02
 
 
 @needs_chromium

@@ -15,7 +15,6 @@ from doe.analysis.best import MOST_CELLS, maximum_modulus
 from doe.analysis.contrasts import Floats, Ints
 from doe.analysis.dataset import Runs
 from doe.analysis.fitted import FittedResponse
-from doe.analysis.means import range_critical
 from doe.analysis.model import BLOCK
 from doe.analysis.pvalues import none_for_nan
 from doe.analysis.unequal_spread import unequal_spread
@@ -44,7 +43,7 @@ class ParetoPoint(Struct, frozen=True):
     place: Place
     n: int
     means: tuple[GoalMean, ...]
-    dominated_by: str  # a configuration that is better in every response; empty where none is
+    dominated_by: str  # the configuration that shows it most clearly; empty where none does
     estimated: bool  # whether no other is better by the means alone
     keeps: Kept | None  # whether it keeps the constraints; None where there are none
 
@@ -163,67 +162,66 @@ def scheffe(response: FittedResponse, alpha: float) -> float:
 
 
 class Comparison(NamedTuple):
-    """What is certain of every two configurations by one response: rows against columns."""
+    """Every two configurations by one response: rows against columns."""
 
-    better: Bools
+    p: Floats  # one-sided, of the row being better
     equal: Bools  # no error and no difference
     ahead: Floats  # by how much the means differ, for the better
 
 
-def compare(response: FittedResponse, u: Floats, rows: Floats, alpha: float) -> Comparison:
-    """Compare every two configurations, all comparisons at once at level `alpha`.
+def compare(response: FittedResponse, u: Floats, rows: Floats) -> Comparison:
+    """Compare every two configurations, each pair by its own t.
 
-    Tukey and Kramer's quantile, or Scheffé's where it is smaller; where spreads differ, Games and
-    Howell's (1976) if that asks for more.
+    Where spreads differ by Welch's t, if that is less sure.
     """
     fit, k = response.fit, len(u)
     sign = 1.0 if response.goal == "max" else -1.0
     ahead = sign * (u[:, None] - u[None, :])
+    certain, equal = (ahead > fit.rounding), np.abs(ahead) <= fit.rounding
     if fit.exact:
-        return Comparison(ahead > fit.rounding, np.abs(ahead) <= fit.rounding, ahead)
+        return Comparison(np.where(certain, 0.0, 1.0), equal, ahead)
     if fit.df_error == 0 or k < 2:
-        nothing = np.zeros((k, k), dtype=bool)
-        return Comparison(nothing, nothing, ahead)
+        return Comparison(np.ones((k, k)), np.zeros((k, k), dtype=bool), ahead)
     scale = fit.scale
     weighted = rows * scale if scale.ndim == 1 else rows @ scale
     covariance = weighted @ rows.T
     own = np.diag(covariance)
     variance = np.maximum(own[:, None] + own[None, :] - 2.0 * covariance, 0.0)
     variance[variance < 1e-12 * own.max()] = 0.0
-    tukey = range_critical(alpha, k, fit.df_error) / np.sqrt(2.0)
-    reach = min(tukey, scheffe(response, alpha)) * np.sqrt(fit.ms_error * variance)
+    se = np.sqrt(fit.ms_error * variance)
+    p = _one_sided(ahead, se, fit.df_error)
     unequal = unequal_spread(fit, rows @ fit.maps)
     if unequal is not None:
         df, error = unequal.pairs
-        reach = np.maximum(reach, _range_quantiles(df, k, alpha) / np.sqrt(2.0) * error)
-    certain = reach <= fit.rounding
-    equal = certain & (np.abs(ahead) <= fit.rounding)
-    return Comparison((ahead > np.maximum(reach, fit.rounding)), equal, ahead)
+        p = np.maximum(p, _one_sided(ahead, error, df))
+        se = np.maximum(se, error)
+    known = se <= fit.rounding
+    return Comparison(np.where(known, np.where(certain, 0.0, 1.0), p), known & equal, ahead)
 
 
-def _range_quantiles(df: Floats, k: int, alpha: float) -> Floats:
-    """Quantiles of the studentized range at many degrees of freedom, interpolated over 1 / df."""
-    at = 1.0 / np.geomspace(df.min(), max(df.max(), df.min() * 1.001), 8)
-    values = [range_critical(alpha, k, 1.0 / x) for x in at.tolist()]
-    return np.asarray(np.interp(1.0 / df, at[::-1], values[::-1]))
+def _one_sided(ahead: Floats, se: Floats, df: float | Floats) -> Floats:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p: Floats = np.asarray(stats.t.sf(ahead / se, df))
+    return np.nan_to_num(p, nan=1.0)
 
 
-def places(comparisons: Sequence[Comparison]) -> tuple[list[Place], list[int]]:
-    """Return where each configuration stands, and one that dominates it, or -1.
+def places(comparisons: Sequence[Comparison], alpha: float) -> tuple[list[Place], list[int]]:
+    """Return where each configuration stands, and the one that dominates it most clearly, or -1.
 
-    Dominated: another is certainly better in some response and not worse in any. Front: against
-    every other that is not dominated itself it is certainly better in some response, or equal in
-    all. All comparisons hold at once, so all of these statements do.
+    Dominated: another one is better in some response and not worse in any. Each of k configurations
+    is on the front or dominated, so that at most one statement about it can be wrong, which alpha/k
+    is for. That it is dominated is wrong only if, of one of k - 1 others, the response in which
+    that one is not better errs: (k - 1) times the largest p over responses. That it is on the front
+    is wrong only if it errs against a configuration of the front that dominates it: the number of
+    responses times their least p, at the worst of all that are not called dominated.
     """
-    better = np.stack([c.better for c in comparisons])
-    equal = np.stack([c.equal for c in comparisons])
-    dominates = np.asarray((better | equal).all(axis=0) & better.any(axis=0))
-    dominated: Bools = np.asarray(dominates.any(axis=0))
-    safe: Bools = better.any(axis=0) | equal.all(axis=0) | dominated[None, :]
-    np.fill_diagonal(safe, True)
-    front: Bools = np.asarray(safe.all(axis=1))
-    ahead = np.sum([c.ahead / max(np.ptp(c.ahead), 1e-300) for c in comparisons], axis=0)
-    by = np.where(dominated, np.where(dominates, ahead, -np.inf).argmax(axis=0), -1)
+    p, equal = np.stack([c.p for c in comparisons]), np.stack([c.equal for c in comparisons])
+    m, k, same = len(p), p.shape[1], equal.all(axis=0)
+    beats = np.where(same, 1.0, np.where(equal, 0.0, p).max(axis=0))
+    dominated = (k - 1) * beats.min(axis=0) <= alpha / k
+    escapes = np.where(same | np.eye(k, dtype=bool), 0.0, p.min(axis=0))
+    front = ~dominated & (m * escapes[:, ~dominated].max(axis=1, initial=0.0) <= alpha / k)
+    by = np.where(dominated, beats.argmin(axis=0), -1)
     names: list[Place] = [
         "dominated" if below else "front" if on else "undecided"
         for below, on in zip(dominated, front, strict=True)
@@ -242,13 +240,12 @@ def pareto(
     of: Candidates, constraints: Sequence[Constraint], alpha: float
 ) -> tuple[ParetoPoint, ...]:
     """Return where each configuration stands among the goals, in standard order."""
-    level = alpha / len(of.responses)
     comparisons = [
-        compare(response, u, rows, level)
+        compare(response, u, rows)
         for response, u, rows in zip(of.responses, of.u, of.rows, strict=True)
         if response.goal
     ]
-    names, by = places(comparisons)
+    names, by = places(comparisons, alpha)
     on_front = estimated_front(comparisons)
     means = goal_means(of, range(len(of.cells)), alpha)
     counts = dict(zip(*np.unique(of.runs.cells, return_counts=True), strict=True))

@@ -31,17 +31,22 @@ class Case(NamedTuple):
     name: str
     surface: bool
     errors: str
-    traded: bool = True
-    """Whether all configurations are on the true front."""
+    slope: tuple[float, float] = (1.0, 1.0)
+    """By how much loss falls and time grows along the front."""
+    worse: float = 0.0
+    """By how much half of the configurations are worse in both."""
+    replicates: int = 3
 
 
+NOISES = ("normal", "exponential", "σ × 4 at one level")
 CASES = (
-    Case("2³, 3 replicates, all on the front", False, "normal"),
-    Case("2³, 3 replicates, all on the front", False, "exponential"),
-    Case("2³, 3 replicates, all on the front", False, "σ × 4 at one level"),
-    Case("2³, 3 replicates, half dominated", False, "normal", False),
-    Case("central composite, 3 ranges, 18 runs", True, "normal", False),
-    Case("central composite, 3 ranges, 18 runs", True, "exponential", False),
+    *(Case("2³, 3 replicates, all on the front", False, noise) for noise in NOISES),
+    *(Case("the same, all but equal in time", False, noise, (6.0, 1e-3)) for noise in NOISES),
+    Case("2³, 3 replicates, half dominated", False, "normal", worse=1.5),
+    *(Case("the same, just so", False, noise, (6.0, 6.0), 1e-3) for noise in NOISES),
+    Case("2³, 12 replicates, half dominated", False, "normal", worse=1.5, replicates=12),
+    Case("central composite, 3 ranges, 18 runs", True, "normal"),
+    Case("central composite, 3 ranges, 18 runs", True, "exponential"),
 )
 
 
@@ -49,7 +54,7 @@ def layout(case: Case) -> tuple[Runs, np.ndarray, tuple[int, ...] | None]:
     """Return the runs, their positions, and the terms of the model."""
     corners = np.array(list(product((-1.0, 1.0), repeat=3)))
     if not case.surface:
-        position, terms = np.concatenate([corners] * 3), None
+        position, terms = np.concatenate([corners] * case.replicates), None
     else:
         axial = np.concatenate([np.eye(3), -np.eye(3)])
         position = np.concatenate([corners, axial, np.zeros((4, 3))])
@@ -63,11 +68,11 @@ def layout(case: Case) -> tuple[Runs, np.ndarray, tuple[int, ...] | None]:
 def truth(case: Case, position: np.ndarray) -> np.ndarray:
     """Return the true means of loss and time."""
     x, y, z = position.T
-    traded = x + 0.5 * y + 0.25 * z
     if case.surface:
         return np.stack([2 + (x - 0.3) ** 2 + (y + 0.2) ** 2 + 0.5 * z, 3 + x - z])
-    worse = 0.0 if case.traded else (1 + z) / 2 * 1.5
-    return np.stack([3 - traded + worse, 3 + traded + worse])
+    traded = x + 0.5 * y + (0.0 if 0.0 < case.worse < 1.0 else 0.25) * z
+    worse = (1 + z) / 2 * case.worse
+    return np.stack([3 - case.slope[0] * traded + worse, 3 + case.slope[1] * traded + worse])
 
 
 def drawn(case: Case, rng: np.random.Generator, position: np.ndarray) -> np.ndarray:

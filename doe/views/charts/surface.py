@@ -164,7 +164,7 @@ def ticks(factor: FactorColumn) -> list[tuple[float, str]]:
     if all(isinstance(level, int) for level in factor.levels):
         values = [round(float(value)) for value in values]
     places = factor.position_of(np.array(values, dtype=np.float64)).tolist()
-    return [(drawn(z), cell_text(v, "short")) for z, v in zip(places, values, strict=True)]
+    return [(round(z, 4), cell_text(v, "short")) for z, v in zip(places, values, strict=True)]
 
 
 CONTOURS = ResponseChart(

@@ -57,13 +57,14 @@ from doe.analysis.missing import Missing, missing
 from doe.analysis.model import CURVATURE, Model, chosen_terms, make_model
 from doe.analysis.optimum import Optimum
 from doe.analysis.options import DEFAULTS, AnalysisOptions
-from doe.analysis.pvalues import adjusted, none_for_nan
+from doe.analysis.pvalues import adjusted, none_for_nan, significant
 from doe.analysis.random_blocks import RandomBlocks, random_blocks
 from doe.analysis.sequential import decide, looks_at
 from doe.analysis.strata import StrataReport, strata_report, strata_warnings
 from doe.analysis.streams import Variation, variation
 from doe.analysis.surface import Surface, surface
 from doe.analysis.transform import Transformation, box_cox, choose, share_of
+from doe.analysis.unequal_spread import doubted_terms
 from doe.errors import DoeError, listed
 from doe.terms import FACTORS, MEAN, order
 
@@ -125,6 +126,16 @@ class Analysis(Struct, frozen=True):
     strata: StrataReport | None = None  # where runs have more than one error
     beats: tuple[WinProbability, ...] = ()  # of one configuration over another, fresh seeds
     surface: Surface | None = None  # None where the model has no squares, unless it is asked for
+    doubted: tuple[str, ...] = ()  # significant terms of which HC3 says otherwise
+
+    @property
+    def findings(self) -> tuple[TermTest, ...]:
+        """Terms that are significant after Holm's adjustment, by HC3 too where spreads differ."""
+        return tuple(
+            test
+            for test in self.tests
+            if significant(test.p_holm, self.alpha) and test.term not in self.doubted
+        )
 
     @property
     def lenth(self) -> Lenth | None:
@@ -297,6 +308,7 @@ def _analysis(response: FittedResponse, table: Anova, plot: HalfNormal) -> Analy
         strata=strata_report(fitted.strata, fitted.square),
         beats=beats(response, top, checks),
         surface=seen,
+        doubted=doubted_terms(response),
     )
 
 

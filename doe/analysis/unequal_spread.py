@@ -9,8 +9,10 @@ import numpy as np
 from doe.analysis import distributions as stats
 from doe.analysis.contrasts import Floats, Ints
 from doe.analysis.diagnostics import distances, spread_between, spreads_by_factor
+from doe.analysis.estimators.robust import hc3
 from doe.analysis.fit import Fit, within_cells
-from doe.analysis.pvalues import holm
+from doe.analysis.fitted import FittedResponse
+from doe.analysis.pvalues import holm, significant
 
 PRETEST = 0.25
 """Level at which spreads count as different, that of preliminary tests (Bancroft and Han 1977): at
@@ -113,3 +115,20 @@ def _groups(fit: Fit) -> tuple[tuple[str, ...], Ints] | None:
         return factors, np.unique(fit.runs.index[:, own], axis=0, return_inverse=True)[1]
     between = spread_between(distance, fit.groups[run])
     return ((), fit.groups) if between is not None and between[1] < PRETEST else None
+
+
+def doubted_terms(response: FittedResponse) -> tuple[str, ...]:
+    """Terms that are significant by one variance for all runs alone, where spreads differ.
+
+    Holm over HC3's p decides. Runs that weigh alike are not doubted, as their tests nearly hold
+    whatever the spread, nor are counted items, whose variance has a model of its own.
+    """
+    fit, alpha = response.fit, response.alpha
+    called = [t for t in response.tests if significant(t.p_holm, alpha)]
+    if not called or fit.error != "pure error" or fit.grouped or response.transform.share.items:
+        return ()
+    if float(np.ptp(fit.leverage)) < 1e-9 or _groups(fit) is None:
+        return ()
+    p = hc3(fit)
+    p_holm = dict(zip(p, holm(np.array(list(p.values()))).tolist(), strict=True))
+    return tuple(t.term for t in called if p_holm.get(t.mask, 0.0) >= alpha)

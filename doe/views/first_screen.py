@@ -61,8 +61,7 @@ def lead(analysis: Analysis, title: str) -> str:
 def _strongest(analysis: Analysis, title: str) -> str:
     if all(test.p_holm is None for test in analysis.tests):
         return f"Effects on {title} cannot be tested: there is no error to test against."
-    called = [test for test in analysis.tests if significant(test.p_holm, analysis.alpha)]
-    called.sort(key=lambda test: (-test.ss / test.df, test.term))
+    called = sorted(analysis.findings, key=lambda test: (-test.ss / test.df, test.term))
     if not called:
         return f"No factor has a clear effect on {title}."
     main = [analysis.factors[factors_in(t.mask)[0]] for t in called if t.mask.bit_count() == 1]

@@ -64,11 +64,9 @@ def headlines(analysis: Analysis, study: bool = True) -> Headlines:
     Findings are significant after Holm's adjustment over all terms. An interaction of two factors
     is told as what one of them does at each level of the other.
     """
-    called = [
-        test
-        for test in analysis.tests
-        if significant(test.p_holm, analysis.alpha) or (analysis.exact and test.ss > 0)
-    ]
+    called = list(analysis.findings)
+    if analysis.exact:
+        called = [test for test in analysis.tests if test.ss > 0]
     called.sort(key=lambda test: (-test.ss / test.df, test.term))
     main = [test for test in called if order(test.mask) == 1][: 2 * LARGEST]
     pairs = [test for test in called if order(test.mask) > 1][:LARGEST]
@@ -79,7 +77,7 @@ def headlines(analysis: Analysis, study: bool = True) -> Headlines:
     lost = tuple(map(spaced, filter(None, (loss_finding(analysis), worst_ranks_text(analysis)))))
     between = _between_blocks(analysis)
     adjusted = (found.sentence,) if (found := analysis.get(Covariates)) is not None else ()
-    further = (*bend, *blocks, *between, *streams, *adjusted)
+    further = (*bend, *blocks, *between, *streams, *adjusted, *_doubted(analysis))
     return Headlines(
         (*lost, *sentences, *further, _count(analysis, called)),
         _best(analysis),
@@ -320,10 +318,23 @@ def _count(analysis: Analysis, called: Sequence[TermTest]) -> str:
         return f"None of {terms} can be tested: there is no error to test against."
     by = " by Lenth's method" if analysis.sigma is None else ""
     if not called:
-        return f"None of {terms} is significant after Holm's adjustment{by}."
+        none = f"No other of {terms}" if analysis.doubted else f"None of {terms}"
+        return f"{none} is significant after Holm's adjustment{by}."
     names = listed([test.term for test in called], NAMED)
     count = len(called)
     return f"{count} of {terms} {are(count)} significant after Holm's adjustment{by}: {names}."
+
+
+def _doubted(analysis: Analysis) -> tuple[str, ...]:
+    """Terms that are no findings, because the spread differs where they are tested."""
+    if not analysis.doubted:
+        return ()
+    names, several = listed(analysis.doubted, NAMED), len(analysis.doubted) > 1
+    verb, whom = ("are", "them") if several else ("is", "it")
+    return (
+        f"{names} {verb} significant only if all runs are taken to vary alike: HC3, which lets "
+        f"the spread differ, does not confirm {whom}.",
+    )
 
 
 def _best(analysis: Analysis) -> str:

@@ -15,6 +15,9 @@ from doe.analysis.analyze import analyze, fit_response
 from doe.analysis.best import cell_estimates, margins, pair_reach
 from doe.analysis.dataset import Dataset
 from doe.analysis.options import AnalysisOptions
+from doe.analysis.unequal_spread import doubted_terms
+from doe.views.first_screen import lead
+from doe.views.headlines import headlines
 
 COUNT = 60
 
@@ -97,3 +100,37 @@ def test_shares_of_the_variation_add_up_where_factors_go_together() -> None:
     assert min(shares) >= 0.0
     assert sum(shares) == pytest.approx(100.0 * (found.r2 or 0.0))
     assert sum(test.ss for test in found.tests) > found.anova.rows[-1].ss
+
+
+def fourfold_where_runs_are_few(seed: int, shift: float = 0.0) -> Dataset:
+    """A 2³ of 2 runs where A is low, with a fourfold spread, and 8 where it is high."""
+    cells = full((2, 2, 2), 1)
+    index = np.repeat(cells, np.where(cells[:, 0] == 0, 2, 8), axis=0)
+    noise = np.random.default_rng(seed).normal(size=len(index))
+    y = 20.0 + shift * index[:, 0] + noise * np.where(index[:, 0] == 0, 4.0, 1.0)
+    return seen([factor(key, [0, 1]) for key in "ABC"], index, y)
+
+
+def test_no_finding_rests_on_one_variance_where_hc3_says_otherwise() -> None:
+    """Without HC3 some inert term is a finding in half of such studies."""
+    usual, doubted = 0, []
+    for seed in range(24):
+        response = fit_response(fourfold_where_runs_are_few(seed))
+        called = [test.term for test in response.tests if (test.p_holm or 1.0) < 0.05]
+        usual += bool(called)
+        doubted += [seed] * (set(called) <= set(doubted_terms(response))) * bool(called)
+    assert usual >= 12
+    assert len(doubted) > usual / 2
+    found = analyze(fourfold_where_runs_are_few(doubted[0]))
+    assert found.doubted
+    assert not found.findings
+    said = " ".join(headlines(found).effects)
+    assert found.doubted[0] in said
+    assert "HC3, which lets the spread differ, does not confirm" in said
+    assert "clear effect" in lead(found, "y")
+
+
+def test_an_effect_that_hc3_confirms_is_a_finding() -> None:
+    found = analyze(fourfold_where_runs_are_few(1, shift=20.0))
+    assert "A" in [test.term for test in found.findings]
+    assert "A" not in found.doubted

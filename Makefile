@@ -46,11 +46,11 @@ setup-cluster: setup
 	$(BIN)/python -c 'import ray' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[pit,dev,ray]'
 	command -v sbatch slurmctld slurmd munged >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends slurmctld slurmd slurm-client munge >/dev/null; }
 
-# The engine suite on this machine, on a real Slurm of one node (started as root) and a real Ray;
-# ENGINES=cluster leaves out what `test` has run.
+# The engine suite on this machine, on a real Slurm of one node (started as root) and, beside it, a
+# real Ray; ENGINES=cluster leaves out what `test` has run.
 ENGINES ?= cluster or not cluster
 test-cluster: setup-cluster
-	$(BIN)/python -m pytest tests/doe/running/engines -m '$(ENGINES)'
+	$(BIN)/python -m pytest -n 2 --dist loadgroup tests/doe/running/engines -m '$(ENGINES)'
 
 # The package as a user gets it: a wheel in an environment of its own, without the trainer.
 test-wheel: setup

@@ -164,7 +164,8 @@ class Chaos:
         mark = f"{MARK}={self.name}".encode()
         for name in filter(str.isdecimal, os.listdir("/proc")):
             with contextlib.suppress(OSError):  # it may end meanwhile
-                environment = Path("/proc", name, "environ").read_bytes()
+                with open(f"/proc/{name}/environ", "rb") as file:
+                    environment = file.read()
                 if mark in environment.split(b"\0"):  # a zombie has none
                     roles[_role(int(name), environment)].append(int(name))
         return roles
@@ -192,7 +193,7 @@ class Chaos:
         deadline = time.monotonic() + AWAIT_SECONDS
         roles = self.processes()
         while any(roles.values()) and not roles[role] and time.monotonic() < deadline:
-            time.sleep(0.02)
+            time.sleep(0.05)
             roles = self.processes()
         return roles
 

@@ -94,16 +94,19 @@ def test_a_scheduler_whose_study_was_replaced_says_so(planned, doe_run, tmp_path
     assert not list(plan.directory.glob("*/*"))
 
 
-def test_signs_of_life_do_not_wait_for_the_interpreter_lock(planned, doe_run):
-    plan = hostile(planned, "hold the lock", factors="A", seconds=13)
+def test_signs_of_life_do_not_wait_for_the_interpreter_lock(planned, doe_run, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    plan = hostile(planned, "hold the lock", factors="A", pipe=str(pipe))
     scheduler = doe_run(plan.directory, "--cpu", "2")
     until(lambda: calls(plan) == [1, 1])
     (first, _) = plan.directory.glob("*/lease.json")
-    before = first.read_bytes()
-    until(lambda: first.read_bytes() != before, 8.0)
-    before = first.read_bytes()
-    until(lambda: first.read_bytes() != before, 8.0)
+    for _ in range(2):
+        before = first.read_bytes()
+        until(lambda before=before: first.read_bytes() != before)
+    os.close(os.open(pipe, os.O_WRONLY))
     scheduler.communicate(timeout=60)
+    assert scheduler.returncode == 0
     assert calls(plan) == [1, 1]
 
 

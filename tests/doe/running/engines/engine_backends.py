@@ -45,7 +45,10 @@ def watched(request):
 
 
 def stepwise(request):
-    """Go on from a checkpoint, a step at a time; `begun.txt` holds where each attempt began."""
+    """Go on from a checkpoint, a step at a time; `begun.txt` holds where each attempt began.
+
+    At the step `hold` it waits for the gate.
+    """
     note(request)
     checkpoint = request.run_dir / "checkpoint"
     done = int(checkpoint.read_text()) if request.resumed and checkpoint.exists() else 0
@@ -57,6 +60,8 @@ def stepwise(request):
         checkpoint.with_suffix(".new").write_text(str(step))
         checkpoint.with_suffix(".new").rename(checkpoint)
         request.report(step, steps, y=float(step))
+        if step == request.settings.get("hold"):
+            await_gate(request)
     return {"y": value(request)}
 
 
@@ -111,9 +116,13 @@ def flavoured(request):
 def gated(request):
     """Wait until the study's directory holds a file `gate`."""
     note(request)
+    await_gate(request)
+    return {"y": value(request)}
+
+
+def await_gate(request):
     while not (request.run_dir.parent / "gate").exists():
         time.sleep(0.1)
-    return {"y": value(request)}
 
 
 def preemptible(request):
@@ -138,8 +147,10 @@ def prepare(request):
 
 
 def prepared(request):
-    """A run that uses a stage."""
+    """A run that uses a stage; with `gated` it waits for the gate."""
     note(request)
+    if request.settings.get("gated"):
+        await_gate(request)
     stage = request.stages["data"]
     assert (stage.parent / "result.json").exists()
     (request.run_dir / "seen.txt").write_text((stage / "cores.txt").read_text())

@@ -83,9 +83,21 @@ def until(condition, seconds=180.0, what=""):
     return answer
 
 
+def queued(state="all"):
+    """Ids of our Slurm jobs in a state."""
+    words = ["squeue", "--noheader", "--array", f"--states={state}", "--format=%i %j"]
+    answer = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    return [line.split()[0] for line in answer.splitlines() if "doe-tiny" in line]
+
+
 def places(plan):
     """The directories of all runs, in the planned order."""
     return [StudyDir(plan.directory).run(run.run_id) for run in plan.design.runs]
+
+
+def open_gate(plan):
+    """Let runs go on that wait for it."""
+    (plan.directory / "gate").touch()
 
 
 def calls(plan):
@@ -95,6 +107,12 @@ def calls(plan):
         path = place.path / "calls.txt"
         found[place.path.name] = path.read_text().split() if path.exists() else []
     return found
+
+
+def executions(plan, stage):
+    """How often one execution of a stage was begun."""
+    path = plan.directory / stage.run_id / "calls.txt"
+    return len(path.read_text().split()) if path.exists() else 0
 
 
 def verdicts(plan):

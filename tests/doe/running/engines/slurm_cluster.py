@@ -24,6 +24,7 @@ SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={controller_port}
 SlurmdPort={node_port}
 AuthType=auth/munge
+AuthInfo=socket={root}/munge.socket
 SlurmUser=root
 SlurmdUser=root
 StateSaveLocation={root}/state
@@ -168,15 +169,15 @@ class SlurmCluster:
             time.sleep(0.02)
 
     def _start_munge(self) -> None:
-        if subprocess.run(["munge", "-n"], capture_output=True).returncode == 0:
-            return
-        run = Path("/run/munge")
-        run.mkdir(mode=0o755, exist_ok=True)
-        shutil.chown(run, "munge", "munge")
-        words = ["runuser", "-u", "munge", "--", _program("munged"), "--force"]
-        subprocess.run(words, check=True, capture_output=True)
-        pid = (run / "munged.pid").read_text()
-        (self.root / "munged.pid").write_text(pid)  # only who started it ends it
+        """Start a munged of its own, so that no other cluster's end takes it away."""
+        key = self.root / "munge.key"
+        key.write_bytes(os.urandom(128))
+        key.chmod(0o600)
+        files = {"key-file": key, "socket": self.root / "munge.socket"}
+        files |= {f"{name}-file": self.root / f"munged.{name}" for name in ("pid", "log", "seed")}
+        words = [f"--{name}={path}" for name, path in files.items()]
+        # By force: the directory of the socket is its owner's alone.
+        subprocess.run([_program("munged"), "--force", *words], check=True, capture_output=True)
 
     def _kill(self, name: str, number: signal.Signals) -> None:
         """Send a signal to a daemon and wait until it is gone."""

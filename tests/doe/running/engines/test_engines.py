@@ -1,7 +1,19 @@
 """What every engine has to keep, on this machine, on Slurm and on Ray."""
 
 import pytest
-from engine_harness import Scheduler, calls, kill, places, run, until, verdicts, workers
+from engine_harness import (
+    Scheduler,
+    calls,
+    executions,
+    kill,
+    open_gate,
+    places,
+    queued,
+    run,
+    until,
+    verdicts,
+    workers,
+)
 
 from doe.errors import DoeError
 from doe.store.verdicts import Policy, failed_attempts
@@ -35,7 +47,7 @@ def test_stages_are_executed_once_before_their_runs(bench, planned):
     assert counts == {"done": 8}, said
     assert {len(pids) for pids in calls(plan).values()} == {1}
     for stage in plan.stages:
-        assert len((plan.directory / stage.run_id / "calls.txt").read_text().split()) == 1
+        assert executions(plan, stage) == 1
         assert not plan.files.run(stage.run_id).out.exists()
 
 
@@ -72,15 +84,14 @@ def test_a_crash_is_tried_again_and_ends_in_a_verdict(bench, planned):
 
 
 def test_a_killed_worker_goes_on_from_its_checkpoint(bench, planned):
-    plan = planned("stepwise", replicates=1, steps=12)
+    plan = planned("stepwise", replicates=1, steps=4, hold=3)
     scheduler = Scheduler(plan, bench)
     first = places(plan)[0]
-    until(lambda: _step(first) >= 3, what="three steps")
+    until(lambda: _step(first) == 3, what="three steps")
     kill(int(pid) for pid in calls(plan)[first.path.name])
+    open_gate(plan)
     assert scheduler.wait() == 0, scheduler.said()
-    begun = [int(line) for line in (first.path / "begun.txt").read_text().split()]
-    assert begun[0] == 0
-    assert begun[1] >= 3
+    assert (first.path / "begun.txt").read_text().split() == ["0", "3"]
     assert [record.failure.kind for record in failed_attempts(first)] == ["crash"]
     assert {result.state for result in verdicts(plan).values()} == {"done"}
 
@@ -108,34 +119,40 @@ def test_a_mistake_in_every_run_stops_the_study(bench, planned):
 
 
 def test_a_killed_scheduler_costs_nothing(bench, planned):
-    plan = planned("stepwise", factors="AB", replicates=1, steps=15)
+    plan = planned("gated", factors="AB", replicates=1)
     scheduler = Scheduler(plan, bench)
     until(lambda: sum(map(len, calls(plan).values())) >= 2, what="two runs under way")
     scheduler.kill()
     if bench.engine == "ray":  # Ray ends the tasks of a driver that is gone
-        until(lambda: not workers(plan), 20, "the tasks end with their driver")
+        until(lambda: not workers(plan), what="the tasks end with their driver")
+    open_gate(plan)
     assert run(plan, bench)[0] == {"done": 4}
     again = 2 if bench.engine == "ray" else 1
     assert max(len(pids) for pids in calls(plan).values()) == again
 
 
 def test_everything_killed_at_once(bench, planned):
-    plan = planned("stepwise", factors="AB", replicates=1, steps=8)
+    plan = planned("stepwise", factors="AB", replicates=1, steps=4, hold=3)
     scheduler = Scheduler(plan, bench)
-    until(lambda: any(_step(place) >= 3 for place in places(plan)), what="three steps")
+    until(lambda: any(_step(place) == 3 for place in places(plan)), what="three steps")
     scheduler.kill()
     kill(workers(plan))
+    open_gate(plan)
     assert run(plan, bench)[0] == {"done": 4}
     begun = [(place.path / "begun.txt").read_text().split() for place in places(plan)]
-    assert any(int(lines[-1]) >= 3 for lines in begun)
+    assert any(int(lines[-1]) == 3 for lines in begun)
     assert not workers(plan)
 
 
 def test_one_interrupt_lets_running_runs_finish(bench, planned):
-    plan = planned("stepwise", factors="ABC", replicates=1, steps=10)
+    plan = planned("gated", factors="ABC", replicates=1)
     scheduler = Scheduler(plan, bench)
     until(lambda: workers(plan), what="a run under way")
     scheduler.interrupt()
+    until(lambda: "no more runs" in scheduler.said(), what="the interrupt is told")
+    if bench.engine == "slurm":
+        until(lambda: not queued("PENDING"), what="waiting jobs are withdrawn")
+    open_gate(plan)
     assert scheduler.wait() == 130, scheduler.said()
     done = verdicts(plan)
     assert 1 <= len(done) <= 4
@@ -146,15 +163,16 @@ def test_one_interrupt_lets_running_runs_finish(bench, planned):
 
 
 def test_two_interrupts_end_them(bench, planned):
-    plan = planned("stepwise", factors="AB", replicates=1, steps=10, pause=0.3)
+    plan = planned("stepwise", factors="AB", replicates=1, steps=4, hold=2)
     scheduler = Scheduler(plan, bench, "--grace", "5")
-    until(lambda: any(_step(place) >= 2 for place in places(plan)), what="two steps")
+    until(lambda: any(_step(place) == 2 for place in places(plan)), what="two steps")
     scheduler.interrupt()
     until(lambda: "no more runs" in scheduler.said(), what="the first interrupt is told")
     scheduler.interrupt()
     assert scheduler.wait() == 130, scheduler.said()
     assert not workers(plan)
-    assert len(verdicts(plan)) < 4
+    assert not verdicts(plan)
+    open_gate(plan)
     assert run(plan, bench)[0] == {"done": 4}
     assert not any(failed_attempts(place) for place in places(plan))
 
@@ -164,9 +182,9 @@ def test_two_interrupts_end_them(bench, planned):
 )
 def test_two_interrupts_end_what_was_taken_over(bench, planned):
     """Under Ray nothing is left to take over: runs end with their scheduler."""
-    plan = planned("stepwise", factors="AB", replicates=1, steps=100, pause=0.3)
+    plan = planned("gated", factors="AB", replicates=1)
     first = Scheduler(plan, bench)
-    until(lambda: any(_step(place) >= 2 for place in places(plan)), what="two steps")
+    until(lambda: any(calls(plan).values()), what="a run under way")
     first.kill()
     second = Scheduler(plan, bench, "--grace", "5")
     until(lambda: "adopted" in second.said(), what="the runs are taken over")
@@ -179,8 +197,10 @@ def test_two_interrupts_end_what_was_taken_over(bench, planned):
 
 
 def test_two_schedulers_share_the_work(bench, planned):
-    plan = planned("watched", factors="ABC", replicates=1)
+    stage = Stage(function="engine_backends:prepare", factors=("A",), settings={"seconds": 0.2})
+    plan = planned("prepared", factors="ABC", replicates=1, stages={"data": stage})
     both = [Scheduler(plan, bench) for _ in range(2)]
     assert [one.wait() for one in both] == [0, 0], [one.said() for one in both]
     assert {len(pids) for pids in calls(plan).values()} == {1}
     assert len(verdicts(plan)) == 8
+    assert [executions(plan, stage) for stage in plan.stages] == [1, 1]

@@ -9,7 +9,18 @@ import time
 
 import psutil
 import pytest
-from engine_harness import Bench, Scheduler, calls, kill, places, run, until, verdicts, workers
+from engine_harness import (
+    Bench,
+    Scheduler,
+    calls,
+    kill,
+    open_gate,
+    places,
+    run,
+    until,
+    verdicts,
+    workers,
+)
 from rich.console import Console
 
 from doe.errors import DoeError
@@ -81,22 +92,25 @@ def test_a_cluster_that_is_not_there(planned):
 
 def test_a_killed_task_is_tried_again(head, planned):
     """Ray's own process around a worker dies, and the worker with it."""
-    plan = planned("stepwise", replicates=1, steps=15)
+    plan = planned("gated", replicates=1)
     scheduler = Scheduler(plan, head)
     until(lambda: workers(plan), what="a run under way")
     worker = workers(plan)[0]
     os.kill(psutil.Process(worker).ppid(), signal.SIGKILL)
-    until(lambda: worker not in workers(plan), 10, "the worker ends with its task")
+    until(lambda: worker not in workers(plan), what="the worker ends with its task")
+    open_gate(plan)
     assert scheduler.wait() == 0, scheduler.said()
     kinds = [record.failure.kind for place in places(plan) for record in failed_attempts(place)]
     assert kinds == ["crash"]
 
 
 def test_what_waits_in_ray_is_taken_back(head, planned):
-    plan = planned("stepwise", factors="ABC", replicates=1, steps=10)
+    plan = planned("gated", factors="ABC", replicates=1)
     scheduler = Scheduler(plan, head, asked=head.gpus | {"jobs": 8})
     until(lambda: workers(plan), what="a run under way")
     scheduler.interrupt()
+    until(lambda: "no more runs" in scheduler.said(), what="the interrupt is told")
+    open_gate(plan)
     assert scheduler.wait() == 130, scheduler.said()
     assert 1 <= len(verdicts(plan)) <= 4
     assert not workers(plan)
@@ -136,7 +150,7 @@ def test_a_run_that_begins_while_it_is_taken_back(head, planned, monkeypatch):
 
 
 def test_a_task_that_is_cancelled_while_it_makes_its_worker_ends_it(planned, monkeypatch):
-    plan = planned("stepwise", replicates=1, steps=100)
+    plan = planned("gated", replicates=1)
     place = places(plan)[0]
     assert prepare(place, plan.study, plan.design.runs[0]) == ""
     made = []
@@ -162,7 +176,7 @@ def test_a_task_that_is_cancelled_while_it_makes_its_worker_ends_it(planned, mon
 
 
 def test_a_cluster_of_its_own_ends_with_a_killed_driver(planned):
-    plan = planned("stepwise", replicates=1, steps=100)  # outlives the cluster's end
+    plan = planned("gated", replicates=1)  # outlives the cluster's end
     scheduler = Scheduler(plan, Bench("ray", {}, {}, {}))
     until(lambda: any(calls(plan).values()), what="a run that has begun its training")
     family = psutil.Process(scheduler.process.pid).children(recursive=True)
@@ -172,9 +186,10 @@ def test_a_cluster_of_its_own_ends_with_a_killed_driver(planned):
     daemons = [one for one in family if one not in agents]
     assert {"raylet", "gcs_server"} <= {one.name() for one in daemons if living(one)}
     scheduler.kill()
-    until(lambda: not workers(plan), 20, "no worker is left")
-    until(lambda: not [one for one in daemons if living(one)], 30, "the cluster is gone")
+    until(lambda: not workers(plan), what="no worker is left")
+    until(lambda: not [one for one in daemons if living(one)], what="the cluster is gone")
     kill(one.pid for one in agents if living(one))
+    open_gate(plan)
     assert run(plan, Bench("ray", {}, {}, {}))[0] == {"done": 2}
     assert max(len(pids) for pids in calls(plan).values()) == 2
 

@@ -7,7 +7,20 @@ import time
 
 import psutil
 import pytest
-from engine_harness import Bench, Scheduler, calls, kill, places, run, until, verdicts, workers
+from engine_harness import (
+    Bench,
+    Scheduler,
+    calls,
+    executions,
+    kill,
+    open_gate,
+    places,
+    queued,
+    run,
+    until,
+    verdicts,
+    workers,
+)
 
 from doe.errors import DoeError
 from doe.store.verdicts import Policy, failed_attempts
@@ -19,12 +32,6 @@ BENCH = Bench("slurm", {"jobs": 2}, {"gres": "gpu:1"}, {"gres": "shard:1"})
 
 def call(*words):
     return subprocess.run(words, capture_output=True, text=True, check=True).stdout
-
-
-def queued(state="all"):
-    """Ids of our jobs in a state."""
-    answer = call("squeue", "--noheader", "--array", f"--states={state}", "--format=%i %j")
-    return [line.split()[0] for line in answer.splitlines() if "doe-tiny" in line]
 
 
 def step_reached(plan, number):
@@ -47,7 +54,7 @@ def test_stages_are_jobs_of_their_own_before_their_runs(planned):
     assert counts == {"done": 8}, said
     assert len(plan.stages) == 4
     for stage in plan.stages:
-        assert len((plan.directory / stage.run_id / "calls.txt").read_text().split()) == 1
+        assert executions(plan, stage) == 1
     assert {len(pids) for pids in calls(plan).values()} == {1}
     for place in places(plan):
         assert (place.path / "seen.txt").read_text() == "2 cpu"
@@ -65,7 +72,7 @@ def test_runs_follow_their_stages_without_a_scheduler(planned):
     assert run(plan, BENCH)[0] == {"done": 8}
     assert {len(pids) for pids in calls(plan).values()} == {1}
     for execution in plan.stages:
-        assert len((plan.directory / execution.run_id / "calls.txt").read_text().split()) == 1
+        assert executions(plan, execution) == 1
         assert not plan.files.run(execution.run_id).out.exists()
 
 
@@ -86,19 +93,33 @@ def test_a_stage_that_was_handed_over_before_is_waited_for(planned):
     assert "submitted earlier: 2" in said
     until(lambda: len(verdicts(plan)) == 4, what="all runs without a scheduler")
     for execution in plan.stages:
-        assert len((plan.directory / execution.run_id / "calls.txt").read_text().split()) == 1
+        assert executions(plan, execution) == 1
+
+
+def test_a_scheduler_here_and_one_on_slurm_share_stages_and_runs(planned):
+    stage = Stage(function="engine_backends:prepare", factors=("A",))
+    plan = planned("prepared", factors="ABC", replicates=1, stages={"data": stage}, gated=True)
+    both = [Scheduler(plan, BENCH), Scheduler(plan, Bench("local", {"cpu": 1}, {}, {}))]
+    until(lambda: sum(map(len, calls(plan).values())) == 3, what="two jobs and a run here")
+    open_gate(plan)
+    assert [one.wait() for one in both] == [0, 0], [one.said() for one in both]
+    assert len(verdicts(plan)) == 8
+    assert {len(pids) for pids in calls(plan).values()} == {1}
+    assert [executions(plan, stage) for stage in plan.stages] == [1, 1]
+    assert {result.provenance["slot"] for result in verdicts(plan).values()} == {"slurm", "cpu0"}
 
 
 # The controller -----------------------------------------------------------------------------------
 
 
 def test_a_killed_controller_is_waited_for(slurm, planned):
-    plan = planned("stepwise", factors="AB", replicates=1, steps=10)
+    plan = planned("gated", factors="AB", replicates=1)
     scheduler = Scheduler(plan, BENCH)
-    until(lambda: step_reached(plan, 2), what="two steps")
+    until(lambda: len(workers(plan)) == 2, what="two runs under way")
     time.sleep(5)  # what the controller saves every few seconds
     slurm.kill_controller()
     time.sleep(3)
+    open_gate(plan)
     slurm.start_controller()
     assert scheduler.wait() == 0, scheduler.said()
     assert {len(pids) for pids in calls(plan).values()} == {1}
@@ -142,10 +163,12 @@ def test_a_lost_submission_whose_number_is_given_again(slurm, planned, tmp_path)
 
 
 def test_jobs_cancelled_by_hand_are_submitted_again(planned):
-    plan = planned("stepwise", factors="AB", replicates=1, steps=10)
+    plan = planned("stepwise", factors="AB", replicates=1, steps=4, hold=2)
     scheduler = Scheduler(plan, BENCH)
     until(lambda: step_reached(plan, 2), what="two steps")
     call("scancel", *queued("RUNNING,PENDING"))
+    until(lambda: not workers(plan), what="the jobs end")
+    open_gate(plan)
     assert scheduler.wait() == 0, scheduler.said()
     assert not any(failed_attempts(place) for place in places(plan))
     begun = [(place.path / "begun.txt").read_text().split() for place in places(plan)]
@@ -153,11 +176,12 @@ def test_jobs_cancelled_by_hand_are_submitted_again(planned):
 
 
 def test_a_lost_node(slurm, planned):
-    plan = planned("stepwise", replicates=1, steps=12)
+    plan = planned("stepwise", replicates=1, steps=4, hold=2)
     scheduler = Scheduler(plan, BENCH)
     until(lambda: step_reached(plan, 2), what="two steps")
     slurm.kill_node()
     until(lambda: not workers(plan), what="the power cut")
+    open_gate(plan)
     # What the controller does by itself when the node was silent for SlurmdTimeout.
     call("scontrol", "update", f"nodename={slurm.host}", "state=down", "reason=lost")
     slurm.start_node()
@@ -203,7 +227,7 @@ def test_a_job_is_asked_to_stop_before_its_time_limit(planned):
 
 def test_a_killed_job_leaves_no_process_and_counts_as_a_crash(planned, monkeypatch):
     """Also where the scheduler is on another machine and cannot see the process."""
-    plan = planned("stepwise", replicates=1, steps=15)
+    plan = planned("stepwise", replicates=1, steps=4, hold=3)
     for module in ("doe.running.scheduler", "doe.store.leases"):
         monkeypatch.setattr(f"{module}.machine", lambda: "a login node/1")
     killed = []
@@ -213,12 +237,13 @@ def test_a_killed_job_leaves_no_process_and_counts_as_a_crash(planned, monkeypat
             worker = workers(plan)[0]
             killed.append(worker)
             os.kill(psutil.Process(worker).ppid(), signal.SIGKILL)
+            open_gate(plan)
 
     monkeypatch.setattr("doe.views.live.PlainDisplay.show", kill_a_job)
     began = time.monotonic()
     assert run(plan, BENCH)[0] == {"done": 2}
     assert time.monotonic() - began < 45  # not after the lease has fallen silent
-    until(lambda: killed[0] not in workers(plan), 5, "the worker ends with its job")
+    until(lambda: killed[0] not in workers(plan), what="the worker ends with its job")
     kinds = [record.failure.kind for place in places(plan) for record in failed_attempts(place)]
     assert kinds == ["crash"]
 
@@ -257,10 +282,13 @@ def test_a_crash_in_a_packed_job_is_that_runs_alone(planned):
 
 
 def test_a_packed_job_begins_no_further_run_after_an_interrupt(planned):
-    plan = planned("stepwise", factors="AB", replicates=1, steps=10)
+    plan = planned("gated", factors="AB", replicates=1)
     scheduler = Scheduler(plan, BENCH, asked={"runs_per_job": 4})
-    until(lambda: step_reached(plan, 2), what="two steps")
+    until(lambda: workers(plan), what="a run under way")
     scheduler.interrupt()
+    until(lambda: "no more runs" in scheduler.said(), what="the interrupt is told")
+    until(lambda: list(plan.directory.glob("slurm/*.stop")), what="the job is told")
+    open_gate(plan)
     assert scheduler.wait() == 130, scheduler.said()
     assert len(verdicts(plan)) == 1
     assert run(plan, BENCH)[0] == {"done": 4}
@@ -289,16 +317,17 @@ def test_a_detached_study_is_picked_up_and_not_submitted_twice(planned):
     for _ in range(2):
         assert Scheduler(plan, BENCH, "--detach").wait() == 0
     assert len(queued("PENDING,RUNNING")) == 4
-    (plan.directory / "gate").touch()
+    open_gate(plan)
     assert run(plan, BENCH)[0] == {"done": 4}
     assert {len(pids) for pids in calls(plan).values()} == {1}
 
 
 def test_detached_everything_killed(planned):
-    plan = planned("stepwise", replicates=1, steps=10)
+    plan = planned("stepwise", replicates=1, steps=4, hold=3)
     assert Scheduler(plan, BENCH, "--detach").wait() == 0
     until(lambda: step_reached(plan, 3), what="three steps")
     kill(workers(plan))
+    open_gate(plan)
     assert run(plan, BENCH)[0] == {"done": 2}
 
 

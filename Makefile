@@ -5,7 +5,7 @@ STAMP := .venv/.installed
 # Tests start hundreds of processes: what was compiled once is kept, also where the surroundings say no.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: docs docs-outputs screenshots setup setup-cluster setup-pages demo check test test-running test-rest test-cluster test-wheel test-pages lint bench calibrate clean chaos fuzz
+.PHONY: docs docs-outputs screenshots setup setup-cluster setup-pages demo check test test-running test-rest test-cluster test-slurm test-ray test-wheel test-pages lint bench calibrate clean chaos fuzz
 
 setup: $(STAMP)
 
@@ -46,11 +46,16 @@ setup-cluster: setup
 	$(BIN)/python -c 'import ray' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[pit,dev,ray]'
 	command -v sbatch slurmctld slurmd munged >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends slurmctld slurmd slurm-client munge >/dev/null; }
 
-# The engine suite on this machine, on a real Slurm of one node (started as root) and, beside it, a
-# real Ray; ENGINES=cluster leaves out what `test` has run.
+# The engine suite on a real Slurm of one node (started as root) and, beside it, on a real Ray and on
+# this machine; ENGINES=cluster leaves out what `test` has run.
 ENGINES ?= cluster or not cluster
 test-cluster: setup-cluster
-	$(BIN)/python -m pytest -n 2 --dist loadgroup tests/doe/running/engines -m '$(ENGINES)'
+	$(MAKE) --no-print-directory --jobs --keep-going test-slurm test-ray
+
+test-slurm: setup-cluster
+	$(BIN)/python -m pytest tests/doe/running/engines -m '$(ENGINES)' -k slurm
+test-ray: setup-cluster
+	$(BIN)/python -m pytest tests/doe/running/engines -m '$(ENGINES)' -k 'not slurm'
 
 # The package as a user gets it: a wheel in an environment of its own, without the trainer.
 test-wheel: setup

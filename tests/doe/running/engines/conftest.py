@@ -24,16 +24,6 @@ FAKE_NVIDIA_SMI = "#!/bin/sh\nprintf '0, Tiny GPU, 1.0\\n1, Tiny GPU, 1.0\\n'\n"
 # Clusters -----------------------------------------------------------------------------------------
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
-def pytest_collection_modifyitems(items):
-    """Each cluster in a process of its own, beside the other: --dist loadgroup."""
-    for item in items:
-        for engine, fixtures in (("slurm", {"slurm"}), ("ray", {"ray_token", "ray_head"})):
-            chosen = hasattr(item, "callspec") and item.callspec.params.get("bench") == engine
-            if chosen or fixtures & set(getattr(item, "fixturenames", ())):
-                item.add_marker(pytest.mark.xdist_group(engine))
-
-
 @pytest.fixture(scope="session")
 def slurm_node(tmp_path_factory):
     """A Slurm cluster of one node with two GPUs, for all tests."""

@@ -25,6 +25,12 @@ def write_table(mark: str, table: str, document: Path = DOCUMENT) -> None:
     document.write_text(before + begin + table + end + after, "utf-8")
 
 
+def read_table(mark: str, document: Path = DOCUMENT) -> str:
+    """Read one table of a document."""
+    rest = document.read_text(encoding="utf-8").partition(f"<!-- {mark} -->\n")[2]
+    return rest.partition(f"<!-- end of {mark} -->")[0]
+
+
 class Section(NamedTuple):
     """A table of results with a line about how it was measured."""
 

@@ -31,7 +31,12 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 def counted(number: int, noun: str) -> str:
     """Write a count with its noun: 1 run, 2 runs."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    return f"{number} {noun if number == 1 else plural(noun)}"
+
+
+def plural(noun: str) -> str:
+    """Return the plural of a noun, or of a product: runs, combinations of D × A."""
+    return f"combinations of {noun}" if " × " in noun else f"{noun}s"
 
 
 def listed(names: Sequence[str], most: int) -> str:

@@ -303,7 +303,7 @@ def _analysis(response: FittedResponse, table: Anova, plot: HalfNormal) -> Analy
         looks=runs.looked is not None,
         confirmation=_confirmation(response, top, checks, None if seen is None else seen.optimum),
         variation=variation(
-            fitted.u, fitted.cells, fitted.seeding, alpha, options.seed, fitted.square
+            fitted.u, fitted.runs.combinations, fitted.seeding, alpha, options.seed, fitted.square
         ),
         strata=strata_report(fitted.strata, fitted.square),
         beats=beats(response, top, checks),
@@ -474,7 +474,7 @@ def _warnings(
     df_left = fitted.df_residual + model.df(CURVATURE)
     return (
         *warnings,
-        *(strata_warnings(fitted.strata) if fitted.strata and fitted.df_error else ()),
+        *(strata_warnings(fitted.strata) if fitted.strata else ()),
         *error_warnings(fitted, df_left, plot.lenth),
         *seed_warnings(fitted, options.robust),
     )

@@ -206,10 +206,8 @@ def _in_strata(fit: Fit, cells: Ints, counts: Ints) -> Estimates:
             used = largest
     rows = used.model.cell_rows(cells.tolist())
     means, covariance = used.estimate(rows)
-    df = used.errors(rows)[1]
-    known = bool((df > 0).all()) and fit.df_error > 0
-    ratio = used.ms_error / fit.ms_error if known else 1.0
-    least = float(df.min()) if known else 0.0
+    least = used.least_df(rows[:, used.model.fitted]) if fit.df_error > 0 else 0.0
+    ratio = used.ms_error / fit.ms_error if least > 0.0 else 1.0
     return Estimates(cells, counts, means, covariance * ratio, (), None, least)
 
 
@@ -314,7 +312,11 @@ def best(response: FittedResponse, goal: str) -> Best:
 
 def _split(response: FittedResponse) -> tuple[int, int]:
     """Bits of the factors that are chosen, and of those that are met."""
-    met = sum(1 << i for i, f in enumerate(response.runs.factors) if f.role == "condition")
+    met = sum(
+        1 << i
+        for i, f in enumerate(response.runs.factors)
+        if f.role == "condition" and not f.random
+    )
     return (1 << len(response.runs.factors)) - 1 & ~met, met
 
 

@@ -29,6 +29,7 @@ from doe.analysis.fit import Fit
 from doe.analysis.fitted import FittedResponse
 from doe.analysis.optimum import Optimum
 from doe.analysis.pvalues import none_for_nan, t_critical
+from doe.analysis.strata import drawn_groups
 from doe.analysis.streams import combined, decompose
 from doe.errors import DoeError, nearest
 
@@ -171,7 +172,8 @@ CHOSEN_PAIRS = ((BEST, RUNNER_UP), (BEST, BASELINE))
 """Pairs that are compared where nobody names others."""
 Basis = Literal["all runs", "own runs", "seeds won", "nothing"]
 """What tells the error: that of all configurations, the pair's own differences, or no more than
-which of the two has won with each seed; nothing where replicates share whole plots."""
+which of the two has won with each seed; nothing where replicates share whole plots or a random
+condition."""
 UNKNOWN = (None, None, None)
 """Neither a probability nor an interval: nothing tells the error."""
 
@@ -320,7 +322,7 @@ def _pair(
     of, other = _paired(full, first, second)
     differences = full.u[of] - full.u[other]
     alpha = response.alpha / _choices(len(cells), asked)
-    if any(shares_plots(group.of[of], group.of[other]) for group in full.runs.groups):
+    if any(shares_plots(group.of[of], group.of[other]) for group in drawn_groups(full.model)):
         return WinProbability(*pair, asked, len(differences), False, "nothing", *UNKNOWN)
     if basis == "all runs":
         pooled = _pooled(full, first, second, sign)
@@ -369,15 +371,19 @@ def _pooled(fit: Fit, x: int, y: int, sign: float) -> _Difference | None:
 
 
 def _paired(fit: Fit, x: int, y: int) -> tuple[Ints, Ints]:
-    """Runs of two cells, in pairs over the blocks that have both.
+    """Runs of two cells, in pairs over the blocks and random conditions that have both.
 
-    Without blocks all runs are independent, and those of the two cells pair up in their order.
+    Without these all runs are independent, and those of the two cells pair up in their order.
     """
     runs = [np.flatnonzero(fit.cells == cell).tolist() for cell in (x, y)]
-    if fit.block is None:
+    met = [fit.runs.index[:, i] for i, factor in enumerate(fit.runs.factors) if factor.random]
+    if fit.block is not None:
+        met.append(fit.block)
+    if not met:
         pairs = list(zip(*runs, strict=False))
     else:
-        first, second = ({int(fit.block[r]): r for r in of} for of in runs)
+        labels = np.column_stack(met).tolist()
+        first, second = ({tuple(labels[r]): r for r in of} for of in runs)
         pairs = [(first[block], second[block]) for block in sorted(first.keys() & second.keys())]
     first_runs, second_runs = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
     return first_runs, second_runs

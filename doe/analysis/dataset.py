@@ -15,7 +15,15 @@ from doe.analysis.contrasts import Floats, Ints
 from doe.analysis.spending import Rule
 from doe.analysis.streams import Seeding
 from doe.errors import DoeError
-from doe.terms import BETWEEN, LevelOf, config_label, config_name, level_text, single_letters
+from doe.terms import (
+    BETWEEN,
+    OPEN,
+    LevelOf,
+    config_label,
+    config_name,
+    level_text,
+    single_letters,
+)
 
 Level = bool | int | float | str
 OFF = -1
@@ -159,8 +167,11 @@ class Runs:
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
-        """Number of levels of each factor."""
-        return tuple(len(factor.levels) for factor in self.factors)
+        """Number of levels of each factor in configurations: 1 of a random condition.
+
+        Its levels are a sample, so that they are no part of what is chosen, compared or repeated.
+        """
+        return tuple(1 if factor.random else len(factor.levels) for factor in self.factors)
 
     @property
     def stratified(self) -> bool:
@@ -178,6 +189,12 @@ class Runs:
         return all(size == 2 for size in self.sizes)
 
     @cached_property
+    def fixed_index(self) -> Ints:
+        """Level numbers that tell configurations apart: those of random conditions are 0."""
+        random = [factor.random for factor in self.factors]
+        return np.where(random, 0, self.index) if any(random) else self.index
+
+    @cached_property
     def off(self) -> np.ndarray:
         """Which runs lie between the levels of some factor."""
         return np.asarray((self.index == OFF).any(axis=1))
@@ -192,7 +209,7 @@ class Runs:
     def _points(self) -> Floats:
         assert self.position is not None
         place = np.where(self.index == OFF, np.round(self.position, 9), 0.0)
-        return np.column_stack([self.index.astype(np.float64), place])
+        return np.column_stack([self.fixed_index.astype(np.float64), place])
 
     @property
     def has_surface(self) -> bool:
@@ -214,12 +231,20 @@ class Runs:
         A point between levels has a number below 0: -1 less its row in `off_points`.
         """
         weights = np.cumprod([1, *self.sizes[:-1]])
-        cells = np.asarray(self.index @ weights, dtype=np.int64)
+        cells = np.asarray(self.fixed_index @ weights, dtype=np.int64)
         if self.off.any():
             points = {tuple(row): i for i, row in enumerate(self.off_points.tolist())}
             rows = [points[tuple(row)] for row in self._points()[self.off].tolist()]
             cells[self.off] = OFF - np.array(rows, dtype=np.int64)
         return cells
+
+    @cached_property
+    def combinations(self) -> Ints:
+        """Number of each run's configuration together with its random condition."""
+        random = [i for i, factor in enumerate(self.factors) if factor.random]
+        if not random:
+            return self.cells
+        return numbered(map(tuple, np.column_stack([self.cells, self.index[:, random]]).tolist()))
 
     def cell_levels(self, cell: int) -> tuple[int, ...]:
         """Level number of each factor in a configuration, OFF between levels."""
@@ -255,20 +280,25 @@ class Runs:
         numbers = self.cell_levels(cell)
         values = self.values(cell)
         return [
-            (number, level_text(value)) if fixed >> i & 1 else None
-            for i, (number, value) in enumerate(zip(numbers, values, strict=True))
+            (number, level_text(value)) if fixed >> i & 1 and not factor.random else None
+            for i, (number, value, factor) in enumerate(
+                zip(numbers, values, self.factors, strict=True)
+            )
         ]
 
     def config(self, cell: int, fixed: int = -1) -> str:
         """Return a configuration as it is shown, some of its factors left open."""
         if cell >= 0:
             return config_label(self.keys, self.levels_of(cell, fixed))
+        pairs = [
+            (factor.key, OPEN if factor.random else level_text(value))
+            for factor, value in zip(self.factors, self.values(cell), strict=True)
+        ]
         if not single_letters(self.keys):
-            return BETWEEN.join(level_text(value) for value in self.values(cell))
+            return BETWEEN.join(text for _, text in pairs)
         if set(self.cell_levels(cell)) == {OFF} and not self.cell_positions(cell).any():
             return CENTRE
-        pairs = zip(self.keys, self.values(cell), strict=True)
-        return ", ".join(f"{key}={level_text(value)}" for key, value in pairs)
+        return ", ".join(f"{key}={text}" for key, text in pairs if text != OPEN)
 
     def config_names(self, cells: Iterable[int]) -> dict[str, int]:
         """Return configurations by their name in files and options, and as they are shown."""
@@ -419,7 +449,8 @@ def check_runs(runs: Runs) -> None:
     shape = (runs.count, len(runs.factors))
     if runs.index.shape != shape:
         raise DoeError(f"levels have shape {runs.index.shape}; expected {shape}")
-    if ((runs.index < OFF) | (runs.index >= np.array(runs.sizes))).any():
+    levels = np.array([len(factor.levels) for factor in runs.factors])
+    if ((runs.index < OFF) | (runs.index >= levels)).any():
         raise DoeError("a run names a level that its factor does not have")
     between = (runs.index == OFF).any(axis=0)
     if words := [f.key for f, off in zip(runs.factors, between, strict=True) if off > f.numeric]:

@@ -18,6 +18,7 @@ from doe.goals import Desire
 DRAWS = 2000
 """Bootstrap samples of the residuals."""
 SEED = 42
+SHARED = " It has no interval: a bootstrap takes runs as independent, and these share an error."
 FACTORS = (0.5, 2.0)
 """By which a weight is multiplied to see whether another configuration becomes the best."""
 
@@ -97,6 +98,7 @@ class Bootstrap:
         self.known = bool(
             len(pool) > 1
             and runs <= MOST_RUNS
+            and not any(response.fit.strata for response in responses)
             and all(response.fit.df_error > 0 or response.fit.exact for response in responses)
         )
         if not self.known:
@@ -184,7 +186,7 @@ def desirability(
         configs=tuple(ranked),
         model=predicted,
         weights=tuple(replace(change, same=change.config == top.config) for change in changes),
-        sentence=_sentence(top, changes),
+        sentence=_sentence(top, changes) + SHARED * any(r.fit.strata for r in of.responses),
     )
 
 

@@ -90,9 +90,10 @@ def diagnose(response: FittedResponse) -> Diagnostics:
     that an analysis of clean data shows any alarm at all with probability α.
     """
     fit, transform, alpha = response.fit, response.transform, response.alpha
-    if fit.df_residual < 1 or fit.ss_residual <= 1e-24 * fit.ss_total or fit.exact:
+    left = fit.within
+    if left.df < 1 or left.ss <= 1e-24 * fit.ss_total or fit.exact:
         advice = "the fit is exact."
-        if saturated := fit.df_residual < 1:
+        if saturated := left.df < 1:
             advice = "the design is saturated. Read the half-normal plot, or reduce the model."
         advice = f"No residual is left to check: {advice}"
         remedies = ("order",) if saturated else ()
@@ -121,7 +122,7 @@ def diagnose(response: FittedResponse) -> Diagnostics:
         findings.append(Finding("drift", True, None, None, advice))
     if (leverage := high_leverage(residuals, fit)) is not None:
         findings.append(leverage)
-    spread = float(np.sqrt(fit.ss_residual / fit.n)) * fit.unit
+    spread = float(np.sqrt(left.ss / fit.n)) * fit.unit
     return Diagnostics(tuple(findings), residuals, spread, profile)
 
 
@@ -153,12 +154,12 @@ def residual_table(response: FittedResponse) -> tuple[Residual, ...]:
     """
     fit, runs, kept = response.fit, response.runs, response.observed_runs.tolist()
     times = runs.run_order or range(1, len(runs.run_ids) + 1)
-    e, h = fit.residual, np.minimum(fit.leverage, 1.0)
-    p, df = fit.n - fit.df_residual, fit.df_residual
-    free = 1.0 - h
-    s2 = fit.ss_residual / df
+    e, h = fit.within.values, np.minimum(fit.within.leverage, 1.0)
+    ss, df = fit.within.ss, fit.within.df
+    p, free = fit.n - df, 1.0 - h
+    s2 = ss / df
     with np.errstate(divide="ignore", invalid="ignore"):
-        without = (fit.ss_residual - e**2 / free) / (df - 1)
+        without = (ss - e**2 / free) / (df - 1)
         student = e / np.sqrt(np.maximum(without, 0.0) * free)
         cook = e**2 * h / (p * s2 * free**2)
     rank = stats.rankdata(e, method="ordinal")
@@ -188,13 +189,13 @@ def normality(fit: Fit, transform: Transformation) -> Check | None:
     Residuals of unequal variance look like a mixture, and where the model takes most degrees of
     freedom some are hardly any: corners beside centre runs would raise an alarm in half of studies.
     """
-    even = float(np.ptp(fit.leverage)) < 1e-9 or 2 * fit.df_residual >= fit.n
+    even = float(np.ptp(fit.within.leverage)) < 1e-9 or 2 * fit.within.df >= fit.n
     if not 3 <= fit.n <= 5000 or not even:
         return None
-    w, p = (float(value) for value in stats.shapiro(fit.residual))
+    w, p = (float(value) for value in stats.shapiro(fit.within.values))
     raw = transform.name == "none"
-    cure = ", and try a transformation" if raw else ""
-    alarm = f"Residuals are not normal: compare with the robust methods{cure}."
+    robust = "take p near the level with care" if fit.grouped else "compare with the robust methods"
+    alarm = f"Residuals are not normal: {robust}{', and try a transformation' if raw else ''}."
     remedies = (*_robust(fit), *(("transform=auto",) if raw else ()))
     return Check("normality", w, p, "No evidence that residuals are not normal.", alarm, remedies)
 
@@ -208,7 +209,7 @@ def distances(fit: Fit) -> tuple[Floats, Ints]:
     `levene.test` of R's lawstat, which names Hines and O'Hara Hines (2000). Otherwise small cells
     look alike whatever their spread.
     """
-    u = without_blocks(fit.u, fit.groups, fit.block)
+    u = fit.within.values if fit.strata else without_blocks(fit.u, fit.groups, fit.block)
     order = np.lexsort((u, fit.groups))
     distance, run = [np.empty(0)], [np.empty(0, np.int64)]
     for runs in _grouped(fit.groups[order], order):
@@ -314,15 +315,16 @@ def _robust(fit: Fit) -> tuple[str, ...]:
 
 def added_columns(fit: Fit, columns: Floats) -> tuple[float, float] | None:
     """F and p of further columns after the model; None where they add nothing to it."""
-    rest = columns - fit.Q @ (fit.Q.T @ columns)
+    left = fit.within
+    rest = columns - left.basis @ (left.basis.T @ columns)
     vectors, sizes, _ = np.linalg.svd(rest, full_matrices=False)
     basis = vectors[:, sizes > 1e-8 * max(float(np.linalg.norm(columns)), 1e-300)]
     rank = basis.shape[1]
-    df = fit.df_residual - rank
+    df = left.df - rank
     if rank == 0 or df < 1:
         return None
-    gain = float(((basis.T @ fit.residual) ** 2).sum())
-    f = gain / rank / max((fit.ss_residual - gain) / df, 1e-300)
+    gain = float(((basis.T @ left.values) ** 2).sum())
+    f = gain / rank / max((left.ss - gain) / df, 1e-300)
     return f, float(stats.f.sf(f, rank, df))
 
 
@@ -430,15 +432,15 @@ def outliers(residuals: Sequence[Residual], fit: Fit, alpha: float) -> Check | N
 
     The two runs of a configuration are equally far from their mean, so neither can be blamed.
     """
-    if fit.df_residual < 3:
+    if fit.within.df < 3:
         return None
     sizes = [(abs(r.studentized), r) for r in residuals if r.studentized is not None]
     if not sizes:
         return None
     largest = max(size for size, _ in sizes)
-    limit = float(stats.t.isf(alpha / (2 * len(sizes)), fit.df_residual - 1))
+    limit = float(stats.t.isf(alpha / (2 * len(sizes)), fit.within.df - 1))
     far = [r for size, r in sorted(sizes, key=lambda s: -s[0]) if size > limit]
-    p = min(1.0, float(2 * len(sizes) * stats.t.sf(largest, fit.df_residual - 1)))
+    p = min(1.0, float(2 * len(sizes) * stats.t.sf(largest, fit.within.df - 1)))
     return Check(
         *("outliers", largest, p),
         fine="No run is far from the others.",
@@ -493,7 +495,7 @@ def shows_spread(fit: Fit) -> bool:
 
 def high_leverage(residuals: Sequence[Residual], fit: Fit) -> Finding | None:
     """Runs with more than twice the mean leverage, or that decide their own fit."""
-    limit = min(2.0 * (fit.n - fit.df_residual) / fit.n, 1.0 - 1e-9)
+    limit = min(2.0 * (fit.n - fit.within.df) / fit.n, 1.0 - 1e-9)
     runs = tuple(r.run_id for r in residuals if r.leverage > limit)
     if not runs:
         return None

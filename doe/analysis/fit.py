@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, wraps
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import scipy
@@ -46,6 +46,16 @@ def computed_once(function: Callable[[Subject], Answer]) -> Callable[[Subject], 
         return result
 
     return answer
+
+
+class Residuals(NamedTuple):
+    """What single runs leave, with everything that they share taken out."""
+
+    basis: Floats  # orthonormal columns of the model and of random groups
+    values: Floats  # of u
+    leverage: Floats
+    ss: float
+    df: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,6 +127,24 @@ class Fit:
         """Observed minus fitted, of u, and minus what random groups add."""
         rest = without_rounding(self.u - self.fitted, self.largest)
         return rest if self.strata is None else rest - self.strata.group_part
+
+    @cached_property
+    def within(self) -> Residuals:
+        """Residuals of single runs: of runs that share random groups those within the groups.
+
+        These are independent of what varies between groups, whatever its variance.
+        """
+        if self.strata is None:
+            return Residuals(
+                self.Q, self.residual, self.leverage, self.ss_residual, self.df_residual
+            )
+        groups = [np.eye(int(g.of.max()) + 1)[g.of] for g in random_groups(self.model)]
+        every = np.column_stack([self.model.fitted_columns, *groups])
+        vectors, sizes, _ = np.linalg.svd(every, full_matrices=False)
+        basis = vectors[:, sizes > 1e-9 * sizes[0]]
+        rest = without_rounding(self.u - basis @ (basis.T @ self.u), self.largest)
+        df = self.n - basis.shape[1]
+        return Residuals(basis, rest, (basis**2).sum(axis=1), float((rest**2).sum()) * (df > 0), df)
 
     @property
     def df_block(self) -> int:
@@ -249,6 +277,16 @@ class Fit:
             return self.strata.of(rows[:, self.model.fitted])
         se = np.sqrt(np.maximum(self.variance(rows), 0.0) * self.ms_error)
         return se, np.full(len(rows), self.df_error or np.nan, np.float64)
+
+    def least_df(self, inside: Floats) -> float:
+        """Return degrees of freedom that hold for several functions of the coefficients at once.
+
+        Those of the error; of several errors the smallest of any function, 0 where one has none.
+        """
+        if self.strata is None:
+            return float(self.df_error)
+        df = self.strata.of(inside)[1]
+        return 0.0 if self.df_error == 0 or np.isnan(df).any() else float(df.min())
 
     @cached_property
     def kind(self) -> str:

@@ -14,6 +14,7 @@ from doe.analysis import distributions as stats
 from doe.analysis.best import MOST_CELLS, maximum_modulus
 from doe.analysis.contrasts import Floats, Ints
 from doe.analysis.dataset import Runs
+from doe.analysis.fit import Fit
 from doe.analysis.fitted import FittedResponse
 from doe.analysis.model import BLOCK
 from doe.analysis.pvalues import none_for_nan
@@ -135,13 +136,14 @@ def goal_means(of: Candidates, chosen: Sequence[int], alpha: float) -> list[tupl
     for response, u, rows in zip(of.responses, of.u, of.rows, strict=True):
         fit, own = response.fit, np.asarray(chosen)
         reach = np.full(len(own), 0.0 if fit.exact else np.nan)
-        if fit.df_error > 0:
+        if (df := fit.least_df(rows)) > 0:
             level = alpha / len(of.responses)
-            width = scheffe(response, level)
+            width = scheffe(fit, df, level)
             if len(of.cells) <= MOST_CELLS:
-                width = min(width, maximum_modulus(len(of.cells), fit.df_error, level))
+                width = min(width, maximum_modulus(len(of.cells), df, level))
             reach = width * standard_errors(response, rows[own])
-            unequal = unequal_spread(fit, rows @ fit.maps) if len(u) <= MOST_CELLS else None
+            told = len(u) <= MOST_CELLS and fit.strata is None
+            unequal = unequal_spread(fit, rows @ fit.maps) if told else None
             if unequal is not None:
                 reach = np.maximum(reach, unequal.of_means(level)[own])
         low, high = (none_for_nan(response.back(u[own] + side)) for side in (-reach, reach))
@@ -151,11 +153,10 @@ def goal_means(of: Candidates, chosen: Sequence[int], alpha: float) -> list[tupl
     return [tuple(line) for line in zip(*columns, strict=True)]
 
 
-def scheffe(response: FittedResponse, alpha: float) -> float:
+def scheffe(fit: Fit, df: float, alpha: float) -> float:
     """Scheffé's quantile, which holds for all linear functions of a model without its blocks."""
-    fit = response.fit
     rank = fit.model.rank - fit.model.df(BLOCK)
-    return float(np.sqrt(rank * stats.f.isf(alpha, rank, fit.df_error)))
+    return float(np.sqrt(rank * stats.f.isf(alpha, rank, df)))
 
 
 # The front ----------------------------------------------------------------------------------------
@@ -180,7 +181,8 @@ def compare(response: FittedResponse, u: Floats, rows: Floats) -> Comparison:
     certain, equal = (ahead > fit.rounding), np.abs(ahead) <= fit.rounding
     if fit.exact:
         return Comparison(np.where(certain, 0.0, 1.0), equal, ahead)
-    if fit.df_error == 0 or k < 2:
+    df_error = fit.least_df(rows)
+    if df_error == 0 or k < 2:
         return Comparison(np.ones((k, k)), np.zeros((k, k), dtype=bool), ahead)
     scale = fit.scale
     weighted = rows * scale if scale.ndim == 1 else rows @ scale
@@ -189,8 +191,8 @@ def compare(response: FittedResponse, u: Floats, rows: Floats) -> Comparison:
     variance = np.maximum(own[:, None] + own[None, :] - 2.0 * covariance, 0.0)
     variance[variance < 1e-12 * own.max()] = 0.0
     se = np.sqrt(fit.ms_error * variance)
-    p = _one_sided(ahead, se, fit.df_error)
-    unequal = unequal_spread(fit, rows @ fit.maps)
+    p = _one_sided(ahead, se, df_error)
+    unequal = unequal_spread(fit, rows @ fit.maps) if fit.strata is None else None
     if unequal is not None:
         df, error = unequal.pairs
         p = np.maximum(p, _one_sided(ahead, error, df))

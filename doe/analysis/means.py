@@ -98,7 +98,7 @@ class LinearFunction(NamedTuple):
 
 def _filled(fit: Fit, held: Held) -> Ints:
     """Levels of the cells that have runs, with some factors held at a level."""
-    levels = np.unique(fit.runs.index[~fit.runs.off], axis=0)
+    levels = np.unique(fit.runs.fixed_index[~fit.runs.off], axis=0)
     inside = np.ones(len(levels), dtype=bool)
     for factor, level in held.items():
         inside &= levels[:, factor] == level

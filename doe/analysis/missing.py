@@ -176,7 +176,7 @@ def loss_rates(runs: Runs, lost: Floats) -> tuple[FactorLoss, ...]:
             levels=levels[i],
             p_exact=float(exact[i]),
             log_odds=2.0 * float(b[groups[i][0]])
-            if p_firth is not None and runs.sizes[i] == 2 and len(groups[i])
+            if p_firth is not None and len(runs.factors[i].levels) == 2 and len(groups[i])
             else None,
             p_firth=None if p_firth is None else float(p_firth[i]),
             p_holm=float(p_holm[i]),

@@ -262,7 +262,7 @@ def make_model(runs: Runs, terms: Sequence[int], *, curved: bool = True) -> Mode
     DoeError
         If there are more columns than least squares can bear.
     """
-    random = sum(1 << i for i, factor in enumerate(runs.factors) if factor.random)
+    random = random_bits(runs)
     terms = tuple(sorted({term for term in terms if not term & random}, key=by_order))
     runs = _with_positions(runs, terms)
     broken = broken_hierarchy(terms)
@@ -481,10 +481,11 @@ def default_terms(runs: Runs) -> tuple[int, ...]:
         return second_order(runs)
     if runs.two_level:
         return _two_level_terms(runs)
+    random = random_bits(runs)
     chosen = tuple(terms_of_order(count, 1))
     before = make_model(runs, chosen).rank
     for order in range(2, count + 1):
-        added = terms_of_order(count, order)
+        added = tuple(term for term in terms_of_order(count, order) if not term & random)
         if sum(term_width(runs.factors, term) for term in (*chosen, *added)) > MOST_COLUMNS:
             break
         rank = make_model(runs, (*chosen, *added)).rank
@@ -492,6 +493,11 @@ def default_terms(runs: Runs) -> tuple[int, ...]:
             break
         chosen, before = (*chosen, *added), rank
     return chosen
+
+
+def random_bits(runs: Runs) -> int:
+    """Return the bits of the random conditions, whose terms have variances and no effects."""
+    return sum(1 << i for i, factor in enumerate(runs.factors) if factor.random)
 
 
 def _is_surface(runs: Runs) -> bool:

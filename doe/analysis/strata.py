@@ -22,6 +22,7 @@ from doe.analysis.dataset import RandomGroup, Runs, numbered
 from doe.analysis.model import BLOCK, Model
 from doe.analysis.pvalues import f_upper
 from doe.analysis.reml import FixedTest, Reml, planned, reml
+from doe.errors import plural
 from doe.terms import MEAN, term_name
 
 RUN = "run"
@@ -137,13 +138,13 @@ def strata_report(strata: Strata | None, square: float) -> StrataReport | None:
 def strata_warnings(strata: Strata) -> list[str]:
     """Return which terms have no error, and what would give them one."""
     warnings = []
-    for line in strata.without_error:
+    for line in (line for line in strata.without_error if line.name != RUN):
         one = len(line.terms) == 1
+        varies, it, its = ("varies", "it", "its") if one else ("vary", "them", "their")
         warnings.append(
-            f"{', '.join(line.terms)} {'varies' if one else 'vary'} only between {line.name}s, and "
-            f"{line.groups} of these leave no error to test {'it' if one else 'them'} against: "
-            f"more than one {line.name} for each of {'its' if one else 'their'} levels would. The "
-            "error of single runs is the wrong one."
+            f"{', '.join(line.terms)} {varies} only between {plural(line.name)}, and {line.groups} "
+            f"of these leave no error to test {it} against: more than one {line.name} for each of "
+            f"{its} levels would. The error of single runs is the wrong one."
         )
     return warnings
 
@@ -151,9 +152,8 @@ def strata_warnings(strata: Strata) -> list[str]:
 # Which groups -----------------------------------------------------------------------------------
 
 
-def random_groups(model: Model) -> list[RandomGroup]:
-    """Return the random groups of a model's runs: whole plots, and a random condition with its
-    terms.
+def drawn_groups(model: Model) -> list[RandomGroup]:
+    """Return what each replicate draws anew: whole plots, a random condition with its terms.
 
     An effect may differ from one level of a random condition to the next, so that each term of the
     model has groups: its levels within each of the condition's.
@@ -168,7 +168,13 @@ def random_groups(model: Model) -> list[RandomGroup]:
             own = [i, *(j for j in range(len(runs.factors)) if term >> j & 1)]
             cells = numbered(map(tuple, runs.index[:, own].tolist()))
             groups.append(RandomGroup(f"{factor.key} × {term_name(term, runs.keys)}", cells))
-    groups += _shared_seeds(runs)
+    return groups
+
+
+def random_groups(model: Model) -> list[RandomGroup]:
+    """Return the random groups of a model's runs, each once, that blocks do not take up."""
+    runs = model.runs
+    groups = [*drawn_groups(model), *_shared_seeds(runs)]
     kept: list[RandomGroup] = []
     block = [0] * runs.count if runs.block is None else runs.block.tolist()
     blocks = len(set(block))
@@ -187,7 +193,7 @@ def _shared_seeds(runs: Runs) -> list[RandomGroup]:
 
     Where every configuration has every replicate, `streams` says what effects are tested against.
     """
-    seeding, cells = runs.seeding, numbered(runs.cells.tolist())
+    seeding, cells = runs.seeding, numbered(runs.combinations.tolist())
     if seeding is None or not seeding.shared:
         return []
     configurations, replicates = int(cells.max()) + 1, len(np.unique(seeding.replicate))

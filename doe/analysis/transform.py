@@ -129,12 +129,12 @@ def box_cox(fit: Fit, alpha: float) -> BoxCox | None:
 
     ``l(λ) = -ν/2 [ln(SSE_λ / ν) - 2 (λ - 1) mean(ln y)]`` on the ν residual degrees of freedom: the
     n of Box and Cox (1964) would make intervals far too short where the model takes half of the
-    runs. The interval holds every λ with ``l(λ) >= l(λ̂) - χ²_1(1 - α) / 2``. None unless all
-    values are positive and error is left.
+    runs. What random groups share is taken out as the model is. The interval holds every λ with
+    ``l(λ) >= l(λ̂) - χ²_1(1 - α) / 2``. None unless all values are positive and error is left.
     """
     if fit.df_residual < 1 or fit.exact or fit.n > MOST_RUNS:
         return None
-    return box_cox_likelihood(fit.y, fit.Q, fit.df_residual, alpha)
+    return box_cox_likelihood(fit.y, fit.within.basis, fit.within.df, alpha)
 
 
 def box_cox_likelihood(y: Floats, basis: Floats, df: int, alpha: float) -> BoxCox | None:

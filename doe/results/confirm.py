@@ -38,6 +38,11 @@ def confirm_plan(directory: Path, seeds: int, response: str | None) -> Plan:
         raise DoeError("runs are still to come; a winner is confirmed when the study has ended")
     if seeds < 2:
         raise DoeError(f"got {seeds}; expected at least 2 fresh seeds, to see their spread")
+    if random := [factor.key for factor in study.factors if factor.random]:
+        raise DoeError(
+            f"{random[0]} is random: fresh seeds at levels that have run do not show what others "
+            f"will give; run the best at levels of {random[0]} that this study does not have"
+        )
     name = response or study.responses.headline[0]
     chosen, points = chosen_configs(study, analysed(study, scanned), name)
     return change_plan(directory, lambda s: with_confirmation(s, chosen, name, seeds, points))

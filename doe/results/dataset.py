@@ -191,6 +191,7 @@ def datasets(
     responses = study.responses
     values = [response_values(study, status) for status in statuses]
     cells = cells_of([status.run for status in statuses], {})
+    sampled = any(factor.random for factor in study.factors)  # no part of a configuration
     read = []
     for name in dict.fromkeys(names):
         check_response(study, name)
@@ -206,7 +207,7 @@ def datasets(
                 scale=responses.scale_of(name),
                 items=responses.items_of(name),
                 fresh=fresh_runs(study, fresh, name),
-                baseline=baseline(study, cells, name),
+                baseline="" if sampled else baseline(study, cells, name),
                 terms=usual_terms(study),
                 matters=responses.matters_of(name),
             )

@@ -58,13 +58,6 @@ def stage_doubts(study: Study) -> list[str]:
                 f"the command of stage {name} does not use {{seed}}, but it is executed again "
                 f'for each {stage.seed}; add {{seed}}, or set seed = "{NO_SEED}" to execute it once'
             )
-    own = {stage_factors(study, name) for name in study.stages} - {()}
-    if len(own) > 1:
-        doubts.append(
-            "stages depend on different factors, but the analysis has a single error for all of "
-            f"them, that of whole plots of {', '.join(study.whole_plot_factors)}: it treats a "
-            "stage with fewer factors as executed again in each of these"
-        )
     return doubts
 
 

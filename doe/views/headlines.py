@@ -377,7 +377,7 @@ def _beats(analysis: Analysis) -> list[str]:
         who = f"{named(b.config)} beats {named(b.against)}"
         if b.probability is None:
             why = (
-                "replicates share whole plots"
+                "replicates share whole plots or a random condition"
                 if b.basis == "nothing"
                 else "too few runs to estimate it"
             )

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from doe.analysis.analyze import Analysis
 from doe.analysis.lenth import Lenth
+from doe.errors import plural
 from doe.numbers import cell_text
 from doe.views.words import effect_on
 
@@ -47,7 +48,7 @@ def _plot(analysis: Analysis, lenth: Lenth, width: int, stratum: str) -> Rendera
     axis = Text(" " * LEFT + "└" + "─" * (columns - 1))
     end = cell_text(right, "num")
     numbers = Text(" " * LEFT + "0" + f"{end:>{columns - 1}}")
-    between = f" between {stratum}s" if stratum else ""
+    between = f" between {plural(stratum)}" if stratum else ""
     title = f"Half-normal plot of |effect| on {effect_on(analysis)}{between}"
     note = (
         f"{ACTIVE} beyond ME = {cell_text(lenth.me, 'num')} (┊), "

@@ -65,9 +65,10 @@ def estimate(response: FittedResponse) -> Equivalence | None:
     known = [e for e in response.effects if e.se is not None]
     effect = np.array([e.effect for e in known])
     se = np.array([e.se for e in known], dtype=np.float64)
+    df = np.array([e.df_error or fit.df_error for e in known], dtype=np.float64)
     size = transform.effect_of(matters, middle)
-    p = np.asarray(stats.t.sf((size - np.abs(effect)) / se, fit.df_error), dtype=np.float64)
-    reach = float(stats.t.isf(response.alpha / max(len(known), 1), fit.df_error)) * se
+    p = np.asarray(stats.t.sf((size - np.abs(effect)) / se, df), dtype=np.float64)
+    reach = np.asarray(stats.t.isf(response.alpha / max(len(known), 1), df)) * se
     low, high = np.minimum(effect - reach, 0.0), np.maximum(effect + reach, 0.0)
     whole = np.minimum(len(known) * p, 1.0)
     effects, lows, highs = (

@@ -9,6 +9,7 @@ from doe.analysis.analyze import Analysis
 from doe.analysis.effects import HalfNormal
 from doe.analysis.lenth import Lenth
 from doe.analysis.pvalues import significant
+from doe.errors import plural
 from doe.numbers import confidence
 from doe.views.charts import alt
 from doe.views.charts.labels import (
@@ -106,7 +107,7 @@ def stratum_data(analysis: Analysis, plot: HalfNormal) -> ChartData | None:
     word = "effect" if analysis.two_level else "contrast"
     labels = [point.term for point in plot.lenth.points]
     short = term_labels(labels, analysis.keys) if analysis.two_level else {x: x for x in labels}
-    between = f" between {plot.stratum}s" if plot.stratum else ""
+    between = f" between {plural(plot.stratum)}" if plot.stratum else ""
     return plot_data(points, plot.lenth, f"|{word}| on {effect_on(analysis)}{between}", short)
 
 

@@ -22,8 +22,8 @@ CHOSEN = (
 BASES = {
     "own runs": "Only the differences of these two give the error: there are but two replicates, "
     "runs share whole plots, or a check indicates that the spread differs.",
-    "nothing": "Replicates share whole plots, so their differences do not show what fresh ones "
-    "would give.",
+    "nothing": "Replicates share whole plots or a random condition, so their differences do not "
+    "show what fresh ones would give.",
     "seeds won": "Only which of the two won with each seed is used, because a check indicates that "
     "errors are not normal. The log scale may say more.",
 }

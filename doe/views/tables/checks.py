@@ -10,6 +10,7 @@ from doe.analysis.estimators.quasi_binomial import QuasiBinomial
 from doe.analysis.estimators.robust import FEWEST_DF, Robust
 from doe.analysis.lenth import Lenth
 from doe.analysis.pvalues import significant
+from doe.errors import plural
 from doe.numbers import about, confidence, share_text
 from doe.views.table import Column, Row, Table, rows_of
 from doe.views.tables import ResponseTable
@@ -131,7 +132,7 @@ def lenth_table(analysis: Analysis, top: int | None = None) -> Table | None:
     rows = []
     for stratum, lenth in found:
         used = "simulated (used for p)" if lenth.p else "simulated"
-        of = [f"{stratum}s"] * several
+        of = [plural(stratum)] * several
         margins = ((used, lenth.me, lenth.sme), ("t, m/3 df", lenth.me_t, lenth.sme_t))
         rows += [
             Row((*of, name, lenth.s0, lenth.pse, me, sme, _beyond(lenth, me)))

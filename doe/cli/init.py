@@ -167,8 +167,8 @@ def options_of(words: list[str], script: Path | None) -> list[Option]:
         return global_options(words, source)
     if script and not reads_options(script):
         raise DoeError(
-            f"{script} reads no options; add this line after its settings, which then can be set "
-            f"as NAME=VALUE, and repeat: {ASSIGN}"
+            f"{script} reads no options; add this line after its settings, and again after later "
+            f"ones; they can then be set as NAME=VALUE. Then repeat: {ASSIGN}"
         )
     return read_help(words)
 

@@ -312,17 +312,29 @@ def global_options(words: Sequence[str], source: str) -> list[Option]:
     values: dict[str, Option] = {}
     further = [Path(w) for w in words if w.endswith(".py") and "=" not in w][1:]
     for text in (source, *(path.read_text() for path in further if path.is_file())):
-        lines = text.splitlines()
+        lines, waiting, is_overridden = text.splitlines(), dict[str, Option](), False
         for node in ast.parse(text).body:
             if isinstance(node, ast.Expr) and "exec(" in lines[node.lineno - 1]:
-                break
+                values, waiting, is_overridden = values | waiting, {}, True
+            read = _names_read(node)
+            waiting = {t: w for t, w in waiting.items() if re.findall(r"\w+", t)[0] not in read}
             for target, key, default in _constants(node, assigned=not dashes):
                 comment = lines[node.lineno - 1].partition("#")[2].strip()
                 flag = f"{dashes}{target}="
-                values[target] = Option(
+                waiting[target] = Option(
                     flag, False, default=default, help=comment, flags=(flag,), key=key
                 )
+        if not is_overridden:  # elsewhere, as in a loop, or by this very file
+            values |= waiting
     return list(values.values())
+
+
+def _names_read(node: ast.stmt) -> set[str]:
+    """Return the names that a statement reads as it runs: no later override changes these."""
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+        return set()
+    names = [child for child in ast.walk(node) if isinstance(child, ast.Name)]
+    return {name.id for name in names if isinstance(name.ctx, ast.Load)}
 
 
 def _constants(node: ast.stmt, assigned: bool) -> Iterator[tuple[str, str, str]]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from doe.cli.init import options_of
 from doe.study.file import load_study
 from tests.command_line import called
 
@@ -384,3 +385,13 @@ def test_numbers_in_the_text_of_a_script(tmp_path):
     study = load_study(tmp_path / "study.toml")
     assert study.keys == ("learning_rate", "num_leaves")
     assert {round(m["rmse"], 3) for m in results(tmp_path, 4)} == {16.031, 16.301, 62.031, 62.301}
+
+
+def test_numbers_that_a_script_has_read_already(tmp_path):
+    """As Keras' addition_rnn.py: a line does not set what is read before it; two of them do."""
+    line = 'import sys; exec("\\n".join(sys.argv[1:]))'
+    first, later = "DIGITS = 3\nLAYERS = 2\n", "data = [0] * DIGITS\nbatch_size = 32\n"
+    path = write("rnn.py", f"{first}{later}{line}\nprint(LAYERS)\n")
+    assert [o.key for o in options_of(["rnn.py"], path)] == ["layers", "batch_size"]
+    path = write("rnn.py", f"{first}{line}\n{later}{line}\nprint(LAYERS)\n")
+    assert [o.key for o in options_of(["rnn.py"], path)] == ["digits", "layers", "batch_size"]

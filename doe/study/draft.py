@@ -167,7 +167,12 @@ def _factors(
     known = {propose(option).key: propose(option) for option in options}
     if asked:
         return tuple(_proposal_of(factor, known) for factor in asked), ()
-    candidates = [propose(option) for option in options if is_candidate(option)]
+    candidates = [
+        propose(option)
+        for option in options
+        if is_candidate(option)
+        and option.name.removeprefix("no_") not in known.keys() - {option.name}
+    ]
     required = {propose(option).key for option in options if option.required}
     candidates.sort(key=lambda proposal: (proposal.key not in required, rank(proposal.key)))
     complete = [proposal for proposal in candidates if proposal.levels]

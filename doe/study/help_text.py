@@ -248,7 +248,9 @@ NO_FACTOR = re.compile(
     r"|completion|load|test|eval|evaluate|checkpoint|ckpt|accel|world_size|rank|url|only|sample|logdir|outdir"
     r"|outf|filename|tensorboard|version|seed|job|backend|dtype|compile|amp|fp16|bf16|precision|profile|hub|token"
     r"|cache|overwrite|timeout|progress|init_from|pretrained|always|env|task|mode|entrypoint|format"
-    r"|push|report|classes|accelerator|check|ignore|input_size|output_size|strategy|num_workers|pin_memory|cudnn|cachesize|memory|probability)s?(_.*)?"
+    r"|push|report|classes|accelerator|check|ignore|input_size|output_size|strategy|num_workers|pin_memory|cudnn|cachesize|memory|probability"
+    r"|find|ddp|fsdp|deepspeed|dataloader|tqdm|cpu|tf32|trust|revision|better|kwarg|arg|unused"
+    r"|checkpointing|tokenizer|predict)s?(_.*)?"
 )
 """Whole words only: width and ridge contain "id" but do not count."""
 COMPUTED = re.compile(

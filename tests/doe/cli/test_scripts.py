@@ -275,6 +275,11 @@ p.add_argument("--num_train_epochs", type=float, default=3.0)
 p.add_argument("--weight_decay", type=float, default=0.0)
 p.add_argument("--seed", type=int, default=42)
 p.add_argument("--report_to", default="none")
+p.add_argument("--auto_find_batch_size", type=bool, default=False)
+p.add_argument("--pad", type=bool, default=True, help="pad (default: True)")
+p.add_argument("--no_pad", action="store_false", dest="pad")
+p.add_argument("--trust_remote_code", type=bool, default=False)
+p.add_argument("--ddp_timeout_factor", type=int, default=3)
 a = p.parse_args()
 history = [{"step": 1, "loss": 2.0}, {"step": 2, "eval_accuracy": 0.5 + a.seed / 100}]
 json.dump({"log_history": history}, open(f"{a.output_dir}/trainer_state.json", "w"))
@@ -290,6 +295,8 @@ def test_the_results_of_a_trainer(tmp_path):
     doe("init", *given, "--", PYTHON, "run_glue.py", "--model_name_or_path", "tiny")
     study = load_study(tmp_path / "study.toml")
     assert study.keys == ("learning_rate", "per_device_train_batch_size", "weight_decay")
+    further = re.findall(r"^# \[factors.(\w+)\]", Path("study.toml").read_text(), re.MULTILINE)
+    assert further == ["pad"]
     assert {"{run_dir}", "{seed}"} <= {*study.command}
     assert {m["accuracy"] for m in results(tmp_path, 16)} == {0.51, 0.52}
 

@@ -6,7 +6,6 @@ import numpy as np
 from msgspec import Struct
 
 from doe.analysis import distributions as stats
-from doe.analysis.contrasts import names_of
 from doe.analysis.effects import f_test
 from doe.analysis.fit import MOST_TYPE2, Fit
 from doe.analysis.lenth import Lenth
@@ -163,7 +162,7 @@ def _single_rows(fit: Fit, sums: dict[int, float]) -> list[AnovaRow]:
         f = ss / fit.ms_error
     squares = (ss * fit.square).tolist()
     columns = zip(squares, none_for_nan(f), none_for_nan(f_upper(f, 1, fit.df_error)), strict=True)
-    names = names_of(list(sums), fit.runs.keys)
+    names = [fit.model.name(term) for term in sums]
     return [
         AnovaRow(name, 1, square, square, f_term, p)
         for name, (square, f_term, p) in zip(names, columns, strict=True)

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from doe import terms as term_algebra
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -43,23 +41,6 @@ def evaluate(coef: Floats) -> Floats:
     """
     parity = 1.0 - 2.0 * (np.bitwise_count(np.arange(coef.shape[-1])) & 1)
     return np.asarray(parity * fwht(parity * coef), dtype=np.float64)
-
-
-def names_of(masks: Sequence[int], keys: Sequence[str]) -> list[str]:
-    """Names of many terms, each made from that of the term without its last factor."""
-    separator = "" if term_algebra.single_letters(keys) else ":"
-    known = {1 << i: key for i, key in enumerate(keys)}
-
-    def name(mask: int) -> str:
-        if mask not in known:
-            last = 1 << (mask.bit_length() - 1)
-            known[mask] = f"{name(mask ^ last)}{separator}{known[last]}"
-        return known[mask]
-
-    return [
-        name(mask) if mask <= term_algebra.FACTORS else term_algebra.term_name(mask, keys)
-        for mask in masks
-    ]
 
 
 def sign_columns(cells: Ints, masks: Sequence[int]) -> Floats:

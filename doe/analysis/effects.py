@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct, structs
 
 from doe.analysis.coding import DEGREES, contrasts
-from doe.analysis.contrasts import Floats, names_of
+from doe.analysis.contrasts import Floats
 from doe.analysis.dataset import FactorColumn
 from doe.analysis.fit import Fit, wald
 from doe.analysis.lenth import HalfNormalPoint, Lenth, half_normal_points, lenth
@@ -159,8 +159,8 @@ def term_tests(
     """
     model = fit.model
     shown = [term for term in model.sorted_terms if not term & hidden]
-    names = names_of(shown, model.runs.keys)
-    df = [model.df(t) for t in shown] if not model.runs.two_level else [1] * len(shown)
+    names = [model.name(term) for term in shown]
+    df = [model.df(term) for term in shown]
     f, p, df_error = term_figures(fit, shown, sums)
     untested = np.isnan(p)
     if untested.any():
@@ -399,7 +399,7 @@ def half_normal_plot(fit: Fit, alpha: float) -> HalfNormal:
     else:
         runs = fit.n if model.runs.has_surface else int((~model.runs.off).sum())
         values = 2.0 / np.sqrt(runs) * fit.rotated[chosen] * fit.unit
-    names = names_of(terms, model.runs.keys)
+    names = [model.name(term) for term in terms]
     labels = names
     if not (model.runs.two_level and model.full_rank):
         kept = [label for label, k in zip(model.labels, model.fitted, strict=True) if k]
@@ -433,7 +433,8 @@ def _plot(
         p = list(margins.p)
     single = zip(names, labels, values.tolist(), p, strict=True)
     contrasts = tuple(SingleContrast(*line) for line in single)
-    return HalfNormal(contrasts, half_normal_points(values, labels), margins, stratum)
+    points = half_normal_points(values, labels) if margins is None else margins.points
+    return HalfNormal(contrasts, points, margins, stratum)
 
 
 # Effects on the response scale -------------------------------------------------------------------

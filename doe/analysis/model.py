@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -42,6 +43,7 @@ from doe.terms import (
     model_order,
     parse_term,
     parts_of,
+    single_letters,
     squared,
     term_name,
     terms_of_order,
@@ -129,11 +131,15 @@ class Model:
 
     def df(self, source: int) -> int:
         """Degrees of freedom that the runs give to a source."""
-        return len(self.columns(source))
+        return self._counts[source]
 
     def df_asked(self, source: int) -> int:
         """Degrees of freedom that a source has where every cell has runs."""
         return len(self._columns.get(source, NONE))
+
+    @cached_property
+    def _counts(self) -> Counter[int]:
+        return Counter(self.fitted_source.tolist())
 
     @cached_property
     def _columns(self) -> dict[int, Ints]:
@@ -145,9 +151,21 @@ class Model:
 
     def name(self, source: int) -> str:
         """Name of a source as the analysis of variance shows it."""
-        if source <= COVARIATE:
-            return self.runs.covariates[COVARIATE - source].name
-        return SOURCES[source] if source < 0 else term_name(source, self.runs.keys)
+        known = self._names
+        if source not in known and MEAN < source <= FACTORS:  # from that without its last factor
+            last = 1 << (source.bit_length() - 1)
+            known[source] = f"{self.name(source ^ last)}{self._separator}{known[last]}"
+        return known[source] if source in known else term_name(source, self.runs.keys)
+
+    @cached_property
+    def _names(self) -> dict[int, str]:
+        covariates = enumerate(self.runs.covariates)
+        adjusting = {COVARIATE - i: covariate.name for i, covariate in covariates}
+        return SOURCES | adjusting | {1 << i: key for i, key in enumerate(self.runs.keys)}
+
+    @cached_property
+    def _separator(self) -> str:
+        return "" if single_letters(self.runs.keys) else ":"
 
     @cached_property
     def adjusting(self) -> Ints:

@@ -1,5 +1,6 @@
 """`doe run --until decided`: stops by its rule, however often it is killed."""
 
+import json
 import os
 import signal
 import subprocess
@@ -15,15 +16,16 @@ from doe.design.runs import portion
 from doe.results.decision import decision, declare
 from doe.store.files import StudyDir
 from doe.store.plan import augment_plan, declare_plan, load_plan, write_plan
+from doe.study.file import dump_study
 from doe.study.values import Factor, Responses, Stopping, Study
 
 invoke = CliRunner().invoke
 TERMS = "A,B,C,AB"
 
 
-def noisy(directory, seconds=0.0, replicates=1, matters=1.0):
-    """Plan a study of three factors of which A alone does something."""
-    study = Study(
+def noisy_study(seconds=0.0, replicates=1, matters=1.0):
+    """A study of three factors of which A alone does something."""
+    return Study(
         name="noisy",
         backend="tiny_backends:noisy",
         factors=tuple(Factor(key=key, levels=(False, True)) for key in "ABC"),
@@ -32,12 +34,16 @@ def noisy(directory, seconds=0.0, replicates=1, matters=1.0):
         seeds=tuple(range(1, replicates + 1)),
         settings={"seconds": seconds},
     )
-    return write_plan(study, directory)[0]
+
+
+def noisy(directory, seconds=0.0, replicates=1, matters=1.0):
+    """Plan it."""
+    return write_plan(noisy_study(seconds, replicates, matters), directory)[0]
 
 
 def words(directory, until="decided"):
     stop = ["--until", until, *(["--decide", TERMS] if until == "decided" else [])]
-    stop += ["--max-replicates", "8"]
+    stop = [*stop, "--max-replicates", "8"] if until else []
     return ["run", "--study", str(directory), "--cpu", "2", *stop]
 
 
@@ -129,6 +135,27 @@ def test_killed_and_resumed_a_study_stops_within_the_same_distance_of_the_best(t
     assert "from the best of y" in status.replace("\n", " ")
     report = invoke(app, ["analyze", "--study", str(directories[0]), "-r", "y"])
     assert report.exit_code == 0, report.output
+
+
+def test_killed_and_resumed_a_design_chosen_by_its_budget_stops_by_the_same_rule(tmp_path):
+    """The table is there meanwhile, with the time and the spread of what has run."""
+    file = tmp_path / "noisy.toml"
+    file.write_text(dump_study(noisy_study(seconds=0.05)))
+    ask = ["plan", str(file), "--budget", "64 runs", "--json"]
+    table = json.loads(invoke(app, [*ask, "--out", str(tmp_path / "none")]).output)
+    line = next(d["number"] for d in table["designs"] if "until decided" in d["design"])
+    directories = [tmp_path / name for name in ("alone", "killed")]
+    for directory in directories:
+        chosen = invoke(app, [*ask[:-1], "--choose", str(line), "--out", str(directory)])
+        assert chosen.exit_code == 0, chosen.output
+    assert invoke(app, words(directories[0], None)).exit_code == 0
+    killed(directories[1], 2, None)
+    again = json.loads(invoke(app, [*ask, "--out", str(directories[1])]).output)
+    assert "finished runs" in again["known"]
+    assert outcome(directories[0])[1:] == outcome(directories[1])[1:]
+    reached = reached_in(directories[1])
+    assert reached.is_final
+    assert reached.rule == load_plan(directories[0]).study.stopping
 
 
 @pytest.mark.parametrize("until", ["within:", "within:-1", "within:x", "decide"])

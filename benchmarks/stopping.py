@@ -333,8 +333,10 @@ def bounds_of(plan: Plan, y: np.ndarray, lost: np.ndarray) -> Iterator[tuple[int
     for n in plan.rule.looks:
         rows = np.flatnonzero((portion <= n) & ~lost)
         blocks = (portion[rows, None] == np.arange(1, n + 1)).astype(float)
-        pure = Solved(plan, n, lost).pure[0]
-        values = y[rows]
+        solved = Solved(plan, n, lost)
+        if not solved.possible:
+            continue
+        pure, values = solved.pure[0], y[rows]
         repeated = ((values - pure @ (pure.T @ values)) ** 2).sum(axis=0)
         bounds = np.full((1 << plan.factors, y.shape[1]), np.inf)
         left = np.ones(y.shape[1], bool)
@@ -424,34 +426,41 @@ def claims(plan: Plan, case: str, sigma: float, count: int, seed: int, single: i
     return Claims(*(totals / studies).tolist())
 
 
+def planned_for(plan: Plan) -> tuple[float, int]:
+    """σ at which a study claims it with the power, and the runs of one look that does so too."""
+    low, high = 0.05, 10.0
+    for _ in range(8):
+        sigma = math.sqrt(low * high)
+        enough = claims(plan, "normal", sigma, 200, 1).claimed >= POWER
+        low, high = (sigma, high) if enough else (low, sigma)
+    sizes = range(plan.rule.per_replicate + 1, plan.rule.portions + 1)
+    enough_runs = (n for n in sizes if claims(plan, "normal", low, 300, 2, n).claimed >= POWER)
+    return low, next(enough_runs, plan.rule.portions) * plan.size
+
+
+def close_row(plan: Plan, case: str, sigma: float, fixed: int, count: int) -> tuple[str, ...]:
+    """One line of the table."""
+    known = claims(plan, case, sigma, count, 3)
+    less = [claims(plan, case, sigma * s, count // 5, 4).runs for s in SHARES]
+    most = plan.rule.portions // plan.rule.per_replicate
+    return (
+        *(f"2^{plan.factors}, at most {most}", case, str(fixed)),
+        *(f"{mean:.0f}, {1 - mean / fixed:.0%}" for mean in (known.runs, float(np.mean(less)))),
+        *(f"{known.claimed:.0%}", f"{known.false:.2%}"),
+    )
+
+
+CLOSE_COLUMNS = ("design", "errors", "fixed", "mean, saved", "less σ", "claimed", "false")
+
+
 def close_table(count: int = 600) -> str:
     """Runs until some configuration is known to be within a distance of the best."""
     rows: Rows = []
     for factors, most in ((4, 8), (6, 4)):
         plan = in_parts(factors, most)
-        low, high = 0.05, 10.0
-        for _ in range(8):
-            sigma = math.sqrt(low * high)
-            enough = claims(plan, "normal", sigma, 200, 1).claimed >= POWER
-            low, high = (sigma, high) if enough else (low, sigma)
-        sizes = range(plan.rule.per_replicate + 1, plan.rule.portions + 1)
-        fixed = next(
-            (n for n in sizes if claims(plan, "normal", low, 300, 2, n).claimed >= POWER),
-            plan.rule.portions,
-        )
-        for case in CLOSE_CASES:
-            known = claims(plan, case, low, count, 3)
-            less = [claims(plan, case, low * s, count // 5, 4).runs for s in SHARES]
-            means = (known.runs, float(np.mean(less)))
-            rows.append(
-                (
-                    *(f"2^{factors}, at most {most}", case, str(fixed * plan.size)),
-                    *(f"{mean:.0f}, {1 - mean / fixed / plan.size:.0%}" for mean in means),
-                    *(f"{known.claimed:.0%}", f"{known.false:.2%}"),
-                )
-            )
-    columns = ("design", "errors", "fixed", "mean, saved", "less σ", "claimed", "false")
-    return markdown(columns, rows)
+        known = planned_for(plan)
+        rows += [close_row(plan, case, *known, count) for case in CLOSE_CASES]
+    return markdown(CLOSE_COLUMNS, rows)
 
 
 TABLES = {

@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib.util
 import math
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -26,7 +26,7 @@ from doe.study.values import Study
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "tuning"
 STUDIES, TRAININGS, ADDED, SEARCH = 10, 28, 15, 150
-"""Seeds of studies, trainings of each, those of the surface, and trainings that seek the best."""
+"""Studies, trainings of each, those of its surface, and trainings that seek the best."""
 FRESH = tuple(range(101, 109))
 MODEL = "lr,batch,width,momentum,decay,noise,lr:batch,lr:width,batch:width,lr^2,batch^2,width^2"
 CENTRE = {"lr": 0.158, "batch": 23, "width": 64, "momentum": 0.25, "decay": 1e-5, "noise": 0.1}
@@ -170,40 +170,63 @@ def long_search(bench: Bench) -> Setting:
     return dict(search.best_params)
 
 
+class Studied(NamedTuple):
+    """The answers of all routes to one study."""
+
+    fresh: dict[str, tuple[float, float, float]]
+    """Desirability, error and time of each answer by fresh seeds."""
+    promised: dict[str, float]
+    why: tuple[dict[str, float], ...]
+
+
+def studied(bench: Bench, seed: int) -> Studied:
+    """Run a study by every route and train its answers with fresh seeds."""
+    answers = [route(bench, seed) for route in ROUTES]
+    settings = {name: own for answer in answers for name, own in answer.settings.items()}
+    promised = {name: own for answer in answers for name, own in answer.promised.items()}
+    fresh = {name: bench.fresh(setting) for name, setting in settings.items()}
+    return Studied(fresh, promised, tuple(answer.why for answer in answers))
+
+
+def known_best(bench: Bench) -> dict[str, tuple[float, float, float]]:
+    """What needs no study, or a long one, by fresh seeds."""
+    settings = {f"{SEARCH} trainings": long_search(bench), "centre of the ranges": CENTRE}
+    return {name: bench.fresh(setting) for name, setting in settings.items()}
+
+
 def run() -> list[Section]:
-    """Run every study by every route, train its answers with fresh seeds, and compare."""
+    """Run every study by every route and compare."""
     bench = Bench()
-    fresh: dict[str, list[tuple[float, float, float]]] = {}
-    promised: dict[str, list[float]] = {}
-    why: list[list[dict[str, float]]] = [[] for _ in ROUTES]
-    for seed in range(1, STUDIES + 1):
-        for found, route in zip(why, ROUTES, strict=True):
-            answer = route(bench, seed)
-            found.append(answer.why)
-            for name, setting in answer.settings.items():
-                fresh.setdefault(name, []).append(bench.fresh(setting))
-                promised.setdefault(name, []).append(answer.promised[name])
-    settings = {"long search": long_search(bench), "centre of the ranges": CENTRE}
-    fresh |= {name: [bench.fresh(setting)] for name, setting in settings.items()}
-    best = max(one[0] for found in fresh.values() for one in found)
-    rows = [_row(name, found, promised.get(name), best) for name, found in fresh.items()]
-    reasons = [_reason(key, why[0], why[1]) for key in bench.study.keys]
+    studies = [studied(bench, seed) for seed in range(1, STUDIES + 1)]
+    return sections(bench.study.keys, studies, known_best(bench))
+
+
+def sections(
+    keys: Sequence[str], studies: list[Studied], others: dict[str, tuple[float, float, float]]
+) -> list[Section]:
+    """Tables of how near the answers are to the best, and what is said about why."""
+    found = {name: [s.fresh[name] for s in studies] for name in studies[0].fresh}
+    found |= {name: [one] for name, one in others.items()}
+    best = max(one[0] for own in found.values() for one in own)
+    told = {name: [s.promised[name] for s in studies] for name in studies[0].promised}
+    rows = [_row(name, own, told.get(name), best) for name, own in found.items()]
+    reasons = [_reason(key, *zip(*(s.why[:2] for s in studies), strict=True)) for key in keys]
+    count = len(studies)
     return [
         Section(
             "Error against time of a small network, 28 trainings",
             ("answer", "D by fresh seeds", "least", "below the best", "promised", "error", "time"),
             tuple(rows),
-            f"{STUDIES} studies a line with training seeds 1 to {STUDIES}, which are the samplers' "
-            "too; means over studies, each answer trained with eight fresh seeds. D: overall "
-            f"desirability of examples/tuning; the best that any answer has is {best:.3f}. Times "
-            f"are in units in which the centre takes {CENTRE_SECONDS} s. Long search: {SEARCH} "
-            "trainings.",
+            f"{count} studies a line with training seeds 1 to {count}, which are the samplers' "
+            "too; means over studies with their standard errors, each answer trained with eight "
+            f"fresh seeds. D: overall desirability of examples/tuning; the best that any answer "
+            f"has is {best:.3f}. Times are in units in which the centre takes {CENTRE_SECONDS} s.",
         ),
         Section(
             "What the same trainings say about why",
             ("factor", "doe: effect on ln error, if significant", "TPE: importance for D"),
             tuple(reasons),
-            f"Of {STUDIES} studies. doe: in how many Holm's p is below 0.05, and the sign. An "
+            f"Of {count} studies. doe: in how many Holm's p is below 0.05, and the sign. An "
             "importance has neither sign nor interval: range over the studies, and in how many the "
             "factor comes first.",
         ),
@@ -223,7 +246,7 @@ def _row(
     return (name, mean, f"{wanted.min():.3f}", away, promise, *means)
 
 
-def _reason(key: str, effects: list[Found], weights: list[Found]) -> tuple[str, str, str]:
+def _reason(key: str, effects: Sequence[Found], weights: Sequence[Found]) -> tuple[str, str, str]:
     signs = [effect[key] > 0 for effect in effects if key in effect]
     parts = [f"{signs.count(s)} {w}" for s, w in ((True, "+"), (False, "−")) if signs.count(s)]
     own = [weight.get(key, 0.0) for weight in weights]

@@ -396,4 +396,8 @@ def suggestion(found: Sequence[Offer]) -> tuple[int, str]:
             "Of the designs that confound least, it detects the smallest effects: "
             f"{about(best.detectable[0])} σ with 80 % power"
         )
-    return number, f"{reason}. Confounded: {best.confounded}."
+    spare = max(offer.runs for offer in found) - best.runs
+    left = f" It leaves {counted(spare, 'run')} to follow up what is confounded." * (
+        spare > 0 and best.resolution < CLEAR
+    )
+    return number, f"{reason}. Confounded: {best.confounded}.{left}"

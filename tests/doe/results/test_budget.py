@@ -129,6 +129,7 @@ def test_seven_factors_in_24_runs_is_a_fraction_of_resolution_four():
     number, reason = suggestion(found)
     assert found[number].runs == 16
     assert "resolution IV" in reason
+    assert reason.endswith("It leaves 8 runs to follow up what is confounded.")
     output = doe("suggest", "--factors", "7", "--budget", "24").stdout
     assert 'fraction = "' in output
     assert "Suggested:" in output

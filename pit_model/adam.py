@@ -24,8 +24,8 @@ class Adam:
     ) -> None:
         """Take groups of parameters, each with its step size.
 
-        It is reached after `warmup` steps, and falls evenly to nothing between the two steps of
-        `decay`.
+        It is reached linearly after `warmup` steps, and falls linearly to zero between the two
+        steps of `decay`.
         """
         self.warmup = warmup
         self.decay = decay

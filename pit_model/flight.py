@@ -6,7 +6,6 @@ the derivatives by the first position and velocity, which a fit needs. The two a
 Units are pixels and frames; y points downwards. Tensors end in the two coordinates (x, y).
 """
 
-from collections.abc import Sequence
 from math import inf
 from typing import NamedTuple
 
@@ -62,32 +61,10 @@ class Fit(NamedTuple):
     """(..., K, 2): times of the hits along each axis in order, inf where there are no more."""
 
 
-def world(
-    gravity: float,
-    restitution: float,
-    low: Sequence[float] = (-inf, -inf),
-    high: Sequence[float] = (inf, inf),
-    *,
-    like: Tensor | None = None,
-) -> World:
-    """Describe a world by gravity (px/frame², not negative), restitution and walls (px).
-
-    Parameters
-    ----------
-    low, high
-        Where the centre of the ball is held, (x, y); no walls by default.
-    like
-        A tensor whose type and device the world takes; double precision on the CPU by default.
-    """
-    like = torch.empty(0, dtype=torch.float64) if like is None else like
-    rows = ((0.0, gravity), (restitution, restitution), low, high)
-    return World(*(like.new_tensor(tuple(row)) for row in rows))
-
-
-def world_of(units: Units, like: Tensor | None = None) -> World:
-    """Return the world of a run."""
-    walls = (units.low,) * 2, (units.high,) * 2
-    return world(units.gravity, units.restitution, *walls, like=like)
+def world_of(units: Units, like: Tensor) -> World:
+    """Return the world of a run, in the type and on the device of a tensor."""
+    e, low, high = ((value,) * 2 for value in (units.restitution, units.low, units.high))
+    return World(*(like.new_tensor(row) for row in ((0.0, units.gravity), e, low, high)))
 
 
 def fly(
@@ -129,37 +106,21 @@ def fly(
     )
 
 
-def fit(
-    landmarks: Tensor,
-    world: World,
-    times: Tensor | None = None,
-    weights: Tensor | None = None,
-    hits: int = HITS,
-) -> Fit:
+def fit(landmarks: Tensor, world: World) -> Fit:
     """Fit exact flight to landmarks (..., T, 2) by least squares, along each axis separately.
 
-    Minimises ``Σ w (z − f(θ))²`` over θ, position and velocity at the first time. Several starts
-    are tried: the velocity between each two neighbours, flown back to the first time; the parabola
+    Minimises ``Σ (z − f(θ))²`` over θ, position and velocity at the first frame. Several starts are
+    tried: the velocity between each two neighbours, flown back to the first frame; the parabola
     through all; rest. The best few are improved by Levenberg–Marquardt steps. Gradients are those
     of the last Gauss–Newton step, ``dθ/dz = (JᵀJ)⁻¹Jᵀ``, exact in free flight and where the
     landmarks lie on a flight.
-
-    Parameters
-    ----------
-    times
-        (T,), frames from the first landmark on, which has time 0; 0 to T − 1 by default.
-    weights
-        (..., T), not negative: 0 for a landmark that is missing; 1 by default.
     """
     z = landmarks.detach()
-    count = z.shape[-2]
-    if times is None:
-        times = torch.arange(count, dtype=z.dtype, device=z.device)
-    w = torch.ones_like(z) if weights is None else weights[..., None].expand_as(z).to(z.dtype)
+    times = torch.arange(z.shape[-2], dtype=z.dtype, device=z.device)
     with torch.no_grad():
-        theta = _solve(z, w, times, world, hits)
-        flight = fly(theta[..., 0], theta[..., 1], times, world, hits)
-        gain = _gain(flight.slopes[0], w, _on_wall(theta, world))
+        theta = _solve(z, times, world)
+        flight = fly(theta[..., 0], theta[..., 1], times, world)
+        gain = _gain(flight.slopes[0], _on_wall(theta, world))
     # zero in value: the gradient of the fit
     change = (gain * (landmarks - z)[..., None]).sum(-3)[..., None, :, :]  # (..., 1, 2, 2)
     along, along_speed = flight.slopes
@@ -250,15 +211,15 @@ def _next_hit(
     return torch.where(rises, up, down), at_wall, torch.where(rises, low, high)
 
 
-def _solve(z: Tensor, w: Tensor, times: Tensor, world: World, hits: int) -> Tensor:
+def _solve(z: Tensor, times: Tensor, world: World) -> Tensor:
     """Return the best first position and velocity along each axis: (..., 2, 2)."""
     start = _starts(z, times, world)  # (..., H, 2, 2)
-    z, w = z[..., None, :, :], w[..., None, :, :]  # (..., 1, T, 2)
+    z = z[..., None, :, :]  # (..., 1, T, 2)
 
     def try_out(theta: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        flight = fly(theta[..., 0], theta[..., 1], times, world, hits)
+        flight = fly(theta[..., 0], theta[..., 1], times, world)
         miss = z - flight.position
-        return (w * miss**2).sum(-2), miss, flight.slopes[0]
+        return (miss**2).sum(-2), miss, flight.slopes[0]
 
     cost, _, _ = try_out(start)  # (..., H, 2)
     best = cost.topk(min(STARTS, cost.shape[-2]), -2, largest=False).indices
@@ -266,7 +227,7 @@ def _solve(z: Tensor, w: Tensor, times: Tensor, world: World, hits: int) -> Tens
     cost, miss, slope = try_out(theta)
     damping = torch.full_like(cost, 1e-3)
     for _ in range(ITERATIONS):
-        gain = _gain(slope, w, _on_wall(theta, world), damping)
+        gain = _gain(slope, _on_wall(theta, world), damping)
         step = (gain * miss[..., None]).sum(-3)  # (..., H, 2, 2)
         tried = theta + step
         held = torch.clamp(tried[..., 0], world.low, world.high)
@@ -287,8 +248,7 @@ def _solve(z: Tensor, w: Tensor, times: Tensor, world: World, hits: int) -> Tens
 def _starts(z: Tensor, times: Tensor, world: World) -> Tensor:
     """Return initial positions and velocities to start a fit from, (..., T + 1, 2, 2)."""
     acceleration, e, low, high = world
-    step = times.diff()[:, None]  # (T − 1, 1)
-    speed = (z[..., 1:, :] - z[..., :-1, :]) / step - acceleration * step / 2
+    speed = z.diff(dim=-2) - acceleration / 2
     mirror = World(acceleration, 1 / e.clamp_min(0.1), low, high)
     back = fly(torch.clamp(z[..., :-1, :], low, high), -speed, times[:-1, None], mirror, 3)
     paired = torch.stack([back.position[..., 0, :], -back.velocity[..., 0, :]], -1)
@@ -306,8 +266,8 @@ def _on_wall(theta: Tensor, world: World) -> Tensor:
     return (theta[..., 0] <= world.low) | (theta[..., 0] >= world.high)
 
 
-def _gain(slope: Tensor, w: Tensor, fixed: Tensor, damping: Tensor | None = None) -> Tensor:
-    """Return ``(JᵀWJ + λ diag)⁻¹ JᵀW``, the derivative of the first state by landmarks, (..., T, 2,
+def _gain(slope: Tensor, fixed: Tensor, damping: Tensor | None = None) -> Tensor:
+    """Return ``(JᵀJ + λ diag)⁻¹ Jᵀ``, the derivative of the first state by landmarks: (..., T, 2,
     2).
 
     Where the first position is fixed, the velocity alone moves.
@@ -315,14 +275,14 @@ def _gain(slope: Tensor, w: Tensor, fixed: Tensor, damping: Tensor | None = None
     damping = torch.zeros_like(fixed, dtype=slope.dtype) if damping is None else damping
     jp, jv = (slope * ~_between(fixed)).unbind(-1)  # (..., T, 2) each
     grow = 1 + damping
-    pp = (w * jp * jp).sum(-2) * grow
-    vv = (w * jv * jv).sum(-2) * grow
-    pv = (w * jp * jv).sum(-2)
+    pp = (jp * jp).sum(-2) * grow
+    vv = (jv * jv).sum(-2) * grow
+    pv = (jp * jv).sum(-2)
     tiny = torch.finfo(slope.dtype).eps
     pp, vv = pp + tiny, vv + tiny
     determinant = (pp * vv - pv * pv).clamp_min(tiny * tiny)
     pp, vv, pv = (x[..., None, :] for x in (pp / determinant, vv / determinant, pv / determinant))
-    return torch.stack([vv * jp - pv * jv, pp * jv - pv * jp], -1) * w[..., None]
+    return torch.stack([vv * jp - pv * jv, pp * jv - pv * jp], -1)
 
 
 def _between(fixed: Tensor) -> Tensor:

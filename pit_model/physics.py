@@ -115,7 +115,7 @@ def exact_trajectory(landmarks: Tensor, chunks: int, units: Units, window: int) 
     longer one, each frame takes the mean of its landmarks in the windows that it stands in; at the
     ends of a chunk the longer window is shifted inwards, and a chunk that is shorter is one window.
     """
-    world = world_of(units, like=landmarks)
+    world = world_of(units, landmarks)
     if window == landmarks.shape[-2]:
         return Trajectory(*fit(landmarks, world)[:3])
     windows = landmarks.view(chunks, -1, 3, 2)  # (K, L − 2, 3, 2)

@@ -28,6 +28,9 @@ BEYOND = 2.0
 """Tolerances for a frame beyond the ends of an arc, where a fit is less exact."""
 TILT = 0.27
 """Largest sideways part of the acceleration: a camera tilted by 15 degrees."""
+RIVAL = 2.0
+"""Even motion with this many times the support of an arc, through most of its detections, refutes
+it."""
 CHUNK = 2048
 """Samples per batch."""
 
@@ -65,6 +68,8 @@ class Sample(NamedTuple):
 
     seed: Ints
     """(M,): the frame of the origin of their time."""
+    choice: Ints
+    """(M,): the detection in that frame."""
     coefficients: Floats
     """(M, 3, 2)."""
 
@@ -84,16 +89,23 @@ def find_arcs(
     acceleration
         (2,), if known; every arc has its own otherwise.
     least
-        Frames that have to confirm an arc. It has to bend by more than the tolerance as well: what
-        rests or glides is not known to fly.
+        Frames that have to confirm an arc. It has to bend downwards as well (`falls`): what rests
+        or glides is not known to fly. Nor is an arc between things that move evenly, such as the
+        two rims of a ball that rolls.
     """
     sample = _sample(detections, tolerance, acceleration)
     free = np.ones(len(detections.time), bool)
     score = _support(sample, detections, free, tolerance, least)
+    even = _even_support(detections, tolerance, least)
     arcs = []
     while len(score) and (best := int(score.argmax())) >= 0 and score[best] > 0:
         arc = _grow(sample, best, detections, free, tolerance, acceleration)
-        if arc is None or len(arc.frames) < least or not _bends(arc, detections.time, tolerance):
+        if (
+            arc is None
+            or len(arc.frames) < least
+            or not _falls(arc, detections.time, tolerance)
+            or np.median(even[arc.frames, arc.choice]) > RIVAL * score[best]
+        ):
             score[best] = 0
             continue
         arcs.append(arc)
@@ -119,12 +131,12 @@ def _sample(detections: Detections, tolerance: float, acceleration: Floats | Non
     spacing."""
     time, position, _ = detections
     frames, most = position.shape[:2]
-    seeds, coefficients = [], []
+    seeds, choices, coefficients = [], [], []
     ends = (-1, 1) if acceleration is None else (1,)
     for step in STEPS:
         seed = np.arange(step if len(ends) == 2 else 0, max(frames - step, 0))
-        choices = np.stack(np.meshgrid(*[np.arange(most)] * (1 + len(ends))), -1)
-        for choice in choices.reshape(-1, 1 + len(ends)):
+        every = np.stack(np.meshgrid(*[np.arange(most)] * (1 + len(ends))), -1)
+        for choice in every.reshape(-1, 1 + len(ends)):
             start = position[seed, choice[0]]  # (n, 2)
             s = np.stack([time[seed + end * step] - time[seed] for end in ends], -1)  # (n, ends)
             moved = (
@@ -147,8 +159,9 @@ def _sample(detections: Detections, tolerance: float, acceleration: Floats | Non
                 velocity = moved[:, 0] / s - bend * s / 2
                 flies = np.isfinite(velocity).all(1)
             seeds.append(seed[flies])
+            choices.append(np.full(int(flies.sum()), choice[0]))
             coefficients.append(np.stack([start, velocity, bend], 1)[flies])
-    return Sample(np.concatenate(seeds), np.concatenate(coefficients))
+    return Sample(*map(np.concatenate, (seeds, choices, coefficients)))
 
 
 def _support(
@@ -173,6 +186,16 @@ def _support(
         votes = _unbroken(near)
         scores.append(np.where(votes, weight, 0).sum(1) * (votes.sum(1) >= least - 1))
     return np.concatenate(scores)
+
+
+def _even_support(detections: Detections, tolerance: float, least: int) -> Floats:
+    """Return the support of the best even motion through each detection, (T, K)."""
+    sample = _sample(detections, tolerance, np.zeros(2))
+    everywhere = np.ones(len(detections.time), bool)
+    support = np.zeros(detections.confidence.shape)
+    score = _support(sample, detections, everywhere, tolerance, least)
+    np.maximum.at(support, (sample.seed, sample.choice), score)
+    return support
 
 
 def _nearest(detections: Detections, frame: Ints, path: Floats) -> tuple[Floats, Ints]:
@@ -252,7 +275,16 @@ def _fit(s: Floats, points: Floats, acceleration: Floats | None) -> Floats:
     return np.vstack([np.linalg.lstsq(columns[:, :2], rest, rcond=None)[0], acceleration])
 
 
-def _bends(arc: Arc, time: Floats, tolerance: float) -> bool:
-    """Return whether the arc differs from even motion by more than the tolerance at its middle."""
+def falls(acceleration: Floats, duration: float, tolerance: float) -> bool:
+    """Return whether a path bends downwards, and no more to a side than `TILT` allows.
+
+    Its middle lies ``a T²/8`` off even motion: down by more than the tolerance, and to a side by no
+    more than the tolerance beyond a tilted camera's share.
+    """
+    aside, down = abs(acceleration[0]) * duration**2 / 8, acceleration[1] * duration**2 / 8
+    return bool(down > tolerance and aside < TILT * down + tolerance)
+
+
+def _falls(arc: Arc, time: Floats, tolerance: float) -> bool:
     duration = time[arc.frames[-1]] - time[arc.frames[0]]
-    return bool(arc.coefficients[2, 1] * duration**2 / 8 > tolerance)
+    return falls(arc.coefficients[2], float(duration), tolerance)

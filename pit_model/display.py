@@ -162,7 +162,7 @@ def track_video(
             known = {"scale": options["scale"], "g": options["g"]}
             _, track, note = adapt(tracker, track, **known, progress=steps)
         paths = write_track(track, video, out, steps)
-    for sentence in (*sentences(track, options["g"] is not None), *([note] if note else [])):
+    for sentence in (*sentences(track), *([note] if note else [])):
         console.print(sentence, highlight=False)
     console.print(f"{', '.join(path.name for path in paths)} are in {out}", highlight=False)
 

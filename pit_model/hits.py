@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pit_model.arcs import Arc, Bools, Detections, Floats, Ints, find_arcs
+from pit_model.arcs import Arc, Bools, Detections, Floats, Ints, falls, find_arcs
 
 LEAST = 4
 """Minimum number of confirming frames once the acceleration is known."""
@@ -149,8 +149,8 @@ def fit_flights(detections: Detections, tolerance: float) -> Flights:
             _trim(chains, acceleration)
             acceleration, error, scatter = _fit(chains, acceleration)
     longest = max(float(chain.time[-1] - chain.time[0]) for chain in chains)
-    if np.linalg.norm(acceleration) * longest**2 / 8 < tolerance:
-        return _nothing(len(detections.time))  # without outliers, it is at rest
+    if not falls(acceleration, longest, tolerance):
+        return _nothing(len(detections.time))  # so without outliers
     return _collect(chains, detections, acceleration, error, scatter)
 
 

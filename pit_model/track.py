@@ -26,7 +26,7 @@ from pit_model.rundir import SHIPPED, read_weights
 from pit_model.video import Clip, Listener, clip_of
 
 WIDTHS = (224, 448, 112)
-"""Widths to try, in this order."""
+"""Widths to try, in this order, after that of a clip narrower than the first."""
 TRIAL = 40
 """Maximum number of frames in a trial."""
 NEARLY = 0.9
@@ -62,6 +62,8 @@ class Track(NamedTuple):
     """Pixels per metre: given, or from g."""
     g: float | None
     """Gravity in m/s²: given, or from the scale."""
+    measured: str | None
+    """``g`` or ``scale``, whichever follows from the other; None if neither is known."""
 
     @property
     def position(self) -> Floats:
@@ -140,11 +142,12 @@ class Tracker:
         detections = self.detect(clip, regime, range(len(clip.frames)), progress)
         flights = fit_flights(detections, _tolerance(clip, regime))
         pull = flights.gravity * clip.fps**2  # px/s²
+        measured = None
         if flights.arcs and g is not None:
-            scale = pull / g
+            measured, scale = "scale", pull / g
         elif flights.arcs and scale is not None:
-            g = pull / scale
-        return Track(clip, regime, detections, flights, scale, g)
+            measured, g = "g", pull / scale
+        return Track(clip, regime, detections, flights, scale, g, measured)
 
     def choose_regime(
         self,
@@ -155,8 +158,9 @@ class Tracker:
         progress: Listener = quiet,
     ) -> Regime:
         """Try what is not given on a part of the clip; choose by the arcs."""
-        widths = [w for w in WIDTHS if w <= clip.size[0]] if width is None else [width]
-        widths = widths or [clip.size[0]]
+        own = clip.size[0]
+        widths = [own] * (own < WIDTHS[0]) + [w for w in WIDTHS if w <= own]
+        widths = widths if width is None else [width]
         looks = [
             (is_dark, has_median)
             for is_dark in ((False, True) if dark is None else (dark,))
@@ -253,7 +257,8 @@ def _busiest(clip: Clip) -> range:
     """Return the `TRIAL` consecutive frames with the largest changes."""
     if len(clip.frames) <= TRIAL:
         return range(len(clip.frames))
-    small = functional.avg_pool2d(clip.frames[:, None].float(), 8)[:, 0]
+    parts = torch.split(clip.frames, TRIAL)  # a long clip as floats would not fit into memory
+    small = torch.cat([functional.avg_pool2d(part.float(), 8, ceil_mode=True) for part in parts])
     change = small.diff(dim=0).abs().flatten(1).amax(1).double().numpy()
     sums = np.convolve(change, np.ones(TRIAL - 1), "valid")
     first = int(sums.argmax())

@@ -1,6 +1,7 @@
 """Output of `pit track`: a table, a summary, a picture, a film and a file for Tracker."""
 
 import csv
+import os
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from math import atan2, degrees, isfinite
@@ -30,9 +31,8 @@ def write_track(track: Track, video: Path, out: Path, progress: Listener = quiet
     out.mkdir(parents=True, exist_ok=True)
     write_csv(track, out / "track.csv")
     write_json(out / "track.json", summary(track))
-    ET.ElementTree(tracker_panel(track, video)).write(
-        out / "track.trk", encoding="UTF-8", xml_declaration=True
-    )
+    panel = tracker_panel(track, Path(os.path.relpath(video, out)))
+    ET.ElementTree(panel).write(out / "track.trk", encoding="UTF-8", xml_declaration=True)
     middle = _middle_picture(track, video)
     draw_track(track, middle).savefig(out / "track.png", dpi=120)
     write_mp4(out / "track.mp4", annotated(track, video, progress), track.clip.fps)
@@ -57,8 +57,8 @@ def write_csv(track: Track, path: Path) -> None:
 def summary(track: Track) -> dict[str, Any]:
     """Collect what is known of the clip as a whole: plain values, None where unknown."""
     flights, clip = track.flights, track.clip
-    metre = track.scale
-    error = flights.acceleration_error * clip.fps**2
+    pull, error = (clip.fps**2 * a for a in (flights.gravity, flights.acceleration_error))
+    errors = {name: getattr(track, name) * error / pull for name in (track.measured,) if name}
     down = flights.acceleration
     hits = [
         {
@@ -79,21 +79,22 @@ def summary(track: Track) -> dict[str, Any]:
         "frames_with_ball": int((flights.choice >= 0).sum()),
         "arcs": flights.arcs,
         "g": _known(track.g),
-        "g_error": _known(error / metre) if metre else None,
-        "g_px": _known(flights.gravity * clip.fps**2),
+        "g_error": errors.get("g"),
+        "g_px": _known(pull),
         "g_px_error": _known(error),
         "tilt_degrees": _known(degrees(atan2(down[0], down[1]))),
         "e": flights.restitution,
-        "scale": _known(metre),
+        "scale": _known(track.scale),
+        "scale_error": errors.get("scale"),
         "scatter_px": _known(flights.scatter),
         "hits": hits,
-        "seen_at": {**track.regime._asdict()},
+        "input": {**track.regime._asdict()},
         "units": "time s, positions px of the clip, velocities px/s, g m/s², scale px/m",
     }
 
 
-def sentences(track: Track, g_given: bool) -> list[str]:
-    """Describe the result, one sentence per line; `g_given` if the scale was measured by g."""
+def sentences(track: Track) -> list[str]:
+    """Describe the result, one sentence per line."""
     values, flights = summary(track), track.flights
     look = "dark" if track.regime.dark else "bright"
     against = "the median frame" if track.regime.subtract else "its background"
@@ -105,32 +106,33 @@ def sentences(track: Track, g_given: bool) -> list[str]:
     if not flights.arcs:
         return [f"no flight of a ball was found in {values['frames']} frames", said[1]]
     said.append(f"detections scatter by {flights.scatter:.2f} px about the fit")
-    said.append(_measured(values, g_given))
+    said.append(_measured(values))
     if flights.restitution is not None:
         said.append(f"restitution e = {flights.restitution:.3f}")
     return said
 
 
-def _measured(values: Mapping[str, Any], g_given: bool) -> str:
+def _measured(values: Mapping[str, Any]) -> str:
     """Describe what the acceleration measures: g if the scale is known, the scale if g is."""
-    pull, error, g, scale = (values[name] for name in ("g_px", "g_px_error", "g", "scale"))
-    if scale is None:
-        return f"g = {pull:.1f} ± {error:.1f} px/s²; --scale gives it in m/s², --g the scale"
-    if g_given:
-        return f"scale = {scale:.1f} ± {scale * error / pull:.1f} px/m at g = {g:.3f} m/s²"
-    return f"g = {g:.3f} ± {values['g_error']:.3f} m/s² at {scale:.1f} px/m"
+    if values["g_error"] is not None:
+        return "g = {g:.3f} ± {g_error:.3f} m/s² at {scale:.1f} px/m".format_map(values)
+    if values["scale_error"] is not None:
+        return "scale = {scale:.1f} ± {scale_error:.1f} px/m at g = {g:.3f} m/s²".format_map(values)
+    pull = "g = {g_px:.1f} ± {g_px_error:.1f} px/s²".format_map(values)
+    return f"{pull}; --scale gives it in m/s², --g the scale"
 
 
 def tracker_panel(track: Track, video: Path) -> ET.Element:
     """Build a file of Open Source Physics' Tracker: the video, the scale and a point mass.
 
-    Tracker counts pixels from the corner of the picture, not from the centre of its first pixel.
+    `video` is relative to the file's directory, where Tracker looks for it. Tracker counts pixels
+    from the corner of the picture, not from the centre of its first pixel.
     """
     core, cabrillo = "org.opensourcephysics.media.core.", "org.opensourcephysics.cabrillo.tracker."
     milliseconds = 1000 / float(track.clip.fps)
     film = _object(
         "org.opensourcephysics.media.xuggle.XuggleVideo",
-        path=str(video),
+        path=video.as_posix(),
         delta_t=milliseconds,
     )
     frames = len(track.clip.frames)

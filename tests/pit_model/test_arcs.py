@@ -90,6 +90,18 @@ def test_what_does_not_fall_is_no_flight(motion):
     assert flights.restitution is None
 
 
+@pytest.mark.parametrize("behind", [8.0, 0.0])
+def test_rims_of_a_ball_that_rolls_are_no_flight(behind):
+    """The lower one is seen in three frames of five: parabolas go from one to the other."""
+    x = 6.0 * np.arange(45)
+    upper = np.stack([x, np.full(45, 192.7)], 1)
+    lower = np.stack([x - behind, np.full(45, 204.6)], 1)
+    lower[np.arange(45) % 5 < 2] = np.nan
+    confidence = np.stack([np.full(45, 0.5), np.where(np.isnan(lower[:, 0]), 0, 0.2)], 1)
+    seen = Detections(np.arange(45.0), np.stack([upper, lower], 1), confidence)
+    assert fit_flights(seen, 1.8).arcs == 0
+
+
 def test_a_throw_begins_an_arc_and_is_no_bounce():
     """A hand adds speed: a hit without restitution."""
     rise = simulate([100, 100], [2.0, 5.0], 10, world(1.0, 0.8)).position

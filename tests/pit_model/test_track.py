@@ -83,7 +83,7 @@ def test_nothing_is_claimed_for_frames_without_a_ball(bounced):
 
 def test_gravity_of_a_dark_ball_whose_regime_is_found_by_trial(tracker):
     frames, flight = film(1.5, 0.7, dark=True, frames=30)
-    track = tracker.track(frames, FPS, scale=100.0)
+    track = tracker.track(frames, FPS, width=112, scale=100.0)
     assert track.regime.dark
     assert track.g == pytest.approx(1.5 * FPS**2 / 100, rel=0.01)
     assert track.flights.restitution == pytest.approx(0.7, abs=0.03)
@@ -118,6 +118,8 @@ def test_files_say_what_the_track_says(bounced, tmp_path):
     assert float(rows[seen]["vy"]) == pytest.approx(FPS * track.flights.velocity[seen, 1], abs=0.01)
     said = json.loads(paths[1].read_text())
     assert said["g"] == 9.81
+    assert said["g_error"] is None  # it was given
+    assert 0 < said["scale_error"] < 0.01 * said["scale"]
     assert said["scale"] == pytest.approx(track.scale)
     assert said["e"] == pytest.approx(track.flights.restitution)
     frames_of_hits = [hit.time for hit in track.flights.hits]
@@ -129,7 +131,9 @@ def test_files_say_what_the_track_says(bounced, tmp_path):
     change = (film_of_it.frames[seen].int() - torch.from_numpy(frames[seen]).int()).abs().float()
     assert change[y - 8 : y + 9, x - 8 : x + 9].mean() > 2 * change.mean()  # a circle is drawn
     assert change[y - 1 : y + 2, x - 1 : x + 2].mean() < 20  # about the ball, not over it
-    masses = ElementTree.parse(paths[4]).findall(".//object[@class]/property[@name='framedata']")
+    panel = ElementTree.parse(paths[4])
+    assert panel.find(".//property[@name='path']").text == "../ball.mp4"
+    masses = panel.findall(".//object[@class]/property[@name='framedata']")
     marks = masses[-1].findall("property")
     assert len(marks) == said["frames_with_ball"]
     assert marks[0].get("name") == f"[{seen}]"
@@ -235,7 +239,7 @@ def test_a_film_that_is_too_short_is_refused(tmp_path, count, said):
 
 def test_a_measured_scale_is_said_with_its_error(bounced):
     _, _, track = bounced
-    *_, scale, restitution = sentences(track, g_given=True)
+    *_, scale, restitution = sentences(track)
     assert scale.startswith(f"scale = {track.scale:.1f} ± ")
     assert scale.endswith(" px/m at g = 9.810 m/s²")
     assert restitution == f"restitution e = {track.flights.restitution:.3f}"
@@ -298,6 +302,23 @@ def test_a_real_ball(tracker, spoil, regime):
     assert np.isfinite(miss).all()
     assert np.abs(miss - miss.mean(0)).mean() < 0.4
     assert 0.99 * 10.2 < track.g < 1.01 * 10.3
+
+
+@pytest.mark.parametrize(
+    ("side", "widths"), [(640, [224, 448, 112]), (160, [160, 112]), (64, [64])]
+)
+def test_a_clip_narrower_than_the_widths_to_try_is_tried_as_it_is(
+    tracker, monkeypatch, side, widths
+):
+    tried = []
+
+    def nothing(clip, regime, part):
+        tried.append(regime.width)
+        return Detections(np.arange(9.0), np.full((9, 1, 2), np.nan), np.zeros((9, 1)))
+
+    monkeypatch.setattr(tracker, "detect", nothing)
+    tracker.choose_regime(clip_of(np.zeros((9, 32, side), np.uint8)), None, False, None)
+    assert tried == [width for width in widths for _ in (True, False)]
 
 
 def test_detections_below_doubt_are_none(tracker):

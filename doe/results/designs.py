@@ -131,7 +131,9 @@ def power_by_stratum(
     Of the study as it is planned, or with another number of replicates. Empty where there is one
     error for all.
     """
-    study, planned = plan.study, plan.design.runs
+    study = plan.study
+    fresh = confirming(study)  # these choose nothing and test nothing
+    planned = tuple(run for run in plan.design.runs if run.replicate not in fresh)
     if replicates is not None:
         study = msgspec.structs.replace(with_overrides(study, replicates, None), augment=())
         planned = make_design(study).runs

@@ -189,12 +189,15 @@ def _chips(top: RankedCell, analysis: Analysis, report: Report) -> tuple[Chip, .
     if min(top.levels, default=0) < 0:  # between the levels
         values = report.subject.data[analysis.response].runs.values(top.cell)
         pairs = zip(analysis.factors, values, strict=True)
-        return tuple(Chip(f"{_name(factor)} {_level(value)}", False) for factor, value in pairs)
+        return tuple(
+            Chip(f"{_name(f)} {_level(value)}", False) for f, value in pairs if not f.random
+        )
     return tuple(
         Chip(_name(factor), level == 0)
         if is_switch(factor)
         else Chip(f"{_name(factor)} {factor.labels[level]}", False)
         for factor, level in zip(analysis.factors, top.levels, strict=True)
+        if not factor.random
     )
 
 

@@ -422,8 +422,9 @@ def _has(top: RankedCell, analysis: Analysis) -> str:
         return ""
     if top.point or not all(map(is_switch, factors)):
         levels = map(level_text, top.point) if top.point else _levels_of(top, factors)
-        pairs = zip(analysis.keys, levels, strict=True)
-        return f"That is {', '.join(f'{key} = {level}' for key, level in pairs)}."
+        pairs = zip(factors, levels, strict=True)
+        named = [f"{factor.key} = {level}" for factor, level in pairs if not factor.random]
+        return f"That is {', '.join(named)}."
     if any(factor.name in ("", factor.key) for factor in factors):
         return ""
     names = [f.name for f, level in zip(factors, top.levels, strict=True) if level > 0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import Any
 
@@ -123,18 +123,26 @@ def profile_json(
     rows: list[list[Any]] = [[] for _ in range(math.prod(sizes))]
     for at in cells:
         if min(at.levels) >= 0 and not (at.mean is None and at.observed is None):
-            rows[row_of(at.levels, sizes)] = [
+            row = [
                 *(drawn(value) for value in (at.mean, at.ci_low, at.ci_high, at.observed)),
                 "" if at.mean is None else cell_text(at.mean, "brief"),
                 _interval(at),
                 "" if at.observed is None else cell_text(at.observed, "brief"),
                 at.n,
             ]
+            for levels in _at_any(at.levels, factors):
+                rows[row_of(levels, sizes)] = row
     return {
         "rows": rows,
         "places": _named_places(report, analysis, factors, cells),
         "centre": _centre(subject.factors, analysis, [at for at in cells if min(at.levels) < 0]),
     }
+
+
+def _at_any(levels: Sequence[int], factors: Sequence[FactorColumn]) -> Iterable[tuple[int, ...]]:
+    """Return the levels of a configuration at every level of a random condition."""
+    own = zip(levels, factors, strict=True)
+    return product(*(range(len(f.levels)) if f.random else (level,) for level, f in own))
 
 
 def front_json(report: Report, factors: Sequence[FactorColumn]) -> Json:

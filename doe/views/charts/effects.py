@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import islice
 from typing import Any
 
 from doe.analysis.analyze import Analysis
@@ -107,8 +109,12 @@ def stratum_data(analysis: Analysis, plot: HalfNormal) -> ChartData | None:
     word = "effect" if analysis.two_level else "contrast"
     labels = [point.term for point in plot.lenth.points]
     short = term_labels(labels, analysis.keys) if analysis.two_level else {x: x for x in labels}
+    return plot_data(points, plot.lenth, f"|{word}| on {_effect_between(analysis, plot)}", short)
+
+
+def _effect_between(analysis: Analysis, plot: HalfNormal) -> str:
     between = f" between {plural(plot.stratum)}" if plot.stratum else ""
-    return plot_data(points, plot.lenth, f"|{word}| on {effect_on(analysis)}{between}", short)
+    return f"{effect_on(analysis)}{between}"
 
 
 def contrast_records(analysis: Analysis, lenth: Lenth, plot: HalfNormal) -> list[Record]:
@@ -208,28 +214,37 @@ HALF_NORMAL = ResponseChart(
     "half-normal",
     "Half-normal plot",
     "Effects off the line and beyond ME exceed the noise; beyond SME even among this many. Colours "
-    "and lines may differ: Holm's adjustment, which colours the points, tests against the error "
-    "between replicates where there are any; Lenth's ME and SME take the error from the many small "
-    "effects.",
+    "and lines may differ: Holm's adjustment, which colours the points, tests against the error of "
+    "the analysis, if there is one; Lenth's ME and SME take the error from the many small effects.",
     draw_half_normal,
     of_analysis(half_normal_data),
 )
 
 
-def groups_data(analysis: Analysis) -> ChartData | None:
-    """Contrasts of the coarsest stratum that has enough of them; None where there is one error."""
+def groups_data(analysis: Analysis, number: int = 0) -> ChartData | None:
+    """Return the contrasts of a stratum that has enough of them, the coarsest first; None where
+    there are no more.
+    """
     plots = (stratum_data(analysis, plot) for plot in analysis.half_normal.further)
-    return next((data for data in plots if data is not None), None)
+    return next(islice((data for data in plots if data is not None), number, None), None)
 
 
-HALF_NORMAL_GROUPS = ResponseChart(
-    11,
-    "half-normal-groups",
-    "Half-normal plot between groups of runs",
+GROUPS = (
     "Terms that vary only between whole plots, or between other groups of runs, have an error of "
-    "their own, and so a plot, a line and margins of their own.",
-    draw_half_normal,
-    of_analysis(groups_data),
+    "their own, and so a plot, a line and margins of their own."
+)
+HALF_NORMAL_GROUPS, HALF_NORMAL_FINER = (
+    ResponseChart(
+        11 + number,
+        f"half-normal-{name}",
+        f"Half-normal plot between {title}",
+        GROUPS,
+        draw_half_normal,
+        of_analysis(partial(groups_data, number=number)),
+    )
+    for number, (name, title) in enumerate(
+        (("groups", "groups of runs"), ("finer", "finer groups of runs"))
+    )
 )
 
 
@@ -273,7 +288,9 @@ def pareto_data(analysis: Analysis) -> ChartData:
     if not analysis.two_level and plot.lenth is not None:
         records = contrast_records(analysis, plot.lenth, plot)[::-1][:BARS]
         bars = [record | {"short": in_lines(str(record["term"]), TERM, " ")} for record in records]
-        return _pareto(bars, f"|contrast| on {effect_on(analysis)}", [("ME", plot.lenth.me)])
+        return _pareto(
+            bars, f"|contrast| on {_effect_between(analysis, plot)}", [("ME", plot.lenth.me)]
+        )
     ranked = sorted(analysis.effects, key=lambda e: (-abs(e.effect), e.term))[:BARS]
     short = row_labels([effect.term for effect in ranked], analysis.keys)
     bars = [
@@ -324,4 +341,4 @@ PARETO = ResponseChart(
     of_analysis(pareto_data),
 )
 
-CHARTS = (HALF_NORMAL, HALF_NORMAL_GROUPS, PARETO)
+CHARTS = (HALF_NORMAL, HALF_NORMAL_GROUPS, HALF_NORMAL_FINER, PARETO)

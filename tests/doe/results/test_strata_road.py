@@ -11,6 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 import doe
+from doe.analysis.analyze import analyze
+from doe.analysis.dataset import Dataset, FactorColumn, RandomGroup, Runs
 from doe.analysis.model import make_model
 from doe.analysis.strata import random_groups
 from doe.cli import app
@@ -18,6 +20,7 @@ from doe.design.runs import make_design
 from doe.errors import DoeError
 from doe.results.dataset import planned_runs
 from doe.study.file import parse_study
+from doe.views.charts.effects import groups_data, half_normal_data
 from doe.views.headlines import headlines
 
 STUDY = """
@@ -197,3 +200,21 @@ def test_each_stratum_of_a_saturated_design_has_a_line_of_lenth(tmp_path: Path) 
     whole = [line for line in shown.output.splitlines() if line.startswith("whole plots")]
     assert len(whole) == 2
     assert all(line.split()[-1] == "A" for line in whole[:1])
+
+
+def test_each_stratum_with_enough_contrasts_has_a_half_normal_plot() -> None:
+    rng = np.random.default_rng(9)
+    codes = np.array(list(np.ndindex(2, 2, 2, 2, 2)))
+    runs = np.arange(32)
+    y = rng.normal(size=4)[runs // 8] + rng.normal(size=8)[runs // 4] + rng.normal(size=32)
+    groups = (RandomGroup("lot", runs // 8), RandomGroup("tray", runs // 4))
+    factors = tuple(FactorColumn(key, key, (0, 1)) for key in "ABCDE")
+    data = Dataset(Runs(factors, codes, groups=groups), "y", y)
+    found = analyze(data)
+    words = [groups_data(found, n) for n in range(3)]
+    assert [part and part.words["magnitude"] for part in words] == [
+        "|effect| on y between lots",
+        "|effect| on y between trays",
+        None,
+    ]
+    assert half_normal_data(found).words["magnitude"] == "|effect| on y between runs"

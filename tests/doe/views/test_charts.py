@@ -22,7 +22,7 @@ from doe.views.charts.shared import OTHERS, direction_words
 from doe.views.figures import files, save
 
 SOMETIMES = {"level-pairs", "settling", "failure-map", "half-normal-groups", "trade-off"}
-SOMETIMES |= {"contours", "slices", "prediction-variance"}
+SOMETIMES |= {"half-normal-finer", "contours", "slices", "prediction-variance"}
 """Charts of more levels, of a study under way, of one with failures, of a surface."""
 
 

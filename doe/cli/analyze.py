@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -174,10 +175,10 @@ def _print_json(answers: Answers, names: list[str]) -> None:
 def _print_tables(answers: Answers, options: AnalysisOptions, form: str, every: bool) -> None:
     from doe.views import csv, latex
     from doe.views.table import significant_rows
-    from doe.views.tables import complete_tables, paper_tables
+    from doe.views.tables import paper_tables, screen_tables
     from doe.views.tables.surface import surface_tables
 
-    made = complete_tables if form == "csv" else paper_tables
+    made = partial(screen_tables, complete=True) if form == "csv" else paper_tables
     tables = _common_tables(answers)
     for analysis in answers.analyses.values():
         tables += surface_tables(analysis) if options.optimize else made(analysis)

@@ -19,7 +19,7 @@ PARTS = (
     *("goal", "planned", "order", "terms", "tests", "transform", "response_scale", "mean"),
     *("differences", "combinations", "interactions", "parts", "curvature", "predictions"),
     *("inestimable", "missing", "best", "design", "random_blocks", "confirmation", "variation"),
-    *("exact", "beats", "looks", "scales", "strata"),
+    *("exact", "beats", "looks", "scales", "strata", "unit", "alpha", "doubted"),
 )
 """What is below `diagnostics` under its own name."""
 

@@ -73,13 +73,10 @@ def response_tables(analysis: Analysis) -> list[Table]:
     return [table for table in made if table is not None]
 
 
-def screen_tables(analysis: Analysis) -> list[Table]:
-    """Return the tables of one response for the terminal, in short."""
-    made = (
-        entry.make(analysis, entry.on_screen)
-        for entry in catalogue()[0]
-        if entry.on_terminal(analysis)
-    )
+def screen_tables(analysis: Analysis, *, complete: bool = False) -> list[Table]:
+    """Return the tables of one response that the terminal shows, in short or with all rows."""
+    shown = (entry for entry in catalogue()[0] if entry.on_terminal(analysis))
+    made = (entry.make(analysis, None if complete else entry.on_screen) for entry in shown)
     return [table for table in made if table is not None]
 
 
@@ -91,12 +88,6 @@ def first_table(analysis: Analysis, rows: int) -> list[Table]:
     made = [(entry.asked, entry.make(analysis, rows)) for entry in shown]
     tables = [(asked, table) for asked, table in made if table is not None]
     return [table for i, (asked, table) in enumerate(tables) if not i or asked]
-
-
-def complete_tables(analysis: Analysis) -> list[Table]:
-    """Return the tables of one response that the terminal shows, with all their rows."""
-    made = (e.make(analysis, None) for e in catalogue()[0] if e.on_terminal(analysis))
-    return [table for table in made if table is not None]
 
 
 def paper_tables(analysis: Analysis) -> list[Table]:

@@ -12,8 +12,10 @@ import pytest
 from factorial_tables import FILTRATION, PLASMA, table
 from typer.testing import CliRunner
 
+import doe
 from doe.cli import app
 from doe.errors import DoeError
+from doe.views.tables import screen_tables
 
 PAPER = Path(__file__).parents[3] / "examples" / "paper" / "full_factorial.csv"
 
@@ -107,19 +109,35 @@ def test_csv_and_latex_render_the_same_effects(plasma: str) -> None:
     assert {line["term"] for line in dropped} == {"B", "C", "BC"}
 
 
-def test_csv_has_every_table_of_the_terminal(plasma: str) -> None:
-    base = ("--table", plasma, "--factors", "A,B,C", "--goal", "max", "--block", "day")
-    text = run(*base, "--response", "y", "--csv")
-    tables = {row["table"] for row in csv.DictReader(io.StringIO(text))}
-    titles = {"effects": "Effects on y", "anova": "Analysis of variance"}
-    titles |= {"best": "Configurations by y", "diagnostics": "Diagnostics"}
-    shown = run(*base, "--response", "y", "--full")
-    for name, title in titles.items():
-        assert f"{name} y" in tables
-        assert title in shown
+def test_csv_and_json_hold_what_the_terminal_shows(plasma: str) -> None:
+    """Every table of the terminal is in the CSV; every part of the analysis is in the JSON."""
+    base = ("--table", plasma, "--factors", "A,B,C", "--goal", "max", "--block", "day", "-r", "y")
+    options = ("--robust", "--permutations", "99", "--beats", "best", "A0B0C0")
+    shown, text = run(*base, *options, "--full"), run(*base, *options, "--csv")
+    found = doe.analyze(
+        plasma,
+        "y",
+        factors=("A", "B", "C"),
+        goal="max",
+        block="day",
+        permutations=99,
+        beats=(("best", "A0B0C0"),),
+    )
+    tables = screen_tables(found.analysis)
+    assert {"effects y", "anova y", "best y", "beats y", "robust y"} <= {t.name for t in tables}
+    for one in tables:
+        assert one.title in " ".join(shown.split())
+        assert rows_of(text, one.name) or not one.rows
     best = rows_of(text, "best y")
     assert (len(best), best[0]["config"]) == (8, "A0B1C1")
-    both = run(*base, "--response", "y,z", "--csv")
+    written = json.loads(run(*base, *options, "--json"))
+    parts = written.keys() | written["diagnostics"].keys() | found.analysis.estimates.keys()
+    elsewhere = {"half_normal", "estimates"}
+    assert set(type(found.analysis).__struct_fields__) - parts == elsewhere
+
+
+def test_csv_of_several_responses_has_the_tables_of_each(plasma: str) -> None:
+    both = run("--table", plasma, "--factors", "A,B,C", "--response", "y,z", "--csv")
     assert {"effects", "effects y", "effects z"} <= {
         row["table"] for row in csv.DictReader(io.StringIO(both))
     }

@@ -398,7 +398,7 @@ def phrases() -> list[str]:
             f"Only on the log scale, {name}: {listed(log - raw)}.",
             f"With F, {name}: {listed(term for term in raw if 'F' in term)}.",
             f"{first} is the {name}'s best ({mean:.2f} px), and {len(best.among_best)} "
-            "configurations cannot be told from the best",
+            "configurations are tied for the best",
         ]
     return sentences
 

@@ -15,7 +15,7 @@ class DoeError(Exception):
 
 
 class SpecError(DoeError):
-    """One or several mistakes in a study file, all reported at once."""
+    """Mistakes in a study file, all reported at once."""
 
     def __init__(self, source: str, problems: Iterable[str]) -> None:
         self.problems = tuple(problems)

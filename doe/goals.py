@@ -1,4 +1,4 @@
-"""What is wanted of several responses, as users write it: constraints and desirabilities."""
+"""Goals of several responses as users write them: constraints and desirabilities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How numbers are written: the only place where they are rounded.
+"""Format of numbers: the only place where they are rounded.
 
 Terminal, LaTeX, CSV, HTML and sentences write through these functions, so that no two of them can
 show different numbers.
@@ -164,7 +164,7 @@ def with_interval(value: float, low: float | None, high: float | None) -> tuple[
 
 
 def from_to(*values: float) -> tuple[str, ...]:
-    """Two numbers or more in a sentence, to the second figure of what they span.
+    """Return numbers for a sentence, to the second figure of what they span.
 
     A number that this would leave fewer than two figures keeps two: 11.2 to 6.8, and 120 to 0.38.
     """

@@ -23,7 +23,7 @@ EXAMPLES = (0, 5, 10)
 """Frames of the example figure, as in the paper."""
 BLUE, ORANGE, BLACK = "#0072b2", "#d55e00", "#222222"
 SKY, YELLOW, PALE = "#56b4e9", "#f0c040", "#f2f2f2"
-"""The same three frames over a dark frame."""
+"""Three frames over a dark frame."""
 
 JUMP = 1e-3
 """Change of a velocity, beyond that of free flight, that counts as a jump, px/frame."""

@@ -219,7 +219,7 @@ def model_of(data: Dataset, options: AnalysisOptions) -> Model:
     random = [i for i, factor in enumerate(runs.factors) if factor.random]
     if options.terms is not None and any(term >> i & 1 for term in terms for i in random):
         raise DoeError(
-            f"{runs.keys[random[0]]} is random, so that a term with it has no effect but a "
+            f"{runs.keys[random[0]]} is random, so a term with it has no effect but a "
             "variance; leave it out"
         )
     if reason := refusal(runs, terms):
@@ -355,7 +355,7 @@ def _surface(response: FittedResponse) -> Surface | None:
 
 
 def _strongest(response: FittedResponse) -> list[tuple[int, float | None, float | None]]:
-    """Two-factor interactions with p and Holm's p, those that explain most first."""
+    """Return the two-factor interactions with p and Holm's p, those that explain most first."""
     pairs = [t for t in response.tests if order(t.mask) == 2 and t.mask.bit_count() == 2]
     pairs.sort(key=lambda test: (-test.ss / test.df, test.term))
     return [(test.mask, test.p, test.p_holm) for test in pairs]
@@ -399,7 +399,7 @@ def predicting(response: FittedResponse, checks: Diagnostics) -> Fit | None:
 
 
 def _with_looks(response: FittedResponse, table: Anova) -> tuple[FittedResponse, Anova]:
-    """Return the same tests with p and intervals that hold over all looks so far."""
+    """Return the tests with p and intervals that hold over all looks so far."""
     looked = response.runs.looked
     assert looked is not None
     rule = replace(looked.rule, alpha=response.alpha)

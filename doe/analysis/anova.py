@@ -32,7 +32,7 @@ class AnovaRow(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Blocking(Struct, frozen=True):
-    """What the blocks took out of the error."""
+    """Variance that the blocks took out of the error."""
 
     name: str
     blocks: int
@@ -107,7 +107,7 @@ def sums_of_squares(fit: Fit, kind: str) -> dict[int, float]:
 
 
 def _stratum_squares(fit: Fit, source: int) -> float:
-    """By least squares; with variances from the likelihood what F says at the error of runs."""
+    """Return sums of squares by least squares, or those that F implies at the error of runs."""
     assert fit.strata is not None
     if fit.strata.method == "REML" and (test := fit.stratum_test(source)) is not None:
         return test.f * test.df * fit.ms_error

@@ -597,7 +597,7 @@ def _solve(coverage: Callable[[float], float], alpha: float, bound: float) -> fl
 
 @lru_cache(maxsize=256)
 def critical_value(others: tuple[tuple[float, int], ...], df: int, alpha: float) -> float:
-    """One-sided Dunnett quantile d of comparisons with a common control.
+    """Return the one-sided Dunnett quantile d of comparisons with a common control.
 
     `others` lists (λ², number of means): two comparisons have the correlation λ_i λ_j, with
     ``λ_j² = n_j / (n_j + n_control)`` where means are independent. d solves
@@ -618,7 +618,7 @@ def critical_value(others: tuple[tuple[float, int], ...], df: int, alpha: float)
 
 @lru_cache(maxsize=256)
 def maximum_modulus(means: int, df: int, alpha: float) -> float:
-    """Two-sided quantile of the largest of `means` studentized means.
+    """Return the two-sided quantile of the largest of `means` studentized means.
 
     Solves ``∫ (2 Φ(m s) - 1)^k dF(s) = 1 - α``; for correlated means it is conservative (Šidák's
     inequality). Intervals of this width hold for all means at once, so also for a selected one.
@@ -690,7 +690,7 @@ def _critical_values(matrix: Floats, variance: Floats, df: float, alpha: float) 
 
 
 def _smallest_correlation(matrix: Floats, variance: Floats, i: int) -> float:
-    """Of the differences of mean i from two others; rounded down, and at least 0."""
+    """Return the smallest correlation of differences from mean i, rounded down, at least 0."""
     shared = matrix[i, i] - matrix[i][:, None] - matrix[i][None, :] + matrix
     size = np.sqrt(variance[i])
     size[i] = np.inf

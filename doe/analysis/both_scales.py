@@ -50,7 +50,7 @@ class TermOnScales(Struct, frozen=True, gc=False):
 
 
 class BothScales(Struct, frozen=True):
-    """What a response says on the raw scale and on the log scale."""
+    """Terms of a response on the raw scale and on the log scale."""
 
     terms: tuple[TermOnScales, ...]
     r2: float | None
@@ -87,7 +87,7 @@ def both_scales(response: FittedResponse) -> BothScales:
 
 
 def on_scale(response: FittedResponse, scale: str) -> OnScale:
-    """Return the same model of the response on a scale."""
+    """Return the fit of the model with the response on a scale."""
     if scale == response.transform.name:
         return OnScale(response.fit, response.tests, response.effects)
     fit = refitted(response.fit, scale_of(scale).forward(response.observed))

@@ -20,7 +20,7 @@ AVERAGED = -2
 
 
 class FactorColumns(NamedTuple):
-    """What one factor contributes to the columns of terms, at some points."""
+    """Contribution of one factor to the columns of terms, at some points."""
 
     contrasts: Floats  # points x degrees of freedom
     square: Floats | None  # z² of a number's position z; None for words

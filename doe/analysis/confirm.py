@@ -48,7 +48,7 @@ class Gain(Struct, frozen=True):
 
 
 class Confirmation(Struct, frozen=True):
-    """What fresh runs say of the configuration that came out best."""
+    """Evidence of fresh runs on the configuration that came out best."""
 
     config: str
     seeds: int
@@ -179,7 +179,7 @@ UNKNOWN = (None, None, None)
 
 
 class WinProbability(Struct, frozen=True):
-    """How likely a configuration beats another, both with the same fresh seed."""
+    """Probability that a configuration beats another, both with the same fresh seed."""
 
     config: str
     against: str

@@ -1,4 +1,4 @@
-"""What an analysis is given: which run had which levels, and what was observed."""
+"""Input of an analysis: the levels of every run, and what was observed."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class FactorColumn(Struct, frozen=True):
 
     @property
     def positions(self) -> Floats:
-        """Where the levels of a numeric factor lie on its scale, from -1 (least) to 1 (most)."""
+        """Positions of the levels of a numeric factor on its scale, from -1 (least) to 1 (most)."""
         return self.position_of(np.array([float(level) for level in self.levels]))
 
     @property
@@ -98,7 +98,7 @@ class RandomGroup(NamedTuple):
 
 
 class Covariate(NamedTuple):
-    """What was measured of each run before a factor could act on it."""
+    """Measurement of each run from before a factor could act on it."""
 
     name: str
     values: Floats  # of each run; NaN where it is not known
@@ -106,7 +106,7 @@ class Covariate(NamedTuple):
 
 @dataclass(frozen=True)
 class Limits:
-    """What a study says of where it may run, beyond the ranges of its factors."""
+    """Restrictions of a study on where it may run, beyond the ranges of its factors."""
 
     integer: tuple[bool, ...]  # of each factor: whether it takes whole numbers alone
     listed: tuple[bool, ...]  # whether it takes its levels alone, though they are numbers
@@ -127,7 +127,7 @@ class Looked:
 
 @dataclass(frozen=True)
 class Runs:
-    """Which run had which levels, and what else is known of it: what all responses share."""
+    """Levels of every run and other facts about it, shared by all responses."""
 
     factors: tuple[FactorColumn, ...]
     index: Ints  # runs x factors: the level's number, OFF between levels

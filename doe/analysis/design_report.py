@@ -1,4 +1,4 @@
-"""What a design can and cannot estimate, and what its F tests can see, before anything runs."""
+"""Report on a design before anything runs: what it can estimate, and what its F tests detect."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Confounding(Struct, frozen=True, gc=False):
 
 
 class TermPlan(Struct, frozen=True):
-    """What the runs can say about a term."""
+    """Estimability of a term."""
 
     term: str
     df: int  # degrees of freedom that it gets
@@ -45,7 +45,7 @@ class TermPlan(Struct, frozen=True):
 
 
 class DesignReport(Struct, frozen=True):
-    """What a design can and cannot estimate."""
+    """Report on what a design can and cannot estimate."""
 
     runs: int
     cells: int  # combinations that run
@@ -149,7 +149,7 @@ def variance_inflation(model: Model) -> dict[int, tuple[float, float]]:
 
 
 def _links(model: Model) -> dict[int, tuple[Confounding, ...]]:
-    """Of each term of the model: the terms that it cannot be told from, strongest first."""
+    """Return for each term of the model the terms that it is confounded with, strongest first."""
     links: dict[int, dict[int, tuple[float, int]]] = {}
     if model.solved_by_transform and len(model.terms) == model.runs.every - 1:
         return {}

@@ -38,7 +38,7 @@ class Desirable(Struct, frozen=True):
 
 
 class WeightChange(Struct, frozen=True):
-    """What becomes the best where the weight of one response is another."""
+    """Best configuration when the weight of one response changes."""
 
     response: str
     weight: float

@@ -77,7 +77,7 @@ class Check(NamedTuple):
 
 
 class Cure(NamedTuple):
-    """What helps, in words and as options."""
+    """Remedy, in words and as options."""
 
     words: str
     remedies: tuple[str, ...]
@@ -266,7 +266,7 @@ def spreads_by_factor(
 def spread_by_factor(
     distance: Floats, index: Ints, keys: Sequence[str], cure: Cure, alpha: float
 ) -> Check | None:
-    """Return the same between the levels of each factor, Holm-adjusted.
+    """Return the test of equal spread between the levels of each factor, Holm-adjusted.
 
     Few runs in a cell say little about its own spread; all runs of a level say more.
     """

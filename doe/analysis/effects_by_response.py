@@ -34,7 +34,7 @@ class EffectsByResponse(Struct, frozen=True):
 
 
 class _Line(NamedTuple):
-    """What is compared of a term of one response."""
+    """Figures of a term of one response that are compared."""
 
     effect: float | None  # None where the term has more degrees of freedom than one
     t: float | None  # root of F for such a term

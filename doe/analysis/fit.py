@@ -49,7 +49,7 @@ def computed_once(function: Callable[[Subject], Answer]) -> Callable[[Subject], 
 
 
 class Residuals(NamedTuple):
-    """What single runs leave, with everything that they share taken out."""
+    """Residual of single runs, with everything that they share taken out."""
 
     basis: Floats  # orthonormal columns of the model and of random groups
     values: Floats  # of u
@@ -185,7 +185,7 @@ class Fit:
 
     @property
     def error(self) -> str | None:
-        """What estimates the error: "pure error", "residual", "variation over seeds", or None."""
+        """Source of the error: "pure error", "residual", "variation over seeds", or None."""
         if self.df_error == 0:
             return None
         if self.seed_error is not None:
@@ -217,7 +217,7 @@ class Fit:
 
     @property
     def square(self) -> float:
-        """What takes a sum of squares to one of y; infinite where that has no number."""
+        """Factor that takes a sum of squares to the scale of y; infinite if it overflows."""
         return self.unit * self.unit
 
     @property

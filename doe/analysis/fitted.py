@@ -51,7 +51,7 @@ class FittedResponse:
 
     @property
     def goal(self) -> str | None:
-        """Which way is better: min, max, or None where neither is known."""
+        """Better direction: min, max, or None if unknown."""
         return self.data.goal
 
     @cached_property

@@ -163,7 +163,7 @@ def scheffe(fit: Fit, df: float, alpha: float) -> float:
 
 
 class Comparison(NamedTuple):
-    """Every two configurations by one response: rows against columns."""
+    """Comparison of every two configurations by one response: rows against columns."""
 
     p: Floats  # one-sided, of the row being better
     equal: Bools  # no error and no difference

@@ -66,7 +66,7 @@ class LevelDifference(Struct, frozen=True, gc=False):
 
 
 class ConditionalEffect(Struct, frozen=True, gc=False):
-    """What a factor does where another has one level: a difference, or a ratio on log scales."""
+    """Effect of a factor at one level of another: a difference, or a ratio on log scales."""
 
     level: str  # of the other factor
     effect: float | None  # None where the runs do not determine it
@@ -75,7 +75,7 @@ class ConditionalEffect(Struct, frozen=True, gc=False):
 
 
 class Interaction(Struct, frozen=True):
-    """What a factor does at each level of another one."""
+    """Effects of a factor at each level of another one."""
 
     term: str
     factor: str  # the one that acts

@@ -39,7 +39,7 @@ class Optimum(Struct, frozen=True):
 
 
 class OptimumRegion(Struct, frozen=True):
-    """Where the true optimum may lie: the extent of its confidence region."""
+    """Extent of the confidence region of the optimum."""
 
     low: dict[str, float]
     high: dict[str, float]

@@ -1,4 +1,4 @@
-"""What may be chosen about an analysis."""
+"""Options of an analysis."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CODINGS = ("factorial", "range")
 
 
 class AnalysisOptions(Struct, frozen=True):
-    """What may be chosen; raises DoeError where it could fit no study at all."""
+    """Options of an analysis; raises DoeError if they could fit no study."""
 
     transform: str | None = None  # one of `choices`; None for the response's own scale
     order: int | None = None  # highest interaction; None for all

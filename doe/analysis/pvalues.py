@@ -28,7 +28,7 @@ def t_critical(alpha: float, df: float) -> float:
 
 
 def quotient(value: float, divisor: float) -> float | None:
-    """Of two values that are not negative; infinite over 0, None for 0 / 0."""
+    """Return the quotient of two values that are not negative; infinite over 0, None for 0 / 0."""
     if divisor > 0.0:
         return float(value / divisor)
     return float("inf") if value > 0.0 else None

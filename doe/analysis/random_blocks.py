@@ -136,6 +136,6 @@ def _sentence(name: str, blocks: int, shares: tuple[float, float, float]) -> str
     if blocks >= FEWEST_BLOCKS:
         return f"{lead}, from {blocks} blocks."
     return (
-        f"{lead}, but {blocks} blocks are too few to know that: rely on the tests with blocks as"
+        f"{lead}, but {blocks} blocks are too few to estimate it: rely on the tests with blocks as"
         f" fixed, which hold for these {blocks}."
     )

@@ -43,7 +43,7 @@ TermVerdict = Literal["effect", "negligible", "open"]
 
 
 class TermLook(NamedTuple):
-    """What one look says of a term: what it does between each two levels of its factors.
+    """Estimates of a term at one look, between each two levels of its factors.
 
     Of a term with one degree of freedom that is its effect.
     """
@@ -144,7 +144,7 @@ def term_look(full: Fit, term: int) -> TermLook:
 
 
 class TermDecision(Struct, frozen=True):
-    """What is known of one term, over all looks so far.
+    """State of one term over all looks so far.
 
     Of a negligible term the interval is that of the two one-sided tests, which includes zero (Hsu,
     Hwang, Liu and Ruberg, 1994).
@@ -163,7 +163,7 @@ class TermDecision(Struct, frozen=True):
 
 
 class _Seen(NamedTuple):
-    """What the looks so far say of a term."""
+    """Intervals of a term over the looks so far."""
 
     last: TermLook
     ends: dict[str, tuple[float, float]]  # of each pattern, what the intervals of all looks share
@@ -271,7 +271,7 @@ def _decision(mask: int, seen: _Seen, p: float) -> TermDecision:
 
 
 class Start(NamedTuple):
-    """Where a study stands; after 0 portions the effects are the true ones."""
+    """State of a study; after 0 portions the effects are the true ones."""
 
     portions: int
     effect: Floats
@@ -390,7 +390,7 @@ def _squares(rng: np.random.Generator, root: Floats, df: int) -> Floats:
 
 
 class Expected(Struct, frozen=True):
-    """What a study that stops when it is decided is expected to take."""
+    """Expected size of a study that stops when it is decided."""
 
     replicates: float  # mean
     stopped_by: tuple[float, ...]  # chance that all is decided, at each look

@@ -32,7 +32,7 @@ GRID = 10.0 ** np.arange(-12.0, 0.0, 0.5)
 
 
 class Rule(Struct, frozen=True):
-    """How a study is looked at: after every portion of runs from the `first` on.
+    """Schedule of looks: after every portion of runs from the `first` on.
 
     A portion is a replicate, or half of one. Effects and what is negligible have levels of their
     own: a term has no effect or one that matters, so at most one of the two can be said falsely,
@@ -86,7 +86,9 @@ class Rule(Struct, frozen=True):
         )
 
     def p(self, nominal: Floats, family: int) -> Floats:
-        """P values that know the looks, from those of the looks so far (looks x terms)."""
+        """Return p values adjusted for the looks, from those of the looks so far (looks x
+        terms).
+        """
         unit = family / RESERVE
         return np.minimum(
             1.0, unit * sequential_p(nominal, self.shares, self.alpha / unit, self.spending)
@@ -118,7 +120,7 @@ SHAPES: dict[str, Callable[[float, float], float]] = {
 
 @lru_cache(maxsize=512)
 def nominal_levels(shares: tuple[float, ...], alpha: float, shape: str) -> tuple[float, ...]:
-    """Two-sided level of each look; `shares` of the largest sample are increasing, up to 1.
+    """Return the two-sided level of each look; `shares` of the largest sample rise up to 1.
 
     The statistics are ``Z_j = S_j / sqrt(t_j)`` with independent increments of S. With the density
     g of S between the boundaries of all former looks, the boundary b solves

@@ -294,7 +294,7 @@ def _with_lost(
 
 
 class PlannedError(NamedTuple):
-    """What a term will be tested against, before anything runs."""
+    """Error that a term will be tested against, before anything runs."""
 
     term: str
     stratum: str
@@ -414,7 +414,9 @@ class _MeanSquares(NamedTuple):
         return np.asarray(np.tensordot(self.ms, self.parts, 1))
 
     def of(self, rows: Floats) -> tuple[Floats, Floats]:
-        """By Satterthwaite where a function takes part in several strata."""
+        """Return the degrees of freedom, Satterthwaite's where a function has parts in several
+        strata.
+        """
         own = np.array([((rows @ part) * rows).sum(axis=1) for part in self.parts])
         own = self.ms[:, None] * np.where(own > 1e-12 * own.sum(axis=0), own, 0.0)
         total = own.sum(axis=0)

@@ -36,14 +36,14 @@ REST = "rest"
 
 @dataclass(frozen=True)
 class Seeding:
-    """Which seed of each stream a run had."""
+    """Seeds of the runs, by stream."""
 
     streams: tuple[str, ...]
     replicate: Ints  # of each run, from 0
     seeds: Ints  # streams x runs, the numbers of the seeds
 
     def of(self, kept: Ints) -> Seeding:
-        """Return the same of some runs."""
+        """Return the streams of some runs."""
         return Seeding(self.streams, self.replicate[kept], self.seeds[:, kept])
 
     @property
@@ -54,7 +54,7 @@ class Seeding:
 
 
 class Component(Struct, frozen=True):
-    """What one stream contributes to the variance of a configuration's runs."""
+    """Contribution of one stream to the variance of a configuration's runs."""
 
     stream: str
     seeds: int

@@ -45,7 +45,7 @@ class Coefficient(Struct, frozen=True, gc=False):
 
 
 class CodedUnit(Struct, frozen=True, gc=False):
-    """How a factor is coded: ``x = (value - centre) / unit``, of logarithms on a log scale."""
+    """Coding of a factor: ``x = (value - centre) / unit``, of logarithms on a log scale."""
 
     factor: str
     centre: float
@@ -73,7 +73,7 @@ class PathPoint(Struct, frozen=True):
 
 
 class Surface(Struct, frozen=True, kw_only=True):
-    """What a fitted surface says of where to go."""
+    """Optimum, axes and path of a fitted surface."""
 
     kind: str | None  # maximum, minimum, saddle or ridge; None without squares
     stationary: dict[str, float] | None  # in the factors' own units

@@ -53,7 +53,7 @@ FACTOR_SCALES = ("linear", "log")
 
 
 class TableOptions(Struct, frozen=True):
-    """What the columns of a table are; raises DoeError where that can be true of no table."""
+    """Roles of a table's columns; raises DoeError if no table could have them."""
 
     factors: tuple[str, ...] = ()  # none for those of labels in the column `config`
     low: Mapping[str, str] = {}  # factor -> the level that comes first

@@ -39,7 +39,7 @@ ROUNDS = 3
 
 
 class TradeOff(Struct, frozen=True):
-    """What several responses say together."""
+    """Joint answer of several responses."""
 
     responses: tuple[str, ...]
     goals: tuple[str | None, ...]

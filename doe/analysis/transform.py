@@ -170,7 +170,7 @@ def box_cox_likelihood(y: Floats, basis: Floats, df: int, alpha: float) -> BoxCo
 
 
 def share_of(y: Floats, unit: str, items: int, response: str) -> Share:
-    """Of what values are a share: of 1, of 100 where they are in %, or of the items counted.
+    """Return the whole that values are a share of: 1, 100 if they are in %, or the items counted.
 
     Raises
     ------

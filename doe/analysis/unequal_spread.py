@@ -42,7 +42,7 @@ class UnequalSpread(NamedTuple):
         return np.asarray(quantile * np.sqrt(own.sum(axis=0)))
 
     def of_differences(self, alpha: float) -> Floats:
-        """One-sided reach of every two means, for one of them against all others at once.
+        """Return the one-sided reach of every two means, for one against all others at once.
 
         Welch's t with Bonferroni's level: no distribution is known of the largest of them.
         """
@@ -62,7 +62,7 @@ class UnequalSpread(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """Which spread the intervals go by."""
+        """Spread that the intervals use."""
         whose = f"the level of {', '.join(self.factors)}" if self.factors else "their own runs"
         return f"Intervals of configurations use the spread of {whose} where that is larger."
 

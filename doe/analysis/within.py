@@ -104,7 +104,7 @@ def gaps_to_best(
 
 @lru_cache(maxsize=256)
 def effective_pairs(covariance: bytes, count: int, level: float) -> float:
-    """So many independent comparisons err as often as those of one mean with all others.
+    """Return the number of independent comparisons that err as often as those of one mean with all.
 
     With Z the m standardized differences from one mean, ``P(max Z > z) = m P(Z > z) E[1/N]``: a
     difference drawn at random is put beyond z, and N is how many are there then (Naiman and Priebe,

@@ -1,4 +1,4 @@
-"""How well a design estimates its model, before anything runs."""
+"""Efficiency of a design for its model, before anything runs."""
 
 from __future__ import annotations
 

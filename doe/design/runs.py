@@ -60,12 +60,12 @@ class Run(NamedTuple):
 
     @property
     def level_values(self) -> Levels:
-        """Its levels in the order of the factors."""
+        """Levels in the order of the factors."""
         return tuple(self.levels.values())
 
     @property
     def seed_text(self) -> str:
-        """Its seed, or that of every stream, for a message."""
+        """Seed, or that of every stream, for a message."""
         if not self.seeds:
             return f"seed {self.seed}"
         return f"seeds {', '.join(f'{name} {seed}' for name, seed in self.seeds.items())}"

@@ -49,14 +49,14 @@ OWN = "as in the study"
 
 
 class Budget(NamedTuple):
-    """How much may be spent."""
+    """Limit in time or runs."""
 
     seconds: float | None
     runs: int | None
 
 
 class Known(NamedTuple):
-    """What is known of a study before it is planned."""
+    """Facts about a study before it is planned."""
 
     seconds: Callable[[Run], float] | None
     """How long a run or the execution of a stage takes; None where that is not known."""

@@ -1,4 +1,4 @@
-"""What runs reported while they ran, and what a person wants to know of one of them."""
+"""Progress that runs reported, and the details of single runs."""
 
 from __future__ import annotations
 

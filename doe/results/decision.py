@@ -1,4 +1,4 @@
-"""What a study that may stop early has decided, and what is still open."""
+"""Decisions of a study that may stop early, and what is still open."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class TermState(NamedTuple):
     term: str
     state: TermDecision
     chance: float | None
-    """Of being decided by the next look, where it is open and there is a next one."""
+    """Chance to be decided by the next look; None if decided or if there is no next look."""
     chance_in_all: float | None = None
-    """The same by the last look."""
+    """Chance to be decided by the last look."""
 
 
 class Decision(NamedTuple):
-    """How far a study has come that is looked at after each complete portion."""
+    """Progress of a study that is looked at after each complete portion."""
 
     rule: Stopping
     replicates: float
@@ -80,7 +80,7 @@ class Decision(NamedTuple):
 
     @property
     def sentences(self) -> tuple[str, str]:
-        """What is settled, and what the next look is expected to bring."""
+        """Sentences on what is decided, and on what the next look is expected to bring."""
         so_far = (
             f"after {cell_text(self.replicates, 'short')} of at most {self.rule.max_replicates} "
             "replicates"
@@ -306,7 +306,7 @@ def _check_goals(study: Study) -> None:
 
 
 def decision_json(reached: Decision | None) -> dict[str, Any] | None:
-    """Return the same for machines."""
+    """Return the decision as JSON; None without a stopping rule."""
     if reached is None:
         return None
     return {

@@ -1,4 +1,4 @@
-"""What a design can tell before it runs: its report, its size, and what its tests can see."""
+"""Facts about a design before it runs: its report, its size, and what its tests detect."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def lettered_design(keys: Sequence[str], fraction: str, order: int | None = None
 
 
 class StratumPower(NamedTuple):
-    """What the tests against one error can see."""
+    """Power of the tests against one error."""
 
     stratum: str
     groups: int
@@ -188,7 +188,7 @@ def what_gives_an_error(plan: Plan, stratum: str) -> str:
 
 
 class TermDetection(NamedTuple):
-    """What the F test of a term can see at a number of replicates."""
+    """Power of the F test of a term at a number of replicates."""
 
     term: str
     df: int
@@ -234,7 +234,7 @@ def pilot_sigma(plan: Plan, response: str, *, logarithm: bool = False) -> float:
     done = [(y, s.run) for y, s in zip(data.y.tolist(), statuses, strict=True) if y == y]
     if logarithm:
         if any(y <= 0.0 for y, _ in done):
-            raise DoeError(f"{response} has values at 0 or below, of which there is no logarithm")
+            raise DoeError(f"{response} has values at 0 or below, which have no logarithm")
         done = [(math.log(y), run) for y, run in done]
     return pooled_sigma([y for y, _ in done], [r.row for _, r in done], [r.block for _, r in done])
 

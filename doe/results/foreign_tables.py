@@ -23,7 +23,7 @@ UNITS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 class Export(NamedTuple):
-    """What the table of a tool looks like."""
+    """Layout of the table that a tool exports."""
 
     tool: str
     needs: frozenset[str]

@@ -1,4 +1,4 @@
-"""Which runs may be looked at, and what a reader must know of the looks."""
+"""Runs that may be looked at, and what a reader must know about the looks."""
 
 from __future__ import annotations
 
@@ -69,8 +69,9 @@ def look_notes(study: Study, statuses: Sequence[RunStatus]) -> tuple[str, ...]:
         waiting = sum(status.state in ("running", "pending") for status in statuses)
         return (
             f"{waiting} runs are still to come, and this study did not declare interim looks: "
-            "looking until something is significant makes more errors than p says. A study that "
-            "runs until it is decided declares its looks, and its p values are adjusted for them.",
+            "looking until something is significant gives more false effects than p says. A study "
+            "that runs until it is decided declares its looks, and its p values are adjusted for "
+            "them.",
         )
     if added := planned_replicates(study) - study.replicates:
         return (

@@ -1,4 +1,4 @@
-"""Where and when the runs were made, and by what: facts from the provenance of their verdicts."""
+"""Origin of the runs: place, time and software, from the provenance of their verdicts."""
 
 from __future__ import annotations
 

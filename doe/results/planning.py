@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class PlanRequest(msgspec.Struct, frozen=True):
-    """What `doe plan` and `doe.plan` are asked for; raises DoeError where parts contradict."""
+    """Request of `doe plan` and `doe.plan`; raises DoeError if its parts contradict each other."""
 
     study: Study | Mapping[str, Any] | Path | None = None  # a value, its tables, or its file
     preset: str | None = None

@@ -1,4 +1,4 @@
-"""What `doe power` and `doe.power` are asked, and their answer as plain values."""
+"""Request and answer of `doe power` and `doe.power`, as plain values."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ LATER = "Its analysis follows in a moment."
 
 
 class Answers(NamedTuple):
-    """What the responses that were read say, each by itself and together."""
+    """Results of the responses, each by itself and together."""
 
     analyses: dict[str, Analysis]
     bounds: dict[str, CensoredAnalysis]

@@ -1,4 +1,4 @@
-"""What an analysis can start from: a study, a file, a DataFrame."""
+"""Sources of an analysis: a study, a file, a DataFrame."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `doe status` tells: the state of a study as one value."""
+"""State of a study as one value, as `doe status` shows it."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ def _listing(counter: Counter[str]) -> str:
 
 
 def as_json(state: Overview) -> dict[str, Any]:
-    """Return the same for machines."""
+    """Return the status as JSON."""
     return {
         "study": state.study.name,
         "runs": len(state.statuses),
@@ -397,5 +397,5 @@ def status_line(stage: StageState) -> str:
 
 
 def stage_json(stage: StageState) -> dict[str, object]:
-    """Return the same for machines."""
+    """Return the state of a stage as JSON."""
     return {**stage._asdict(), "executions": stage.executions}

@@ -1,4 +1,4 @@
-"""What a report is about: the runs of a study or of a table with their responses."""
+"""Subject of a report: the runs of a study or of a table with their responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a study has come to when `doe run` ends: counts, the best observed, what is decided."""
+"""Summary when `doe run` ends: counts, the best observed, what is decided."""
 
 from __future__ import annotations
 

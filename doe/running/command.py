@@ -72,7 +72,7 @@ def run_program(
 
 
 class Preparation(NamedTuple):
-    """What is determined about a command before it starts."""
+    """Everything determined about a command before it starts."""
 
     call: Call
     source: MetricsSection

@@ -1,4 +1,4 @@
-"""What a run writes while it executes: its progress and its log."""
+"""Progress and log that a run writes while it executes."""
 
 from __future__ import annotations
 

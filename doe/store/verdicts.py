@@ -254,7 +254,7 @@ def recover(run: RunDir, nonce: str) -> None:
 
 
 class Policy(msgspec.Struct, frozen=True):
-    """How often a failed run is retried."""
+    """Limits on retrying a failed run."""
 
     retries: int = 2
     """Retries after crashes: a signal, an exit without verdict, a hang past the time limit."""

@@ -214,7 +214,7 @@ def draft_text(draft: Draft) -> str:
             f"command = {_toml(draft.command)}",
         ]
     if draft.python:
-        lines.append(f"python = {_toml(draft.python)}  # the interpreter that python stands for")
+        lines.append(f"python = {_toml(draft.python)}  # the interpreter for the word python")
     if draft.cwd:
         lines.append(f"cwd = {_toml(draft.cwd)}  # the script opens files by relative names")
     runs = draft.configurations * draft.replicates

@@ -347,7 +347,7 @@ class ReportSection(msgspec.Struct, frozen=True):
 
 
 class MetricsSection(msgspec.Struct, frozen=True):
-    """Where a command writes its metrics."""
+    """Place where a command writes its metrics."""
 
     file: str = "metrics.json"
     """File in the run's directory: JSON, JSON lines, CSV or TensorBoard events; or "stdout"."""

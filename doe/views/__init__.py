@@ -1,1 +1,1 @@
-"""What people look at: one table model, many renderings."""
+"""Output for people: one table model, many renderings."""

@@ -22,7 +22,7 @@ PAGE, FIGURES = "index.html", "figures"
 
 
 class ReportFiles(NamedTuple):
-    """Where the parts of a report are."""
+    """Paths of the parts of a report."""
 
     page: Path
     tables: tuple[Path, ...]

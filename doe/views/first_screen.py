@@ -110,7 +110,7 @@ def _change(factor: FactorColumn, analysis: Analysis, title: str) -> str:
 
 
 def _condition(factor: FactorColumn, analysis: Analysis) -> str:
-    """On what the effect of a factor depends most, as far as that is significant."""
+    """Say on what the effect of a factor depends most, if that is significant."""
     pair = next(
         (
             pair
@@ -246,7 +246,7 @@ def _next(report: Report, analysis: Analysis) -> str:
 
 
 class Caveats(NamedTuple):
-    """What to keep in mind: one line, and what it unfolds to."""
+    """Caveats: one line, and what it unfolds to."""
 
     line: str
     sentences: tuple[tuple[str, tuple[str, ...]], ...]

@@ -46,7 +46,7 @@ NO_GOAL = "No goal is set: give a goal, min or max, to see the best configuratio
 
 
 class Headlines(NamedTuple):
-    """What one response says."""
+    """Sentences about one response."""
 
     effects: tuple[str, ...]
     best: str
@@ -151,7 +151,7 @@ def _effect(effect: Effect, analysis: Analysis) -> str:
 
 
 def _subject(factor: FactorColumn) -> str:
-    """Who acts: "noise (F)", "opt = adam instead of sgd"."""
+    """Return the subject of a sentence: "noise (F)", "opt = adam instead of sgd"."""
     named = factor_text(factor)
     if len(factor.levels) > 2 or is_switch(factor) or not isinstance(factor.levels[0], str):
         return named

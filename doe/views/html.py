@@ -183,7 +183,7 @@ def moment_texts(state: Overview) -> dict[str, Any]:
 
 
 def moment(state: Overview) -> dict[str, Any]:
-    """Return the same with the runs under way and the state of each run."""
+    """Return the progress for the live page: the runs under way and the state of each run."""
     table = running_table(state)
     return {
         **moment_texts(state),

@@ -1,4 +1,4 @@
-"""What `doe run` shows while it works: a live view on a terminal, plain lines elsewhere."""
+"""Output of `doe run` while it works: a live view on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 

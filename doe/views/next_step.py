@@ -1,4 +1,4 @@
-"""Where to go next from a response surface, in one sentence with a command."""
+"""Next step from a response surface, in one sentence with a command."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FRESH = 5
 
 
 class NextStep(NamedTuple):
-    """What to do, and the options of `doe plan` that do it in a study; empty for a new study."""
+    """Next step, and the options of `doe plan` that do it in a study; empty for a new study."""
 
     sentence: str
     options: str

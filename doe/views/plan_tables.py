@@ -319,7 +319,7 @@ def _sizes_table(found: Sequence[Offer], known: Known) -> Table:
 
 
 def budget_json(found: Sequence[Offer], known: Known) -> dict[str, Any]:
-    """Return the same for machines."""
+    """Return the designs that fit a budget as JSON."""
     return {
         "sigma": known.sigmas,
         "sigma_of_logarithm": sorted(known.logarithms),

@@ -47,7 +47,7 @@ class _Screen(Console):
         return map(_visible_segment, segments) if self.is_terminal else segments
 
     def on_broken_pipe(self) -> None:
-        """Its reader has left, as `head` does: the rest goes nowhere, and no run ends for that."""
+        """Discard the rest once the reader has left, as `head` does; no run ends for that."""
         self.quiet = True
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 

@@ -89,7 +89,7 @@ def worst_ranks_text(analysis: Analysis) -> str:
 
 
 def survivors(analysis: Analysis) -> tuple[str, ...]:
-    """That means rest on what is left, where levels lose runs."""
+    """Say that means rest on the remaining runs, if levels lose runs."""
     return ("Means rest on the runs that are left.",) if loss_finding(analysis) else ()
 
 

@@ -35,7 +35,7 @@ class Adjustment(Struct, frozen=True):
 
 
 class Covariates(Struct, frozen=True):
-    """What the analysis adjusts for, and what that gains."""
+    """Covariates that the analysis adjusts for, and the gain."""
 
     rows: tuple[Adjustment, ...]
     sigma_before: float | None  # of the same model without covariates

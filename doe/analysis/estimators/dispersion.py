@@ -161,7 +161,7 @@ def of_residuals(response: FittedResponse) -> Dispersion | None:
 
 
 class Spreads(NamedTuple):
-    """What the runs say of the spread within cells."""
+    """Estimates of the spread within cells."""
 
     runs: Runs  # one of each cell, without blocks
     n: Ints  # runs in each cell

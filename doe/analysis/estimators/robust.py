@@ -54,7 +54,7 @@ class RobustRow(Struct, frozen=True, gc=False):
 
 
 class Robust(Struct, frozen=True):
-    """Where the conclusions depend on the method."""
+    """Terms by several methods, and where the conclusions differ."""
 
     rows: tuple[RobustRow, ...]
     alpha: float
@@ -391,7 +391,7 @@ def _verdicts(
     permuted: Permuted,
     alpha: float,
 ) -> tuple[bool | None, ...]:
-    """By Holm, HC3, permutation and wild bootstrap; None of a method that cannot say no.
+    """Return the verdicts by Holm, HC3, permutation and wild bootstrap; None if not possible.
 
     HC3 and the wild bootstrap go by single residuals, which say little where the model leaves half
     of them or less: with two runs in a cell they find a term, or they do not know.

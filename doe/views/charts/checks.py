@@ -1,4 +1,4 @@
-"""What checks the model: residuals, predictions, spread, the choice of a scale."""
+"""Charts that check the model: residuals, predictions, spread, the choice of a scale."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a chart is: a drawing that holds no number, and the data that fill it.
+"""Model of a chart: a drawing that holds no number, and the data that fill it.
 
 A drawing is made once by Altair and refers to its data by name and to its wording by ``{key}``. The
 same drawing is filled here to be saved as PDF, SVG and PNG, and in the browser for whichever
@@ -24,7 +24,7 @@ Word = str | int | float | list[str] | list[float]
 
 
 class ChartData(NamedTuple):
-    """What fills a drawing: data by name, and words by key."""
+    """Content of a drawing: data by name, and words by key."""
 
     datasets: dict[str, list[Record]]
     words: Mapping[str, Word] = {}

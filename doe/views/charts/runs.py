@@ -125,7 +125,7 @@ def _points(
 def thinned(
     curve: Sequence[tuple[float, float]], most: int = MOST_STEPS
 ) -> list[tuple[float, float]]:
-    """At most so many points at even steps, the last one kept."""
+    """Return at most so many points at even steps, the last one kept."""
     step = -(-len(curve) // most)
     return list(curve)[::-1][:: max(step, 1)][::-1]
 

@@ -1,4 +1,4 @@
-"""What several charts share: axes, hover text, colours of direction."""
+"""Parts that several charts share: axes, hover text, colours of direction."""
 
 from __future__ import annotations
 

@@ -159,7 +159,9 @@ def _map(
 
 
 def ticks(factor: FactorColumn) -> list[tuple[float, str]]:
-    """Both ends and the middle of a range, as positions with their values, whole if those are."""
+    """Return both ends and the middle of a range, as positions with their values, whole if
+    those are.
+    """
     values = [factor.value_at(z) for z in (-1.0, 0.0, 1.0)]
     if all(isinstance(level, int) for level in factor.levels):
         values = [round(float(value)) for value in values]

@@ -20,7 +20,7 @@ CHOSEN = (
     "that might have been, and the probability itself is optimistic until fresh runs confirm it."
 )
 BASES = {
-    "own runs": "Only the differences of these two give the error: there are but two replicates, "
+    "own runs": "Only the differences of these two give the error: there are only two replicates, "
     "runs share whole plots, or a check indicates that the spread differs.",
     "nothing": "Replicates share whole plots or a random condition, so their differences do not "
     "show what fresh ones would give.",

@@ -1,4 +1,4 @@
-"""What the checks of the model say, and answers that lean on other assumptions."""
+"""Tables of the checks of the model, and of answers under other assumptions."""
 
 from __future__ import annotations
 

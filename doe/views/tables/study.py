@@ -1,4 +1,4 @@
-"""What a study that may stop early has decided, what failed, and where the results come from."""
+"""Tables of decisions, of failures, and of where the results come from."""
 
 from __future__ import annotations
 

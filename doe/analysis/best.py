@@ -341,6 +341,31 @@ def by_condition(
     return tuple(found[condition] for condition in sorted(found))
 
 
+def choice_of(response: FittedResponse, cell: int) -> str:
+    """Return the levels of a configuration that are chosen, without those of conditions."""
+    return _named(response.fit.runs, cell, _split(response)[0])
+
+
+def choices_met(
+    response: FittedResponse, cells: Sequence[RankedCell]
+) -> dict[str, list[RankedCell]]:
+    """Return the configurations of each choice that has met all conditions, in their order."""
+    chosen, met = _split(response)
+    if not met or not chosen:
+        return {}
+    choices: dict[str, list[RankedCell]] = {}
+    conditions = set()
+    for cell in (cell for cell in cells if cell.cell >= 0):
+        conditions.add(_named(response.fit.runs, cell.cell, met))
+        choices.setdefault(choice_of(response, cell.cell), []).append(cell)
+    runs = response.fit.runs
+    return {
+        name: sorted(own, key=lambda cell: _named(runs, cell.cell, met))
+        for name, own in choices.items()
+        if len(own) == len(conditions)
+    }
+
+
 def over_conditions(
     response: FittedResponse, cells: Sequence[RankedCell], goal: str
 ) -> tuple[OverConditions, ...]:
@@ -348,28 +373,23 @@ def over_conditions(
 
     Nothing where no choice has met them all, as in most fractions.
     """
-    chosen, met = _split(response)
-    if not met or not chosen:
-        return ()
-    runs = response.fit.runs
-    means: dict[str, list[float]] = {}
-    conditions = set()
-    for cell in (cell for cell in cells if cell.cell >= 0):
-        conditions.add(_named(runs, cell.cell, met))
-        means.setdefault(_named(runs, cell.cell, chosen), []).append(cell.mean)
-    every = len(conditions)
-    whole = {config: values for config, values in means.items() if len(values) == every}
+    whole = choices_met(response, cells)
     if not whole:
         return ()
-    first, worst = (max, min) if goal == "max" else (min, max)
-    # The sum of huge means is no float.
-    mean = {config: math.fsum(m / every for m in whole[config]) for config in whole}
-    average = first(whole, key=mean.__getitem__)
-    safest = first(whole, key=lambda config: worst(whole[config]))
+    worst = min if goal == "max" else max
+    mean = {choice: mean_over(own) for choice, own in whole.items()}
+    least = {choice: worst(cell.mean for cell in own) for choice, own in whole.items()}
+    first = max if goal == "max" else min
+    average, safest = (first(whole, key=of.__getitem__) for of in (mean, least))
     return (
         OverConditions("mean", average, mean[average]),
-        OverConditions("worst case", safest, worst(whole[safest])),
+        OverConditions("worst case", safest, least[safest]),
     )
+
+
+def mean_over(cells: Sequence[RankedCell]) -> float:
+    """Return the mean of some configurations; the sum of huge means is no float."""
+    return math.fsum(cell.mean / len(cells) for cell in cells)
 
 
 def leaves_range(y: Floats, low: Floats, scale: str) -> bool:

@@ -7,6 +7,7 @@ choice, so plain paired differences on them are honest.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -19,7 +20,10 @@ from doe.analysis.best import (
     Prediction,
     cell_estimates,
     cell_values,
+    choice_of,
+    choices_met,
     in_range,
+    mean_over,
     prediction,
 )
 from doe.analysis.contrasts import Floats, Ints
@@ -59,6 +63,7 @@ class Confirmation(Struct, frozen=True):
     gains: tuple[Gain, ...]  # over the baseline first
     verdict: ConfirmationVerdict
     """Over the baseline, or over the runner-up where it is the baseline itself."""
+    over_conditions: bool = False  # whether configurations are choices, and means over conditions
 
 
 def confirm(
@@ -72,6 +77,8 @@ def confirm(
 
     The `optimum` of a surface is predicted by it, where no run of the design has it.
     """
+    single = fresh
+    fresh = over_all_conditions(response, fresh, best)
     alpha, chosen = response.alpha, fresh.configs[0]
     values = fresh.y[0][~np.isnan(fresh.y[0])]
     gains = [
@@ -98,6 +105,7 @@ def confirm(
         predicted_high=high,
         gains=tuple(gains),
         verdict=gains[0].verdict if gains else "open",
+        over_conditions=fresh is not single,
     )
 
 
@@ -159,9 +167,50 @@ def by_prediction(response: FittedResponse, best: Best) -> list[int]:
 
 
 def cells_to_confirm(response: FittedResponse, best: Best) -> tuple[int, ...]:
-    """Return the predicted best, the best observed and the predicted runner-up, each once."""
-    first, second, *_ = by_prediction(response, best)
-    return tuple(dict.fromkeys((first, best.cells[0].cell, second)))
+    """Return the predicted best, the best observed and the predicted runner-up, each once.
+
+    Where conditions are met and not chosen: the choices with the best mean over all of them, the
+    best worst case and the second mean, each in its best condition.
+    """
+    choices = choices_met(response, best.cells)
+    if len(choices) > 1 and best.over_conditions:
+        rank = {name: mean_over(own) for name, own in choices.items()}
+        second = sorted(rank, key=rank.__getitem__, reverse=best.goal == "max")[1]
+        names = dict.fromkeys((*(of.config for of in best.over_conditions), second))
+        return tuple(choices[name][0].cell for name in names)
+    first, second_cell, *_ = by_prediction(response, best)
+    return tuple(dict.fromkeys((first, best.cells[0].cell, second_cell)))
+
+
+def in_all_conditions(
+    response: FittedResponse, best: Best, cells: Sequence[int]
+) -> tuple[int, ...]:
+    """Return configurations with those of the same choice in every condition, by condition."""
+    choices = choices_met(response, best.cells)
+    rows = [choices.get(choice_of(response, cell)) for cell in cells]
+    if not choices or any(row is None for row in rows):
+        return tuple(cells)
+    return tuple(
+        dict.fromkeys(c.cell for line in zip(*filter(None, rows), strict=True) for c in line)
+    )
+
+
+def over_all_conditions(response: FittedResponse, fresh: FreshRuns, best: Best) -> FreshRuns:
+    """Return fresh runs as means of each choice over the conditions that it has met.
+
+    Unchanged where there are none, or where runs share whole plots.
+    """
+    numbers = {cell.config: cell.cell for cell in best.cells}
+    choices = choices_met(response, best.cells)
+    if not choices or fresh.plots or not set(fresh.configs) <= set(numbers):
+        return fresh
+    names = [choice_of(response, numbers[config]) for config in fresh.configs]
+    met = len(next(iter(choices.values())))
+    whole = [name for name in dict.fromkeys(names) if names.count(name) == met]
+    if whole[:1] != names[:1]:
+        return fresh
+    rows = [[i for i, own in enumerate(names) if own == name] for name in whole]
+    return FreshRuns(tuple(whole), np.stack([fresh.y[own].mean(axis=0) for own in rows]))
 
 
 # Which of two wins --------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from doe.analysis.analyze import fit_response
 from doe.analysis.best import best
-from doe.analysis.confirm import cells_to_confirm
+from doe.analysis.confirm import cells_to_confirm, in_all_conditions
 from doe.analysis.options import DEFAULTS
 from doe.analysis.surface import surface
 from doe.design.changes import with_confirmation, with_path
@@ -91,10 +91,11 @@ def chosen_configs(
     names = {
         cell: status.run.name for cell, status in zip(runs.cells.tolist(), statuses, strict=True)
     }
-    chosen = [names[cell] for cell in cells_to_confirm(fitted, best(fitted, data.goal))]
+    ranked = best(fitted, data.goal)
     other = baseline(study, cells_of([status.run for status in statuses], {}), response)
-    labels = {status.run.config: status.run.name for status in statuses}
-    planned = tuple(dict.fromkeys((*chosen, labels[other])))
+    labels = {s.run.config: cell for s, cell in zip(statuses, runs.cells.tolist(), strict=True)}
+    cells = tuple(dict.fromkeys((*cells_to_confirm(fitted, ranked), labels[other])))
+    planned = tuple(names[cell] for cell in in_all_conditions(fitted, ranked, cells))
     found = surface(fitted, DEFAULTS.coding) if max(fitted.fit.model.terms) > FACTORS else None
     if found is None or found.optimum is None:
         return planned, ()

@@ -17,7 +17,7 @@ from doe.errors import counted
 from doe.numbers import cell_text, from_to
 from doe.results.report import Report
 from doe.terms import factors_in, level_in_words, level_text, order, parse_term
-from doe.views.headlines import headlines
+from doe.views.headlines import headlines, over_conditions_text
 from doe.views.next_step import next_step
 from doe.views.words import is_clear, is_switch, level_phrase, loss_finding, mean_word
 
@@ -171,7 +171,13 @@ def card(report: Report, response: str) -> Card | None:
     cell = next((cell for cell in report.subject.cells if cell.config == top.config), None)
     spread = None if cell is None or response not in cell.spreads else cell.spreads[response].std
     runs = counted(top.n, "run")
-    lines = (_ties(analysis), _optimum(analysis), _confirmed(analysis), _next(report, analysis))
+    lines = (
+        _ties(analysis),
+        _optimum(analysis),
+        *over_conditions_text(analysis),
+        _confirmed(analysis),
+        _next(report, analysis),
+    )
     return Card(
         report.subject.responses.title_of(response),
         _chips(top, analysis, report),

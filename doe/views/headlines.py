@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -345,7 +345,7 @@ def _best(analysis: Analysis) -> str:
     whose = "Their" if shared else "Its"
     mean = f"{whose} {mean_word(analysis).lower()} is {about(top.mean)}{_unit(analysis)}"
     parts = (
-        *_over_conditions(analysis),
+        *over_conditions_text(analysis),
         analysis.best.sentence,
         _has(top, analysis),
         f"{mean}{_confirmed(analysis)}",
@@ -354,19 +354,24 @@ def _best(analysis: Analysis) -> str:
     return spaced(" ".join(part for part in (*parts, *_beats(analysis)) if part))
 
 
-def _over_conditions(analysis: Analysis) -> tuple[str, ...]:
+def over_conditions_text(analysis: Analysis) -> tuple[str, ...]:
     """Return which choice is best over what is met and not chosen; nothing where all is chosen."""
     best = analysis.best
     met = [factor_text(f) for f in analysis.factors if f.role == "condition"]
     if best is None or not met or not best.over_conditions:
         return ()
     mean, worst = best.over_conditions
-    choice, safest = (of.config.replace("=", " = ").replace(",", ", ") for of in (mean, worst))
+    choice, safest = (choice_in_words(of.config) for of in (mean, worst))
     lead = f"Over all conditions of {_joined(met)}, {choice} has the best mean"
     own = f"{lead}, {about(mean.value)}{_unit(analysis)}"
     if worst.config == mean.config:
         return (f"{own}, and the best worst case, {about(worst.value)}{_unit(analysis)}.",)
-    return (f"{own}; {safest} has the best worst case, {about(worst.value)}.",)
+    return (f"{own}; {safest} has the best worst case, {about(worst.value)}{_unit(analysis)}.",)
+
+
+def choice_in_words(name: str) -> str:
+    """Write a choice as a sentence has it: "lr = 0.1, opt = adam"."""
+    return name.replace("=", " = ").replace(",", ", ")
 
 
 def _beats(analysis: Analysis) -> list[str]:
@@ -393,14 +398,17 @@ def _confirmed(analysis: Analysis) -> str:
     fresh = analysis.confirmation
     if fresh is None:
         return ", not yet confirmed with new seeds."
-    named, seeds = partial(config_in_words, analysis.keys), counted(fresh.seeds, "fresh seed")
-    predicted = ""
+    configs: Callable[[str], str] = partial(config_in_words, analysis.keys)
+    named = choice_in_words if fresh.over_conditions else configs
+    seeds, predicted = counted(fresh.seeds, "fresh seed"), ""
     if fresh.predicted_low is not None:
         level = confidence(analysis.alpha)
         span = f"{about(fresh.predicted_low)} to {about(fresh.predicted_high)}"
         predicted = f", predicted {span} ({level} for any choice)"
+    over = " over all conditions" if fresh.over_conditions else ""
     sentences = [
-        f". With {seeds} {named(fresh.config)} has {about(fresh.mean)}{_unit(analysis)}{predicted}."
+        f". With {seeds} {named(fresh.config)} has {about(fresh.mean)}{_unit(analysis)}{over}"
+        f"{predicted}."
     ]
     for gain in fresh.gains:
         size, *ends = with_interval(gain.difference, gain.low, gain.high)

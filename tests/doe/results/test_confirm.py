@@ -70,6 +70,41 @@ def test_a_winner_is_confirmed_by_fresh_seeds(finished):
         assert "confirmed" in str(again.exception)
 
 
+def test_a_choice_is_confirmed_in_every_condition(tmp_path):
+    """C is met and not chosen: the headline's choice runs with and without it, as others do."""
+    study = Study(
+        name="met",
+        backend="tiny_backends:noisy",
+        factors=(
+            *(Factor(key=key, levels=(True, False)) for key in "AB"),
+            Factor(key="C", levels=(True, False), role="condition"),
+        ),
+        responses=Responses(metrics=("y",)),
+        replicates=3,
+        seeds=(1, 2, 3),
+    )
+    directory = write_plan(study, tmp_path / "met")[0].directory
+    assert run(directory).exit_code == 0
+    chosen = doe.analyze(directory, "y").analysis.best.over_conditions[0].config
+    assert confirm(directory, "3").exit_code == 0
+    step = load_plan(directory).study.augment[-1]
+    assert {f"{chosen}C0", f"{chosen}C1", "A0B0C0", "A0B0C1"} <= set(step.confirm)
+    assert run(directory).exit_code == 0
+    table, found = doe.load(directory), doe.analyze(directory, "y").analysis.confirmation
+    assert found.over_conditions
+    assert found.config == chosen
+    fresh = table[table["replicate"] > 3]
+    own = fresh[fresh["config"].str.startswith(chosen)]
+    assert len(own) == 6
+    assert found.mean == pytest.approx(own["y"].mean())
+    base = fresh[fresh["config"].str.startswith("A0B0")].groupby("seed")["y"].mean()
+    gain = own.groupby("seed")["y"].mean() - base
+    assert found.gains[0].against == "A0B0"
+    assert found.gains[0].difference == pytest.approx(gain.mean())
+    assert f"With 3 fresh seeds {chosen} has" in sentences(directory)
+    assert "over all conditions. " in sentences(directory)
+
+
 def test_a_study_that_stopped_early_is_confirmed_and_stays_decided(finished):
     result = run(finished, "--until", "decided", "--decide", "A")
     assert result.exit_code == 0, result.output
@@ -90,7 +125,7 @@ def test_what_cannot_be_asked(finished):
     assert "at least 2 fresh seeds" in str(confirm(finished, "1").exception)
     assert "not among the study's" in str(confirm(finished, "2", "--response", "z").exception)
     alone = invoke(app, ["plan", "--out", str(finished), "--response", "y"])
-    assert "belongs to confirming" in str(alone.exception)
+    assert "belongs to confirmation" in str(alone.exception)
 
 
 @pytest.fixture

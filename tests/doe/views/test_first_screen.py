@@ -81,6 +81,7 @@ def test_the_card_is_the_best_observed_configuration(paper_report, analysis):
     tied = len(analysis.best.among_best) - 1
     assert made.lines[0].startswith(f"{tied} other" if tied else "No other")
     assert made.lines[-1] == "Not yet confirmed with new seeds."
+    assert made.lines[-2].startswith("Over all conditions of Noise (F), A1B1C1D0E1 has the best")
 
 
 def test_the_models_optimum_is_told_where_it_is_another(paper_report, analysis):

@@ -6,27 +6,38 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from doe import analyze
 from doe.store.plan import write_plan
 from doe.study.values import Factor, Responses, Study
+from doe.views.tables.anova import anova_table
+from doe.views.tables.effects import effects_table
 from tests.command_line import doe
+
+
+def planned(directory, *first, **further):
+    """A study of a factor with the levels `first`, and two of two levels."""
+    write_plan(
+        Study(
+            name="three",
+            backend="tiny_backends:noisy",
+            factors=tuple(
+                Factor(key=key, levels=levels)
+                for key, levels in (("A", first), ("B", (False, True)), ("C", (False, True)))
+            ),
+            responses=Responses(metrics=("y",), matters={"y": 3.0}),
+            replicates=2,
+            seeds=(1, 2),
+            settings={"seconds": 0.0},
+            **further,
+        ),
+        directory,
+    )
+    return directory
 
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
-    planned = Study(
-        name="three",
-        backend="tiny_backends:noisy",
-        factors=tuple(
-            Factor(key=key, levels=levels)
-            for key, levels in (("A", (0, 1, 2)), ("B", (False, True)), ("C", (False, True)))
-        ),
-        responses=Responses(metrics=("y",), matters={"y": 3.0}),
-        replicates=2,
-        seeds=(1, 2),
-        settings={"seconds": 0.0},
-    )
-    directory = tmp_path_factory.mktemp("three") / "study"
-    write_plan(planned, directory)
+    directory = planned(tmp_path_factory.mktemp("three") / "study", 0, 1, 2)
     words = ("--cpu", 2, "--until", "decided", "--decide", "A,B", "--max-replicates", 3)
     ended = doe("run", "--study", directory, *words)
     assert "replicates" in ended.stdout
@@ -117,6 +128,27 @@ def test_every_design_has_the_same_keys(tmp_path):
     two, three = (of_table(table(tmp_path, sizes)) for sizes in ((2, 2, 2), (3, 2, 2)))
     assert two.keys() == three.keys()
     assert two["diagnostics"].keys() == three["diagnostics"].keys()
+
+
+def test_a_study_with_exclusions_takes_the_same_road(tmp_path):
+    """As it is planned, so it is analysed; before, default and `--terms` parted company."""
+    directory = planned(tmp_path / "study", 0, 1, exclude=("A=1, B=true, C=true",))
+    doe("run", "--study", directory, "--cpu", 2)
+    found = analysed(directory)
+    assert found["n"] == 14
+    assert found == analysed(directory, "--terms", "A,B,C,AB,AC,BC,ABC")
+    assert found["diagnostics"]["inestimable"]
+    assert found["diagnostics"].keys() == of_table(table(tmp_path, (2, 2, 2)))["diagnostics"].keys()
+
+
+def test_bold_means_the_adjusted_p_in_every_table(tmp_path):
+    path = table(tmp_path, (2, 2, 2), seed=6)
+    analysis = analyze(path, "y", factors=("A", "B", "C"), block="day", goal="max").analysis
+    tests = {test.term: test for test in analysis.tests}
+    bold = {name for name, test in tests.items() if test.p_holm <= 0.05}
+    assert bold < {name for name, test in tests.items() if test.p <= 0.05}
+    for shown, key in ((effects_table(analysis), "term"), (anova_table(analysis), "source")):
+        assert {row.values[0] for row in shown.rows if row.marks.get(key) == "strong"} == bold
 
 
 def test_an_outlier_among_three_levels_raises_an_alarm(tmp_path):

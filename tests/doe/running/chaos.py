@@ -126,7 +126,7 @@ class Chaos:
         if mode == "users":
             share(directory)
         self.bystander = subprocess.Popen(["sleep", "3600"], start_new_session=True)
-        self.name = f"{os.getpid()}-{rng.random()}"
+        self.name = os.urandom(8).hex()
         self.schedulers: list[subprocess.Popen[bytes]] = []
         self.kills: Counter[str] = Counter()
         self.damage: Counter[str] = Counter(dict.fromkeys(COUNTED, 0))

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 import psutil
 import pytest
-from waiting import living, until
+from waiting import interrupt_twice, living, until
 
 from doe.errors import DoeError
 from doe.running.scheduler import RunOptions
@@ -56,7 +56,7 @@ def test_a_backend_that_changes_its_directory(planned, doe_run, tmp_path, monkey
         (other / "runs" / "tiny" / run.run_id).mkdir()
     before = sorted(path.name for path in other.rglob("*"))
     scheduler = doe_run("runs/tiny", "--cpu", "1", cwd=tmp_path)
-    said, _ = scheduler.communicate(timeout=60)
+    said, _ = scheduler.communicate(timeout=180)
     assert scheduler.returncode == 0, said
     assert [result.state for result in results(plan)] == ["done", "done"]
     assert sorted(path.name for path in other.rglob("*")) == before
@@ -87,7 +87,7 @@ def test_a_scheduler_whose_study_was_replaced_says_so(planned, doe_run, tmp_path
     old = plan.directory.rename(plan.directory.with_name("old"))
     planned("hostile_backends:waiting", factors="ABC", until=str(mark))
     mark.touch()
-    said, _ = scheduler.communicate(timeout=30)
+    said, _ = scheduler.communicate(timeout=180)
     assert scheduler.returncode == 1
     assert "was moved or replaced" in said
     until(lambda: len(list(old.glob("*/result.json"))) == 1)
@@ -105,7 +105,7 @@ def test_signs_of_life_do_not_wait_for_the_interpreter_lock(planned, doe_run, tm
         before = first.read_bytes()
         until(lambda before=before: first.read_bytes() != before)
     os.close(os.open(pipe, os.O_WRONLY))
-    scheduler.communicate(timeout=60)
+    scheduler.communicate(timeout=180)
     assert scheduler.returncode == 0
     assert calls(plan) == [1, 1]
 
@@ -301,10 +301,8 @@ def test_a_copy_of_a_study_touches_nothing_of_the_original(planned, doe_run, tmp
     copy = shutil.copytree(plan.directory, tmp_path / "copy")
     second = doe_run(copy, "--cpu", "2", "--grace", "0.5")
     until(lambda: len(list(copy.glob("*/lease-2.json"))) == 2)
-    for _ in range(2):
-        second.send_signal(2)
-        time.sleep(0.5)
-    second.communicate(timeout=30)
+    interrupt_twice(second)
+    second.communicate(timeout=180)
     assert all(living(pid) for pid in pids)
     mark.touch()
     until(lambda: len(list(plan.directory.glob("*/result.json"))) == 2)
@@ -323,7 +321,7 @@ def test_a_process_that_only_has_the_number_of_an_old_one_is_left_alone(planned,
         owner = msgspec.structs.replace(new_owner(), pid=stranger.pid, started=start)
         acquire(run, owner, Watch())
         scheduler = doe_run(plan.directory, "--cpu", "1")
-        said, _ = scheduler.communicate(timeout=60)
+        said, _ = scheduler.communicate(timeout=180)
         assert scheduler.returncode == 0, said
         assert living(stranger.pid)
     stranger.kill()
@@ -345,7 +343,7 @@ def test_what_an_import_began_ends_with_its_slot(planned, go, tmp_path, monkeypa
     assert go(plan)[0]["done"] == 2
     pids = (tmp_path / "children").read_text().split()
     assert pids
-    until(lambda: not [pid for pid in pids if living(pid)], 5.0)
+    until(lambda: not [pid for pid in pids if living(pid)])
 
 
 def test_a_scheduler_that_dies_while_it_ends_its_runs_leaves_no_process(planned, doe_run):
@@ -353,12 +351,10 @@ def test_a_scheduler_that_dies_while_it_ends_its_runs_leaves_no_process(planned,
     scheduler = doe_run(plan.directory, "--cpu", "2", "--grace", "2")
     until(lambda: len(list(plan.directory.glob("*/calls.txt"))) == 2)
     family = psutil.Process(scheduler.pid).children(recursive=True)
-    scheduler.send_signal(2)
-    time.sleep(0.5)
-    scheduler.send_signal(2)
+    interrupt_twice(scheduler)
     time.sleep(0.5)
     scheduler.kill()
-    until(lambda: not [process for process in family if living(process.pid)], 15.0)
+    until(lambda: not [process for process in family if living(process.pid)])
 
 
 @pytest.mark.parametrize("adopted", [False, True])
@@ -375,10 +371,8 @@ def test_a_keeper_that_does_not_answer_leaves_no_process(planned, doe_run, adopt
         slot.kill()
         scheduler = doe_run(plan.directory, "--cpu", "1", "--grace", "0.1")
         assert "already running" in until(scheduler.stdout.readline)
-    for _ in range(2):
-        scheduler.send_signal(2)
-        time.sleep(0.5)
-    scheduler.communicate(timeout=40)
+    interrupt_twice(scheduler)
+    scheduler.communicate(timeout=180)
     assert scheduler.returncode == 130
     assert not living(pid)
 
@@ -413,7 +407,7 @@ def test_what_a_killed_keeper_left_is_swept_by_its_mark(planned, doe_run):
     keeper.kill()
     assert living(pid)
     again = doe_run(plan.directory, "--cpu", "1")
-    until(lambda: not living(pid), 20.0)
+    until(lambda: not living(pid))
     again.kill()
     for run in plan.directory.glob("*/lease*.json"):
         with contextlib.suppress(psutil.NoSuchProcess):

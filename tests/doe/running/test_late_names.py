@@ -41,7 +41,7 @@ def clients(tmp_path):
     yield places
     for place, mount in zip(places, mounts, strict=True):
         subprocess.run(["umount", "--lazy", str(place)], check=False)
-        mount.communicate(timeout=30)
+        mount.communicate(timeout=180)
 
 
 @pytest.mark.parametrize("namespaces", [True, False])

@@ -176,7 +176,7 @@ def test_a_terminal_that_is_gone_stops_no_run(planned, tmp_path):
     os.close(inside)
     until(lambda: list(plan.directory.glob("*/calls.txt")))
     os.close(terminal)
-    assert scheduler.wait(timeout=60) == 1
+    assert scheduler.wait(timeout=180) == 1
     assert len(list(plan.directory.glob("*/result.json"))) == 4
     assert (tmp_path / "told").exists()
 

@@ -161,7 +161,7 @@ def test_a_run_whose_directory_is_somebody_elses_is_left_out(finished, tmp_path,
         [*(drop if os.getuid() == 0 else []), *words, "--study", str(directory)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
     )
     assert done.returncode == 3, done.stdout + done.stderr
     assert "skipped  000-r1" in done.stdout

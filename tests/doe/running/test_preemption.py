@@ -48,7 +48,7 @@ def preempt(plan, scheduler):
     until(lambda: len(found(plan, "calls.txt")) == 2)
     family = psutil.Process(scheduler.pid).children(recursive=True)
     scheduler.send_signal(signal.SIGTERM)
-    said, _ = scheduler.communicate(timeout=60)
+    said, _ = scheduler.communicate(timeout=180)
     assert scheduler.returncode == 130, said
     assert not [process for process in family if living(process.pid)]
     assert len(found(plan, "checkpoint")) == 2, "both had their time"
@@ -81,7 +81,7 @@ def test_a_function_that_never_asks_ends_at_once(planned, doe_run):
     scheduler = doe_run(plan.directory, "--cpu", "2", "--grace", "300")
     until(lambda: len(found(plan, "calls.txt")) == 2)
     scheduler.send_signal(signal.SIGTERM)
-    scheduler.communicate(timeout=60)
+    scheduler.communicate(timeout=180)
     assert scheduler.returncode == 130
     assert not any(failed_attempts(plan.files.run(run.run_id)) for run in plan.design.runs)
 
@@ -109,6 +109,6 @@ def test_a_signal_to_the_job_alone_reaches_its_worker(planned):
     until((run_dir.path / "calls.txt").exists)
     time.sleep(0.2)
     job.terminate()
-    assert job.wait(60) == ExitCode.INTERRUPTED
+    assert job.wait(180) == ExitCode.INTERRUPTED
     assert (run_dir.path / "checkpoint").exists()
     assert not failed_attempts(run_dir)

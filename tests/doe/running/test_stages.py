@@ -226,22 +226,21 @@ def test_a_scheduler_that_was_overtaken_executes_no_stage_again(planned, go):
 
 def test_another_study_takes_a_stage_over(planned, go):
     reused = {"data": msgspec.structs.replace(STAGE, reuse=True)}
-    first = planned(name="first", stages=reused)
+    first = planned(name="first", replicates=1, stages=reused)
     go(first)
     assert all(first.files.run(stage.run_id).out.exists() for stage in first.stages)
-    second = planned(name="second", stages=reused)
+    second = planned(name="second", replicates=1, stages=reused)
     counts, _ = go(second)
-    assert counts["done"] == 16
+    assert counts["done"] == 8
     for stage in second.stages:
         assert calls(second, stage.run_id) == 0
         facts = result(second, stage.run_id).provenance
         assert facts["reused"] == f"first/{stage.run_id}"
         assert facts["digest"] == result(first, stage.run_id).provenance["digest"]
     status = doe("status", "--study", second.directory).stdout
-    assert "4 taken over, as from first/stage-data-" in " ".join(status.split())
-    other = planned(
-        name="third", stages={"data": msgspec.structs.replace(reused["data"], settings={"x": 1})}
-    )
+    assert "2 taken over, as from first/stage-data-" in " ".join(status.split())
+    changed = {"data": msgspec.structs.replace(reused["data"], settings={"x": 1})}
+    other = planned(name="third", replicates=1, stages=changed)
     go(other)
     assert all(calls(other, stage.run_id) == 1 for stage in other.stages)
 

@@ -69,7 +69,7 @@ def test_a_directory_that_its_backend_protects_gets_its_verdict(tmp_path):
     (tmp_path / "study.toml").write_text(text)
     assert start(USERS[0], "plan", "--out", "st", cwd=tmp_path).wait() == 0
     ended = start(USERS[0], "run", "--study", "st", "--cpu", "1", cwd=tmp_path)
-    said, _ = ended.communicate(timeout=60)
+    said, _ = ended.communicate(timeout=180)
     assert ended.returncode == 0, said
     assert "2 done" in said
 
@@ -83,7 +83,7 @@ def test_the_second_user_goes_on_with_what_the_first_has_begun(tmp_path, mode):
         path.chmod(mode)
     (run.path / "calls.txt").chmod(0o664)  # the backend's own
     second = start(USERS[1], "run", "--study", "st", "--cpu", "1", cwd=plan.directory.parent)
-    said, _ = second.communicate(timeout=60)
+    said, _ = second.communicate(timeout=180)
     assert second.returncode == 0, said
     assert read_verdict(run).result.state == "done"
     assert not failed_attempts(run)

@@ -1,5 +1,6 @@
 """Waiting for what other processes do, and looking whether they live."""
 
+import signal
 import time
 
 import psutil
@@ -20,3 +21,10 @@ def living(pid):
         return psutil.Process(int(pid)).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+def interrupt_twice(scheduler):
+    """Press Ctrl-C, and once more as soon as `doe run` has told of the first."""
+    for told in ("no more runs", "ending the running runs"):
+        scheduler.send_signal(signal.SIGINT)
+        until(lambda told=told: told in scheduler.stdout.readline())

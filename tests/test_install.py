@@ -54,3 +54,21 @@ def test_what_the_trainer_imports_is_in_its_extras():
     extras = PROJECT["optional-dependencies"]
     extra = declared(extras["pit"]) | declared(extras["video"])
     assert imported("pit_model") - declared(PROJECT["dependencies"]) == extra
+
+
+def test_one_version_is_named_everywhere():
+    version = PROJECT["version"]
+    cited = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    released = re.search(r"^## \[(\d[\d.]*)\] - \d{4}-\d\d-\d\d$", changelog(), re.MULTILINE)
+    assert cited and released
+    assert cited[1] == released[1] == version
+    assert f"doe {version} (pit-doe)" in (ROOT / "docs" / "compare.md").read_text()
+
+
+def test_the_release_begins_with_a_summary_that_can_be_read():
+    summary = changelog().partition("### Summary\n")[2].partition("\n### ")[0]
+    assert 5 < len(summary.splitlines()) <= 40
+
+
+def changelog():
+    return (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")

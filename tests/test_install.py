@@ -60,7 +60,8 @@ def test_one_version_is_named_everywhere():
     version = PROJECT["version"]
     cited = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
     released = re.search(r"^## \[(\d[\d.]*)\] - \d{4}-\d\d-\d\d$", changelog(), re.MULTILINE)
-    assert cited and released
+    assert cited
+    assert released
     assert cited[1] == released[1] == version
     assert f"doe {version} (pit-doe)" in (ROOT / "docs" / "compare.md").read_text()
 

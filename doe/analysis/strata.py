@@ -303,8 +303,8 @@ class PlannedError(NamedTuple):
     inflation: float  # its variance over that where groups do not vary
 
 
-def planned_errors(model: Model, ratio: float = 1.0) -> tuple[PlannedError, ...]:
-    """Return the error of every term, where the groups vary `ratio` times as much as runs."""
+def planned_errors(model: Model) -> tuple[PlannedError, ...]:
+    """Return the error of every term, where the groups vary as much as runs."""
     groups = random_groups(model)
     if not groups:
         return ()
@@ -313,7 +313,7 @@ def planned_errors(model: Model, ratio: float = 1.0) -> tuple[PlannedError, ...]
     counts = {RUN: len(X)} | {group.name: int(group.of.max()) + 1 for group in groups}
     known = {line.name for line in blank.lines if not line.lacking}
     left = [group for group in groups if group.name in known] or groups
-    fitted = planned(X, [group.of for group in left], np.full(len(left), ratio))
+    fitted = planned(X, [group.of for group in left], np.ones(len(left)))
     plain = np.linalg.inv(X.T @ X)
     found = []
     for source, name in blank.names.items():

@@ -225,8 +225,6 @@ def _covariate(frame: pd.DataFrame, name: str, keys: Sequence[str]) -> Covariate
 def runs_of_levels(
     columns: Mapping[str, Sequence[Level]],
     levels: Mapping[str, Sequence[Level]] | None = None,
-    block: Sequence[Hashable] | None = None,
-    block_name: str = "block",
     scale: Mapping[str, str] | None = None,
 ) -> Runs:
     """Runs from the level of every run, a column per factor.
@@ -253,12 +251,8 @@ def runs_of_levels(
         on = scale.get(key, "linear")
         factors.append(FactorColumn(key, key, ordered, numeric, on, degree=degree))
     index, position = runs_at(columns, factors)
-    numbers = None if block is None else numbered(block)
-    blocked = numbers is not None and numbers.max(initial=0) > 0
     notes = _centre_notes(columns, centre, centred)
-    return Runs(
-        tuple(factors), index, position, numbers if blocked else None, block_name, notes=notes
-    )
+    return Runs(tuple(factors), index, position, notes=notes)
 
 
 def _factor_columns(frame: pd.DataFrame, factors: Sequence[str]) -> dict[str, list[Level]]:

@@ -58,58 +58,50 @@ class RunRequest(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def request_bytes(study: Study, run: Run) -> bytes:
     """Encode a run's `request.json`, always as the same bytes for the same run."""
-    request = _stage_request(study, run) if run.stage else _run_request(study, run)
+    request = RunRequest(
+        study=study.name,
+        run_id=run.run_id,
+        config=run.name,
+        row=run.row,
+        replicate=run.replicate,
+        seed=run.seed,
+        factors=run.levels,
+        threads=study.threads,
+        seeds=run.seeds,
+        stages=stage_needs(study, run),
+        **(_of_stage(study, run) if run.stage else _of_run(study, run)),
+    )
     return msgspec.json.format(msgspec.json.encode(request), indent=1) + b"\n"
 
 
-def _stage_request(study: Study, run: Run) -> RunRequest:
+def _of_stage(study: Study, run: Run) -> dict[str, Any]:
     stage = study.stages[run.stage]
-    return RunRequest(
-        study=study.name,
-        run_id=run.run_id,
-        config=run.name,
-        row=run.row,
-        replicate=run.replicate,
-        seed=run.seed,
-        backend=stage.function or "command",
-        command=study.started(stage.command),
-        factors=run.levels,
-        settings=stage.settings | factor_settings(study, run.levels),
-        metrics=(),
-        further=(),
-        progress=stage.progress if stage.progress != DEFAULT_PROGRESS else None,
-        threads=study.threads,
-        seeds=run.seeds,
-        cwd=(study.cwd or OWN) if stage.command else "",
-        env=stage.env,
-        stage=run.stage,
-        stages=stage_needs(study, run),
-        reuse=stage.reuse,
-    )
+    return {
+        "backend": stage.function or "command",
+        "command": study.started(stage.command),
+        "settings": stage.settings | factor_settings(study, run.levels),
+        "metrics": (),
+        "further": (),
+        "progress": stage.progress if stage.progress != DEFAULT_PROGRESS else None,
+        "cwd": (study.cwd or OWN) if stage.command else "",
+        "env": stage.env,
+        "stage": run.stage,
+        "reuse": stage.reuse,
+    }
 
 
-def _run_request(study: Study, run: Run) -> RunRequest:
-    return RunRequest(
-        study=study.name,
-        run_id=run.run_id,
-        config=run.name,
-        row=run.row,
-        replicate=run.replicate,
-        seed=run.seed,
-        backend=study.backend,
-        command=study.words,
-        factors=run.levels,
-        settings={**study.settings, **factor_settings(study, run.levels)},
-        metrics=study.responses.returned,
-        further=study.responses.optional,
-        source=_source(study) if study.metrics != DEFAULT_METRICS else None,
-        progress=study.progress if study.progress != DEFAULT_PROGRESS else None,
-        threads=study.threads,
-        seeds=run.seeds,
-        cwd=study.cwd if study.command else "",
-        env=study.env,
-        stages=stage_needs(study, run),
-    )
+def _of_run(study: Study, run: Run) -> dict[str, Any]:
+    return {
+        "backend": study.backend,
+        "command": study.words,
+        "settings": {**study.settings, **factor_settings(study, run.levels)},
+        "metrics": study.responses.returned,
+        "further": study.responses.optional,
+        "source": _source(study) if study.metrics != DEFAULT_METRICS else None,
+        "progress": study.progress if study.progress != DEFAULT_PROGRESS else None,
+        "cwd": study.cwd if study.command else "",
+        "env": study.env,
+    }
 
 
 def _source(study: Study) -> MetricsSection:

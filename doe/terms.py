@@ -113,7 +113,7 @@ def single_letters(keys: Sequence[str]) -> bool:
 def config_label(keys: Sequence[str], levels: Sequence[LevelOf]) -> str:
     """Label a configuration: ``A1B0C1`` for one-letter keys, else ``0.01 · adam · off``.
 
-    The levels stand in the order of the keys, which a header names (`config_header`).
+    The levels are in the order of the keys, which a header names (`config_header`).
     """
     if all(level is None for level in levels):
         return "any configuration"

@@ -78,7 +78,7 @@ MOST_REPORTED = 1024
 class Analysis(Struct, frozen=True):
     """Everything about one response, enough to draw every view from, whatever the design.
 
-    Numbers are Python floats; ``None`` stands for a quantity that does not exist (the standard
+    Numbers are Python floats; ``None`` is a quantity that does not exist (the standard
     error in a saturated design). Tuples keep the order of the terms (standard order).
     """
 

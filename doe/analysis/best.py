@@ -37,7 +37,7 @@ MOST_CELLS = 1024
 MOST_PREDICTED = 1 << 17
 """Combinations of levels up to which the model's optimum is sought over all of them."""
 SMALLEST_ALPHA = 1e-9
-"""Below this the quadrature cannot tell 1 - α from 1; Bonferroni's bound takes its place."""
+"""Below this the quadrature cannot separate 1 - α from 1; Bonferroni's bound takes its place."""
 MOST_CORRELATIONS = 256
 """Means for whose differences all correlations are looked through."""
 
@@ -111,7 +111,7 @@ class Best(Struct, frozen=True, kw_only=True):
     sentence: str
     conditions: tuple[ConditionBest, ...] = ()  # empty where every factor is chosen
     over_conditions: tuple[OverConditions, ...] = ()
-    spread: str = ""  # which spread intervals go by, where one does not stand for all runs
+    spread: str = ""  # which spread intervals use, where one does not hold for all runs
 
 
 # What the runs say of configurations -------------------------------------------------------------
@@ -125,7 +125,7 @@ class Estimates(NamedTuple):
     means: Floats
     covariance: Floats  # 1/n of each where means are independent, else a matrix
     assumed: tuple[int, ...]  # terms taken as zero, because they are confounded with blocks
-    unequal: UnequalSpread | None = None  # where one variance does not stand for all runs
+    unequal: UnequalSpread | None = None  # where one variance does not hold for all runs
     df: float = 0.0  # of the error of a difference, the smallest where they have several
     is_adjusted: bool = False  # for blocks that do not hold every cell equally often
 
@@ -328,7 +328,7 @@ def _named(runs: Runs, cell: int, factors: int) -> str:
 def by_condition(
     response: FittedResponse, cells: Sequence[RankedCell]
 ) -> tuple[ConditionBest, ...]:
-    """Return the best observed choice in each condition; `cells` stand with the best first."""
+    """Return the best observed choice in each condition; `cells` are sorted, the best first."""
     chosen, met = _split(response)
     if not met or not chosen:
         return ()

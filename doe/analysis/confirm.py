@@ -220,11 +220,11 @@ BEST, RUNNER_UP, BASELINE = "best", "runner-up", "baseline"
 CHOSEN_PAIRS = ((BEST, RUNNER_UP), (BEST, BASELINE))
 """Pairs that are compared where nobody names others."""
 Basis = Literal["all runs", "own runs", "seeds won", "nothing"]
-"""What tells the error: that of all configurations, the pair's own differences, or no more than
+"""Source of the error: that of all configurations, the pair's own differences, or no more than
 which of the two has won with each seed; nothing where replicates share whole plots or a random
 condition."""
 UNKNOWN = (None, None, None)
-"""Neither a probability nor an interval: nothing tells the error."""
+"""Neither a probability nor an interval: there is no estimate of the error."""
 
 
 class WinProbability(Struct, frozen=True):
@@ -296,7 +296,7 @@ def wins(won: float, seeds: int, alpha: float) -> tuple[float, float, float]:
 
 
 def basis_of(fit: Fit, checks: Diagnostics, alpha: float) -> Basis:
-    """Return what may tell the error, by the p values of the checks one by one.
+    """Return the source of the error, by the p values of the checks one by one.
 
     An alarm of all checks together comes too late: with four replicates of eight configurations it
     misses most spreads that differ by a factor of four, and two configurations with little of it
@@ -333,7 +333,7 @@ def beats(
 
 
 def _roles(response: FittedResponse, best: Best) -> dict[str, str]:
-    """Return the configurations that words stand for: those that were confirmed, if some were."""
+    """Return the configurations that words name: those that were confirmed, if some were."""
     runs, fresh = response.runs, response.data.fresh
     cells = () if fresh is not None else by_prediction(response, best)[:2]
     order = list(map(runs.config, cells)) if fresh is None else list(fresh.configs)

@@ -190,7 +190,7 @@ class Runs:
 
     @cached_property
     def fixed_index(self) -> Ints:
-        """Level numbers that tell configurations apart: those of random conditions are 0."""
+        """Level numbers that identify configurations: those of random conditions are 0."""
         random = [factor.random for factor in self.factors]
         return np.where(random, 0, self.index) if any(random) else self.index
 
@@ -264,7 +264,7 @@ class Runs:
     def values(self, cell: int) -> tuple[Level, ...]:
         """Return the level of each factor in a configuration, wherever it lies.
 
-        A whole number near the middle stands at the middle (`runs_at`) and is rounded to itself.
+        A whole number near the middle counts as the middle (`runs_at`) and is rounded to itself.
         """
         levels = self.cell_levels(cell)
         places = self.cell_positions(cell) if cell < 0 else np.zeros(len(levels))

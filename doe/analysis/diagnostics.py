@@ -25,7 +25,7 @@ confounding is reported."""
 COURSE = ("replicate", "seed", "started", "ended", "seconds")
 """Facts that are part of the design, or come of the run itself: no surroundings."""
 SHUFFLES, MANY_RUNS = 1999, 100
-"""Random assignments of facts that tell confounding from chance, for up to so many runs."""
+"""Random assignments of facts that separate confounding from chance, for up to so many runs."""
 
 
 class Residual(Struct, frozen=True, gc=False):
@@ -228,7 +228,7 @@ def distances(fit: Fit) -> tuple[Floats, Ints]:
 
 
 def _grouped(labels: Ints, values: NDArray[Any]) -> list[NDArray[Any]]:
-    """Return the values of each label; equal labels stand together."""
+    """Return the values of each label; equal labels are adjacent."""
     return np.split(values, np.flatnonzero(np.diff(labels)) + 1)
 
 
@@ -360,7 +360,9 @@ def facts_of(fit: Fit) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def surroundings(fit: Fit, name: str, labels: tuple[str, ...], alpha: float) -> list[Check]:
-    """Return whether a fact explains results after the model (F), or stands in for a factor."""
+    """Return whether a fact explains results after the model (F), or is confounded with a
+    factor.
+    """
     groups, group = np.unique(labels, return_inverse=True)
     if not 1 < len(groups) < fit.n or fit.n > MOST_RUNS:
         return []
@@ -482,7 +484,7 @@ def _keep(runs: Sequence[str]) -> str:
 
 
 def spread_checks(checks: Diagnostics) -> list[Finding]:
-    """Checks of whether one variance may stand for all configurations."""
+    """Checks of whether one variance holds for all configurations."""
     return [f for f in checks.findings if f.check in ("equal variance", "spread by factor")]
 
 

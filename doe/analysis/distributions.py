@@ -159,7 +159,7 @@ norm, t, chi2, f = Normal(), StudentT(), ChiSquared(), FisherF()
 
 
 def rankdata(values: Any, method: str = "average") -> Floats:
-    """Ranks from 1; ties share their mean rank, or stand in their order (`ordinal`)."""
+    """Ranks from 1; ties share their mean rank, or have ranks in their order (`ordinal`)."""
     values = np.asarray(values)
     rank = np.empty(len(values))
     rank[np.argsort(values, kind="stable")] = np.arange(1, len(values) + 1)

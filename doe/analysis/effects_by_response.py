@@ -52,7 +52,7 @@ def _lines(analysis: Analysis) -> dict[str, _Line]:
 
 
 def effects_by_response(analyses: Sequence[Analysis], averaged: bool = False) -> EffectsByResponse:
-    """Effects of all terms on all responses, those that stand out most first.
+    """Effects of all terms on all responses, the most significant first.
 
     Effects on different responses cannot be compared by their size: terms are ranked by their
     smallest p, adjusted by Benjamini and Hochberg over every term of every response together, and

@@ -208,7 +208,7 @@ def _one_sided(ahead: Floats, se: Floats, df: float | Floats) -> Floats:
 
 
 def places(comparisons: Sequence[Comparison], alpha: float) -> tuple[list[Place], list[int]]:
-    """Return where each configuration stands, and the one that dominates it most clearly, or -1.
+    """Return the place of each configuration, and the one that dominates it most clearly, or -1.
 
     Dominated: another one is better in some response and not worse in any. Each of k configurations
     is on the front or dominated, so that at most one statement about it can be wrong, which alpha/k
@@ -241,7 +241,7 @@ def estimated_front(comparisons: Sequence[Comparison]) -> list[bool]:
 def pareto(
     of: Candidates, constraints: Sequence[Constraint], alpha: float
 ) -> tuple[ParetoPoint, ...]:
-    """Return where each configuration stands among the goals, in standard order."""
+    """Return the place of each configuration among the goals, in standard order."""
     comparisons = [
         compare(response, u, rows)
         for response, u, rows in zip(of.responses, of.u, of.rows, strict=True)
@@ -269,7 +269,7 @@ def pareto(
 
 
 def keeps(means: Sequence[GoalMean], constraints: Sequence[Constraint]) -> Kept | None:
-    """Return whether a configuration keeps all constraints, as far as the intervals tell."""
+    """Return whether a configuration keeps all constraints, as far as the intervals show."""
     if not constraints:
         return None
     answers = set()

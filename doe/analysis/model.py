@@ -1,4 +1,6 @@
-"""The model: which terms, which of their columns the runs can tell apart, and what they cost."""
+"""The model: which terms, which of their columns the runs can estimate, and their degrees of
+freedom.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,7 @@ EVERY_ORDER = 12
 
 
 class Alias(NamedTuple):
-    """A term that the runs cannot tell from another one."""
+    """Term that the runs cannot separate from another one."""
 
     term: int
     sign: int  # -1 where the two columns have opposite signs
@@ -268,7 +270,7 @@ def _positions_of(source: NDArray[Any]) -> dict[int, Ints]:
 
 
 def make_model(runs: Runs, terms: Sequence[int], *, curved: bool = True) -> Model:
-    """Build a model and choose the columns that the runs can tell apart, low orders first.
+    """Build a model and choose the columns that the runs can estimate, low orders first.
 
     Centre runs have a mean of their own, unless the model is not `curved`, and what sets them apart
     from it is a part of its residual, or has squares. A term whose one column equals another up to
@@ -530,7 +532,7 @@ def _is_surface(runs: Runs) -> bool:
 
 
 def _two_level_terms(runs: Runs) -> tuple[int, ...]:
-    """Return all products; of many factors no higher orders than the runs can tell anything of."""
+    """Return all products; of many factors no higher orders than the runs can estimate."""
     count, cells = len(runs.factors), len(np.unique(runs.cells))
     if count <= EVERY_ORDER or cells == 1 << count:
         return tuple(terms_up_to(count))

@@ -83,7 +83,7 @@ DEFAULTS = AnalysisOptions()
 
 
 def requested(**given: Any) -> AnalysisOptions:
-    """Return the options with what is given; None stands for a default.
+    """Return the options with what is given; None is a default.
 
     A number of permutations implies the robust methods, what matters the tests of equivalence.
     """

@@ -162,7 +162,7 @@ def series(
 ) -> tuple[Floats, StreamDecomposition] | None:
     """Configurations x replicates, of those with one value in each, and how seeds split these.
 
-    None where there are no streams of seeds, or too few runs to tell them apart.
+    None where there are no streams of seeds, or too few runs to separate them.
     """
     if seeding is None:
         return None

@@ -258,7 +258,7 @@ def _second_degree(fit: Fit) -> Fit:
 
 
 def _squares_lost(model: Model) -> bool:
-    """Return whether the runs cannot tell some square from other terms."""
+    """Return whether some square is confounded with other terms."""
     aliased = [alias.term for chain in model.aliases.values() for alias in chain]
     return any(term > FACTORS for term in (*aliased, *model.inestimable, *model.with_blocks))
 

@@ -72,7 +72,7 @@ def _satterthwaite(parts: Floats, df: Floats) -> Floats:
 
 
 def unequal_spread(fit: Fit, weights: Floats) -> UnequalSpread | None:
-    """Variances of groups of runs, where spreads differ; None where one may stand for all.
+    """Variances of groups of runs, where spreads differ; None if one variance holds for all.
 
     `weights` (configurations x runs) make the means. A factor whose levels differ in their spread
     (Brown and Forsythe, Holm over factors) has a variance at each of them. Where no single factor

@@ -109,7 +109,7 @@ def effective_pairs(covariance: bytes, count: int, level: float) -> float:
     With Z the m standardized differences from one mean, ``P(max Z > z) = m P(Z > z) E[1/N]``: a
     difference drawn at random is put beyond z, and N is how many are there then (Naiman and Priebe,
     2001). So it is m E[1/N], at the z that is exceeded with probability `level`. The mean that is
-    known best stands for all: its differences share the least.
+    known best represents all: its differences share the least.
     """
     matrix = np.frombuffer(covariance).reshape(count, count)
     values, vectors = np.linalg.eigh(matrix)

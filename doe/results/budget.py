@@ -197,7 +197,7 @@ def time_model(timed: Sequence[RunStatus]) -> Callable[[Run], float]:
 def offers(study: Study, budget: Budget, known: Known) -> list[Offer]:
     """Designs of a study that fit, each with as many replicates as do, the clearest first.
 
-    Among those that tell two-factor interactions apart, and among those that do not, the ones that
+    Among those that separate two-factor interactions, and among those that do not, the ones that
     detect the smallest effects come first; before all a design that the study names itself.
 
     Raises
@@ -357,7 +357,7 @@ def _resolution(study: Study, design: PlannedDesign) -> float:
 
 
 def _confounded(design: PlannedDesign) -> str:
-    """Return what the design cannot tell apart, in a few words."""
+    """Return what the design confounds, in a few words."""
     if design.regular:
         short = resolution(design.generators)
         if short is None or short > CLEAR:

@@ -19,7 +19,7 @@ EPOCH = "epoch"
 Curve = list[tuple[float, float]]
 """Epoch or step and value, in the order of epochs."""
 Lines = list[dict[str, float]]
-"""What a run tells by epoch, or by step: its metrics by their names, and the epoch."""
+"""Reports of a run by epoch, or by step: its metrics by their names, and the epoch."""
 
 
 def epoch_lines(files: StudyDir, statuses: Sequence[RunStatus]) -> dict[str, Lines]:

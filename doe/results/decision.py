@@ -139,7 +139,7 @@ def _replicates(number: float) -> str:
 def decided_terms(study: Study, runs: Runs) -> tuple[int, ...]:
     """Terms to decide: those named, else main effects and two-factor interactions.
 
-    Of terms that the design cannot tell apart, the first stands for all.
+    Of aliased terms the first represents all.
     """
     from doe.analysis.model import make_model
     from doe.terms import order, terms_up_to

@@ -25,7 +25,7 @@ class RunSpan(NamedTuple):
 
 
 def run_spans(statuses: Sequence[RunStatus]) -> list[RunSpan]:
-    """Return the runs that tell when they began and ended."""
+    """Return the runs whose start and end are known."""
     ended = [
         (status, [datetime.fromisoformat(origin[key]).timestamp() for key in ("start", "end")])
         for status in statuses

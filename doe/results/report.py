@@ -273,7 +273,7 @@ def settling(
 def trade_off_of(subject: Subject, options: AnalysisOptions) -> TradeOff | None:
     """Weigh the responses that were read, and those that a constraint or desirability names.
 
-    Averages stand for their metrics. None where nothing is to be weighed: one response, or no goal.
+    Averages represent their metrics. None if there is nothing to compare: one response, or no goal.
 
     Raises
     ------

@@ -386,7 +386,7 @@ def plan_line(stage: StageState) -> str:
 
 
 def status_line(stage: StageState) -> str:
-    """Return how a stage stands."""
+    """Return the state of a stage."""
     number = ", ".join(f"{count} {name}" for name, count in stage.counts.items() if count)
     line = f"stage {stage.name}: {counted(stage.executions, 'execution')}: {number}"
     if stage.removed:

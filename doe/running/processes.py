@@ -36,7 +36,7 @@ MARK = "DOE_RUN"
 
 
 def thread_environment(threads: int) -> dict[str, str]:
-    """Return the variables that tell numerical libraries their number of threads."""
+    """Return the variables that set the number of threads of numerical libraries."""
     names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
     return dict.fromkeys(names, str(threads))
 

@@ -4,7 +4,7 @@ This process is the run's keeper. It never imports the backend: it forks the tra
 (`training`), shows signs of life while that works, and commits what it came to. So nothing that a
 backend does to its own process, its lock, its descriptors, its directory, can lose a result.
 
-Idempotent: where a verdict stands, or somebody else holds the lease, it does nothing. It is what
+Idempotent: if there is a verdict, or somebody else holds the lease, it does nothing. It is what
 every engine starts. The local engine calls `work` in a process forked from a warm parent instead,
 which saves the imports and changes nothing else.
 """

@@ -379,7 +379,7 @@ class Held:
         Parameters
         ----------
         verdict : str
-            Checksum of the verdict that stands now: who does not see it yet knows to look again.
+            Checksum of the present verdict; a reader that does not see it yet looks again.
         """
         with contextlib.suppress(OSError):
             state = HolderState.SETTLED if verdict else HolderState.RELEASED

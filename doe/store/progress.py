@@ -117,7 +117,7 @@ def open_log(run: RunDir, attempt: int) -> None:
     """Send standard output and error of this process and its children to the run's log.
 
     A log that cannot be written, as of another user, is set aside; where that cannot be done, or
-    something else stands in its place, they go nowhere: no run fails for want of a log.
+    something else is there instead, they are discarded: no run fails for want of a log.
     """
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):  # whatever is there instead of a stream

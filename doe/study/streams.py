@@ -2,7 +2,7 @@
 
 The analysis takes one stream after the other, the one with the fewest seeds first: each must change
 where those before it do not, and something must be left. A stream with a seed of its own in every
-replicate stands for all that the others do not explain.
+replicate represents all that the others do not explain.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class ReportFiles(NamedTuple):
 
     page: Path
     tables: tuple[Path, ...]
-    """Each table in LaTeX; its CSV stands beside it."""
+    """Each table in LaTeX; its CSV is beside it."""
 
 
 def write_report(report: Report, out: Path, every_term: bool = False) -> ReportFiles:

@@ -35,7 +35,7 @@ from doe.views.words import (
 )
 
 LARGEST = 3
-"""Findings of each kind that are told: main effects, interactions."""
+"""Most findings of each kind that are shown: main effects, interactions."""
 NAMED = 8
 CONFIRMED = {
     "confirmed": "Confirmed to be better than",
@@ -105,7 +105,7 @@ def _finding(test: TermTest, analysis: Analysis) -> str:
 
 
 def _between_blocks(analysis: Analysis) -> tuple[str, ...]:
-    """Terms that vary between blocks alone, which blocks as random can tell."""
+    """Terms that vary between blocks alone, which random blocks can estimate."""
     if analysis.random_blocks is None:
         return ()
     tested = {test.term for test in analysis.tests}
@@ -276,7 +276,7 @@ def _raises(effect: float) -> str:
 
 
 def _rivals(term: int, name: str, analysis: Analysis) -> str:
-    """Return the term with those of its order that the runs cannot tell from it: "AB = −CD"."""
+    """Return the term with those of its order that are aliased with it: "AB = −CD"."""
     others = next((others for first, *others in analysis.aliases if first == name), [])
     letters = single_letters(analysis.keys)
     size = (lambda text: len(text)) if letters else (lambda text: text.count(":") + 1)

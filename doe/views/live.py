@@ -57,7 +57,9 @@ class PlainDisplay:
         self._foretold = False
 
     def note(self, kind: str, text: str) -> None:
-        """Print what happened; a log on a full disk stops no run, the command's end tells of it."""
+        """Print what happened; a log on a full disk stops no run; the end of the command
+        reports it.
+        """
         levels, self._levels = self._levels, ""
         with suppress(OSError, UnicodeError):
             if levels:
@@ -82,7 +84,7 @@ class PlainDisplay:
 class LiveDisplay:
     """A picture of the study that is drawn again a few times a second; events scroll above it.
 
-    A terminal that is gone stops no run; the command's end tells of it.
+    A closed terminal stops no run; the end of the command reports it.
     """
 
     def __init__(self, console: Console, live: Live, levels: str = "") -> None:

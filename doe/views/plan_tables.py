@@ -137,7 +137,7 @@ def _confounding(other: Confounding) -> str:
 
 
 def clear(facts: DesignReport) -> bool:
-    """Return whether the runs tell every term of the model from all others."""
+    """Return whether no term of the model is confounded with another."""
     return all(t.df == t.df_asked and not t.confounded and t.vif == 1.0 for t in facts.terms)
 
 
@@ -341,7 +341,7 @@ def budget_json(found: Sequence[Offer], known: Known) -> dict[str, Any]:
 
 
 def design_json(design: PlannedDesign) -> dict[str, Any]:
-    """Return what a design can tell as JSON values; of a regular fraction its structure as well."""
+    """Return the report on a design as JSON values, with the structure of a regular fraction."""
     import msgspec
 
     from doe.views.json import without_masks

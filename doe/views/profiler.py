@@ -111,7 +111,7 @@ def profile_json(
 ) -> Json | None:
     """Return every configuration as predicted with its interval, and its observed mean.
 
-    Configurations stand in standard order, the first factor fastest. None where there are too many
+    Configurations are in standard order, the first factor fastest. None where there are too many
     to predict them all.
     """
     subject = report.subject

@@ -36,7 +36,7 @@ class Pages:
         self._page, self._state, self._made = b"", "", 0.0
 
     def page(self) -> bytes:
-        """Return the page of the study as it stands."""
+        """Return the page of the study in its present state."""
         from doe.views import html
         from doe.views.files import now
 

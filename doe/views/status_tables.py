@@ -148,12 +148,12 @@ LETTER = re.compile(r"\D\d+")
 
 
 def step_text(step: int | None, total: int | None) -> str:
-    """Return how far a run is: 12/40; empty before it tells."""
+    """Return how far a run is: 12/40; empty before its first report."""
     return "" if step is None else f"{step}/{total}"
 
 
 def metric_text(name: str, value: float | None) -> str:
-    """Return what a run reports of its learning: "loss 0.4372"; empty before it tells."""
+    """Return what a run reports of its learning: "loss 0.4372"; empty before its first report."""
     return "" if value is None else f"{name} {cell_text(value, 'num')}".strip()
 
 

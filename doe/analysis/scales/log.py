@@ -15,7 +15,7 @@ def exponential(z: Floats) -> Floats:
 
 
 def ratio_of(difference: float) -> float:
-    """Return the ratio that a difference of logarithms stands for."""
+    """Return the ratio of a difference of logarithms."""
     return float(exponential(np.array(difference)))
 
 

@@ -94,7 +94,7 @@ class Engine(Protocol):
         """Return runs that an earlier scheduler submitted and that still wait or run there.
 
         As (run id, job, slot name). Called once, before anything is started; their end is reported
-        by `wait`. An engine without a memory returns nothing: leases tell of running orphans.
+        by `wait`. An engine without a memory returns nothing: leases show running orphans.
         """
 
     def start(self, jobs: Sequence[Job]) -> None:

@@ -42,14 +42,14 @@ from doe.views.words import effect_on
 
 MOST_LABELS = 18
 MARGIN_TEXT = {"ME": 0.0, "SME": LINE}
-"""Where the names of the two lines stand, in pixels from the top: the lines may be close."""
+"""Positions of the names of the two lines, in pixels from the top: the lines may be close."""
 SIDES: dict[str, dict[str, Any]] = {
     "left": {"align": "right", "dx": -5, "baseline": "middle"},
     "right": {"align": "left", "dx": 5, "baseline": "middle"},
     "above": {"baseline": "bottom", "dy": -5},
     "below": {"baseline": "top", "dy": 5},
 }
-"""How a label stands beside its point or the end of its line, however wide the chart is."""
+"""Position of a label beside its point or the end of its line, however wide the chart is."""
 
 
 def draw_half_normal() -> alt.TopLevelMixin:

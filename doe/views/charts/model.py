@@ -34,7 +34,7 @@ class ResponseChart(NamedTuple):
     """A chart of one response: how it is drawn, and the function that fills it."""
 
     position: int
-    """Charts stand in this order."""
+    """Order of charts."""
     name: str
     title: str
     caption: str
@@ -43,7 +43,7 @@ class ResponseChart(NamedTuple):
     data: Callable[[Report, str], ChartData | None]
     """None where the study has nothing to fill it."""
     section: Literal["response", "checks"] = "response"
-    """Where it stands on the page."""
+    """Section of the page."""
 
 
 class StudyChart(NamedTuple):
@@ -51,7 +51,7 @@ class StudyChart(NamedTuple):
 
     position: int
     section: Literal["first", "failures", "all", "runs", "files"]
-    """Where it stands on the page; one for files alone has another form there."""
+    """Section of the page; a chart for files alone has another form there."""
     name: str
     title: str
     caption: str

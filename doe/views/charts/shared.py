@@ -126,7 +126,7 @@ LINES = r"split(datum.label, '\n')"
 
 
 LOW = 100
-"""Height of panels that stand in several rows."""
+"""Height of panels in several rows."""
 
 
 def staggered(labels: Sequence[str], room: int) -> list[str]:

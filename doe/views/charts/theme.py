@@ -1,4 +1,4 @@
-"""One look for all charts: colours that colour-blind readers can tell apart, quiet axes."""
+"""One look for all charts: colours that colour-blind readers can distinguish, quiet axes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ HELPS, HARMS, NEITHER, PLAIN = "#00559A", "#E0752A", "#B9BEC6", "#627387"
 They differ for colour-blind readers and, since no two are equally light, in grey.
 """
 BEST = ("#00335E", HELPS, "#2F7FC1", "#6AA9DA", "#9CC8EA")
-"""The best configurations, the very best first; dashes tell them apart as well."""
+"""The best configurations, the very best first; dashes distinguish them as well."""
 LEVELS = ("#A98BCB", "#6A3D9A")
 """The low and the high level of a factor."""
 SEVERAL = ("#6A3D9A", "#0AA67B", "#CC79A7", "#E8B000", "#A98BCB", "#627387")

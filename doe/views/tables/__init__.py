@@ -28,7 +28,7 @@ class ResponseTable(NamedTuple):
     """A table of one response."""
 
     position: int
-    """Tables stand in this order everywhere."""
+    """Order of tables everywhere."""
     make: Callable[[Any, int | None], Table | None]
     """The table with at most so many rows; None where the analysis has nothing to fill it."""
     on_screen: int | None = None
@@ -50,7 +50,7 @@ class StudyTables(NamedTuple):
 
     position: int
     section: Literal["all", "paper", "runs"]
-    """Where they stand on the page."""
+    """Section of the page."""
     make: Callable[[Report], Sequence[Table]]
     files: Files = ""
 

@@ -122,7 +122,7 @@ def _effect_notes(analysis: Analysis, rest: Sequence[Effect]) -> tuple[str, ...]
 
 
 def chains_table(analysis: Analysis, top: int | None = None) -> Table | None:
-    """Return what each effect of a fraction stands for, sign and all."""
+    """Return the alias chain of each effect of a fraction, with signs."""
     chains = analysis.aliases
     if not chains:
         return None
@@ -233,7 +233,7 @@ def covariates_table(analysis: Analysis, top: int | None = None) -> Table | None
 def by_response_table(
     table: EffectsByResponse, analyses: Sequence[Analysis], top: int | None = None
 ) -> Table:
-    """Terms by responses, those that stand out most first.
+    """Terms by responses, the most significant first.
 
     Where a term has several degrees of freedom, and so no single effect, adjusted p stand in the
     place of effects.

@@ -124,7 +124,7 @@ def _parts(
 
 
 def effect_rows(group: Group, table: EffectsByResponse, runs: str) -> Table:
-    """Return the terms that stand out most; an average only where the study declares it."""
+    """Return the most significant terms; an average only where the study declares it."""
     averaged = any(row.average is not None for row in table.rows)
     columns = (
         Column("term", "Factor"),

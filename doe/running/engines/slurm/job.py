@@ -5,7 +5,7 @@ job. It forks a worker per run and sees how it ended, so that a crash is on reco
 even where no scheduler watches. A job of several runs imports the backend once, before it forks.
 Its exit codes are those of `doe.running.worker`, of the last run that came to no verdict.
 
-A submission stands below `slurm/` in the study's directory, and is gone once its jobs have ended.
+A submission is kept below `slurm/` in the study's directory, and removed once its jobs have ended.
 It is known by its name, which is the name of its jobs and holds a nonce: Slurm's own numbers can be
 given twice.
 """
@@ -80,7 +80,7 @@ class SubmissionFiles(NamedTuple):
 
     @property
     def stop(self) -> Path:
-        """Marker that tells running jobs to start no further run."""
+        """Marker: running jobs start no further run."""
         return self.folder / f"{self.name}.stop"
 
     def output(self, task: int | str) -> Path:

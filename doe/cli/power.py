@@ -58,7 +58,7 @@ def power(
     target: Annotated[float, typer.Option("--power", help="Power aimed at.")] = 0.8,
     json: JsonOption = False,
 ) -> None:
-    """Power of a design by the noncentral t distribution."""
+    """Compute the power of a design by the noncentral t distribution."""
     from doe.errors import DoeError
     from doe.results.power import PowerRequest, power_of
     from doe.views.plan_tables import power_tables

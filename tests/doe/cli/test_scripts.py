@@ -394,11 +394,44 @@ def test_numbers_in_the_text_of_a_script(tmp_path):
     assert {round(m["rmse"], 3) for m in results(tmp_path, 4)} == {16.031, 16.301, 62.031, 62.301}
 
 
+BANANA = """
+import sys
+given = dict(word.split("=") for word in sys.argv[1:])
+x, y = float(given["banana.x"]), float(given["banana.y"])
+z = (1 - x) ** 2 + 100 * (y - x**2) ** 2
+print(f"[2026-01-01][__main__][INFO] - Banana_Function(x={x}, y={y})={z}")
+"""
+
+
+def test_values_that_must_be_given(tmp_path):
+    """As banana.py of Hydra's Ax plugin: nothing has a default, the result is behind a bracket."""
+    write("banana.py", BANANA)
+    given = ["--metric", r"z=Banana_Function\(.*\)", "--metrics-file", "stdout", "-n", "1"]
+    given += ["--factor", "x=-1,1", "--factor", "y=-1,2"]
+    doe("init", *given, "--", PYTHON, "banana.py", "banana.x={x}", "banana.y={y}")
+    assert sorted(m["z"] for m in results(tmp_path, 4)) == [100.0, 104.0, 400.0, 404.0]
+
+
+RNN = """
+DIGITS = 3
+LAYERS = 2
+LINE
+data = [0] * DIGITS
+batch_size = 32
+LINE
+bar = "10/10 - 1s - accuracy: 0.1 - loss: 2.0"
+print(f"{bar}\\r{bar} - val_accuracy: {len(data) / batch_size} - val_loss: 1.0")
+"""
+
+
 def test_numbers_that_a_script_has_read_already(tmp_path):
     """As Keras' addition_rnn.py: a line does not set what is read before it; two of them do."""
     line = 'import sys; exec("\\n".join(sys.argv[1:]))'
-    first, later = "DIGITS = 3\nLAYERS = 2\n", "data = [0] * DIGITS\nbatch_size = 32\n"
-    path = write("rnn.py", f"{first}{later}{line}\nprint(LAYERS)\n")
+    path = write("rnn.py", RNN.replace("LINE\n", "", 1).replace("LINE", line))
     assert [o.key for o in options_of(["rnn.py"], path)] == ["layers", "batch_size"]
-    path = write("rnn.py", f"{first}{line}\n{later}{line}\nprint(LAYERS)\n")
+    path = write("rnn.py", RNN.replace("LINE", line))
     assert [o.key for o in options_of(["rnn.py"], path)] == ["digits", "layers", "batch_size"]
+    given = ["--metric", "val_accuracy", "--metrics-file", "stdout", "--factor", "batch_size=16,64"]
+    doe("init", *given, "--factor", "digits=2,4", "-n", "1", "--", PYTHON, "rnn.py")
+    found = sorted(m["val_accuracy"] for m in results(tmp_path, 4))
+    assert found == [2 / 64, 4 / 64, 2 / 16, 4 / 16]

@@ -54,7 +54,7 @@ def test_what_cannot_be_climbed_is_refused(tmp_path):
     run(words)
     with pytest.raises(DoeError, match="no factor is a range of numbers"):
         doe.plan(out=words, augment="ascent")
-    with pytest.raises(DoeError, match="a response belongs to confirming"):
+    with pytest.raises(DoeError, match="a response belongs to confirmation"):
         doe.plan(out=words, augment="axial", response="y")
 
 

@@ -47,7 +47,7 @@ def test_runs_are_added_and_chosen_from_python(tmp_path):
     [
         ({"study": STUDY, "augment": 1}, "add to a planned study"),
         ({"augment": 1, "confirm": 2}, "add to a planned study"),
-        ({"study": STUDY, "response": "y"}, "a response belongs to confirming"),
+        ({"study": STUDY, "response": "y"}, "a response belongs to confirmation"),
         ({"study": 5}, "got int; expected a Study, a dict or the path"),
     ],
 )

@@ -69,7 +69,7 @@ def test_a_drawing_holds_no_data():
 def test_each_module_of_charts_has_a_name_and_a_place_of_its_own():
     names = [chart.name for chart in catalogue()]
     assert names[:3] == ["interaction-matrix", "interactions", "cell-means"]
-    assert len(names) == len(set(names)) == 23
+    assert len(names) == len(set(names)) == 24
 
 
 def test_labels_cover_neither_each_other_nor_a_point():

@@ -153,11 +153,13 @@ def _broken(text: str, room: int) -> str:
     two look alike.
     """
     lines = [""]
-    for part in re.split(r"(?<=[,:])(?=\S)|(?<= · )", text):
-        if lines[-1] and len(lines[-1] + part) > room:
-            lines.append("")
-        lines[-1] += part
-    return "\n".join(lines)
+    for item in re.split(r"(?<=, )", text):
+        parts = [item] if len(item) <= room else re.split(r"(?<=[,:])(?=\S)|(?<= · )", item)
+        for part in parts:
+            if lines[-1] and len(lines[-1] + part.rstrip()) > room:
+                lines.append("")
+            lines[-1] += part
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def bar(value: float, largest: float, both: bool = False) -> str:

@@ -397,8 +397,8 @@ def phrases() -> list[str]:
             f"Only in pixels, {name}: {listed(raw - log)}.",
             f"Only on the log scale, {name}: {listed(log - raw)}.",
             f"With F, {name}: {listed(term for term in raw if 'F' in term)}.",
-            f"{first} is the {name}'s best ({mean:.2f} px), and {len(best.among_best)} "
-            "configurations are tied for the best",
+            f"{first} has the {name}'s best observed mean ({mean:.2f} px), and "
+            f"{len(best.among_best) - 1} others are statistically tied with it",
         ]
     return sentences
 

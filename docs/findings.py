@@ -393,12 +393,15 @@ def phrases() -> list[str]:
         best = analysis(key, "log").best
         first = best.cells[0].config
         mean = table.loc[table["config"] == first, key].mean()
+        choices = table.groupby(table["config"].str.removesuffix("F0").str.removesuffix("F1"))
+        over_both = choices[key].mean()
         sentences += [
             f"Only in pixels, {name}: {listed(raw - log)}.",
             f"Only on the log scale, {name}: {listed(log - raw)}.",
             f"With F, {name}: {listed(term for term in raw if 'F' in term)}.",
             f"{first} has the {name}'s best observed mean ({mean:.2f} px), and "
             f"{len(best.among_best) - 1} others are statistically tied with it",
+            f"{over_both.idxmin()} has the {name}'s least mean error ({over_both.min():.2f} px)",
         ]
     return sentences
 

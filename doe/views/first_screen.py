@@ -256,7 +256,7 @@ class Caveats(NamedTuple):
 
     line: str
     sentences: tuple[tuple[str, tuple[str, ...]], ...]
-    """What is fragile, by response."""
+    """Caveats by response."""
 
 
 def caveats(report: Report) -> Caveats:

@@ -51,15 +51,15 @@ class Headlines(NamedTuple):
     effects: tuple[str, ...]
     best: str
     fragile: tuple[str, ...]
-    """What does not hold under every assumption; empty if nothing is."""
+    """Caveats: what does not hold under every assumption."""
     options: tuple[str, ...]
     """Options of `doe analyze` to try; empty if no check asks for one."""
     next: str = ""
-    """Where to go next on a response surface; empty where there is none."""
+    """Next step on a response surface; empty if there is none."""
 
 
 def headlines(analysis: Analysis, study: bool = True) -> Headlines:
-    """Return the significant effects, the best configuration, and what is fragile.
+    """Return the significant effects, the best configuration, and the caveats.
 
     Findings are significant after Holm's adjustment over all terms. An interaction of two factors
     is told as what one of them does at each level of the other.
@@ -257,7 +257,7 @@ def _verbs(analysis: Analysis) -> tuple[str, ...]:
 
 
 def _change(change: ConditionalEffect, pair: Interaction, analysis: Analysis) -> str:
-    """Return what a factor does: "raises loss by 0.2", "has no clear effect"."""
+    """Return the effect of a factor in words: "raises loss by 0.2", "has no clear effect"."""
     if change.effect is None:
         return "has an effect that the runs do not determine"
     if analysis.exact and change.effect == (1.0 if pair.ratio else 0.0):

@@ -94,7 +94,9 @@ def _draw_margins(canvas: list[list[str]], lenth: Lenth, right: float) -> None:
 
 
 def _draw_points(canvas: list[list[str]], lenth: Lenth, right: float, top: float) -> None:
-    """Points first, then the names of the active ones, the largest first, where there is room."""
+    """Draw points first, then the names of the active ones, the largest first, where there is
+    room.
+    """
     active_points = []
     for point in lenth.points:
         x = _position(point.magnitude / right, len(canvas[0]))

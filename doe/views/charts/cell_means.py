@@ -32,7 +32,9 @@ LARGEST = sys.float_info.max
 
 
 def draw_cell_means() -> alt.TopLevelMixin:
-    """Runs as dots, those of one seed joined, over means, intervals and the band of the best."""
+    """Draw runs as dots, those of one seed joined, over means, intervals and the band of the
+    best.
+    """
     base = alt.Chart(alt.NamedData("cells")).encode(
         y=alt.Y(
             "short:N",

@@ -16,7 +16,9 @@ PANEL = (126, 100)
 
 
 def draw_residuals() -> alt.TopLevelMixin:
-    """Four panels: against fitted values, normal quantiles and run order, and their histogram."""
+    """Draw four panels: against fitted values, normal quantiles and run order, and their
+    histogram.
+    """
     width, height = PANEL
     base = alt.Chart(alt.NamedData("residuals")).properties(width=width, height=height)
     zero = alt.Chart(alt.NamedData("zero")).mark_rule(strokeDash=[3, 3]).encode(y="residual:Q")
@@ -135,7 +137,7 @@ OBSERVED_PREDICTED = ResponseChart(
 
 
 def draw_replicate_spread() -> alt.TopLevelMixin:
-    """Standard deviation between replicates against the mean, a point per configuration."""
+    """Draw the standard deviation between replicates against the mean, a point per configuration."""
     points = alt.Chart(alt.NamedData("spread")).mark_circle(size=34, color=PLAIN, opacity=0.75)
     drawn: alt.Chart = points.encode(
         x=alt.X("mean:Q", title="{mean}", **chosen_scale()),
@@ -238,7 +240,7 @@ SCALES = ResponseChart(
 
 
 def draw_box_cox() -> alt.TopLevelMixin:
-    """Profile log-likelihood of the exponent, its interval, and the best value."""
+    """Draw the profile log-likelihood of the exponent, its interval, and the best value."""
     profile = alt.Chart(alt.NamedData("profile")).mark_line(color=PLAIN)
     span = alt.Chart(alt.NamedData("span"))
     return alt.layer(

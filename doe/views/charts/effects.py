@@ -53,7 +53,7 @@ SIDES: dict[str, dict[str, Any]] = {
 
 
 def draw_half_normal() -> alt.TopLevelMixin:
-    """|effect| on x, half-normal quantile on y, ME and SME, the line of inert effects."""
+    """Draw half-normal quantiles against |effect|, with ME, SME and the line of inert effects."""
     x = alt.X("magnitude:Q", title="{magnitude}", scale=alt.Scale(nice=False, zero=True))
     y = alt.Y("quantile:Q", title="Half-normal quantile", scale=alt.Scale(nice=False, zero=True))
     frame = alt.Chart(alt.NamedData("frame")).mark_point(opacity=0).encode(x=x, y=y)
@@ -256,7 +256,7 @@ BARS = 16
 
 
 def draw_pareto() -> alt.TopLevelMixin:
-    """Bars of |effect|, the largest first, by whether they help."""
+    """Draw bars of |effect|, the largest first, by whether they help."""
     order = alt.EncodingSortField("magnitude", order="descending")
     bars = alt.Chart(alt.NamedData("bars"))
     margin = alt.Chart(alt.NamedData("margins"))

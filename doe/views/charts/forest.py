@@ -58,7 +58,7 @@ Estimates = dict[str, Estimate]
 
 
 def draw_forest() -> alt.TopLevelMixin:
-    """Effects as dots with intervals as bars, a row each, a line at no effect."""
+    """Draw effects as dots with intervals as bars, a row each, a line at no effect."""
     base = alt.Chart().encode(
         y=alt.Y(
             "row:N",

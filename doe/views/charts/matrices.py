@@ -22,7 +22,7 @@ from doe.views.words import helps
 HEAT_TERMS = 24
 """Terms in the heatmap."""
 LARGEST = 8
-"""|t| from which on the colour does not deepen."""
+"""|t| beyond which the colour stays the same."""
 HEAT_CELL = [24.0, 90.0]
 """Least and most pixels of a column on the page."""
 SLANTED = 0.7
@@ -31,7 +31,9 @@ HEAT_MARKS: Mapping[bool | None, str] = {True: "▲", False: "▼", None: "●"}
 
 
 def draw_heatmap() -> alt.TopLevelMixin:
-    """Terms × responses: t of a factor towards better or worse, the strength of all other terms."""
+    """Draw a matrix of terms and responses: t of a factor towards better or worse, the strength of all other
+    terms.
+    """
     base = alt.Chart(alt.NamedData("cells")).encode(
         x=alt.X(
             "response:N",
@@ -143,7 +145,7 @@ SQUARE = 200
 
 
 def draw_interaction_matrix() -> alt.TopLevelMixin:
-    """Factors by factors; the deeper the colour, the stronger; a dot where significant."""
+    """Draw a matrix of factors: the stronger the colour, the stronger they interact."""
     base = alt.Chart(alt.NamedData("pairs")).encode(
         x=alt.X(
             "across:N",
@@ -220,7 +222,7 @@ LOST_CELL = [40.0, 90.0]
 
 
 def draw_failure_map() -> alt.TopLevelMixin:
-    """Levels by levels: the share of runs without a result; alone on the diagonal."""
+    """Draw a matrix of levels: the share of runs without a result; alone on the diagonal."""
     base = alt.Chart(alt.NamedData("pairs")).encode(
         x=alt.X(
             "across:N",

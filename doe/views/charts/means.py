@@ -31,7 +31,7 @@ LEAST_MAIN, LEAST_LEVEL = 84, 34
 
 
 def draw_main_effects() -> alt.TopLevelMixin:
-    """Means at the levels of each factor."""
+    """Draw means at the levels of each factor."""
     return mean_panels("main")
 
 
@@ -87,7 +87,7 @@ LEAST_STEP = 36
 
 
 def draw_interactions() -> alt.TopLevelMixin:
-    """Means along the levels of one factor, a line for each level of the other."""
+    """Draw means along the levels of one factor, a line for each level of the other."""
     base = mean_by_level().encode(
         color=alt.Color("line:N", scale=alt.Scale(range=list(SEVERAL)), legend=None),
         tooltip=hover("pair", "first", "second", "mean", "ci_low", "ci_high"),

@@ -1,4 +1,4 @@
-"""The course of the study: learning curves, settling estimates, the timeline, the design."""
+"""The course of the study: learning curves, estimates by replicate, the timeline, the design."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DASHES = ([1, 0], [6, 2], [2, 2], [8, 2, 2, 2], [4, 4])
 NAMED = len(BEST)
 """Configurations whose curves are coloured and named."""
 SHORT = 15
-"""Letters of a configuration up to which two stand in a line of the legend."""
+"""Letters of a configuration up to which the legend has two per line."""
 LEGEND_LINE = 26
 """Pixels of a line in the legend, so that its dashes are seen."""
 MOST_STEPS = 40
@@ -208,7 +208,7 @@ SETTLING = StudyChart(
 
 
 def draw_timeline() -> alt.TopLevelMixin:
-    """When each slot ran what, coloured by how it ended."""
+    """Draw when each slot ran what, coloured by how it ended."""
     bars = alt.Chart(alt.NamedData("runs")).mark_bar(height=9, stroke="white", strokeWidth=0.4)
     colour = alt.Color(
         "state:N",
@@ -266,7 +266,7 @@ TIMELINE = StudyChart(
 
 
 def draw_prediction_variance() -> alt.TopLevelMixin:
-    """Variance of the predicted mean against the share of the region that stays below it."""
+    """Draw the variance of the predicted mean against the share of the region that stays below it."""
     curve = alt.Chart(alt.NamedData("variance")).mark_line(color=PLAIN)
     made: alt.TopLevelMixin = curve.encode(
         x=alt.X("share:Q", title="Share of the region", axis=alt.Axis(format="%", tickCount=5)),

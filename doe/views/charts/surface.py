@@ -22,7 +22,7 @@ from doe.views.words import mean_text
 CELLS = 64
 """Cells of a map across and up."""
 BANDS = 10
-"""Steps of the response that are told apart by colour."""
+"""Steps of the response with a colour of their own."""
 MOST_MAPS, PRINTED = 15, 3
 """Maps to choose from on the page, and those of a saved picture."""
 OVERLAP = 0.5

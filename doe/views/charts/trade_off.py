@@ -26,7 +26,7 @@ MOST_LABELS = 8
 
 
 def draw_trade_off() -> alt.TopLevelMixin:
-    """Means with intervals by their place, seeds as faint dots, the front as a line."""
+    """Draw means with intervals by their place, seeds as faint dots, the front as a line."""
     few = alt.Axis(tickCount=8, labelExpr=word("x_ticks"))
     x = alt.X("x:Q", title="{x}", scale=_axis_scale("x"), axis=few)
     y = alt.Y("y:Q", title="{y}", scale=_axis_scale("y"), axis=alt.Axis(labelExpr=word("y_ticks")))

@@ -137,7 +137,9 @@ OBSERVED_PREDICTED = ResponseChart(
 
 
 def draw_replicate_spread() -> alt.TopLevelMixin:
-    """Draw the standard deviation between replicates against the mean, a point per configuration."""
+    """Draw the standard deviation between replicates against the mean, a point per
+    configuration.
+    """
     points = alt.Chart(alt.NamedData("spread")).mark_circle(size=34, color=PLAIN, opacity=0.75)
     drawn: alt.Chart = points.encode(
         x=alt.X("mean:Q", title="{mean}", **chosen_scale()),

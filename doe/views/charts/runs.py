@@ -266,7 +266,9 @@ TIMELINE = StudyChart(
 
 
 def draw_prediction_variance() -> alt.TopLevelMixin:
-    """Draw the variance of the predicted mean against the share of the region that stays below it."""
+    """Draw the variance of the predicted mean against the share of the region that stays below
+    it.
+    """
     curve = alt.Chart(alt.NamedData("variance")).mark_line(color=PLAIN)
     made: alt.TopLevelMixin = curve.encode(
         x=alt.X("share:Q", title="Share of the region", axis=alt.Axis(format="%", tickCount=5)),

@@ -31,9 +31,7 @@ HEAT_MARKS: Mapping[bool | None, str] = {True: "▲", False: "▼", None: "●"}
 
 
 def draw_heatmap() -> alt.TopLevelMixin:
-    """Draw a matrix of terms and responses: t of a factor towards better or worse, the strength of all other
-    terms.
-    """
+    """Draw terms by responses: t of a factor towards better or worse, the strength of others."""
     base = alt.Chart(alt.NamedData("cells")).encode(
         x=alt.X(
             "response:N",

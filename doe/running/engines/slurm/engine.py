@@ -448,13 +448,11 @@ def judge(end: JobEnd, runs: Sequence[JobRun]) -> list[Ended]:
     return ended
 
 
-# Slurm's reasons for runs that have not begun, for read-only commands
-# ------------------------------
+# Reasons for runs that have not begun, for read-only commands ------------------------------------
 
 
 def waiting_reasons(study: StudyDir, runs: Collection[str]) -> dict[str, str]:
-    """Map each run to the reason why its job waits, or to the output of a job that ended before
-    it."""
+    """Map each run to the reason why its job waits, or to the output of its ended job."""
     recorded = submissions(study)
     try:
         listed = calls.queue([files.name for files in recorded], QUEUE_LOOK_SECONDS)

@@ -90,8 +90,8 @@ def level_in_words(level: str) -> str:
 
 
 def factor_label(key: str, name: str) -> str:
-    """Label a factor with its name and its key in brackets, or the key alone if they are equal."""
-    return key if name in ("", key) else f"{name} ({key})"
+    """Label a factor with its name and its key in brackets, or by one of them if they are alike."""
+    return name or key if name.lower() in ("", key.lower()) else f"{name} ({key})"
 
 
 LevelOf = tuple[int, str] | None

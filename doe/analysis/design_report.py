@@ -223,6 +223,7 @@ def _sentences(model: Model, plans: Sequence[TermPlan], empty: int) -> tuple[str
     if empty and not runs.has_surface and all(factor.degree is None for factor in runs.factors):
         verb = "has" if empty == 1 else "have"
         sentences.append(f"{empty} of {runs.every} combinations {verb} no run.")
+    never_run: list[str] = []
     for plan in plans:
         if plan.df == plan.df_asked or plan.mask in model.with_blocks:
             continue
@@ -232,17 +233,26 @@ def _sentences(model: Model, plans: Sequence[TermPlan], empty: int) -> tuple[str
         if plan.df < own and partners:
             sentences.append(f"{share}: it is confounded with {listed(partners, 4)}.")
         else:
-            sentences.append(f"{share}: no run has the other combinations of its levels.")
+            few = f"{plan.term} {plan.df} of {plan.df_asked}"
+            never_run.append(few if never_run else share)
+    if never_run:
+        whose = "its" if len(never_run) == 1 else "their"
+        told = listed(never_run, SHOWN)
+        sentences.append(f"{told}: no run has the other combinations of {whose} levels.")
     biased = [
         p for p in plans if p.df == p.df_asked and any(c.strength > 0.1 for c in p.confounded)
     ]
     if biased and any(factor.is_curve for factor in runs.factors):  # values that cross nowhere
         names = listed([plan.term for plan in biased], SHOWN)
         return (*sentences, f"Partly confounded with terms that are left out: {names}.")
+    links: dict[str, list[str]] = {}
     for plan in biased[:SHOWN]:
         strong = [c for c in plan.confounded if c.strength > 0.1]
-        whole = "confounded" if strong[0].strength > 1.0 - 1e-9 else "partly confounded"
-        sentences.append(f"{plan.term} is {whole} with {listed([c.term for c in strong], 4)}.")
+        kind = "confounded" if strong[0].strength > 1.0 - 1e-9 else "partly confounded"
+        found = links.setdefault(kind, [])
+        verb = "" if found else f" is {kind}"
+        found.append(f"{plan.term}{verb} with {listed([c.term for c in strong], 4)}")
+    sentences += [f"{'; '.join(found)}." for found in links.values()]
     return tuple(sentences)
 
 

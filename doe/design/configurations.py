@@ -124,18 +124,13 @@ class Configurations:
         except KeyError:
             pairs = zip(self.keys, map(level_text, levels), strict=True)
             name = CENTRE if not any(coded) else ",".join(f"{key}={text}" for key, text in pairs)
-        label = name if self._single else levels_label(name, map(level_text, levels))
+        label = name if self._single else BETWEEN.join(map(level_text, levels))
         return Configuration(label, name, dict(zip(self.keys, levels, strict=True)), coded)
 
 
 def study_configurations(study: Study, known: Mapping[Levels, int] = {}) -> Configurations:
     """Return names, codes and numbers of the configurations of a study."""
     return Configurations(study.factors, known, study.kind == FACTORIAL)
-
-
-def levels_label(name: str, texts: Iterable[str]) -> str:
-    """Label a configuration of factors with longer keys by the texts of its levels."""
-    return CENTRE if name == CENTRE else BETWEEN.join(texts)
 
 
 def centre_points(study: Study, blocks: int = 1) -> list[Point]:

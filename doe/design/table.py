@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from doe.design.configurations import Code, levels_label
+from doe.design.configurations import Code
 from doe.design.runs import Design, Run
 from doe.study.levels import coded_level
 from doe.study.values import (
@@ -22,7 +22,7 @@ from doe.study.values import (
     coded_columns,
     seed_columns,
 )
-from doe.terms import level_text, single_letters
+from doe.terms import BETWEEN, level_text, single_letters
 
 DESIGN_FIELDS = (
     *("replicates", "seeds", "streams", "order_seed"),
@@ -123,7 +123,7 @@ def read_design(text: str, study: Study) -> Design:
                 int(replicate),
                 int(block),
                 int(seed),
-                name if single else levels_label(name, texts),
+                name if single else BETWEEN.join(texts),
                 name,
                 dict(zip(keys, given, strict=True)),
                 tuple(map(codes.__getitem__, coded)),

@@ -6,6 +6,7 @@ What was found in full is in `doe.views.headlines`; here is what is worth large 
 from __future__ import annotations
 
 import math
+import re
 from typing import NamedTuple
 
 from doe.analysis.analyze import Analysis
@@ -14,10 +15,10 @@ from doe.analysis.dataset import FactorColumn, Level
 from doe.analysis.means import ConditionalEffect, Interaction
 from doe.analysis.pvalues import significant
 from doe.errors import counted
-from doe.numbers import cell_text, from_to
+from doe.numbers import about, cell_text, confidence, from_to, with_interval
 from doe.results.report import Report
-from doe.terms import factors_in, level_in_words, level_text, order, parse_term
-from doe.views.headlines import headlines, over_conditions_text
+from doe.terms import factors_in, is_squared, level_in_words, level_text, order, parse_term
+from doe.views.headlines import headlines, over_conditions_text, rival_terms
 from doe.views.next_step import next_step
 from doe.views.words import is_clear, is_switch, level_phrase, loss_finding, mean_word
 
@@ -50,17 +51,31 @@ class Card(NamedTuple):
 # Sentences ----------------------------------------------------------------------------------------
 
 
-def lead(analysis: Analysis, title: str) -> str:
-    """Return the strongest finding: "loss falls from 11.2 to 6.8 with warmup".
+def leads(report: Report) -> list[str]:
+    """Return what the page begins with: a sentence for each response that leads.
 
-    Levels that lose runs come first: their survivors are not a fair sample.
+    Levels that lose runs come first, once for all responses: their survivors are no fair sample.
     """
-    return " ".join(part for part in (loss_finding(analysis), _strongest(analysis, title)) if part)
+    analyses = [report.analyses[name] for name in report.headline_responses]
+    lost = dict.fromkeys(filter(None, map(lost_levels, analyses)))
+    title_of = report.subject.responses.title_of
+    return [*lost, *(lead(analysis, title_of(analysis.response)) for analysis in analyses)]
 
 
-def _strongest(analysis: Analysis, title: str) -> str:
+def lost_levels(analysis: Analysis) -> str:
+    """Return which levels lose runs, by the names of the factors."""
+    sentence = loss_finding(analysis)
+    for factor in analysis.factors:
+        sentence = re.sub(rf"(?<![\w.]){re.escape(factor.key)} = ", f"{_name(factor)} = ", sentence)
+    return sentence
+
+
+def lead(analysis: Analysis, title: str) -> str:
+    """Return the strongest finding: "loss falls from 11.2 to 6.8 with warmup"."""
     if all(test.p_holm is None for test in analysis.tests):
         return f"Effects on {title} cannot be tested: there is no error to test against."
+    if said := _optimum_found(analysis, title):
+        return said
     called = sorted(analysis.findings, key=lambda test: (-test.ss / test.df, test.term))
     if not called:
         return f"No factor has a clear effect on {title}."
@@ -73,6 +88,28 @@ def _strongest(analysis: Analysis, title: str) -> str:
         "interact in" if order(called[0].mask) > 1 and len(names) > 1 else "has a curved effect on"
     )
     return f"{' and '.join(names)} {verb} {title}; no factor has a clear effect by itself."
+
+
+def _optimum_found(analysis: Analysis, title: str) -> str:
+    """Return where a surface that is shown to bend has its best, if that lies among the runs."""
+    surface = analysis.surface
+    best = None if surface is None else surface.optimum
+    lack = next((row.p for row in analysis.anova.rows if row.source == "Lack of fit"), None)
+    if best is None or not best.inside or significant(lack, analysis.alpha):
+        return ""
+    if not any(is_squared(t.mask, i) for t in analysis.findings for i in factors_in(t.mask)):
+        return ""
+    names = {factor.key: _name(factor) for factor in analysis.factors}
+    places = [f"{names[key]} = {_level_about(level)}" for key, level in best.levels.items()]
+    most = "highest" if analysis.goal == "max" else "lowest"
+    size = with_interval(best.mean, best.ci_low, best.ci_high)[0]
+    unit = f" {analysis.unit}" if analysis.unit else ""
+    where = " and ".join(filter(None, (", ".join(places[:-1]), places[-1])))
+    return f"The fitted surface has its {most} {title}, {size}{unit}, at {where}."
+
+
+def _level_about(level: Level) -> str:
+    return about(level) if isinstance(level, float) else level_text(level)
 
 
 def _span(factor: FactorColumn, analysis: Analysis) -> float:
@@ -119,9 +156,18 @@ def _condition(factor: FactorColumn, analysis: Analysis) -> str:
         ),
         None,
     )
-    if pair is None or len(factor.levels) > 2:
+    if pair is None:
         return ""
+    rivals = rival_terms(pair.mask, pair.term, analysis)
+    aliased = f" ({rivals[0]} is aliased with {' and '.join(rivals[1:])})" if rivals else ""
+    said = _depends(factor, pair, analysis)
+    return f"{said}{aliased}" if said else ""
+
+
+def _depends(factor: FactorColumn, pair: Interaction, analysis: Analysis) -> str:
     other = next(f for f in analysis.factors if f.key == pair.other)
+    if len(factor.levels) > 2:
+        return f"; its effect depends on {_name(other)}"
     clear = [is_clear(effect, pair.ratio) for effect in pair.at]
     if not any(clear) or any(effect.effect is None for effect in pair.at):
         return ""
@@ -210,7 +256,7 @@ def _chips(top: RankedCell, analysis: Analysis, report: Report) -> tuple[Chip, .
 def _ties(analysis: Analysis) -> str:
     assert analysis.best is not None
     if analysis.best.critical is None:
-        return ""
+        return "Without an error estimate no other can be ruled out."
     others = len(analysis.best.among_best) - 1
     if others < 1:
         return "No other configuration is tied with it."
@@ -218,8 +264,13 @@ def _ties(analysis: Analysis) -> str:
 
 
 def _optimum(analysis: Analysis) -> str:
-    """Return the model's optimum, where it is another configuration."""
+    """Return the model's optimum, where it is another configuration or lies on a surface."""
     assert analysis.best is not None
+    if analysis.surface is not None and analysis.surface.optimum is not None:
+        found = analysis.surface.optimum
+        size, *ends = with_interval(found.mean, found.ci_low, found.ci_high)
+        span = f" ({confidence(analysis.alpha)} CI {' to '.join(ends)})" if ends else ""
+        return f"At the optimum of the surface the model predicts {size}{span}."
     reduced, top = analysis.best.reduced, analysis.best.cells[0]
     fixed = {i for term in reduced.terms for i in factors_in(parse_term(term, analysis.keys))}
     levels = reduced.best.levels
@@ -261,13 +312,17 @@ class Caveats(NamedTuple):
 
 def caveats(report: Report) -> Caveats:
     """Return the checks that need a look, and the runs without a result."""
-    fragile = [
-        (name, headlines(report.analyses[name]).fragile) for name in report.headline_responses
-    ]
-    checks = sum(len(sentences) for _, sentences in fragile)
+    said: dict[str, list[str]] = {}
+    for name in report.headline_responses:
+        for sentence in headlines(report.analyses[name]).fragile:
+            said.setdefault(sentence, []).append(report.subject.responses.title_of(name))
+    fragile: dict[str, tuple[str, ...]] = {}
+    for sentence, names in said.items():
+        whose = ", ".join(names)
+        fragile[whose] = (*fragile.get(whose, ()), sentence)
     states = [run.state for run in report.subject.runs]
-    verb = "needs" if checks == 1 else "need"
-    parts = [f"{counted(checks, 'check')} {verb} a look"]
+    verb = "needs" if len(said) == 1 else "need"
+    parts = [f"{counted(len(said), 'check')} {verb} a look"]
     parts += [f"{counted(states.count('failed'), 'failed run')}"]
     parts += [f"{states.count('diverged')} diverged"] * ("diverged" in states)
-    return Caveats(", ".join(parts), tuple(pair for pair in fragile if pair[1]))
+    return Caveats(", ".join(parts), tuple(fragile.items()))

@@ -275,13 +275,18 @@ def _raises(effect: float) -> str:
     return "raises" if effect > 0 else "lowers"
 
 
-def _rivals(term: int, name: str, analysis: Analysis) -> str:
-    """Return the term with those of its order that are aliased with it: "AB = −CD"."""
+def rival_terms(term: int, name: str, analysis: Analysis) -> list[str]:
+    """Return a term with those of its order that are aliased with it; none if alone."""
     others = next((others for first, *others in analysis.aliases if first == name), [])
     letters = single_letters(analysis.keys)
     size = (lambda text: len(text)) if letters else (lambda text: text.count(":") + 1)
     alike = [other for other in others if size(other.lstrip("−")) == order(term)]
-    return " = ".join((name, *alike)) if alike else ""
+    return [name, *alike] if alike else []
+
+
+def _rivals(term: int, name: str, analysis: Analysis) -> str:
+    """Those terms in a sentence: "AB = −CD"; empty if the runs tell the term from all others."""
+    return " = ".join(rival_terms(term, name, analysis))
 
 
 def _unit(analysis: Analysis) -> str:

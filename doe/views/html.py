@@ -34,7 +34,7 @@ from doe.views.charts import catalogue, drawings, response_charts, study_charts
 from doe.views.charts.model import ChartData, Record
 from doe.views.charts.theme import ON_DARK, RANKS, STATES, config
 from doe.views.figures import cached
-from doe.views.first_screen import card, caveats, lead
+from doe.views.first_screen import card, caveats, leads
 from doe.views.headlines import headlines
 from doe.views.json import Json
 from doe.views.profiler import (
@@ -69,7 +69,7 @@ INTERVAL = "{:g} % confidence interval of the mean, which holds for all choices 
 LEVEL = 5
 """Of compression: a tenth larger than at most, in a fifth of the time."""
 SQUARE_FACTORS = 10
-GRID_COLUMNS = 32
+GRID_COLUMNS, NAMED_COLUMNS = 32, 16
 
 
 def render(report: Report, written: str, version: str = "") -> str:
@@ -153,10 +153,7 @@ def _texts(report: Report) -> dict[str, Any]:
         **(moment_texts(subject.state) if subject.state else {}),
         "decision": report.decision.sentences if report.decision else (),
         "lost": _lost(report),
-        "leads": [
-            lead(report.analyses[name], subject.responses.title_of(name))
-            for name in report.headline_responses
-        ],
+        "leads": leads(report),
         "cards": [made for name in report.headline_responses if (made := card(report, name))],
         "caveats": caveats(report),
         "design": _design(subject),
@@ -230,7 +227,8 @@ def commands(report: Report) -> list[tuple[str, str]]:
         return steps if path.is_file() else []
     place = path.as_posix() if not path.is_absolute() else f"runs/{path.name}"
     file, source = shlex.quote(f"{place}/study.toml"), f"--study {shlex.quote(place)}"
-    drop = shlex.quote(",".join(report.section.drop))
+    drop = report.section.drop
+    left_out = "" if drop == subject.section.drop else f" --drop {shlex.quote(','.join(drop))}"
     states_of_code = commits(subject.statuses)
     checkout = [("The code of the runs", f"git checkout {commit}") for commit in states_of_code]
     return [
@@ -238,7 +236,7 @@ def commands(report: Report) -> list[tuple[str, str]]:
         ("The same design anew", f"doe plan {file} --out runs/again"),
         ("Its runs", "doe run --study runs/again"),
         ("The numbers on this page", f"doe analyze {source} {analysed}"),
-        ("This page", f"doe report {source}{further} --drop {drop}"),
+        ("This page", f"doe report {source}{further}{left_out}"),
     ]
 
 
@@ -363,10 +361,12 @@ def grid(report: Report) -> Json:
         for run in subject.runs
     ]
     tall = -(-len(index) // GRID_COLUMNS)
+    plain = [""] * min(GRID_COLUMNS, len(index))
+    if len(index) <= NAMED_COLUMNS:
+        named = {run.row: run.config for run in subject.runs}
+        plain = [named[row] for row in index]
     return {
-        "columns": _headings(subject.factors[:across])
-        if square
-        else [""] * min(GRID_COLUMNS, len(index)),
+        "columns": _headings(subject.factors[:across]) if square else plain,
         "rows": _headings(subject.factors[across:]) if square else [""] * tall,
         "runs": runs,
         "values": {name: list(values) for name, values in subject.values.items()},

@@ -65,12 +65,13 @@ def _with_levels(factor: FactorColumn, positions: Sequence[float]) -> FactorColu
     """Return a factor with levels at further positions, to three figures."""
     known = list(factor.positions)
     levels = list(factor.levels)
+    whole = any(isinstance(level, int) for level in levels)
     for position in sorted(set(positions)):
         level = float(to_figures(factor.value_at(float(position)), 3))
         at = float(factor.position_of(np.array([level]))[0])
         if abs(at) <= 1 and min(abs(at - other) for other in known) > 10 * SAME:
             known.append(at)
-            levels.append(int(level) if level.is_integer() and level > 1 else level)
+            levels.append(int(level) if whole and level.is_integer() else level)
     order = np.argsort(known)
     return msgspec.structs.replace(factor, levels=tuple(levels[i] for i in order))
 

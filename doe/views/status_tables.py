@@ -83,11 +83,8 @@ def replicates_table(state: Overview) -> Table | None:
 
 
 def running_table(state: Overview) -> Table:
-    """Return a row per run under way, with what tells its configuration from those of the
-    others.
-    """
-    running = {run.run_id for run in state.running}
-    runs = [status.run for status in state.statuses if status.run.run_id in running]
+    """Return a row per run under way, with what varies of its configuration in the study."""
+    runs = [status.run for status in state.statuses if not status.run.stage]
     shown = what_varies(state.study.keys, runs)
     columns = (
         Column("slot", "slot"),

@@ -50,26 +50,29 @@ def draw_cell_means() -> alt.TopLevelMixin:
         scale=alt.Scale(domain=["among the best", "worse"], range=[HELPS, NEITHER]),
         legend=alt.Legend(columns=word("legend")),
     )
+    scale = alt.Scale(type=word("scale"), domain=word("ends"), nice=False, padding=8)
     seeds = alt.Chart(alt.NamedData("seeds")).encode(
         y=alt.Y("short:N", sort=None),
-        x="value:Q",
+        x=alt.X("value:Q", scale=scale),
         color=alt.value(PLAIN),
         tooltip=hover("config", "run", "value"),
     )
     band = alt.Chart(alt.NamedData("band")).mark_rect(color=HELPS, opacity=0.14)
     return alt.layer(
-        band.encode(x="from:Q", x2="to:Q"),
+        band.encode(x=alt.X("from:Q", scale=scale), x2="to:Q"),
         base.mark_rule(strokeWidth=1.4, clip=True).encode(
             x=alt.X(
                 "from:Q",
                 title="{mean}",
-                scale=alt.Scale(type=word("scale"), domain=word("ends"), nice=False, padding=8),
+                scale=scale,
                 axis=alt.Axis(titleAnchor="end", tickCount=6, labelExpr=word("ticks")),
             ),
             x2="to:Q",
             color=colour,
         ),
-        base.mark_tick(thickness=3, size=12, opacity=1).encode(x="mean:Q", color=colour),
+        base.mark_tick(thickness=3, size=12, opacity=1).encode(
+            x=alt.X("mean:Q", scale=scale), color=colour
+        ),
         seeds.mark_line(strokeWidth=0.7, opacity=0.7).encode(detail="seed:N", order="rank:Q"),
         seeds.mark_circle(size=14, opacity=0.8),
         width=FULL,
@@ -93,7 +96,7 @@ def cell_means_data(report: Report, response: str) -> ChartData | None:
     label = f"{cells_word(cells, analysis)} {response}{unit_text(analysis.unit)}"
     short = {cell.config: in_lines(cell.config, LABEL, BETWEEN) for cell in cells}
     if base in short:
-        short[base] = f"baseline{' ' if len(base) < LABEL else chr(10)}{short[base]}"
+        short[base] = "baseline" if "\n" in short[base] else f"baseline {short[base]}"
     named = f"{label} by {names}".replace(BETWEEN, f"\u00a0{BETWEEN[1:]}") if names else label
     mean = textwrap.wrap(named, LINE)
     made = cell_records(cells, short, analysis.best.critical is None)

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import math
+from statistics import fmean
+from typing import Any
+
+import numpy as np
 
 from doe.analysis.analyze import Analysis
+from doe.analysis.diagnostics import Residual
 from doe.results.report import Report
 from doe.views.charts import alt
-from doe.views.charts.model import ChartData, Record, ResponseChart, of_analysis
-from doe.views.charts.shared import chosen_scale, hover, scale_words
+from doe.views.charts.model import ChartData, Record, ResponseChart, Word, of_analysis
+from doe.views.charts.shared import chosen_scale, hover, scale_words, word
 from doe.views.charts.theme import FIT, FULL, GREY, HEIGHT, PAPER, PLAIN, WIDTH
 from doe.views.words import unit_text
 
-PANEL = (126, 100)
+LEAST_PANEL, BESIDE = 126, 58
+"""Pixels of a panel, and of the axis and the gap beside it."""
 
 
 def draw_residuals() -> alt.TopLevelMixin:
     """Draw four panels: against fitted values, normal quantiles and run order, and their
     histogram.
     """
-    width, height = PANEL
-    base = alt.Chart(alt.NamedData("residuals")).properties(width=width, height=height)
+    base = alt.Chart(alt.NamedData("residuals"))
     zero = alt.Chart(alt.NamedData("zero")).mark_rule(strokeDash=[3, 3]).encode(y="residual:Q")
     axis = alt.Axis(tickCount=5)
     y = alt.Y("residual:Q", title="Residual", axis=axis)
@@ -37,14 +42,18 @@ def draw_residuals() -> alt.TopLevelMixin:
     histogram = binned.mark_bar(color=PLAIN, opacity=0.8).encode(
         x=alt.X("from:Q", title="Residual", scale=alt.Scale(zero=False), axis=axis),
         x2="to:Q",
-        y=alt.Y("count()", title="Runs", axis=axis),
+        y=alt.Y("count()", title="Runs", axis=alt.Axis(tickCount=5, tickMinStep=1)),
     )
+
+    def panel(*layers: alt.Chart) -> Any:
+        return alt.layer(*layers, width=word("width"), height=word("height"))
+
     return alt.concat(
-        alt.layer(zero, points("fitted", "Fitted")),
-        alt.layer(line.encode(x="normal:Q", y="residual:Q"), points("normal", "Normal quantile")),
-        alt.layer(zero, points("order", "Run order")),
-        histogram,
-        columns=2,
+        panel(zero, points("fitted", "Fitted")),
+        panel(line.encode(x="normal:Q", y="residual:Q"), points("normal", "Normal quantile")),
+        panel(zero, points("order", "Run order")),
+        panel(histogram),
+        columns=word("columns"),
         spacing=14,
     )
 
@@ -69,7 +78,9 @@ def residual_data(analysis: Analysis) -> ChartData | None:
     ends = [min(r.normal_quantile for r in residuals), max(r.normal_quantile for r in residuals)]
     slope = analysis.diagnostics.spread or 0.0
     normal: list[Record] = [{"normal": x, "residual": slope * x} for x in ends]
-    return ChartData({"residuals": rows, "zero": [{"residual": 0.0}], "normal": normal})
+    layout = {"columns": 2, "width": LEAST_PANEL, "height": 100, "panels": 4}
+    words: dict[str, Word] = {**layout, "least": LEAST_PANEL, "gap": BESIDE}
+    return ChartData({"residuals": rows, "zero": [{"residual": 0.0}], "normal": normal}, words)
 
 
 RESIDUALS = ResponseChart(
@@ -101,14 +112,17 @@ def draw_observed_predicted() -> alt.TopLevelMixin:
 
 
 def predicted_data(report: Report, response: str) -> ChartData | None:
-    """Return the configurations that have run and have a prediction."""
+    """Return the configurations with runs and a prediction, on a surface that of the surface."""
     analysis = report.analyses.get(response)
-    predictions = () if analysis is None else analysis.predictions
+    if analysis is None:
+        return None
     rows: list[Record] = [
         {"config": at.config, "predicted": at.mean, "observed": at.observed, "runs": at.n}
-        for at in predictions
+        for at in analysis.predictions
         if at.mean is not None and at.observed is not None
     ]
+    if analysis.surface is not None and analysis.surface.kind is not None:
+        rows = _on_surface(analysis)
     if len(rows) < 2:
         return None
     values = [float(row[key] or 0.0) for row in rows for key in ("predicted", "observed")]
@@ -116,10 +130,28 @@ def predicted_data(report: Report, response: str) -> ChartData | None:
         {"predicted": end, "observed": end} for end in (min(values), max(values))
     ]
     unit = unit_text(report.subject.responses.unit_of(response))
-    predicted = "Predicted geometric mean" if predictions[0].geometric else "Predicted"
+    geometric = any(at.geometric for at in analysis.predictions)
+    predicted = "Predicted geometric mean" if geometric else "Predicted"
     words = {"observed": f"Observed mean {response}{unit}", "predicted": predicted}
     words |= scale_words(values)
     return ChartData({"configs": rows, "equal": equal}, words)
+
+
+def _on_surface(analysis: Analysis) -> list[Record]:
+    """Return each configuration as the fitted surface has it, wherever it lies between the levels."""
+    back = analysis.transform.scale.back
+    by_config: dict[str, list[Residual]] = {}
+    for residual in analysis.diagnostics.residuals:
+        by_config.setdefault(residual.config, []).append(residual)
+    return [
+        {
+            "config": config,
+            "predicted": float(back(np.array(fmean(r.fitted for r in runs)))),
+            "observed": float(back(np.array(fmean(r.fitted + r.residual for r in runs)))),
+            "runs": len(runs),
+        }
+        for config, runs in by_config.items()
+    ]
 
 
 OBSERVED_PREDICTED = ResponseChart(
@@ -127,7 +159,7 @@ OBSERVED_PREDICTED = ResponseChart(
     "observed-predicted",
     "Observed against predicted",
     "Each dot is a configuration: its mean against the prediction of the model of significant "
-    "effects; on the line both are equal.",
+    "effects, or of the fitted surface; on the line both are equal.",
     draw_observed_predicted,
     predicted_data,
 )
@@ -150,7 +182,7 @@ def draw_replicate_spread() -> alt.TopLevelMixin:
 
 
 def spread_data(report: Report, response: str) -> ChartData | None:
-    """Mean and standard deviation of each configuration that has two runs or more."""
+    """Mean and standard deviation of each configuration with two runs or more; three at least."""
     unit = unit_text(report.subject.responses.unit_of(response))
     spreads = {c.config: c.spreads[response] for c in report.subject.cells if response in c.spreads}
     rows: list[Record] = [
@@ -163,7 +195,7 @@ def spread_data(report: Report, response: str) -> ChartData | None:
         "std": f"Replicate std{unit}",
         **scale_words([row[key] for row in rows for key in ("mean", "std")]),
     }
-    return ChartData({"spread": rows}, words) if rows else None
+    return ChartData({"spread": rows}, words) if len(rows) > 2 else None
 
 
 REPLICATE_SPREAD = ResponseChart(
@@ -250,7 +282,7 @@ def draw_box_cox() -> alt.TopLevelMixin:
         profile.encode(
             x=alt.X(
                 "exponent:Q",
-                title="Exponent λ (0 is the logarithm, 1 no transformation)",
+                title="Exponent λ (0: logarithm, 1: none)",
                 axis=alt.Axis(tickCount=5),
             ),
             y=alt.Y("loglik:Q", title="Log-likelihood", scale=alt.Scale(zero=False)),
@@ -270,7 +302,9 @@ def box_cox_data(analysis: Analysis) -> ChartData | None:
         for x, y in zip(profile.grid, profile.loglik, strict=True)
         if math.isfinite(y)
     ]
-    span: list[Record] = [{"exponent": profile.exponent, "low": profile.low, "high": profile.high}]
+    ends = sorted([profile.exponent, *(float(row["exponent"] or 0.0) for row in curve)])
+    low, high = max(profile.low, ends[0]), min(profile.high, ends[-1])
+    span: list[Record] = [{"exponent": profile.exponent, "low": low, "high": high}]
     return ChartData({"profile": curve, "span": span})
 
 

@@ -82,7 +82,7 @@ def draw_half_normal() -> alt.TopLevelMixin:
             tooltip=hover("term", "effect", "p", "p_holm"),
         ),
         *(
-            labels.mark_text(**look).encode(
+            labels.mark_text(lineBreak="\n", lineHeight=LINE, **look).encode(
                 x="at_x:Q",
                 y="at_y:Q",
                 text=alt.condition(f"datum.side == '{side}'", "term:N", alt.value("")),
@@ -108,7 +108,9 @@ def stratum_data(analysis: Analysis, plot: HalfNormal) -> ChartData | None:
     points = contrast_records(analysis, plot.lenth, plot)
     word = "effect" if analysis.two_level else "contrast"
     labels = [point.term for point in plot.lenth.points]
-    short = term_labels(labels, analysis.keys) if analysis.two_level else {x: x for x in labels}
+    short = {label: in_lines(label, TERM, " ") for label in labels}
+    if analysis.two_level:
+        short = term_labels(labels, analysis.keys)
     return plot_data(points, plot.lenth, f"|{word}| on {_effect_between(analysis, plot)}", short)
 
 
@@ -251,8 +253,8 @@ HALF_NORMAL_GROUPS, HALF_NORMAL_FINER = (
 # Pareto chart -------------------------------------------------------------------------------------
 
 
-BARS = 16
-"""Terms in the Pareto chart."""
+BARS, TALLEST = 16, 400
+"""Terms in the Pareto chart, fewer where the names of several lines would make it taller."""
 
 
 def draw_pareto() -> alt.TopLevelMixin:
@@ -282,15 +284,17 @@ def draw_pareto() -> alt.TopLevelMixin:
 def pareto_data(analysis: Analysis) -> ChartData:
     """Return the largest effects, and the margin beyond which one is significant by itself.
 
-    Where factors have more than two levels, the contrasts of the half-normal plot.
+    Where factors have more than two levels or a model has squares, the contrasts of the half-normal
+    plot.
     """
     plot = analysis.half_normal
-    if not analysis.two_level and plot.lenth is not None:
+    effects = {effect.term for effect in analysis.effects}
+    if plot.lenth is not None and not {contrast.label for contrast in plot.contrasts} <= effects:
         records = contrast_records(analysis, plot.lenth, plot)[::-1][:BARS]
         bars = [record | {"short": in_lines(str(record["term"]), TERM, " ")} for record in records]
-        return _pareto(
-            bars, f"|contrast| on {_effect_between(analysis, plot)}", [("ME", plot.lenth.me)]
-        )
+        bars = bars[: int(TALLEST // (STEP + lines_height(str(bar["short"]) for bar in bars)))]
+        margin = [("ME", plot.lenth.me)] if analysis.sigma is None else []
+        return _pareto(bars, f"|contrast| on {_effect_between(analysis, plot)}", margin)
     ranked = sorted(analysis.effects, key=lambda e: (-abs(e.effect), e.term))[:BARS]
     short = row_labels([effect.term for effect in ranked], analysis.keys)
     bars = [
@@ -336,7 +340,7 @@ PARETO = ResponseChart(
     "pareto",
     "Pareto chart of effects",
     "The largest effects. Grey ones are not significant after Holm's adjustment for the number of "
-    "terms; the dashed line is the margin of a single effect, so that a grey bar may cross it.",
+    "terms; a dashed line is the margin of a single effect, so that a grey bar may cross it.",
     draw_pareto,
     of_analysis(pareto_data),
 )

@@ -46,6 +46,8 @@ class Estimate(NamedTuple):
     p_holm: float | None
     none: float
     """The value of no effect: 0, of a ratio 1."""
+    factor: str = ""
+    """Of a single factor its key: the rows of its levels stand together."""
 
     @property
     def size(self) -> float:
@@ -134,10 +136,14 @@ def _column(analysis: Analysis, title: str) -> str:
 def _ranked(estimates: Sequence[Estimates]) -> list[str]:
     """Rows, those of the largest effects on the first response that has them first."""
     sizes: dict[str, float] = {}
+    rows: dict[str, str] = {}
     for found in estimates:
+        largest: dict[str, float] = {}
         for row, estimate in found.items():
-            sizes.setdefault(row, estimate.size)
-    return sorted(sizes, key=lambda row: -sizes[row])
+            rows.setdefault(row, estimate.factor)
+            largest[estimate.factor] = max(estimate.size, largest.get(estimate.factor, 0.0))
+        sizes = largest | sizes
+    return sorted(rows, key=lambda row: -sizes[rows[row]])
 
 
 def _strongest(analyses: Sequence[Analysis]) -> list[str]:
@@ -172,7 +178,7 @@ def _main(analysis: Analysis) -> Estimates:
         colour = direction_of(effect, analysis)
         none = 0.0 if scaled is None else 1.0
         row = _name(factor) if is_switch(factor) else _step(factor, 1)
-        found[row] = Estimate(value, low, high, colour, effect.p_holm, none)
+        found[row] = Estimate(value, low, high, colour, effect.p_holm, none, factor.key)
     return found
 
 
@@ -201,7 +207,7 @@ def _difference(d: LevelDifference, turned: bool, analysis: Analysis) -> Estimat
     none = 1.0 if ratio else 0.0
     strong = significant(d.p_tukey, analysis.alpha)
     colour = DIRECTIONS[helps(value - none, analysis.goal)] if strong else OTHERS
-    return Estimate(value, low, high, colour, None, none)
+    return Estimate(value, low, high, colour, None, none, d.factor)
 
 
 def _name(factor: FactorColumn) -> str:
@@ -241,9 +247,9 @@ FOREST = StudyChart(
     "first",
     "forest",
     "Effects",
-    "Change of the mean with its 95 % interval; below the single factors, what a factor does at "
-    "each level of another. Intervals of interactions hold for all of them at once. A gap: not "
-    "among the strongest of that response.",
+    "Change of the mean and its 95 % interval, where there is an error to make one; below the "
+    "single factors, what a factor does at each level of another. Intervals of interactions hold "
+    "for all of them at once. A gap: not among the strongest of that response.",
     draw_forest,
     forest_data,
 )

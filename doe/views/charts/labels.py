@@ -82,10 +82,10 @@ def place_labels(
     placed: list[Placed] = []
     leaders: list[Leader] = []
     for i in wanted:
-        half = text_width(texts[i]) / 2 + 1
-        for dx, dy, led in _offsets(half):
+        half, tall = text_width(texts[i]) / 2 + 1, (texts[i].count("\n") + 1) * LINE / 2
+        for dx, dy, led in _offsets(half, tall):
             x, y = points[i][0] + dx, points[i][1] + dy
-            box = Box(x - half, y - LINE / 2, x + half, y + LINE / 2)
+            box = Box(x - half, y - tall, x + half, y + tall)
             inside = box.left >= 0 and box.right <= width and box.top >= 0 and box.bottom <= height
             leader = (points[i], (x - math.copysign(half, dx), y)) if led else None
             if (
@@ -121,9 +121,9 @@ def _crosses(line: Leader, box: Box) -> bool:
     return enter < leave
 
 
-def _offsets(half: float) -> Iterator[tuple[float, float, bool]]:
+def _offsets(half: float, tall: float) -> Iterator[tuple[float, float, bool]]:
     beside = half + POINT + 1
-    above = LINE / 2 + POINT + 1
+    above = tall + POINT + 1
     yield from ((-beside, 0.0, False), (beside, 0.0, False))
     yield from ((0.0, -above, False), (0.0, above, False))
     for far in (12.0, 22.0, 34.0, 46.0, 60.0, 76.0, 94.0):

@@ -13,7 +13,7 @@ from doe.results.report import Report
 from doe.results.subject import RunRecord
 from doe.terms import factors_in, level_text, order
 from doe.views.charts import alt
-from doe.views.charts.labels import lines_height, row_labels, text_width
+from doe.views.charts.labels import lines_height, row_labels, text_width, wrapped
 from doe.views.charts.model import ChartData, Record, ResponseChart, StudyChart, Word, of_analysis
 from doe.views.charts.shared import LINES, hover, word
 from doe.views.charts.theme import DIVERGING, FULL, INK, LEVELS, PAPER, STATES, STEP
@@ -138,7 +138,7 @@ STRONG = 0.6
 """Share of the largest strength above which a cell is dark."""
 DEEPEST = 4.0
 """√F that has the deepest colour where none is larger, so that noise is pale."""
-SQUARE = 200
+SQUARE = 230
 """Height of the matrix in pixels, unless its rows need more."""
 
 
@@ -149,7 +149,14 @@ def draw_interaction_matrix() -> alt.TopLevelMixin:
             "across:N",
             title=None,
             sort=None,
-            axis=alt.Axis(orient="top", labelAngle=word("angle"), labelLimit=300, ticks=False),
+            axis=alt.Axis(
+                orient="top",
+                labelAngle=word("angle"),
+                labelLimit=300,
+                labelExpr=LINES,
+                labelBaseline="line-bottom",
+                ticks=False,
+            ),
         ),
         y=alt.Y("down:N", title=None, sort=None, axis=alt.Axis(labelLimit=300, ticks=False)),
         tooltip=hover("pair", "percent", "p", "p_holm"),
@@ -193,7 +200,11 @@ def matrix_data(analysis: Analysis) -> ChartData | None:
         rows.append(shown)
     rows.sort(key=lambda row: names.index(str(row["down"])))
     across = {str(row["across"]) for row in rows}
-    short = max(map(text_width, across)) < 0.6 * FULL / len(across)
+    room = 0.8 * FULL / len(across)
+    lines = {name: wrapped(name, room) for name in across}
+    short = max(map(text_width, lines.values())) < room
+    for row in rows if short else ():
+        row["across"] = lines[str(row["across"])]
     size = {"height": max(SQUARE, STEP * (len(names) - 1)), "angle": 0 if short else -90}
     return ChartData({"pairs": rows}, {**size, "ends": [0.0, largest]})
 
@@ -203,7 +214,7 @@ INTERACTION_MATRIX = ResponseChart(
     "interaction-matrix",
     "Interactions",
     "The stronger the colour, the stronger the two factors interact (√F); a dot: significant "
-    "after Holm's adjustment.",
+    "after Holm's adjustment; blank: not estimated by itself.",
     draw_interaction_matrix,
     of_analysis(matrix_data),
 )

@@ -26,8 +26,8 @@ from doe.views.charts.shared import (
 from doe.views.charts.theme import FIT, FULL, NEITHER, PLAIN, SEVERAL, STEP
 from doe.views.words import effect_on, mean_text
 
-LEAST_MAIN, LEAST_LEVEL = 84, 34
-"""Pixels of a panel, and from one level to the next."""
+LEAST_MAIN, LEAST_LEVEL, MOST_LEVEL = 84, 34, 48
+"""Pixels of a panel, and from one level to the next: wider names stand every other a line lower."""
 
 
 def draw_main_effects() -> alt.TopLevelMixin:
@@ -36,13 +36,16 @@ def draw_main_effects() -> alt.TopLevelMixin:
 
 
 def main_data(analysis: Analysis) -> ChartData | None:
-    """Return the mean of each level; one that no run has is left out."""
+    """Return the mean of each level that has runs; None where slices show how they bend."""
+    if analysis.surface is not None and analysis.surface.kind is not None:
+        return None
     keys = list(dict.fromkeys(mean.factor for mean in analysis.levels))
     if not keys:
         return None
     most = max(len(factor.levels) for factor in analysis.factors)
     widest = max(text_width(label) for factor in analysis.factors for label in factor.labels)
-    layout = panel_layout(len(keys), max(LEAST_MAIN, most * max(LEAST_LEVEL, widest / 2)))
+    step = widest if widest <= MOST_LEVEL else widest / 2
+    layout = panel_layout(len(keys), max(LEAST_MAIN, most * max(LEAST_LEVEL, step)))
     given = {
         (factor.key, label): text
         for factor in analysis.factors

@@ -216,7 +216,9 @@ def draw_timeline() -> alt.TopLevelMixin:
         scale=alt.Scale(domain=list(STATES)[:3], range=list(STATES.values())[:3]),
     )
     drawn = bars.encode(
-        x=alt.X("start:Q", title="{elapsed}", scale=alt.Scale(nice=False)),
+        x=alt.X(
+            "start:Q", title="{elapsed}", scale=alt.Scale(nice=False), axis=alt.Axis(tickCount=10)
+        ),
         x2="end:Q",
         y=alt.Y("slot:N", title=None, sort=None),
         color=colour,

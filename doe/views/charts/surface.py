@@ -131,7 +131,7 @@ def _map(
     low, high = float(mean.min()), float(mean.max())
     band = np.minimum(((mean - low) / (high - low or 1.0) * BANDS).astype(int), BANDS - 1)
     across, up = (analysis.factors[shape.factors[i]] for i in pair)
-    name = f"{up.key} (up) by {across.key}"
+    name = f"{up.name or up.key} (up) by {across.name or across.key}"
     rows: list[Record] = []
     for line in range(CELLS):  # cells of one band that stand together are one mark
         ends = [0, *(np.flatnonzero(np.diff(band[:, line])) + 1).tolist(), CELLS]
@@ -233,16 +233,20 @@ def slice_data(analysis: Analysis) -> ChartData | None:
         for place, *values in zip(z, *curves, strict=True):
             m, low, high = (drawn(float(v)) for v in values)
             own: Record = {"what": "curve", "x": drawn(float(place)), "mean": m}
-            rows.append({"factor": factor.key, "rank": n, "low": low, "high": high, **own})
+            rows.append(
+                {"factor": factor.name or factor.key, "rank": n, "low": low, "high": high, **own}
+            )
         if analysis.goal is not None:
             at = drawn(shape.middle[n] * unit)
-            rows.append({"factor": factor.key, "rank": n, "what": "optimum", "x": at})
+            rows.append(
+                {"factor": factor.name or factor.key, "rank": n, "what": "optimum", "x": at}
+            )
     lowest = min(float(row["low"] or 0.0) for row in rows if row["what"] == "curve")
     for n, i in enumerate(shape.factors):
         factor = analysis.factors[i]
         for place, text in ticks(factor):
             own = {"what": "tick", "x": place, "mean": lowest, "text": text}
-            rows.append({"factor": factor.key, "rank": n, **own})
+            rows.append({"factor": factor.name or factor.key, "rank": n, **own})
     layout = panel_layout(len(shape.factors), LEAST) | {"gap": GAP}
     return ChartData({"slices": rows}, {"mean": mean_text(analysis), **layout})
 

@@ -228,13 +228,13 @@ def test_a_part_that_cannot_tell_the_main_effects_apart_is_refused():
 def test_centre_runs_have_every_factor_at_the_middle_of_its_scale():
     two = (Factor("lr", (0.001, 0.1), scale="log"), Factor("batch", (16, 64)))
     design = make_design(study(2, factors=two, centre=3, replicates=2, seeds=(1, 2)))
-    centre = [run for run in design.runs if run.config == "centre"]
+    centre = [run for run in design.runs if run.name == "centre"]
     assert len(design.runs) == 14
     assert len(centre) == len({run.run_id for run in centre}) == 6
     assert centre[0].levels == {"lr": 0.01, "batch": 40}
     assert centre[0].coded == (0, 0)
     more = make_design(augmented(study(2, factors=two, centre=3), "1"))
-    assert sum(run.config == "centre" for run in more.runs) == 6
+    assert sum(run.name == "centre" for run in more.runs) == 6
 
 
 # A design is data --------------------------------------------------------------------------------
@@ -273,7 +273,8 @@ def test_a_configuration_between_the_levels_has_its_levels_for_a_name_and_the_ne
     assert between.label == "2.0 · 10"
     assert between.name == "lr=2.0,n=10"
     assert between.coded == (0.5, -1)
-    assert named.at((1.0, 20)).name == named.at((1.0, 20)).label == "centre"
+    assert named.at((1.0, 20)).name == "centre"
+    assert named.at((1.0, 20)).label == "1.0 · 20", "as the analysis names it"
     later = Configurations(factors, {(2.0, 10): 4, (0.25, 10): 0})
     assert later.number((1.0, 10)) == 5
     letters = Configurations((Factor("A", (0.0, 1.0)), Factor("B", (0.0, 1.0))))

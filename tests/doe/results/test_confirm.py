@@ -157,7 +157,7 @@ def test_centre_runs_lead_on(bent):
     step = load_plan(bent).study.augment[-1]
     assert step.confirm[0] == "centre"
     assert run(bent).exit_code == 0
-    assert "With 2 fresh seeds centre has" in sentences(bent)
+    assert "With 2 fresh seeds lr = 5.0, wd = 5.0 has" in sentences(bent)
 
 
 def test_centre_runs_become_a_surface(bent):

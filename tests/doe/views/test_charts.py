@@ -4,7 +4,6 @@ import re
 
 import altair as alt
 import pytest
-from synthetic import study_directory
 
 from doe.analysis.options import AnalysisOptions
 from doe.results.origins import run_spans
@@ -175,21 +174,17 @@ def test_a_legend_names_the_groups_that_occur(paper_report):
 
 
 def test_the_heatmap_has_factors_of_several_levels_and_interactions_without_a_direction(tmp_path):
-    from screenshots import small_studies
-
     from doe.views.charts.matrices import heatmap_data
+    from screenshots import three_levels
 
-    study, _ = small_studies()["three-levels"]
-    report = report_of(
-        study_page(overview(study_directory(tmp_path, study=study))), AnalysisOptions()
-    )
+    report = report_of(study_page(overview(three_levels(tmp_path))), AnalysisOptions())
     cells = heatmap_data(report).datasets["cells"]
     shown = {(cell["term"], cell["response"]): cell for cell in cells}
-    assert {"C", "lr", "optimizer", "lr:C"} <= {cell["term"] for cell in cells}
-    assert shown["C", "accuracy"]["towards"] < 0 < shown["C", "seconds"]["towards"]
+    assert {"clip", "lr", "optimizer", "lr:clip"} <= {cell["term"] for cell in cells}
+    assert shown["clip", "accuracy"]["towards"] > 0 > shown["clip", "seconds"]["towards"]
     assert shown["lr", "accuracy"]["mark"] == "●"
     for (term, _), cell in shown.items():
-        assert (cell["towards"] is None) == (term != "C")
+        assert (cell["towards"] is None) == (term != "clip")
         assert cell["strength"] >= 0
 
 

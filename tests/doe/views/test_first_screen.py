@@ -2,12 +2,19 @@
 
 import msgspec
 import pytest
+from synthetic import study_directory
 
 from doe.analysis.dataset import FactorColumn
-from doe.numbers import from_to, to_figures
+from doe.analysis.options import AnalysisOptions
+from doe.numbers import about, from_to, to_figures, with_interval
+from doe.results.report import report_of
+from doe.results.sources import study_page
+from doe.results.status import overview
+from doe.study.values import Factor, Responses, Study
 from doe.views import html
+from doe.views.charts.checks import predicted_data
 from doe.views.charts.forest import forest_data
-from doe.views.first_screen import card, caveats, lead
+from doe.views.first_screen import card, caveats, lead, leads
 
 
 @pytest.fixture(scope="module")
@@ -136,3 +143,56 @@ def test_a_command_to_try_is_code_as_a_whole():
     told = html.sentence("It lies at the edge: plan again. Try: doe plan study.toml --out runs/x")
     assert told.endswith("Try: <code>doe plan study.toml --out runs/x</code>")
     assert "<code>--drop</code>" in html.sentence("leave it out by --drop 1, or keep it")
+
+
+def report_on(root, study, **shape):
+    return report_of(
+        study_page(overview(study_directory(root, study=study, **shape))), AnalysisOptions()
+    )
+
+
+def test_levels_that_lose_runs_lead_once_by_the_names_of_their_factors(tmp_path):
+    factors = (Factor("lr", (0.001, 0.1), name="Learning rate"), Factor("clip", (False, True)))
+    study = Study(
+        name="lost",
+        backend="x:run",
+        factors=factors,
+        responses=Responses(("loss", "perplexity")),
+        replicates=8,
+        seeds=tuple(range(8)),
+    )
+
+    def lost(run):
+        return run.levels["lr"] == 0.1 and not run.levels["clip"]
+
+    said = leads(report_on(tmp_path, study, diverged=lost))
+    assert said[0].startswith("Learning rate = 0.1 with clip = false diverges in 8 of 8 runs")
+    assert len(said) == 3
+    assert not any("fair sample" in sentence for sentence in said[1:])
+
+
+def test_a_surface_leads_with_its_optimum(tmp_path):
+    from screenshots import peak, small_studies
+
+    shape = small_studies()["surface"]
+    report = report_on(tmp_path, shape["study"], values=peak)
+    best = report.analyses["loss"].surface.optimum
+    where = " and ".join(
+        f"{name} = {about(best.levels[key])}"
+        for key, name in (("rate", "Learning rate"), ("depth", "Depth"))
+    )
+    mean = with_interval(best.mean, best.ci_low, best.ci_high)[0]
+    assert leads(report) == [f"The fitted surface has its lowest loss, {mean}, at {where}."]
+    lines = card(report, "loss").lines
+    assert not any("is another" in line for line in lines)
+    assert any(line.startswith("At the optimum of the surface") for line in lines)
+    chart = predicted_data(report, "loss")
+    assert len(chart.datasets["configs"]) == 9, "points between the levels have predictions too"
+
+
+def test_an_interaction_that_is_aliased_is_not_told_as_sure(tmp_path):
+    from screenshots import small_studies
+
+    report = report_on(tmp_path, small_studies()["fraction"]["study"])
+    assert leads(report)[0].endswith("more with D than without it (AD is aliased with EF).")
+    assert sum("confounded" in said for _, told in caveats(report).sentences for said in told) == 1

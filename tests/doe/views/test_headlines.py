@@ -9,7 +9,7 @@ from doe.analysis.dataset import FactorColumn
 from doe.analysis.options import AnalysisOptions
 from doe.analysis.tables import TableOptions, table_datasets
 from doe.numbers import about, with_interval
-from doe.views.first_screen import lead
+from doe.views.first_screen import lead, lost_levels
 from doe.views.headlines import headlines
 from doe.views.tables import response_tables
 
@@ -116,7 +116,7 @@ def test_levels_that_lose_runs_lead():
     assert told.effects[0].startswith("A = 1 with B = 1 loses 7 of 8 runs")
     assert told.best.endswith("Means rest on the runs that are left.")
     assert not any("not a fair sample" in line for line in told.fragile)
-    assert lead(analysis, "y").startswith("A = 1 with B = 1 loses 7 of 8 runs")
+    assert lost_levels(analysis).startswith("A = 1 with B = 1 loses 7 of 8 runs")
     whole = [row | {"y": a + i % 3} for row, (a, _, i) in zip(rows, cells, strict=True)]
     told, analysis = of_rows(whole, "A", "B")
     assert "loses" not in " ".join((*told.effects, told.best, lead(analysis, "y")))

@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 from browsing import ALL_DRAWN, SMALL_TEXT, WORDS_BEFORE, drawn, needs_chromium
-from synthetic import study_directory
+from synthetic import begin_run, study_directory
 
 from doe.analysis.analyze import analyze
 from doe.analysis.options import AnalysisOptions
@@ -23,8 +23,6 @@ from doe.results.dataset import datasets, study_runs
 from doe.results.report import report_of
 from doe.results.sources import study_page
 from doe.results.status import overview
-from doe.store.leases import Watch, acquire, new_owner
-from doe.store.progress import Reporter
 from doe.study.values import Factor, Responses, Study
 from doe.views import html
 from doe.views.json import to_plain
@@ -32,13 +30,6 @@ from doe.views.serve import Pages, make_server
 
 OPENED = 'details[data-table="anova dec_avg"] summary'
 """The table that a reader has opened."""
-
-
-def begin_run(run):
-    """Make a run look like one under way that has reported its third step."""
-    run.path.mkdir(exist_ok=True)
-    assert acquire(run, new_owner(slot="cpu0"), Watch())
-    Reporter(run)(3, 12, loss=0.25)
 
 
 @needs_chromium

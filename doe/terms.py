@@ -91,7 +91,8 @@ def level_in_words(level: str) -> str:
 
 def factor_label(key: str, name: str) -> str:
     """Label a factor with its name and its key in brackets, or by one of them if they are alike."""
-    return name or key if name.lower() in ("", key.lower()) else f"{name} ({key})"
+    alike = name.lower().replace(" ", "_") in ("", key.lower())
+    return name or key if alike else f"{name} ({key})"
 
 
 LevelOf = tuple[int, str] | None

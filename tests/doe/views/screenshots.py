@@ -191,6 +191,7 @@ def shoot(address: str, name: str, out: Path) -> None:
         page = browser.new_page()
         page.set_default_timeout(120_000)
         page.goto(address)
+        page.wait_for_selector("html[data-ready=yes]", state="attached")
         page.pdf(path=out / f"{name}.pdf", format="A4")
         for size, width in SIZES.items():
             for theme in ("light", "dark"):

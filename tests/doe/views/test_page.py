@@ -7,7 +7,9 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 import threading
+import zlib
 from itertools import pairwise
 from xml.etree import ElementTree
 
@@ -242,6 +244,8 @@ def test_a_served_page_renews_itself_while_the_study_runs(visit, tmp_path, keys)
         assert f"{runs - 1} of {runs} runs are done" in page.inner_text("#provisional")
         drawn(page, "cell-means", "dec_avg")
         assert page.heard == [], "a saturated design has no intervals, and is drawn all the same"
+        whole = "!document.documentElement.dataset.version.endsWith('in short')"
+        page.wait_for_function(whole, timeout=120_000)
         page.evaluate("window.kept = 1")
         page.locator(OPENED).click()
         top = page.locator(OPENED).bounding_box()["y"]
@@ -358,6 +362,30 @@ def test_a_print_has_every_chart_without_scrolling(look, paper_page):
     page.emulate_media(media="screen")
 
 
+def drawn_on_pages(pdf):
+    """What each page of a PDF draws, as its operators."""
+    streams = {
+        number: zlib.decompress(body)
+        for number, body in re.findall(
+            rb"\n(\d+) 0 obj\n<<[^>]*/FlateDecode[^>]*>> stream\n(.*?)\nendstream", pdf, re.DOTALL
+        )
+    }
+    return [streams[number] for number in re.findall(rb"/Contents (\d+) 0 R", pdf)]
+
+
+@needs_chromium
+def test_a_print_has_no_empty_page_and_no_closed_section(visit, unfinished_page, tmp_path):
+    page = visit(unfinished_page.as_uri(), "light", 1280, True)
+    page.pdf(path=tmp_path / "page.pdf", format="A4")
+    pages = drawn_on_pages((tmp_path / "page.pdf").read_bytes())
+    assert len(pages) > 3
+    assert min(shown.count(b"BT") for shown in pages) > 2, "every page has text"
+    page.emulate_media(media="print")
+    for closed in ("s-checks", "s-tables", "s-runs", "s-reproduce"):
+        assert not page.locator(f"#{closed}").is_visible()
+    assert page.locator("#grid .run").first.is_visible()
+
+
 @needs_chromium
 def test_nothing_is_cut_on_paper(visit, long_page):
     page = visit(long_page.as_uri(), "light", 718)  # A4 less its margins
@@ -390,33 +418,68 @@ def test_the_keyboard_alone_opens_a_run_and_comes_back(look, paper_page):
     page.locator('details[data-table="anova enc_avg"] td').first.wait_for()
 
 
+def page_seconds(page, act):
+    """Processor seconds of the page's own thread: other processes of the machine are not in it."""
+    metrics = page.context.new_cdp_session(page)
+    metrics.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def seconds():
+        found = metrics.send("Performance.getMetrics")["metrics"]
+        return next(m["value"] for m in found if m["name"] == "ThreadTime")
+
+    start = seconds()
+    act()
+    page.evaluate("document.body.getBoundingClientRect()")  # laid out
+    return seconds() - start
+
+
 @needs_chromium
 def test_another_response_is_shown_at_once(look, paper_page):
     page = look(paper_page.as_uri())
-    page.wait_for_function(ALL_DRAWN)
-    browser_metrics = page.context.new_cdp_session(page)
-    browser_metrics.send("Performance.enable", {"timeDomain": "threadTicks"})
-
-    def processor_seconds():
-        """Of the page's own thread: what other processes take of the machine is not in it."""
-        metrics = browser_metrics.send("Performance.getMetrics")["metrics"]
-        return next(m["value"] for m in metrics if m["name"] == "ThreadTime")
-
     taken = []
     for name in ("V224", "dec_avg", "enc_avg"):
-        start = processor_seconds()
-        page.evaluate(
-            """(name) => {
-            const select = document.getElementById('response');
-            select.value = name;
-            select.dispatchEvent(new Event('change'));
-            document.body.getBoundingClientRect();  // laid out
-            }""",
-            name,
-        )
-        taken.append(processor_seconds() - start)
         page.wait_for_function(ALL_DRAWN)
+        taken.append(page_seconds(page, lambda name=name: page.select_option("#response", name)))
     assert 0 < sorted(taken)[1] < 0.3, "seconds until everything but charts is there"
+
+
+@needs_chromium
+def test_a_click_in_the_profiler_is_answered_at_once(visit, paper_page):
+    page = visit(paper_page.as_uri())
+    page.check("#every-response")
+    page.wait_for_function(ALL_DRAWN)
+    panel = page.locator('[data-response="enc_avg"] .panel[data-factor="A"]')
+    panel.scroll_into_view_if_needed()
+    box = panel.bounding_box()
+    taken, told = [], page.inner_text("#profiled")
+    for part in (0.2, 0.8, 0.2, 0.8, 0.2):
+        at = box["x"] + part * box["width"], box["y"] + box["height"] / 2
+        taken.append(page_seconds(page, lambda at=at: page.mouse.click(*at)))
+    assert page.inner_text("#profiled") != told
+    assert 0 < sorted(taken)[2] < 0.1, "seconds, with all 17 responses shown"
+
+
+FIRST_PAGE = """
+import sys, time
+from pathlib import Path
+from doe.analysis.options import AnalysisOptions
+from doe.results.report import report_of
+from doe.results.sources import study_page
+from doe.views.serve import Pages
+
+def make(state, first):
+    return report_of(study_page(state), AnalysisOptions(robust=True), in_short=first)
+
+assert b"data-version" in Pages(Path(sys.argv[1]), make).page()
+print(time.process_time())
+"""
+
+
+def test_the_first_page_of_a_study_under_way_is_made_within_three_seconds(paper_study):
+    html.vega_bundle()  # kept from the first page that is ever made
+    command = [sys.executable, "-c", FIRST_PAGE, str(paper_study)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert 0 < float(done.stdout) < 3, "seconds of the processor, imports among them"
 
 
 CLIPBOARD = ["clipboard-read", "clipboard-write"]

@@ -138,7 +138,7 @@ def predicted_data(report: Report, response: str) -> ChartData | None:
 
 
 def _on_surface(analysis: Analysis) -> list[Record]:
-    """Return each configuration as the fitted surface has it, wherever it lies between the levels."""
+    """Return each configuration as the fitted surface has it, wherever it lies."""
     back = analysis.transform.scale.back
     by_config: dict[str, list[Residual]] = {}
     for residual in analysis.diagnostics.residuals:

@@ -85,7 +85,7 @@ def test_blocks_as_random_are_told_to_be_too_few(study):
 
 def test_the_terminal_says_levels_and_names(study):
     text = said("analyze", "--study", study, "-r", "accuracy", "--full")
-    assert "Optimizer (optimizer): adam is " in text
+    assert "Optimizer: adam is " in text
     assert "lr · optimizer · augment" in text
     assert "0.01 · adam · false" in text
     best = r"Its mean is [\d.]+ %, not yet confirmed with new seeds\."

@@ -15,27 +15,35 @@ VALUES = (
     *("A=0,B=1", "lr=", "best", "runner-up", "baseline", "A0B0", "A=1,B=0", "pure", "residual"),
     *("min", "max", "*", "'", '"', "\\", "\u202e", "0x10", "1_0", "\u0663", "True", ",", ",,", ":"),
     *("A:A", "A,A", "-", "--", "0.5", "1.0", "0.999999", "1e-300", "5", "10", "foldover", "."),
-    *("3,1.5", "-3", "1,nan", "A^2", "A,B,A:B,A^2", "within:0.5", "300000000"),
+    *("3,1.5", "-3", "1,nan", "A^2", "A,B,A:B,A^2", "within:0.5", "300000000", "40h", "24 runs"),
+    *("90s", "z<=5", "z <= 5", "y=6..2:2", "y=1..9", "1e308h", "-1 runs", "A=log", "y=logit"),
 )
 PLANNED = ("--study", "p")
 TABLE = ("--table", "t.csv", "--factors", "A,B")
 COMMANDS: dict[str, tuple[tuple[tuple[str, ...], ...], str]] = {
     "plan": (
         ((), ("study.toml", "--out", "q"), ("--out", "p")),
-        "--preset -n --fraction --augment",
+        "--preset -n --fraction --augment --model --confirm --response --budget --run-time --sigma "
+        "--json!",
     ),
     "alias": ((("-k", "4"), PLANNED), "-k --fraction --order --json!"),
     "power": (
         (("-k", "3"), PLANNED),
         "-k --fraction --response --sigma --effect --effects --matters -n --no-blocks! --order "
-        "--alpha --power --json! --sequential!",
+        "--alpha --power --json! --sequential! --matters",
+    ),
+    "suggest": (
+        (("--factors", "5", "--budget", "24"), ()),
+        "--factors --budget --run-time --json!",
     ),
     "status": ((PLANNED,), "--json!"),
     "logs": ((("000-r1", *PLANNED), PLANNED), "-n"),
     "analyze": (
         (PLANNED, TABLE, TABLE),
         "--low --block -r --goal --transform --order --terms --random-blocks! --drop --ceiling "
-        "--robust! --error --alpha --brief! --json! --latex! --csv! --plot! --decimal",
+        "--robust! --error --alpha --brief! --json! --latex! --csv! --plot! --decimal --scale --of "
+        "--block --whole-plot --covariate --optimize! --coding --constraint --desire --matters "
+        "--equivalence! --full! --all!",
     ),
     "import": ((("t.csv", *PLANNED),), "--map --matching! --decimal"),
     "export": ((PLANNED,), "--spreadsheet!"),
